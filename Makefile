@@ -1,0 +1,59 @@
+# Every target sets up the environment .venv by itself when it is missing or out of date.
+#   make test UV=            use venv and pip even where uv is installed
+#   make test PYTHON=...     use this interpreter
+
+UV ?= $(shell command -v uv 2>/dev/null)
+PYTHON ?=
+WORKLOAD ?= W1a
+THREADS ?= 1
+
+BIN := .venv/bin
+STAMP := .venv/.up-to-date
+PYTEST_ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint format types imports docs check bench pin clean
+
+help: ## show this list
+	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
+
+$(STAMP): pyproject.toml constraints.txt tools/setup.sh $(wildcard plugins/*/*/pyproject.toml)
+	@UV='$(UV)' PYTHON='$(PYTHON)' tools/setup.sh
+	@touch $@
+
+setup: $(STAMP) ## make the environment .venv
+
+demo: $(STAMP) ## train a recipe on real handwritten digits
+	$(BIN)/cntk demo
+
+test: $(STAMP) ## run all tests
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: $(STAMP) ## check style and format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(STAMP) ## bring style and format in order
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: $(STAMP) ## check types
+	$(BIN)/mypy
+
+imports: $(STAMP) ## check who imports whom
+	$(BIN)/lint-imports
+
+docs: $(STAMP) ## check the documentation
+	$(BIN)/python tools/check_docs.py
+
+check: lint types imports docs ## all checks that are not tests
+
+bench: $(STAMP) ## compare with other toolkits (WORKLOAD=W1a THREADS=1)
+	$(BIN)/python benchmarks/run.py --workload $(WORKLOAD) --threads $(THREADS)
+
+pin: ## write constraints.txt anew with today's versions (needs uv)
+	UV='$(UV)' tools/pin.sh
+
+clean: ## remove the environment and everything that was built
+	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""Network builder for CNTK's network description language (NDL)."""

@@ -1,0 +1,1 @@
+"""Network builder for networks that a Python function describes with composable layers."""

@@ -1,0 +1,1 @@
+"""Execution engine for the CPU: a compiled plan over preallocated buffers."""

@@ -1,0 +1,1 @@
+"""Stochastic gradient descent as CNTK does it: unit-gain momentum, Nesterov, per-sample rates."""

@@ -1,0 +1,1 @@
+"""Reader for CNTK's text format (CTF), dense and sparse."""

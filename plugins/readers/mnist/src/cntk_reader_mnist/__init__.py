@@ -1,0 +1,1 @@
+"""Reader for IDX files, the format of the MNIST digits, plain or gzipped."""

@@ -1,0 +1,57 @@
+#!/bin/sh
+# Make or bring up to date the environment .venv: every wheel of the workspace (editable) and the tools of the
+# dependency group `dev`, at the versions of constraints.txt. Run it through `make`.
+#   PYTHON  interpreter to use (default: the first of python3.13, python3.12, python3.11, python3 that is new enough)
+#   UV      uv executable; empty: use venv and pip
+set -eu
+cd "$(dirname "$0")/.."
+venv=.venv
+venv_python=$venv/bin/python
+
+is_new_enough() { # a launcher may exist and yet fail, so it is run
+    "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1
+}
+
+find_python() {
+    for candidate in "${PYTHON:-}" ${PYTHON:-python3.13 python3.12 python3.11 python3}; do
+        if [ -n "$candidate" ] && is_new_enough "$candidate"; then
+            echo "$candidate"
+            return
+        fi
+    done
+}
+
+fail() {
+    printf 'setup: %s\n' "$1" >&2
+    exit 1
+}
+
+python=$(find_python)
+if [ -z "$python" ] && { [ -z "${UV:-}" ] || [ -n "${PYTHON:-}" ]; }; then
+    fail "Python 3.11 or newer is needed, and ${PYTHON:-none of python3.13, python3.12, python3.11, python3} is. \
+Install one, or name it: make PYTHON=/path/to/python3"
+fi
+
+editables="--editable .[all]"
+for project in plugins/*/*/pyproject.toml; do
+    editables="$editables --editable ${project%/pyproject.toml}"
+done
+
+if [ -n "${UV:-}" ]; then
+    echo "setup: $venv with $UV"
+    is_new_enough "$venv_python" || "$UV" venv --quiet --clear --python "${python:->=3.11}" "$venv"
+    install="$UV pip install --quiet --python $venv_python"
+else
+    echo "setup: $venv with $python -m venv and pip; the first time takes a minute or two"
+    if ! is_new_enough "$venv_python" || ! "$venv_python" -m pip --version >/dev/null 2>&1; then
+        "$python" -m venv --clear "$venv" ||
+            fail "$python cannot make environments (on Debian and Ubuntu: apt install python3-venv)"
+    fi
+    install="$venv_python -m pip install --quiet --disable-pip-version-check --no-input"
+fi
+
+# The build tools come first, pinned like everything else, so that no wheel of ours needs a build environment of its own.
+# shellcheck disable=SC2086 # $install and $editables are lists of words
+$install --constraint constraints.txt pip hatchling editables
+# shellcheck disable=SC2086
+$install --constraint constraints.txt --no-build-isolation $editables --group dev
