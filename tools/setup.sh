@@ -13,8 +13,8 @@ is_new_enough() { # a launcher may exist and yet fail, so it is run
 }
 
 find_python() {
-    for candidate in "${PYTHON:-}" ${PYTHON:-python3.13 python3.12 python3.11 python3}; do
-        if [ -n "$candidate" ] && is_new_enough "$candidate"; then
+    for candidate in ${PYTHON:-python3.13 python3.12 python3.11 python3}; do
+        if is_new_enough "$candidate"; then
             echo "$candidate"
             return
         fi
