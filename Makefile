@@ -34,7 +34,7 @@ lint: $(STAMP) ## check style and format
 	$(BIN)/ruff format --check .
 
 format: $(STAMP) ## bring style and format in order
-	$(BIN)/ruff check --fix .
+	$(BIN)/ruff check --fix --exit-zero --quiet .
 	$(BIN)/ruff format .
 
 types: $(STAMP) ## check types

@@ -28,7 +28,8 @@ fail() {
 
 python=$(find_python)
 if [ -z "$python" ] && { [ -z "${UV:-}" ] || [ -n "${PYTHON:-}" ]; }; then
-    fail "Python 3.11 or newer is needed, and ${PYTHON:-none of python3.13, python3.12, python3.11, python3} is. \
+    is=${PYTHON:+"$PYTHON is not"}
+    fail "Python 3.11 or newer is needed, and ${is:-none of python3.13, python3.12, python3.11, python3 is}. \
 Install one, or name it: make PYTHON=/path/to/python3"
 fi
 

@@ -1,0 +1,45 @@
+"""The repository itself: its root, its wheels, its tracked files."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def core() -> dict[str, Any]:
+    """The root ``pyproject.toml``."""
+    return read_toml(ROOT / "pyproject.toml")
+
+
+@pytest.fixture(scope="session")
+def plugins() -> dict[str, dict[str, Any]]:
+    """The ``pyproject.toml`` of each plugin, by folder, for example ``readers/mnist``."""
+    files = sorted(ROOT.glob("plugins/*/*/pyproject.toml"))
+    return {file.parent.relative_to(ROOT / "plugins").as_posix(): read_toml(file) for file in files}
+
+
+@pytest.fixture(scope="session")
+def tracked_files() -> list[Path]:
+    """The files of the repository that git tracks, relative to its root."""
+    git = shutil.which("git")
+    if git is None or not (ROOT / ".git").exists():
+        pytest.skip("not a git checkout")
+    listing = subprocess.run([git, "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True, text=True).stdout
+    return [Path(name) for name in listing.split("\0") if name]

@@ -1,0 +1,111 @@
+"""The wheels of the workspace agree with each other and are named wherever they have to be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import cntk_core
+
+GROUPS = {
+    "cntk.builders",
+    "cntk.communicators",
+    "cntk.engines",
+    "cntk.hooks",
+    "cntk.learners",
+    "cntk.ops",
+    "cntk.parallelizers",
+    "cntk.readers",
+}
+KINDS = {"builders": "builder", "engines": "engine", "learners": "learner", "parallel": "parallel", "readers": "reader"}
+
+Projects = dict[str, dict[str, Any]]
+
+
+def import_name(folder: str) -> str:
+    kind, name = folder.split("/")
+    return f"cntk_{KINDS[kind]}_{name}"
+
+
+def import_names(plugins: Projects) -> set[str]:
+    return {import_name(folder) for folder in plugins}
+
+
+def test_there_are_plugins(plugins: Projects) -> None:
+    assert "engines/cpu" in plugins
+
+
+def test_wheels_are_named_after_their_folders(plugins: Projects) -> None:
+    expected = {folder: import_name(folder).replace("_", "-") for folder in plugins}
+    assert {folder: plugin["project"]["name"] for folder, plugin in plugins.items()} == expected
+
+
+def test_all_wheels_have_one_version(core: dict[str, Any], plugins: Projects) -> None:
+    version = core["project"]["version"]
+    assert cntk_core.__version__ == version
+    assert {folder: plugin["project"]["version"] for folder, plugin in plugins.items()} == dict.fromkeys(
+        plugins, version
+    )
+
+
+def test_plugins_accept_the_minor_version_of_the_core(core: dict[str, Any], plugins: Projects) -> None:
+    major, minor, *_ = (int(part) for part in core["project"]["version"].split("."))
+    expected = f"cntk-core>={major}.{minor},<{major}.{minor + 1}"
+    assert [folder for folder, plugin in plugins.items() if expected not in plugin["project"]["dependencies"]] == []
+
+
+def test_all_wheels_need_the_same_python(core: dict[str, Any], plugins: Projects) -> None:
+    needed = {project["project"]["requires-python"] for project in [core, *plugins.values()]}
+    assert needed == {">=3.11"}
+
+
+def test_every_plugin_is_complete(root: Path, plugins: Projects) -> None:
+    missing = [
+        path
+        for folder in plugins
+        for path in ("README.md", f"src/{import_name(folder)}/__init__.py", f"src/{import_name(folder)}/py.typed")
+        if not (root / "plugins" / folder / path).is_file()
+    ]
+    assert missing == []
+
+
+def test_entry_points_are_in_known_groups_and_lead_into_their_wheel(plugins: Projects) -> None:
+    for folder, plugin in plugins.items():
+        groups = plugin["project"]["entry-points"]
+        assert set(groups) <= GROUPS, folder
+        assert all(
+            value.partition(":")[0].partition(".")[0] == import_name(folder)
+            for group in groups.values()
+            for value in group.values()
+        ), folder
+
+
+def test_no_two_wheels_offer_the_same_name(plugins: Projects) -> None:
+    offered = [
+        (group, name.casefold())
+        for plugin in plugins.values()
+        for group, names in plugin["project"]["entry-points"].items()
+        for name in names
+    ]
+    assert len(offered) == len(set(offered))
+
+
+def test_uv_takes_every_wheel_from_the_workspace(core: dict[str, Any], plugins: Projects) -> None:
+    names = {"cntk-core"} | {plugin["project"]["name"] for plugin in plugins.values()}
+    assert core["tool"]["uv"]["sources"] == {name: {"workspace": True} for name in names}
+
+
+def test_the_extra_all_holds_every_wheel(core: dict[str, Any], plugins: Projects) -> None:
+    extras = core["project"]["optional-dependencies"]
+    named = {entry.split(">=")[0].split("[")[0] for extra in ("all", "demo") for entry in extras[extra]}
+    assert {plugin["project"]["name"] for plugin in plugins.values()} <= named
+
+
+def test_import_rules_know_every_wheel(core: dict[str, Any], plugins: Projects) -> None:
+    rules = core["tool"]["importlinter"]
+    contracts = {contract["id"]: contract for contract in rules["contracts"]}
+    expected = import_names(plugins)
+    assert set(rules["root_packages"]) == expected | {"cntk_core"}
+    assert set(contracts["core-imports-no-plugin"]["forbidden_modules"]) == expected
+    assert set(contracts["plugins-are-strangers"]["modules"]) == expected
+    assert set(contracts["plugins-import-api"]["source_modules"]) == expected

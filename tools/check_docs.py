@@ -1,0 +1,91 @@
+"""Check the links of every Markdown file: ``python tools/check_docs.py [ROOT]``.
+
+A relative link must lead to a file of the repository, and its ``#fragment`` to a heading of that file. Links to other
+sites are left alone, so that the check needs no network. Exit status 1 if anything is wrong, with a line for each problem.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import unquote
+
+SKIPPED_FOLDERS = {"build", "demo", "dist", "node_modules"}
+LINK = re.compile(r"!?\[[^\]]*\]\(\s*<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\s*\)")
+HEADING = re.compile(r"#{1,6}\s+(.*?)\s*#*$")
+FENCE = re.compile(r"\s*(```|~~~)")
+INLINE_CODE = re.compile(r"`[^`]*`")
+OTHER_SITE = re.compile(r"[a-z][a-z0-9+.-]*:", re.IGNORECASE)
+
+
+def markdown_files(root: Path) -> Iterator[Path]:
+    """Every Markdown file under ``root``, without hidden folders and build results."""
+    for folder, names, files in os.walk(root):
+        names[:] = sorted(name for name in names if not name.startswith(".") and name not in SKIPPED_FOLDERS)
+        yield from (Path(folder, file) for file in sorted(files) if file.endswith(".md"))
+
+
+def prose_lines(text: str) -> Iterator[tuple[int, str]]:
+    """The numbered lines of a Markdown text that are not in a fenced block."""
+    fence = ""
+    for number, line in enumerate(text.splitlines(), start=1):
+        mark = FENCE.match(line)
+        if mark and fence in ("", mark[1]):
+            fence = "" if fence else mark[1]
+        elif not fence:
+            yield number, line
+
+
+def anchors(text: str) -> set[str]:
+    """The fragments that lead to the headings of a Markdown text, formed as code hosts form them."""
+    found: set[str] = set()
+    for _, line in prose_lines(text):
+        heading = HEADING.match(line)
+        if heading:
+            slug = re.sub(r"[^\w\- ]", "", heading[1].lower()).replace(" ", "-")
+            repeats = sum(1 for other in found if re.fullmatch(re.escape(slug) + r"(-\d+)?", other))
+            found.add(f"{slug}-{repeats}" if slug in found else slug)
+    return found
+
+
+def problem_of(link: str, page: Path, root: Path) -> str | None:
+    """What is wrong with a link of a page, or None."""
+    if OTHER_SITE.match(link):
+        return None
+    path, _, fragment = unquote(link).partition("#")
+    if path.startswith("/"):
+        return f"link to {link} is absolute"
+    target = Path(os.path.normpath(page.parent / path)) if path else page
+    if not target.is_relative_to(root):
+        return f"link to {link} leaves the repository"
+    if not target.exists():
+        return f"link to {link} leads nowhere"
+    if fragment and target.suffix == ".md" and fragment not in anchors(target.read_text(encoding="utf-8")):
+        return f"link to {link}: {target.name} has no such heading"
+    return None
+
+
+def problems(root: Path) -> Iterator[str]:
+    """One line for each link under ``root`` that does not lead where it should."""
+    for page in markdown_files(root):
+        for number, line in prose_lines(page.read_text(encoding="utf-8")):
+            for link in LINK.findall(INLINE_CODE.sub("", line)):
+                problem = problem_of(link, page, root)
+                if problem:
+                    yield f"{page.relative_to(root)}:{number}: {problem}"
+
+
+def main() -> int:
+    """Check the folder given on the command line, by default the repository."""
+    root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parents[1]).resolve()
+    found = list(problems(root))
+    pages = sum(1 for _ in markdown_files(root))
+    print("\n".join(found) if found else f"{pages} Markdown files, all links lead somewhere")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
