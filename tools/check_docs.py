@@ -1,7 +1,7 @@
 """Check the links of every Markdown file: ``python tools/check_docs.py [ROOT]``.
 
 A relative link must lead to a file of the repository, and its ``#fragment`` to a heading of that file. Links to other
-sites are left alone, so that the check needs no network. Exit status 1 and one line for each problem if anything is wrong.
+sites are left alone, so that the check needs no network. Exit status 1 and one line for each problem that it finds.
 """
 
 from __future__ import annotations
