@@ -1,0 +1,54 @@
+"""NetworkBuilder: from a description in some language to a Network."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from cntk_core.interfaces.component import Component
+
+if TYPE_CHECKING:
+    from cntk_core.network.network import Network
+    from cntk_core.ops.op import Op
+
+
+@attrs.frozen
+class BuildContext:
+    """What a builder is told beside its block.
+
+    Attributes:
+        find_op: look up an operation by the name that a language uses (``language``, ``name``), None if unknown.
+        op_names: all names of a language, for hints.
+        dtype: precision of the network.
+        directory: relative paths start here (the process directory).
+        random_seed: base seed of parameter initialisation; parameters add their creation index.
+        streams: stream name to sample shape (memory order), as the reader of the same action describes them.
+        base: the network that is edited, if any (MEL, BrainScript editing).
+        trace: function for information and warnings, one line each.
+    """
+
+    find_op: Callable[[str, str], Op | None]
+    op_names: Callable[[str], tuple[str, ...]]
+    dtype: np.dtype[Any] = attrs.field(factory=lambda: np.dtype(np.float32))
+    directory: Path = attrs.field(factory=Path)
+    random_seed: int = 0
+    streams: Mapping[str, tuple[int, ...]] = attrs.field(factory=dict)
+    base: Network | None = None
+    trace: Callable[[str], None] = print
+
+
+class NetworkBuilder(Component):
+    """Builds networks. Made without arguments; one instance may build many networks."""
+
+    @abstractmethod
+    def build(self, block: Any, context: BuildContext) -> Network:
+        """Return the network that ``block`` (a ``Value`` of the configuration: a section, a file name, text) describes.
+
+        All mistakes found in one pass are raised together, each with its place in the recipe. Parameters are declared
+        with their initialisers; the caller fills them after shapes are inferred.
+        """

@@ -1,0 +1,68 @@
+"""ExecutionEngine: from a Plan to a Program that computes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
+
+from cntk_core.interfaces.component import Component
+
+if TYPE_CHECKING:
+    from cntk_core.interfaces.learner import UpdateRule
+    from cntk_core.interfaces.reader import Minibatch
+    from cntk_core.plan.plan import Plan
+    from cntk_core.training.store import ParameterStore
+
+
+class Program(ABC):
+    """A compiled plan. Results stay where they were computed until somebody asks for them."""
+
+    plan: Plan
+
+    @abstractmethod
+    def evaluate(self, minibatch: Minibatch) -> None:
+        """Run the forward part. Scalar roots are added to the totals."""
+
+    @abstractmethod
+    def compute_gradients(self, minibatch: Minibatch) -> None:
+        """Run forward and backward; parameter gradients (sums over samples) are in the store afterwards.
+
+        The plan must have been made with gradients.
+        """
+
+    @abstractmethod
+    def update(self, scalars: Sequence[Mapping[str, float]]) -> None:
+        """Apply the update rule with the gradients in the store; ``scalars[i]`` belongs to ``plan.trained[i]``."""
+
+    def train_step(self, minibatch: Minibatch, scalars: Sequence[Mapping[str, float]]) -> None:
+        """Do a whole step. An engine may fold the update into the gradients, which then are not in the store."""
+        self.compute_gradients(minibatch)
+        self.update(scalars)
+
+    @abstractmethod
+    def value(self, name: str) -> NDArray[Any]:
+        """Return a copy of a root's value after the last run: ``(frames, *shape)`` or ``shape``."""
+
+    @abstractmethod
+    def read_totals(self) -> Mapping[str, float]:
+        """Return the sums of the scalar roots since the last call, and set them to zero."""
+
+    def memory(self) -> int:
+        """Bytes that this program holds beside the parameter store."""
+        return 0
+
+
+class ExecutionEngine(Component):
+    """Makes programs. Made as ``Engine(options)``; its fields are read from the configuration (``numCPUThreads``)."""
+
+    def __init__(self, options: Any = None) -> None:
+        self.settings = options if options is not None else type(self).options()
+
+    @abstractmethod
+    def compile(
+        self, plan: Plan, store: ParameterStore, rule: UpdateRule | None = None, *, seed: int = 0
+    ) -> Program:
+        """Make a program of a plan. ``rule`` is given for training; ``seed`` keys its random streams."""

@@ -1,0 +1,84 @@
+"""Learner: an update rule, stated once as an element-wise expression.
+
+Units, everywhere: a gradient is the SUM over the samples of a minibatch, a learning rate is per sample.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+import attrs
+
+from cntk_core.interfaces.component import Component
+
+
+@attrs.frozen
+class Slot:
+    """State that a learner keeps for each parameter value, such as a smoothed gradient."""
+
+    name: str
+    initial: float = 0.0
+
+
+@attrs.frozen
+class UpdateContext:
+    """The numbers of one step, for one parameter.
+
+    Attributes:
+        samples: N, samples of the (global) minibatch.
+        learning_rate: per sample, the parameter's multiplier included.
+        momentum: m ** N, the effective momentum of this minibatch.
+        step: number of updates done before, from 0.
+        epoch: epoch index, from 0.
+    """
+
+    samples: int
+    learning_rate: float
+    momentum: float
+    step: int = 0
+    epoch: int = 0
+
+
+class Learner(Component):
+    """An update rule. Made as ``Learner(options)``.
+
+    The rule is written once against a math namespace ``m`` (``m.sqrt``, ``m.where``, ...; operators as usual) and run
+    as it is, or compiled into one fused pass over the parameter buffer.
+    """
+
+    slots: ClassVar[tuple[Slot, ...]] = ()
+
+    def __init__(self, options: Any = None) -> None:
+        self.settings = options if options is not None else type(self).options()
+
+    @abstractmethod
+    def scalars(self, context: UpdateContext) -> Mapping[str, float]:
+        """Return the numbers that :meth:`rule` uses in this step, by name. The names never change."""
+
+    @abstractmethod
+    def rule(
+        self, m: Any, value: Any, gradient: Any, slots: Mapping[str, Any], scalars: Mapping[str, Any]
+    ) -> tuple[Any, Mapping[str, Any]]:
+        """Return the new value and the new slots. Element-wise: each result depends on one position only."""
+
+
+@attrs.frozen
+class UpdateRule:
+    """The whole update of one step: clipping and regularisation around a learner's rule, as one expression.
+
+    Attributes:
+        slots: the learner's slots.
+        scalars: names of the numbers that change from step to step, in order.
+        expression: ``(m, value, gradient, slots, scalars) -> (new value, new slots)``.
+        identity_gradient: True if the learner's rule sees the gradient as it is (no clipping, no regularisation), so
+            that an engine may fold a rule that is linear in the gradient into the gradient's matrix product.
+        key: text that is equal for equal expressions (for caches of compiled code).
+    """
+
+    slots: tuple[Slot, ...]
+    scalars: tuple[str, ...]
+    expression: Callable[..., tuple[Any, Mapping[str, Any]]] = attrs.field(eq=False)
+    identity_gradient: bool = True
+    key: str = ""

@@ -1,0 +1,125 @@
+"""DataReader: minibatches out of files, and the records that describe them."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from cntk_core.interfaces.component import Component
+from cntk_core.interfaces.layout import SequenceLayout
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+    from cntk_core.errors import CntkError
+
+SWEEP = 0
+"""``epoch_size`` that means one sweep over the data."""
+
+
+@attrs.frozen
+class StreamInfo:
+    """One stream that a reader offers: the name of the network input it feeds and its sample shape (memory order)."""
+
+    name: str
+    shape: tuple[int, ...]
+    sparse: bool = False
+    sequence: bool = False
+
+
+@attrs.frozen
+class EpochSpec:
+    """Which part of the endless randomized timeline to read, and in what pieces.
+
+    Attributes:
+        epoch: index of the epoch, from 0. It starts at sample ``epoch * epoch_size`` of the timeline.
+        epoch_size: samples; 0 is one sweep. Counted on the stream that defines the minibatch size.
+        minibatch_size: samples of a minibatch over all ranks.
+        max_samples: stop after this many samples although the epoch is longer (rate search); 0 is no limit.
+        skip_samples: leave out this many samples at the start (resume inside an epoch).
+        rank, ranks: this worker and how many there are; each reads its share.
+    """
+
+    epoch: int = 0
+    epoch_size: int = SWEEP
+    minibatch_size: int = 256
+    max_samples: int = 0
+    skip_samples: int = 0
+    rank: int = 0
+    ranks: int = 1
+
+
+@attrs.frozen(eq=False)
+class StreamData:
+    """The frames of one stream in one minibatch.
+
+    ``data`` is an array ``(frames, *sample_shape)`` or, for a sparse stream, a ``scipy.sparse.csr_array``
+    ``(frames, dim)``. Rows are in the order of ``layout``.
+    """
+
+    data: NDArray[Any] | csr_array
+    layout: SequenceLayout
+
+    @property
+    def sparse(self) -> bool:
+        """True if ``data`` is a sparse matrix."""
+        return not isinstance(self.data, np.ndarray)
+
+
+@attrs.frozen(eq=False)
+class Minibatch:
+    """What a reader gives and a program takes.
+
+    Attributes:
+        streams: stream name to data.
+        samples: number of samples that this minibatch counts for (of the stream that defines the size).
+    """
+
+    streams: Mapping[str, StreamData]
+    samples: int
+
+
+@attrs.frozen
+class ReaderContext:
+    """What a reader is told beside its options.
+
+    Attributes:
+        dtype: precision of the values (float32 or float64).
+        inputs: network input name to sample shape in memory order. Empty when there is no network (data checks).
+        for_writing: the write action wants file order.
+        trace: function for information and warnings, one line each.
+    """
+
+    dtype: np.dtype[Any] = attrs.field(factory=lambda: np.dtype(np.float32))
+    inputs: Mapping[str, tuple[int, ...]] = attrs.field(factory=dict)
+    for_writing: bool = False
+    trace: Any = None
+
+
+class DataReader(Component):
+    """Reads minibatches. Made as ``Reader(options, context)``; ``options`` is an instance of ``cls.options``."""
+
+    def __init__(self, options: Any, context: ReaderContext) -> None:
+        self.settings = options
+        self.context = context
+
+    @property
+    @abstractmethod
+    def streams(self) -> tuple[StreamInfo, ...]:
+        """The streams that this reader offers, known without reading all data."""
+
+    @abstractmethod
+    def minibatches(self, epoch: EpochSpec) -> Iterator[Minibatch]:
+        """Yield the minibatches of an epoch. The same spec gives the same minibatches, whatever was read before."""
+
+    def check(self) -> Iterator[CntkError]:
+        """Yield everything that is wrong with the data, without stopping at the first."""
+        return iter(())
+
+    def close(self) -> None:  # noqa: B027  (most readers have nothing to close)
+        """Close files and end threads. May be called more than once."""

@@ -1,0 +1,119 @@
+"""Nodes: an operation, its inputs by order, its shape once it is known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from cntk_core.errors import Location
+from cntk_core.network.initializers import Initializer
+from cntk_core.ops.leaves import INPUT, PARAMETER, SPARSE_INPUT
+from cntk_core.ops.op import NoAttributes, Op
+from cntk_core.ops.shapes import Shape, show
+
+ROLES = ("feature", "label", "criterion", "evaluation", "output")
+"""Groups of nodes that a recipe names, in the order of CNTK's model files."""
+
+
+@attrs.define(eq=False)
+class Node:
+    """One node of a network.
+
+    Attributes:
+        name: unique in the network; case does not count.
+        op: what it computes.
+        inputs: in the order of the op. A delay's inputs may be set after the node is made (loops).
+        attributes: instance of ``op.attributes``.
+        where: the place in the recipe that made it.
+        shape: sample shape in memory order, None before inference.
+        framed: whether the value has a dynamic axis, None before inference.
+        axis: name of the dynamic axis, "" for the default one.
+        value: the constant value of a precomputed node; parameters keep theirs here too.
+    """
+
+    name: str
+    op: Op
+    inputs: list[Node] = attrs.field(factory=list)
+    attributes: Any = attrs.field(factory=NoAttributes)
+    where: Location | None = None
+    shape: Shape | None = None
+    framed: bool | None = None
+    axis: str = ""
+    value: NDArray[Any] | None = None
+
+    def __repr__(self) -> str:
+        return f"<{self.op.name} {self.name}>"
+
+    def describe(self) -> str:
+        """``name = Operation(a, b) : [5 x *]`` as people and logs see it."""
+        shape = f" : {show(self.shape, framed=bool(self.framed))}" if self.shape is not None else ""
+        return f"{self.name} = {self.op.name} ({', '.join(node.name for node in self.inputs)}){shape}"
+
+    @property
+    def known_shape(self) -> Shape:
+        """The shape after inference."""
+        assert self.shape is not None, f"{self.name} has no shape yet"
+        return self.shape
+
+
+@attrs.define(eq=False, repr=False)
+class Input(Node):
+    """A stream of the reader. Its shape is declared; ``sparse`` streams give index:value pairs."""
+
+    op: Op = INPUT
+    sparse: bool = False
+
+    @classmethod
+    def make(cls, name: str, shape: Shape, *, sparse: bool = False, where: Location | None = None, axis: str = "") -> Input:
+        """Make an input of a sample shape (memory order)."""
+        op = SPARSE_INPUT if sparse else INPUT
+        return cls(name, op, shape=shape, framed=True, where=where, sparse=sparse, axis=axis)
+
+
+@attrs.define(eq=False, repr=False)
+class Parameter(Node):
+    """A learned tensor. Dimensions 0 are inferred from the op that uses it.
+
+    Attributes:
+        learning_rate_multiplier: scales the learning rate; 0 means that it is not learned.
+        needs_gradient: False freezes it whatever the multiplier.
+        initializer: gives the first value once the shape is known.
+        regularization_multiplier: scales L1 and L2 weights.
+    """
+
+    op: Op = PARAMETER
+    learning_rate_multiplier: float = 1.0
+    needs_gradient: bool = True
+    initializer: Initializer | None = None
+    regularization_multiplier: float = 1.0
+
+    @property
+    def learned(self) -> bool:
+        """Whether training changes it."""
+        return self.needs_gradient and self.learning_rate_multiplier > 0
+
+    @classmethod
+    def make(
+        cls,
+        name: str,
+        shape: Shape,
+        initializer: Initializer | None = None,
+        *,
+        value: NDArray[Any] | None = None,
+        learning_rate_multiplier: float = 1.0,
+        where: Location | None = None,
+    ) -> Parameter:
+        """Make a parameter of a shape (memory order) with an initializer or a value."""
+        return cls(
+            name,
+            PARAMETER,
+            shape=shape,
+            framed=False,
+            where=where,
+            value=None if value is None else np.asarray(value),
+            initializer=initializer,
+            learning_rate_multiplier=learning_rate_multiplier,
+        )

@@ -1,0 +1,105 @@
+"""The Op record: one description of an operation that every engine uses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from cntk_core.ops.shapes import Shape
+
+if TYPE_CHECKING:
+    from cntk_core.interfaces.layout import SequenceLayout
+
+Array = Any
+"""A NumPy array, or one of a module like it (CuPy)."""
+
+
+@attrs.frozen
+class NoAttributes:
+    """Attributes of an op that has none."""
+
+
+@attrs.define
+class OpContext:
+    """What an op is told beside its inputs. One per node and run; ``saved`` goes from forward to gradient.
+
+    Attributes:
+        framed: for each input, whether it has the dynamic axis (its first axis is then frames).
+        frames: rows of the minibatch on this node's dynamic axis.
+        training: dropout and the like are on.
+        layout: the sequences of the dynamic axis; None for values without one.
+        random: makes the generator of this node and minibatch (counter-based, the same on every engine).
+        saved: what forward keeps for gradient.
+        settings: numbers that training changes from outside, by name (``dropoutRate``).
+    """
+
+    framed: tuple[bool, ...]
+    frames: int
+    training: bool = False
+    layout: SequenceLayout | None = None
+    random: Callable[[], np.random.Generator] = np.random.default_rng
+    saved: dict[str, Any] = attrs.field(factory=dict)
+    settings: Mapping[str, float] = attrs.field(factory=dict)
+
+
+@attrs.frozen
+class Elementwise:
+    """An element-wise op as scalar expressions over a math namespace ``m``.
+
+    Attributes:
+        forward: ``(m, attributes, *inputs) -> output``.
+        gradient: ``(m, attributes, g, y, *inputs) -> one expression per input``, None where the gradient is zero.
+            ``g`` is the gradient of the output ``y``. Sums over broadcast axes are the caller's work.
+    """
+
+    forward: Callable[..., Any]
+    gradient: Callable[..., Sequence[Any]]
+
+
+@attrs.frozen(eq=False)
+class Op:
+    """An operation of the network.
+
+    Attributes:
+        name: CNTK's operation name (``LearnableParameter``, ``Times``), as model files and dumps write it.
+        arity: fewest and most inputs; None is any number.
+        infer: ``(input shapes, attributes) -> output shape``, memory order; raises ShapeError.
+        attributes: attrs class of the op's settings.
+        elementwise: scalar expressions; then ``forward`` and ``gradient`` are derived from them.
+        forward: ``(xp, inputs, attributes, context) -> output``. Inputs with a dynamic axis are ``(frames, *shape)``.
+        gradient: ``(xp, grad, output, inputs, attributes, context, needs) -> gradients``, one per input, None where
+            ``needs`` is False or it is zero. Each has the shape of its input value: an input without dynamic axis
+            gets the sum over frames.
+        reads_inputs, reads_output: whether the gradient looks at input values and at the output value (liveness).
+        differentiable: for each input (the last repeats), whether a gradient can flow to it.
+        complete: ``(input shapes, attributes) -> input shapes`` with dimensions 0 of parameters filled in.
+        reduces_frames: the result has no dynamic axis although inputs have one (criteria, Mean).
+        aliases: language (``ndl``, ``brainscript``, ``model``) to further names.
+        role: ``operation``, ``input``, ``parameter``, ``criterion`` (scalar sums over frames) or ``precompute``.
+        random: draws random numbers, so that it is never computed twice nor folded.
+        doc: one line for the reference page.
+    """
+
+    name: str
+    arity: tuple[int, int | None]
+    infer: Callable[[Sequence[Shape], Any], Shape]
+    attributes: type = NoAttributes
+    elementwise: Elementwise | None = None
+    forward: Callable[..., Array] | None = None
+    gradient: Callable[..., Sequence[Array | None]] | None = None
+    reads_inputs: bool = True
+    reads_output: bool = True
+    differentiable: tuple[bool, ...] = (True,)
+    complete: Callable[[Sequence[Shape], Any], Sequence[Shape]] | None = None
+    reduces_frames: bool = False
+    aliases: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
+    role: str = "operation"
+    random: bool = False
+    doc: str = ""
+
+    def flows_to(self, index: int) -> bool:
+        """Whether a gradient can flow to input ``index``."""
+        return self.differentiable[min(index, len(self.differentiable) - 1)]

@@ -1,0 +1,55 @@
+"""Shapes in memory order, and how people see them.
+
+A shape is a tuple in NumPy order (last axis fastest), which is CNTK's column-major order reversed: CNTK's ``W:H:C`` is
+``(C, H, W)`` and a CNTK matrix ``[out x in]`` is ``(in, out)``. Messages print CNTK's order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from cntk_core.errors import ShapeError
+
+Shape = tuple[int, ...]
+"""Sample shape in memory order. 0 is a dimension of a parameter that is still to be inferred."""
+
+
+def from_cntk(dims: Iterable[int]) -> Shape:
+    """Return the memory-order shape of dimensions in CNTK's order."""
+    return tuple(reversed([int(dim) for dim in dims]))
+
+
+def to_cntk(shape: Sequence[int]) -> Shape:
+    """Return the dimensions in CNTK's order."""
+    return tuple(reversed(shape))
+
+
+def show(shape: Sequence[int], *, framed: bool = False) -> str:
+    """Print a shape as CNTK does: ``[5 x 4]``, with ``x *`` for the dynamic axis."""
+    dims = [str(dim) for dim in to_cntk(shape)] or ["1"]
+    return "[" + " x ".join(dims + (["*"] if framed else [])) + "]"
+
+
+def elements(shape: Sequence[int]) -> int:
+    """Number of values in one sample."""
+    count = 1
+    for dim in shape:
+        count *= dim
+    return count
+
+
+def broadcast(shapes: Sequence[Shape]) -> Shape:
+    """Shape of an element-wise result: axes compared from CNTK's first (our last); 1, missing or 0 gives way.
+
+    Raises:
+        ShapeError: two dimensions differ and neither is 1.
+    """
+    rank = max((len(shape) for shape in shapes), default=0)
+    result = []
+    for axis in range(1, rank + 1):
+        dims = {shape[-axis] for shape in shapes if len(shape) >= axis} - {0, 1}
+        if len(dims) > 1:
+            listed = " and ".join(show(shape) for shape in shapes)
+            raise ShapeError(f"the shapes {listed} do not fit: CNTK axis {axis} is {' and '.join(map(str, sorted(dims)))}")
+        result.append(dims.pop() if dims else 1)
+    return tuple(reversed(result))

@@ -1,0 +1,111 @@
+"""The records of a plan. :func:`cntk_core.plan.make.make_plan` makes it; engines compile it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from cntk_core.network.network import Network
+from cntk_core.network.node import Input, Node, Parameter
+
+
+@attrs.frozen(eq=False)
+class Step:
+    """One forward step: a single node, or several element-wise nodes fused into one pass.
+
+    Attributes:
+        nodes: in order; the last is always an output.
+        reads: distinct values from outside that the step uses (inputs, parameters, results of earlier steps).
+        writes: nodes of the step whose values must be materialised, because a later step or the user reads them.
+    """
+
+    nodes: tuple[Node, ...]
+    reads: tuple[Node, ...]
+    writes: tuple[Node, ...]
+
+
+@attrs.frozen(eq=False)
+class Target:
+    """A gradient that a gradient step produces.
+
+    Attributes:
+        node: whose gradient it is.
+        accumulate: add to what earlier gradient steps wrote; otherwise overwrite.
+        last: no later step adds to it, so that for a parameter the gradient is complete.
+    """
+
+    node: Node
+    accumulate: bool
+    last: bool
+
+
+@attrs.frozen(eq=False)
+class GradientStep:
+    """The gradients of one forward step.
+
+    Attributes:
+        step: the forward step.
+        sources: nodes of the step whose output gradients come in.
+        reads: forward values that the gradient expressions look at.
+        targets: gradients that go out, to nodes outside the step.
+    """
+
+    step: Step
+    sources: tuple[Node, ...]
+    reads: tuple[Node, ...]
+    targets: tuple[Target, ...]
+
+
+@attrs.frozen
+class Buffer:
+    """Storage that several values share one after the other.
+
+    ``per_frame`` elements for each frame of the minibatch (of dynamic axis ``axis``), or ``fixed`` elements.
+    """
+
+    index: int
+    per_frame: int
+    fixed: int
+    axis: str = ""
+
+
+@attrs.frozen(eq=False)
+class Plan:
+    """What to compute for a set of roots.
+
+    Attributes:
+        network: the network, with shapes inferred.
+        roots: values that can be read after a run; scalar ones are summed into totals.
+        criterion: the node whose gradient is computed; None for evaluation.
+        inputs: streams that are read.
+        parameters: parameters that are read.
+        trained: parameters whose gradients are computed, in the order of the store.
+        steps: forward steps in order.
+        gradients: gradient steps in order; empty for evaluation.
+        buffers: the shared storage.
+        value_buffer: node to index of the buffer of its value. Inputs, parameters and precomputed nodes have none.
+        gradient_buffer: node to index of the buffer of its gradient. Trained parameters have none (the store).
+    """
+
+    network: Network
+    roots: tuple[Node, ...]
+    criterion: Node | None
+    inputs: tuple[Input, ...]
+    parameters: tuple[Node, ...]
+    trained: tuple[Parameter, ...]
+    steps: tuple[Step, ...]
+    gradients: tuple[GradientStep, ...]
+    buffers: tuple[Buffer, ...]
+    value_buffer: Mapping[Node, int]
+    gradient_buffer: Mapping[Node, int]
+
+    @property
+    def training(self) -> bool:
+        """Whether the plan has gradients (and dropout is on)."""
+        return self.criterion is not None
+
+    def sole_writer(self, parameter: Parameter) -> bool:
+        """Whether one step alone produces the parameter's gradient, so that the update may be folded into it."""
+        targets = [target for step in self.gradients for target in step.targets if target.node is parameter]
+        return len(targets) == 1
