@@ -62,7 +62,5 @@ class ExecutionEngine(Component):
         self.settings = options if options is not None else type(self).options()
 
     @abstractmethod
-    def compile(
-        self, plan: Plan, store: ParameterStore, rule: UpdateRule | None = None, *, seed: int = 0
-    ) -> Program:
+    def compile(self, plan: Plan, store: ParameterStore, rule: UpdateRule | None = None, *, seed: int = 0) -> Program:
         """Make a program of a plan. ``rule`` is given for training; ``seed`` keys its random streams."""

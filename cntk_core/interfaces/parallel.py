@@ -59,22 +59,22 @@ class Parallelizer(Component):
     def __init__(self, options: Any = None) -> None:
         self.settings = options if options is not None else type(self).options()
 
-    def begin(self, store: ParameterStore, communicator: Communicator) -> None:  # noqa: B027
+    def begin(self, store: ParameterStore, communicator: Communicator) -> None:
         """Called once before training."""
 
     def reduce(self, store: ParameterStore, counts: StepCounts) -> StepCounts:
         """Merge the gradients in the store over all ranks, in place; return the counts of all ranks together."""
         return counts
 
-    def sync(self, store: ParameterStore, counts: StepCounts, *, epoch_end: bool = False) -> None:  # noqa: B027
+    def sync(self, store: ParameterStore, counts: StepCounts, *, epoch_end: bool = False) -> None:
         """Merge the parameters after an update, when it is time to."""
 
     def state(self) -> Mapping[str, NDArray[Any]]:
         """Arrays to keep in a checkpoint (residuals, block state)."""
         return {}
 
-    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:  # noqa: B027
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take back what :meth:`state` gave."""
 
-    def finish(self) -> None:  # noqa: B027
+    def finish(self) -> None:
         """Called once after training, also after a failure."""

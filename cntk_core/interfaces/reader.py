@@ -121,5 +121,5 @@ class DataReader(Component):
         """Yield everything that is wrong with the data, without stopping at the first."""
         return iter(())
 
-    def close(self) -> None:  # noqa: B027  (most readers have nothing to close)
+    def close(self) -> None:
         """Close files and end threads. May be called more than once."""

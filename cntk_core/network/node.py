@@ -67,7 +67,9 @@ class Input(Node):
     sparse: bool = False
 
     @classmethod
-    def make(cls, name: str, shape: Shape, *, sparse: bool = False, where: Location | None = None, axis: str = "") -> Input:
+    def make(
+        cls, name: str, shape: Shape, *, sparse: bool = False, where: Location | None = None, axis: str = ""
+    ) -> Input:
         """Make an input of a sample shape (memory order)."""
         op = SPARSE_INPUT if sparse else INPUT
         return cls(name, op, shape=shape, framed=True, where=where, sparse=sparse, axis=axis)

@@ -1,0 +1,100 @@
+"""The one module that a plugin imports. What is here is the plugin interface; its version is ``API_VERSION``."""
+
+from cntk_core.errors import (
+    BuildError,
+    CntkError,
+    ConfigError,
+    DataError,
+    Location,
+    NetworkError,
+    OptionError,
+    Problems,
+    ShapeError,
+    UnsupportedError,
+    did_you_mean,
+    nearest,
+    raise_problems,
+)
+from cntk_core.interfaces.builder import BuildContext, NetworkBuilder
+from cntk_core.interfaces.component import API_VERSION, Available, Component, NoOptions, Unavailable
+from cntk_core.interfaces.engine import ExecutionEngine, Program
+from cntk_core.interfaces.layout import SequenceLayout
+from cntk_core.interfaces.learner import Learner, Slot, UpdateContext, UpdateRule
+from cntk_core.interfaces.parallel import Communicator, Parallelizer, StepCounts
+from cntk_core.interfaces.reader import DataReader, EpochSpec, Minibatch, ReaderContext, StreamData, StreamInfo
+from cntk_core.network.network import Network
+from cntk_core.network.node import Input, Node, Parameter
+from cntk_core.ops.expression import ArrayMath, Expr, TraceMath, symbol
+from cntk_core.ops.op import Elementwise, NoAttributes, Op, OpContext
+from cntk_core.ops.shapes import Shape, broadcast, from_cntk, show, to_cntk
+from cntk_core.plan.plan import Buffer, GradientStep, Plan, Step, Target
+
+IExecutionEngine = ExecutionEngine
+ICNBuilder = NetworkBuilder
+IDataReader = DataReader
+ILearner = Learner
+
+__all__ = [
+    "API_VERSION",
+    "ArrayMath",
+    "Available",
+    "Buffer",
+    "BuildContext",
+    "BuildError",
+    "CntkError",
+    "Communicator",
+    "Component",
+    "ConfigError",
+    "DataError",
+    "DataReader",
+    "Elementwise",
+    "EpochSpec",
+    "ExecutionEngine",
+    "Expr",
+    "GradientStep",
+    "ICNBuilder",
+    "IDataReader",
+    "IExecutionEngine",
+    "ILearner",
+    "Input",
+    "Learner",
+    "Location",
+    "Minibatch",
+    "Network",
+    "NetworkBuilder",
+    "NetworkError",
+    "NoAttributes",
+    "NoOptions",
+    "Node",
+    "Op",
+    "OpContext",
+    "OptionError",
+    "Parallelizer",
+    "Parameter",
+    "Plan",
+    "Problems",
+    "Program",
+    "ReaderContext",
+    "SequenceLayout",
+    "Shape",
+    "ShapeError",
+    "Slot",
+    "Step",
+    "StepCounts",
+    "StreamData",
+    "StreamInfo",
+    "Target",
+    "TraceMath",
+    "Unavailable",
+    "UnsupportedError",
+    "UpdateContext",
+    "UpdateRule",
+    "broadcast",
+    "did_you_mean",
+    "from_cntk",
+    "nearest",
+    "raise_problems",
+    "show",
+    "symbol",
+    "to_cntk",
+]
