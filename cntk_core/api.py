@@ -27,7 +27,10 @@ from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.ops.expression import ArrayMath, Expr, TraceMath, symbol
 from cntk_core.ops.op import Elementwise, NoAttributes, Op, OpContext
 from cntk_core.ops.shapes import Shape, broadcast, from_cntk, show, to_cntk
+from cntk_core.plan.explain import explain
+from cntk_core.plan.make import make_plan
 from cntk_core.plan.plan import Buffer, GradientStep, Plan, Step, Target
+from cntk_core.training.store import ParameterStore
 
 IExecutionEngine = ExecutionEngine
 ICNBuilder = NetworkBuilder
@@ -71,6 +74,7 @@ __all__ = [
     "OptionError",
     "Parallelizer",
     "Parameter",
+    "ParameterStore",
     "Plan",
     "Problems",
     "Program",
@@ -91,7 +95,9 @@ __all__ = [
     "UpdateRule",
     "broadcast",
     "did_you_mean",
+    "explain",
     "from_cntk",
+    "make_plan",
     "nearest",
     "raise_problems",
     "show",
