@@ -1,5 +1,6 @@
 """The one module that a plugin imports. What is here is the plugin interface; its version is ``API_VERSION``."""
 
+from cntk_core.config import Config, Schedule, SourceText, Value, option, options, parse_text
 from cntk_core.errors import (
     BuildError,
     CntkError,
@@ -27,7 +28,10 @@ from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.ops.expression import ArrayMath, Expr, TraceMath, symbol
 from cntk_core.ops.op import Elementwise, NoAttributes, Op, OpContext
 from cntk_core.ops.shapes import Shape, broadcast, from_cntk, show, to_cntk
+from cntk_core.plan.explain import explain
+from cntk_core.plan.make import make_plan
 from cntk_core.plan.plan import Buffer, GradientStep, Plan, Step, Target
+from cntk_core.training.store import ParameterStore
 
 IExecutionEngine = ExecutionEngine
 ICNBuilder = NetworkBuilder
@@ -44,6 +48,7 @@ __all__ = [
     "CntkError",
     "Communicator",
     "Component",
+    "Config",
     "ConfigError",
     "DataError",
     "DataReader",
@@ -71,14 +76,17 @@ __all__ = [
     "OptionError",
     "Parallelizer",
     "Parameter",
+    "ParameterStore",
     "Plan",
     "Problems",
     "Program",
     "ReaderContext",
+    "Schedule",
     "SequenceLayout",
     "Shape",
     "ShapeError",
     "Slot",
+    "SourceText",
     "Step",
     "StepCounts",
     "StreamData",
@@ -89,10 +97,16 @@ __all__ = [
     "UnsupportedError",
     "UpdateContext",
     "UpdateRule",
+    "Value",
     "broadcast",
     "did_you_mean",
+    "explain",
     "from_cntk",
+    "make_plan",
     "nearest",
+    "option",
+    "options",
+    "parse_text",
     "raise_problems",
     "show",
     "symbol",
