@@ -1,7 +1,7 @@
 """Where the dynamic axis stands: alignment, sums over broadcast axes, and running any op on arrays.
 
 A value with the dynamic axis is ``(frames, *sample_shape)``. Sample shapes are compared from their last axis, so a
-value of lower rank gets axes of length 1 between its frame axis and its sample axes before NumPy's broadcasting is right.
+value of lower rank gets axes of length 1 between its frame axis and its sample axes before NumPy broadcasts it.
 """
 
 from __future__ import annotations
