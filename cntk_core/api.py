@@ -1,5 +1,7 @@
 """The one module that a plugin imports. What is here is the plugin interface; its version is ``API_VERSION``."""
 
+from cntk_core.config import Config, Schedule, SourceText, Value, option, options, parse_text
+from cntk_core.data.layout import frame_layout, sequence_layout
 from cntk_core.errors import (
     BuildError,
     CntkError,
@@ -22,12 +24,19 @@ from cntk_core.interfaces.layout import SequenceLayout
 from cntk_core.interfaces.learner import Learner, Slot, UpdateContext, UpdateRule
 from cntk_core.interfaces.parallel import Communicator, Parallelizer, StepCounts
 from cntk_core.interfaces.reader import DataReader, EpochSpec, Minibatch, ReaderContext, StreamData, StreamInfo
+from cntk_core.network.initializers import Initializer, initialize_parameters, initializer
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
+from cntk_core.ops.define import define_op, elementwise_op
 from cntk_core.ops.expression import ArrayMath, Expr, TraceMath, symbol
+from cntk_core.ops.framing import align, run_forward, run_gradient, unbroadcast
 from cntk_core.ops.op import Elementwise, NoAttributes, Op, OpContext
 from cntk_core.ops.shapes import Shape, broadcast, from_cntk, show, to_cntk
+from cntk_core.ops.table import OpTable, core_ops
+from cntk_core.plan.explain import explain
+from cntk_core.plan.make import make_plan
 from cntk_core.plan.plan import Buffer, GradientStep, Plan, Step, Target
+from cntk_core.training.store import ParameterStore
 
 IExecutionEngine = ExecutionEngine
 ICNBuilder = NetworkBuilder
@@ -44,6 +53,7 @@ __all__ = [
     "CntkError",
     "Communicator",
     "Component",
+    "Config",
     "ConfigError",
     "DataError",
     "DataReader",
@@ -56,6 +66,7 @@ __all__ = [
     "IDataReader",
     "IExecutionEngine",
     "ILearner",
+    "Initializer",
     "Input",
     "Learner",
     "Location",
@@ -68,17 +79,21 @@ __all__ = [
     "Node",
     "Op",
     "OpContext",
+    "OpTable",
     "OptionError",
     "Parallelizer",
     "Parameter",
+    "ParameterStore",
     "Plan",
     "Problems",
     "Program",
     "ReaderContext",
+    "Schedule",
     "SequenceLayout",
     "Shape",
     "ShapeError",
     "Slot",
+    "SourceText",
     "Step",
     "StepCounts",
     "StreamData",
@@ -89,12 +104,29 @@ __all__ = [
     "UnsupportedError",
     "UpdateContext",
     "UpdateRule",
+    "Value",
+    "align",
     "broadcast",
+    "core_ops",
+    "define_op",
     "did_you_mean",
+    "elementwise_op",
+    "explain",
+    "frame_layout",
     "from_cntk",
+    "initialize_parameters",
+    "initializer",
+    "make_plan",
     "nearest",
+    "option",
+    "options",
+    "parse_text",
     "raise_problems",
+    "run_forward",
+    "run_gradient",
+    "sequence_layout",
     "show",
     "symbol",
     "to_cntk",
+    "unbroadcast",
 ]

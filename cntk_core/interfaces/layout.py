@@ -28,7 +28,7 @@ class SequenceLayout:
         lengths: frames of each slot, not increasing. Shape ``(slots,)``.
         alive: number of slots that reach step t. Shape ``(steps,)``.
         start: first row of step t. Shape ``(steps,)``.
-        order: ``order[slot]`` is the reader's position of the slot's (first) sequence, for output in the reader's order.
+        order: ``order[slot]`` is the reader's position of the slot's (first) sequence, for output in its order.
         begins: pairs ``(slot, step)`` where a sequence begins inside a slot, in the order of slots and steps.
             A slot whose first frame continues a sequence of the minibatch before has no pair ``(slot, 0)``.
         keys: sequence keys in the order of ``begins`` (numeric ids or text), empty if the reader has none.

@@ -92,25 +92,28 @@ class Network:
         """All parameters, in the order of their making."""
         return [node for node in self if isinstance(node, Parameter)]
 
-    def order(self, roots: Iterable[Node]) -> list[Node]:
+    def order(self, roots: Iterable[Node], *, stop_at_constants: bool = False) -> list[Node]:
         """Return the nodes that the roots need, each after its inputs: depth first, computed once.
+
+        With ``stop_at_constants``, what only feeds precomputed nodes that have their value is left out.
 
         Raises:
             NetworkError: a cycle without a delay; names its nodes.
         """
         done: dict[Node, None] = {}
         for root in roots:
-            self._visit(root, done)
+            self._visit(root, done, stop_at_constants)
         return list(done)
 
-    def _visit(self, root: Node, done: dict[Node, None]) -> None:
+    def _visit(self, root: Node, done: dict[Node, None], stop_at_constants: bool) -> None:
         """Depth-first walk with an explicit stack, so that deep networks do not exhaust Python's."""
         path: dict[Node, None] = {}
         stack: list[tuple[Node, Iterator[Node]]] = []
 
         def enter(node: Node) -> None:
             path[node] = None
-            stack.append((node, iter(() if node.op.name in DELAYS else node.inputs)))
+            leaf = node.op.name in DELAYS or (stop_at_constants and node.value is not None)
+            stack.append((node, iter(() if leaf else node.inputs)))
 
         if root not in done:
             enter(root)

@@ -72,7 +72,7 @@ class Input(Node):
     ) -> Input:
         """Make an input of a sample shape (memory order)."""
         op = SPARSE_INPUT if sparse else INPUT
-        return cls(name, op, shape=shape, framed=True, where=where, sparse=sparse, axis=axis)
+        return cls(name=name, op=op, shape=shape, framed=True, where=where, sparse=sparse, axis=axis)
 
 
 @attrs.define(eq=False, repr=False)
@@ -110,8 +110,7 @@ class Parameter(Node):
     ) -> Parameter:
         """Make a parameter of a shape (memory order) with an initializer or a value."""
         return cls(
-            name,
-            PARAMETER,
+            name=name,
             shape=shape,
             framed=False,
             where=where,

@@ -1,0 +1,118 @@
+"""Storage by liveness: values that are never needed at the same time share a buffer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import attrs
+
+from cntk_core.network.node import Node, Parameter
+from cntk_core.ops.shapes import elements
+from cntk_core.plan.plan import Buffer, GradientStep, Step
+
+
+@attrs.define(eq=False)
+class _Item:
+    """A value or gradient: when it is born and when it was used last (positions on the time line)."""
+
+    node: Node
+    gradient: bool
+    born: int
+    last: int
+
+    @property
+    def place(self) -> tuple[bool, str]:
+        """Values share only among framed ones of the same dynamic axis, or among those without frames."""
+        return bool(self.node.framed), self.node.axis
+
+    @property
+    def form(self) -> tuple[int, ...]:
+        """Shape without leading ones: equal forms are laid out alike."""
+        shape = self.node.known_shape
+        while shape and shape[0] == 1:
+            shape = shape[1:]
+        return shape
+
+
+@attrs.define(eq=False)
+class _Slot:
+    """A buffer in the making, and the item that holds it now."""
+
+    index: int
+    place: tuple[bool, str]
+    size: int
+    holder: _Item
+
+
+def assign_buffers(
+    steps: Sequence[Step], gradients: Sequence[GradientStep], roots: Sequence[Node]
+) -> tuple[dict[Node, int], dict[Node, int], tuple[Buffer, ...]]:
+    """Give every computed value and gradient a buffer; return both assignments and the buffers.
+
+    An element-wise step may write over a value of the same layout whose last reader it is; any other step gets
+    buffers that hold nothing it reads.
+    """
+    items = _life_times(steps, gradients, set(roots))
+    elementwise = [all(node.op.elementwise is not None for node in step.nodes) for step in steps]
+    elementwise += [all(node.op.elementwise is not None for node in step.step.nodes) for step in gradients]
+    slots: list[_Slot] = []
+    values: dict[Node, int] = {}
+    grads: dict[Node, int] = {}
+    for item in sorted(items, key=lambda item: item.born):
+        slot = _find(slots, item, in_place=elementwise[item.born])
+        if slot is None:
+            slot = _Slot(len(slots), item.place, 0, item)
+            slots.append(slot)
+        slot.holder = item
+        slot.size = max(slot.size, elements(item.node.known_shape))
+        (grads if item.gradient else values)[item.node] = slot.index
+    return values, grads, tuple(_freeze(slot) for slot in slots)
+
+
+def _freeze(slot: _Slot) -> Buffer:
+    framed, axis = slot.place
+    return Buffer(slot.index, slot.size if framed else 0, 0 if framed else slot.size, axis)
+
+
+def _find(slots: Sequence[_Slot], item: _Item, *, in_place: bool) -> _Slot | None:
+    """The best free slot: the smallest that is large enough, else the largest (it grows)."""
+    need = elements(item.node.known_shape)
+    free = [slot for slot in slots if slot.place == item.place and _is_free(slot, item, in_place)]
+    large = [slot for slot in free if slot.size >= need]
+    if large:
+        # Among equals take the one that ends here, so that element-wise chains run in place.
+        return min(large, key=lambda slot: (slot.size, -slot.holder.last))
+    return max(free, key=lambda slot: slot.size, default=None)
+
+
+def _is_free(slot: _Slot, item: _Item, in_place: bool) -> bool:
+    holder = slot.holder
+    if holder.last < item.born:
+        return True
+    # Two results of one step are born together and never share.
+    return in_place and holder.last == item.born and holder.born < item.born and holder.form == item.form
+
+
+def _life_times(steps: Sequence[Step], gradients: Sequence[GradientStep], roots: set[Node]) -> Iterator[_Item]:
+    end = len(steps) + len(gradients)
+    values: dict[Node, _Item] = {}
+    for position, step in enumerate(steps):
+        for node in step.reads:
+            if node in values:
+                values[node].last = position
+        for node in step.writes:
+            values[node] = _Item(node, False, position, end if node in roots else position)
+    grads: dict[Node, _Item] = {}
+    for position, step_back in enumerate(gradients, start=len(steps)):
+        for node in step_back.reads:
+            if node in values:
+                values[node].last = max(values[node].last, position)
+        for node in step_back.sources:
+            if node in grads:
+                grads[node].last = position
+        for target in step_back.targets:
+            if not isinstance(target.node, Parameter):
+                item = grads.setdefault(target.node, _Item(target.node, True, position, position))
+                item.last = max(item.last, position)
+    yield from values.values()
+    yield from grads.values()

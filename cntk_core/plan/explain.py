@@ -1,0 +1,62 @@
+"""A plan as text: what is computed in which order, what is fused, and what sharing saves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cntk_core.network.node import Node, Parameter
+from cntk_core.ops.shapes import elements, show
+from cntk_core.plan.plan import GradientStep, Plan, Step
+
+
+def explain(plan: Plan, *, frames: int = 1) -> str:
+    """Describe a plan for people; ``frames`` is the number of rows for which bytes are given."""
+    return "\n".join(_lines(plan, frames))
+
+
+def _lines(plan: Plan, frames: int) -> Iterator[str]:
+    yield f"Roots: {', '.join(node.name for node in plan.roots)}"
+    yield f"Forward, {len(plan.steps)} steps:"
+    for index, step in enumerate(plan.steps):
+        yield f"  {index:3}  {_step(plan, step)}"
+    if plan.criterion is not None:
+        yield f"Gradients of {plan.criterion.name}, {len(plan.gradients)} steps:"
+        for index, gradient in enumerate(plan.gradients):
+            yield f"  {index:3}  {_gradient(plan, gradient)}"
+        for parameter in plan.trained:
+            note = "one product, the update may be folded into it" if plan.sole_writer(parameter) else "summed"
+            yield f"  {parameter.name} {show(parameter.known_shape)}: {note}"
+    yield from _memory(plan, frames)
+
+
+def _step(plan: Plan, step: Step) -> str:
+    names = " + ".join(f"{node.op.name} {node.name}" for node in step.nodes)
+    fused = "fused: " if len(step.nodes) > 1 else ""
+    last = step.nodes[-1]
+    places = ", ".join(f"{node.name} in b{plan.value_buffer[node]}" for node in step.writes)
+    return f"{fused}{names} {show(last.known_shape, framed=bool(last.framed))} -> {places}"
+
+
+def _gradient(plan: Plan, step: GradientStep) -> str:
+    def place(node: Node) -> str:
+        return "store" if isinstance(node, Parameter) else f"b{plan.gradient_buffer[node]}"
+
+    sources = ", ".join(node.name for node in step.sources)
+    targets = ", ".join(
+        f"{'+= ' if target.accumulate else ''}{target.node.name} in {place(target.node)}" for target in step.targets
+    )
+    return f"from {sources} -> {targets}"
+
+
+def _memory(plan: Plan, frames: int) -> Iterator[str]:
+    size = int(plan.network.dtype.itemsize)
+
+    def needed(node: Node) -> int:
+        return elements(node.known_shape) * (frames if node.framed else 1) * size
+
+    alone = sum(needed(node) for node in [*plan.value_buffer, *plan.gradient_buffer])
+    shared = sum((buffer.per_frame * frames + buffer.fixed) * size for buffer in plan.buffers)
+    yield (
+        f"Buffers for {frames} frames: {len(plan.value_buffer) + len(plan.gradient_buffer)} values share "
+        f"{len(plan.buffers)} buffers, {shared} bytes instead of {alone} ({alone - shared} saved)"
+    )

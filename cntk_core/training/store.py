@@ -1,0 +1,106 @@
+"""ParameterStore: all parameters in one contiguous buffer, gradients in another, each learner slot in another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cntk_core.interfaces.learner import Slot
+from cntk_core.network.node import Parameter
+from cntk_core.ops.shapes import elements
+
+ALIGNMENT = 64
+"""Bytes at whose multiples every parameter begins."""
+
+FloatArray = NDArray[Any]
+
+
+class ParameterStore:
+    """Values, gradients and learner slots of a network's parameters.
+
+    Learned parameters come first, those with equal multipliers together, so that an update is one pass over few runs.
+    Each parameter's ``value`` becomes a view of the buffer, so the network sees every update.
+
+    Args:
+        parameters: each with its value.
+        dtype: float32 or float64.
+    """
+
+    def __init__(self, parameters: Iterable[Parameter], dtype: Any) -> None:
+        self.dtype = np.dtype(dtype)
+        ordered = sorted(
+            parameters,
+            key=lambda p: (not p.learned, p.learning_rate_multiplier, p.regularization_multiplier),
+        )
+        self.parameters: tuple[Parameter, ...] = tuple(ordered)
+        self._range: dict[Parameter, tuple[int, int]] = {}
+        step = ALIGNMENT // self.dtype.itemsize
+        offset = 0
+        for parameter in self.parameters:
+            count = elements(parameter.known_shape)
+            self._range[parameter] = (offset, offset + count)
+            offset += -(-count // step) * step
+        self.size = offset
+        self.values = self._allocate()
+        self.slots: dict[str, FloatArray] = {}
+        self._gradients: FloatArray | None = None
+        for parameter in self.parameters:
+            view = self.value(parameter)
+            assert parameter.value is not None, f"parameter '{parameter.name}' has no value"
+            view[...] = parameter.value.reshape(parameter.known_shape)
+            parameter.value = view
+
+    def _allocate(self) -> FloatArray:
+        # NumPy aligns to 16 or 64 bytes depending on the size; a margin makes the alignment certain.
+        # Zeroed pages are handed out lazily by the system, so a buffer that is never touched costs nothing.
+        raw = np.zeros(self.size * self.dtype.itemsize + ALIGNMENT, np.uint8)
+        skip = -raw.ctypes.data % ALIGNMENT
+        return raw[skip : skip + self.size * self.dtype.itemsize].view(self.dtype)
+
+    @property
+    def gradients(self) -> FloatArray:
+        """The gradient buffer, made when it is first asked for."""
+        if self._gradients is None:
+            self._gradients = self._allocate()
+        return self._gradients
+
+    def add_slots(self, slots: Iterable[Slot]) -> None:
+        """Make the learner's slots that are not there yet, with their initial values."""
+        for slot in slots:
+            if slot.name not in self.slots:
+                self.slots[slot.name] = self._allocate()
+                if slot.initial:
+                    self.slots[slot.name].fill(slot.initial)
+
+    def range(self, parameter: Parameter) -> tuple[int, int]:
+        """First and past-the-end element of a parameter in every buffer."""
+        return self._range[parameter]
+
+    def value(self, parameter: Parameter) -> FloatArray:
+        """The parameter's value: a view with its shape (memory order)."""
+        return self._view(self.values, parameter)
+
+    def gradient(self, parameter: Parameter) -> FloatArray:
+        """The parameter's gradient: a view with its shape."""
+        return self._view(self.gradients, parameter)
+
+    def slot(self, name: str, parameter: Parameter) -> FloatArray:
+        """A learner slot of a parameter: a view with its shape."""
+        return self._view(self.slots[name], parameter)
+
+    def _view(self, buffer: FloatArray, parameter: Parameter) -> FloatArray:
+        first, end = self._range[parameter]
+        return buffer[first:end].reshape(parameter.known_shape)
+
+    def snapshot(self) -> dict[str, FloatArray]:
+        """Copies of the values and slots, by name; what a roll-back needs."""
+        return {"values": self.values.copy(), **{f"slot.{name}": slot.copy() for name, slot in self.slots.items()}}
+
+    def restore(self, arrays: Mapping[str, FloatArray]) -> None:
+        """Take back what :meth:`snapshot` gave."""
+        self.values[...] = arrays["values"]
+        for name, slot in self.slots.items():
+            slot[...] = arrays[f"slot.{name}"]
