@@ -1,13 +1,17 @@
 """The one module that a plugin imports. What is here is the plugin interface; its version is ``API_VERSION``."""
 
 from cntk_core.config import Config, Schedule, SourceText, Value, option, options, parse_text
+from cntk_core.data.chunked import ChunkedReader
 from cntk_core.data.layout import frame_layout, sequence_layout
+from cntk_core.data.randomize import Window
+from cntk_core.data.source import Chunk, ChunkInfo, ChunkSource, Column
 from cntk_core.errors import (
     BuildError,
     CntkError,
     ConfigError,
     DataError,
     Location,
+    MissingKeyError,
     NetworkError,
     OptionError,
     Problems,
@@ -50,7 +54,12 @@ __all__ = [
     "Buffer",
     "BuildContext",
     "BuildError",
+    "Chunk",
+    "ChunkInfo",
+    "ChunkSource",
+    "ChunkedReader",
     "CntkError",
+    "Column",
     "Communicator",
     "Component",
     "Config",
@@ -71,6 +80,7 @@ __all__ = [
     "Learner",
     "Location",
     "Minibatch",
+    "MissingKeyError",
     "Network",
     "NetworkBuilder",
     "NetworkError",
@@ -105,6 +115,7 @@ __all__ = [
     "UpdateContext",
     "UpdateRule",
     "Value",
+    "Window",
     "align",
     "broadcast",
     "core_ops",

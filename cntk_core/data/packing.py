@@ -96,7 +96,8 @@ def _take(data: NDArray[Any] | csr_array, rows: IntArray) -> NDArray[Any] | csr_
 def _gather_sparse(columns: Mapping[int, Column], owners: IntArray, rows: IntArray) -> csr_array:
     from scipy.sparse import csr_array, vstack
 
-    parts, places = [], []
+    parts: list[Any] = []
+    places: list[IntArray] = []
     for number, column in columns.items():
         here = np.flatnonzero(owners == number)
         parts.append(column.data[rows[here]])

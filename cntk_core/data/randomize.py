@@ -1,9 +1,9 @@
 """The order of the sequences in each sweep over the data: as they lie in the files, or at random within windows.
 
-The random order needs only a window of chunks in memory, like the original's block randomizer (cntk-inventory 9.7):
-the chunks are shuffled, each shuffled chunk gets a window of chunks around it, and each of its sequences a random
-place in that window. Our places are independent random numbers, drawn with Philox from a key of (seed, purpose) and
-a counter of (sweep, chunk), so the order never depends on what was read before, and any epoch can be entered directly.
+The random order needs only a window of chunks in memory, like the original's block randomizer: the chunks are shuffled,
+each shuffled chunk gets a window of chunks around it, and each of its sequences a random place in that window. Our
+places are independent random numbers, drawn with Philox from a key of (seed, purpose) and a counter of (sweep, chunk),
+so the order never depends on what was read before, and any epoch can be entered directly.
 """
 
 from __future__ import annotations

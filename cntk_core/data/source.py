@@ -103,6 +103,7 @@ class ChunkSource(ABC):
     def load(self, chunk: int) -> Chunk:
         """Read a chunk. Raises DataError."""
 
+    @abstractmethod
     def close(self) -> None:
         """Close files. May be called more than once."""
 

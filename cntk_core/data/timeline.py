@@ -1,8 +1,8 @@
 """Which sequences make up each minibatch of an epoch.
 
-The sweeps follow each other on an endless timeline of samples (cntk-inventory 9.7). Epoch ``k`` of size ``E`` has
-the sequences that begin at samples ``k * E`` to ``(k + 1) * E``, so the last one is kept whole and the next epoch begins
-after it. A minibatch takes whole sequences while they fit into its size, at least one, and ends where a sweep ends.
+The sweeps follow each other on an endless timeline of samples. Epoch ``k`` of size ``E`` has the sequences that begin
+at samples ``k * E`` to ``(k + 1) * E``, so the last one is kept whole and the next epoch begins after it. A minibatch
+takes whole sequences while they fit into its size, at least one, and ends where a sweep ends.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class Picks:
 def plan_epoch(order: SweepOrder, epoch: EpochSpec) -> Iterator[Picks]:
     """Yield the minibatches of an epoch; without samples where a rank has no share of one.
 
-    In file order rank ``r`` of ``R`` takes the sequences ``r, r + R, ...`` and reads on until it has one of them, as the
-    original does. In random order each minibatch is divided so that the ranks have about equally many samples.
+    In file order rank ``r`` of ``R`` takes the sequences ``r, r + R, ...`` and reads on until it has one of them, as
+    the original does. In random order each minibatch is divided so that the ranks have about equally many samples.
     """
     size = epoch.epoch_size or order.samples
     if order.samples == 0 or size == 0:
@@ -148,7 +148,7 @@ def _share(block: Block, first: int, epoch: EpochSpec, *, in_file_order: bool) -
 def balanced_share(lengths: IntArray, rank: int, ranks: int, turn: int = 0) -> IntArray:
     """Return which sequences a rank takes so that all ranks have about equally many samples.
 
-    The longest sequence goes first, each to the rank that has the fewest samples so far; ``turn`` says which rank begins.
+    The longest sequence goes first, each to the rank that has the fewest samples so far; rank ``turn % ranks`` begins.
     """
     if not len(lengths) or int(lengths.min()) == int(lengths.max()):
         return np.flatnonzero((np.arange(len(lengths)) + turn) % ranks == rank)

@@ -1,7 +1,6 @@
 """The exact parser: reads row by row, byte by byte, and says where and why a row cannot be read.
 
-The rules are those of the text format (cntk-inventory 9.3); :mod:`.fast` reads regular text much faster and leaves
-everything else to this module.
+:mod:`.fast` reads regular text much faster and leaves everything else to this module.
 """
 
 from __future__ import annotations
@@ -81,9 +80,7 @@ def _columns(found: list[tuple[int, _Sample]], stream: StreamSpec, dtype: np.dty
     )
 
 
-def _parse_row(
-    row: bytes, streams: Sequence[StreamSpec], numbers: dict[bytes, int], largest: float
-) -> list[_Sample]:
+def _parse_row(row: bytes, streams: Sequence[StreamSpec], numbers: dict[bytes, int], largest: float) -> list[_Sample]:
     samples: list[_Sample] = []
     at = _end(_DIGITS, row, 0)
     while (at := _end(_COLUMNS, row, at)) < len(row):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,7 @@ from cntk_reader_cntk_text.records import IntArray
 Bytes = NDArray[np.uint8]
 
 _LONGEST = 16
-"""Numbers of up to so many characters are computed from their digits: digits / power of ten is then correctly rounded."""
+"""Numbers of up to so many characters are digits divided by a power of ten, which is then correctly rounded."""
 _SHORT = 9
 """Numbers of up to so many digits fit into 32 bits."""
 _POWERS = 10.0 ** np.arange(_LONGEST + 1)
@@ -25,7 +26,8 @@ def ranges(first: IntArray, counts: IntArray) -> IntArray:
     """Return ``first[0], first[0] + 1, ...`` (``counts[0]`` of them), then those of ``first[1]``, and so on."""
     ends = np.cumsum(counts)
     total = int(ends[-1]) if len(ends) else 0
-    return np.arange(total) + np.repeat(first - (ends - counts), counts)
+    places: IntArray = np.arange(total) + np.repeat(first - (ends - counts), counts)
+    return places
 
 
 def parse_numbers(text: Bytes, starts: IntArray, stops: IntArray) -> tuple[NDArray[np.float64], bool] | None:
@@ -67,7 +69,7 @@ def _parse_group(text: Bytes, starts: IntArray, length: int) -> tuple[NDArray[np
     digits = text[starts + np.arange(length)[:, None]] - np.uint8(_ZERO)
     is_digit = digits <= 9
     whole = is_digit.all(axis=1)
-    mantissa = np.zeros(len(starts), dtype=np.int32 if length <= _SHORT else np.int64)
+    mantissa: NDArray[Any] = np.zeros(len(starts), dtype=np.int32 if length <= _SHORT else np.int64)
     for k in range(length):
         if whole[k]:
             mantissa *= 10

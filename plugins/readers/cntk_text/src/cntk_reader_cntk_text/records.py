@@ -21,17 +21,29 @@ class StreamSpec:
         alias: its name in the file.
         dim: values of a sample.
         sparse: whether samples are ``index:value`` pairs.
+        shape: shape of a sample in minibatches.
     """
 
     name: str
     alias: bytes
     dim: int
     sparse: bool = False
+    shape: tuple[int, ...] = attrs.field()
+
+    @shape.default
+    def _flat(self) -> tuple[int, ...]:
+        return (self.dim,)
 
 
 @attrs.frozen
 class RowProblem:
-    """What is wrong in one row: its line (from 0 in the parsed text), its column (from 1, in bytes; 0: the whole row)."""
+    """What is wrong in one row.
+
+    Attributes:
+        line: from 0 in the parsed text.
+        column: from 1, in bytes; 0 is the whole row.
+        message: what is wrong.
+    """
 
     line: int
     column: int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import attrs
@@ -11,7 +11,7 @@ import numpy as np
 from cntk_core.api import Chunk, ChunkInfo, ChunkSource, CntkError, Column, DataError, Location
 from cntk_reader_cntk_text.exact import parse_exact
 from cntk_reader_cntk_text.fast import parse_fast
-from cntk_reader_cntk_text.records import IntArray, Parsed, Samples, StreamSpec, join
+from cntk_reader_cntk_text.records import IntArray, Parsed, RowProblem, Samples, StreamSpec, join
 from cntk_reader_cntk_text.sequences import Sequences, find_sequences
 from cntk_reader_cntk_text.textfile import TextFile, line_ids, line_starts
 
@@ -75,6 +75,11 @@ class TextSource(ChunkSource):
     def __str__(self) -> str:
         return self._file.name
 
+    @property
+    def by_line(self) -> bool:
+        """Whether every line is a sequence of its own."""
+        return self._by_line
+
     def index(self) -> Sequence[ChunkInfo]:
         """Return what the chunks hold.
 
@@ -90,27 +95,24 @@ class TextSource(ChunkSource):
     def load(self, chunk: int) -> Chunk:
         """Parse a chunk. Raises DataError if it has bad rows and none are allowed."""
         self.index()
-        sequences = self._parse(self._pieces[chunk], stop=self._rules.max_errors == 0)
-        if sequences.problems and self._rules.max_errors == 0:
-            raise self._too_many(list(self._errors(sequences)), known_all=False)
+        sequences = self._parse(self._pieces[chunk], strict=self._rules.max_errors == 0)
         self._warn_short(chunk, sequences)
         columns = {
             stream.name: _column(stream, samples, offsets, self._rules.dtype)
-            for stream, samples, offsets in zip(
-                self._rules.streams, sequences.samples, sequences.offsets, strict=True
-            )
+            for stream, samples, offsets in zip(self._rules.streams, sequences.samples, sequences.offsets, strict=True)
         }
         return Chunk(columns, sequences.keys)
 
     def check(self) -> Iterator[CntkError]:
         """Yield everything that is wrong with the file."""
+        # Small chunks, so that the errors of a wholly bad file fit into memory.
+        rules = attrs.evolve(self._rules, chunk_bytes=min(self._rules.chunk_bytes, _BLOCK))
+        source = TextSource(self._file, rules, lambda line: None)
         try:
-            list(self._cut()) if not self._pieces else None
-        except CntkError as error:
+            for _ in source._cut():
+                yield from source._errors(source._parse(source._pieces[-1], strict=False).problems)
+        except DataError as error:
             yield error
-            return
-        for piece in self._pieces:
-            yield from self._errors(self._parse(piece, stop=False))
 
     def close(self) -> None:
         """Close the file."""
@@ -185,8 +187,8 @@ class TextSource(ChunkSource):
         errors: list[CntkError] = []
         found = []
         for piece in self._pieces:
-            sequences = self._parse(piece, stop=False)
-            errors += self._errors(sequences)
+            sequences = self._parse(piece, strict=False)
+            errors += self._errors(sequences.problems)
             if len(errors) > self._rules.max_errors:
                 raise self._too_many(errors, known_all=piece is self._pieces[-1])
             lengths = sequences.sizes
@@ -200,31 +202,36 @@ class TextSource(ChunkSource):
 
     # -- parsing ------------------------------------------------------------------------------------------
 
-    def _parse(self, piece: Piece, *, stop: bool) -> Sequences:
-        """Parse a chunk; ``stop`` ends at the first block with bad rows."""
+    def _parse(self, piece: Piece, *, strict: bool) -> Sequences:
+        """Parse a chunk; ``strict`` ends at the first block with bad rows. Raises DataError then."""
         data = self._file.lines(piece.offset, piece.size)
         parts: list[Parsed] = []
         for block in _blocks(data):
             fast = parse_fast(block, self._rules.streams, self._rules.dtype)
             parts.append(parse_exact(block, self._rules.streams, self._rules.dtype) if fast is None else fast)
-            if stop and parts[-1].problems:
-                break
+            if strict and parts[-1].problems:
+                first = piece.line + sum(part.lines for part in parts[:-1])
+                problems = [attrs.evolve(problem, line=problem.line + first) for problem in parts[-1].problems]
+                raise self._too_many(list(self._errors(problems)), known_all=False)
         parsed = join(parts, self._rules.streams, self._rules.dtype)
         ids = None
         if not self._by_line:
-            begins = line_starts(np.frombuffer(data, dtype=np.uint8))[: parsed.lines]
+            begins = line_starts(np.frombuffer(data, dtype=np.uint8))
             ids = _fill_forward(self._ids(data, begins, piece.line), -1)
-        return find_sequences(parsed, self._rules.streams, ids, self._rules.main, first_line=piece.line)
+        found = find_sequences(parsed, self._rules.streams, ids, self._rules.main, first_line=piece.line)
+        if strict and found.problems:
+            raise self._too_many(list(self._errors(found.problems)), known_all=False)
+        return found
 
-    def _errors(self, sequences: Sequences) -> Iterator[DataError]:
-        for problem in sequences.problems:
+    def _errors(self, problems: Iterable[RowProblem]) -> Iterator[DataError]:
+        for problem in problems:
             yield DataError(problem.message, where=Location(self._file.name, problem.line, problem.column))
 
     def _too_many(self, errors: Sequence[CntkError], *, known_all: bool) -> DataError:
         """Return the error that lists the first bad rows."""
         allowed = self._rules.max_errors
-        count = f"{len(errors)}{'' if known_all else ' or more'}" if len(errors) > 1 or not known_all else "1"
-        rows = "row" if count == "1" else "rows"
+        count = str(len(errors)) if known_all else f"at least {len(errors)}"
+        rows = "row" if len(errors) == 1 else "rows"
         shown = [str(error) for error in errors[:_SHOWN]]
         if len(errors) > _SHOWN:
             shown.append("...")
@@ -266,7 +273,7 @@ def _fill_forward(ids: IntArray, before: int) -> IntArray:
 
 def _column(stream: StreamSpec, samples: Samples, offsets: IntArray | None, dtype: np.dtype[Any]) -> Column:
     if samples.indices is None or samples.counts is None:
-        return Column(samples.values, offsets)
+        return Column(samples.values.reshape(len(samples.lines), *stream.shape), offsets)
     from scipy.sparse import csr_array
 
     pointers = np.concatenate([[0], np.cumsum(samples.counts)])
