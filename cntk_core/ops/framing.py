@@ -61,13 +61,17 @@ def columns(value: Array, framed: bool) -> Array:
     return value.reshape(-1, value.shape[-1] if value.ndim else 1)
 
 
+def samples(value: Array, framed: bool) -> Array:
+    """Return a value as a matrix with one row for each sample; one without the dynamic axis has one row."""
+    return value.reshape(value.shape[0] if framed else 1, elements(sample_shape(value, framed)))
+
+
 def paired(left: Array, right: Array, framed: Sequence[bool]) -> tuple[Array, Array]:
     """Return two values of equal sample size as matrices with one row for each column; a constant one has one row."""
     if not (framed[0] or framed[1]):
         return columns(left, False), columns(right, False)
     first, second = (
-        value if _is_sparse(value) else columns(value, True) if has else value.reshape(1, -1)
-        for value, has in ((left, framed[0]), (right, framed[1]))
+        value if _is_sparse(value) else samples(value, has) for value, has in ((left, framed[0]), (right, framed[1]))
     )
     return first, second
 
