@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
@@ -21,6 +22,19 @@ class Program(ABC):
     """A compiled plan. Results stay where they were computed until somebody asks for them."""
 
     plan: Plan
+    epoch: int = 0
+    settings: Mapping[str, float] = MappingProxyType({})
+
+    def begin_epoch(self, epoch: int, settings: Mapping[str, float] | None = None) -> None:
+        """Start an epoch (from 0): its random streams, and the numbers that operations ask for by name (``dropoutRate``).
+
+        Random numbers depend on the seed of :meth:`ExecutionEngine.compile`, the epoch, the node and the number of the
+        minibatch in the epoch, never on what ran before, so that a resumed run draws the same ones. An engine that
+        counts minibatches starts again at 0; it gives ``settings`` to each :class:`~cntk_core.ops.op.OpContext`.
+        """
+        self.epoch = epoch
+        if settings is not None:
+            self.settings = settings
 
     @abstractmethod
     def evaluate(self, minibatch: Minibatch) -> None:
