@@ -1,0 +1,187 @@
+"""One value of a recipe and what can be read from it (cntk-inventory 1.8)."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+import attrs
+
+from cntk_core.config.lexer import block_contents
+from cntk_core.config.parser import is_block, parse_elements
+from cntk_core.config.schedule import Schedule
+from cntk_core.config.source import SourceText
+from cntk_core.errors import ConfigError, Location
+
+if TYPE_CHECKING:
+    from cntk_core.config.section import Config
+
+T = TypeVar("T", bound=float)
+
+_MAX_ELEMENTS = 1_000_000
+_TRUE = ("t", "true", "T", "True", "TRUE", "1")
+_FALSE = ("f", "false", "F", "False", "FALSE", "0", "")
+_INTEGER = re.compile(r"[ \t]*([+-]?[0-9]{1,20})")
+_DECIMAL = re.compile(r"[ \t]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_SPECIAL = re.compile(r"[ \t]*[+-]?(inf|infinity|nan)", re.IGNORECASE)
+_HEXADECIMAL = re.compile(r"[ \t]*[+-]?0[xX]([0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)([pP][+-]?[0-9]{1,5})?")
+_WINDOWS_INFINITY = re.compile(r"[ \t]*([+-]?)[0-9]*\.?[0-9]*#inf", re.IGNORECASE)
+
+
+class Scope(Protocol):
+    """What a value needs of the section that it was looked up in."""
+
+    def section_of(self, value: Value) -> Config:
+        """Return the value's block as a child of this section."""
+
+
+@attrs.frozen(eq=False)
+class Value:
+    """The value of a key, or one element of an array.
+
+    Attributes:
+        raw: What was written, with braces, without quotation marks; variables are not filled in.
+        name: The path of the key, for messages: ``Train:SGD:maxEpochs``, ``layerSizes[1]``.
+        where: The place of its first character in the recipe.
+        key_where: The place of its key, ``None`` for an element of an array.
+    """
+
+    raw: SourceText
+    name: str
+    where: Location
+    key_where: Location | None = None
+    _resolve: Callable[[], SourceText] | None = None
+    _scope: Scope | None = None
+
+    def resolved(self) -> SourceText:
+        """Return the text that a reader of the value sees: variables filled in, the braces of a block removed.
+
+        Raises ConfigError if a variable is unknown.
+        """
+        full = self.full()
+        contents = block_contents(full) if full.text.startswith(("[", "{")) else None
+        return full if contents is None else contents
+
+    def full(self) -> SourceText:
+        """Return the text with variables filled in and with the braces of a block."""
+        return self.raw if self._resolve is None else self._resolve()
+
+    @property
+    def text(self) -> str:
+        """The text of :meth:`resolved`: for a block, what stands between its braces, line by line."""
+        return self.resolved().text
+
+    @property
+    def is_block(self) -> bool:
+        """Whether the value is ``[...]`` or ``{...}``."""
+        return is_block(self.full())
+
+    def config(self) -> Config:
+        """Return the block as a section whose parent is the section that this value was looked up in.
+
+        Raises ConfigError if the value is not a block.
+        """
+        block = self.raw.text.startswith(("[", "{"))
+        full = self.raw if block else self.full()
+        if not (block or is_block(full) or "=" in full.text):
+            raise self.error("a section", f"Accepted: a block, {self.short_name}=[ key=value ; ... ]")
+        if self._scope is None:
+            from cntk_core.config.section import Config
+
+            return Config.from_source(full, name=self.name, where=self.where)
+        return self._scope.section_of(self)
+
+    def array(self) -> tuple[Value, ...]:
+        """Return the elements of ``a:b*3:c``, with the repetitions written out.
+
+        Raises ConfigError if there are more than a million.
+        """
+        elements = parse_elements(self.full())
+        if sum(element.count for element in elements) > _MAX_ELEMENTS:
+            raise ConfigError(
+                f"{self.name} has too many elements",
+                where=self.where,
+                hint=f"An array has at most {_MAX_ELEMENTS} elements.",
+            )
+        texts = [element.value for element in elements for _ in range(element.count)]
+        return tuple(self._element(text, index) for index, text in enumerate(texts))
+
+    def _element(self, text: SourceText, index: int) -> Value:
+        return Value(text, f"{self.name}[{index}]", text.where, None, None, self._scope)
+
+    def string(self) -> str:
+        """Return the text as it is (a block with its braces)."""
+        return self.full().text
+
+    def boolean(self) -> bool:
+        """Return a truth value, written as the original accepts it."""
+        text = self.full().text
+        if text in _TRUE:
+            return True
+        if text in _FALSE:
+            return False
+        raise self.error("true or false", "Accepted: true, True, TRUE, t, T, 1, false, False, FALSE, f, F, 0.")
+
+    def integer(self) -> int:
+        """Return a whole number of at most 64 bits, written in base 10."""
+        text = self.full().text
+        found = _INTEGER.fullmatch(text)
+        if found is None or not -(2**63) <= int(found.group(1)) < 2**64:
+            accepted = "Accepted: a whole number of at most 64 bits, written out."
+            raise self.error("a whole number", accepted + _whole(text))
+        return int(found.group(1))
+
+    def real(self) -> float:
+        """Return a number; the old Windows form ``1#INF`` is infinity."""
+        text = self.full().text
+        infinity = _WINDOWS_INFINITY.match(text)
+        if infinity is not None:
+            return -math.inf if infinity.group(1) == "-" else math.inf
+        if _DECIMAL.fullmatch(text) or _SPECIAL.fullmatch(text):
+            return float(text)
+        if _HEXADECIMAL.fullmatch(text):
+            return _from_hexadecimal(text)
+        raise self.error("a number", "Accepted: a number such as 10, 0.5, 1e-3 or inf.")
+
+    def schedule(self, kind: type[T]) -> Schedule[T]:
+        """Return ``a*n:b`` as a schedule of ``float``, ``int`` or ``bool``."""
+        elements = parse_elements(self.full())
+        if not elements:
+            raise self.error("a schedule", "Accepted: values for the epochs, such as 0.8:3.2*14:0.08.")
+        read = [(self._element(e.value, index), e.count) for index, e in enumerate(elements)]
+        return Schedule.runs((_convert(element, kind), count) for element, count in read)
+
+    def error(self, wanted: str, accepted: str) -> ConfigError:
+        """Return the error that says what the value should be (for builders and options, too)."""
+        full = self.full()
+        text = full.text if len(full.text) <= 60 else full.text[:57] + "..."
+        if full.where != self.where:
+            accepted += f"\nThe text comes from {full.where}."
+        return ConfigError(f"{self.name} must be {wanted}, not '{text}'", where=self.where, hint=accepted)
+
+    @property
+    def short_name(self) -> str:
+        """The key without the path of its section."""
+        return self.name.rpartition(":")[2]
+
+
+def _convert(value: Value, kind: type[T]) -> T:
+    convert: dict[type[float], Callable[[], float]] = {bool: value.boolean, int: value.integer, float: value.real}
+    return kind(convert[kind]())
+
+
+def _whole(text: str) -> str:
+    """Return ``" Write 1000."`` where a number is meant as a whole one, such as ``1e3``."""
+    if not _DECIMAL.fullmatch(text):
+        return ""
+    number = float(text)
+    return f" Write {int(number)}." if number.is_integer() and abs(number) < 2**53 else ""
+
+
+def _from_hexadecimal(text: str) -> float:
+    try:
+        return float.fromhex(text)
+    except OverflowError:
+        return math.inf
