@@ -1,0 +1,187 @@
+"""Time our training step beside the peers', interleaved in one run.
+
+Each candidate is a process of its own. They do the same few steps first, after which every parameter's change is
+compared; then they are asked for rounds of steps in turn, A B C A B C. The figure is the minimum CPU time of the
+process per step, which other load on the machine disturbs least; with two threads or more it is the minimum wall time.
+
+    python benchmarks/run.py --workload W1a --threads 1 [--json F] [--rounds 7] [--peer-python PYTHON]
+
+Peers that are not installed are named and left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+from workloads import WORKLOADS, Workload
+
+OURS = "ours"
+PEERS = ("torch_eager", "torch_compile", "jax_jit")
+CHECKED_STEPS = 8
+HERE = Path(__file__).resolve().parent
+
+
+@attrs.define
+class Server:
+    """A candidate's process, and the least that a step has cost so far."""
+
+    name: str
+    process: subprocess.Popen[str]
+    cpu: float = float("inf")
+    wall: float = float("inf")
+    peak_memory: int = 0
+    change: float = 0.0
+
+    @classmethod
+    def start(cls, name: str, python: str, workload: Workload, threads: int) -> Server:
+        """Start a candidate and wait for nothing."""
+        env = dict(os.environ, OMP_NUM_THREADS=str(threads), MKL_NUM_THREADS=str(threads))
+        env["XLA_FLAGS"] = f"--xla_cpu_multi_thread_eigen={'true' if threads > 1 else 'false'}"
+        env["OPENBLAS_NUM_THREADS"] = env["NUMBA_NUM_THREADS"] = str(threads)
+        command = [python, "serve.py", name, workload.name, str(threads)]
+        return cls(
+            name,
+            subprocess.Popen(
+                command, cwd=HERE, env=env, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=sys.stderr
+            ),
+        )
+
+    def ask(self, command: str) -> dict[str, Any]:
+        """Send a command and return the answer."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(command + "\n")
+        self.process.stdin.flush()
+        return self.answer()
+
+    def answer(self) -> dict[str, Any]:
+        """Return the next answer; an empty one if the process has died."""
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        return json.loads(line) if line else {"missing": "it ended early"}
+
+    def round(self, steps: int) -> None:
+        """Do a round of steps and keep the minimum."""
+        answer = self.ask(f"steps {steps}")
+        self.cpu = min(self.cpu, answer["cpu"] / steps)
+        self.wall = min(self.wall, answer["wall"] / steps)
+        self.peak_memory = answer["peak_memory"]
+
+    def stop(self) -> None:
+        """End the process."""
+        with contextlib.suppress(BrokenPipeError):
+            assert self.process.stdin is not None
+            self.process.stdin.close()
+        self.process.wait()
+
+
+@contextlib.contextmanager
+def running(names: tuple[str, ...], pythons: dict[str, str], workload: Workload, threads: int) -> Iterator[list[Server]]:
+    """Start the candidates that can run, one after the other; name the others."""
+    servers = []
+    try:
+        for name in names:
+            server = Server.start(name, pythons[name], workload, threads)
+            answer = server.answer()
+            if "missing" in answer:
+                server.stop()
+                if name == OURS:
+                    raise SystemExit(f"our own candidate cannot run: {answer['missing']}")
+                print(f"left out: {name} ({answer['missing']})", flush=True)
+            else:
+                servers.append(server)
+        yield servers
+    finally:
+        for server in servers:
+            server.stop()
+
+
+def compare_changes(servers: list[Server], workload: Workload) -> None:
+    """After the same steps from the same values, compare each parameter's change with ours."""
+    first = workload.parameters()
+    with tempfile.TemporaryDirectory() as folder:
+        changes = {}
+        for server in servers:
+            for _ in range(CHECKED_STEPS):
+                server.ask("steps 1")
+            file = str(Path(folder) / f"{server.name}.npz")
+            server.ask(f"save {file}")
+            with np.load(file) as arrays:
+                changes[server.name] = {name: arrays[name] - first[name] for name in first}
+        ours = changes[OURS]
+        for server in servers:
+            theirs = changes[server.name]
+            server.change = max(
+                float(np.linalg.norm(theirs[name] - ours[name]) / np.linalg.norm(ours[name])) for name in first
+            )
+
+
+def measure(workload: Workload, threads: int, rounds: int, pythons: dict[str, str]) -> dict[str, Any]:
+    """Run the comparison; return the record that ``--json`` writes."""
+    with running((OURS, *PEERS), pythons, workload, threads) as servers:
+        compare_changes(servers, workload)
+        for _ in range(rounds):
+            for server in servers:
+                server.round(workload.steps)
+        results = {server.name: server for server in servers}
+    figure = "cpu" if threads == 1 else "wall"
+    ours = results.pop(OURS)
+    best = min((getattr(server, figure) for server in results.values()), default=None)
+    return {
+        "workload": workload.name,
+        "threads": threads,
+        "figure": f"minimum {figure} seconds per step",
+        "ours_s": getattr(ours, figure),
+        "peers": {
+            name: {"seconds": getattr(peer, figure), "peak_memory": peer.peak_memory, "largest_change_difference": peer.change}
+            for name, peer in results.items()
+        },
+        "ratio_best_peer": best / getattr(ours, figure) if best is not None else None,
+        "peak_memory": ours.peak_memory,
+    }
+
+
+def show(record: dict[str, Any]) -> None:
+    """Print a record for people."""
+    print(f"{record['workload']}, {record['threads']} thread(s), {record['figure']}")
+    print(f"  {'candidate':14} {'ms':>10} {'peer/ours':>10} {'peak MB':>9}  largest relative difference of a change")
+    ours = record["ours_s"]
+    print(f"  {OURS:14} {1e3 * ours:10.3f} {1:10.2f} {record['peak_memory'] / 1e6:9.0f}")
+    for name, peer in record["peers"].items():
+        print(
+            f"  {name:14} {1e3 * peer['seconds']:10.3f} {peer['seconds'] / ours:10.2f} {peer['peak_memory'] / 1e6:9.0f}"
+            f"  {peer['largest_change_difference']:.1e}"
+        )
+    if record["ratio_best_peer"] is not None:
+        print(f"  ratio to the best peer: {record['ratio_best_peer']:.2f}")
+
+
+def main() -> int:
+    """Parse the command line and run."""
+    parser = argparse.ArgumentParser(description="Time our training step beside the peers'.")
+    parser.add_argument("--workload", choices=sorted(WORKLOADS), required=True)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--json", type=Path, help="write the record here")
+    parser.add_argument("--peer-python", default=sys.executable, help="interpreter that has PyTorch and JAX")
+    arguments = parser.parse_args()
+    pythons = {OURS: sys.executable, **dict.fromkeys(PEERS, arguments.peer_python)}
+    record = measure(WORKLOADS[arguments.workload], arguments.threads, arguments.rounds, pythons)
+    show(record)
+    if arguments.json:
+        arguments.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
