@@ -86,7 +86,9 @@ class Server:
 
 
 @contextlib.contextmanager
-def running(names: tuple[str, ...], pythons: dict[str, str], workload: Workload, threads: int) -> Iterator[list[Server]]:
+def running(
+    names: tuple[str, ...], pythons: dict[str, str], workload: Workload, threads: int
+) -> Iterator[list[Server]]:
     """Start the candidates that can run, one after the other; name the others."""
     servers = []
     try:
@@ -143,7 +145,11 @@ def measure(workload: Workload, threads: int, rounds: int, pythons: dict[str, st
         "figure": f"minimum {figure} seconds per step",
         "ours_s": getattr(ours, figure),
         "peers": {
-            name: {"seconds": getattr(peer, figure), "peak_memory": peer.peak_memory, "largest_change_difference": peer.change}
+            name: {
+                "seconds": getattr(peer, figure),
+                "peak_memory": peer.peak_memory,
+                "largest_change_difference": peer.change,
+            }
             for name, peer in results.items()
         },
         "ratio_best_peer": best / getattr(ours, figure) if best is not None else None,

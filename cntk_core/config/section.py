@@ -114,7 +114,7 @@ class Config:
     def require(self, *keys: str) -> Value:
         """Return the value of a key, or raise MissingKeyError if it is missing or empty."""
         value = self.get(*keys)
-        if value is None or not value.full().text:
+        if value is None or value.is_empty:
             raise self.missing(keys[0])
         return value
 
@@ -327,7 +327,7 @@ class Config:
 
     def _value(self, owner: Config, entry: Entry) -> Value:
         name = owner._path(entry.key)
-        return Value(entry.value, name, entry.value.where, entry.where, lambda: owner._resolve_entry(entry), self)
+        return Value(entry.value, name, entry.value.where, self, entry.where, lambda: owner._resolve_entry(entry))
 
     def _path(self, key: str) -> str:
         return f"{self.name}:{key}" if self.name else key

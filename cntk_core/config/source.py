@@ -50,15 +50,16 @@ class SourceText:
         texts: list[str] = []
         starts: list[int] = []
         places: list[Location] = []
+        nothing = Location()
         offset = 0
         for part in parts:
-            starts.extend(start + offset for start in part.starts)
-            places.extend(part.places)
+            nothing = nothing if texts else part.where
             texts.append(part.text)
+            if part.text or separator:
+                starts.extend(start + offset for start in part.starts)
+                places.extend(part.places)
             offset += len(part.text) + len(separator)
-        if not texts:
-            return cls("")
-        return cls(separator.join(texts), tuple(starts), tuple(places))
+        return cls(separator.join(texts), tuple(starts) or (0,), tuple(places) or (nothing,))
 
     def locate(self, offset: int) -> Location:
         """Return the place of the character at ``offset`` (clamped to the text)."""

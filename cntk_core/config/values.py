@@ -51,9 +51,9 @@ class Value:
     raw: SourceText
     name: str
     where: Location
+    _scope: Scope
     key_where: Location | None = None
     _resolve: Callable[[], SourceText] | None = None
-    _scope: Scope | None = None
 
     def resolved(self) -> SourceText:
         """Return the text that a reader of the value sees: variables filled in, the braces of a block removed.
@@ -76,21 +76,26 @@ class Value:
     @property
     def is_block(self) -> bool:
         """Whether the value is ``[...]`` or ``{...}``."""
-        return is_block(self.full())
+        return is_block(self.raw if self._begins_with_brace else self.full())
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is written (an empty block is something)."""
+        return not self._begins_with_brace and not self.full().text
+
+    @property
+    def _begins_with_brace(self) -> bool:
+        # Such a value need not be resolved to see what it is, so an unknown variable deep inside does no harm yet.
+        return self.raw.text.startswith(("[", "{"))
 
     def config(self) -> Config:
         """Return the block as a section whose parent is the section that this value was looked up in.
 
         Raises ConfigError if the value is not a block.
         """
-        block = self.raw.text.startswith(("[", "{"))
-        full = self.raw if block else self.full()
-        if not (block or is_block(full) or "=" in full.text):
+        full = self.raw if self._begins_with_brace else self.full()
+        if not (self.is_block or "=" in full.text):
             raise self.error("a section", f"Accepted: a block, {self.short_name}=[ key=value ; ... ]")
-        if self._scope is None:
-            from cntk_core.config.section import Config
-
-            return Config.from_source(full, name=self.name, where=self.where)
         return self._scope.section_of(self)
 
     def array(self) -> tuple[Value, ...]:
@@ -109,7 +114,7 @@ class Value:
         return tuple(self._element(text, index) for index, text in enumerate(texts))
 
     def _element(self, text: SourceText, index: int) -> Value:
-        return Value(text, f"{self.name}[{index}]", text.where, None, None, self._scope)
+        return Value(text, f"{self.name}[{index}]", text.where, self._scope)
 
     def string(self) -> str:
         """Return the text as it is (a block with its braces)."""

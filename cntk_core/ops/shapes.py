@@ -50,8 +50,6 @@ def broadcast(shapes: Sequence[Shape]) -> Shape:
         dims = {shape[-axis] for shape in shapes if len(shape) >= axis} - {0, 1}
         if len(dims) > 1:
             listed = " and ".join(show(shape) for shape in shapes)
-            raise ShapeError(
-                f"the shapes {listed} do not fit: CNTK axis {axis} is {' and '.join(map(str, sorted(dims)))}"
-            )
+            raise ShapeError(f"the shapes {listed} do not fit: axis {axis} is {' and '.join(map(str, sorted(dims)))}")
         result.append(dims.pop() if dims else 1)
     return tuple(reversed(result))

@@ -1,0 +1,230 @@
+"""The plan of small networks, against what it must be; and its laws on random networks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cntk_core.errors import NetworkError
+from cntk_core.network.network import Network
+from cntk_core.network.node import Input, Node, Parameter
+from cntk_core.ops.op import Elementwise, Op
+from cntk_core.ops.shapes import broadcast
+from cntk_core.plan.explain import explain
+from cntk_core.plan.make import make_plan
+from cntk_core.plan.plan import Plan
+
+
+def elementwise(name, forward, gradient):
+    return Op(name, (1, None), lambda shapes, _: broadcast(shapes), elementwise=Elementwise(forward, gradient))
+
+
+PLUS = elementwise("Plus", lambda m, a, x, y: x + y, lambda m, a, g, y, p, q: (g, g))
+MUL = elementwise("ElementTimes", lambda m, a, x, y: x * y, lambda m, a, g, y, p, q: (g * q, g * p))
+SIGMOID = elementwise("Sigmoid", lambda m, a, x: m.sigmoid(x), lambda m, a, g, y, x: (g * y * (1.0 - y),))
+TIMES = Op("Times", (2, 2), lambda shapes, _: (*shapes[1][:-1], shapes[0][-1]), reads_output=False)
+LOSS = Op("Loss", (2, 2), lambda shapes, _: (1,), reduces_frames=True, differentiable=(False, True), role="criterion")
+
+
+def net(**shapes: int) -> Network:
+    network = Network()
+    for name, size in shapes.items():
+        network.add(Input.make(name, (size,)))
+    return network
+
+
+def add(network: Network, name: str, op: Op, *inputs: str) -> Node:
+    return network.add(Node(name, op, [network[item] for item in inputs]))
+
+
+def parameter(network: Network, name: str, *shape: int, rate: float = 1.0) -> Parameter:
+    node = Parameter.make(name, shape, value=np.zeros(shape), learning_rate_multiplier=rate)
+    network.add(node)
+    return node
+
+
+def mlp() -> tuple[Network, Plan]:
+    network = net(x=7, l=3)
+    for name, shape in {"W0": (7, 5), "b0": (5,), "W1": (5, 3), "b1": (3,)}.items():
+        parameter(network, name, *shape)
+    add(network, "t", TIMES, "W0", "x")
+    add(network, "p", PLUS, "t", "b0")
+    add(network, "h", SIGMOID, "p")
+    add(network, "t1", TIMES, "W1", "h")
+    add(network, "z", PLUS, "t1", "b1")
+    loss = add(network, "loss", LOSS, "l", "z")
+    network.infer()
+    return network, make_plan(network, [loss], loss)
+
+
+def names(nodes) -> list[str]:
+    return [node.name for node in nodes]
+
+
+def test_steps_are_in_order_and_fused():
+    _, plan = mlp()
+    assert [names(step.nodes) for step in plan.steps] == [["t"], ["p", "h"], ["t1"], ["z"], ["loss"]]
+    assert names(plan.steps[1].reads) == ["t", "b0"]
+    assert names(plan.steps[1].writes) == ["h"]
+    assert names(plan.trained) == ["W1", "W0", "b0", "b1"] or set(names(plan.trained)) == {"W0", "b0", "W1", "b1"}
+
+
+def test_gradients_run_backwards_and_skip_what_needs_none():
+    _, plan = mlp()
+    assert [(names(g.sources), [t.node.name for t in g.targets]) for g in plan.gradients] == [
+        (["loss"], ["z"]),
+        (["z"], ["t1", "b1"]),
+        (["t1"], ["W1", "h"]),
+        (["h"], ["t", "b0"]),
+        (["t"], ["W0"]),
+    ]
+
+
+def test_the_chain_runs_in_place():
+    network, plan = mlp()
+    assert plan.value_buffer[network["t"]] == plan.value_buffer[network["h"]]
+    assert plan.gradient_buffer[network["z"]] == plan.gradient_buffer[network["t1"]]
+
+
+def test_without_fusion_every_node_is_a_step():
+    network, _ = mlp()
+    plan = make_plan(network, [network["loss"]], network["loss"], fuse=False)
+    assert [names(step.nodes) for step in plan.steps] == [["t"], ["p"], ["h"], ["t1"], ["z"], ["loss"]]
+
+
+def test_a_shared_parameter_is_not_folded_and_its_second_gradient_accumulates():
+    network = net(x=4, l=4)
+    parameter(network, "W", 4, 4)
+    add(network, "a", TIMES, "W", "x")
+    add(network, "b", TIMES, "W", "a")
+    loss = add(network, "loss", LOSS, "l", "b")
+    network.infer()
+    plan = make_plan(network, [loss], loss)
+    weights = [target for step in plan.gradients for target in step.targets if target.node.name == "W"]
+    assert [(target.accumulate, target.last) for target in weights] == [(False, False), (True, True)]
+    assert not plan.sole_writer(network["W"])
+
+
+def test_a_frozen_parameter_gets_no_gradient():
+    network = net(x=4, l=4)
+    parameter(network, "V", 4, 4, rate=0)
+    parameter(network, "W", 4, 4)
+    add(network, "a", TIMES, "V", "x")
+    add(network, "b", TIMES, "W", "a")
+    loss = add(network, "loss", LOSS, "l", "b")
+    network.infer()
+    plan = make_plan(network, [loss], loss)
+    assert names(plan.trained) == ["W"]
+    assert [[t.node.name for t in step.targets] for step in plan.gradients] == [["b"], ["W"]]
+
+
+def test_a_node_between_two_elementwise_ones_keeps_them_apart():
+    network = net(x=4)
+    parameter(network, "W", 4, 4)
+    add(network, "s", SIGMOID, "x")
+    add(network, "t", TIMES, "W", "s")
+    add(network, "p", PLUS, "s", "t")
+    network.infer()
+    plan = make_plan(network, [network["p"]])
+    assert [names(step.nodes) for step in plan.steps] == [["s"], ["t"], ["p"]]
+
+
+def test_a_criterion_without_learned_parameters_is_refused():
+    network = net(x=4, l=4)
+    loss = add(network, "loss", LOSS, "l", "x")
+    network.infer()
+    with pytest.raises(NetworkError) as error:
+        make_plan(network, [loss], loss)
+    assert str(error.value) == "the criterion 'loss' depends on no learned parameter"
+
+
+def test_a_criterion_that_is_no_scalar_is_refused():
+    network, _ = mlp()
+    with pytest.raises(NetworkError) as error:
+        make_plan(network, [], network["z"])
+    assert str(error.value) == "the criterion 'z' is [3], not a scalar"
+
+
+def test_explain_names_steps_and_bytes():
+    _, plan = mlp()
+    text = explain(plan, frames=10)
+    assert "fused: Plus p + Sigmoid h [5 x *] -> h in b0" in text
+    assert "W0 [5 x 7]: one product, the update may be folded into it" in text
+    assert text.splitlines()[-1].startswith("Buffers for 10 frames: 9 values share ")
+
+
+@st.composite
+def random_networks(draw) -> Network:
+    """Element-wise nodes and products over one width, in any wiring."""
+    network = net(x=3, l=3)
+    parameter(network, "W", 3, 3)
+    parameter(network, "b", 3)
+    known = ["x", "W", "b"]
+    framed = ["x"]
+    for index in range(draw(st.integers(1, 12))):
+        name = f"n{index}"
+        kind = draw(st.sampled_from([PLUS, MUL, SIGMOID, TIMES]))
+        first = draw(st.sampled_from(framed))
+        if kind is TIMES:
+            add(network, name, TIMES, "W", first)
+        elif kind is SIGMOID:
+            add(network, name, SIGMOID, first)
+        else:
+            add(network, name, kind, first, draw(st.sampled_from([item for item in known if item != "W"])))
+        known.append(name)
+        framed.append(name)
+    add(network, "last", TIMES, "W", framed[-1])
+    add(network, "loss", LOSS, "l", "last")
+    network.infer()
+    return network
+
+
+@settings(max_examples=200, deadline=None)
+@given(random_networks(), st.booleans())
+def test_no_buffer_is_overwritten_while_it_is_needed(network: Network, fuse: bool):
+    plan = make_plan(network, [network["loss"]], network["loss"], fuse=fuse)
+    _replay(plan)
+
+
+def _replay(plan: Plan) -> None:
+    """Run the plan on names instead of numbers: every read must find what was written for it."""
+    held: dict[int, tuple[str, Node]] = {}
+
+    def check(kind: str, node: Node) -> None:
+        places = plan.value_buffer if kind == "value" else plan.gradient_buffer
+        if node in places:
+            assert held[places[node]] == (kind, node)
+
+    for step in plan.steps:
+        for node in step.reads:
+            check("value", node)
+        for node in step.writes:
+            held[plan.value_buffer[node]] = ("value", node)
+    written: set[Node] = set()
+    for gradient in plan.gradients:
+        for node in gradient.reads:
+            check("value", node)
+        for node in gradient.sources:
+            if node is not plan.criterion:
+                check("gradient", node)
+        for target in gradient.targets:
+            assert target.accumulate == (target.node in written)
+            if target.accumulate:
+                check("gradient", target.node)
+            written.add(target.node)
+            if target.node in plan.gradient_buffer:
+                held[plan.gradient_buffer[target.node]] = ("gradient", target.node)
+    for root in plan.roots:
+        check("value", root)
+
+
+@settings(max_examples=100, deadline=None)
+@given(random_networks())
+def test_each_step_comes_after_what_it_reads(network: Network):
+    plan = make_plan(network, [network["loss"]], network["loss"])
+    done = {*plan.inputs, *plan.parameters}
+    for step in plan.steps:
+        assert set(step.reads) <= done
+        done.update(step.nodes)

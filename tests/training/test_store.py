@@ -1,0 +1,65 @@
+"""The parameter store: one buffer, aligned views, learned parameters first."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cntk_core.interfaces.learner import Slot
+from cntk_core.network.node import Parameter
+from cntk_core.training.store import ALIGNMENT, ParameterStore
+
+
+def make(dtype=np.float32) -> tuple[ParameterStore, list[Parameter]]:
+    rng = np.random.default_rng(0)
+    shapes = [(3, 5), (5,), (1, 1), (7, 2)]
+    rates = [1.0, 0.0, 1.0, 2.0]
+    parameters = [
+        Parameter.make(f"p{index}", shape, value=rng.normal(size=shape), learning_rate_multiplier=rate)
+        for index, (shape, rate) in enumerate(zip(shapes, rates, strict=True))
+    ]
+    return ParameterStore(parameters, dtype), parameters
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_values_are_kept_and_aligned(dtype):
+    before = [parameter.value.copy() for parameter in make()[1]]
+    store, parameters = make(dtype)
+    for parameter, value in zip(parameters, before, strict=True):
+        assert parameter.value.dtype == dtype
+        assert parameter.value.shape == value.shape
+        np.testing.assert_allclose(parameter.value, value, rtol=1e-6)
+        assert store.value(parameter).ctypes.data % ALIGNMENT == 0
+        assert store.gradient(parameter).ctypes.data % ALIGNMENT == 0
+
+
+def test_the_network_sees_updates_of_the_buffer():
+    store, parameters = make()
+    store.values += 1
+    assert np.shares_memory(parameters[0].value, store.values)
+
+
+def test_learned_parameters_with_equal_rates_stand_together():
+    store, _ = make()
+    assert [parameter.name for parameter in store.parameters] == ["p0", "p2", "p3", "p1"]
+
+
+def test_slots_start_at_their_initial_value_and_are_made_once():
+    store, parameters = make()
+    store.add_slots([Slot("a"), Slot("b", 0.5)])
+    store.slot("a", parameters[0])[...] = 3
+    store.add_slots([Slot("a")])
+    assert (store.slot("a", parameters[0]) == 3).all()
+    assert (store.slot("b", parameters[3]) == 0.5).all()
+
+
+def test_restore_brings_back_a_snapshot():
+    store, _ = make()
+    store.add_slots([Slot("a")])
+    saved = store.snapshot()
+    values = store.values.copy()
+    store.values[:] = 0
+    store.slots["a"][:] = 9
+    store.restore(saved)
+    np.testing.assert_array_equal(store.values, values)
+    assert not store.slots["a"].any()
