@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, TypeVar, overload
@@ -13,7 +14,7 @@ from cntk_core.config.schedule import Schedule
 from cntk_core.config.source import SourceText
 from cntk_core.config.values import Value
 from cntk_core.config.variables import substitute
-from cntk_core.errors import CntkError, ConfigError, Location, MissingKeyError, did_you_mean, nearest, raise_problems
+from cntk_core.errors import CntkError, ConfigError, Location, MissingKeyError, did_you_mean, raise_problems
 
 T = TypeVar("T")
 N = TypeVar("N", bound=float)
@@ -121,8 +122,11 @@ class Config:
     def missing(self, key: str) -> MissingKeyError:
         """Return the error that says that a required key is not given."""
         path = f"{self.name}:{key}" if self.name else key
-        guess = nearest(key, self.known_keys())
-        if guess is not None and guess.lower() != key.lower():
+        others = {other.lower(): other for other in reversed(self.known_keys()) if other.lower() != key.lower()}
+        # Stricter than for unknown names: a key that is given mostly means what it says.
+        guesses = difflib.get_close_matches(key.lower(), others, n=1, cutoff=0.75)
+        if guesses:
+            guess = others[guesses[0]]
             hint = f"Is '{guess}' ({self.location(guess)}) meant for it?"
         else:
             hint = f"Add {key}=... to {f'the section {self.name}' if self.name else 'the recipe'}."
