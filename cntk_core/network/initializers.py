@@ -1,14 +1,38 @@
-"""How parameters get their first values (INV 6.14 of the project's reference; formulas in each class)."""
+"""How parameters get their first values (INV 6.14 of the project's reference; formulas in :data:`RANDOM_KINDS`).
+
+Random numbers are counter-based (Philox): the values of a parameter depend on its seed and shape and on nothing else.
+They are not those of the original, which drew from a Mersenne Twister.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.ops.shapes import Shape
+from cntk_core.errors import (
+    BuildError,
+    CntkError,
+    DataError,
+    Location,
+    NetworkError,
+    ShapeError,
+    did_you_mean,
+    raise_problems,
+)
+from cntk_core.network.text_matrix import complete_shape, fit_matrix, parse_matrix
+from cntk_core.ops.shapes import Shape, elements, show, to_cntk
+
+if TYPE_CHECKING:
+    from cntk_core.network.network import Network
+
+_PURPOSE = 0x696E6974
+"""Second half of the Philox key, so that other users of the same seed draw other numbers."""
 
 
 class Initializer(Protocol):
@@ -28,3 +52,284 @@ class FixedValue:
     def __call__(self, shape: Shape, dtype: np.dtype[Any], seed: int) -> NDArray[Any]:
         """Return a constant array."""
         return np.full(shape, self.value, dtype)
+
+
+@attrs.frozen
+class Distribution:
+    """A family of random numbers and its width: half the range of a uniform one, else the standard deviation."""
+
+    family: str
+    width: Callable[[float, float], float]
+    doc: str
+
+
+RANDOM_KINDS: dict[str, Distribution] = {
+    "uniform": Distribution("uniform", lambda fan_in, fan_out: 0.05, "U(-0.05, 0.05)"),
+    "uniform1": Distribution("uniform", lambda fan_in, fan_out: 1.0, "U(-1, 1)"),
+    "gaussian": Distribution("normal", lambda fan_in, fan_out: 0.2 / math.sqrt(fan_in), "N(0, 0.2 / sqrt(fanIn))"),
+    "normal": Distribution("normal", lambda fan_in, fan_out: 1.0, "N(0, 1)"),
+    "xavier": Distribution("uniform", lambda fan_in, fan_out: math.sqrt(3 / fan_in), "U(+-sqrt(3 / fanIn))"),
+    "glorotUniform": Distribution(
+        "uniform", lambda fan_in, fan_out: math.sqrt(6 / (fan_in + fan_out)), "U(+-sqrt(6 / (fanIn + fanOut)))"
+    ),
+    "glorotNormal": Distribution(
+        "normal", lambda fan_in, fan_out: math.sqrt(2 / (fan_in + fan_out)), "N(0, sqrt(2 / (fanIn + fanOut)))"
+    ),
+    "heUniform": Distribution("uniform", lambda fan_in, fan_out: math.sqrt(6 / fan_in), "U(+-sqrt(6 / fanIn))"),
+    "heNormal": Distribution("normal", lambda fan_in, fan_out: math.sqrt(2 / fan_in), "N(0, sqrt(2 / fanIn))"),
+    "truncNormal": Distribution("truncated", lambda fan_in, fan_out: 1.0, "N(0, 1), drawn again beyond 2"),
+}
+"""Random initializers by CNTK's word. All widths are multiplied by ``initValueScale``."""
+
+KINDS = (*RANDOM_KINDS, "bilinear", "fixedValue", "fromFile", "fromLiteral")
+"""Every word that :func:`initializer` knows."""
+
+
+@attrs.frozen
+class Random:
+    """Random numbers of one of the :data:`RANDOM_KINDS`, times ``scale``.
+
+    Attributes:
+        kind: key of :data:`RANDOM_KINDS`.
+        scale: CNTK's ``initValueScale``.
+        filter_rank: how many of CNTK's first axes are a filter (convolution kernels); they count in both fans.
+        output_rank: how many axes after the filter are outputs; negative: how many of the last axes.
+        seed: a given seed in place of the parameter's number in the network.
+        seed_offset: CNTK's ``randomSeedOffset``, added to either.
+    """
+
+    kind: str = "uniform"
+    scale: float = 1.0
+    filter_rank: int = 0
+    output_rank: int = 1
+    seed: int | None = None
+    seed_offset: int = 0
+
+    def __call__(self, shape: Shape, dtype: np.dtype[Any], seed: int) -> NDArray[Any]:
+        """Return random values, drawn in place in the wanted precision."""
+        distribution = RANDOM_KINDS[self.kind]
+        fan_in, fan_out = fans(shape, self.filter_rank, self.output_rank)
+        width = distribution.width(fan_in, fan_out) * self.scale
+        generator = np.random.Generator(np.random.Philox(key=np.array([seed % 2**64, _PURPOSE], np.uint64)))
+        values = np.empty(shape, dtype)
+        if distribution.family == "uniform":
+            generator.random(dtype=values.dtype.type, out=values)
+            values *= 2 * width
+            values -= width
+            return values
+        generator.standard_normal(dtype=values.dtype.type, out=values)
+        if distribution.family == "truncated":
+            _draw_again_beyond(values, 2.0, generator)
+        values *= width
+        return values
+
+
+def _draw_again_beyond(values: NDArray[Any], limit: float, generator: np.random.Generator) -> None:
+    flat = values.reshape(-1)
+    outside = np.flatnonzero((flat > limit) | (flat < -limit))
+    while outside.size:
+        flat[outside] = generator.standard_normal(outside.size, dtype=flat.dtype.type)
+        outside = outside[np.abs(flat[outside]) > limit]
+
+
+def fans(shape: Shape, filter_rank: int = 0, output_rank: int = 1) -> tuple[int, int]:
+    """Return fan-in and fan-out of a parameter of a shape (memory order).
+
+    In CNTK's order the axes are ``[filter..., outputs..., inputs...]``, or ``[filter..., inputs..., outputs...]`` for
+    a negative ``output_rank``.
+
+    Raises:
+        ShapeError: the ranks need more axes than the shape has.
+    """
+    dims = to_cntk(shape)
+    if filter_rank + abs(output_rank) > len(dims):
+        raise ShapeError(
+            f"a filter rank of {filter_rank} and an output rank of {output_rank} need more axes than {show(shape)} has"
+        )
+    split = filter_rank + output_rank if output_rank >= 0 else len(dims) + output_rank
+    filters = elements(dims[:filter_rank])
+    inputs = dims[split:] if output_rank >= 0 else dims[filter_rank:split]
+    fan_in = filters * elements(inputs)
+    return max(fan_in, 1), max(elements(dims) * filters // max(fan_in, 1), 1)
+
+
+@attrs.frozen
+class Bilinear:
+    """Upsampling by bilinear interpolation, for deconvolution kernels ``[width x height x C x C]``.
+
+    With f = (k + 1) div 2 and c = (k - 1) / 2 the value at (w, h) is (1 - |w - c| / f)(1 - |h - c| / f) where the
+    input and the output channel are the same, and 0 elsewhere.
+    """
+
+    kernel_width: int
+    kernel_height: int
+
+    def __call__(self, shape: Shape, dtype: np.dtype[Any], seed: int) -> NDArray[Any]:
+        """Return the kernels.
+
+        Raises:
+            ShapeError: the kernel is not square or the parameter has another shape.
+        """
+        width, height = self.kernel_width, self.kernel_height
+        if width != height or width < 1:
+            raise ShapeError(f"a bilinear filter must be square, not {width} x {height}")
+        dims = to_cntk(shape)
+        if len(dims) != 4 or dims[:2] != (width, height) or dims[2] != dims[3]:
+            raise ShapeError(
+                f"a bilinear filter of {width} x {height} does not fit a parameter {show(shape)}",
+                hint=f"The parameter must be [{width} x {height} x C x C].",
+            )
+        ramp = 1 - np.abs(np.arange(width) - (width - 1) / 2) / ((width + 1) // 2)
+        values = np.zeros(shape, dtype)
+        channel = np.arange(dims[2])
+        values[channel, channel] = np.outer(ramp, ramp)
+        return values
+
+
+@attrs.frozen
+class FromLiteral:
+    """A matrix written out: one row of CNTK's matrix per line, numbers separated by blanks.
+
+    Attributes:
+        text: the matrix.
+        where: the place in the recipe.
+    """
+
+    text: str
+    where: Location | None = None
+
+    def __call__(self, shape: Shape, dtype: np.dtype[Any], seed: int) -> NDArray[Any]:
+        """Return the values; memory order is the transpose of the matrix. Raises DataError."""
+        return fit_matrix(self.matrix(), shape, dtype, "the literal", self.where)
+
+    def complete(self, shape: Shape) -> Shape:
+        """Return the shape with its unknown dimensions (0) taken from the matrix. Raises DataError."""
+        return complete_shape(self.matrix(), shape, "the literal", self.where)
+
+    def matrix(self) -> NDArray[np.float64]:
+        """Return the matrix as it is written. Raises DataError."""
+        base = self.where or Location()
+        return parse_matrix(self.text.splitlines(), lambda line, column: base)
+
+
+@attrs.frozen
+class FromFile:
+    """A matrix in a text file: one row of CNTK's matrix per line, numbers separated by blanks.
+
+    Attributes:
+        path: the file.
+        where: the place in the recipe that names it.
+    """
+
+    path: Path
+    where: Location | None = None
+
+    def __call__(self, shape: Shape, dtype: np.dtype[Any], seed: int) -> NDArray[Any]:
+        """Return the values; memory order is the transpose of the matrix. Raises DataError."""
+        return fit_matrix(self.matrix(), shape, dtype, "the file", Location(str(self.path)))
+
+    def complete(self, shape: Shape) -> Shape:
+        """Return the shape with its unknown dimensions (0) taken from the file. Raises DataError."""
+        return complete_shape(self.matrix(), shape, "the file", Location(str(self.path)))
+
+    def matrix(self) -> NDArray[np.float64]:
+        """Read the matrix.
+
+        Raises:
+            DataError: the file is missing, a row has another length than the first, a word is not a number.
+        """
+        try:
+            with self.path.open(encoding="latin-1") as file:
+                return parse_matrix(file, lambda line, column: Location(str(self.path), line, column))
+        except OSError as error:
+            raise DataError(
+                f"cannot read the initial values '{self.path}': {error.strerror or error}", where=self.where
+            ) from None
+
+
+_WITHOUT_SEED = (FixedValue, Bilinear, FromFile, FromLiteral)
+
+
+def initializer(
+    kind: str,
+    *,
+    scale: float = 1.0,
+    value: float = 0.0,
+    path: Path | None = None,
+    literal: str | None = None,
+    kernel: tuple[int, int] | None = None,
+    filter_rank: int = 0,
+    output_rank: int = 1,
+    seed: int | None = None,
+    seed_offset: int = 0,
+    where: Location | None = None,
+) -> Initializer:
+    """Return the initializer of a CNTK word; case does not count.
+
+    Args:
+        kind: one of :data:`KINDS`.
+        scale: ``initValueScale``, for the random ones.
+        value: for ``fixedValue``.
+        path: ``initFromFilePath``, for ``fromFile``.
+        literal: ``initFromLiteral``, for ``fromLiteral``.
+        kernel: ``kernelWidth`` and ``kernelHeight``, for ``bilinear``.
+        filter_rank, output_rank: ``initFilterRank`` and ``initOutputRank``; see :func:`fans`.
+        seed, seed_offset: see :class:`Random`.
+        where: the place in the recipe, for errors.
+
+    Raises:
+        BuildError: the word is unknown, or what it needs is not given.
+    """
+    name = {known.lower(): known for known in KINDS}.get(kind.lower())
+    if name is None:
+        raise BuildError(
+            f"there is no initializer '{kind}'{did_you_mean(kind, KINDS)}",
+            where=where,
+            hint=f"Initializers: {', '.join(KINDS)}",
+        )
+    if name in RANDOM_KINDS:
+        return Random(name, scale, filter_rank, output_rank, seed, seed_offset)
+    if name == "fixedValue":
+        return FixedValue(value)
+    if name == "fromFile":
+        return FromFile(_given(path, name, "initFromFilePath", where), where)
+    if name == "fromLiteral":
+        return FromLiteral(_given(literal, name, "initFromLiteral", where), where)
+    return Bilinear(*_given(kernel, name, "kernelWidth and kernelHeight", where))
+
+
+def _given(value: Any, kind: str, key: str, where: Location | None) -> Any:
+    if not value:
+        raise BuildError(f"the initializer '{kind}' needs {key}", where=where)
+    return value
+
+
+def initialize_parameters(network: Network, seed: int = 0) -> None:
+    """Give every parameter of a network that has no value yet its first one.
+
+    Shapes must be known (``network.infer()``). Random initializers are numbered from 1 in the order in which the
+    parameters were made, those with a value included, so that adding to a network does not repeat numbers. A
+    parameter's seed is ``seed`` plus its number (or the seed that its initializer was given) plus the initializer's
+    offset.
+
+    Raises:
+        DataError, ShapeError, NetworkError, Problems: all parameters that cannot be filled.
+    """
+    number = 0
+    problems: list[CntkError] = []
+    for parameter in network.parameters:
+        made = parameter.initializer
+        own, offset = (made.seed, made.seed_offset) if isinstance(made, Random) else (None, 0)
+        if own is None and made is not None and not isinstance(made, _WITHOUT_SEED):
+            number += 1
+        if parameter.value is not None:
+            continue
+        try:
+            if made is None:
+                raise NetworkError(f"the parameter '{parameter.name}' has neither a value nor an initializer")
+            used = seed + offset + (number if own is None else own)
+            parameter.value = made(parameter.known_shape, network.dtype, used)
+        except CntkError as error:
+            error.where = error.where or parameter.where
+            problems.append(error)
+    raise_problems(problems)
