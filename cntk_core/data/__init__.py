@@ -1,0 +1,1 @@
+"""What readers share: layouts, random order, minibatches out of chunks, prefetching."""
