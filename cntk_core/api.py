@@ -1,6 +1,7 @@
 """The one module that a plugin imports. What is here is the plugin interface; its version is ``API_VERSION``."""
 
 from cntk_core.config import Config, Schedule, SourceText, Value, option, options, parse_text
+from cntk_core.data.layout import frame_layout, sequence_layout
 from cntk_core.errors import (
     BuildError,
     CntkError,
@@ -23,11 +24,15 @@ from cntk_core.interfaces.layout import SequenceLayout
 from cntk_core.interfaces.learner import Learner, Slot, UpdateContext, UpdateRule
 from cntk_core.interfaces.parallel import Communicator, Parallelizer, StepCounts
 from cntk_core.interfaces.reader import DataReader, EpochSpec, Minibatch, ReaderContext, StreamData, StreamInfo
+from cntk_core.network.initializers import Initializer, initialize_parameters, initializer
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
+from cntk_core.ops.define import define_op, elementwise_op
 from cntk_core.ops.expression import ArrayMath, Expr, TraceMath, symbol
+from cntk_core.ops.framing import align, run_forward, run_gradient, unbroadcast
 from cntk_core.ops.op import Elementwise, NoAttributes, Op, OpContext
 from cntk_core.ops.shapes import Shape, broadcast, from_cntk, show, to_cntk
+from cntk_core.ops.table import OpTable, core_ops
 from cntk_core.plan.explain import explain
 from cntk_core.plan.make import make_plan
 from cntk_core.plan.plan import Buffer, GradientStep, Plan, Step, Target
@@ -61,6 +66,7 @@ __all__ = [
     "IDataReader",
     "IExecutionEngine",
     "ILearner",
+    "Initializer",
     "Input",
     "Learner",
     "Location",
@@ -73,6 +79,7 @@ __all__ = [
     "Node",
     "Op",
     "OpContext",
+    "OpTable",
     "OptionError",
     "Parallelizer",
     "Parameter",
@@ -98,17 +105,28 @@ __all__ = [
     "UpdateContext",
     "UpdateRule",
     "Value",
+    "align",
     "broadcast",
+    "core_ops",
+    "define_op",
     "did_you_mean",
+    "elementwise_op",
     "explain",
+    "frame_layout",
     "from_cntk",
+    "initialize_parameters",
+    "initializer",
     "make_plan",
     "nearest",
     "option",
     "options",
     "parse_text",
     "raise_problems",
+    "run_forward",
+    "run_gradient",
+    "sequence_layout",
     "show",
     "symbol",
     "to_cntk",
+    "unbroadcast",
 ]

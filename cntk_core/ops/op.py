@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
 import numpy as np
@@ -59,6 +59,18 @@ class Elementwise:
     gradient: Callable[..., Sequence[Any]]
 
 
+class Accumulator(Protocol):
+    """Gathers the value of a precomputed node (a mean, say) in one pass over the data."""
+
+    def add(self, values: Array) -> None:
+        """Take the frames of one minibatch, ``(frames, *shape)``."""
+        ...
+
+    def result(self) -> Array:
+        """Return the value, float64, in the sample shape. Raises NetworkError if there was no data."""
+        ...
+
+
 @attrs.frozen(eq=False)
 class Op:
     """An operation of the network.
@@ -80,6 +92,8 @@ class Op:
         aliases: language (``ndl``, ``brainscript``, ``model``) to further names.
         role: ``operation``, ``input``, ``parameter``, ``criterion`` (scalar sums over frames) or ``precompute``.
         random: draws random numbers, so that it is never computed twice nor folded.
+        sparse_inputs: inputs whose value may be a ``scipy.sparse`` matrix ``(frames, dim)``; others are given dense.
+        accumulator: for a precomputed value, makes the object that gathers it in one pass over the data.
         doc: one line for the reference page.
     """
 
@@ -98,6 +112,8 @@ class Op:
     aliases: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
     role: str = "operation"
     random: bool = False
+    sparse_inputs: frozenset[int] = frozenset()
+    accumulator: Callable[[Shape], Accumulator] | None = None
     doc: str = ""
 
     def flows_to(self, index: int) -> bool:

@@ -1,0 +1,154 @@
+"""Criteria and error counts: scalars, sums over the samples of the minibatch (INV 6.10 of the project's reference)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from cntk_core.errors import ShapeError
+from cntk_core.ops.define import define_op, fill_from_others
+from cntk_core.ops.framing import math_of, paired, scalar, unpaired
+from cntk_core.ops.op import Array, Op, OpContext
+from cntk_core.ops.shapes import Shape, broadcast, elements, show
+from cntk_core.ops.softmax import log_softmax
+from cntk_core.ops.unary import clipped_log
+
+SMALLEST_DIVISOR = 1e-30
+"""Divisors closer to 0 are moved away from it."""
+
+
+def infer_criterion(shapes: Sequence[Shape], attributes: Any) -> Shape:
+    """Shape rule of a criterion that compares its first two inputs element by element: a scalar."""
+    first, second = shapes[0], shapes[1]
+    broadcast([first, second])
+    if elements(first) != elements(second):
+        raise ShapeError(f"the inputs {show(first)} and {show(second)} must have the same shape")
+    return (1,)
+
+
+def _criterion(name: str, gradient: Any, **fields: Any) -> Callable[[Callable[..., Array]], Op]:
+    """The decorator of a criterion of two inputs with equal shapes."""
+    settings: dict[str, Any] = {
+        "inputs": 2,
+        "infer": infer_criterion,
+        "complete": fill_from_others,
+        "reduces_frames": True,
+        "role": "criterion",
+        "reads_output": False,
+    }
+    return define_op(name, gradient=gradient, **{**settings, **fields})
+
+
+def _guarded(xp: Any, divisor: Array) -> Array:
+    """Move a divisor away from 0, as CNTK does."""
+    floor = xp.where(divisor > 0, SMALLEST_DIVISOR, -SMALLEST_DIVISOR).astype(divisor.dtype)
+    return xp.where(xp.abs(divisor) < SMALLEST_DIVISOR, floor, divisor)
+
+
+def _square_error_gradient(
+    xp: Any,
+    gradient: Array,
+    output: Array,
+    inputs: Sequence[Array],
+    attributes: Any,
+    context: OpContext,
+    needs: Sequence[bool],
+) -> Sequence[Array | None]:
+    left, right = paired(inputs[0], inputs[1], context.framed)
+    change = (2.0 * gradient) * (left - right)
+    return unpaired(xp, change, inputs[0]), unpaired(xp, -change, inputs[1])
+
+
+@_criterion("SquareError", _square_error_gradient, aliases={"ndl": ("SE",)})
+def SQUARE_ERROR(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:
+    """Sum of the squares of a - b."""
+    left, right = paired(inputs[0], inputs[1], context.framed)
+    difference = left - right
+    return scalar(xp, xp.sum(difference * difference), difference)
+
+
+def _ce_softmax_gradient(
+    xp: Any,
+    gradient: Array,
+    output: Array,
+    inputs: Sequence[Array],
+    attributes: Any,
+    context: OpContext,
+    needs: Sequence[bool],
+) -> Sequence[Array | None]:
+    labels, logits = paired(inputs[0], inputs[1], context.framed)
+    to_labels = to_logits = None
+    if needs[0]:
+        change = -gradient * log_softmax(xp, logits)
+        to_labels = unpaired(xp, xp.broadcast_to(change, labels.shape), inputs[0])
+    if needs[1]:
+        # Labels that do not sum to 1 (soft labels with a weight) are allowed for.
+        mass = labels.sum(axis=1).reshape(-1, 1)
+        change = context.saved["softmax"] * mass - (labels.toarray() if hasattr(labels, "toarray") else labels)
+        to_logits = unpaired(xp, gradient * change, inputs[1])
+    return to_labels, to_logits
+
+
+@_criterion(
+    "CrossEntropyWithSoftmax", _ce_softmax_gradient, aliases={"ndl": ("CEWithSM",)}, sparse_inputs=frozenset({0})
+)
+def CROSS_ENTROPY_WITH_SOFTMAX(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:
+    """-sum(labels * log(softmax(logits))); inputs: labels, logits."""
+    labels, logits = paired(inputs[0], inputs[1], context.framed)
+    logarithms = log_softmax(xp, logits)
+    context.saved["softmax"] = xp.exp(logarithms)
+    products = labels.multiply(logarithms) if hasattr(labels, "multiply") else labels * logarithms
+    return scalar(xp, -products.sum(), logits)
+
+
+def _cross_entropy_gradient(
+    xp: Any,
+    gradient: Array,
+    output: Array,
+    inputs: Sequence[Array],
+    attributes: Any,
+    context: OpContext,
+    needs: Sequence[bool],
+) -> Sequence[Array | None]:
+    labels, chances = paired(inputs[0], inputs[1], context.framed)
+    by_label = xp.broadcast_to(-gradient * clipped_log(math_of(xp), chances), xp.broadcast(labels, chances).shape)
+    return (
+        unpaired(xp, by_label, inputs[0]),
+        unpaired(xp, -gradient * (labels / _guarded(xp, chances)), inputs[1]),
+    )
+
+
+@_criterion("CrossEntropy", _cross_entropy_gradient)
+def CROSS_ENTROPY(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:
+    """-sum(labels * log(probabilities)); inputs: labels, probabilities."""
+    labels, chances = paired(inputs[0], inputs[1], context.framed)
+    return scalar(xp, -xp.sum(labels * clipped_log(math_of(xp), chances)), chances)
+
+
+def _infer_error(shapes: Sequence[Shape], attributes: Any) -> Shape:
+    result = infer_criterion(shapes, attributes)
+    if len(shapes) == 3 and elements(shapes[2]) != 1:
+        raise ShapeError(f"topN must be a single number, not {show(shapes[2])}")
+    return result
+
+
+@_criterion(
+    "ClassificationError",
+    None,
+    inputs=(2, 3),
+    infer=_infer_error,
+    aliases={"ndl": ("ErrorPrediction",), "brainscript": ("ErrorPrediction",), "model": ("ErrorPrediction",)},
+)
+def CLASSIFICATION_ERROR(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:
+    """How many samples do not have their label among the N best (default 1); inputs: labels, scores [, N]."""
+    labels, scores = paired(inputs[0], inputs[1], context.framed)
+    best = int(inputs[2].reshape(-1)[0]) if len(inputs) == 3 else 1
+    wanted = xp.argmax(labels, axis=1).reshape(-1, 1)
+    score = xp.take_along_axis(xp.broadcast_to(scores, (len(wanted), scores.shape[1])), wanted, axis=1)
+    # Of equal scores the first counts as the best; what cannot be compared (NaN) counts as better.
+    behind = (scores < score) | ((scores == score) & (xp.arange(scores.shape[1]) >= wanted))
+    ahead = scores.shape[1] - xp.sum(behind, axis=1)
+    return scalar(xp, xp.sum(ahead >= best), scores)
+
+
+OPS = (SQUARE_ERROR, CROSS_ENTROPY_WITH_SOFTMAX, CROSS_ENTROPY, CLASSIFICATION_ERROR)

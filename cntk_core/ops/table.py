@@ -1,0 +1,76 @@
+"""OpTable: which name means which op in which language."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cntk_core.errors import PluginError
+from cntk_core.ops import binary, criteria, leaves, products, softmax, unary
+from cntk_core.ops.op import Op
+
+LANGUAGES = ("", "ndl", "brainscript", "model")
+"""Languages that give ops further names; ``""`` knows the canonical names only."""
+
+FAMILIES = (leaves, unary, binary, products, softmax, criteria)
+"""The modules with the core's ops, in the order of the reference page."""
+
+
+class OpTable:
+    """Ops by name. Case does not count. Every language knows the canonical names and its own aliases."""
+
+    def __init__(self) -> None:
+        self._ops: dict[str, Op] = {}
+        self._names: dict[str, dict[str, tuple[str, Op]]] = {language: {} for language in LANGUAGES}
+
+    def __iter__(self) -> Iterator[Op]:
+        return iter(self._ops.values())
+
+    def __len__(self) -> int:
+        return len(self._ops)
+
+    def add(self, op: Op) -> Op:
+        """Add an op and return it.
+
+        Raises:
+            PluginError: one of its names already means another op, or it has names in an unknown language.
+        """
+        wanted = [(language, op.name) for language in LANGUAGES]
+        wanted += [(language, alias) for language, aliases in op.aliases.items() for alias in aliases]
+        for language, name in wanted:
+            self._check(op, language, name)
+        self._ops[op.name.lower()] = op
+        for language, name in wanted:
+            self._names[language][name.lower()] = (name, op)
+        return op
+
+    def _check(self, op: Op, language: str, name: str) -> None:
+        if language not in self._names:
+            known = ", ".join(language for language in LANGUAGES if language)
+            raise PluginError(
+                f"the op '{op.name}' has names in the unknown language '{language}'", hint=f"Languages: {known}"
+            )
+        other = self._names[language].get(name.lower())
+        if other is not None:
+            place = f" in {language}" if language else ""
+            raise PluginError(
+                f"the name '{name}' of the op '{op.name}' already means '{other[1].name}'{place}",
+                hint="Give the op another name, or install only one of the wheels.",
+            )
+
+    def find(self, language: str, name: str) -> Op | None:
+        """Return the op of a name in a language, None if there is none. Case does not count."""
+        found = self._names[language].get(name.lower())
+        return found[1] if found else None
+
+    def names(self, language: str) -> list[str]:
+        """All names that a language knows, sorted without regard to case."""
+        return sorted((name for name, _ in self._names[language].values()), key=str.lower)
+
+
+def core_ops() -> OpTable:
+    """Return a new table with the ops of the core."""
+    table = OpTable()
+    for family in FAMILIES:
+        for op in family.OPS:
+            table.add(op)
+    return table
