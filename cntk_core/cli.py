@@ -175,9 +175,7 @@ def _run_action(options: argparse.Namespace) -> int:
 
     log = Log()
     try:
-        run_recipe(
-            _recipe_arguments(options), log, only=options.verb, plugin_files=options.plugin, program=_program()
-        )
+        run_recipe(_recipe_arguments(options), log, only=options.verb, plugin_files=options.plugin, program=_program())
     finally:
         log.close()
     return 0
@@ -269,7 +267,9 @@ def _sentence(verb: str) -> str:
 
 def _add_recipe(parser: argparse.ArgumentParser, run: Handler) -> None:
     parser.add_argument("recipe", help="file with the recipe, or several joined with +")
-    parser.add_argument("overrides", nargs="*", default=[], metavar="key=value", help="values that replace those of the recipe")
+    parser.add_argument(
+        "overrides", nargs="*", default=[], metavar="key=value", help="values that replace those of the recipe"
+    )
     _add_plugin_option(parser)
     parser.set_defaults(run=run)
 

@@ -247,5 +247,3 @@ def _device_number(value: Value) -> int:
         return value.integer()
     except ConfigError:
         raise value.error("a device", "Accepted: auto, cpu, -1 (CPU), or the number of a GPU.") from None
-
-
