@@ -24,9 +24,9 @@ Matrix = NDArray[Any]
 
 @options
 class WriteFormat:
-    """The ``format=[...]`` block of a write action.
+    r"""The ``format=[...]`` block of a write action.
 
-    ``prologue`` and ``epilogue`` go to the file as they are. The other texts may hold the escapes ``\\n \\r \\t \\s``
+    ``prologue`` and ``epilogue`` go to the file as they are. The other texts may hold the escapes ``\n \r \t \s``
     (a blank), ``%s`` (node name) and ``%n`` (minibatch number, from 0); ``sequencePrologue`` and ``sampleSeparator``
     also ``%x`` (shape), ``%d`` (number of the sequence in its minibatch) and ``%k`` (its key).
     """

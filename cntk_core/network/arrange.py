@@ -8,6 +8,7 @@ neighbours, and positions that are as near to the neighbours as the widths allow
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import attrs
 
@@ -93,7 +94,7 @@ def _route(upper: Box, lower: Box, layers: list[list[Box]], width: float) -> tup
         layers[layer].append(stop)
         path.append(stop)
     path.append(lower)
-    for first, second in zip(path, path[1:], strict=False):
+    for first, second in pairwise(path):
         first.below.append(second)
         second.above.append(first)
     return tuple(path)
@@ -140,7 +141,7 @@ def _spread(layer: Sequence[Box], wanted: Sequence[float], gap: float) -> None:
     Subtracting each box's least offset turns the problem into isotonic regression, which pooling solves exactly.
     """
     offsets = [0.0]
-    for first, second in zip(layer, layer[1:], strict=False):
+    for first, second in pairwise(layer):
         offsets.append(offsets[-1] + (first.width + second.width) / 2 + gap)
     pools: list[tuple[float, float, int]] = []
     for box, target, offset in zip(layer, wanted, offsets, strict=True):
