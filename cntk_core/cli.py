@@ -77,7 +77,7 @@ def _run_as_cntk(arguments: list[str]) -> int:
 
     log = Log()
     try:
-        run_recipe(arguments, log, program=_program())
+        run_recipe(arguments, log, program=_program(), progress=sys.stderr.isatty())
     except BrokenPipeError:
         raise
     except (CntkError, OSError, MemoryError, Exception) as error:

@@ -55,9 +55,15 @@ class ActionContext:
 
     @classmethod
     def create(
-        cls, config: Config, log: Log, *, plugin_files: Sequence[str] = (), progress: bool = False
+        cls,
+        config: Config,
+        log: Log,
+        *,
+        plugin_files: Sequence[str] = (),
+        listeners: Sequence[object] = (),
+        progress: bool = False,
     ) -> ActionContext:
-        """Return the context of a run; ``plugin_files`` are loaded."""
+        """Return the context of a run; ``plugin_files`` are loaded and ``listeners`` get its events."""
         from cntk_core.plugins.manager import PluginManager
 
         plugins = PluginManager(plugin_files=plugin_files)

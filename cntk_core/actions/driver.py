@@ -26,6 +26,7 @@ def run_recipe(
     *,
     only: str | None = None,
     plugin_files: Sequence[str] = (),
+    listeners: Sequence[object] = (),
     program: str = "cntk",
     progress: bool = False,
 ) -> None:
@@ -36,6 +37,7 @@ def run_recipe(
         log: where lines go; a ``stderr=`` of the recipe redirects it.
         only: run only this action, whichever commands have it.
         plugin_files: Python files whose components are registered for this run.
+        listeners: objects with implementations of the event hooks.
         program: how the program was called, for the log.
         progress: show a progress bar on the console instead of log lines.
 
@@ -51,7 +53,7 @@ def run_recipe(
     _redirect(config, log, banner)
     check_top_level(config)
     jobs = find_jobs(config, only)
-    context = ActionContext.create(config, log, plugin_files=plugin_files, progress=progress)
+    context = ActionContext.create(config, log, plugin_files=plugin_files, listeners=listeners, progress=progress)
     _print_configuration(context, jobs)
     check_jobs(context, jobs)
     _run(context, jobs)

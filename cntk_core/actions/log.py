@@ -18,10 +18,14 @@ class Log:
     """Writes lines in CNTK's manner: each with a time in front if asked for, to the console or to a file.
 
     The console is the standard error stream of the moment, so that a stream that was replaced later is honoured.
+
+    Args:
+        quiet: write nothing to the console.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, quiet: bool = False) -> None:
         self.timestamps = False
+        self.quiet = quiet
         self._file: TextIO | None = None
 
     @property
@@ -36,12 +40,16 @@ class Log:
 
     def plain(self, text: str = "") -> None:
         """Write a line without a time in front."""
-        stream = self._file or sys.stderr
-        stream.write(text + "\n")
-        stream.flush()
+        if self._file is None:
+            self.console(text)
+            return
+        self._file.write(text + "\n")
+        self._file.flush()
 
     def console(self, text: str) -> None:
         """Write a line to the console, wherever the log goes."""
+        if self.quiet:
+            return
         sys.stderr.write(text + "\n")
         sys.stderr.flush()
 

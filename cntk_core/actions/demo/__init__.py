@@ -31,16 +31,16 @@ def run_demo(folder: str) -> int:
     started = time.perf_counter()
     _say(f"cntk demo: real handwritten digits, learned from a CNTK recipe in {_shown(target)}\n")
     _prepare(target)
-    recorder = Recorder(sys.stderr)
-    log = Log()
+    bar = sys.stderr.isatty()
+    recorder = Recorder(tell=not bar)
+    log = Log(quiet=True)
     try:
         with _inside(target):
-            run_recipe([f"configFile={RECIPE}", "stderr=run/log.txt"], log, listeners=[recorder], quiet=True)
+            run_recipe([f"configFile={RECIPE}", "stderr=run/log.txt"], log, listeners=[recorder], progress=bar)
             _draw(recorder)
             right, total = _count_right()
     finally:
         log.close()
-        recorder.close()
     _summary(target, right, total, time.perf_counter() - started)
     return 0
 
