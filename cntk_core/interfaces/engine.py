@@ -18,9 +18,17 @@ if TYPE_CHECKING:
 
 
 class Program(ABC):
-    """A compiled plan. Results stay where they were computed until somebody asks for them."""
+    """A compiled plan. Results stay where they were computed until somebody asks for them.
+
+    Attributes:
+        plan: what it computes.
+        settings: numbers that training changes from outside, by name (``dropoutRate``); ops see them.
+        step: training minibatches computed so far. It keys the random streams; a resumed run sets it.
+    """
 
     plan: Plan
+    settings: dict[str, float]
+    step: int
 
     @abstractmethod
     def evaluate(self, minibatch: Minibatch) -> None:
