@@ -1,6 +1,6 @@
 """The one module that a plugin imports. What is here is the plugin interface; its version is ``API_VERSION``."""
 
-from cntk_core.config import Config, Schedule, SourceText, Value, option, options, parse_text
+from cntk_core.config import Config, Schedule, SourceText, Value, option, options, parse_text, read_source
 from cntk_core.data.layout import frame_layout, sequence_layout
 from cntk_core.errors import (
     BuildError,
@@ -24,7 +24,15 @@ from cntk_core.interfaces.layout import SequenceLayout
 from cntk_core.interfaces.learner import Learner, Slot, UpdateContext, UpdateRule
 from cntk_core.interfaces.parallel import Communicator, Parallelizer, StepCounts
 from cntk_core.interfaces.reader import DataReader, EpochSpec, Minibatch, ReaderContext, StreamData, StreamInfo
-from cntk_core.network.initializers import Initializer, initialize_parameters, initializer
+from cntk_core.network.initializers import (
+    FixedValue,
+    FromFile,
+    FromLiteral,
+    Initializer,
+    Random,
+    initialize_parameters,
+    initializer,
+)
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.ops.define import define_op, elementwise_op
@@ -63,6 +71,9 @@ __all__ = [
     "EpochSpec",
     "ExecutionEngine",
     "Expr",
+    "FixedValue",
+    "FromFile",
+    "FromLiteral",
     "GradientStep",
     "ICNBuilder",
     "IDataReader",
@@ -89,6 +100,7 @@ __all__ = [
     "Plan",
     "Problems",
     "Program",
+    "Random",
     "ReaderContext",
     "Schedule",
     "SequenceLayout",
@@ -125,6 +137,7 @@ __all__ = [
     "parse_text",
     "raise_problems",
     "random_stream",
+    "read_source",
     "run_forward",
     "run_gradient",
     "sequence_layout",
