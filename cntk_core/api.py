@@ -1,13 +1,17 @@
 """The one module that a plugin imports. What is here is the plugin interface; its version is ``API_VERSION``."""
 
 from cntk_core.config import Config, Schedule, SourceText, Value, option, options, parse_text, read_source
+from cntk_core.data.chunked import ChunkedReader
 from cntk_core.data.layout import frame_layout, sequence_layout
+from cntk_core.data.randomize import Window
+from cntk_core.data.source import Chunk, ChunkInfo, ChunkSource, Column
 from cntk_core.errors import (
     BuildError,
     CntkError,
     ConfigError,
     DataError,
     Location,
+    MissingKeyError,
     NetworkError,
     OptionError,
     Problems,
@@ -60,7 +64,12 @@ __all__ = [
     "Buffer",
     "BuildContext",
     "BuildError",
+    "Chunk",
+    "ChunkInfo",
+    "ChunkSource",
+    "ChunkedReader",
     "CntkError",
+    "Column",
     "Communicator",
     "Component",
     "Config",
@@ -84,6 +93,7 @@ __all__ = [
     "Learner",
     "Location",
     "Minibatch",
+    "MissingKeyError",
     "Network",
     "NetworkBuilder",
     "NetworkError",
@@ -119,6 +129,7 @@ __all__ = [
     "UpdateContext",
     "UpdateRule",
     "Value",
+    "Window",
     "align",
     "broadcast",
     "core_ops",
