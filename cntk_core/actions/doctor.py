@@ -56,9 +56,7 @@ def doctor(*, plugin_files: Sequence[str] = ()) -> int:
         "machine": list(machine()),
         "engines": list(components(manager, "engine")),
         "numbers": list(numbers()),
-        "plugins": [
-            finding for word in ("builder", "reader", "learner") for finding in components(manager, word)
-        ],
+        "plugins": [finding for word in ("builder", "reader", "learner") for finding in components(manager, word)],
         "several processes": list(mpi()),
         "GPU": list(gpu()),
         "pictures": list(extras()),
@@ -80,7 +78,9 @@ def _lines(finding: Finding) -> Iterator[str]:
 
 def machine() -> Iterator[Finding]:
     """Python, the processor, memory."""
-    yield Finding("ok", "cntk-core", f"{cntk_core.__version__}, Python {platform.python_version()} on {platform.platform()}")
+    yield Finding(
+        "ok", "cntk-core", f"{cntk_core.__version__}, Python {platform.python_version()} on {platform.platform()}"
+    )
     yield Finding("ok", "processors", f"{usable_processors()} of {os.cpu_count()} may be used")
     memory = _memory()
     if memory:
@@ -108,7 +108,7 @@ def components(manager: PluginManager, word: str) -> Iterator[Finding]:
     """The components of one kind, with why one of them cannot be used."""
     offers = manager.registry.table(word).offers()
     if not offers:
-        yield Finding("broken", f"no {word} is installed", mend=f'pip install "cntk-core[all]"')
+        yield Finding("broken", f"no {word} is installed", mend='pip install "cntk-core[all]"')
     for offer in offers:
         answer = offer.availability()
         name = f"{word} {offer.name}"
@@ -134,7 +134,9 @@ def numbers() -> Iterator[Finding]:
         if found:
             yield Finding("ok", what, found)
         else:
-            yield Finding("missing", what, "not installed; element-wise steps run unfused", 'pip install "cntk-engine-cpu[numba]"')
+            yield Finding(
+                "missing", what, "not installed; element-wise steps run unfused", 'pip install "cntk-engine-cpu[numba]"'
+            )
     if find_spec("cffi") and _version("onednn-cpu-gomp"):
         yield Finding("ok", "oneDNN", _version("onednn-cpu-gomp"))
     elif sys.platform == "linux" and platform.machine() == "x86_64":
@@ -164,11 +166,15 @@ def gpu() -> Iterator[Finding]:
     driver = shutil.which("nvidia-smi") is not None
     cupy = find_spec("cupy") is not None
     seen = "a driver is installed" if driver else "no driver found"
-    yield Finding("missing", "CUDA", f"{seen}, CuPy {'found' if cupy else 'not found'}; this version computes on the CPU")
+    yield Finding(
+        "missing", "CUDA", f"{seen}, CuPy {'found' if cupy else 'not found'}; this version computes on the CPU"
+    )
 
 
 def extras() -> Iterator[Finding]:
     """What pictures and the demo need."""
     for module, what, mend in _EXTRAS:
         there = find_spec(module) is not None
-        yield Finding("ok" if there else "missing", module, what if there else f"not installed: no {what}", "" if there else mend)
+        yield Finding(
+            "ok" if there else "missing", module, what if there else f"not installed: no {what}", "" if there else mend
+        )

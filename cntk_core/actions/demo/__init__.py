@@ -71,7 +71,8 @@ def _prepare(folder: Path) -> None:
             _write_once(folder / name, files(__package__).joinpath(name).read_text(encoding="utf-8"))
     except OSError as error:
         raise TrainingError(
-            f"the folder '{folder}' cannot be written: {error.strerror}", hint="Give another one: cntk demo --folder DIR"
+            f"the folder '{folder}' cannot be written: {error.strerror}",
+            hint="Give another one: cntk demo --folder DIR",
         ) from None
     _say(f"  {train} digits to learn from, {test} held out, each 8 x 8 pixels (from scikit-learn)")
     _say(f"  recipe: {folder / RECIPE}\n")
