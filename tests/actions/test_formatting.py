@@ -122,7 +122,8 @@ def test_no_format_block() -> None:
     [
         (
             "type = text",
-            "r.cntk:1:19: format:type must be one of the names below, not 'text'\n    Accepted: real, category, sparse.",
+            "r.cntk:1:19: format:type must be one of the names below, not 'text'\n"
+            "    Accepted: real, category, sparse.",
         ),
         (
             "precisionFormat = 3.f",

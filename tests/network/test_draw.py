@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import xml.etree.ElementTree as ET
 
@@ -14,7 +15,6 @@ from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.ops.op import Op
 from cntk_core.ops.shapes import Shape
-import itertools
 
 SVG = "{http://www.w3.org/2000/svg}"
 
