@@ -194,7 +194,9 @@ def _infer_node(node: Node) -> None:
         raise ShapeError(
             f"{node.op.name} '{node.name}': {error.message}", where=node.where, hint=error.hint or f"Inputs: {operands}"
         ) from None
-    node.framed = not node.op.reduces_frames and any(child.framed for child in node.inputs)
+    axes = [child.axis for child in node.inputs if child.framed]
+    node.framed = bool(axes) and not node.op.reduces_frames
+    node.axis = axes[0] if node.framed else ""
 
 
 def _complete_parameters(node: Node, shapes: list[Shape]) -> None:

@@ -79,7 +79,9 @@ class SGDSettings:
     learning_rates_per_sample: Schedule[float] | None = option(default=None, doc="by epoch")
     learning_rates_per_mb: Schedule[float] | None = option(default=None, key="learningRatesPerMB", doc="by epoch")
     momentum_per_sample: Schedule[float] | None = option(default=None, doc="by epoch")
-    momentum_per_mb: Schedule[float] | None = option(default=None, key="momentumPerMB", doc="by epoch; 0.9 if not given")
+    momentum_per_mb: Schedule[float] | None = option(
+        default=None, key="momentumPerMB", doc="by epoch; 0.9 if not given"
+    )
     momentum_as_time_constant: Schedule[float] | None = option(default=None, doc="in samples, by epoch")
     min_learning_rate_per_sample: float = option(default=1e-9, doc="training ends below it")
     l1_reg_weight: float = option(default=0.0, key="L1RegWeight", doc="per sample")
