@@ -1,13 +1,17 @@
 """The one module that a plugin imports. What is here is the plugin interface; its version is ``API_VERSION``."""
 
 from cntk_core.config import Config, Schedule, SourceText, Value, option, options, parse_text, read_source
+from cntk_core.data.chunked import ChunkedReader
 from cntk_core.data.layout import frame_layout, sequence_layout
+from cntk_core.data.randomize import Window
+from cntk_core.data.source import Chunk, ChunkInfo, ChunkSource, Column
 from cntk_core.errors import (
     BuildError,
     CntkError,
     ConfigError,
     DataError,
     Location,
+    MissingKeyError,
     NetworkError,
     OptionError,
     Problems,
@@ -38,7 +42,8 @@ from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.ops.define import define_op, elementwise_op
 from cntk_core.ops.expression import ArrayMath, Expr, TraceMath, symbol
 from cntk_core.ops.framing import align, run_forward, run_gradient, unbroadcast
-from cntk_core.ops.op import Elementwise, NoAttributes, Op, OpContext
+from cntk_core.ops.op import Accumulator, Elementwise, NoAttributes, Op, OpContext
+from cntk_core.ops.random import random_stream
 from cntk_core.ops.shapes import Shape, broadcast, from_cntk, show, to_cntk
 from cntk_core.ops.table import OpTable, core_ops
 from cntk_core.plan.explain import explain
@@ -46,19 +51,25 @@ from cntk_core.plan.make import make_plan
 from cntk_core.plan.plan import Buffer, GradientStep, Plan, Step, Target
 from cntk_core.training.store import ParameterStore
 
-IExecutionEngine = ExecutionEngine
 ICNBuilder = NetworkBuilder
 IDataReader = DataReader
+IExecutionEngine = ExecutionEngine
 ILearner = Learner
 
 __all__ = [
     "API_VERSION",
+    "Accumulator",
     "ArrayMath",
     "Available",
     "Buffer",
     "BuildContext",
     "BuildError",
+    "Chunk",
+    "ChunkInfo",
+    "ChunkSource",
+    "ChunkedReader",
     "CntkError",
+    "Column",
     "Communicator",
     "Component",
     "Config",
@@ -82,6 +93,7 @@ __all__ = [
     "Learner",
     "Location",
     "Minibatch",
+    "MissingKeyError",
     "Network",
     "NetworkBuilder",
     "NetworkError",
@@ -117,6 +129,7 @@ __all__ = [
     "UpdateContext",
     "UpdateRule",
     "Value",
+    "Window",
     "align",
     "broadcast",
     "core_ops",
@@ -134,6 +147,7 @@ __all__ = [
     "options",
     "parse_text",
     "raise_problems",
+    "random_stream",
     "read_source",
     "run_forward",
     "run_gradient",
