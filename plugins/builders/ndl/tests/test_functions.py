@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from cntk_builder_ndl.functions import BY_NAME
 
-from cntk_core.api import FixedValue, FromFile, Parameter, Random
+from cntk_core.api import CntkError, FixedValue, FromFile, Parameter, Random
 
 
 @pytest.mark.parametrize(
@@ -175,4 +175,13 @@ def test_each_missing_function_is_named_once(message) -> None:
         "r.cntk:6:3: the NDL function 'PastValue' is not there yet\n"
         "r.cntk:6:20: the name 'q' is not defined\n"
         "4 problems found"
+    )
+
+
+def test_a_reshape_that_changes_the_number_of_samples(net) -> None:
+    made = net("x=Input(4,tag=feature)\nz=Reshape(x, 2)")
+    with pytest.raises(CntkError) as error:
+        made.infer()
+    assert str(error.value) == (
+        "r.cntk:3:3: LegacyReshape of 4 rows to 2, which changes the number of samples, is not supported yet"
     )
