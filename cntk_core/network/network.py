@@ -194,6 +194,9 @@ def _infer_node(node: Node) -> None:
         raise ShapeError(
             f"{node.op.name} '{node.name}': {error.message}", where=node.where, hint=error.hint or f"Inputs: {operands}"
         ) from None
+    except CntkError as error:
+        error.where = error.where or node.where
+        raise
     axes = [child.axis for child in node.inputs if child.framed]
     node.framed = bool(axes) and not node.op.reduces_frames
     node.axis = axes[0] if node.framed else ""
