@@ -1,6 +1,6 @@
 """The one module that a plugin imports. What is here is the plugin interface; its version is ``API_VERSION``."""
 
-from cntk_core.config import Config, Schedule, SourceText, Value, option, options, parse_text
+from cntk_core.config import Config, Schedule, SourceText, Value, option, options, parse_text, read_source
 from cntk_core.data.chunked import ChunkedReader
 from cntk_core.data.layout import frame_layout, sequence_layout
 from cntk_core.data.randomize import Window
@@ -28,13 +28,22 @@ from cntk_core.interfaces.layout import SequenceLayout
 from cntk_core.interfaces.learner import Learner, Slot, UpdateContext, UpdateRule
 from cntk_core.interfaces.parallel import Communicator, Parallelizer, StepCounts
 from cntk_core.interfaces.reader import DataReader, EpochSpec, Minibatch, ReaderContext, StreamData, StreamInfo
-from cntk_core.network.initializers import Initializer, initialize_parameters, initializer
+from cntk_core.network.initializers import (
+    FixedValue,
+    FromFile,
+    FromLiteral,
+    Initializer,
+    Random,
+    initialize_parameters,
+    initializer,
+)
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.ops.define import define_op, elementwise_op
 from cntk_core.ops.expression import ArrayMath, Expr, TraceMath, symbol
 from cntk_core.ops.framing import align, run_forward, run_gradient, unbroadcast
-from cntk_core.ops.op import Elementwise, NoAttributes, Op, OpContext
+from cntk_core.ops.op import Accumulator, Elementwise, NoAttributes, Op, OpContext
+from cntk_core.ops.random import random_stream
 from cntk_core.ops.shapes import Shape, broadcast, from_cntk, show, to_cntk
 from cntk_core.ops.table import OpTable, core_ops
 from cntk_core.plan.explain import explain
@@ -42,13 +51,14 @@ from cntk_core.plan.make import make_plan
 from cntk_core.plan.plan import Buffer, GradientStep, Plan, Step, Target
 from cntk_core.training.store import ParameterStore
 
-IExecutionEngine = ExecutionEngine
 ICNBuilder = NetworkBuilder
 IDataReader = DataReader
+IExecutionEngine = ExecutionEngine
 ILearner = Learner
 
 __all__ = [
     "API_VERSION",
+    "Accumulator",
     "ArrayMath",
     "Available",
     "Buffer",
@@ -70,6 +80,9 @@ __all__ = [
     "EpochSpec",
     "ExecutionEngine",
     "Expr",
+    "FixedValue",
+    "FromFile",
+    "FromLiteral",
     "GradientStep",
     "ICNBuilder",
     "IDataReader",
@@ -97,6 +110,7 @@ __all__ = [
     "Plan",
     "Problems",
     "Program",
+    "Random",
     "ReaderContext",
     "Schedule",
     "SequenceLayout",
@@ -133,6 +147,8 @@ __all__ = [
     "options",
     "parse_text",
     "raise_problems",
+    "random_stream",
+    "read_source",
     "run_forward",
     "run_gradient",
     "sequence_layout",

@@ -92,6 +92,12 @@ class Network:
         """All parameters, in the order of their making."""
         return [node for node in self if isinstance(node, Parameter)]
 
+    def _repr_svg_(self) -> str:
+        """Draw the network; notebooks show the picture."""
+        from cntk_core.network.draw import to_svg
+
+        return to_svg(self)
+
     def order(self, roots: Iterable[Node], *, stop_at_constants: bool = False) -> list[Node]:
         """Return the nodes that the roots need, each after its inputs: depth first, computed once.
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from cntk_core.errors import ShapeError
 from cntk_core.ops.define import define_op, fill_from_others
-from cntk_core.ops.framing import math_of, paired, scalar, unpaired
+from cntk_core.ops.framing import math_of, paired, samples, scalar, unpaired
 from cntk_core.ops.op import Array, Op, OpContext
 from cntk_core.ops.shapes import Shape, broadcast, elements, show
 from cntk_core.ops.softmax import log_softmax
@@ -80,7 +80,7 @@ def _ce_softmax_gradient(
     to_labels = to_logits = None
     if needs[0]:
         change = -gradient * log_softmax(xp, logits)
-        to_labels = unpaired(xp, xp.broadcast_to(change, labels.shape), inputs[0])
+        to_labels = unpaired(xp, change, inputs[0])
     if needs[1]:
         # Labels that do not sum to 1 (soft labels with a weight) are allowed for.
         mass = labels.sum(axis=1).reshape(-1, 1)
@@ -111,9 +111,8 @@ def _cross_entropy_gradient(
     needs: Sequence[bool],
 ) -> Sequence[Array | None]:
     labels, chances = paired(inputs[0], inputs[1], context.framed)
-    by_label = xp.broadcast_to(-gradient * clipped_log(math_of(xp), chances), xp.broadcast(labels, chances).shape)
     return (
-        unpaired(xp, by_label, inputs[0]),
+        unpaired(xp, -gradient * clipped_log(math_of(xp), chances), inputs[0]),
         unpaired(xp, -gradient * (labels / _guarded(xp, chances)), inputs[1]),
     )
 
@@ -143,12 +142,81 @@ def CLASSIFICATION_ERROR(xp: Any, inputs: Sequence[Array], attributes: Any, cont
     """How many samples do not have their label among the N best (default 1); inputs: labels, scores [, N]."""
     labels, scores = paired(inputs[0], inputs[1], context.framed)
     best = int(inputs[2].reshape(-1)[0]) if len(inputs) == 3 else 1
-    wanted = xp.argmax(labels, axis=1).reshape(-1, 1)
-    score = xp.take_along_axis(xp.broadcast_to(scores, (len(wanted), scores.shape[1])), wanted, axis=1)
+    rows = max(len(labels), len(scores))
+    scores = xp.broadcast_to(scores, (rows, scores.shape[1]))
+    wanted = xp.broadcast_to(xp.argmax(labels, axis=1).reshape(-1, 1), (rows, 1))
+    score = xp.take_along_axis(scores, wanted, axis=1)
     # Of equal scores the first counts as the best; what cannot be compared (NaN) counts as better.
     behind = (scores < score) | ((scores == score) & (xp.arange(scores.shape[1]) >= wanted))
     ahead = scores.shape[1] - xp.sum(behind, axis=1)
     return scalar(xp, xp.sum(ahead >= best), scores)
 
 
-OPS = (SQUARE_ERROR, CROSS_ENTROPY_WITH_SOFTMAX, CROSS_ENTROPY, CLASSIFICATION_ERROR)
+def _correct_chance(labels: Array, chances: Array) -> Array:
+    """Probability of what the label says: y p + (1 - y)(1 - p)."""
+    return 2.0 * labels * chances + 1.0 - labels - chances
+
+
+def _weights(inputs: Sequence[Array], context: OpContext) -> Array | float:
+    """Weights of the samples, scaled so that their mean is 1."""
+    if len(inputs) == 2:
+        return 1.0
+    weights = samples(inputs[2], context.framed[2])
+    return weights * (context.frames / weights.sum())
+
+
+def _logistic_gradient(
+    xp: Any,
+    gradient: Array,
+    output: Array,
+    inputs: Sequence[Array],
+    attributes: Any,
+    context: OpContext,
+    needs: Sequence[bool],
+) -> Sequence[Array | None]:
+    labels, chances = paired(inputs[0], inputs[1], context.framed)
+    slope = (2.0 * labels - 1.0) / _guarded(xp, _correct_chance(labels, chances))
+    return [None, unpaired(xp, -gradient * (slope * _weights(inputs, context)), inputs[1]), None][: len(inputs)]
+
+
+@_criterion("Logistic", _logistic_gradient, inputs=(2, 3), differentiable=(False, True, False))
+def LOGISTIC(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:
+    """-sum(log(2 y p + 1 - y - p)), each sample weighted if there are weights; inputs: labels 0 or 1, p [, weights]."""
+    labels, chances = paired(inputs[0], inputs[1], context.framed)
+    logarithms = clipped_log(math_of(xp), _correct_chance(labels, chances))
+    return scalar(xp, -xp.sum(logarithms * _weights(inputs, context)), chances)
+
+
+def _infer_dummy(shapes: Sequence[Shape], attributes: Any) -> Shape:
+    if elements(shapes[0]) != 1:
+        raise ShapeError(f"the objective must be a single number, not {show(shapes[0])}")
+    return infer_criterion(shapes[1:], attributes)
+
+
+def _dummy_gradient(
+    xp: Any,
+    gradient: Array,
+    output: Array,
+    inputs: Sequence[Array],
+    attributes: Any,
+    context: OpContext,
+    needs: Sequence[bool],
+) -> Sequence[Array | None]:
+    derivative, _ = paired(inputs[1], inputs[2], context.framed[1:])
+    return None, None, unpaired(xp, gradient * derivative, inputs[2])
+
+
+@_criterion("DummyCriterion", _dummy_gradient, inputs=3, infer=_infer_dummy, differentiable=(False, False, True))
+def DUMMY_CRITERION(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:
+    """Sum of the first input; the second is handed to the third as its gradient. Inputs: objective, gradient, score."""
+    return scalar(xp, xp.sum(inputs[0]), inputs[0])
+
+
+OPS = (
+    SQUARE_ERROR,
+    CROSS_ENTROPY_WITH_SOFTMAX,
+    CROSS_ENTROPY,
+    CLASSIFICATION_ERROR,
+    LOGISTIC,
+    DUMMY_CRITERION,
+)

@@ -61,21 +61,28 @@ def columns(value: Array, framed: bool) -> Array:
     return value.reshape(-1, value.shape[-1] if value.ndim else 1)
 
 
+def samples(value: Array, framed: bool) -> Array:
+    """Return a value as a matrix with one row for each sample; one without the dynamic axis has one row."""
+    return value.reshape(value.shape[0] if framed else 1, elements(sample_shape(value, framed)))
+
+
 def paired(left: Array, right: Array, framed: Sequence[bool]) -> tuple[Array, Array]:
     """Return two values of equal sample size as matrices with one row for each column; a constant one has one row."""
     if not (framed[0] or framed[1]):
         return columns(left, False), columns(right, False)
     first, second = (
-        value if _is_sparse(value) else columns(value, True) if has else value.reshape(1, -1)
-        for value, has in ((left, framed[0]), (right, framed[1]))
+        value if _is_sparse(value) else samples(value, has) for value, has in ((left, framed[0]), (right, framed[1]))
     )
     return first, second
 
 
 def unpaired(xp: Any, gradient: Array, value: Array) -> Array:
-    """Turn a gradient of :func:`paired`'s matrices into one of the value: sum over rows it was repeated for."""
-    if gradient.size != elements(value.shape):
+    """Turn a gradient of :func:`paired`'s matrices into one of the value: repeat it, or sum over repeated rows."""
+    size = elements(value.shape)
+    if gradient.size > size:
         gradient = xp.sum(gradient, axis=0)
+    elif gradient.size < size:
+        gradient = xp.broadcast_to(gradient, (size // gradient.shape[1], gradient.shape[1]))
     return gradient.reshape(value.shape)
 
 

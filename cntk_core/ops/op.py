@@ -86,6 +86,7 @@ class Op:
             ``needs`` is False or it is zero. Each has the shape of its input value: an input without dynamic axis
             gets the sum over frames.
         reads_inputs, reads_output: whether the gradient looks at input values and at the output value (liveness).
+            Where it does not, it is given arrays of the right shapes whose contents may be overwritten already.
         differentiable: for each input (the last repeats), whether a gradient can flow to it.
         complete: ``(input shapes, attributes) -> input shapes`` with dimensions 0 of parameters filled in.
         reduces_frames: the result has no dynamic axis although inputs have one (criteria, Mean).

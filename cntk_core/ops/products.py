@@ -9,6 +9,7 @@ import attrs
 
 from cntk_core.errors import ShapeError, UnsupportedError
 from cntk_core.ops.define import define_op
+from cntk_core.ops.framing import sample_shape, samples
 from cntk_core.ops.op import Array, OpContext
 from cntk_core.ops.shapes import Shape, elements, from_cntk, show, to_cntk
 
@@ -156,12 +157,8 @@ def _product_gradients(
     return to_left, to_right
 
 
-def _sample(value: Array, framed: bool) -> Shape:
-    return tuple(value.shape[1:] if framed else value.shape)
-
-
 def _split_of(inputs: Sequence[Array], attributes: TimesAttributes, context: OpContext) -> _Split:
-    left, right = (_sample(value, framed) for value, framed in zip(inputs, context.framed, strict=True))
+    left, right = (sample_shape(value, framed) for value, framed in zip(inputs, context.framed, strict=True))
     return _split(left, right, attributes)
 
 
@@ -309,7 +306,7 @@ def DIAG_TIMES(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpCon
     """Product of a diagonal matrix, given by its diagonal, with a vector or matrix."""
     diagonal, rows = _diagonal_and_rows(inputs, context)
     product = diagonal * rows
-    sample = _sample(inputs[1], context.framed[1])
+    sample = sample_shape(inputs[1], context.framed[1])
     return product.reshape(product.shape[0], *sample) if any(context.framed) else product.reshape(sample)
 
 
@@ -319,9 +316,7 @@ def _infer_khatri_rao(shapes: Sequence[Shape], attributes: Any) -> Shape:
 
 def _sides(inputs: Sequence[Array], context: OpContext) -> tuple[Array, Array]:
     """The operands as ``(1 or frames, 1, n)`` and ``(1 or frames, m, 1)``, so that their product has a's axis last."""
-    left, right = (
-        value.reshape(value.shape[0] if framed else 1, -1) for value, framed in zip(inputs, context.framed, strict=True)
-    )
+    left, right = (samples(value, framed) for value, framed in zip(inputs, context.framed, strict=True))
     return left[:, None, :], right[:, :, None]
 
 

@@ -5,13 +5,39 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cntk_core.errors import PluginError
-from cntk_core.ops import binary, criteria, leaves, products, softmax, unary
+from cntk_core.ops import (
+    binary,
+    criteria,
+    distances,
+    dropout,
+    leaves,
+    precompute,
+    products,
+    reductions,
+    reshaping,
+    slicing,
+    softmax,
+    unary,
+)
 from cntk_core.ops.op import Op
 
 LANGUAGES = ("", "ndl", "brainscript", "model")
 """Languages that give ops further names; ``""`` knows the canonical names only."""
 
-FAMILIES = (leaves, unary, binary, products, softmax, criteria)
+FAMILIES = (
+    leaves,
+    unary,
+    binary,
+    products,
+    distances,
+    reductions,
+    softmax,
+    reshaping,
+    slicing,
+    dropout,
+    criteria,
+    precompute,
+)
 """The modules with the core's ops, in the order of the reference page."""
 
 

@@ -1,0 +1,211 @@
+"""Ops that give the elements other axes: Reshape, LegacyReshape, TransposeDimensions.
+
+Axes in attributes are CNTK's: from 1, CNTK's first axis being our last in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import attrs
+
+from cntk_core.errors import ShapeError, UnsupportedError
+from cntk_core.ops.define import define_op
+from cntk_core.ops.framing import sample_shape
+from cntk_core.ops.op import Array, OpContext
+from cntk_core.ops.shapes import Shape, elements, from_cntk, show, to_cntk
+
+
+def ints(value: int | Iterable[int]) -> tuple[int, ...]:
+    """Return one number or several as a tuple."""
+    return (value,) if isinstance(value, int) else tuple(int(item) for item in value)
+
+
+@attrs.frozen
+class ReshapeAttributes:
+    """Attributes of Reshape: CNTK axes ``begin_axis`` (from 1) up to, not including, ``end_axis`` become ``dims``.
+
+    Attributes:
+        dims: new dimensions in CNTK's order; one may be 0 and is inferred.
+        begin_axis: first axis to be replaced.
+        end_axis: the axis after the last; 0 is past the last axis.
+    """
+
+    dims: tuple[int, ...] = attrs.field(converter=ints)
+    begin_axis: int = 1
+    end_axis: int = 0
+
+    @classmethod
+    def flatten(cls, axis: int, count: int) -> ReshapeAttributes:
+        """Make ``count`` axes from ``axis`` one (FlattenDimensions)."""
+        return cls((0,), axis, axis + count)
+
+    @classmethod
+    def split(cls, axis: int, size: int) -> ReshapeAttributes:
+        """Split an axis into one of ``size`` elements after another (SplitDimension)."""
+        return cls((0, size), axis, axis + 1)
+
+
+def infer_reshape(shapes: Sequence[Shape], attributes: ReshapeAttributes) -> Shape:
+    """Shape rule of Reshape; infers the dimension given as 0."""
+    dims, new = to_cntk(shapes[0]), list(attributes.dims)
+    begin = max(attributes.begin_axis - 1, 0)
+    end = attributes.end_axis - 1 if attributes.end_axis > 0 else len(dims)
+    if not begin <= end <= len(dims):
+        raise ShapeError(f"the input {show(shapes[0])} has no axes {begin + 1} to {end}")
+    replaced = dims[begin:end]
+    if new.count(0) > 1:
+        raise ShapeError(f"more than one of the new dimensions {show(from_cntk(new))} is 0")
+    if 0 in new:
+        others = elements([dim for dim in new if dim])
+        new[new.index(0)] = elements(replaced) // others
+    if elements(new) != elements(replaced):
+        before, after = show(from_cntk(replaced)), show(from_cntk(attributes.dims))
+        raise ShapeError(f"{before} with {elements(replaced)} elements cannot become {after}")
+    return from_cntk([*dims[:begin], *new, *dims[end:]])
+
+
+def reshaped(value: Array, framed: bool, shape: Shape) -> Array:
+    """Return a value with another sample shape."""
+    return value.reshape((value.shape[0], *shape) if framed else shape)
+
+
+def _back_to_shape(
+    xp: Any,
+    gradient: Array,
+    output: Array,
+    inputs: Sequence[Array],
+    attributes: Any,
+    context: OpContext,
+    needs: Sequence[bool],
+) -> Sequence[Array | None]:
+    return (gradient.reshape(inputs[0].shape),)
+
+
+@define_op(
+    "Reshape",
+    infer=infer_reshape,
+    gradient=_back_to_shape,
+    attributes=ReshapeAttributes,
+    reads_inputs=False,
+    reads_output=False,
+)
+def RESHAPE(xp: Any, inputs: Sequence[Array], attributes: ReshapeAttributes, context: OpContext) -> Array:
+    """The same elements with other dimensions; no element moves."""
+    shape = infer_reshape([sample_shape(inputs[0], context.framed[0])], attributes)
+    return reshaped(inputs[0], context.framed[0], shape)
+
+
+@attrs.frozen
+class LegacyReshapeAttributes:
+    """Attributes of NDL's Reshape: the number of rows, and the image dimensions of a row (CNTK's order), if given."""
+
+    rows: int
+    image: tuple[int, ...] = attrs.field(default=(), converter=ints)
+
+
+def _infer_legacy_reshape(shapes: Sequence[Shape], attributes: LegacyReshapeAttributes) -> Shape:
+    size = elements(shapes[0])
+    if attributes.rows != size:
+        raise UnsupportedError(
+            f"LegacyReshape of {size} rows to {attributes.rows}, which changes the number of samples, "
+            "is not supported yet"
+        )
+    if attributes.image and elements(attributes.image) != size:
+        image = show(from_cntk(attributes.image))
+        raise ShapeError(f"the image {image} has {elements(attributes.image)} elements, not {size}")
+    return from_cntk(attributes.image or (size,))
+
+
+@define_op(
+    "LegacyReshape",
+    infer=_infer_legacy_reshape,
+    gradient=_back_to_shape,
+    attributes=LegacyReshapeAttributes,
+    reads_inputs=False,
+    reads_output=False,
+)
+def LEGACY_RESHAPE(xp: Any, inputs: Sequence[Array], attributes: LegacyReshapeAttributes, context: OpContext) -> Array:
+    """NDL's Reshape: the same elements as another number of rows."""
+    shape = _infer_legacy_reshape([sample_shape(inputs[0], context.framed[0])], attributes)
+    return reshaped(inputs[0], context.framed[0], shape)
+
+
+@attrs.frozen
+class TransposeAttributes:
+    """Attributes of TransposeDimensions: two axes to swap, or a permutation of all (both from 1)."""
+
+    axis1: int = 1
+    axis2: int = 2
+    permutation: tuple[int, ...] = attrs.field(default=(), converter=ints)
+
+
+def _order(shape: Shape, attributes: TransposeAttributes) -> tuple[int, ...]:
+    """CNTK axes (from 0) of the result, as axes of the input, which may be padded with ones."""
+    rank = len(shape)
+    if attributes.permutation:
+        if sorted(attributes.permutation) != list(range(1, rank + 1)):
+            given = ":".join(map(str, attributes.permutation))
+            raise ShapeError(f"{given} is not a permutation of the {rank} axes of {show(shape)}")
+        return tuple(axis - 1 for axis in attributes.permutation)
+    first, second = attributes.axis1, attributes.axis2
+    if first < 1 or second < 1 or min(first, second) > max(rank, 1):
+        raise ShapeError(f"the axes {first} and {second} of {show(shape)} cannot be swapped")
+    order = list(range(max(rank, first, second)))
+    order[first - 1], order[second - 1] = order[second - 1], order[first - 1]
+    return tuple(order)
+
+
+def _infer_transpose(shapes: Sequence[Shape], attributes: TransposeAttributes) -> Shape:
+    order = _order(shapes[0], attributes)
+    dims = to_cntk(shapes[0]) + (1,) * (len(order) - len(shapes[0]))
+    return from_cntk(dims[axis] for axis in order)
+
+
+def _memory_axes(order: Sequence[int], framed: bool) -> tuple[int, ...]:
+    """Turn an order of CNTK axes into one of memory axes, frame axis included."""
+    rank = len(order)
+    axes = [rank - 1 - axis for axis in reversed(order)]
+    return (0, *(axis + 1 for axis in axes)) if framed else tuple(axes)
+
+
+def _inverse(axes: Sequence[int]) -> tuple[int, ...]:
+    return tuple(axes.index(axis) for axis in range(len(axes)))
+
+
+def _transpose_gradient(
+    xp: Any,
+    gradient: Array,
+    output: Array,
+    inputs: Sequence[Array],
+    attributes: TransposeAttributes,
+    context: OpContext,
+    needs: Sequence[bool],
+) -> Sequence[Array | None]:
+    framed = context.framed[0]
+    axes = _memory_axes(_order(sample_shape(inputs[0], framed), attributes), framed)
+    return (xp.transpose(gradient, _inverse(axes)).reshape(inputs[0].shape),)
+
+
+@define_op(
+    "TransposeDimensions",
+    infer=_infer_transpose,
+    gradient=_transpose_gradient,
+    attributes=TransposeAttributes,
+    reads_inputs=False,
+    reads_output=False,
+    aliases={"ndl": ("Transpose",), "model": ("Transpose",)},
+)
+def TRANSPOSE_DIMENSIONS(
+    xp: Any, inputs: Sequence[Array], attributes: TransposeAttributes, context: OpContext
+) -> Array:
+    """The same elements with two axes swapped, or all axes permuted."""
+    framed = context.framed[0]
+    sample = sample_shape(inputs[0], framed)
+    order = _order(sample, attributes)
+    padded = reshaped(inputs[0], framed, (1,) * (len(order) - len(sample)) + sample)
+    return xp.transpose(padded, _memory_axes(order, framed))
+
+
+OPS = (RESHAPE, LEGACY_RESHAPE, TRANSPOSE_DIMENSIONS)
