@@ -96,8 +96,8 @@ def test_chunks_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_shape_of_the_network() -> None:
-    (minibatch,) = make(inputs={"features": (1, 2, 3)}).minibatches(EpochSpec())
-    assert minibatch.streams["features"].data.shape == (5, 1, 2, 3)
+    (minibatch,) = make(inputs={"Features": (1, 2, 3)}).minibatches(EpochSpec())
+    assert minibatch.streams["Features"].data.shape == (5, 1, 2, 3)
 
 
 def test_streams_have_any_names() -> None:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
+import attrs
 import numpy as np
 from numpy.typing import NDArray
 
@@ -42,7 +43,8 @@ class MNISTReader(ChunkedReader):
 
     def __init__(self, options: MNISTReaderOptions, context: ReaderContext) -> None:
         streams: list[Stream] = []
-        for stream in options.streams:
+        for given in options.streams:
+            stream = attrs.evolve(given, name=self.find_input(context, given.name)[0])
             file = IdxFile(stream.file, 1 if isinstance(stream, LabelOptions) else 3, stream.where)
             streams.append((stream, file, _shape(stream, file, context)))
         self._idx = IdxSource(streams, context.dtype)
@@ -76,9 +78,11 @@ def _shape(stream: ImageOptions | LabelOptions, file: IdxFile, context: ReaderCo
         if stream.dim not in (None, dim):
             text = f"stream '{stream.name}' has dim={stream.dim}, but the images have {source} = {dim}"
             raise ConfigError(text, where=stream.where, hint=f"Set dim={dim}, or leave it out.")
-    shape = context.inputs.get(stream.name, (dim,))
+    name, shape = ChunkedReader.find_input(context, stream.name)
+    if shape is None:
+        return (dim,)
     if math.prod(shape) != dim:
-        text = f"stream '{stream.name}' has {source}, but the network's input '{stream.name}' is {show(shape)}"
+        text = f"stream '{stream.name}' has {source}, but the network's input '{name}' is {show(shape)}"
         raise ConfigError(text, where=stream.where)
     return shape
 
