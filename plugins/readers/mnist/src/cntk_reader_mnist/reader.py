@@ -32,7 +32,15 @@ from cntk_reader_mnist.options import ImageOptions, LabelOptions, MNISTReaderOpt
 CHUNK_BYTES = 64 * 1024 * 1024
 """Pixels of a chunk; all of MNIST is one."""
 
-Stream = tuple[ImageOptions | LabelOptions, IdxFile, tuple[int, ...]]
+
+@attrs.frozen(eq=False)
+class Stream:
+    """One stream: its name in the network, what the recipe says, its file, the shape of a sample."""
+
+    name: str
+    options: ImageOptions | LabelOptions
+    file: IdxFile
+    shape: tuple[int, ...]
 
 
 class MNISTReader(ChunkedReader):
@@ -44,15 +52,15 @@ class MNISTReader(ChunkedReader):
     def __init__(self, options: MNISTReaderOptions, context: ReaderContext) -> None:
         streams: list[Stream] = []
         for given in options.streams:
-            stream = attrs.evolve(given, name=self.find_input(context, given.name)[0])
-            file = IdxFile(stream.file, 1 if isinstance(stream, LabelOptions) else 3, stream.where)
-            streams.append((stream, file, _shape(stream, file, context)))
+            file = IdxFile(given.file, 1 if isinstance(given, LabelOptions) else 3, given.where)
+            name, shape = self.find_input(context, given.name)
+            streams.append(Stream(name, given, file, _shape(given, file, name, shape)))
         self._idx = IdxSource(streams, context.dtype)
         super().__init__(
             options,
             context,
             source=self._idx,
-            streams=tuple(StreamInfo(stream.name, shape) for stream, _, shape in streams),
+            streams=tuple(StreamInfo(stream.name, stream.shape) for stream in streams),
             window=Window() if options.shuffled else None,
             seed=options.randomization_seed,
             prefetch=options.prefetch,
@@ -68,7 +76,9 @@ class MNISTReader(ChunkedReader):
         return self._idx.check()
 
 
-def _shape(stream: ImageOptions | LabelOptions, file: IdxFile, context: ReaderContext) -> tuple[int, ...]:
+def _shape(
+    stream: ImageOptions | LabelOptions, file: IdxFile, name: str, shape: tuple[int, ...] | None
+) -> tuple[int, ...]:
     """Return the shape of a stream's samples: the network's, if it has an input of that name."""
     if isinstance(stream, LabelOptions):
         dim, source = stream.label_dim, f"labelDim={stream.label_dim}"
@@ -78,7 +88,6 @@ def _shape(stream: ImageOptions | LabelOptions, file: IdxFile, context: ReaderCo
         if stream.dim not in (None, dim):
             text = f"stream '{stream.name}' has dim={stream.dim}, but the images have {source} = {dim}"
             raise ConfigError(text, where=stream.where, hint=f"Set dim={dim}, or leave it out.")
-    name, shape = ChunkedReader.find_input(context, stream.name)
     if shape is None:
         return (dim,)
     if math.prod(shape) != dim:
@@ -93,43 +102,40 @@ class IdxSource(ChunkSource):
     def __init__(self, streams: Sequence[Stream], dtype: np.dtype[Any]) -> None:
         self._streams = streams
         self._dtype = dtype
-        self._step = max(CHUNK_BYTES // max(math.prod(file.shape[1:]) for _, file, _ in streams), 1)
+        self._step = max(CHUNK_BYTES // max(math.prod(stream.file.shape[1:]) for stream in streams), 1)
 
     def __str__(self) -> str:
-        return self._streams[0][1].name
+        return self._streams[0].file.name
 
     def index(self) -> Sequence[ChunkInfo]:
         """Return what the chunks hold. Raises the first error of the files."""
         for error in self.check():
             raise error
-        samples = self._streams[0][1].shape[0]
+        samples = self._streams[0].file.shape[0]
         sizes = [min(self._step, samples - first) for first in range(0, samples, self._step)]
         return [ChunkInfo(size, size) for size in sizes]
 
     def load(self, chunk: int) -> Chunk:
         """Make a chunk's images and one-hot labels."""
         part = slice(chunk * self._step, (chunk + 1) * self._step)
-        return Chunk(
-            {stream.name: Column(self._read(stream, file, shape, part)) for stream, file, shape in self._streams}
-        )
+        return Chunk({stream.name: Column(self._read(stream, part)) for stream in self._streams})
 
-    def _read(
-        self, stream: ImageOptions | LabelOptions, file: IdxFile, shape: tuple[int, ...], part: slice
-    ) -> NDArray[Any]:
-        values = file.values()[part]
-        if isinstance(stream, LabelOptions):
-            found = np.zeros((len(values), stream.label_dim), dtype=self._dtype)
+    def _read(self, stream: Stream, part: slice) -> NDArray[Any]:
+        values = stream.file.values()[part]
+        if isinstance(stream.options, LabelOptions):
+            found = np.zeros((len(values), stream.options.label_dim), dtype=self._dtype)
             found[np.arange(len(values)), values] = 1
         else:
             found = values.astype(self._dtype)
-            if stream.scale != 1:
-                found *= stream.scale
-        return found.reshape(len(values), *shape)
+            if stream.options.scale != 1:
+                found *= stream.options.scale
+        return found.reshape(len(values), *stream.shape)
 
     def check(self) -> Iterator[DataError]:
         """Yield everything that is wrong with the files."""
-        first = self._streams[0][1]
-        for stream, file, _ in self._streams:
+        first = self._streams[0].file
+        for stream in self._streams:
+            file, options = stream.file, stream.options
             if file.shape[0] != first.shape[0]:
                 text = f"{file.shape[0]} samples, but '{first.name}' has {first.shape[0]}"
                 yield DataError(text, where=Location(file.name))
@@ -138,12 +144,12 @@ class IdxSource(ChunkSource):
             except DataError as error:
                 yield error
                 continue
-            if isinstance(stream, LabelOptions):
-                for sample in np.flatnonzero(values >= stream.label_dim).tolist():
-                    text = f"label {values[sample]} of sample {sample} is not below labelDim={stream.label_dim}"
+            if isinstance(options, LabelOptions):
+                for sample in np.flatnonzero(values >= options.label_dim).tolist():
+                    text = f"label {values[sample]} of sample {sample} is not below labelDim={options.label_dim}"
                     yield DataError(text, where=Location(file.name))
 
     def close(self) -> None:
         """Forget the values."""
-        for _, file, _ in self._streams:
-            file.close()
+        for stream in self._streams:
+            stream.file.close()
