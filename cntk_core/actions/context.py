@@ -17,6 +17,7 @@ from cntk_core.interfaces.reader import DataReader, ReaderContext
 from cntk_core.network.initializers import initialize_parameters
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input
+from cntk_core.training.progress import RunLog
 
 if TYPE_CHECKING:
     from cntk_core.interfaces.engine import ExecutionEngine
@@ -73,6 +74,10 @@ class ActionContext:
     def trace(self) -> int:
         """``traceLevel`` of the top level."""
         return self.config.integer("traceLevel", 0)
+
+    def run_log(self, section: Config) -> RunLog:
+        """Return what writes the log lines of training and evaluation, at the trace level of a section."""
+        return RunLog(self.log, trace_level=section.integer("traceLevel", 0), bar=self.progress)
 
     # -- readers ------------------------------------------------------------------------------------------
 
