@@ -51,9 +51,9 @@ from cntk_core.plan.make import make_plan
 from cntk_core.plan.plan import Buffer, GradientStep, Plan, Step, Target
 from cntk_core.training.store import ParameterStore
 
-IExecutionEngine = ExecutionEngine
 ICNBuilder = NetworkBuilder
 IDataReader = DataReader
+IExecutionEngine = ExecutionEngine
 ILearner = Learner
 
 __all__ = [

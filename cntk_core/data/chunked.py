@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Iterator
 from typing import Any
@@ -51,7 +52,8 @@ class ChunkedReader(DataReader):
         self._prefetch = prefetch
         self._cache = ChunkCache(source, None if keep_in_memory else CACHE_BYTES)
         self._order: SweepOrder | None = None
-        self._running: weakref.WeakSet[Prefetcher[Minibatch]] = weakref.WeakSet()
+        self._lock = threading.Lock()
+        self._running: list[tuple[weakref.ref[Prefetcher[Minibatch]], threading.Thread]] = []
 
     @property
     def streams(self) -> tuple[StreamInfo, ...]:
@@ -64,7 +66,8 @@ class ChunkedReader(DataReader):
             return self._read(epoch)
         depth = min(max(PREFETCHED_SAMPLES // max(epoch.minibatch_size, 1), 2), 64)
         prefetcher = Prefetcher(lambda: self._read(epoch), depth)
-        self._running.add(prefetcher)
+        self._running = [entry for entry in self._running if entry[1].is_alive()]
+        self._running.append((weakref.ref(prefetcher), prefetcher.thread))
         return prefetcher
 
     def _read(self, epoch: EpochSpec) -> Iterator[Minibatch]:
@@ -73,17 +76,22 @@ class ChunkedReader(DataReader):
 
     def order(self) -> SweepOrder:
         """Return the order of the sequences; reads the index of the data at the first call."""
-        if self._order is None:
-            index = self._source.index()
-            order = FileOrder(index) if self._window is None else RandomOrder(index, self._seed, self._window)
-            if order.samples == 0:
-                raise DataError(f"{self._source} has no samples")
-            self._order = order
-        return self._order
+        with self._lock:
+            if self._order is None:
+                index = self._source.index()
+                order = FileOrder(index) if self._window is None else RandomOrder(index, self._seed, self._window)
+                if order.samples == 0:
+                    raise DataError(f"{self._source} has no samples")
+                self._order = order
+            return self._order
 
     def close(self) -> None:
         """End threads and close files."""
-        for prefetcher in list(self._running):
-            prefetcher.close()
+        for reference, thread in self._running:
+            prefetcher = reference()
+            if prefetcher is not None:
+                prefetcher.close()
+            thread.join()
+        self._running = []
         self._cache.clear()
         self._source.close()

@@ -159,6 +159,6 @@ def unpack_sequences(data: NDArray[Any], layout: SequenceLayout) -> list[NDArray
     rows = [slot_rows(layout, slot) for slot in range(layout.slots)]
     begins = [(slot, step) for slot, step in layout.begins.tolist()]
     found = []
-    for (slot, step), (next_slot, next_step) in zip(begins, [*begins[1:], (-1, 0)], strict=True):
+    for (slot, step), (next_slot, next_step) in zip(begins, [*begins[1:], (-1, 0)], strict=False):
         found.append(data[rows[slot][step : next_step if next_slot == slot else None]])
     return found

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.data.layout import packed_slots, packed_sources, sequence_layout
+from cntk_core.data.layout import frame_layout, packed_slots, packed_sources, sequence_layout
 from cntk_core.data.source import Chunk, Column
 from cntk_core.data.timeline import Picks
 from cntk_core.interfaces.layout import IntArray, SequenceLayout
@@ -25,7 +25,14 @@ def make_minibatch(
 
     Streams whose sequences have the same lengths share one layout. Frames that lie together in a chunk are not copied.
     """
-    chunks = {number: load(number) for number in np.unique(picks.chunks).tolist()}
+    first = int(picks.chunks[0]) if len(picks.chunks) else -1
+    if first >= 0 and (picks.chunks == first).all():
+        chunk = load(first)
+        if not len(chunk.keys) and all(column.offsets is None for column in chunk.columns.values()):
+            return _make_frames(picks, chunk, streams)
+        chunks = {first: chunk}
+    else:
+        chunks = {number: load(number) for number in np.unique(picks.chunks).tolist()}
     layouts: list[tuple[IntArray, SequenceLayout]] = []
     found: dict[str, StreamData] = {}
     for stream in streams:
@@ -37,6 +44,13 @@ def make_minibatch(
             layouts.append((lengths, layout))
         found[stream.name] = StreamData(_gather(picks, columns, layout, stream, dtype), layout)
     return Minibatch(found, picks.samples)
+
+
+def _make_frames(picks: Picks, chunk: Chunk, streams: Sequence[StreamInfo]) -> Minibatch:
+    """Gather independent frames out of one chunk: the usual case, and a short way."""
+    layout = frame_layout(len(picks.sequences))
+    data = {stream.name: _take(chunk.columns[stream.name].data, picks.sequences) for stream in streams}
+    return Minibatch({name: StreamData(frames, layout) for name, frames in data.items()}, picks.samples)
 
 
 def _collect(picks: Picks, columns: Mapping[int, Column], what: Callable[[Column, IntArray], IntArray]) -> IntArray:

@@ -20,13 +20,16 @@ class Prefetcher(Iterator[T], Generic[T]):
     Args:
         make: makes the source; it is called, and its items are made, in the thread.
         depth: how many items are prepared at most.
+
+    Attributes:
+        thread: the thread that prepares the items.
     """
 
     def __init__(self, make: Callable[[], Iterator[T]], depth: int) -> None:
         self._shared = _Shared[T](max(depth, 1))
         # The thread must not hold this object, or it would never be collected.
-        self._thread = threading.Thread(target=_work, args=(make, self._shared), name="cntk-prefetch", daemon=True)
-        self._thread.start()
+        self.thread = threading.Thread(target=_work, args=(make, self._shared), name="cntk-prefetch", daemon=True)
+        self.thread.start()
 
     def __iter__(self) -> Iterator[T]:
         return self
@@ -43,7 +46,7 @@ class Prefetcher(Iterator[T], Generic[T]):
                     shared.changed.notify_all()
                 return item
             error, shared.error = shared.error, None
-        self._thread.join()
+        self.thread.join()
         if error is not None:
             raise error
         raise StopIteration
@@ -51,8 +54,7 @@ class Prefetcher(Iterator[T], Generic[T]):
     def close(self) -> None:
         """End the thread and forget what it prepared. May be called more than once."""
         self._shared.stop()
-        if self._thread is not threading.current_thread():
-            self._thread.join()
+        self.thread.join()
 
     def __enter__(self) -> Prefetcher[T]:
         return self
@@ -63,8 +65,7 @@ class Prefetcher(Iterator[T], Generic[T]):
         self.close()
 
     def __del__(self) -> None:
-        if hasattr(self, "_thread"):
-            self._shared.stop()
+        self._shared.stop()
 
 
 class _Shared(Generic[T]):

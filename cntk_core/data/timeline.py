@@ -66,12 +66,11 @@ class _Walk:
         self._at = 0
         self._fill(1)
         # The epoch begins with the first sequence that begins at its first sample or later.
-        skipped = int(np.searchsorted(self._starts(), sample - passed, side="left"))
-        self._advance(skipped)
+        self._advance(self._beginning_before(sample - passed))
 
-    def _starts(self) -> IntArray:
-        """Samples from the walk's position to the start of each sequence at hand."""
-        return self._ends - self._lengths
+    def _beginning_before(self, sample: int) -> int:
+        """Count the sequences at hand that begin before a sample of those at hand."""
+        return int(np.searchsorted(self._ends, sample, side="left")) + 1 if sample > 0 else 0
 
     def _fill(self, samples: int) -> None:
         """Have at least so many samples at hand, or all that are left of the sweep."""
@@ -120,7 +119,7 @@ class _Walk:
         if not full and own >= self.sequence + fitting:
             # Nothing for this rank yet: it reads the sequence that does not fit, too.
             fitting += 1
-        within = int(np.searchsorted(self._starts(), base + end - self.position, side="left")) - self._at
+        within = self._beginning_before(base + end - self.position) - self._at
         count = min(fitting, within, len(self._lengths) - self._at)
         block = self._slice(self._at + count)
         self._advance(count)

@@ -55,7 +55,7 @@ def test_a_forgotten_iterator_ends_its_thread() -> None:
             yield 0
 
     items = Prefetcher(endless, 3)
-    thread = items._thread
+    thread = items.thread
     next(items)
     del items
     gc.collect()

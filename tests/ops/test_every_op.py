@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import pytest
-from examples import EXAMPLES, NOT_COMPUTED
+from op_examples import EXAMPLES, NOT_COMPUTED
 
 from cntk_core.ops.op import Op
 from cntk_core.ops.table import core_ops

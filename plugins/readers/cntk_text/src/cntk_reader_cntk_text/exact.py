@@ -135,14 +135,14 @@ def _read_sparse(row: bytes, at: int, stream: StreamSpec, sample: _Sample, large
 
 def _number(token: bytes, at: int, stream: StreamSpec, largest: float) -> float:
     if _NUMBER.fullmatch(token) is None:
-        raise _BadRowError(at, f"stream '{stream.name}': '{_show(token)}' is no number{_advice(token)}")
+        raise _BadRowError(at, f"stream '{stream.name}': '{_show(token)}' is no number{_advice(token, stream)}")
     value = float(token)
     if abs(value) > largest:
         raise _BadRowError(at, f"stream '{stream.name}': '{_show(token)}' is too large")
     return value
 
 
-def _advice(token: bytes) -> str:
+def _advice(token: bytes, stream: StreamSpec) -> str:
     text = token.lower().lstrip(b"+-")
     if text in (b"nan", b"inf", b"infinity"):
         return " (the format has no infinite or missing values)"
@@ -150,7 +150,7 @@ def _advice(token: bytes) -> str:
         return " (a digit must stand before the point)"
     if b"," in text and _NUMBER.fullmatch(token.replace(b",", b".", 1)):
         return " (the decimal point is '.')"
-    if _PAIR.fullmatch(token):
+    if not stream.sparse and _PAIR.fullmatch(token):
         return " (index:value is for streams with format=sparse)"
     return ""
 

@@ -70,22 +70,30 @@ def _parse_group(text: Bytes, starts: IntArray, length: int) -> tuple[NDArray[np
     is_digit = digits <= 9
     whole = is_digit.all(axis=1)
     mantissa: NDArray[Any] = np.zeros(len(starts), dtype=np.int32 if length <= _SHORT else np.int64)
+    usual = np.ones(len(starts), dtype=bool)
+    decimals = np.zeros(len(starts), dtype=np.int64)
+    minus = digits[0] == np.uint8((_MINUS - _ZERO) % 256)
+    sign = minus | (digits[0] == np.uint8((_PLUS - _ZERO) % 256))
+    points = np.zeros(len(starts), dtype=np.int8)
     for k in range(length):
         if whole[k]:
             mantissa *= 10
             mantissa += digits[k]
-        elif is_digit[k].any():
+            continue
+        if k == 0:
+            # A digit comes first, after a sign.
+            usual &= is_digit[0] | (sign & is_digit[1] if length > 1 else False)
+            mantissa[is_digit[0]] = digits[0, is_digit[0]]
+            continue
+        point = digits[k] == np.uint8((_POINT - _ZERO) % 256)
+        usual &= is_digit[k] | point
+        points += point
+        decimals[point] = length - 1 - k
+        if is_digit[k].any():
             mantissa = np.where(is_digit[k], mantissa * 10 + digits[k], mantissa)
     if whole.all():
         return mantissa.astype(np.float64), None
-    minus = digits[0] == np.uint8((_MINUS - _ZERO) % 256)
-    sign = minus | (digits[0] == np.uint8((_PLUS - _ZERO) % 256))
-    points = digits == np.uint8((_POINT - _ZERO) % 256)
-    count = points.sum(axis=0)
-    # Each character is a digit or the one point, except a sign in front; a digit comes first.
-    usual = (is_digit.sum(axis=0) + count + sign == length) & (count <= 1)
-    usual &= np.where(sign, is_digit[1], is_digit[0]) if length > 1 else is_digit[0]
-    decimals = np.where(count > 0, length - 1 - points.argmax(axis=0), 0)
+    usual &= points <= 1
     values = mantissa / _POWERS[decimals]
     np.negative(values, out=values, where=minus)
     return values, None if usual.all() else usual

@@ -1,0 +1,120 @@
+"""The whole update of one step, as one expression around a learner's rule (INV 7.2).
+
+Order: limit the gradient, add L2, the learner's rule, add noise, shrink by L1. With N samples, a rate ``lr`` per sample
+and the gradient ``g`` as a sum over the samples::
+
+    g = clip(g, t * N)              or  g * (t * N / norm(g)) where that is less than 1
+    g = g + l2 * N * w
+    w, slots = rule(w, g, slots)
+    w = w + noise
+    w = sign(w) * max(abs(w) - lr * l1 * N, 0)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+import numpy as np
+
+from cntk_core.interfaces.learner import Learner, Slot, UpdateContext, UpdateRule
+from cntk_core.network.node import Parameter
+from cntk_core.training.settings import SGDSettings
+from cntk_core.training.store import ParameterStore
+
+NOISE_SLOT = "injected_noise"
+"""Slot that the session fills with standard normal numbers before each update. It is not kept in checkpoints."""
+
+_LIMIT = "clip_limit"
+_FACTOR = "clip_factor"
+_L2 = "l2_weight"
+_NOISE = "noise_std"
+_L1 = "l1_threshold"
+
+_ANY_STEP = UpdateContext(samples=1, learning_rate=1.0, momentum=0.0)
+
+
+def compose_update(learner: Learner, settings: SGDSettings) -> UpdateRule:
+    """Put clipping, regularisation and noise around a learner's rule; what is off is not in the expression."""
+    limits, scales = settings.clips and not settings.clips_norm, settings.clips_norm
+    l2, noise, l1 = settings.l2_reg_weight > 0, settings.injects_noise, settings.l1_reg_weight > 0
+    own = tuple(learner.scalars(_ANY_STEP))
+    extra = _names(settings)
+
+    def expression(
+        m: Any, value: Any, gradient: Any, slots: Mapping[str, Any], scalars: Mapping[str, Any]
+    ) -> tuple[Any, Mapping[str, Any]]:
+        if limits:
+            gradient = m.minimum(m.maximum(gradient, -scalars[_LIMIT]), scalars[_LIMIT])
+        if scales:
+            gradient = gradient * scalars[_FACTOR]
+        if l2:
+            gradient = gradient + scalars[_L2] * value
+        result, changed = learner.rule(m, value, gradient, slots, {name: scalars[name] for name in own})
+        if noise:
+            result = result + scalars[_NOISE] * slots[NOISE_SLOT]
+        if l1:
+            result = m.sign(result) * m.maximum(m.abs(result) - scalars[_L1], 0.0)
+        return result, {**changed, **({NOISE_SLOT: slots[NOISE_SLOT]} if noise else {})}
+
+    kind = type(learner)
+    return UpdateRule(
+        slots=learner.slots + ((Slot(NOISE_SLOT),) if noise else ()),
+        scalars=(*own, *extra),
+        expression=expression,
+        identity_gradient=not (settings.clips or l2),
+        key=f"{kind.__module__}.{kind.__qualname__}({learner.settings!r})+{','.join(extra)}",
+    )
+
+
+def _names(settings: SGDSettings) -> tuple[str, ...]:
+    names = []
+    if settings.clips:
+        names.append(_FACTOR if settings.clips_norm else _LIMIT)
+    if settings.l2_reg_weight > 0:
+        names.append(_L2)
+    if settings.injects_noise:
+        names.append(_NOISE)
+    if settings.l1_reg_weight > 0:
+        names.append(_L1)
+    return tuple(names)
+
+
+def scalars_for(
+    learner: Learner,
+    settings: SGDSettings,
+    parameter: Parameter,
+    context: UpdateContext,
+    *,
+    clip_factor: float = 1.0,
+) -> dict[str, float]:
+    """The numbers of one step for one parameter, by the names of :func:`compose_update`.
+
+    Args:
+        learner, settings: what the rule was composed of.
+        parameter: whose multipliers count.
+        context: the step; its learning rate is that of the epoch, without the parameter's multiplier.
+        clip_factor: of :func:`clip_factor`, where the norm is limited.
+    """
+    rate = context.learning_rate * parameter.learning_rate_multiplier
+    numbers = dict(learner.scalars(attrs.evolve(context, learning_rate=rate)))
+    samples, regularized = context.samples, parameter.regularization_multiplier
+    if settings.clips_norm:
+        numbers[_FACTOR] = clip_factor
+    elif settings.clips:
+        numbers[_LIMIT] = settings.clipping_threshold_per_sample * samples
+    if settings.l2_reg_weight > 0:
+        numbers[_L2] = settings.l2_reg_weight * regularized * samples
+    if settings.injects_noise:
+        numbers[_NOISE] = settings.gaussian_noise_inject_std[context.epoch]
+    if settings.l1_reg_weight > 0:
+        numbers[_L1] = rate * settings.l1_reg_weight * regularized * samples
+    return numbers
+
+
+def clip_factor(store: ParameterStore, parameter: Parameter, limit: float) -> float:
+    """By what a parameter's gradient is multiplied so that its norm is at most ``limit``."""
+    gradient = store.gradient(parameter)
+    norm = float(np.sqrt(np.sum(np.square(gradient, dtype=np.float64))))
+    return limit / norm if norm > limit else 1.0
