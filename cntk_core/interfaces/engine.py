@@ -30,7 +30,8 @@ class Program(ABC):
 
         Random numbers depend on the seed of :meth:`ExecutionEngine.compile`, the epoch, the node and the number of the
         minibatch in the epoch, never on what ran before, so that a resumed run draws the same ones. An engine that
-        counts minibatches starts again at 0; it gives ``settings`` to each :class:`~cntk_core.ops.op.OpContext`.
+        counts minibatches starts again at 0: the step of a stream is ``(epoch << 32) + minibatch``. It gives
+        ``settings`` to each :class:`~cntk_core.ops.op.OpContext`.
         """
         self.epoch = epoch
         if settings is not None:
