@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
@@ -19,23 +18,17 @@ if TYPE_CHECKING:
 
 
 class Program(ABC):
-    """A compiled plan. Results stay where they were computed until somebody asks for them."""
+    """A compiled plan. Results stay where they were computed until somebody asks for them.
+
+    Attributes:
+        plan: what it computes.
+        settings: numbers that training changes from outside, by name (``dropoutRate``); ops see them.
+        step: training minibatches computed so far. It keys the random streams; a resumed run sets it.
+    """
 
     plan: Plan
-    epoch: int = 0
-    settings: Mapping[str, float] = MappingProxyType({})
-
-    def begin_epoch(self, epoch: int, settings: Mapping[str, float] | None = None) -> None:
-        """Start an epoch (from 0): its random streams, and the numbers that operations ask for by name (``dropoutRate``).
-
-        Random numbers depend on the seed of :meth:`ExecutionEngine.compile`, the epoch, the node and the number of the
-        minibatch in the epoch, never on what ran before, so that a resumed run draws the same ones. An engine that
-        counts minibatches starts again at 0: the step of a stream is ``(epoch << 32) + minibatch``. It gives
-        ``settings`` to each :class:`~cntk_core.ops.op.OpContext`.
-        """
-        self.epoch = epoch
-        if settings is not None:
-            self.settings = settings
+    settings: dict[str, float]
+    step: int
 
     @abstractmethod
     def evaluate(self, minibatch: Minibatch) -> None:

@@ -1,0 +1,192 @@
+"""Exact texts of mistakes in shapes and attributes."""
+
+from __future__ import annotations
+
+import pytest
+
+from cntk_core.errors import CntkError, ShapeError, UnsupportedError
+from cntk_core.network.network import Network
+from cntk_core.network.node import Input, Node, Parameter
+from cntk_core.ops.distances import NegativeSamplesAttributes
+from cntk_core.ops.products import TimesAttributes
+from cntk_core.ops.reductions import ReduceAttributes
+from cntk_core.ops.reshaping import LegacyReshapeAttributes, ReshapeAttributes, TransposeAttributes
+from cntk_core.ops.slicing import OneHotAttributes, RepeatAttributes, SliceAttributes, StackAttributes
+from cntk_core.ops.table import core_ops
+
+TABLE = core_ops()
+
+CASES = [
+    ("Times", [(4, 5), (3,)], None, "[5 x 4] * [3]: the inner dimensions differ, 4 on the left and 3 on the right"),
+    (
+        "Times",
+        [(3, 2, 5), (2,)],
+        None,
+        "[5 x 2 x 3] * [2]: the product sums over 2 axes, but the right operand has 1",
+    ),
+    ("Times", [(4, 5), (4,)], TimesAttributes(3), "outputRank 3 does not fit the left operand [5 x 4]"),
+    ("TransposeTimes", [(2, 3, 4), (3,)], None, "only a matrix or a vector can be transposed, not [4 x 3 x 2]"),
+    (
+        "TransposeTimes",
+        [(5, 4), (4,)],
+        TimesAttributes(2),
+        "outputRank must be 1 when the left operand is transposed, not 2",
+    ),
+    ("DiagTimes", [(3,), (4,)], None, "the diagonal [3] does not fit [4], which has 4 rows"),
+    ("Plus", [(4,), (3,)], None, "the shapes [4] and [3] do not fit: axis 1 is 3 and 4"),
+    ("ElementTimes", [(2, 4), (3, 4)], None, "the shapes [4 x 2] and [4 x 3] do not fit: axis 2 is 2 and 3"),
+    ("CrossEntropyWithSoftmax", [(10,), (1,)], None, "the inputs [10] and [1] must have the same shape"),
+    ("SquareError", [(3,), (2,)], None, "the shapes [3] and [2] do not fit: axis 1 is 2 and 3"),
+    ("ClassificationError", [(3,), (3,), (2,)], None, "topN must be a single number, not [2]"),
+    ("DummyCriterion", [(2,), (4,), (4,)], None, "the objective must be a single number, not [2]"),
+    ("CosDistance", [(3,), (4,)], None, "the inputs [3] and [4] must have the same number of elements"),
+    (
+        "CosDistanceWithNegativeSamples",
+        [(3,), (3,)],
+        NegativeSamplesAttributes(1, -1),
+        "the number of negative samples must not be negative, but is -1",
+    ),
+    ("ReduceElements", [(3, 4)], ReduceAttributes("Sum", 3), "the input [4 x 3] has no axis 3"),
+    ("ReduceElements", [(3,)], ReduceAttributes("Summ"), "there is no reduction 'Summ'; did you mean 'Sum'?"),
+    ("Reshape", [(2, 3)], ReshapeAttributes((4,)), "[3 x 2] with 6 elements cannot become [4]"),
+    ("Reshape", [(2, 3)], ReshapeAttributes((4, 0)), "[3 x 2] with 6 elements cannot become [4 x 0]"),
+    ("Reshape", [(2, 3)], ReshapeAttributes((0, 0)), "more than one of the new dimensions [0 x 0] is 0"),
+    ("Reshape", [(2, 3)], ReshapeAttributes((2,), 4, 5), "the input [3 x 2] has no axes 4 to 4"),
+    ("LegacyReshape", [(6,)], LegacyReshapeAttributes(6, (2, 2)), "the image [2 x 2] has 4 elements, not 6"),
+    ("TransposeDimensions", [(4,)], TransposeAttributes(2, 3), "the axes 2 and 3 of [4] cannot be swapped"),
+    (
+        "TransposeDimensions",
+        [(2, 3)],
+        TransposeAttributes(permutation=(1, 1)),
+        "1:1 is not a permutation of the 2 axes of [3 x 2]",
+    ),
+    ("Slice", [(5,)], SliceAttributes(2, 7), "the range 2 to 7 of axis 1 is not inside [5]"),
+    ("Slice", [(5,)], SliceAttributes(0, 1, 2), "the input [5] has no axis 2"),
+    ("RowStack", [(2, 4), (3, 4)], None, "[4 x 2] and [4 x 3] cannot be stacked along axis 1: axis 2 differs"),
+    ("RowStack", [(4,), (4,)], StackAttributes(0), "inputs cannot be stacked along axis 0"),
+    ("RowRepeat", [(4,)], RepeatAttributes(0), "RowRepeat needs at least 1 repetition, not 0"),
+    ("Diagonal", [(2, 3)], None, "only a square matrix has a diagonal, not [3 x 2]"),
+    ("OneHot", [(1,)], OneHotAttributes(0), "OneHot needs at least 1 class, not 0"),
+]
+
+
+@pytest.mark.parametrize(("name", "shapes", "attributes", "text"), CASES)
+def test_shape_mistake(name, shapes, attributes, text):
+    op = TABLE.find("", name)
+    assert op is not None
+    with pytest.raises(ShapeError) as error:
+        op.infer(shapes, op.attributes() if attributes is None else attributes)
+    assert error.value.message == text
+
+
+UNSUPPORTED = [
+    (
+        "Times",
+        [(4, 5), (4,)],
+        TimesAttributes(1, -2),
+        "Times that sums over the sequence axis (inferInputRankToMap=-2) is not supported yet",
+    ),
+    (
+        "ReduceElements",
+        [(4,)],
+        ReduceAttributes("Sum", -2),
+        "ReduceElements over axis -2 (dynamic axes) is not supported yet",
+    ),
+    (
+        "LegacyReshape",
+        [(4,)],
+        LegacyReshapeAttributes(2),
+        "LegacyReshape of 4 rows to 2, which changes the number of samples, is not supported yet",
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "shapes", "attributes", "text"), UNSUPPORTED)
+def test_what_is_not_there_yet_is_named(name, shapes, attributes, text):
+    op = TABLE.find("", name)
+    assert op is not None
+    with pytest.raises(UnsupportedError) as error:
+        op.infer(shapes, attributes)
+    assert str(error.value) == text
+
+
+INCOMPLETE = [
+    (
+        "Times",
+        [(0, 0), (4,)],
+        TimesAttributes(),
+        "the output dimensions of the left operand [0 x 0] cannot be inferred",
+    ),
+    (
+        "Times",
+        [(0, 5), (4,)],
+        TimesAttributes(1, 1),
+        "inferInputRankToMap 1 leaves no axis of the right operand [4] to sum over",
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "shapes", "attributes", "text"), INCOMPLETE)
+def test_dimensions_that_cannot_be_inferred(name, shapes, attributes, text):
+    op = TABLE.find("", name)
+    assert op is not None
+    assert op.complete is not None
+    with pytest.raises(ShapeError) as error:
+        op.complete(shapes, attributes)
+    assert error.value.message == text
+
+
+def test_slice_with_unequal_lists():
+    with pytest.raises(ShapeError) as error:
+        SliceAttributes((0, 1), 2, 1)
+    assert str(error.value) == "Slice needs as many begins as ends and axes, not 2 begins, 1 ends, 1 axes"
+
+
+def test_a_network_names_the_node_and_its_operands():
+    network = Network()
+    x = network.add(Input.make("x", (3,)))
+    weight = network.add(Parameter.make("W", (4, 5)))
+    times = TABLE.find("ndl", "Times")
+    assert times is not None
+    network.add(Node("y", times, [weight, x], TimesAttributes()))
+    with pytest.raises(CntkError) as error:
+        network.infer()
+    assert str(error.value) == (
+        "Times 'y': [5 x 4] * [3]: the inner dimensions differ, 4 on the left and 3 on the right\n"
+        "    Inputs: W [5 x 4], x [3]"
+    )
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "attributes", "completed"),
+    [
+        ((0, 5), (4,), TimesAttributes(), (4, 5)),
+        ((0, 5), (2, 3, 4), TimesAttributes(), (4, 5)),
+        ((0, 5), (2, 3, 4), TimesAttributes(1, 0), (2, 3, 4, 5)),
+        ((0, 5), (6, 2, 3, 4), TimesAttributes(1, 1), (2, 3, 4, 5)),
+        ((0, 0, 5), (2, 3, 4), TimesAttributes(), (3, 4, 5)),
+        ((0, 6, 5), (4,), TimesAttributes(2), (4, 6, 5)),
+    ],
+)
+def test_times_completes_its_left_operand(left, right, attributes, completed):
+    times = TABLE.find("", "Times")
+    assert times is not None
+    assert times.complete is not None
+    assert list(times.complete([left, right], attributes)) == [completed, right]
+
+
+@pytest.mark.parametrize(
+    ("shapes", "completed"),
+    [
+        ([(0,), (4,)], [(4,), (4,)]),
+        ([(1, 0), (4,)], [(1, 4), (4,)]),
+        ([(0, 0), (4,)], [(1, 4), (4,)]),
+        ([(4,), (0, 0)], [(4,), (1, 4)]),
+        ([(0,), (0,)], [(0,), (0,)]),
+    ],
+)
+def test_element_wise_ops_complete_from_each_other(shapes, completed):
+    plus = TABLE.find("", "Plus")
+    assert plus is not None
+    assert plus.complete is not None
+    assert plus.complete(shapes, plus.attributes()) == completed
