@@ -30,7 +30,8 @@ from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.ops.define import define_op, elementwise_op
 from cntk_core.ops.expression import ArrayMath, Expr, TraceMath, symbol
 from cntk_core.ops.framing import align, run_forward, run_gradient, unbroadcast
-from cntk_core.ops.op import Elementwise, NoAttributes, Op, OpContext
+from cntk_core.ops.op import Accumulator, Elementwise, NoAttributes, Op, OpContext
+from cntk_core.ops.random import random_stream
 from cntk_core.ops.shapes import Shape, broadcast, from_cntk, show, to_cntk
 from cntk_core.ops.table import OpTable, core_ops
 from cntk_core.plan.explain import explain
@@ -45,6 +46,7 @@ ILearner = Learner
 
 __all__ = [
     "API_VERSION",
+    "Accumulator",
     "ArrayMath",
     "Available",
     "Buffer",
@@ -122,6 +124,7 @@ __all__ = [
     "options",
     "parse_text",
     "raise_problems",
+    "random_stream",
     "run_forward",
     "run_gradient",
     "sequence_layout",

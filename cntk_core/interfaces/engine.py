@@ -19,7 +19,13 @@ if TYPE_CHECKING:
 
 
 class Program(ABC):
-    """A compiled plan. Results stay where they were computed until somebody asks for them."""
+    """A compiled plan. Results stay where they were computed until somebody asks for them.
+
+    Attributes:
+        plan: what it computes.
+        settings: numbers that training changes from outside, by name (``dropoutRate``); ops see them.
+        step: training minibatches computed so far. It keys the random streams; a resumed run sets it.
+    """
 
     plan: Plan
     epoch: int = 0
@@ -35,6 +41,7 @@ class Program(ABC):
         self.epoch = epoch
         if settings is not None:
             self.settings = settings
+    step: int = 0
 
     @abstractmethod
     def evaluate(self, minibatch: Minibatch) -> None:

@@ -80,7 +80,7 @@ def _ce_softmax_gradient(
     to_labels = to_logits = None
     if needs[0]:
         change = -gradient * log_softmax(xp, logits)
-        to_labels = unpaired(xp, xp.broadcast_to(change, labels.shape), inputs[0])
+        to_labels = unpaired(xp, change, inputs[0])
     if needs[1]:
         # Labels that do not sum to 1 (soft labels with a weight) are allowed for.
         mass = labels.sum(axis=1).reshape(-1, 1)
@@ -111,9 +111,8 @@ def _cross_entropy_gradient(
     needs: Sequence[bool],
 ) -> Sequence[Array | None]:
     labels, chances = paired(inputs[0], inputs[1], context.framed)
-    by_label = xp.broadcast_to(-gradient * clipped_log(math_of(xp), chances), xp.broadcast(labels, chances).shape)
     return (
-        unpaired(xp, by_label, inputs[0]),
+        unpaired(xp, -gradient * clipped_log(math_of(xp), chances), inputs[0]),
         unpaired(xp, -gradient * (labels / _guarded(xp, chances)), inputs[1]),
     )
 
@@ -143,8 +142,10 @@ def CLASSIFICATION_ERROR(xp: Any, inputs: Sequence[Array], attributes: Any, cont
     """How many samples do not have their label among the N best (default 1); inputs: labels, scores [, N]."""
     labels, scores = paired(inputs[0], inputs[1], context.framed)
     best = int(inputs[2].reshape(-1)[0]) if len(inputs) == 3 else 1
-    wanted = xp.argmax(labels, axis=1).reshape(-1, 1)
-    score = xp.take_along_axis(xp.broadcast_to(scores, (len(wanted), scores.shape[1])), wanted, axis=1)
+    rows = max(len(labels), len(scores))
+    scores = xp.broadcast_to(scores, (rows, scores.shape[1]))
+    wanted = xp.broadcast_to(xp.argmax(labels, axis=1).reshape(-1, 1), (rows, 1))
+    score = xp.take_along_axis(scores, wanted, axis=1)
     # Of equal scores the first counts as the best; what cannot be compared (NaN) counts as better.
     behind = (scores < score) | ((scores == score) & (xp.arange(scores.shape[1]) >= wanted))
     ahead = scores.shape[1] - xp.sum(behind, axis=1)
@@ -201,9 +202,8 @@ def _dummy_gradient(
     context: OpContext,
     needs: Sequence[bool],
 ) -> Sequence[Array | None]:
-    derivative, score = paired(inputs[1], inputs[2], context.framed[1:])
-    change = xp.broadcast_to(gradient * derivative, score.shape)
-    return None, None, unpaired(xp, change, inputs[2])
+    derivative, _ = paired(inputs[1], inputs[2], context.framed[1:])
+    return None, None, unpaired(xp, gradient * derivative, inputs[2])
 
 
 @_criterion("DummyCriterion", _dummy_gradient, inputs=3, infer=_infer_dummy, differentiable=(False, False, True))

@@ -77,9 +77,12 @@ def paired(left: Array, right: Array, framed: Sequence[bool]) -> tuple[Array, Ar
 
 
 def unpaired(xp: Any, gradient: Array, value: Array) -> Array:
-    """Turn a gradient of :func:`paired`'s matrices into one of the value: sum over rows it was repeated for."""
-    if gradient.size != elements(value.shape):
+    """Turn a gradient of :func:`paired`'s matrices into one of the value: repeat it, or sum over repeated rows."""
+    size = elements(value.shape)
+    if gradient.size > size:
         gradient = xp.sum(gradient, axis=0)
+    elif gradient.size < size:
+        gradient = xp.broadcast_to(gradient, (size // gradient.shape[1], gradient.shape[1]))
     return gradient.reshape(value.shape)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 MASK = (1 << 64) - 1
 
 
-def stream(seed: int, node: int, step: int) -> np.random.Generator:
+def random_stream(seed: int, node: int, step: int) -> np.random.Generator:
     """Return the generator of a node in a minibatch.
 
     Args:

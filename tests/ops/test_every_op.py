@@ -1,0 +1,31 @@
+"""The contract of ops, for every op of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pytest
+from examples import EXAMPLES, NOT_COMPUTED
+
+from cntk_core.ops.op import Op
+from cntk_core.ops.table import core_ops
+from cntk_core.testing.op_contract import CHECKS, OpExample
+
+TABLE = core_ops()
+COMPUTED = [op for op in TABLE if op.name not in NOT_COMPUTED]
+
+
+def test_every_op_of_the_table_has_an_example_and_no_other():
+    assert set(EXAMPLES) | NOT_COMPUTED == {op.name for op in TABLE}
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("op", COMPUTED, ids=lambda op: op.name)
+def test_contract(op: Op, check: Callable[[Op, Sequence[OpExample]], None]):
+    check(op, EXAMPLES[op.name])
+
+
+@pytest.mark.parametrize("op", list(TABLE), ids=lambda op: op.name)
+def test_every_op_is_documented(op: Op):
+    assert op.doc.endswith(".")
+    assert op.doc[0] == op.doc[0].upper() or op.doc.startswith(("x ", "max", "a ", "log", "-", "1"))
