@@ -67,13 +67,18 @@ class ActionContext:
         """Return the context of a run; ``plugin_files`` are loaded and ``listeners`` get its events."""
         from cntk_core.plugins.manager import PluginManager
 
-        plugins = PluginManager(plugin_files=plugin_files)
+        plugins = PluginManager(plugin_files=plugin_files, listeners=listeners)
         return cls(config, log, plugins, precision_of(config), progress)
 
     @property
     def trace(self) -> int:
         """``traceLevel`` of the top level."""
         return self.config.integer("traceLevel", 0)
+
+    @property
+    def hooks(self) -> PluginManager:
+        """Who listens to events."""
+        return self.plugins
 
     def run_log(self, section: Config) -> RunLog:
         """Return what writes the log lines of training and evaluation, at the trace level of a section."""
