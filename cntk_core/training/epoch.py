@@ -13,7 +13,7 @@ from cntk_core.interfaces.engine import Program
 from cntk_core.interfaces.learner import Learner, UpdateContext
 from cntk_core.interfaces.reader import Minibatch
 from cntk_core.network.node import Node, Parameter
-from cntk_core.ops.random import stream
+from cntk_core.ops.random import random_stream
 from cntk_core.plugins.events import Job, MinibatchResult
 from cntk_core.training.criteria import Criterion, CriterionSums, averages, is_nan, since
 from cntk_core.training.progress import RunLog, share_of_epoch
@@ -92,7 +92,8 @@ class EpochLoop:
             TrainingError: the criterion is not a number.
             DataError: there was no data.
         """
-        self.program.begin_epoch(epoch, self.settings.program_settings(epoch))
+        self.program.settings.update(self.settings.program_settings(epoch))
+        self.program.step = epoch << 32
         state = _Running(CriterionSums(self.program, self.criteria), self, epoch, epoch_samples)
         rate = self.settings.rate(epoch)
         learns = rate > 0.01 * self.settings.min_learning_rate_per_sample
@@ -112,7 +113,7 @@ class EpochLoop:
     def _before_update(self, samples: int, epoch: int, minibatch: int, rate: float) -> UpdateContext:
         if self.settings.gaussian_noise_inject_std[epoch] > 0:
             noise = self.store.slots[NOISE_SLOT]
-            generator = stream(self.seed, NOISE_STREAM, (epoch << 32) + minibatch)
+            generator = random_stream(self.seed, NOISE_STREAM, (epoch << 32) + minibatch)
             noise[...] = generator.standard_normal(len(noise), dtype=np.float32)
         momentum = effective_momentum(self.settings.momentum(epoch), samples)
         return UpdateContext(samples, rate, momentum, self.steps, epoch)

@@ -92,7 +92,6 @@ def evaluate_program(
     each: Callable[[int, int], None] | None = None,
 ) -> Mapping[str, Criterion]:
     """Do the work of :func:`evaluate` with a program that is compiled already."""
-    program.begin_epoch(spec.epoch)
     sums = CriterionSums(program, roots)
     shown: Mapping[str, Criterion] = {}
     shown_at = count = 0
