@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, cast
 
 import attrs
 
@@ -150,7 +151,7 @@ class SGDSettings:
         return any(value > 0 for value, _ in self.gaussian_noise_inject_std.values)
 
 
-KEYS: tuple[str, ...] = tuple(option_key(field) for field in attrs.fields(SGDSettings))
+KEYS: tuple[str, ...] = tuple(option_key(field) for field in attrs.fields(cast(Any, SGDSettings)))
 _UNSUPPORTED_KEYS = (
     "autoAdjust",
     "parallelTrain",
@@ -205,8 +206,9 @@ def read_settings(
         _collect(problems, check)
     raise_problems(problems)
     assert settings is not None
-    for line in _notes(block) if note is not None else ():
-        note(line)
+    if note is not None:
+        for line in _notes(block):
+            note(line)
     return settings
 
 
