@@ -36,7 +36,7 @@ def _parts(c):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
 
 @njit(inline="always", error_model="numpy")
 def exp(x):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
-    """e to the x; 0 below -87, infinity above 88.72, NaN stays."""
+    """Exponential function: 0 below -87, infinity above 88.72, NaN stays."""
     n, p = _parts(_between(x, F(-87), F(88.7228)))
     # 2^(n - 1) is a bit pattern for every n from -125 to 128; 2^128 is not.
     y = p * np.int32((n + np.int32(126)) << np.int32(23)).view(np.float32)
