@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from cntk_core.interfaces.reader import DataReader, ReaderContext
 from cntk_core.network.initializers import initialize_parameters
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input
+from cntk_core.training.progress import RunLog
 
 if TYPE_CHECKING:
     from cntk_core.interfaces.engine import ExecutionEngine
@@ -66,13 +67,22 @@ class ActionContext:
         """Return the context of a run; ``plugin_files`` are loaded and ``listeners`` get its events."""
         from cntk_core.plugins.manager import PluginManager
 
-        plugins = PluginManager(plugin_files=plugin_files)
+        plugins = PluginManager(plugin_files=plugin_files, listeners=listeners)
         return cls(config, log, plugins, precision_of(config), progress)
 
     @property
     def trace(self) -> int:
         """``traceLevel`` of the top level."""
         return self.config.integer("traceLevel", 0)
+
+    @property
+    def hooks(self) -> PluginManager:
+        """Who listens to events."""
+        return self.plugins
+
+    def run_log(self, section: Config) -> RunLog:
+        """Return what writes the log lines of training and evaluation, at the trace level of a section."""
+        return RunLog(self.log, trace_level=section.integer("traceLevel", 0), bar=self.progress)
 
     # -- readers ------------------------------------------------------------------------------------------
 
@@ -135,8 +145,16 @@ class ActionContext:
         names = [*BUILDERS, *(name for name in self.plugins.registry.builders.names() if name not in BUILDERS)]
         return next((value for value in map(section.get, names) if value is not None), None)
 
-    def build_network(self, section: Config, streams: Mapping[str, tuple[int, ...]] | None = None) -> Network:
-        """Build the network that a section describes, with shapes and first values of the parameters.
+    def no_builder(self, section: Config) -> ConfigError:
+        """Return the error that says that a section describes no network."""
+        return ConfigError(
+            f"No network builder found in the section {section.name}",
+            where=section.where,
+            hint="NDLNetworkBuilder, SimpleNetworkBuilder, or BrainScriptNetworkBuilder must be specified",
+        )
+
+    def describe_network(self, section: Config) -> Network:
+        """Build the network that a section describes; shapes and values are still to come.
 
         Raises:
             ConfigError: no builder is named.
@@ -144,11 +162,7 @@ class ActionContext:
         """
         value = self.builder_value(section)
         if value is None:
-            raise ConfigError(
-                f"No network builder found in the section {section.name}",
-                where=section.where,
-                hint="NDLNetworkBuilder, SimpleNetworkBuilder, or BrainScriptNetworkBuilder must be specified",
-            )
+            raise self.no_builder(section)
         registry = self.plugins.registry
         builder = registry.builders.get(value.short_name, where=value.key_where)()
         context = BuildContext(
@@ -156,12 +170,15 @@ class ActionContext:
             op_names=registry.ops.names,
             dtype=self.dtype,
             directory=Path(),
-            streams=streams or {},
             trace=self.log.line,
         )
-        network = builder.build(value, context)
+        return builder.build(value, context)
+
+    def build_network(self, section: Config) -> Network:
+        """Build the network that a section describes, with shapes and the first values of the parameters."""
+        network = self.describe_network(section)
         network.infer()
-        initialize_parameters(network, context.random_seed)
+        initialize_parameters(network)
         return network
 
     def load_model(self, path: str, where: Location | None = None) -> Network:
@@ -171,13 +188,13 @@ class ActionContext:
             DataError: there is no such file.
             ModelFormatError: it is not a model.
         """
-        from cntk_core.training.model_file import load_model
+        from cntk_core.network.model_file import load_model
 
         if not Path(path).exists():
             raise DataError(
                 f"the model '{path}' does not exist", where=where, hint="Train it first, or mend modelPath."
             )
-        return load_model(Path(path), self.plugins.registry.ops)
+        return load_model(path, self.plugins.registry.ops.find, self.dtype)
 
     def network_of(self, section: Config) -> Network:
         """Return the network of a test or write section: described in the section, else loaded from ``modelPath``."""

@@ -87,7 +87,14 @@ class RunLog:
         self.detail("", text + ".")
 
     def minibatches(
-        self, epoch: int, epochs: int, first: int, last: int, share: str, criteria: Mapping[str, Criterion], seconds: float
+        self,
+        epoch: int,
+        epochs: int,
+        first: int,
+        last: int,
+        share: str,
+        criteria: Mapping[str, Criterion],
+        seconds: float,
     ) -> None:
         """Show the criteria of the minibatches ``first`` to ``last`` (from 1) of an epoch (from 0)."""
         shown = "".join(f"{describe(name, value)}; " for name, value in criteria.items())

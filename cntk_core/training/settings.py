@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, cast
 
 import attrs
 
@@ -79,7 +80,9 @@ class SGDSettings:
     learning_rates_per_sample: Schedule[float] | None = option(default=None, doc="by epoch")
     learning_rates_per_mb: Schedule[float] | None = option(default=None, key="learningRatesPerMB", doc="by epoch")
     momentum_per_sample: Schedule[float] | None = option(default=None, doc="by epoch")
-    momentum_per_mb: Schedule[float] | None = option(default=None, key="momentumPerMB", doc="by epoch; 0.9 if not given")
+    momentum_per_mb: Schedule[float] | None = option(
+        default=None, key="momentumPerMB", doc="by epoch; 0.9 if not given"
+    )
     momentum_as_time_constant: Schedule[float] | None = option(default=None, doc="in samples, by epoch")
     min_learning_rate_per_sample: float = option(default=1e-9, doc="training ends below it")
     l1_reg_weight: float = option(default=0.0, key="L1RegWeight", doc="per sample")
@@ -148,7 +151,7 @@ class SGDSettings:
         return any(value > 0 for value, _ in self.gaussian_noise_inject_std.values)
 
 
-KEYS: tuple[str, ...] = tuple(option_key(field) for field in attrs.fields(SGDSettings))
+KEYS: tuple[str, ...] = tuple(option_key(field) for field in attrs.fields(cast(Any, SGDSettings)))
 _UNSUPPORTED_KEYS = (
     "autoAdjust",
     "parallelTrain",
@@ -203,8 +206,9 @@ def read_settings(
         _collect(problems, check)
     raise_problems(problems)
     assert settings is not None
-    for line in _notes(block) if note is not None else ():
-        note(line)
+    if note is not None:
+        for line in _notes(block):
+            note(line)
     return settings
 
 

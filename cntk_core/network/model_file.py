@@ -1,0 +1,287 @@
+"""Model files: one file per model, a safetensors file whose metadata describe the network.
+
+The arrays are the parameters and precomputed values by node name (memory order). The metadata have ``format``,
+``version``, ``network`` (JSON: the nodes in order, the groups of roots, the precision) and ``training`` (JSON: how far
+training had come). The same network always gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from cntk_core.errors import CntkError, ModelFormatError, Problems, UnsupportedError
+from cntk_core.network.network import Network
+from cntk_core.network.node import ROLES, Input, Node, Parameter
+from cntk_core.network.tensor_file import TensorFile, read_metadata, read_tensors, write_tensors
+from cntk_core.ops.leaves import INPUT, PARAMETER, SPARSE_INPUT
+from cntk_core.ops.op import Op
+from cntk_core.ops.shapes import show
+
+FORMAT = "cntk-core-model"
+VERSION = 1
+LANGUAGE = "model"
+"""The language in which op names are looked up."""
+
+_ORIGINAL = "BCN".encode("utf-16-le")
+_PRECISIONS = {"float": np.dtype(np.float32), "double": np.dtype(np.float64)}
+
+FindOp = Callable[[str, str], Op | None]
+
+
+@attrs.frozen
+class ModelInfo:
+    """How far the training of a model had come.
+
+    Attributes:
+        epochs: epochs done; None if the model was not written by training.
+        samples: samples seen.
+    """
+
+    epochs: int | None = None
+    samples: int = 0
+
+
+def save_model(network: Network, path: str | Path, info: ModelInfo | None = None) -> None:
+    """Write a network with its values in one step: at every instant the old or the new file is there.
+
+    Raises:
+        OSError: the file cannot be written; an old one is untouched.
+        ModelFormatError: a parameter has no value, or an attribute of a node cannot be written.
+    """
+    arrays: dict[str, NDArray[Any]] = {}
+    nodes = []
+    for node in network:
+        nodes.append(_describe(node))
+        if node.value is not None:
+            arrays[node.name] = node.value
+        elif isinstance(node, Parameter):
+            raise ModelFormatError(f"the parameter '{node.name}' has no value that could be saved", where=node.where)
+    graph = {
+        "nodes": nodes,
+        "precision": "double" if network.dtype == np.float64 else "float",
+        "roots": {role: [node.name for node in network.roots[role]] for role in ROLES},
+    }
+    metadata = {
+        "format": FORMAT,
+        "version": str(VERSION),
+        "network": json.dumps(graph, separators=(",", ":"), sort_keys=True),
+        "training": json.dumps(attrs.asdict(info or ModelInfo()), sort_keys=True),
+    }
+    write_tensors(Path(path), arrays, metadata)
+
+
+def _describe(node: Node) -> dict[str, Any]:
+    entry: dict[str, Any] = {"name": node.name, "op": node.op.name, "shape": list(node.known_shape)}
+    if node.axis:
+        entry["axis"] = node.axis
+    if node.inputs:
+        entry["inputs"] = [child.name for child in node.inputs]
+    attributes = {
+        field.name: _encode(getattr(node.attributes, field.name), node) for field in attrs.fields(type(node.attributes))
+    }
+    if attributes:
+        entry["attributes"] = attributes
+    if isinstance(node, Parameter):
+        entry["learningRateMultiplier"] = node.learning_rate_multiplier
+        entry["regularizationMultiplier"] = node.regularization_multiplier
+        entry["needsGradient"] = node.needs_gradient
+    return entry
+
+
+def _encode(value: Any, node: Node) -> Any:
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"float": str(value)}
+    if isinstance(value, tuple | list):
+        return [_encode(item, node) for item in value]
+    raise ModelFormatError(
+        f"{node.op.name} '{node.name}' has an attribute of type {type(value).__name__}, which cannot be saved",
+        hint="Attributes of an op are numbers, texts, truth values, and tuples of them.",
+    )
+
+
+# -- reading ----------------------------------------------------------------------------------------------
+
+
+def read_model_info(path: str | Path) -> ModelInfo:
+    """Read how far the training of a model had come, without reading the model.
+
+    Raises:
+        ModelFormatError, UnsupportedError: it is not a model file.
+    """
+    path = Path(path)
+    _refuse_original(path)
+    metadata = read_metadata(path)
+    _check_format(metadata, path)
+    return _info(metadata)
+
+
+def _info(metadata: Mapping[str, str]) -> ModelInfo:
+    try:
+        found = json.loads(metadata.get("training", "{}"))
+        epochs, samples = found.get("epochs"), found.get("samples", 0)
+    except (ValueError, AttributeError, RecursionError):
+        return ModelInfo()
+    if not isinstance(epochs, int) or not isinstance(samples, int):
+        return ModelInfo()
+    return ModelInfo(epochs, samples)
+
+
+def load_model(path: str | Path, find_op: FindOp, dtype: Any = None) -> Network:
+    """Read a network with its values and infer its shapes.
+
+    Args:
+        path: the file.
+        find_op: ``(language, name) -> Op or None``; the language is ``"model"``.
+        dtype: convert to this precision; None keeps that of the file.
+
+    Raises:
+        ModelFormatError: the file is missing, damaged, from a newer version, or describes no sound network.
+        UnsupportedError: a model of the original, which cannot be read yet.
+    """
+    path = Path(path)
+    _refuse_original(path)
+    content = read_tensors(path)
+    _check_format(content.metadata, path)
+    try:
+        return _Loader(path, content, find_op, dtype).load()
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError):
+        raise ModelFormatError(f"'{path}' is damaged: its description of the network makes no sense") from None
+
+
+def _refuse_original(path: Path) -> None:
+    try:
+        with path.open("rb") as file:
+            begin = file.read(len(_ORIGINAL))
+    except OSError as error:
+        raise ModelFormatError(f"the model '{path}' cannot be read: {error.strerror}") from None
+    if begin == _ORIGINAL:
+        raise UnsupportedError(
+            f"'{path}' is a model of the original CNTK (BCN), which cannot be read yet",
+            hint="Train the network again from its recipe.",
+        )
+
+
+def _check_format(metadata: Mapping[str, str], path: Path) -> None:
+    if metadata.get("format") != FORMAT:
+        raise ModelFormatError(f"'{path}' is not a model file of this program")
+    version = metadata.get("version", "")
+    if version != str(VERSION):
+        raise ModelFormatError(
+            f"'{path}' has format version {version or 'unknown'}; this program reads version {VERSION}",
+            hint="Read it with the version of the program that wrote it, or a newer one.",
+        )
+
+
+class _Loader:
+    def __init__(self, path: Path, content: TensorFile, find_op: FindOp, dtype: Any) -> None:
+        self.path = path
+        self.content = content
+        self.find_op = find_op
+        self.graph: dict[str, Any] = json.loads(content.metadata["network"])
+        self.dtype: np.dtype[Any] = _PRECISIONS[self.graph["precision"]]
+
+    def load(self) -> Network:
+        network = Network(self.dtype)
+        entries = list(self.graph["nodes"])
+        self._check_ops(entries)
+        try:
+            for entry in entries:
+                network.add(self._node(entry))
+            for entry in entries:
+                network[entry["name"]].inputs = [network[str(name)] for name in entry.get("inputs", ())]
+            for role in ROLES:
+                for name in self.graph["roots"].get(role, ()):
+                    network.mark(network[str(name)], role)
+            declared = {node: node.shape for node in network}
+            network.infer()
+        except ModelFormatError:
+            raise
+        except CntkError as error:
+            raise self._unsound(error) from None
+        for node, shape in declared.items():
+            self._check_shape(node, shape)
+        return network
+
+    def _unsound(self, error: CntkError) -> ModelFormatError:
+        first = error.errors[0] if isinstance(error, Problems) else error
+        return ModelFormatError(f"'{self.path}' holds no sound network: {first.message}")
+
+    def _check_ops(self, entries: list[dict[str, Any]]) -> None:
+        known = {op.name for op in (INPUT, SPARSE_INPUT, PARAMETER)}
+        names = dict.fromkeys(str(entry["op"]) for entry in entries if entry["op"] not in known)
+        missing = [name for name in names if self.find_op(LANGUAGE, name) is None]
+        if missing:
+            raise ModelFormatError(
+                f"'{self.path}' uses operations that are not there: {', '.join(missing)}",
+                hint="Install the plugin that they come from.",
+            )
+
+    def _node(self, entry: Mapping[str, Any]) -> Node:
+        name, op, axis = str(entry["name"]), entry["op"], str(entry.get("axis", ""))
+        shape = tuple(int(dim) for dim in entry["shape"])
+        if any(dim < 0 for dim in shape):
+            raise ModelFormatError(f"'{self.path}' is damaged: '{name}' has a negative dimension")
+        if op in (INPUT.name, SPARSE_INPUT.name):
+            return Input.make(name, shape, sparse=op == SPARSE_INPUT.name, axis=axis)
+        if op == PARAMETER.name:
+            return self._parameter(entry, name, shape)
+        found = self.find_op(LANGUAGE, str(op))
+        assert found is not None
+        node = Node(name, found, shape=shape, axis=axis, attributes=self._attributes(entry, found))
+        if name in self.content.arrays:
+            node.value = self._array(name, shape)
+        return node
+
+    def _parameter(self, entry: Mapping[str, Any], name: str, shape: tuple[int, ...]) -> Parameter:
+        parameter = Parameter.make(
+            name, shape, value=self._array(name, shape), learning_rate_multiplier=float(entry["learningRateMultiplier"])
+        )
+        parameter.regularization_multiplier = float(entry["regularizationMultiplier"])
+        parameter.needs_gradient = bool(entry["needsGradient"])
+        return parameter
+
+    def _array(self, name: str, shape: tuple[int, ...]) -> NDArray[Any]:
+        array = self.content.arrays.get(name)
+        if array is None:
+            raise ModelFormatError(f"'{self.path}' is damaged: it has no values for '{name}'")
+        if array.shape != shape:
+            raise ModelFormatError(
+                f"'{self.path}' is damaged: '{name}' is {show(shape)}, but its values are {show(array.shape)}"
+            )
+        return array.astype(self.dtype, copy=False)
+
+    def _attributes(self, entry: Mapping[str, Any], op: Op) -> Any:
+        given = {name: _decode(value) for name, value in entry.get("attributes", {}).items()}
+        fields = {field.name: field for field in attrs.fields(op.attributes)}
+        unknown = [name for name in given if name not in fields]
+        if unknown:
+            raise ModelFormatError(
+                f"'{self.path}': {op.name} '{entry['name']}' has the unknown attribute '{unknown[0]}'",
+                hint="The model was probably written by a newer version.",
+            )
+        return op.attributes(**{fields[name].alias or name: value for name, value in given.items()})
+
+    def _check_shape(self, node: Node, declared: tuple[int, ...] | None) -> None:
+        if node.shape != declared:
+            raise ModelFormatError(
+                f"'{self.path}' holds no sound network: '{node.name}' is {show(declared or ())} in the file, "
+                f"but its inputs make it {show(node.known_shape)}"
+            )
+
+
+def _decode(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(_decode(item) for item in value)
+    if isinstance(value, dict):
+        return float(value["float"])
+    return value

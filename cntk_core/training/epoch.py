@@ -1,0 +1,214 @@
+"""The minibatch loop of one epoch: gradients, update, and a line now and then (INV 7.5, 7.6)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import attrs
+import numpy as np
+
+from cntk_core.errors import DataError, TrainingError
+from cntk_core.interfaces.engine import Program
+from cntk_core.interfaces.learner import Learner, UpdateContext
+from cntk_core.interfaces.reader import Minibatch
+from cntk_core.network.node import Node, Parameter
+from cntk_core.ops.random import random_stream
+from cntk_core.plugins.events import Job, MinibatchResult
+from cntk_core.training.criteria import Criterion, CriterionSums, averages, is_nan, since
+from cntk_core.training.progress import RunLog, share_of_epoch
+from cntk_core.training.schedules import effective_momentum
+from cntk_core.training.settings import SGDSettings
+from cntk_core.training.store import ParameterStore
+from cntk_core.training.subminibatch import split
+from cntk_core.training.update import NOISE_SLOT, clip_factor, scalars_for
+
+NOISE_STREAM = (1 << 64) - 1
+"""Random stream of injected noise, in the place of a node's number."""
+
+NOT_A_NUMBER = "The training criterion is not a number (NAN)."
+
+Scalars = Sequence[Mapping[str, float]]
+
+
+@attrs.frozen
+class EpochResult:
+    """What an epoch gave.
+
+    Attributes:
+        criteria: sums by name; the training criterion comes first.
+        samples: samples learned.
+        minibatches: minibatches learned.
+        seconds: wall-clock time.
+    """
+
+    criteria: Mapping[str, Criterion]
+    samples: int
+    minibatches: int
+    seconds: float
+
+    @property
+    def loss(self) -> float:
+        """Average of the training criterion."""
+        return next(iter(self.criteria.values())).average
+
+
+@attrs.define(eq=False)
+class EpochLoop:
+    """Trains one epoch after the other.
+
+    Attributes:
+        program: compiled with the update rule.
+        store: its parameters.
+        learner, settings: what the rule was composed of.
+        criteria: the training criterion, then the evaluation nodes.
+        log: where lines go.
+        job: for listeners.
+        seed: of the injected noise.
+        listeners: called after each minibatch with ``job`` and ``result``.
+        steps: updates done so far.
+    """
+
+    program: Program
+    store: ParameterStore
+    learner: Learner
+    settings: SGDSettings
+    criteria: tuple[Node, ...]
+    log: RunLog
+    job: Job
+    seed: int = 0
+    listeners: Sequence[Callable[..., object]] = ()
+    steps: int = 0
+
+    def run(self, minibatches: Iterable[Minibatch], epoch: int, epoch_samples: int = 0) -> EpochResult:
+        """Train an epoch (from 0).
+
+        Args:
+            minibatches: its data.
+            epoch: its index.
+            epoch_samples: its size in samples, 0 if it is not known.
+
+        Raises:
+            TrainingError: the criterion is not a number.
+            DataError: there was no data.
+        """
+        self.program.settings.update(self.settings.program_settings(epoch))
+        self.program.step = epoch << 32
+        state = _Running(CriterionSums(self.program, self.criteria), self, epoch, epoch_samples)
+        rate = self.settings.rate(epoch)
+        learns = rate > 0.01 * self.settings.min_learning_rate_per_sample
+        plain = self.settings.parts(epoch) == 1 and not self.settings.clips_norm
+        for minibatch in minibatches:
+            if not learns:
+                self.program.evaluate(minibatch)
+            elif plain:
+                scalars = self._scalars(self._before_update(minibatch.samples, epoch, state.count, rate))
+                self.program.train_step(minibatch, scalars)
+            else:
+                self._step_in_parts(minibatch, epoch, state.count, rate)
+            self.steps += 1
+            state.done(minibatch.samples)
+        return state.finish()
+
+    def _before_update(self, samples: int, epoch: int, minibatch: int, rate: float) -> UpdateContext:
+        if self.settings.gaussian_noise_inject_std[epoch] > 0:
+            noise = self.store.slots[NOISE_SLOT]
+            generator = random_stream(self.seed, NOISE_STREAM, (epoch << 32) + minibatch)
+            noise[...] = generator.standard_normal(len(noise), dtype=np.float32)
+        momentum = effective_momentum(self.settings.momentum(epoch), samples)
+        return UpdateContext(samples, rate, momentum, self.steps, epoch)
+
+    def _scalars(self, context: UpdateContext) -> Scalars:
+        """Numbers for each trained parameter; parameters with the same multipliers share them."""
+        groups: dict[tuple[float, float], Mapping[str, float]] = {}
+        result = []
+        for parameter in self.program.plan.trained:
+            key = (parameter.learning_rate_multiplier, parameter.regularization_multiplier)
+            numbers = groups.get(key)
+            if numbers is None:
+                numbers = groups[key] = scalars_for(self.learner, self.settings, parameter, context)
+            result.append(numbers)
+        return result
+
+    def _step_in_parts(self, minibatch: Minibatch, epoch: int, index: int, rate: float) -> None:
+        """Add up the gradients of the parts; limit their norms if asked for; update."""
+        parts = list(split(minibatch, self.settings.parts(epoch)))
+        total = None
+        for part in parts:
+            self.program.compute_gradients(part)
+            if len(parts) > 1:
+                total = self.store.gradients.copy() if total is None else np.add(total, self.store.gradients, out=total)
+        if total is not None:
+            self.store.gradients[...] = total
+        context = self._before_update(minibatch.samples, epoch, index, rate)
+        if self.settings.clips_norm:
+            self.program.update([self._clipped(parameter, context) for parameter in self.program.plan.trained])
+        else:
+            self.program.update(self._scalars(context))
+
+    def _clipped(self, parameter: Parameter, context: UpdateContext) -> Mapping[str, float]:
+        limit = self.settings.clipping_threshold_per_sample * context.samples
+        factor = clip_factor(self.store, parameter, limit)
+        return scalars_for(self.learner, self.settings, parameter, context, clip_factor=factor)
+
+
+class _Running:
+    """Counts the minibatches of an epoch and shows them when it is time to."""
+
+    def __init__(self, sums: CriterionSums, loop: EpochLoop, epoch: int, epoch_samples: int) -> None:
+        self.sums = sums
+        self.loop = loop
+        self.epoch = epoch
+        self.epoch_samples = epoch_samples
+        self.count = 0
+        self._shown: Mapping[str, Criterion] = {}
+        self._shown_at = 0
+        self._began = self._mark = time.perf_counter()
+
+    def done(self, samples: int) -> None:
+        """Note that a minibatch was learned."""
+        self.count += 1
+        self.sums.add(samples)
+        settings, bar = self.loop.settings, self.loop.log.bar
+        every = settings.num_mbs_to_show_result
+        fresh: Mapping[str, Criterion] = {}
+        if self.count <= settings.first_mbs_to_show_result or (every and self.count % every == 0):
+            fresh = self._show()
+        if bar is not None:
+            bar.advance(self.sums.samples, next(iter(fresh.values())).average if fresh else None)
+        if self.loop.listeners:
+            self._tell(samples, fresh)
+
+    def _show(self) -> Mapping[str, Criterion]:
+        now = self.sums.read()
+        fresh = since(now, self._shown)
+        seconds = time.perf_counter() - self._mark
+        size = self.loop.settings.minibatch_size[self.epoch]
+        share = share_of_epoch(self.sums.samples, self.epoch_samples, size, self.count - self._shown_at)
+        first, last = self._shown_at + 1, self.count
+        self.loop.log.minibatches(self.epoch, self.loop.settings.max_epochs, first, last, share, fresh, seconds)
+        self._check(now)
+        self._shown, self._shown_at, self._mark = now, self.count, time.perf_counter()
+        return fresh
+
+    def _check(self, criteria: Mapping[str, Criterion]) -> None:
+        if is_nan(next(iter(criteria.values()))):
+            raise TrainingError(
+                NOT_A_NUMBER,
+                hint=f"It happened in epoch {self.epoch + 1}, minibatches {self._shown_at + 1} to {self.count}.\n"
+                "A lower learning rate or clippingThresholdPerSample may help.",
+            )
+
+    def _tell(self, samples: int, fresh: Mapping[str, Criterion]) -> None:
+        seconds = time.perf_counter() - self._began
+        result = MinibatchResult(self.epoch, self.count - 1, samples, self.sums.samples, averages(fresh), seconds)
+        for listener in self.loop.listeners:
+            listener(job=self.loop.job, result=result)
+
+    def finish(self) -> EpochResult:
+        """Return what the epoch gave."""
+        if not self.count:
+            raise DataError(f"there is no data to train on: the reader gave no minibatch in epoch {self.epoch + 1}")
+        criteria = self.sums.read()
+        self._check(criteria)
+        return EpochResult(criteria, self.sums.samples, self.count, time.perf_counter() - self._began)

@@ -1,0 +1,188 @@
+"""TrainingSession: from a network and its parts to a trained model on the disk (INV 5.1, 7.4, 7.5).
+
+The session knows the order of the steps and no arithmetic: where to begin, values computed beforehand, epochs,
+validation, checkpoints, models.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+import attrs
+
+from cntk_core.interfaces.engine import ExecutionEngine
+from cntk_core.interfaces.learner import Learner
+from cntk_core.interfaces.reader import DataReader
+from cntk_core.network.files import remove_leftovers
+from cntk_core.network.initializers import initialize_parameters
+from cntk_core.network.model_file import FindOp, load_model
+from cntk_core.network.network import Network
+from cntk_core.plugins.events import Job, JobOutcome
+from cntk_core.training.checkpoint import Checkpoint, restore_values
+from cntk_core.training.generations import ModelPaths, Start, final_epochs, find_start
+from cntk_core.training.progress import RunLog
+from cntk_core.training.run import TrainingRun, TrainingSummary
+from cntk_core.training.settings import SGDSettings
+
+_SHOWN_ONLY = {
+    "max_epochs",
+    "keep_check_point_files",
+    "num_mbs_to_show_result",
+    "first_mbs_to_show_result",
+    "trace_level",
+    "max_samples_in_ram",
+    "num_subminibatches",
+}
+"""Settings that do not change what is learned in an epoch."""
+
+
+class Hooks(Protocol):
+    """Who listens."""
+
+    def listeners(self, name: str) -> Sequence[Callable[..., Any]]:
+        """Functions that want to hear of an event; usually none."""
+        ...
+
+
+class TrainingSession:
+    """Trains a network and leaves models and checkpoints.
+
+    Args:
+        network: the network, or a function that builds it (it is not called if training goes on from a model).
+        engine, reader, learner: the parts.
+        settings: the SGD block.
+        model_path: the final model; others stand beside it.
+        find_op: look-up of operations for reading models.
+        cv_reader: gives the validation set.
+        hooks: who listens to events.
+        log: where lines go.
+        seed: of parameters' first values and of all random streams.
+        make_mode: go on from what is there; otherwise begin anew.
+        resume: go on from a final model that has fewer epochs than asked for now.
+        job: what listeners are told about this run.
+    """
+
+    def __init__(
+        self,
+        network: Network | Callable[[], Network],
+        engine: ExecutionEngine,
+        reader: DataReader,
+        learner: Learner,
+        settings: SGDSettings,
+        model_path: str | Path,
+        *,
+        find_op: FindOp,
+        cv_reader: DataReader | None = None,
+        hooks: Hooks | None = None,
+        log: RunLog | None = None,
+        seed: int = 0,
+        make_mode: bool = True,
+        resume: bool = False,
+        job: Job | None = None,
+    ) -> None:
+        self._given = network
+        self.engine = engine
+        self.reader = reader
+        self.learner = learner
+        self.settings = settings
+        self.paths = ModelPaths(Path(model_path), settings.max_epochs)
+        self.find_op = find_op
+        self.cv_reader = cv_reader
+        self.hooks = hooks
+        self.log = log or RunLog(trace_level=settings.trace_level)
+        self.seed = seed
+        self.make_mode = make_mode
+        self.resume = resume
+        self.job = job or Job("train", "train", model_path=Path(model_path), epochs=settings.max_epochs)
+
+    def run(self) -> TrainingSummary:
+        """Train until the last epoch, or until something ends it before.
+
+        Raises:
+            CntkError: a model, the network, the data or a criterion is not what it must be.
+        """
+        remove_leftovers(self.paths.final)
+        done = self._finished_before()
+        if done is not None:
+            return done
+        start = self._start()
+        network = start.network if start is not None else self._built()
+        self.job = attrs.evolve(self.job, network=network, first_epoch=start.epochs if start is not None else 0)
+        begun = time.perf_counter()
+        self._emit("cntk_job_begin", job=self.job)
+        outcome = JobOutcome(succeeded=False)
+        try:
+            summary = TrainingRun(self, network, start).run()
+            outcome = JobOutcome(True, summary.trained, time.perf_counter() - begun, summary.stopped)
+            return summary
+        except BaseException as error:
+            outcome = JobOutcome(False, 0, time.perf_counter() - begun, error=error)
+            raise
+        finally:
+            if self.log.bar is not None:
+                self.log.bar.end()
+            self._emit("cntk_job_end", job=self.job, outcome=outcome)
+
+    def listeners(self, name: str) -> Sequence[Callable[..., Any]]:
+        """Who listens to an event."""
+        return self.hooks.listeners(name) if self.hooks is not None else ()
+
+    def _emit(self, name: str, **told: Any) -> None:
+        for listener in self.listeners(name):
+            listener(**told)
+
+    # -- where to begin -----------------------------------------------------------------------------------
+
+    def _finished_before(self) -> TrainingSummary | None:
+        """What there is to say if the final model is there already and nothing is left to do."""
+        if not self.make_mode:
+            return None
+        epochs = final_epochs(self.paths)
+        if epochs is None or (self.resume and epochs < self.settings.max_epochs):
+            return None
+        self.log.line(f"Final model exists: {self.paths.final}")
+        if epochs < self.settings.max_epochs:
+            self.log.line(
+                f"It was trained for {epochs} of {self.settings.max_epochs} epochs. "
+                "Give resume=true to go on from there."
+            )
+        self.log.line("No further training is necessary.")
+        return TrainingSummary(epochs, 0)
+
+    def _start(self) -> Start | None:
+        if not self.make_mode:
+            return None
+        final = final_epochs(self.paths) if self.resume else None
+        start = find_start(self.paths, self._load, self._rebuild, self.log.line, final=final)
+        if start is not None:
+            self.log.line(f"Starting from checkpoint. Loading network from '{start.model}'.")
+        return start
+
+    def _load(self, path: Path) -> Network:
+        return load_model(path, self.find_op)
+
+    def _built(self) -> Network:
+        network = self._given if isinstance(self._given, Network) else self._given()
+        network.infer()
+        initialize_parameters(network, self.seed)
+        return network
+
+    def _rebuild(self, checkpoint: Checkpoint) -> Network:
+        network = self._given if isinstance(self._given, Network) else self._given()
+        network.infer()
+        restore_values(checkpoint, network)
+        return network
+
+    def settings_hash(self) -> str:
+        """Hash of the settings and the learner that decide what is learned."""
+        kept = {
+            field.name: str(getattr(self.settings, field.name))
+            for field in attrs.fields(cast(Any, SGDSettings))
+            if field.name not in _SHOWN_ONLY
+        }
+        text = f"{sorted(kept.items())} {type(self.learner).__qualname__} {self.learner.settings!r}"
+        return hashlib.sha256(text.encode()).hexdigest()
