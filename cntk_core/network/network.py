@@ -194,6 +194,9 @@ def _infer_node(node: Node) -> None:
         raise ShapeError(
             f"{node.op.name} '{node.name}': {error.message}", where=node.where, hint=error.hint or f"Inputs: {operands}"
         ) from None
+    except CntkError as error:
+        error.where = error.where or node.where
+        raise
     node.framed = not node.op.reduces_frames and any(child.framed for child in node.inputs)
 
 

@@ -24,7 +24,8 @@ GROUPS = {
 }
 """Names of the description that put nodes into a group, in the order in which the original reads them."""
 
-_MAX_CALLS = 200_000
+_MAX_CALLS = 50_000
+_MAX_DEPTH = 100
 
 
 @attrs.frozen(eq=False)
@@ -94,8 +95,21 @@ class Expander:
         for statement in definition.body:
             if isinstance(statement, MacroDefinition):
                 self._define(statement)
+            else:
+                self._check_calls(statement.value, name)
         names = tuple(self._number_body(statement) for statement in definition.body)
         self._macros[name.lower()] = _Macro(definition, names)
+
+    def _check_calls(self, expression: Expression, macro: str) -> None:
+        """Raise BuildError for a call of what is not defined yet, the macro itself included."""
+        if isinstance(expression, Call):
+            if expression.function.lower() == macro.lower():
+                raise BuildError(f"the macro '{macro}' calls itself", where=expression.where)
+            if expression.function.lower() not in self._macros:
+                self._check_function(expression)
+        parts = expression.arguments if isinstance(expression, Call) else getattr(expression, "items", ())
+        for part in parts:
+            self._check_calls(part, macro)
 
     def _number_body(self, statement: Statement) -> str:
         """Count what the original counts when it reads a macro; return the name of the statement."""
@@ -117,12 +131,14 @@ class Expander:
             called = self._call(statement.value, scope, name)
             scope.define(name, called, statement.where)
             scope.calls.append(called)
+            scope.last = name
             return
         before = self._unnamed
         value = self._operand(statement.value, scope)
         if copied:
             self._unnamed = before
         scope.define(name, value, statement.where)
+        scope.last = name
         if isinstance(value, Reference) and name.lower() not in GROUPS:
             _rename(value, name)
 
@@ -164,6 +180,8 @@ class Expander:
         inner = Scope(self.script)
         made = MacroCall(name, definition.name, call.where, scope, inner)
         inner.owner = made
+        if len(inner.full_name("").split(".")) > _MAX_DEPTH:
+            raise BuildError(f"macros are nested more than {_MAX_DEPTH} deep", where=call.where)
         for parameter in definition.parameters:
             # The arguments come after the copy, as their numbers do; till then nobody looks a parameter up.
             inner.define(parameter.text, Number(0, "0", parameter.where), parameter.where)

@@ -166,7 +166,7 @@ def make_common(reader: Reader, op: Op) -> Made:
     for field in attrs.fields(op.attributes):
         first, *rest = field.name.split("_")
         key = first + "".join(part.capitalize() for part in rest)
-        read = {
+        read: dict[Any, Callable[[str, Any], Any]] = {
             bool: reader.option_flag,
             int: reader.option_whole,
             float: reader.option_number,

@@ -86,7 +86,7 @@ class _Parser:
             )
         self.position += 1
         self._check_name(name, start)
-        value = self._expression("for the value of '" + name + "'")
+        value = self._expression(f"for '{name}'")
         if not isinstance(value, Call | Array | Text):
             self._end_of_value(name)
         return Assignment(name, value, self._where(start))

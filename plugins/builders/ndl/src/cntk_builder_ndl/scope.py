@@ -93,13 +93,15 @@ class Symbol:
 class Scope:
     """The names of the description itself or of one macro call, and its calls in their order.
 
-    A name that a macro does not define is looked for in the description (``parent``).
+    A name that a macro does not define is looked for in the description (``parent``). ``last`` is the name that
+    the last statement defines.
     """
 
     parent: Scope | None = None
     owner: MacroCall | None = None
     symbols: dict[str, Symbol] = attrs.field(factory=dict)
     calls: list[FunctionCall | MacroCall] = attrs.field(factory=list)
+    last: str = ""
 
     def define(self, name: str, value: Operand, where: Location) -> None:
         """Give a name its meaning.
@@ -133,8 +135,12 @@ class Scope:
             yield from self.parent.known()
 
 
-def resolve(operand: Operand) -> Operand:
-    """Follow names until something that is not a name.
+_MAX_STEPS = 100
+"""How many names may lead through members of each other (``a=b.c``, ``b=d.e``, ...)."""
+
+
+def resolve(operand: Operand, depth: int = 0) -> Operand:
+    """Follow names until something that is not a name; ``depth`` counts the names of which this one is a part.
 
     Raises:
         BuildError: a name is not defined, or leads back to itself.
@@ -142,14 +148,14 @@ def resolve(operand: Operand) -> Operand:
     seen: set[tuple[int, str]] = set()
     while isinstance(operand, Reference):
         step = (id(operand.scope), operand.text.lower())
-        if step in seen:
+        if step in seen or depth > _MAX_STEPS:
             raise BuildError(f"the name '{operand.text}' stands for itself", where=operand.where)
         seen.add(step)
-        operand = _look_up(operand)
+        operand = _look_up(operand, depth + 1)
     return operand
 
 
-def _look_up(reference: Reference) -> Operand:
+def _look_up(reference: Reference, depth: int) -> Operand:
     first, *members = reference.text.split(".")
     symbol = reference.scope.find(first)
     if symbol is None:
@@ -158,7 +164,7 @@ def _look_up(reference: Reference) -> Operand:
     found = symbol.value
     path = first
     for member in members:
-        call = resolve(found)
+        call = resolve(found, depth)
         if isinstance(call, FunctionCall) and not call.function:
             return call
         if not isinstance(call, MacroCall):
@@ -200,6 +206,6 @@ def _value_of(call: MacroCall) -> Operand:
         return named.value
     if call.inner.calls:
         return call.inner.calls[-1]
-    if call.inner.symbols:
-        return list(call.inner.symbols.values())[-1].value
+    if call.inner.last:
+        return call.inner.symbols[call.inner.last.lower()].value
     raise BuildError(f"the macro '{call.macro}' is empty and has no value", where=call.where)
