@@ -55,6 +55,17 @@ class ChunkedReader(DataReader):
         self._lock = threading.Lock()
         self._running: list[tuple[weakref.ref[Prefetcher[Minibatch]], threading.Thread]] = []
 
+    @staticmethod
+    def find_input(context: ReaderContext, name: str) -> tuple[str, tuple[int, ...] | None]:
+        """Return the network input that a stream feeds, as the network spells it, and its shape, None if there is none.
+
+        Names compare without case.
+        """
+        for known, shape in context.inputs.items():
+            if known.lower() == name.lower():
+                return known, shape
+        return name, None
+
     @property
     def streams(self) -> tuple[StreamInfo, ...]:
         """The streams that this reader offers."""

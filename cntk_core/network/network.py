@@ -197,7 +197,9 @@ def _infer_node(node: Node) -> None:
     except CntkError as error:
         error.where = error.where or node.where
         raise
-    node.framed = not node.op.reduces_frames and any(child.framed for child in node.inputs)
+    axes = [child.axis for child in node.inputs if child.framed]
+    node.framed = bool(axes) and not node.op.reduces_frames
+    node.axis = axes[0] if node.framed else ""
 
 
 def _complete_parameters(node: Node, shapes: list[Shape]) -> None:

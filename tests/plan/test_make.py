@@ -182,9 +182,11 @@ def random_networks(draw) -> Network:
 
 
 @settings(max_examples=200, deadline=None)
-@given(random_networks(), st.booleans())
-def test_no_buffer_is_overwritten_while_it_is_needed(network: Network, fuse: bool):
-    plan = make_plan(network, [network["loss"]], network["loss"], fuse=fuse)
+@given(random_networks(), st.booleans(), st.data())
+def test_no_buffer_is_overwritten_while_it_is_needed(network: Network, fuse: bool, data: st.DataObject):
+    computed = [node for node in network if node.op.role == "operation"]
+    kept = data.draw(st.lists(st.sampled_from(computed), max_size=3))
+    plan = make_plan(network, [network["loss"], *kept], network["loss"], fuse=fuse)
     _replay(plan)
 
 

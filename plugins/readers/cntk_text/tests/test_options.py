@@ -105,7 +105,7 @@ def test_randomization(keys: str, window: Window | None) -> None:
         (
             "reader = [ file = t.ctf ; input = [ a = [ dim = 1 ; format = dense ] "
             " ; b = [ alias = a ; dim = 1 ; format = dense ] ] ]",
-            "r.cntk:1:90: alias 'a' of stream 'b' is taken by stream 'a'",
+            "r.cntk:1:91: alias 'a' of stream 'b' is taken by stream 'a'",
         ),
         (
             "reader = [ file = t.ctf ; input = [ a = [ dim = 3000000000 ; format = sparse ] ] ]",

@@ -179,6 +179,11 @@ def test_shape_of_the_network(make) -> None:
     assert minibatch.streams["a"].data.tolist() == [[[1, 2, 3], [4, 5, 6]]]
 
 
+def test_names_ignore_case(make) -> None:
+    reader = make("|a 1 2\n", inputs={"A": (2,)})
+    assert read(reader) == [{"A": [[1, 2]]}]
+
+
 def test_alias(make) -> None:
     stream = StreamOptions(name="features", alias="a", dim=2, format="dense")
     assert read(make("|a 1 2 |features 3 4\n", (stream,))) == [{"features": [[1, 2]]}]

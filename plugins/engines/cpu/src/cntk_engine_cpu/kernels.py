@@ -7,6 +7,7 @@ import importlib.metadata
 import importlib.util
 import logging
 import os
+import sys
 import tempfile
 from collections.abc import Callable
 from functools import cache
@@ -87,6 +88,8 @@ def _compile(spec: KernelSpec, dtype: str) -> Kernel:
     assert module_spec is not None
     assert module_spec.loader is not None
     module = importlib.util.module_from_spec(module_spec)
+    # numba looks the module up by its name when it takes a kernel from the disk.
+    sys.modules[name] = module
     module_spec.loader.exec_module(module)
     return jit([spec.signature(dtype)])(module.kernel)
 

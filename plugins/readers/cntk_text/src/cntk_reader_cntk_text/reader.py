@@ -64,25 +64,24 @@ def _say_nothing(line: str) -> None:
     """Drop a warning."""
 
 
-def _shape(stream: StreamOptions, context: ReaderContext) -> tuple[int, ...]:
-    """Return the shape of a stream's samples: the network's, if it has an input of that name."""
-    shape = context.inputs.get(stream.name, (stream.dim,))
+def _spec(stream: StreamOptions, context: ReaderContext) -> StreamSpec:
+    """Return what is read for a stream: with the name and shape of the network's input, if it has one."""
+    name, shape = ChunkedReader.find_input(context, stream.name)
+    if shape is None:
+        shape = (stream.dim,)
     if math.prod(shape) != stream.dim:
         raise ConfigError(
-            f"stream '{stream.name}' has dim={stream.dim}, but the network's input '{stream.name}' is {show(shape)}",
+            f"stream '{stream.name}' has dim={stream.dim}, but the network's input '{name}' is {show(shape)}",
             where=stream.where,
             hint=f"Set dim={math.prod(shape)}, or change the input.",
         )
-    return shape
+    return StreamSpec(name, (stream.alias or stream.name).encode(), stream.dim, stream.format == "sparse", shape)
 
 
 def _rules(options: TextReaderOptions, context: ReaderContext) -> TextRules:
     main = [number for number, stream in enumerate(options.streams) if stream.defines_mb_size]
     return TextRules(
-        streams=tuple(
-            StreamSpec(s.name, (s.alias or s.name).encode(), s.dim, s.format == "sparse", _shape(s, context))
-            for s in options.streams
-        ),
+        streams=tuple(_spec(stream, context) for stream in options.streams),
         main=main[0] if main else None,
         by_line=options.skip_sequence_ids or options.frame_mode,
         max_errors=options.max_errors,
