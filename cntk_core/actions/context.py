@@ -11,7 +11,7 @@ import numpy as np
 
 from cntk_core.actions.log import Log
 from cntk_core.config import Config, Value
-from cntk_core.errors import ConfigError, DataError, Location, UnsupportedError
+from cntk_core.errors import CntkError, ConfigError, DataError, Location, UnsupportedError
 from cntk_core.interfaces.builder import BuildContext
 from cntk_core.interfaces.reader import DataReader, ReaderContext
 from cntk_core.network.initializers import initialize_parameters
@@ -135,7 +135,11 @@ class ActionContext:
             trace=self.log.line,
         )
         reader = reader_class(options, context)
-        _check_streams(reader, wanted, block)
+        try:
+            _check_streams(reader, wanted, block)
+        except CntkError:
+            reader.close()
+            raise
         return reader
 
     # -- networks -----------------------------------------------------------------------------------------
