@@ -1,13 +1,17 @@
 """The one module that a plugin imports. What is here is the plugin interface; its version is ``API_VERSION``."""
 
-from cntk_core.config import Config, Schedule, SourceText, Value, option, options, parse_text
+from cntk_core.config import Config, Schedule, SourceText, Value, option, options, parse_text, read_source
+from cntk_core.data.chunked import ChunkedReader
 from cntk_core.data.layout import frame_layout, sequence_layout
+from cntk_core.data.randomize import Window
+from cntk_core.data.source import Chunk, ChunkInfo, ChunkSource, Column
 from cntk_core.errors import (
     BuildError,
     CntkError,
     ConfigError,
     DataError,
     Location,
+    MissingKeyError,
     NetworkError,
     OptionError,
     Problems,
@@ -24,7 +28,15 @@ from cntk_core.interfaces.layout import SequenceLayout
 from cntk_core.interfaces.learner import Learner, Slot, UpdateContext, UpdateRule
 from cntk_core.interfaces.parallel import Communicator, Parallelizer, StepCounts
 from cntk_core.interfaces.reader import DataReader, EpochSpec, Minibatch, ReaderContext, StreamData, StreamInfo
-from cntk_core.network.initializers import Initializer, initialize_parameters, initializer
+from cntk_core.network.initializers import (
+    FixedValue,
+    FromFile,
+    FromLiteral,
+    Initializer,
+    Random,
+    initialize_parameters,
+    initializer,
+)
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.ops.define import define_op, elementwise_op
@@ -39,9 +51,9 @@ from cntk_core.plan.make import make_plan
 from cntk_core.plan.plan import Buffer, GradientStep, Plan, Step, Target
 from cntk_core.training.store import ParameterStore
 
-IExecutionEngine = ExecutionEngine
 ICNBuilder = NetworkBuilder
 IDataReader = DataReader
+IExecutionEngine = ExecutionEngine
 ILearner = Learner
 
 __all__ = [
@@ -52,7 +64,12 @@ __all__ = [
     "Buffer",
     "BuildContext",
     "BuildError",
+    "Chunk",
+    "ChunkInfo",
+    "ChunkSource",
+    "ChunkedReader",
     "CntkError",
+    "Column",
     "Communicator",
     "Component",
     "Config",
@@ -63,6 +80,9 @@ __all__ = [
     "EpochSpec",
     "ExecutionEngine",
     "Expr",
+    "FixedValue",
+    "FromFile",
+    "FromLiteral",
     "GradientStep",
     "ICNBuilder",
     "IDataReader",
@@ -73,6 +93,7 @@ __all__ = [
     "Learner",
     "Location",
     "Minibatch",
+    "MissingKeyError",
     "Network",
     "NetworkBuilder",
     "NetworkError",
@@ -89,6 +110,7 @@ __all__ = [
     "Plan",
     "Problems",
     "Program",
+    "Random",
     "ReaderContext",
     "Schedule",
     "SequenceLayout",
@@ -107,6 +129,7 @@ __all__ = [
     "UpdateContext",
     "UpdateRule",
     "Value",
+    "Window",
     "align",
     "broadcast",
     "core_ops",
@@ -125,6 +148,7 @@ __all__ = [
     "parse_text",
     "raise_problems",
     "random_stream",
+    "read_source",
     "run_forward",
     "run_gradient",
     "sequence_layout",

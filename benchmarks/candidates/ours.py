@@ -35,7 +35,7 @@ class Candidate:
         learner = SGD()
         self.store.add_slots(learner.slots)
         engine = CpuEngine(CpuEngine.options(num_cpu_threads=threads))
-        self.program = engine.compile(plan, self.store, compose_update(learner, SGDSettings()))
+        self.program = engine.compile(plan, self.store, compose_update(learner, SGDSettings(max_epochs=1)))
         context = UpdateContext(samples=workload.minibatch, learning_rate=RATE, momentum=MOMENTUM)
         self.scalars = [dict(learner.scalars(context)) for _ in plan.trained]
         self.data = [self._minibatch(x, y, workload) for x, y in workload.data()]

@@ -225,6 +225,12 @@ class Config:
         """Return a section made of a text, whose parent is this section."""
         return Config.from_source(SourceText.of(text, file), name=self._path(name), parent=self)
 
+    def with_entries(self, text: str) -> Config:
+        """Return this section with the entries of a text in place of its own ones of the same key."""
+        added = self.child(text)._entries
+        entries = {**self._entries, **added}
+        return Config(entries, self.name, self.where, self.parent, self.current_directory, self.warnings)
+
     def with_parent(self, parent: Config | None) -> Config:
         """Return this section's own entries under another parent."""
         return Config(self._entries, self.name, self.where, parent, self.current_directory, self.warnings)

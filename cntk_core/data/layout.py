@@ -157,9 +157,8 @@ def reader_slots(layout: SequenceLayout) -> IntArray:
 def unpack_sequences(data: NDArray[Any], layout: SequenceLayout) -> list[NDArray[Any]]:
     """Return the frames of each sequence that begins in the minibatch, in the order of ``layout.begins``."""
     rows = [slot_rows(layout, slot) for slot in range(layout.slots)]
-    ends = np.append(layout.begins[1:, 1], 0)
-    new_slot = np.append(layout.begins[1:, 0] != layout.begins[:-1, 0], True) if len(layout.begins) else []
+    begins = [(slot, step) for slot, step in layout.begins.tolist()]
     found = []
-    for (slot, step), end, last in zip(layout.begins.tolist(), ends.tolist(), new_slot, strict=False):
-        found.append(data[rows[slot][step : None if last else end]])
+    for (slot, step), (next_slot, next_step) in zip(begins, [*begins[1:], (-1, 0)], strict=False):
+        found.append(data[rows[slot][step : next_step if next_slot == slot else None]])
     return found

@@ -23,12 +23,24 @@ class Program(ABC):
     Attributes:
         plan: what it computes.
         settings: numbers that training changes from outside, by name (``dropoutRate``); ops see them.
-        step: training minibatches computed so far. It keys the random streams; a resumed run sets it.
+        step: counts the minibatches that were trained. It keys the random streams.
     """
 
     plan: Plan
     settings: dict[str, float]
     step: int
+
+    def begin_epoch(
+        self, epoch: int, settings: Mapping[str, float] | None = None, *, minibatches_done: int = 0
+    ) -> None:
+        """Start an epoch (from 0): its random streams, and the numbers that ops ask for by name.
+
+        Random numbers depend on the seed of :meth:`ExecutionEngine.compile`, the node, the epoch and the number of the
+        minibatch in the epoch, never on what ran before, so that a resumed run draws the same ones.
+        """
+        self.step = (epoch << 32) + minibatches_done
+        if settings is not None:
+            self.settings = dict(settings)
 
     @abstractmethod
     def evaluate(self, minibatch: Minibatch) -> None:

@@ -92,6 +92,12 @@ class Network:
         """All parameters, in the order of their making."""
         return [node for node in self if isinstance(node, Parameter)]
 
+    def _repr_svg_(self) -> str:
+        """Draw the network; notebooks show the picture."""
+        from cntk_core.network.draw import to_svg
+
+        return to_svg(self)
+
     def order(self, roots: Iterable[Node], *, stop_at_constants: bool = False) -> list[Node]:
         """Return the nodes that the roots need, each after its inputs: depth first, computed once.
 
@@ -188,7 +194,12 @@ def _infer_node(node: Node) -> None:
         raise ShapeError(
             f"{node.op.name} '{node.name}': {error.message}", where=node.where, hint=error.hint or f"Inputs: {operands}"
         ) from None
-    node.framed = not node.op.reduces_frames and any(child.framed for child in node.inputs)
+    except CntkError as error:
+        error.where = error.where or node.where
+        raise
+    axes = [child.axis for child in node.inputs if child.framed]
+    node.framed = bool(axes) and not node.op.reduces_frames
+    node.axis = axes[0] if node.framed else ""
 
 
 def _complete_parameters(node: Node, shapes: list[Shape]) -> None:

@@ -36,7 +36,7 @@ def _softmax_gradient(
 
 @define_op("Softmax", infer=_same, gradient=_softmax_gradient, reads_inputs=False)
 def SOFTMAX(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:
-    """The exponential exp(x) / sum(exp(x)) over the sample."""
+    """Probabilities: exp(x) / sum(exp(x)) over the sample."""
     return xp.exp(log_softmax(xp, columns(inputs[0], context.framed[0]))).reshape(inputs[0].shape)
 
 
@@ -55,7 +55,7 @@ def _log_softmax_gradient(
 
 @define_op("LogSoftmax", infer=_same, gradient=_log_softmax_gradient, reads_inputs=False)
 def LOG_SOFTMAX(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:
-    """The input less log(sum(exp(x))) over the sample."""
+    """Logarithm of Softmax: x - log(sum(exp(x))) over the sample."""
     return log_softmax(xp, columns(inputs[0], context.framed[0])).reshape(inputs[0].shape)
 
 

@@ -99,7 +99,7 @@ def _life_times(steps: Sequence[Step], gradients: Sequence[GradientStep], roots:
     for position, step in enumerate(steps):
         for node in step.reads:
             if node in values:
-                values[node].last = position
+                values[node].last = max(values[node].last, position)
         for node in step.writes:
             values[node] = _Item(node, False, position, end if node in roots else position)
     grads: dict[Node, _Item] = {}

@@ -140,6 +140,17 @@ def test_a_criterion_without_learned_parameters_is_refused():
     assert str(error.value) == "the criterion 'loss' depends on no learned parameter"
 
 
+def test_a_criterion_that_no_gradient_flows_from_trains_nothing():
+    network = net(x=4, l=4)
+    parameter(network, "W", 4, 4)
+    add(network, "a", TIMES, "W", "x")
+    loss = add(network, "loss", LOSS, "a", "l")
+    network.infer()
+    plan = make_plan(network, [loss], loss)
+    assert plan.training
+    assert (plan.trained, plan.gradients) == ((), ())
+
+
 def test_a_criterion_that_is_no_scalar_is_refused():
     network, _ = mlp()
     with pytest.raises(NetworkError) as error:
@@ -182,9 +193,11 @@ def random_networks(draw) -> Network:
 
 
 @settings(max_examples=200, deadline=None)
-@given(random_networks(), st.booleans())
-def test_no_buffer_is_overwritten_while_it_is_needed(network: Network, fuse: bool):
-    plan = make_plan(network, [network["loss"]], network["loss"], fuse=fuse)
+@given(random_networks(), st.booleans(), st.data())
+def test_no_buffer_is_overwritten_while_it_is_needed(network: Network, fuse: bool, data: st.DataObject):
+    computed = [node for node in network if node.op.role == "operation"]
+    kept = data.draw(st.lists(st.sampled_from(computed), max_size=3))
+    plan = make_plan(network, [network["loss"], *kept], network["loss"], fuse=fuse)
     _replay(plan)
 
 

@@ -1,0 +1,276 @@
+"""What actions share: the recipe, precision, plugins, and how readers, networks and engines are made from a section."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from cntk_core.actions.log import Log
+from cntk_core.config import Config, Value
+from cntk_core.errors import CntkError, ConfigError, DataError, Location, UnsupportedError
+from cntk_core.interfaces.builder import BuildContext
+from cntk_core.interfaces.reader import DataReader, ReaderContext
+from cntk_core.network.initializers import initialize_parameters
+from cntk_core.network.network import Network
+from cntk_core.network.node import Input
+from cntk_core.training.progress import RunLog
+
+if TYPE_CHECKING:
+    from cntk_core.interfaces.engine import ExecutionEngine
+    from cntk_core.plugins.manager import PluginManager
+
+BUILDERS = (
+    "createNetwork",
+    "SimpleNetworkBuilder",
+    "NDLNetworkBuilder",
+    "BrainScriptNetworkBuilder",
+    "ExperimentalNetworkBuilder",
+)
+"""Keys with which the original names a network description, in the order in which it looks for them."""
+
+DEFAULT_READER = "CNTKTextFormatReader"
+_OTHER_READER_NAMES = {"cntk.deserializers.textformat": "CNTKTextFormatReader"}
+
+
+@attrs.frozen(eq=False)
+class ActionContext:
+    """What an action is given beside its section.
+
+    Attributes:
+        config: the top level of the recipe.
+        log: where lines go.
+        plugins: the plugin manager of this run.
+        dtype: precision of values and parameters.
+        progress: whether a progress bar is shown on the console.
+    """
+
+    config: Config
+    log: Log
+    plugins: PluginManager
+    dtype: np.dtype[Any]
+    progress: bool = False
+
+    @classmethod
+    def create(
+        cls,
+        config: Config,
+        log: Log,
+        *,
+        plugin_files: Sequence[str] = (),
+        listeners: Sequence[object] = (),
+        progress: bool = False,
+    ) -> ActionContext:
+        """Return the context of a run; ``plugin_files`` are loaded and ``listeners`` get its events."""
+        from cntk_core.plugins.manager import PluginManager
+
+        plugins = PluginManager(plugin_files=plugin_files, listeners=listeners)
+        return cls(config, log, plugins, precision_of(config), progress)
+
+    @property
+    def trace(self) -> int:
+        """``traceLevel`` of the top level."""
+        return self.config.integer("traceLevel", 0)
+
+    @property
+    def hooks(self) -> PluginManager:
+        """Who listens to events."""
+        return self.plugins
+
+    def run_log(self, section: Config) -> RunLog:
+        """Return what writes the log lines of training and evaluation, at the trace level of a section."""
+        return RunLog(self.log, trace_level=section.integer("traceLevel", 0), bar=self.progress)
+
+    # -- readers ------------------------------------------------------------------------------------------
+
+    def reader_class(self, section: Config, key: str = "reader") -> tuple[type[DataReader], Config, str]:
+        """Return the class of the reader that a section asks for, the reader's block, and the name in the recipe.
+
+        Raises:
+            MissingKeyError, PluginError, UnsupportedError: there is no block, or nothing can read it.
+        """
+        block = section.section(key)
+        for old in ("readers", "deserializers"):
+            if block.own(old) is not None:
+                raise UnsupportedError(f"readers made of several ({old}=) are not there yet", where=block.location(old))
+        value = block.own("readerType")
+        name = DEFAULT_READER if value is None else value.string()
+        name = _OTHER_READER_NAMES.get(name.lower(), name)
+        where = block.where if value is None else value.where
+        return self.plugins.registry.readers.get(name, where=where), block, name
+
+    def make_reader(
+        self,
+        section: Config,
+        inputs: Iterable[Input] = (),
+        *,
+        key: str = "reader",
+        for_writing: bool = False,
+        in_order: bool = False,
+    ) -> DataReader:
+        """Make the reader of a section for the inputs of a network, and check that it has them all.
+
+        Args:
+            section: the command section.
+            inputs: the inputs that the network needs; none when only the data is looked at.
+            key: the block of the reader: ``reader`` or ``cvReader``.
+            for_writing: the write action wants file order whatever the recipe says.
+            in_order: file order unless the block says something else.
+
+        Raises:
+            CntkError: the block is wrong, a file is missing, a stream is missing.
+        """
+        reader_class, block, name = self.reader_class(section, key)
+        if for_writing or (in_order and block.own("randomize") is None):
+            block = block.with_entries("randomize=none")
+        wanted = list(inputs)
+        options = reader_class.configure(block, f"reader '{name}'")
+        context = ReaderContext(
+            dtype=self.dtype,
+            inputs={node.name: node.known_shape for node in wanted},
+            for_writing=for_writing,
+            trace=self.log.line,
+        )
+        reader = reader_class(options, context)
+        try:
+            _check_streams(reader, wanted, block)
+        except CntkError:
+            reader.close()
+            raise
+        return reader
+
+    # -- networks -----------------------------------------------------------------------------------------
+
+    def builder_value(self, section: Config) -> Value | None:
+        """Return the value that describes a network, found here or in a parent, or None."""
+        names = [*BUILDERS, *(name for name in self.plugins.registry.builders.names() if name not in BUILDERS)]
+        return next((value for value in map(section.get, names) if value is not None), None)
+
+    def no_builder(self, section: Config) -> ConfigError:
+        """Return the error that says that a section describes no network."""
+        return ConfigError(
+            f"No network builder found in the section {section.name}",
+            where=section.where,
+            hint="NDLNetworkBuilder, SimpleNetworkBuilder, or BrainScriptNetworkBuilder must be specified",
+        )
+
+    def describe_network(self, section: Config) -> Network:
+        """Build the network that a section describes; shapes and values are still to come.
+
+        Raises:
+            ConfigError: no builder is named.
+            CntkError: the description is wrong, or its builder is not installed.
+        """
+        value = self.builder_value(section)
+        if value is None:
+            raise self.no_builder(section)
+        registry = self.plugins.registry
+        builder = registry.builders.get(value.short_name, where=value.key_where)()
+        context = BuildContext(
+            find_op=registry.ops.find,
+            op_names=registry.ops.names,
+            dtype=self.dtype,
+            directory=Path(),
+            trace=self.log.line,
+        )
+        return builder.build(value, context)
+
+    def build_network(self, section: Config) -> Network:
+        """Build the network that a section describes, with shapes and the first values of the parameters."""
+        network = self.describe_network(section)
+        network.infer()
+        initialize_parameters(network)
+        return network
+
+    def load_model(self, path: str, where: Location | None = None) -> Network:
+        """Load a model file.
+
+        Raises:
+            DataError: there is no such file.
+            ModelFormatError: it is not a model.
+        """
+        from cntk_core.network.model_file import load_model
+
+        if not Path(path).exists():
+            raise DataError(
+                f"the model '{path}' does not exist", where=where, hint="Train it first, or mend modelPath."
+            )
+        return load_model(path, self.plugins.registry.ops.find, self.dtype)
+
+    def network_of(self, section: Config) -> Network:
+        """Return the network of a test or write section: described in the section, else loaded from ``modelPath``."""
+        if self.builder_value(section) is not None:
+            return self.build_network(section)
+        value = section.require("modelPath")
+        return self.load_model(value.string(), value.where)
+
+    # -- engines ------------------------------------------------------------------------------------------
+
+    def make_engine(self, section: Config) -> ExecutionEngine:
+        """Make the engine: ``engine=`` names it, by default the best that can run here.
+
+        Raises:
+            PluginError: it is not installed or cannot run here.
+        """
+        value = section.get("engine")
+        name = "auto" if value is None else value.string()
+        engine_class = self.plugins.engine(name, where=None if value is None else value.where)
+        return engine_class(engine_class.configure(section.child("", name="engine"), f"engine '{name}'"))
+
+
+def _check_streams(reader: DataReader, inputs: Sequence[Input], block: Config) -> None:
+    offered = [stream.name for stream in reader.streams]
+    known = {name.lower() for name in offered}
+    for node in inputs:
+        if node.name.lower() not in known:
+            raise DataError(
+                f"Could not map input '{node.name}' to the reader. Reader outputs only: {', '.join(sorted(offered))}",
+                where=block.where,
+                hint=f"Add a stream {node.name}=[ dim=... ; format=... ] to the input of the reader.",
+            )
+
+
+def precision_of(config: Config) -> np.dtype[Any]:
+    """Return the precision that the recipe asks for.
+
+    Raises:
+        ConfigError: it is neither float nor double.
+    """
+    name = config.string("precision", "float")
+    if name not in ("float", "double"):
+        raise ConfigError(
+            f'Invalid precision string: "{name}", must be "float" or "double"', where=config.location("precision")
+        )
+    return np.dtype(np.float32 if name == "float" else np.float64)
+
+
+def device_of(config: Config) -> str:
+    """Check ``deviceId``: ``auto``, ``cpu`` or -1; there is no engine for GPUs yet.
+
+    Raises:
+        ConfigError: it is no device.
+        UnsupportedError: it asks for a GPU.
+    """
+    value = config.get("deviceId")
+    text = "auto" if value is None else value.string().lower()
+    if text in ("auto", "cpu"):
+        return "cpu"
+    assert value is not None
+    number = _device_number(value)
+    if number >= 0:
+        raise UnsupportedError(
+            f"deviceId={number} asks for a GPU, and there is no engine for GPUs yet",
+            where=value.where,
+            hint="Give deviceId=-1 (CPU) or deviceId=auto.",
+        )
+    return "cpu"
+
+
+def _device_number(value: Value) -> int:
+    try:
+        return value.integer()
+    except ConfigError:
+        raise value.error("a device", "Accepted: auto, cpu, -1 (CPU), or the number of a GPU.") from None

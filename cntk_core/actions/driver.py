@@ -1,0 +1,156 @@
+"""Runs a recipe: its commands in order, each with its actions (INV 1.10, 1.11)."""
+
+from __future__ import annotations
+
+import os
+import platform
+import socket
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import cntk_core
+from cntk_core.actions.context import ActionContext
+from cntk_core.actions.jobs import Job, check_jobs, check_top_level, find_jobs
+from cntk_core.actions.log import Log
+from cntk_core.actions.table import same_action
+from cntk_core.config import Config, load_recipe
+from cntk_core.errors import ConfigError
+
+_WIDTH = 78
+
+
+def run_recipe(
+    arguments: Sequence[str],
+    log: Log,
+    *,
+    only: str | None = None,
+    plugin_files: Sequence[str] = (),
+    listeners: Sequence[object] = (),
+    program: str = "cntk",
+    progress: bool = False,
+) -> None:
+    """Run what the command line names.
+
+    Args:
+        arguments: ``configFile=a+b``, ``key=value``, in the order given.
+        log: where lines go; a ``stderr=`` of the recipe redirects it.
+        only: run only this action, whichever commands have it.
+        plugin_files: Python files whose components are registered for this run.
+        listeners: objects with implementations of the event hooks.
+        program: how the program was called, for the log.
+        progress: show a progress bar on the console instead of log lines.
+
+    Raises:
+        CntkError: the recipe or the data is wrong, or the run failed.
+    """
+    banner = _banner(program, arguments)
+    log.plain(banner)
+    config = load_recipe(arguments)
+    _enter_directory(config, log)
+    config.check_variables()
+    log.timestamps = config.boolean("timestamping", False)
+    _redirect(config, log, banner)
+    check_top_level(config)
+    jobs = find_jobs(config, only)
+    context = ActionContext.create(config, log, plugin_files=plugin_files, listeners=listeners, progress=progress)
+    _print_configuration(context, jobs)
+    check_jobs(context, jobs)
+    _run(context, jobs)
+    _finish(context)
+
+
+def _banner(program: str, arguments: Sequence[str]) -> str:
+    version = f"cntk-core {cntk_core.__version__}, Python {platform.python_version()}"
+    where = f"{socket.gethostname()} at {_now()}"
+    return f"CNTK 2.0+ ({version}) on {where}\n\n{'  '.join([program, *arguments])}"
+
+
+def _now() -> str:
+    return time.strftime("%Y/%m/%d %H:%M:%S")
+
+
+def _enter_directory(config: Config, log: Log) -> None:
+    directory = config.current_directory
+    if directory is None:
+        return
+    try:
+        os.chdir(directory)
+    except OSError as error:
+        raise ConfigError(
+            f"currentDirectory '{directory}' cannot be entered: {error.strerror}",
+            where=config.location("currentDirectory"),
+        ) from None
+    log.plain(f"Changed current directory to {directory}")
+
+
+def _redirect(config: Config, log: Log, banner: str) -> None:
+    value = config.get("stderr")
+    if value is None or not value.string():
+        return
+    path = value.string()
+    if log.timestamps:  # the original does so on its compute cluster
+        path += "".join(f"_{command}" for command in config.strings("command", ("train",))) + ".log"
+    log.redirect(path, value.where)
+    log.plain(banner)
+
+
+def _print_configuration(context: ActionContext, jobs: Sequence[Job]) -> None:
+    config, log = context.config, context.log
+    for warning in config.warnings:
+        log.line(f"WARNING: {warning}")
+    if context.trace <= 0:
+        return
+    log.plain("\nConfiguration After Processing and Variable Resolution:\n")
+    log.plain(config.dump(resolved=True).rstrip("\n"))
+    log.line(f"Commands: {' '.join(dict.fromkeys(job.command for job in jobs))}")
+    log.line(f'precision = "{config.string("precision", "float")}"')
+
+
+def _run(context: ActionContext, jobs: Sequence[Job]) -> None:
+    trace_progress = context.config.boolean("progressTracing", False)
+    training = same_action("train")
+    epochs = {
+        job: job.section.section("SGD").integer("maxEpochs") for job in jobs if trace_progress and job.name in training
+    }
+    for job, count in epochs.items():
+        context.log.line(f"CNTKModelPath: {job.section.string('modelPath')}")
+        context.log.line(f"CNTKCommandTrainInfo: {job.command} : {count}")
+    if trace_progress:
+        context.log.line(f"CNTKCommandTrainInfo: CNTKNoMoreCommands_Total : {sum(epochs.values())}")
+    for job in jobs:
+        _print_title(context.log, f"{job.command} command ({job.name} action)")
+        if job in epochs:
+            context.log.line(f"CNTKCommandTrainBegin: {job.command}")
+        job.action.run(context, job.section)
+        if job in epochs:
+            context.log.line(f"CNTKCommandTrainEnd: {job.command}")
+        context.log.plain()
+        if job.section.integer("traceLevel", 0) > 0:
+            context.log.line(f'Action "{job.name}" complete.\n')
+
+
+def _print_title(log: Log, text: str) -> None:
+    log.plain()
+    log.line("#" * _WIDTH)
+    log.line(f"#{'':{_WIDTH - 2}}#")
+    log.line(f"# {text:{_WIDTH - 4}} #")
+    log.line(f"#{'':{_WIDTH - 2}}#")
+    log.line("#" * _WIDTH)
+    log.plain()
+
+
+def _finish(context: ActionContext) -> None:
+    done = context.config.string("doneFile", "")
+    if done:
+        path = Path(done)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(f"Successfully finished at {_now()} on {socket.gethostname()}\n", encoding="utf-8")
+        except OSError as error:
+            raise ConfigError(
+                f"the doneFile '{done}' cannot be written: {error.strerror}", where=context.config.location("doneFile")
+            ) from None
+    if context.log.timestamps or context.trace > 0:
+        context.log.line("__COMPLETED__")
+    context.log.console("COMPLETED.")

@@ -1,0 +1,70 @@
+"""``cntk explain``: a recipe's network and its plan as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cntk_core.actions.check_data import open_recipe
+from cntk_core.actions.context import ActionContext
+from cntk_core.config import Config
+from cntk_core.errors import ConfigError
+from cntk_core.network.network import Network
+from cntk_core.network.node import Node
+from cntk_core.plan.explain import explain
+from cntk_core.plan.make import make_plan
+
+
+def explain_recipe(
+    arguments: Sequence[str], *, section: str | None = None, frames: int = 0, plugin_files: Sequence[str] = ()
+) -> int:
+    """Print nodes and plan of the first section that describes a network (or of the one that is named).
+
+    Args:
+        arguments: ``configFile=...``, ``key=value``.
+        section: the command section.
+        frames: rows of a minibatch for which bytes are given; 0 takes the recipe's ``minibatchSize``.
+        plugin_files: Python files with further builders.
+
+    Raises:
+        CntkError: no section describes a network, or the network is wrong.
+    """
+    context, sections = open_recipe(arguments, section, plugin_files)
+    described = [part for part in sections if context.builder_value(part) is not None]
+    if not described:
+        raise ConfigError("no section of the recipe describes a network", where=context.config.where)
+    print("\n".join(describe(context, described[0], frames)))
+    return 0
+
+
+def describe(context: ActionContext, section: Config, frames: int = 0) -> list[str]:
+    """Return the lines for one section."""
+    network = context.build_network(section)
+    lines = [f"{section.name}: {len(network)} nodes"]
+    lines += [f"  {node.describe()}" for node in network]
+    computed_before = [node for node in network if node.op.role == "precompute"]
+    for node in computed_before:  # the plan of the training begins when these have values
+        lines.append(f"  {node.name} is computed before training, over all data")
+        _pretend(node)
+    criteria = network.roots["criterion"]
+    roots = list(dict.fromkeys(root for role in ("criterion", "evaluation", "output") for root in network.roots[role]))
+    plan = make_plan(network, roots or _ends(network), criteria[0] if criteria else None)
+    rows = frames or _minibatch_size(section)
+    return [*lines, explain(plan, frames=rows)]
+
+
+def _pretend(node: Node) -> None:
+    import numpy as np
+
+    node.value = np.zeros(node.known_shape)
+
+
+def _ends(network: Network) -> list[Node]:
+    """Nodes that no other node reads."""
+    read = {child for node in network for child in node.inputs}
+    return [node for node in network if node not in read]
+
+
+def _minibatch_size(section: Config) -> int:
+    block = section.get("SGD")
+    inner = block.config() if block is not None else section
+    return inner.schedule("minibatchSize", int, 256)[0]

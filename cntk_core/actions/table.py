@@ -1,0 +1,84 @@
+"""The actions by name, those of the original that are not there yet, and which of them need which sections."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING, Protocol, cast
+
+from cntk_core.config import Config, Value
+from cntk_core.errors import CntkError, ConfigError, UnsupportedError, did_you_mean
+
+if TYPE_CHECKING:
+    from cntk_core.actions.context import ActionContext
+
+_MODULES = {
+    "train": "train",
+    "trainRNN": "train",
+    "test": "test",
+    "eval": "test",
+    "cv": "cv",
+    "write": "write",
+    "dumpNodes": "dump_nodes",
+    "dumpNode": "dump_nodes",
+    "dumpnode": "dump_nodes",
+}
+
+LATER = (
+    "adapt",
+    "bnstat",
+    "convertdbn",
+    "createLabelMap",
+    "devtest",
+    "edit",
+    "exportdbn",
+    "plot",
+    "SVD",
+    "writeWordAndClass",
+)
+"""Actions of the original that this version does not have yet."""
+
+NAMES = tuple(_MODULES)
+"""Actions that can be run, with their other names."""
+
+
+class Action(Protocol):
+    """What the module of an action offers."""
+
+    check: Callable[[ActionContext, Config], None]
+    """Raise what is wrong with a section before anything runs."""
+    run: Callable[[ActionContext, Config], None]
+    """Do the work."""
+
+
+def find(action: Value, command: str) -> Action:
+    """Return the module of an action that a command section names.
+
+    Raises:
+        UnsupportedError: the original has it, this version does not yet.
+        ConfigError: there is no such action.
+    """
+    name = action.string()
+    module = _MODULES.get(name)
+    if module is None:
+        raise _unknown(action, name, command)
+    return cast(Action, import_module(f"cntk_core.actions.{module}"))
+
+
+def _unknown(action: Value, name: str, command: str) -> CntkError:
+    if name in LATER:
+        return UnsupportedError(
+            f"the action '{name}' of command '{command}' is not there yet",
+            where=action.where,
+            hint=f"Actions: {', '.join(NAMES)}",
+        )
+    return ConfigError(
+        f"unknown action: {name}  in command set: {command}{did_you_mean(name, [*NAMES, *LATER])}",
+        where=action.where,
+        hint=f"Actions: {', '.join(NAMES)}",
+    )
+
+
+def same_action(name: str) -> tuple[str, ...]:
+    """Return all names of an action: ``train`` and ``trainRNN``."""
+    return tuple(other for other, module in _MODULES.items() if module == _MODULES[name])

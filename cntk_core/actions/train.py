@@ -1,0 +1,129 @@
+"""The action train (also trainRNN): a network, a reader and the SGD block become a trained model (INV 5.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+
+from cntk_core.actions.context import ActionContext
+from cntk_core.actions.test import inputs_of
+from cntk_core.config import Config
+from cntk_core.errors import CntkError, ConfigError, Problems, UnsupportedError, raise_problems
+from cntk_core.interfaces.learner import Learner
+from cntk_core.network.network import Network
+from cntk_core.network.node import Input
+from cntk_core.plugins.events import Job
+from cntk_core.training.session import TrainingSession
+from cntk_core.training.settings import SGDSettings, learner_name, make_learner, read_settings
+
+_READERS = ("reader", "cvReader")
+
+
+def check(context: ActionContext, section: Config) -> None:
+    """Raise what is wrong with the section before anything runs; all of it together."""
+    problems: list[CntkError] = []
+    for step in (_check_keys, _check_builder, _check_readers, _check_sgd):
+        try:
+            step(context, section)
+        except Problems as error:
+            problems += error.errors
+        except CntkError as error:
+            problems.append(error)
+    raise_problems(problems)
+
+
+def _check_keys(context: ActionContext, section: Config) -> None:
+    section.require("modelPath")
+    if section.get("optimizer") is not None:
+        raise UnsupportedError(
+            "optimizer=... is not there yet", where=section.location("optimizer"), hint="Give SGD=[ ... ]."
+        )
+
+
+def _check_builder(context: ActionContext, section: Config) -> None:
+    value = context.builder_value(section)
+    if value is None:
+        raise context.no_builder(section)
+    context.plugins.registry.builders.get(value.short_name, where=value.key_where)
+
+
+def _check_readers(context: ActionContext, section: Config) -> None:
+    for key in _READERS:
+        if key == "reader" or section.get(key) is not None:
+            context.reader_class(section, key)
+    truncated = section.section("reader").own("truncated")
+    top = section
+    while top.parent is not None:
+        top = top.parent
+    if truncated is not None and top.own("truncated") is None and _sgd(section).own("truncated") is None:
+        raise ConfigError(
+            "DisableLegacyUsage: setting Truncated only in reader section are not allowed. Please move "
+            "Truncated=true/false to the top level section.",
+            where=truncated.key_where or truncated.where,
+        )
+
+
+def _check_sgd(context: ActionContext, section: Config) -> None:
+    _settings(context, section)
+
+
+def _sgd(section: Config) -> Config:
+    return section.section("SGD")
+
+
+def _settings(
+    context: ActionContext, section: Config, note: Callable[[str], None] | None = None
+) -> tuple[SGDSettings, Learner]:
+    block = _sgd(section)
+    value = block.get("gradUpdateType")
+    name = learner_name(block)
+    learner_class = context.plugins.registry.learners.get(name, where=None if value is None else value.where)
+    settings = read_settings(block, learner_class.options, note=note)
+    return settings, make_learner(block, learner_class)
+
+
+def run(context: ActionContext, section: Config) -> None:
+    """Train, or go on with a training that was stopped."""
+    settings, learner = _settings(context, section, note=context.log.line)
+    model = section.string("modelPath")
+    description = context.describe_network(section)
+    readers = _open_readers(context, section, description)
+    log = context.run_log(section)
+    try:
+        engine = context.make_engine(section)
+        session = TrainingSession(
+            description,
+            engine,
+            readers[0],
+            learner,
+            settings,
+            model,
+            find_op=context.plugins.registry.ops.find,
+            cv_reader=readers[1] if len(readers) > 1 else None,
+            hooks=context.hooks,
+            log=log,
+            make_mode=section.boolean("makeMode", True),
+            resume=section.boolean("resume", False),
+            job=Job(section.name, "train", model_path=Path(model), epochs=settings.max_epochs),
+        )
+        session.run()
+    finally:
+        for reader in readers:
+            reader.close()
+
+
+def _open_readers(context: ActionContext, section: Config, network: Network) -> list[Any]:
+    keys = [key for key in _READERS if section.get(key) is not None]
+    inputs = _needed_inputs(network)
+    return [context.make_reader(section, inputs, key=key) for key in keys]
+
+
+def _needed_inputs(network: Network) -> Sequence[Input]:
+    """Inputs of the criteria, evaluation nodes and values computed beforehand; others need not be in the data."""
+    roots = [*network.roots["criterion"], *network.roots["evaluation"]]
+    roots += [node for node in network if node.op.role == "precompute"]
+    return inputs_of(network, roots)
+
+

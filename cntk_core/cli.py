@@ -1,0 +1,298 @@
+"""The command ``cntk``: it parses, calls an action and prints. Everything heavy is imported where it is used.
+
+Two ways to speak to it: ``cntk configFile=recipe.cntk key=value ...`` exactly as CNTK, and verbs
+(``cntk train recipe.cntk``). Exit codes: 0 done, 1 the user's mistake or a failed run, 2 usage, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, NoReturn
+
+from cntk_core import __version__
+from cntk_core.errors import CntkError, UnsupportedError, UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    from cntk_core.actions.log import Log
+
+USAGE = """\
+-------------------------------------------------------------------
+Usage: cntk configFile=yourConfigFile [key=value ...]
+   or: cntk train|test|write yourConfigFile [key=value ...]
+   or: cntk demo        trains on real handwritten digits and shows how
+   or: cntk --help      lists everything
+-------------------------------------------------------------------"""
+
+TRACEBACK = "CNTK_TRACEBACK"
+"""Set this variable to 1 to see the Python traceback of an error."""
+
+_INTERRUPTED = 130
+_BRAINSCRIPT_OPTIONS = ("-f", "--file", "-I", "-D", "--cd")
+
+Handler = Callable[[argparse.Namespace], int]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        return _dispatch(arguments)
+    except KeyboardInterrupt:
+        _say("\ninterrupted: what was saved before is kept; start the same command again to go on from there")
+        return _INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output has gone away; a second attempt to flush must not complain about it.
+        with suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def _dispatch(arguments: list[str]) -> int:
+    if not arguments:
+        _say("No command-line argument given.")
+        _say(USAGE)
+        return 1
+    first = arguments[0]
+    if first not in VERBS and any("=" in argument for argument in arguments) and first not in ("-h", "--help"):
+        return _run_as_cntk(arguments)
+    if first in _BRAINSCRIPT_OPTIONS:
+        return _guarded(_refuse_brainscript)
+    return _run_verb(arguments)
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+# -- as CNTK ----------------------------------------------------------------------------------------------
+
+
+def _run_as_cntk(arguments: list[str]) -> int:
+    from cntk_core.actions.driver import run_recipe
+    from cntk_core.actions.log import Log
+
+    log = Log()
+    try:
+        run_recipe(arguments, log, program=_program(), progress=sys.stderr.isatty())
+    except BrokenPipeError:
+        raise
+    except (CntkError, OSError, MemoryError, Exception) as error:
+        return _report_as_cntk(error, log)
+    finally:
+        log.close()
+    return 0
+
+
+def _program() -> str:
+    return os.path.basename(sys.argv[0]) if sys.argv and sys.argv[0] else "cntk"
+
+
+def _report_as_cntk(error: Exception, log: Log) -> int:
+    if os.environ.get(TRACEBACK) == "1":
+        raise error
+    text = f"EXCEPTION occurred: {_text_of(error)}"
+    log.plain()
+    log.line(text)
+    if log.to_file:
+        log.console(text)
+    return error.exit_code if isinstance(error, CntkError) else 1
+
+
+def _text_of(error: Exception) -> str:
+    if isinstance(error, CntkError):
+        return str(error)
+    if isinstance(error, OSError):
+        name = f"'{error.filename}': " if error.filename else ""
+        return f"{name}{error.strerror or error}"
+    if isinstance(error, MemoryError):
+        return f"there is not enough memory: {error}" if str(error) else "there is not enough memory"
+    return (
+        f"this is a defect of the program: {type(error).__name__}: {error}\n"
+        f"    Please report it with what {TRACEBACK}=1 shows."
+    )
+
+
+# -- verbs ------------------------------------------------------------------------------------------------
+
+
+def _guarded(step: Callable[[], int]) -> int:
+    """Run a step and turn its errors into one message."""
+    try:
+        return step()
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        if os.environ.get(TRACEBACK) == "1":
+            raise
+        _say(f"error: {_text_of(error)}")
+        return error.exit_code if isinstance(error, CntkError) else 1
+
+
+def _refuse_brainscript() -> NoReturn:
+    raise UnsupportedError(
+        "recipes that are BrainScript as a whole (-f, -I, -D, --cd) are not there yet",
+        hint="cntk configFile=recipe.cntk [key=value ...]",
+    )
+
+
+def _run_verb(arguments: list[str]) -> int:
+    parser = _parser()
+    if not arguments[0].startswith("-") and arguments[0] not in VERBS:
+        parser = _with_plugin_verbs(parser, arguments[0])
+    options, rest = parser.parse_known_args(arguments)
+    overrides = getattr(options, "overrides", None)
+    wrong = [text for text in rest if overrides is None or text.startswith("-") or "=" not in text]
+    if wrong:
+        parser.error(f"unrecognized arguments: {' '.join(wrong)}")
+    if overrides is not None:
+        options.overrides = [*overrides, *rest]
+        odd = [text for text in options.overrides if "=" not in text]
+        if odd:
+            parser.error(f"'{odd[0]}' is not of the form key=value")
+    if not hasattr(options, "run"):
+        parser.print_help()
+        return 2
+    return _guarded(lambda: int(options.run(options) or 0))
+
+
+def _with_plugin_verbs(parser: argparse.ArgumentParser, verb: str) -> argparse.ArgumentParser:
+    """Ask the plugins for further verbs; only a word that is none of ours leads here."""
+    from cntk_core.actions.plugins import add_commands
+
+    known = add_commands(parser)
+    if verb not in known:
+        parser.error(f"there is no verb '{verb}'{did_you_mean(verb, [*VERBS, *known])}; see cntk --help")
+    return parser
+
+
+def _run_action(options: argparse.Namespace) -> int:
+    from cntk_core.actions.driver import run_recipe
+    from cntk_core.actions.log import Log
+
+    log = Log()
+    try:
+        run_recipe(_recipe_arguments(options), log, only=options.verb, plugin_files=options.plugin, program=_program())
+    finally:
+        log.close()
+    return 0
+
+
+def _recipe_arguments(options: argparse.Namespace) -> list[str]:
+    recipe = str(options.recipe)
+    if not recipe.lower().startswith("configfile="):
+        if "=" in recipe:
+            raise UsageError(f"'{recipe}' is no recipe", hint=f"cntk {options.verb} recipe.cntk [key=value ...]")
+        recipe = f"configFile={recipe}"
+    return [recipe, *options.overrides]
+
+
+def _check_data(options: argparse.Namespace) -> int:
+    from cntk_core.actions.check_data import check_data
+
+    return check_data(_recipe_arguments(options), section=options.section, plugin_files=options.plugin)
+
+
+def _explain(options: argparse.Namespace) -> int:
+    from cntk_core.actions.explain import explain_recipe
+
+    return explain_recipe(
+        _recipe_arguments(options), section=options.section, frames=options.frames, plugin_files=options.plugin
+    )
+
+
+def _plugins(options: argparse.Namespace) -> int:
+    from cntk_core.actions.plugins import run
+
+    return run(options)
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from cntk_core.actions.demo import run_demo
+
+    return run_demo(options.folder)
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    from cntk_core.actions.doctor import doctor
+
+    return doctor(plugin_files=options.plugin)
+
+
+VERBS = {
+    "train": "run the train actions of a recipe",
+    "test": "run the test actions of a recipe",
+    "write": "run the write actions of a recipe",
+    "check-data": "report everything that is wrong with the data files of a recipe",
+    "explain": "show how a recipe's network is computed, and how memory is shared",
+    "plugins": "list, make and check plugins",
+    "doctor": "say what works on this machine, and what mends the rest",
+    "demo": "train on real handwritten digits and show how",
+}
+"""The verbs and what they do."""
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="cntk",
+        description="Runs CNTK recipes; every part is a plugin.",
+        epilog="As with CNTK: cntk configFile=recipe.cntk key=value section=[key=value] ...",
+    )
+    parser.add_argument("--version", action="version", version=f"cntk-core {__version__}")
+    verbs = parser.add_subparsers(metavar="VERB", dest="verb")
+    for verb in ("train", "test", "write"):
+        _add_recipe(verbs.add_parser(verb, help=VERBS[verb], description=_sentence(verb)), _run_action)
+    _add_sections(verbs.add_parser("check-data", help=VERBS["check-data"], description=_sentence("check-data")))
+    explain = verbs.add_parser("explain", help=VERBS["explain"], description=_sentence("explain"))
+    _add_recipe(explain, _explain)
+    explain.add_argument("--section", help="only this command section")
+    explain.add_argument("--frames", type=int, default=0, help="rows of a minibatch (default: the recipe's)")
+    _add_plugins(verbs.add_parser("plugins", help=VERBS["plugins"], description=_sentence("plugins")))
+    doctor = verbs.add_parser("doctor", help=VERBS["doctor"], description=_sentence("doctor"))
+    _add_plugin_option(doctor)
+    doctor.set_defaults(run=_doctor)
+    demo = verbs.add_parser("demo", help=VERBS["demo"], description=_sentence("demo"))
+    demo.add_argument("--folder", default="demo", help="where recipe, data and results go (default: ./demo)")
+    demo.set_defaults(run=_demo)
+    return parser
+
+
+def _sentence(verb: str) -> str:
+    text = VERBS[verb]
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _add_recipe(parser: argparse.ArgumentParser, run: Handler) -> None:
+    parser.add_argument("recipe", help="file with the recipe, or several joined with +")
+    parser.add_argument(
+        "overrides", nargs="*", default=[], metavar="key=value", help="values that replace those of the recipe"
+    )
+    _add_plugin_option(parser)
+    parser.set_defaults(run=run)
+
+
+def _add_sections(parser: argparse.ArgumentParser) -> None:
+    _add_recipe(parser, _check_data)
+    parser.add_argument("--section", help="only this command section")
+
+
+def _add_plugin_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--plugin", action="append", default=[], metavar="FILE", help="Python file with components; may be repeated"
+    )
+
+
+def _add_plugins(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(run=_plugins, task="list")
+    _add_plugin_option(parser)
+    tasks = parser.add_subparsers(metavar="TASK", dest="task")
+    tasks.add_parser("list", help="a table of what is there and why something is not usable (default)")
+    new = tasks.add_parser("new", help="write a complete small wheel with its contract test")
+    new.add_argument("kind", help="engine, builder, reader, learner, parallelizer or op")
+    new.add_argument("name", help="the word that a recipe will write")
+    new.add_argument("--folder", default=".", help="where the wheel's folder goes (default: here)")
+    check = tasks.add_parser("check", help="load a plugin and check it against its interface")
+    check.add_argument("name", help="its name, or KIND:NAME, or a wheel")

@@ -1,0 +1,108 @@
+"""A reader of chunks: the part that all readers of files have in common."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+from cntk_core.data.packing import make_minibatch
+from cntk_core.data.prefetch import Prefetcher
+from cntk_core.data.randomize import FileOrder, RandomOrder, SweepOrder, Window
+from cntk_core.data.source import CACHE_BYTES, ChunkCache, ChunkSource
+from cntk_core.data.timeline import plan_epoch
+from cntk_core.errors import DataError
+from cntk_core.interfaces.reader import DataReader, EpochSpec, Minibatch, ReaderContext, StreamInfo
+
+PREFETCHED_SAMPLES = 8192
+"""About how many samples are prepared ahead of time."""
+
+
+class ChunkedReader(DataReader):
+    """Reads minibatches out of a :class:`ChunkSource`. A subclass makes the source and passes it on.
+
+    Args:
+        options, context: as of every reader.
+        source: the data.
+        streams: what the reader offers.
+        window: how far the random order moves a sequence; None is the order of the files.
+        seed: seed of the random order.
+        keep_in_memory: keep all chunks.
+        prefetch: prepare minibatches in a background thread.
+    """
+
+    def __init__(
+        self,
+        options: Any,
+        context: ReaderContext,
+        *,
+        source: ChunkSource,
+        streams: tuple[StreamInfo, ...],
+        window: Window | None,
+        seed: int = 0,
+        keep_in_memory: bool = False,
+        prefetch: bool = True,
+    ) -> None:
+        super().__init__(options, context)
+        self._source = source
+        self._streams = streams
+        self._window = None if context.for_writing else window
+        self._seed = seed
+        self._prefetch = prefetch
+        self._cache = ChunkCache(source, None if keep_in_memory else CACHE_BYTES)
+        self._order: SweepOrder | None = None
+        self._lock = threading.Lock()
+        self._running: list[tuple[weakref.ref[Prefetcher[Minibatch]], threading.Thread]] = []
+
+    @staticmethod
+    def find_input(context: ReaderContext, name: str) -> tuple[str, tuple[int, ...] | None]:
+        """Return the network input that a stream feeds, as the network spells it, and its shape, None if there is none.
+
+        Names compare without case.
+        """
+        for known, shape in context.inputs.items():
+            if known.lower() == name.lower():
+                return known, shape
+        return name, None
+
+    @property
+    def streams(self) -> tuple[StreamInfo, ...]:
+        """The streams that this reader offers."""
+        return self._streams
+
+    def minibatches(self, epoch: EpochSpec) -> Iterator[Minibatch]:
+        """Yield the minibatches of an epoch; see :mod:`cntk_core.data.timeline` for which sequences they have."""
+        if not self._prefetch:
+            return self._read(epoch)
+        depth = min(max(PREFETCHED_SAMPLES // max(epoch.minibatch_size, 1), 2), 64)
+        prefetcher = Prefetcher(lambda: self._read(epoch), depth)
+        self._running = [entry for entry in self._running if entry[1].is_alive()]
+        self._running.append((weakref.ref(prefetcher), prefetcher.thread))
+        return prefetcher
+
+    def _read(self, epoch: EpochSpec) -> Iterator[Minibatch]:
+        for picks in plan_epoch(self.order(), epoch):
+            yield make_minibatch(picks, self._cache.get, self._streams, self.context.dtype)
+
+    def order(self) -> SweepOrder:
+        """Return the order of the sequences; reads the index of the data at the first call."""
+        with self._lock:
+            if self._order is None:
+                index = self._source.index()
+                order = FileOrder(index) if self._window is None else RandomOrder(index, self._seed, self._window)
+                if order.samples == 0:
+                    raise DataError(f"{self._source} has no samples")
+                self._order = order
+            return self._order
+
+    def close(self) -> None:
+        """End threads and close files."""
+        for reference, thread in self._running:
+            prefetcher = reference()
+            if prefetcher is not None:
+                prefetcher.close()
+            thread.join()
+        self._running = []
+        self._cache.clear()
+        self._source.close()

@@ -1,0 +1,143 @@
+"""What a reader gives to the common machinery: chunks of sequences, and a cache of them.
+
+A :class:`ChunkSource` cuts a data set into chunks. It knows the number of samples of every sequence without holding
+the data, and loads one chunk at a time. Everything else (order, epochs, minibatches, ranks, prefetching) is common.
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from cntk_core.interfaces.layout import IntArray
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+CACHE_BYTES = 512 * 1024 * 1024
+"""Parsed data that a reader keeps beside what the current window needs."""
+
+
+@attrs.frozen(eq=False)
+class Column:
+    """The frames of one stream of one chunk.
+
+    Attributes:
+        data: ``(frames, *shape)``, or a sparse matrix ``(frames, dim)``.
+        offsets: sequence ``i`` has the rows ``offsets[i]`` to ``offsets[i + 1]``. None: one row for each sequence.
+    """
+
+    data: NDArray[Any] | csr_array
+    offsets: IntArray | None = None
+
+    def first_rows(self, sequences: IntArray) -> IntArray:
+        """Return the first row of each of some sequences."""
+        return sequences if self.offsets is None else self.offsets[sequences]
+
+    def lengths(self, sequences: IntArray) -> IntArray:
+        """Return the number of rows of each of some sequences."""
+        if self.offsets is None:
+            return np.ones(len(sequences), dtype=np.int64)
+        return self.offsets[sequences + 1] - self.offsets[sequences]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory."""
+        data = self.data
+        size = data.nbytes if isinstance(data, np.ndarray) else data.data.nbytes + data.indices.nbytes
+        return size + (0 if self.offsets is None else self.offsets.nbytes)
+
+
+@attrs.frozen(eq=False)
+class Chunk:
+    """Some sequences of a data set, in memory.
+
+    Attributes:
+        columns: stream name to frames; every column has the same sequences.
+        keys: the key of each sequence, or nothing.
+    """
+
+    columns: Mapping[str, Column]
+    keys: Sequence[int | str] | IntArray = ()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory."""
+        return sum(column.nbytes for column in self.columns.values())
+
+
+@attrs.frozen(eq=False)
+class ChunkInfo:
+    """What is known of a chunk without loading it.
+
+    Attributes:
+        sequences: how many.
+        samples: how many samples they have together.
+        lengths: samples of each sequence; None if every one has one sample.
+    """
+
+    sequences: int
+    samples: int
+    lengths: IntArray | None = None
+
+    def sample_counts(self) -> IntArray:
+        """Return the number of samples of each sequence."""
+        return np.ones(self.sequences, dtype=np.int64) if self.lengths is None else self.lengths
+
+
+class ChunkSource(ABC):
+    """A data set in chunks. ``load`` may be called from any thread, one call at a time."""
+
+    @abstractmethod
+    def index(self) -> Sequence[ChunkInfo]:
+        """Return what the chunks hold, in the order of the data. May read the data; called more than once."""
+
+    @abstractmethod
+    def load(self, chunk: int) -> Chunk:
+        """Read a chunk. Raises DataError."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close files. May be called more than once."""
+
+
+class ChunkCache:
+    """Loads chunks and keeps those that were used last, up to a number of bytes.
+
+    A chunk that is still in use stays alive beyond the limit, since its user holds it.
+    """
+
+    def __init__(self, source: ChunkSource, limit: int | None = CACHE_BYTES) -> None:
+        self._source = source
+        self._limit = limit
+        self._chunks: OrderedDict[int, Chunk] = OrderedDict()
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def get(self, number: int) -> Chunk:
+        """Return a chunk, from memory if it is there."""
+        with self._lock:
+            known = self._chunks.get(number)
+            if known is not None:
+                self._chunks.move_to_end(number)
+                return known
+            chunk = self._source.load(number)
+            self._chunks[number] = chunk
+            self._bytes += chunk.nbytes
+            while self._limit is not None and self._bytes > self._limit and len(self._chunks) > 1:
+                _, old = self._chunks.popitem(last=False)
+                self._bytes -= old.nbytes
+            return chunk
+
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._chunks.clear()
+            self._bytes = 0

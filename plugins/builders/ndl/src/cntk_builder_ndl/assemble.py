@@ -1,0 +1,133 @@
+"""From the expanded description to a network: nodes, then their inputs, then the groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+from cntk_builder_ndl.expand import GROUPS
+from cntk_builder_ndl.functions import BY_NAME, make_node
+from cntk_builder_ndl.reading import Reader, roles_of
+from cntk_builder_ndl.scope import ArrayOf, FunctionCall, MacroCall, Operand, Reference, Scope, result
+from cntk_builder_ndl.syntax import Number
+from cntk_core.api import BuildContext, BuildError, CntkError, Network, Node
+
+_C = TypeVar("_C", bound=FunctionCall | MacroCall)
+
+
+class Assembler:
+    """Makes the network of one description; ``problems`` holds everything that is wrong.
+
+    Args:
+        seed_offset: the builder's ``randomSeedOffset``.
+    """
+
+    def __init__(self, context: BuildContext, seed_offset: int) -> None:
+        self.network = Network(context.dtype)
+        self.problems: list[CntkError] = []
+        self._context = context
+        self._seed_offset = seed_offset
+
+    def assemble(self, script: Scope) -> Network:
+        """Make all nodes, give them their inputs and tags, then read the group statements."""
+        calls = list(_calls_of(script))
+        for call in calls:
+            if isinstance(call, FunctionCall):
+                self._attempt(self._make, call)
+        for call in calls:
+            self._attempt(self._link, call)
+        for name, role in GROUPS.items():
+            symbol = script.symbols.get(name)
+            if symbol is not None:
+                self._mark_all(symbol.value, role, symbol.name)
+        return self.network
+
+    def _attempt(self, work: Callable[[_C], None], call: _C) -> None:
+        try:
+            work(call)
+        except CntkError as error:
+            self.problems.append(error)
+
+    def _make(self, call: FunctionCall) -> None:
+        function = BY_NAME.get(call.function.lower())
+        name = function.name if function else call.function
+        usage = function.usage if function else ""
+        reader = Reader(call, name, usage, self._context, self._seed_offset)
+        node, inputs = make_node(reader, function)
+        call.node = self.network.add(node)
+        call.inputs = inputs
+
+    def _link(self, call: FunctionCall | MacroCall) -> None:
+        if isinstance(call, FunctionCall) and call.node is None:
+            return
+        node = self._node_of(call, call)
+        for role in roles_of(call):
+            if node is not None:
+                self.network.mark(node, role)
+        if isinstance(call, FunctionCall) and node is not None:
+            inputs = [self._input(operand, call) for operand in call.inputs]
+            node.inputs = [child for child in inputs if child is not None]
+
+    def _input(self, operand: Operand, call: FunctionCall) -> Node | None:
+        try:
+            return self._node_of(operand, call)
+        except CntkError as error:
+            self.problems.append(error)
+            return None
+
+    def _node_of(self, operand: Operand, user: FunctionCall | MacroCall) -> Node | None:
+        """Return the node that an operand means, None if it could not be made.
+
+        Raises:
+            BuildError: it is not a node.
+        """
+        found = result(operand)
+        if isinstance(found, FunctionCall):
+            return found.node
+        what = f"'{operand.text}'" if isinstance(operand, Reference) else "this"
+        kind = "a number" if isinstance(found, Number) else "an array" if isinstance(found, ArrayOf) else "a text"
+        asker = user.function if isinstance(user, FunctionCall) else user.macro
+        hint = f"Write Constant({found.text})." if isinstance(found, Number) else None
+        raise BuildError(f"an input of {asker} must be a node; {what} is {kind}", where=operand.where, hint=hint)
+
+    # -- groups ---------------------------------------------------------------------------------------------
+
+    def _mark_all(self, group: Operand, role: str, name: str) -> None:
+        members = list(group.items) if isinstance(group, ArrayOf) else [group]
+        for member in members:
+            try:
+                found = result(member)
+                if not isinstance(found, FunctionCall):
+                    raise BuildError(f"a member of {name} is not a node", where=member.where)
+            except CntkError as error:
+                self.problems.append(error)
+                continue
+            if found.node is not None:
+                self.network.mark(found.node, role)
+
+
+def _calls_of(scope: Scope) -> Iterator[FunctionCall | MacroCall]:
+    """Yield all calls of a scope, those inside of others too, in the order in which the original makes nodes.
+
+    A call comes before the calls among its own arguments; the arguments of a macro call come before what is in it.
+    """
+    for call in scope.calls:
+        yield from _with_arguments(call)
+    for symbol in scope.symbols.values():
+        if isinstance(symbol.value, ArrayOf):
+            yield from _in_operands(symbol.value.items)
+
+
+def _with_arguments(call: FunctionCall | MacroCall) -> Iterator[FunctionCall | MacroCall]:
+    yield call
+    yield from _in_operands(call.arguments)
+    if isinstance(call, MacroCall):
+        yield from _calls_of(call.inner)
+
+
+def _in_operands(operands: tuple[Operand, ...]) -> Iterator[FunctionCall | MacroCall]:
+    for operand in operands:
+        if isinstance(operand, FunctionCall | MacroCall):
+            yield from _with_arguments(operand)
+        elif isinstance(operand, ArrayOf):
+            yield from _in_operands(operand.items)

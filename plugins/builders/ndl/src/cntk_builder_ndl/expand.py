@@ -1,0 +1,247 @@
+"""Macros are expanded: every call of a macro gets a copy of its statements, with names of their own.
+
+Calls without a name are called ``unnamed7``, with the numbers of the original, so that scripts which use them go on
+working: numbers are given in the order of the text to calls, numbers and arrays, once more for each copy of a macro.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import attrs
+
+from cntk_builder_ndl.scope import ArrayOf, FunctionCall, Given, MacroCall, Operand, Reference, Scope, Symbol
+from cntk_builder_ndl.syntax import Array, Assignment, Call, Expression, MacroDefinition, Name, Number, Statement, Text
+from cntk_core.api import BuildError, CntkError, did_you_mean
+
+GROUPS = {
+    "featurenodes": "feature",
+    "labelnodes": "label",
+    "criterionnodes": "criterion",
+    "evalnodes": "evaluation",
+    "outputnodes": "output",
+    "criterianodes": "criterion",
+}
+"""Names of the description that put nodes into a group, in the order in which the original reads them."""
+
+_MAX_CALLS = 50_000
+_MAX_DEPTH = 100
+
+
+@attrs.frozen(eq=False)
+class _Macro:
+    definition: MacroDefinition
+    names: tuple[str, ...]
+
+
+class Expander:
+    """Expands statements into one scope; macros outlive it (``ndlMacros``).
+
+    Args:
+        is_function: whether a name is a function (case does not count).
+        function_names: all functions, for hints.
+    """
+
+    def __init__(self, is_function: Callable[[str], bool], function_names: Callable[[], tuple[str, ...]]) -> None:
+        self.script = Scope()
+        self.problems: list[CntkError] = []
+        self._is_function = is_function
+        self._function_names = function_names
+        self._macros: dict[str, _Macro] = {}
+        self._unnamed = 0
+        self._calls = 0
+        self._later: dict[str, MacroDefinition] = {}
+
+    def macros_only(self, statements: tuple[Statement, ...]) -> None:
+        """Take the macro definitions of a macro file; its other statements define nothing."""
+        kept, self.script = self.script, Scope()
+        self.add(statements)
+        self.script = kept
+
+    def add(self, statements: tuple[Statement, ...]) -> None:
+        """Expand statements into the description, in order."""
+        self._later |= {s.name.lower(): s for s in statements if isinstance(s, MacroDefinition)}
+        for statement in statements:
+            try:
+                if isinstance(statement, MacroDefinition):
+                    self._define(statement)
+                else:
+                    self._assign(statement, self.script)
+            except CntkError as error:
+                self.problems.append(error)
+                if isinstance(statement, Assignment):
+                    self._mark_broken(statement)
+
+    def _mark_broken(self, statement: Assignment) -> None:
+        """Define the name all the same, so that its uses are no further problems."""
+        broken = FunctionCall(statement.name, "", statement.where, self.script)
+        self.script.symbols.setdefault(statement.name.lower(), Symbol(statement.name, broken, statement.where))
+
+    # -- macros ---------------------------------------------------------------------------------------------
+
+    def _define(self, definition: MacroDefinition) -> None:
+        name = definition.name
+        old = self._macros.get(name.lower())
+        if old is not None:
+            raise BuildError(f"the macro '{name}' is already defined at {old.definition.where}", where=definition.where)
+        if self._is_function(name):
+            raise BuildError(f"a macro cannot be called '{name}', which is a function", where=definition.where)
+        for parameter in definition.parameters:
+            if self._is_function(parameter.text):
+                raise BuildError(
+                    f"a parameter of the macro '{name}' cannot be called '{parameter.text}', which is a function",
+                    where=parameter.where,
+                )
+        for statement in definition.body:
+            if isinstance(statement, MacroDefinition):
+                self._define(statement)
+            else:
+                self._check_calls(statement.value, name)
+        names = tuple(self._number_body(statement) for statement in definition.body)
+        self._macros[name.lower()] = _Macro(definition, names)
+
+    def _check_calls(self, expression: Expression, macro: str) -> None:
+        """Raise BuildError for a call of what is not defined yet, the macro itself included."""
+        if isinstance(expression, Call):
+            if expression.function.lower() == macro.lower():
+                raise BuildError(f"the macro '{macro}' calls itself", where=expression.where)
+            if expression.function.lower() not in self._macros:
+                self._check_function(expression)
+        parts = expression.arguments if isinstance(expression, Call) else getattr(expression, "items", ())
+        for part in parts:
+            self._check_calls(part, macro)
+
+    def _number_body(self, statement: Statement) -> str:
+        """Count what the original counts when it reads a macro; return the name of the statement."""
+        if isinstance(statement, MacroDefinition):
+            return ""
+        before = self._unnamed
+        self._unnamed += _anonymous(statement.value)
+        return statement.name or f"unnamed{before + 1}"
+
+    # -- statements and expressions -------------------------------------------------------------------------
+
+    def _assign(self, statement: Assignment, scope: Scope, unnamed: str = "") -> None:
+        name = statement.name or unnamed
+        if statement.name and self._is_function(statement.name):
+            raise BuildError(f"'{statement.name}' is reserved, the name of a function, and cannot be assigned", where=statement.where)
+        copied = scope.owner is not None
+        if isinstance(statement.value, Call):
+            self._unnamed += not copied
+            called = self._call(statement.value, scope, name)
+            scope.define(name, called, statement.where)
+            scope.calls.append(called)
+            scope.last = name
+            return
+        before = self._unnamed
+        value = self._operand(statement.value, scope)
+        if copied:
+            self._unnamed = before
+        scope.define(name, value, statement.where)
+        scope.last = name
+        if isinstance(value, Reference) and name.lower() not in GROUPS:
+            _rename(value, name)
+
+    def _operand(self, expression: Expression, scope: Scope) -> Operand:
+        if isinstance(expression, Name):
+            return Reference(expression.text, expression.where, scope)
+        if isinstance(expression, Text):
+            return expression
+        self._unnamed += 1
+        if isinstance(expression, Call):
+            return self._call(expression, scope, f"unnamed{self._unnamed}")
+        if isinstance(expression, Number):
+            return expression
+        return ArrayOf(tuple(self._operand(item, scope) for item in expression.items), expression.where)
+
+    def _call(self, call: Call, scope: Scope, name: str) -> FunctionCall | MacroCall:
+        self._calls += 1
+        if self._calls > _MAX_CALLS:
+            raise BuildError(f"the macros expand to more than {_MAX_CALLS} calls", where=call.where)
+        macro = self._macros.get(call.function.lower())
+        if macro is not None:
+            return self._macro_call(macro, call, scope, name)
+        self._check_function(call)
+        made = FunctionCall(name, call.function, call.where, scope)
+        made.arguments = tuple(self._operand(argument, scope) for argument in call.arguments)
+        made.options = self._options(call, scope)
+        return made
+
+    def _macro_call(self, macro: _Macro, call: Call, scope: Scope, name: str) -> MacroCall:
+        definition = macro.definition
+        if len(call.arguments) != len(definition.parameters):
+            named = ", ".join(parameter.text for parameter in definition.parameters)
+            raise BuildError(
+                f"the macro '{definition.name}' takes {len(definition.parameters)} arguments ({named}), "
+                f"not {len(call.arguments)}",
+                where=call.where,
+                hint=f"It is defined at {definition.where}.",
+            )
+        inner = Scope(self.script)
+        made = MacroCall(name, definition.name, call.where, scope, inner)
+        inner.owner = made
+        if len(inner.full_name("").split(".")) > _MAX_DEPTH:
+            raise BuildError(f"macros are nested more than {_MAX_DEPTH} deep", where=call.where)
+        for parameter in definition.parameters:
+            # The arguments come after the copy, as their numbers do; till then nobody looks a parameter up.
+            inner.define(parameter.text, Number(0, "0", parameter.where), parameter.where)
+        for statement, unnamed in zip(definition.body, macro.names, strict=True):
+            if isinstance(statement, Assignment):
+                self._assign(statement, inner, unnamed)
+        made.arguments = tuple(self._operand(argument, scope) for argument in call.arguments)
+        made.options = self._options(call, scope)
+        _bind(definition, made)
+        return made
+
+    def _check_function(self, call: Call) -> None:
+        name = call.function
+        if self._is_function(name):
+            return
+        later = self._later.get(name.lower())
+        if later is not None:
+            raise BuildError(
+                f"the macro '{name}' is used before it is defined",
+                where=call.where,
+                hint=f"Its definition is at {later.where}; move it up.",
+            )
+        known = [*(macro.definition.name for macro in self._macros.values()), *self._function_names()]
+        raise BuildError(f"there is no function or macro '{name}'{did_you_mean(name, known)}", where=call.where)
+
+    def _options(self, call: Call, scope: Scope) -> dict[str, Given]:
+        given: dict[str, Given] = {}
+        for option in call.options:
+            key = option.name.lower()
+            if key in given:
+                raise BuildError(f"'{option.name}' is given twice", where=option.where)
+            before = self._unnamed
+            value = self._operand(option.value, scope)
+            if not isinstance(option.value, Call):
+                self._unnamed = before  # the original reads the values of options as text
+            given[key] = Given(option.name, value, option.where)
+        return given
+
+
+def _bind(definition: MacroDefinition, call: MacroCall) -> None:
+    """Give the parameters of a copy their arguments; further options become names in it."""
+    symbols = call.inner.symbols
+    for parameter, argument in zip(definition.parameters, call.arguments, strict=True):
+        symbols[parameter.text.lower()] = attrs.evolve(symbols[parameter.text.lower()], value=argument)
+    for given in call.options.values():
+        if given.name.lower() not in symbols and given.name.lower() != "tag":
+            call.inner.define(given.name, given.value, given.where)
+
+
+def _rename(alias: Reference, name: str) -> None:
+    """``b = a`` names the node of a call ``a`` anew, as in the original: tools ask for it as ``b``."""
+    symbol = alias.scope.symbols.get(alias.text.lower())
+    if symbol is not None and isinstance(symbol.value, FunctionCall | MacroCall) and symbol.value.scope is alias.scope:
+        symbol.value.name = name
+
+
+def _anonymous(expression: Expression) -> int:
+    """How many things without a name of their own the original makes when it reads an expression."""
+    if isinstance(expression, Call):
+        return 1 + sum(_anonymous(argument) for argument in expression.arguments)
+    if isinstance(expression, Array):
+        return 1 + sum(_anonymous(item) for item in expression.items)
+    return int(isinstance(expression, Number))

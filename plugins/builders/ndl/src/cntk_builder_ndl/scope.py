@@ -1,0 +1,211 @@
+"""Names: what is defined where, and what a name means there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from cntk_builder_ndl.syntax import Number, Text
+from cntk_core.api import BuildError, Location, Node, did_you_mean
+
+
+@attrs.frozen(eq=False)
+class Reference:
+    """A name as seen from a scope."""
+
+    text: str
+    where: Location
+    scope: Scope
+
+
+@attrs.frozen(eq=False)
+class ArrayOf:
+    """An array whose names know their scope."""
+
+    items: tuple[Operand, ...]
+    where: Location
+
+
+@attrs.define(eq=False)
+class FunctionCall:
+    """A function call of the expanded description: one node of the network.
+
+    Attributes:
+        name: without the names of the macro calls around it.
+        function: as the recipe spells it; empty for what could not be read.
+        options: by lower-case name.
+        node: set when the node is made; None if that failed.
+        inputs: the operands that become the node's inputs.
+    """
+
+    name: str
+    function: str
+    where: Location
+    scope: Scope
+    arguments: tuple[Operand, ...] = ()
+    options: dict[str, Given] = attrs.field(factory=dict)
+    node: Node | None = None
+    inputs: tuple[Operand, ...] = ()
+
+
+@attrs.define(eq=False)
+class MacroCall:
+    """A macro call with a copy of the macro's statements of its own.
+
+    Attributes:
+        name: without the names of the macro calls around it.
+        macro: the macro's name.
+        inner: the scope of the copy; its parameters are bound to the arguments.
+    """
+
+    name: str
+    macro: str
+    where: Location
+    scope: Scope
+    inner: Scope
+    arguments: tuple[Operand, ...] = ()
+    options: dict[str, Given] = attrs.field(factory=dict)
+
+
+Operand = Number | Text | Reference | ArrayOf | FunctionCall | MacroCall
+
+
+@attrs.frozen(eq=False)
+class Given:
+    """An optional argument: its name as it is spelt, and its value."""
+
+    name: str
+    value: Operand
+    where: Location
+
+
+@attrs.frozen(eq=False)
+class Symbol:
+    """A defined name."""
+
+    name: str
+    value: Operand
+    where: Location
+
+
+@attrs.define(eq=False)
+class Scope:
+    """The names of the description itself or of one macro call, and its calls in their order.
+
+    A name that a macro does not define is looked for in the description (``parent``). ``last`` is the name that
+    the last statement defines.
+    """
+
+    parent: Scope | None = None
+    owner: MacroCall | None = None
+    symbols: dict[str, Symbol] = attrs.field(factory=dict)
+    calls: list[FunctionCall | MacroCall] = attrs.field(factory=list)
+    last: str = ""
+
+    def define(self, name: str, value: Operand, where: Location) -> None:
+        """Give a name its meaning.
+
+        Raises:
+            BuildError: the name has one already; names both places.
+        """
+        old = self.symbols.get(name.lower())
+        if old is not None:
+            case = "" if old.name == name else f", where it is spelt '{old.name}': names ignore case"
+            raise BuildError(f"the name '{name}' is already defined at {old.where}{case}", where=where)
+        self.symbols[name.lower()] = Symbol(name, value, where)
+
+    def full_name(self, name: str) -> str:
+        """Return the name that a node of this scope has in the network: ``L1.FF.T``."""
+        parts = [name]
+        owner = self.owner
+        while owner is not None:
+            parts.append(owner.name)
+            owner = owner.scope.owner
+        return ".".join(reversed(parts))
+
+    def find(self, name: str) -> Symbol | None:
+        """Return what a name without dots means here."""
+        return self.symbols.get(name.lower()) or (self.parent.find(name) if self.parent else None)
+
+    def known(self) -> Iterator[str]:
+        """Yield all names that can be used here, for hints."""
+        yield from (symbol.name for symbol in self.symbols.values())
+        if self.parent is not None:
+            yield from self.parent.known()
+
+
+_MAX_STEPS = 100
+"""How many names may lead through members of each other (``a=b.c``, ``b=d.e``, ...)."""
+
+
+def resolve(operand: Operand, depth: int = 0) -> Operand:
+    """Follow names until something that is not a name; ``depth`` counts the names of which this one is a part.
+
+    Raises:
+        BuildError: a name is not defined, or leads back to itself.
+    """
+    seen: set[tuple[int, str]] = set()
+    while isinstance(operand, Reference):
+        step = (id(operand.scope), operand.text.lower())
+        if step in seen or depth > _MAX_STEPS:
+            raise BuildError(f"the name '{operand.text}' stands for itself", where=operand.where)
+        seen.add(step)
+        operand = _look_up(operand, depth + 1)
+    return operand
+
+
+def _look_up(reference: Reference, depth: int) -> Operand:
+    first, *members = reference.text.split(".")
+    symbol = reference.scope.find(first)
+    if symbol is None:
+        known = list(reference.scope.known())
+        raise BuildError(f"the name '{first}' is not defined{did_you_mean(first, known)}", where=reference.where)
+    found = symbol.value
+    path = first
+    for member in members:
+        call = resolve(found, depth)
+        if isinstance(call, FunctionCall) and not call.function:
+            return call
+        if not isinstance(call, MacroCall):
+            raise BuildError(
+                f"'{path}' is not a macro call, so '{reference.text}' means nothing", where=reference.where
+            )
+        inner = call.inner.symbols.get(member.lower())
+        if inner is None:
+            names = [symbol.name for symbol in call.inner.symbols.values()]
+            raise BuildError(
+                f"'{path}' has no member '{member}'{did_you_mean(member, names)}",
+                where=reference.where,
+                hint=f"Members of the macro '{call.macro}': {', '.join(names)}",
+            )
+        found = inner.value
+        path += f".{member}"
+    return found
+
+
+def result(operand: Operand) -> Operand:
+    """Follow names and macro calls: a macro's value is the name like its own, otherwise its last statement.
+
+    Raises:
+        BuildError: as :func:`resolve`, or a macro has no value.
+    """
+    seen: set[int] = set()
+    found = resolve(operand)
+    while isinstance(found, MacroCall):
+        if id(found) in seen:
+            raise BuildError(f"the value of the macro '{found.macro}' is itself", where=found.where)
+        seen.add(id(found))
+        found = resolve(_value_of(found))
+    return found
+
+
+def _value_of(call: MacroCall) -> Operand:
+    named = call.inner.symbols.get(call.macro.lower())
+    if named is not None:
+        return named.value
+    if call.inner.calls:
+        return call.inner.calls[-1]
+    if call.inner.last:
+        return call.inner.symbols[call.inner.last.lower()].value
+    raise BuildError(f"the macro '{call.macro}' is empty and has no value", where=call.where)

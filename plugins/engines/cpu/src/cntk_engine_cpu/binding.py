@@ -1,0 +1,250 @@
+"""A plan bound to arrays for given numbers of frames: the straight-line code of its forward and backward parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+
+from cntk_core.api import GradientStep, Node, OpContext, Parameter, Step, Target
+from cntk_engine_cpu import elementwise, fallback, products, rowwise
+from cntk_engine_cpu.site import Call, Site
+from cntk_engine_cpu.update import Scalars, Update, runs_of
+
+PANEL_ELEMENTS = 65536
+"""Weights in one panel of a folded update: what stays in the second-level cache."""
+
+FOLD_BY_PANELS = 524288
+"""Weights from which the folded update goes panel by panel (2 MB in single precision)."""
+
+SPECIAL_FORWARD: Mapping[str, Callable[[Site, Step], Call | None]] = {
+    **dict.fromkeys(products.NAMES, products.bind_forward),
+    "CrossEntropyWithSoftmax": rowwise.bind_cross_entropy,
+    "ClassificationError": rowwise.bind_classification_error,
+}
+
+
+@attrs.frozen
+class Bound:
+    """The code for given numbers of frames.
+
+    Attributes:
+        site: the arrays.
+        forward: computes all values.
+        backward: computes all gradients, after ``forward``.
+        train: computes gradients and applies the update, folded where possible; called with the numbers of each
+            trained parameter. None without an update rule.
+    """
+
+    site: Site
+    forward: Callable[[], None]
+    backward: Callable[[], None]
+    train: Callable[[Sequence[Scalars]], None] | None
+
+
+def bind(site: Site, update: Update | None) -> Bound:
+    """Bind all steps of a plan."""
+    forward = [_forward_call(site, step) for step in site.plan.steps]
+    backward = [call for step in site.plan.gradients for call in _gradient_calls(site, step, step.targets)]
+    train = None if update is None or not site.plan.training else _train(site, update)
+    return Bound(site, straight_line(forward), straight_line(backward), train)
+
+
+def straight_line(calls: Sequence[Call]) -> Callable[[], None]:
+    """Return a function that makes the calls one after the other: generated source, no loop, no look-ups."""
+    names: dict[str, Any] = {}
+    lines = []
+    for index, call in enumerate(calls):
+        names[f"f{index}"] = call.function
+        arguments = {f"x{index}_{place}": argument for place, argument in enumerate(call.arguments)}
+        names.update(arguments)
+        lines.append(f"    f{index}({', '.join(arguments)})")
+    exec("\n".join(["def run():", *(lines or ["    pass"])]), names)
+    run: Callable[[], None] = names["run"]
+    return run
+
+
+def _forward_call(site: Site, step: Step) -> Call:
+    if elementwise.is_elementwise(step):
+        found = elementwise.bind_forward(site, step)
+    else:
+        special = SPECIAL_FORWARD.get(step.nodes[0].op.name)
+        found = special(site, step) if special is not None else None
+    return found if found is not None else fallback.bind_forward(site, step)
+
+
+def _gradient_calls(site: Site, step: GradientStep, targets: Sequence[Target]) -> list[Call]:
+    """The calls for some targets of a step: one for all, or one for each of a product."""
+    part = step if len(targets) == len(step.targets) else attrs.evolve(step, targets=tuple(targets))
+    if elementwise.is_elementwise(step.step):
+        found = elementwise.bind_gradient(site, part)
+        return [found if found is not None else fallback.bind_gradient(site, part)]
+    name = step.step.nodes[0].op.name
+    if name == "CrossEntropyWithSoftmax":
+        found = rowwise.bind_cross_entropy_gradient(site, part)
+        return [found if found is not None else fallback.bind_gradient(site, part)]
+    if name in products.NAMES:
+        calls = [products.bind_target(site, part, target) for target in targets]
+        if None not in calls:
+            return [call for call in calls if call is not None]
+    return [fallback.bind_gradient(site, part)]
+
+
+def _train(site: Site, update: Update) -> Callable[[Sequence[Scalars]], None]:
+    """The backward part with folded updates, then the pass over all other parameters."""
+    place = {parameter: index for index, parameter in enumerate(site.plan.trained)}
+    current: list[Scalars] = []
+    calls: list[Call] = []
+    folded: set[Parameter] = set()
+    for index, step in enumerate(site.plan.gradients):
+        parameter = _foldable(site, update, index)
+        fold = _fold_call(site, update, step, parameter, place, current) if parameter is not None else None
+        if fold is None:
+            calls += _gradient_calls(site, step, step.targets)
+            continue
+        assert parameter is not None
+        rest = [target for target in step.targets if target.node is not parameter]
+        # The gradient by the other operand needs the weights as they were, so it comes first.
+        calls += _gradient_calls(site, step, rest) if rest else []
+        calls.append(fold)
+        folded.add(parameter)
+    backward = straight_line(calls)
+    rest_of_update = _passes(update, [p for p in site.plan.trained if p not in folded], place)
+
+    def train(scalars: Sequence[Scalars]) -> None:
+        current[:] = scalars
+        backward()
+        rest_of_update(scalars)
+
+    return train
+
+
+def _foldable(site: Site, update: Update, index: int) -> Parameter | None:
+    """The parameter whose update can be folded into the product of a gradient step."""
+    step = site.plan.gradients[index]
+    if update.fold is None or step.step.nodes[0].op.name not in products.NAMES or len(step.step.nodes) != 1:
+        return None
+    left = step.step.nodes[0].inputs[0]
+    if not isinstance(left, Parameter) or all(target.node is not left for target in step.targets):
+        return None
+    read_later = any(left in later.reads for later in site.plan.gradients[index + 1 :])
+    return left if site.plan.sole_writer(left) and not read_later else None
+
+
+def _fold_call(
+    site: Site,
+    update: Update,
+    step: GradientStep,
+    parameter: Parameter,
+    place: Mapping[Parameter, int],
+    current: list[Scalars],
+) -> Call | None:
+    assert update.fold is not None
+    slot = update.store.slot(update.fold.slot, parameter)
+    first, end = update.store.range(parameter)
+    index = place[parameter]
+    if end - first >= FOLD_BY_PANELS:
+        panels = _panels(site, update, step, parameter)
+        if panels is not None:
+            return Call(_run_panels(update, panels, index, current))
+    product = products.weight_product(site, step, slot, parameter)
+    if product is None:
+        return None
+    rest = update.bind(first, end, folded=True)
+
+    def run() -> None:
+        scalars = current[index]
+        product(*update.factors(scalars))
+        rest(scalars)
+
+    return Call(run)
+
+
+Panel = tuple[Callable[[float, float], None], Callable[[Scalars], None]]
+
+
+def _panels(site: Site, update: Update, step: GradientStep, parameter: Parameter) -> list[Panel] | None:
+    """Products and passes for bands of rows of the stored weights, each small enough for the cache."""
+    assert update.fold is not None
+    (node,) = step.step.nodes
+    slot = update.store.slot(update.fold.slot, parameter)
+    found = products.matrices(site, node, slot, site.values[node.inputs[1]])
+    if found is None:
+        return None
+    stored, rows = found
+    gradient = site.gradients[node].reshape(rows.shape[0], -1)
+    left, right = (gradient, rows) if node.op.name == "TransposeTimes" else (rows, gradient)
+    height = max(1, PANEL_ELEMENTS // stored.shape[1])
+    start, _ = update.store.range(parameter)
+    panels = []
+    for top in range(0, stored.shape[0], height):
+        bottom = min(top + height, stored.shape[0])
+        product = site.gemm.bind(left[:, top:bottom], right, stored[top:bottom], transpose_a=True)
+        first, end = start + top * stored.shape[1], start + bottom * stored.shape[1]
+        panels.append((product, update.bind(first, end, folded=True)))
+    return panels
+
+
+def _run_panels(update: Update, panels: Sequence[Panel], index: int, current: list[Scalars]) -> Callable[[], None]:
+    def run() -> None:
+        scalars = current[index]
+        alpha, beta = update.factors(scalars)
+        for product, rest in panels:
+            product(alpha, beta)
+            rest(scalars)
+
+    return run
+
+
+def _passes(
+    update: Update, parameters: Sequence[Parameter], place: Mapping[Parameter, int]
+) -> Callable[[Sequence[Scalars]], None]:
+    """The whole rule over some parameters: as few passes as their numbers allow."""
+    together = [update.bind(first, end) for first, end in runs_of(update.store, parameters)]
+    single = [(place[parameter], update.bind(*update.store.range(parameter))) for parameter in parameters]
+
+    def run(scalars: Sequence[Scalars]) -> None:
+        if not single:
+            return
+        numbers = scalars[single[0][0]]
+        if all(scalars[index] is numbers or scalars[index] == numbers for index, _ in single):
+            for apply in together:
+                apply(numbers)
+        else:
+            for index, apply in single:
+                apply(scalars[index])
+
+    return run
+
+
+def whole_update(site_plan: Any, update: Update) -> Callable[[Sequence[Scalars]], None]:
+    """The update of all trained parameters with the gradients in the store."""
+    place = {parameter: index for index, parameter in enumerate(site_plan.trained)}
+    return _passes(update, site_plan.trained, place)
+
+
+def contexts_of(plan: Any, frames: Mapping[str, int]) -> dict[Node, OpContext]:
+    """A context for each computed node."""
+    return {
+        node: OpContext(
+            framed=tuple(bool(child.framed) for child in node.inputs), frames=_frames_of(node, frames), saved={}
+        )
+        for step in plan.steps
+        for node in step.nodes
+    }
+
+
+def _frames_of(node: Node, frames: Mapping[str, int]) -> int:
+    axes = [child.axis for child in node.inputs if child.framed]
+    return frames[axes[0]] if axes else 1
+
+
+def empty(shape: tuple[int, ...], dtype: Any) -> Any:
+    """Uninitialised storage aligned to 64 bytes."""
+    count = int(np.prod(shape, dtype=np.int64))
+    size = np.dtype(dtype).itemsize
+    raw = np.empty(count * size + 64, np.uint8)
+    skip = -raw.ctypes.data % 64
+    return raw[skip : skip + count * size].view(dtype).reshape(shape)

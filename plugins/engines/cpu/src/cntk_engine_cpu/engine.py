@@ -1,0 +1,79 @@
+"""CpuEngine: makes programs, and says what it found on this machine."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from typing import Any, Literal
+
+
+from cntk_core.api import (
+    Available,
+    ExecutionEngine,
+    ParameterStore,
+    Plan,
+    Unavailable,
+    UpdateRule,
+    option,
+    options,
+)
+from cntk_engine_cpu.gemm import Gemm
+from cntk_engine_cpu.kernels import KernelLibrary
+from cntk_engine_cpu.libraries import load_onednn, onednn_path, thread_count
+from cntk_engine_cpu.program import CpuProgram
+
+COMPILED_PARAMETERS = 4096
+"""Parameter values from which kernels are compiled: less is done before a compiler has started."""
+
+
+@options
+class CpuOptions:
+    """Keys of the recipe that the CPU engine reads."""
+
+    num_cpu_threads: int = option(
+        default=0, key="numCPUThreads", doc="0 is all processors, n > 0 is n, n < 0 leaves that many free"
+    )
+    cpu_kernels: Literal["auto", "compiled", "numpy"] = option(
+        default="auto", doc="element-wise kernels: compiled by numba, or NumPy; auto compiles for all but small networks"
+    )
+    cpu_products: Literal["auto", "onednn", "blas"] = option(
+        default="auto", doc="matrix products: oneDNN, or SciPy's BLAS; auto takes oneDNN where it is installed"
+    )
+
+
+class CpuEngine(ExecutionEngine):
+    """Compiles plans to straight-line code over numba kernels and oneDNN products; both are optional.
+
+    The environment variable ``CNTK_CPU=numpy`` makes it use neither (for tests of the portable path).
+    """
+
+    options = CpuOptions
+    requires_api = "1.0"
+
+    @classmethod
+    def availability(cls) -> Available | Unavailable:
+        """Say which of the fast parts are here."""
+        numba = "numba" if importlib.util.find_spec("numba") is not None else "NumPy (numba is not installed)"
+        has_onednn = importlib.util.find_spec("cffi") is not None and onednn_path() is not None
+        products = "oneDNN" if has_onednn else "SciPy's BLAS (oneDNN is not installed)"
+        return Available(f"{thread_count(0)} threads, kernels by {numba}, products by {products}")
+
+    def compile(
+        self, plan: Plan, store: ParameterStore, rule: UpdateRule | None = None, *, seed: int = 0
+    ) -> CpuProgram:
+        """Make a program of a plan."""
+        portable = os.environ.get("CNTK_CPU", "").lower() == "numpy"
+        gemm = Gemm(None if portable else self._onednn(), thread_count(self.settings.num_cpu_threads))
+        kernels = KernelLibrary(compiled=not portable and self._compiles(store))
+        return CpuProgram(plan, store, rule, gemm, kernels, seed)
+
+    def _onednn(self) -> Any:
+        return None if self.settings.cpu_products == "blas" else load_onednn()
+
+    def _compiles(self, store: ParameterStore) -> bool:
+        """Whether kernels are compiled. Depends on the network alone, so that a resumed run does the same sums."""
+        if self.settings.cpu_kernels == "numpy" or importlib.util.find_spec("numba") is None:
+            return False
+        return self.settings.cpu_kernels == "compiled" or store.values.size >= COMPILED_PARAMETERS
+
+

@@ -1,0 +1,66 @@
+"""Runs any op by its own description, with NumPy: for ops without a kernel of this engine."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cntk_core.api import GradientStep, Node, Step, run_forward, run_gradient
+from cntk_engine_cpu.site import Array, Call, Site
+
+
+def bind_forward(site: Site, step: Step) -> Call:
+    """Return the call that computes a step node by node.
+
+    Results are written when all are there, because one may lie where an input lies.
+    """
+
+    def compute() -> None:
+        inner: dict[Node, Array] = {}
+        for node in step.nodes:
+            inputs = [inner[child] if child in inner else site.values[child] for child in node.inputs]
+            site.contexts[node].saved.clear()
+            inner[node] = run_forward(node.op, np, inputs, node.attributes, site.contexts[node])
+        results = [np.array(inner[node]).reshape(site.values[node].shape) for node in step.writes]
+        for node, result in zip(step.writes, results, strict=True):
+            site.values[node][...] = result
+
+    return Call(compute)
+
+
+def bind_gradient(site: Site, step: GradientStep) -> Call:
+    """Return the call that computes all gradients of a step."""
+    members = [node for node in reversed(step.step.nodes) if node in site.path]
+
+    def value(node: Node) -> Array:
+        # What the plan does not keep no gradient looks at; only its shape counts.
+        return site.values[node] if node in site.values else np.zeros(site.shape(node), site.dtype)
+
+    def compute() -> None:
+        gradients: dict[Node, Array] = {node: site.gradients[node] for node in step.sources}
+        for node in members:
+            if node not in gradients:
+                continue
+            results = run_gradient(
+                node.op,
+                np,
+                gradients[node],
+                value(node),
+                [value(child) for child in node.inputs],
+                node.attributes,
+                site.contexts[node],
+                site.path[node],
+            )
+            for child, result in zip(node.inputs, results, strict=True):
+                if result is not None:
+                    gradients[child] = gradients[child] + result if child in gradients else result
+        # Copies first: a gradient may be a view of memory that another one goes to.
+        changes = [np.array(gradients.get(target.node, 0.0)) for target in step.targets]
+        for target, change in zip(step.targets, changes, strict=True):
+            out = site.gradients[target.node]
+            shaped = change.reshape(out.shape) if change.size == out.size else change
+            if target.accumulate:
+                out += shaped
+            else:
+                out[...] = shaped
+
+    return Call(compute)

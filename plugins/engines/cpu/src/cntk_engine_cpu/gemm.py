@@ -1,0 +1,88 @@
+"""Matrix products ``C = alpha A B + beta C`` over row-major arrays, by oneDNN or by SciPy's BLAS."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cntk_engine_cpu.libraries import OneDnn
+
+Matrix = NDArray[Any]
+Product = Callable[[float, float], None]
+"""A product bound to its matrices: called with ``alpha`` and ``beta``."""
+
+THREADED_WORK = 1e7
+"""Multiply-adds from which more than one thread pays."""
+
+
+class Gemm:
+    """Binds matrix products to arrays, so that a call costs only the product.
+
+    Args:
+        onednn: the library, None for SciPy's BLAS (which also does double precision).
+        threads: most threads that a product may use.
+    """
+
+    def __init__(self, onednn: OneDnn | None, threads: int) -> None:
+        self.onednn = onednn
+        self.threads = threads
+
+    def bind(self, a: Matrix, b: Matrix, c: Matrix, *, transpose_a: bool = False, transpose_b: bool = False) -> Product:
+        """Return the product of two matrices into a third. All are row-major; a transposed operand is stored as such.
+
+        ``c`` is ``(m, n)``; ``a`` is ``(m, k)``, or ``(k, m)`` with ``transpose_a``; ``b`` likewise.
+        """
+        if 0 in (*a.shape, *b.shape, *c.shape):
+            # The libraries leave the result as it is or refuse; an empty sum is 0.
+            return lambda _alpha, beta: _scale(c, beta)
+        if self.onednn is not None and c.dtype == np.float32:
+            return self._bind_onednn(self.onednn, a, b, c, transpose_a, transpose_b)
+        return _bind_blas(a, b, c, transpose_a, transpose_b)
+
+    def _bind_onednn(
+        self, library: OneDnn, a: Matrix, b: Matrix, c: Matrix, transpose_a: bool, transpose_b: bool
+    ) -> Product:
+        m, n = c.shape
+        k = a.shape[0] if transpose_a else a.shape[1]
+        ta, tb = (b"T" if transpose_a else b"N"), (b"T" if transpose_b else b"N")
+        pa, pb, pc = library.pointer(a), library.pointer(b), library.pointer(c)
+        lda, ldb, ldc = max(1, a.shape[1]), max(1, b.shape[1]), max(1, n)
+        sgemm = library.sgemm
+
+        def product(alpha: float, beta: float, _keep: tuple[Matrix, ...] = (a, b, c)) -> None:
+            sgemm(ta, tb, m, n, k, alpha, pa, lda, pb, ldb, beta, pc, ldc)
+
+        if self.threads == 1:
+            return product
+        # Small products lose by a second thread: waking it costs more than it does.
+        threads = self.threads if m * n * k >= THREADED_WORK else 1
+
+        def product_with_threads(alpha: float, beta: float) -> None:
+            library.set_threads(threads)
+            product(alpha, beta)
+
+        return product_with_threads
+
+
+def _bind_blas(a: Matrix, b: Matrix, c: Matrix, transpose_a: bool, transpose_b: bool) -> Product:
+    """Row-major ``C = A B`` is column-major ``C' = B' A'``; the transposes of row-major arrays are column-major."""
+    from scipy.linalg import blas
+
+    gemm = blas.sgemm if c.dtype == np.float32 else blas.dgemm
+    left, right, out = b.T, a.T, c.T
+
+    def product(alpha: float, beta: float) -> None:
+        gemm(alpha, left, right, beta, out, transpose_b, transpose_a, 1)
+
+    return product
+
+
+def _scale(c: Matrix, beta: float) -> None:
+    if beta == 0:
+        # What is there may be NaN.
+        c.fill(0)
+    else:
+        np.multiply(c, c.dtype.type(beta), out=c)

@@ -1,0 +1,91 @@
+"""oneDNN through cffi, and the number of threads."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sysconfig
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+_DECLARATIONS = """
+int dnnl_sgemm(char transa, char transb, long m, long n, long k, float alpha, const float *a, long lda,
+               const float *b, long ldb, float beta, float *c, long ldc);
+"""
+
+
+def onednn_path() -> Path | None:
+    """Where the wheel ``onednn-cpu-gomp`` put its library, None if it is not installed."""
+    places = [Path(sysconfig.get_path("data")) / "lib"]
+    try:
+        from importlib.metadata import files
+
+        places += [Path(str(file.locate())).parent for file in files("onednn-cpu-gomp") or () if "libdnnl" in file.name]
+    except ImportError:
+        pass
+    for place in places:
+        for name in ("libdnnl.so.3", "libdnnl.so"):
+            if (place / name).exists():
+                return place / name
+    return None
+
+
+class OneDnn:
+    """The loaded library: ``sgemm`` and conversions of arrays to pointers."""
+
+    def __init__(self, path: Path) -> None:
+        import cffi
+
+        self.ffi = cffi.FFI()
+        self.ffi.cdef(_DECLARATIONS)
+        self.library: Any = self.ffi.dlopen(str(path))
+        self.sgemm: Any = self.library.dnnl_sgemm
+        self._openmp: Any = self._find_openmp()
+
+    def _find_openmp(self) -> Any:
+        openmp = type(self.ffi)()
+        openmp.cdef("void omp_set_num_threads(int n);")
+        try:
+            return openmp.dlopen("libgomp.so.1")
+        except OSError:
+            return None
+
+    def set_threads(self, count: int) -> None:
+        """Set the number of threads of the calls that follow."""
+        if self._openmp is not None:
+            self._openmp.omp_set_num_threads(count)
+
+    def pointer(self, array: Any) -> Any:
+        """Return the address of a float32 array's first element; the array must stay alive."""
+        return self.ffi.cast("float *", array.ctypes.data)
+
+
+@cache
+def load_onednn() -> OneDnn | None:
+    """Load oneDNN, None if it or cffi is missing or it cannot be loaded here."""
+    if importlib.util.find_spec("cffi") is None:
+        return None
+    path = onednn_path()
+    if path is None:
+        return None
+    try:
+        return OneDnn(path)
+    except OSError:
+        return None
+
+
+def processors() -> int:
+    """Processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def thread_count(asked: int) -> int:
+    """Number of threads for ``numCPUThreads``: 0 is all (or ``OMP_NUM_THREADS``), below 0 all but that many."""
+    available = processors()
+    if asked > 0:
+        return asked
+    if asked < 0:
+        return max(1, available + asked)
+    given = os.environ.get("OMP_NUM_THREADS", "")
+    return int(given) if given.isdigit() and int(given) > 0 else available

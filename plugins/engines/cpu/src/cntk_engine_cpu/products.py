@@ -1,0 +1,88 @@
+"""Binds Times and TransposeTimes to matrix products."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cntk_core.api import GradientStep, Node, Step, Target
+from cntk_engine_cpu.gemm import Product
+from cntk_engine_cpu.site import Array, Call, Site, elements_of
+
+NAMES = ("Times", "TransposeTimes")
+
+
+def matrices(site: Site, node: Node, weights: Array, rows: Array) -> tuple[Array, Array] | None:
+    """The left operand as a matrix as it is stored, and the right one as ``(rows, inner)``; None if it is no plain
+    product.
+
+    Stored is ``(inner, outer)`` for Times and ``(outer, inner)`` for TransposeTimes.
+    """
+    left, right = node.inputs
+    if left.framed or elements_of(left) == 0:
+        return None
+    dims = left.known_shape
+    if node.op.name == "TransposeTimes":
+        if len(dims) > 2 or node.attributes.output_rank != 1:
+            return None
+        outer, inner = (dims[0], dims[1]) if len(dims) == 2 else (1, dims[0])
+        stored = weights.reshape(outer, inner)
+    else:
+        outer = 1
+        for dim in dims[len(dims) - node.attributes.output_rank :]:
+            outer *= dim
+        inner = elements_of(left) // outer
+        stored = weights.reshape(inner, outer)
+    if elements_of(right) % inner:
+        return None
+    return stored, rows.reshape(-1, inner)
+
+
+def bind_forward(site: Site, step: Step) -> Call | None:
+    """Return the call that computes a product."""
+    (node,) = step.nodes
+    found = matrices(site, node, site.values[node.inputs[0]], site.values[node.inputs[1]])
+    if found is None:
+        return None
+    weights, rows = found
+    transposed = node.op.name == "TransposeTimes"
+    out = site.values[node].reshape(rows.shape[0], -1)
+    return Call(site.gemm.bind(rows, weights, out, transpose_b=transposed), (1.0, 0.0))
+
+
+def bind_target(site: Site, step: GradientStep, target: Target) -> Call | None:
+    """Return the call that computes one gradient of a product; None if it is no plain one."""
+    product = weight_product(site, step, site.gradients[target.node], target.node)
+    if product is None:
+        (node,) = step.step.nodes
+        if node.inputs[0] is node.inputs[1] or target.node is not node.inputs[1]:
+            return None
+        product = _input_product(site, node)
+        if product is None:
+            return None
+    return Call(product, (1.0, 1.0 if target.accumulate else 0.0))
+
+
+def weight_product(site: Site, step: GradientStep, out: Array, target: Any) -> Product | None:
+    """Return the product that computes the gradient of the left operand into ``out``; None if it is no plain one."""
+    (node,) = step.step.nodes
+    left, right = node.inputs
+    if target is not left or left is right:
+        return None
+    found = matrices(site, node, out, site.values[right])
+    if found is None:
+        return None
+    stored, rows = found
+    gradient = site.gradients[node].reshape(rows.shape[0], -1)
+    if node.op.name == "TransposeTimes":
+        return site.gemm.bind(gradient, rows, stored, transpose_a=True)
+    return site.gemm.bind(rows, gradient, stored, transpose_a=True)
+
+
+def _input_product(site: Site, node: Node) -> Product | None:
+    left, right = node.inputs
+    found = matrices(site, node, site.values[left], site.gradients[right])
+    if found is None:
+        return None
+    weights, out = found
+    gradient = site.gradients[node].reshape(out.shape[0], -1)
+    return site.gemm.bind(gradient, weights, out, transpose_b=node.op.name == "Times")

@@ -1,0 +1,272 @@
+"""CpuProgram: buffers for the largest minibatch so far, and the bound code for each number of frames."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cntk_core.api import (
+    DataError,
+    Input,
+    Minibatch,
+    NetworkError,
+    Node,
+    Parameter,
+    ParameterStore,
+    Plan,
+    Program,
+    StreamData,
+    UpdateRule,
+    did_you_mean,
+    random_stream,
+)
+from cntk_engine_cpu.binding import Bound, bind, contexts_of, empty, whole_update
+from cntk_engine_cpu.gemm import Gemm
+from cntk_engine_cpu.kernels import KernelLibrary
+from cntk_engine_cpu.site import Site, elements_of
+from cntk_engine_cpu.update import Scalars, Update
+
+REMEMBERED = 32
+"""Numbers of frames whose bound code is kept."""
+
+Array = NDArray[Any]
+
+
+class CpuProgram(Program):
+    """A plan compiled for the CPU.
+
+    Args:
+        plan: what to compute.
+        store: the parameters; their precision is the program's.
+        rule: the update, for training.
+        gemm, kernels: the tools.
+        seed: keys the random streams.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        store: ParameterStore,
+        rule: UpdateRule | None,
+        gemm: Gemm,
+        kernels: KernelLibrary,
+        seed: int,
+    ) -> None:
+        self.plan = plan
+        self.store = store
+        self.settings: dict[str, float] = {}
+        self.step = 0
+        self.seed = seed
+        self._dtype = store.dtype
+        self._gemm = gemm
+        self._kernels = kernels
+        self._update = Update(plan, store, rule, kernels) if rule is not None else None
+        self._apply = whole_update(plan, self._update) if self._update is not None and plan.trained else None
+        self._place = {node: index for index, node in enumerate(plan.network)}
+        self._path = _path_of(plan)
+        self._capacity: dict[str, int] = {}
+        self._buffers: list[Array] = []
+        self._inputs: dict[Input, Array] = {}
+        self._bound: OrderedDict[tuple[int, ...], Bound] = OrderedDict()
+        self._last: Bound | None = None
+        self._axes = sorted({node.axis for node in plan.inputs})
+        self._totals = {node.name: 0.0 for node in plan.roots if _is_total(node)}
+        self._constants = {
+            node: np.ascontiguousarray(node.value, self._dtype).reshape(node.known_shape)
+            for node in plan.network
+            if node.value is not None and not isinstance(node, Parameter)
+        }
+
+    def evaluate(self, minibatch: Minibatch) -> None:
+        """Run the forward part."""
+        bound = self._prepare(minibatch, training=False)
+        bound.forward()
+        self._count(bound)
+
+    def compute_gradients(self, minibatch: Minibatch) -> None:
+        """Run forward and backward; the gradients are in the store afterwards.
+
+        Raises:
+            NetworkError: the plan has no criterion.
+        """
+        bound = self._prepare(minibatch, training=True)
+        bound.forward()
+        self._count(bound)
+        bound.backward()
+        self.step += 1
+
+    def update(self, scalars: Sequence[Scalars]) -> None:
+        """Apply the rule with the gradients in the store.
+
+        Raises:
+            NetworkError: the program was compiled without a rule.
+        """
+        if self._apply is None:
+            raise NetworkError("the program was compiled without an update rule")
+        self._apply(scalars)
+
+    def train_step(self, minibatch: Minibatch, scalars: Sequence[Scalars]) -> None:
+        """Do a whole step; where the rule allows, gradients go straight into the learner's slot."""
+        bound = self._prepare(minibatch, training=True)
+        if bound.train is None:
+            raise NetworkError("the program was compiled without an update rule")
+        bound.forward()
+        self._count(bound)
+        bound.train(scalars)
+        self.step += 1
+
+    def value(self, name: str) -> Array:
+        """Return a copy of a root's value after the last run.
+
+        Raises:
+            NetworkError: the plan has no such root, or nothing has been computed yet.
+        """
+        for node in self.plan.roots:
+            if node.name.lower() == name.lower():
+                if self._last is None:
+                    raise NetworkError(f"the root '{node.name}' has not been computed yet")
+                return np.array(self._last.site.values[node])
+        guess = did_you_mean(name, [node.name for node in self.plan.roots])
+        raise NetworkError(f"the plan has no root '{name}'{guess}")
+
+    def read_totals(self) -> Mapping[str, float]:
+        """Return the sums of the scalar roots since the last call, and set them to zero."""
+        totals = self._totals
+        self._totals = dict.fromkeys(totals, 0.0)
+        return totals
+
+    def memory(self) -> int:
+        """Bytes of the buffers and inputs."""
+        return sum(array.nbytes for array in [*self._buffers, *self._inputs.values()])
+
+    def _count(self, bound: Bound) -> None:
+        totals = self._totals
+        values = bound.site.values
+        for node in self.plan.roots:
+            if node.name in totals:
+                totals[node.name] += float(values[node].flat[0])
+
+    def _prepare(self, minibatch: Minibatch, *, training: bool) -> Bound:
+        """Take the inputs in and return the code for their numbers of frames."""
+        if training and not self.plan.training:
+            raise NetworkError("the plan has no gradients: it was made without a criterion")
+        streams = [(node, _stream_of(minibatch, node)) for node in self.plan.inputs]
+        frames: dict[str, int] = {}
+        for node, stream in streams:
+            rows = stream.data.shape[0]
+            if frames.setdefault(node.axis, rows) != rows:
+                raise DataError(
+                    f"the streams of one minibatch differ in length: '{node.name}' has {rows} frames, "
+                    f"another has {frames[node.axis]}"
+                )
+        bound = self._bind(frames)
+        for node, stream in streams:
+            target = bound.site.values[node]
+            if stream.sparse:
+                stream.data.toarray(out=target.reshape(target.shape[0], -1))
+            else:
+                target[...] = np.asarray(stream.data).reshape(target.shape)
+        self._set_contexts(bound, {node.axis: stream for node, stream in streams}, training=training)
+        self._last = bound
+        return bound
+
+    def _set_contexts(self, bound: Bound, streams: Mapping[str, StreamData], *, training: bool) -> None:
+        step, seed = self.step, self.seed
+        for node, context in bound.site.contexts.items():
+            if node.op.elementwise is not None:
+                continue
+            context.training = training
+            context.settings = self.settings
+            axes = [child.axis for child in node.inputs if child.framed]
+            context.layout = streams[axes[0]].layout if axes else None
+            if node.op.random:
+                place = self._place[node]
+                context.random = lambda place=place: random_stream(seed, place, step)
+
+    def _bind(self, frames: Mapping[str, int]) -> Bound:
+        key = tuple(frames[axis] for axis in self._axes)
+        bound = self._bound.get(key)
+        if bound is None:
+            if any(frames[axis] > self._capacity.get(axis, -1) for axis in self._axes):
+                self._grow(frames)
+            bound = self._bound[key] = bind(self._site(frames), self._update)
+            if len(self._bound) > REMEMBERED:
+                self._bound.popitem(last=False)
+        else:
+            self._bound.move_to_end(key)
+        return bound
+
+    def _grow(self, frames: Mapping[str, int]) -> None:
+        """Allocate all buffers anew; what was bound to the old ones is forgotten."""
+        self._bound.clear()
+        self._last = None
+        self._buffers = []
+        self._inputs = {}
+        self._capacity = {axis: max(frames[axis], self._capacity.get(axis, 0)) for axis in self._axes}
+        for buffer in self.plan.buffers:
+            count = buffer.per_frame * self._capacity.get(buffer.axis, 0) + buffer.fixed
+            self._buffers.append(empty((count,), self._dtype))
+        for node in self.plan.inputs:
+            self._inputs[node] = empty((self._capacity[node.axis] * elements_of(node),), self._dtype)
+
+    def _site(self, frames: Mapping[str, int]) -> Site:
+        def view(flat: Array, node: Node) -> Array:
+            shape = (frames[node.axis], *node.known_shape) if node.framed else node.known_shape
+            return flat[: int(np.prod(shape, dtype=np.int64))].reshape(shape)
+
+        values: dict[Node, Array] = {node: view(array, node) for node, array in self._inputs.items()}
+        values |= {node: self.store.value(node) for node in self.plan.parameters if isinstance(node, Parameter)}
+        values |= self._constants
+        values |= {node: view(self._buffers[index], node) for node, index in self.plan.value_buffer.items()}
+        gradients: dict[Node, Array] = {
+            node: view(self._buffers[index], node) for node, index in self.plan.gradient_buffer.items()
+        }
+        gradients |= {parameter: self.store.gradient(parameter) for parameter in self.plan.trained}
+        if self.plan.criterion is not None:
+            gradients[self.plan.criterion] = np.ones(self.plan.criterion.known_shape, self._dtype)
+        return Site(
+            plan=self.plan,
+            dtype=self._dtype,
+            frames=frames,
+            values=values,
+            gradients=gradients,
+            path=self._path,
+            gemm=self._gemm,
+            kernels=self._kernels,
+            contexts=contexts_of(self.plan, frames),
+            numbers=self._place,
+        )
+
+
+def _stream_of(minibatch: Minibatch, node: Input) -> StreamData:
+    stream = minibatch.streams.get(node.name)
+    if stream is not None:
+        return stream
+    for name, data in minibatch.streams.items():
+        if name.lower() == node.name.lower():
+            return data
+    known = ", ".join(minibatch.streams)
+    raise DataError(f"the minibatch has no stream for the input '{node.name}'", hint=f"Streams: {known}")
+
+
+def _is_total(node: Node) -> bool:
+    return not node.framed and elements_of(node) == 1 and not isinstance(node, Input | Parameter)
+
+
+def _path_of(plan: Plan) -> dict[Node, list[bool]]:
+    """For each node through which a gradient flows, which of its inputs want one."""
+    path: dict[Node, list[bool]] = {}
+    for step in plan.gradients:
+        wanted = {*step.step.nodes, *(target.node for target in step.targets)}
+        arriving = set(step.sources)
+        for node in reversed(step.step.nodes):
+            if node not in arriving:
+                continue
+            needs = [node.op.flows_to(index) and child in wanted for index, child in enumerate(node.inputs)]
+            path[node] = needs
+            arriving.update(child for child, need in zip(node.inputs, needs, strict=True) if need)
+    return path

@@ -1,0 +1,72 @@
+"""What the binding of a step may use: arrays, products, kernels; and the calls that it gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from cntk_core.api import Node, OpContext, Plan
+from cntk_engine_cpu.gemm import Gemm
+from cntk_engine_cpu.kernels import KernelLibrary
+
+Array = NDArray[Any]
+
+
+@attrs.frozen
+class Call:
+    """A function and the arguments that it is bound to; the straight-line code calls ``function(*arguments)``."""
+
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...] = ()
+
+
+def elements_of(node: Node) -> int:
+    """Number of values in one sample of a node."""
+    return int(np.prod(node.known_shape, dtype=np.int64))
+
+
+def form_of(node: Node) -> tuple[int, ...]:
+    """Sample shape without leading ones."""
+    shape = node.known_shape
+    while shape and shape[0] == 1:
+        shape = shape[1:]
+    return shape
+
+
+@attrs.frozen(eq=False)
+class Site:
+    """The arrays of a plan for given numbers of frames, and the tools to bind its steps.
+
+    Attributes:
+        plan: the plan.
+        dtype: precision.
+        frames: rows of each dynamic axis.
+        values, gradients: arrays ``(frames, *shape)`` or ``shape``, by node. Parameter gradients lie in the store.
+        path: for each node through which a gradient flows, which inputs want one.
+        gemm, kernels: the tools. ``compiled`` tells whether hand-written kernels are compiled too.
+        contexts: what ops see beside their inputs, by node.
+        numbers: a number for each node, for names in expression trees.
+    """
+
+    plan: Plan
+    dtype: np.dtype[Any]
+    frames: Mapping[str, int]
+    values: Mapping[Node, Array]
+    gradients: Mapping[Node, Array]
+    path: Mapping[Node, list[bool]]
+    gemm: Gemm
+    kernels: KernelLibrary
+    contexts: Mapping[Node, OpContext]
+    numbers: Mapping[Node, int]
+
+    def rows(self, node: Node) -> int:
+        """Rows of a node's value seen as ``(rows, elements)``."""
+        return self.frames[node.axis] if node.framed else 1
+
+    def shape(self, node: Node) -> tuple[int, ...]:
+        """Shape of a node's value, its frames included."""
+        return (self.rows(node), *node.known_shape) if node.framed else node.known_shape

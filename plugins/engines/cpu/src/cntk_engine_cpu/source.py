@@ -1,0 +1,261 @@
+"""Source text of compiled kernels: loops over rows and columns around a few expression trees.
+
+A kernel works on operands of four kinds:
+
+- ``full``: ``(rows, columns)``, read at ``[i, j]``;
+- ``row``: ``(columns,)``, the same for every row (a parameter);
+- ``col``: ``(rows,)``, the same for every column;
+- ``scalar``: ``(1,)``.
+
+Results are full, or sums: a ``row`` result is summed over the rows, a ``col`` result over the columns, a ``scalar``
+result over both. A result may be added to what is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from cntk_core.api import Expr
+
+KINDS = ("full", "row", "col", "scalar")
+_INDEX = {"full": "[i, j]", "row": "[j]", "col": "[i]", "scalar": "[0]"}
+_BINARY = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
+_COMPARE = {
+    "less": "<",
+    "less_equal": "<=",
+    "greater": ">",
+    "greater_equal": ">=",
+    "equal": "==",
+    "not_equal": "!=",
+}
+
+
+@attrs.frozen
+class Result:
+    """What a kernel writes.
+
+    Attributes:
+        expression: the tree.
+        kind: where it goes.
+        accumulate: add to what is there.
+        into: name of the full operand in whose place it goes. The kernel then has one argument for both: with two, the
+            compiler would have to take a write for a change of what is read next, and would not vectorise.
+    """
+
+    expression: Expr | float
+    kind: str
+    accumulate: bool = False
+    into: str = ""
+
+
+@attrs.frozen
+class KernelSpec:
+    """A kernel: names and kinds of its operands, names of its numbers, and its results.
+
+    Two equal specs are the same kernel, whatever the network. It is called as ``kernel(rows, columns, *operands,
+    *numbers, *outputs)``; the outputs are those of the results that have a place of their own.
+    """
+
+    operands: tuple[tuple[str, str], ...]
+    numbers: tuple[str, ...]
+    results: tuple[Result, ...]
+
+    @property
+    def outputs(self) -> tuple[int, ...]:
+        """Indices of the results that have an argument of their own."""
+        return tuple(index for index, result in enumerate(self.results) if not result.into)
+
+    def source(self, dtype: str) -> str:
+        """Text of a module with the function ``kernel``."""
+        return "\n".join([_HEADER.format(dtype=dtype), *_Writer(self).lines(), ""])
+
+    def signature(self, dtype: str) -> str:
+        """Argument types for numba."""
+        full, flat = f"{dtype}[:, ::1]", f"{dtype}[::1]"
+        kinds = [kind for _, kind in self.operands] + [self.results[index].kind for index in self.outputs]
+        arrays = [full if kind == "full" else flat for kind in kinds]
+        count = len(self.operands)
+        types = ["int64", "int64", *arrays[:count], *["float64"] * len(self.numbers), *arrays[count:]]
+        return f"void({', '.join(types)})"
+
+
+_HEADER = '''"""Generated kernel."""
+
+import numpy as np
+from numba import njit
+
+from cntk_engine_cpu.functions_{dtype} import exp, sigmoid, tanh
+from cntk_engine_cpu.functions import logaddexp, maximum, minimum, sign
+
+F = np.{dtype}
+'''
+
+
+class _Writer:
+    """Writes the body of one kernel."""
+
+    def __init__(self, spec: KernelSpec) -> None:
+        self.spec = spec
+        self.kinds = dict(spec.operands)
+        self.names: dict[Expr, str] = {}
+        self.targets = [result.into or f"r{index}" for index, result in enumerate(spec.results)]
+
+    def lines(self) -> Iterator[str]:
+        spec = self.spec
+        outputs = [self.targets[index] for index in spec.outputs]
+        yield f"def kernel(rows, columns, {', '.join([*self.kinds, *spec.numbers, *outputs])}):"
+        yield from self._hoisted()
+        yield from self._cleared()
+        yield "    for i in range(rows):"
+        for name, kind in spec.operands:
+            if kind == "col":
+                yield f"        {name}_c = {name}[i]"
+        for index, result in enumerate(spec.results):
+            if result.kind == "col":
+                yield f"        sum{index} = F(0)"
+        yield "        for j in range(columns):"
+        yield from self._body()
+        for index, result in enumerate(spec.results):
+            if result.kind == "col":
+                yield f"        r{index}[i] {'+=' if result.accumulate else '='} sum{index}"
+        for index, result in enumerate(spec.results):
+            if result.kind == "scalar":
+                yield f"    r{index}[0] {'+=' if result.accumulate else '='} sum{index}"
+
+    def _hoisted(self) -> Iterator[str]:
+        """Scalars, and everything that depends on numbers alone: computed once, numbers in double precision."""
+        for name, kind in self.spec.operands:
+            if kind == "scalar":
+                yield f"    {name}_s = {name}[0]"
+        for result in self.spec.results:
+            yield from self._hoist(result.expression)
+
+    def _hoist(self, expression: Expr | float) -> Iterator[str]:
+        if not isinstance(expression, Expr) or expression in self.names:
+            return
+        if expression.symbols() <= set(self.spec.numbers):
+            name = f"h{len(self.names)}"
+            yield f"    {name} = F({self._text(expression, double=True)})"
+            self.names[expression] = name
+            return
+        for arg in expression.args:
+            if isinstance(arg, Expr):
+                yield from self._hoist(arg)
+
+    def _cleared(self) -> Iterator[str]:
+        for index, result in enumerate(self.spec.results):
+            if result.kind == "row" and not result.accumulate:
+                yield "    for j in range(columns):"
+                yield f"        r{index}[j] = F(0)"
+            elif result.kind == "scalar":
+                yield f"    sum{index} = F(0)"
+
+    def _body(self) -> Iterator[str]:
+        values = []
+        for result in self.spec.results:
+            yield from self._define(result.expression)
+            values.append(self._atom(result.expression))
+        for index, (result, value) in enumerate(zip(self.spec.results, values, strict=True)):
+            if result.kind in ("full", "row"):
+                add = "+=" if result.accumulate or result.kind == "row" else "="
+                yield f"            {self.targets[index]}{_INDEX[result.kind]} {add} {value}"
+            else:
+                yield f"            sum{index} += {value}"
+
+    def _define(self, expression: Expr | float) -> Iterator[str]:
+        """Give every inner node a name, once."""
+        if not isinstance(expression, Expr) or expression in self.names:
+            return
+        if expression.operation == "symbol":
+            name = str(expression.args[0])
+            kind = self.kinds[name]
+            if kind in ("full", "row"):
+                yield f"            {name}_v = {name}{_INDEX[kind]}"
+            self.names[expression] = name + {"full": "_v", "row": "_v", "col": "_c", "scalar": "_s"}[kind]
+            return
+        for arg in expression.args:
+            if isinstance(arg, Expr):
+                yield from self._define(arg)
+        name = f"t{len(self.names)}"
+        yield f"            {name} = {self._text(expression)}"
+        self.names[expression] = name
+
+    def _text(self, expression: Expr, *, double: bool = False) -> str:
+        operation = expression.operation
+        if operation == "symbol":
+            return str(expression.args[0])
+        convert = self._double if double else self._atom
+        args = [convert(arg) for arg in expression.args if not isinstance(arg, str)]
+        one, zero = ("1.0", "0.0") if double else ("F(1)", "F(0)")
+        if operation in _BINARY:
+            return f"({args[0]} {_BINARY[operation]} {args[1]})"
+        if operation == "neg":
+            return f"(-{args[0]})"
+        if operation in _COMPARE:
+            return f"({one} if {args[0]} {_COMPARE[operation]} {args[1]} else {zero})"
+        if operation == "where":
+            return f"({args[1]} if {args[0]} != {zero} else {args[2]})"
+        if operation == "abs":
+            return f"abs({args[0]})"
+        if operation == "power":
+            return f"({args[0]} ** {args[1]})"
+        known = ("exp", "tanh", "sigmoid", "logaddexp", "minimum", "maximum", "sign")
+        if operation in known and not double:
+            return f"{operation}({', '.join(args)})"
+        return f"np.{operation}({', '.join(args)})"
+
+    def _atom(self, value: Expr | float | str) -> str:
+        return self.names[value] if isinstance(value, Expr) else _literal(value)
+
+    def _double(self, value: Expr | float | str) -> str:
+        return self._text(value, double=True) if isinstance(value, Expr) else _number(value)
+
+
+def _number(value: Any) -> str:
+    number = float(value)
+    text = repr(number)
+    return f"np.{text}" if text in ("inf", "nan") else "(-np.inf)" if text == "-inf" else text
+
+
+def _literal(value: Any) -> str:
+    return f"F({_number(value)})"
+
+
+def spec_of(
+    kinds: Mapping[str, str], numbers: Sequence[str], results: Sequence[Result]
+) -> tuple[KernelSpec, tuple[str, ...]]:
+    """Return the spec of some results, with operands renamed so that equal kernels are equal, and the old names.
+
+    Operands are named ``a0``, ``a1``, ... in the order in which the trees meet them.
+    """
+    order: list[str] = []
+    for result in results:
+        for name in _met(result.expression):
+            if name in kinds and name not in order:
+                order.append(name)
+    names = {old: f"a{index}" for index, old in enumerate(order)}
+    renamed = tuple(
+        attrs.evolve(result, expression=_rename(result.expression, names), into=names.get(result.into, ""))
+        for result in results
+    )
+    return KernelSpec(tuple((names[old], kinds[old]) for old in order), tuple(numbers), renamed), tuple(order)
+
+
+def _met(expression: Expr | float | str) -> Iterator[str]:
+    if isinstance(expression, Expr):
+        if expression.operation == "symbol":
+            yield str(expression.args[0])
+        else:
+            for arg in expression.args:
+                yield from _met(arg)
+
+
+def _rename(expression: Any, names: Mapping[str, str]) -> Any:
+    if not isinstance(expression, Expr):
+        return expression
+    if expression.operation == "symbol":
+        return Expr("symbol", (names.get(str(expression.args[0]), expression.args[0]),))
+    return Expr(expression.operation, tuple(_rename(arg, names) for arg in expression.args))

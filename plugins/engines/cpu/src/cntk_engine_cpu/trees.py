@@ -1,0 +1,73 @@
+"""Expression trees of a fused step: of its values, and of the gradients that go out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+from cntk_core.api import Expr, GradientStep, Node, Step, TraceMath, symbol
+
+_MATH = TraceMath()
+
+Tree = Expr | float
+
+
+@attrs.frozen
+class Names:
+    """How values are called in the trees: ``v3`` the value and ``g3`` the gradient of the node numbered 3."""
+
+    numbers: Mapping[Node, int]
+
+    def value(self, node: Node) -> str:
+        """Name of a node's value."""
+        return f"v{self.numbers[node]}"
+
+    def gradient(self, node: Node) -> str:
+        """Name of a node's gradient."""
+        return f"g{self.numbers[node]}"
+
+
+def forward_trees(step: Step, names: Names) -> dict[Node, Tree]:
+    """The tree of each value that a step writes, over the values that it reads."""
+    trees: dict[Node, Tree] = {}
+    for node in step.nodes:
+        assert node.op.elementwise is not None
+        inputs = [trees.get(child, symbol(names.value(child))) for child in node.inputs]
+        trees[node] = node.op.elementwise.forward(_MATH, node.attributes, *inputs)
+    return {node: trees[node] for node in step.writes}
+
+
+def gradient_trees(step: GradientStep, names: Names, path: Mapping[Node, Sequence[bool]]) -> dict[Node, Tree]:
+    """The tree of each gradient that goes out of a step, before sums over broadcast axes.
+
+    Args:
+        step: the gradient step of element-wise nodes.
+        names: how values and gradients are called.
+        path: for each node through which a gradient flows, which inputs want one.
+    """
+    inside = set(step.step.nodes)
+    readable = set(step.reads)
+    arriving: dict[Node, Tree] = {node: symbol(names.gradient(node)) for node in step.sources}
+    leaving: dict[Node, Tree] = {}
+    for node in reversed(step.step.nodes):
+        if node not in arriving:
+            continue
+        assert node.op.elementwise is not None
+        inputs = [symbol(names.value(child)) for child in node.inputs]
+        output = symbol(names.value(node))
+        results = node.op.elementwise.gradient(_MATH, node.attributes, arriving[node], output, *inputs)
+        for child, wanted, result in zip(node.inputs, path[node], results, strict=True):
+            if not wanted or result is None:
+                continue
+            place = arriving if child in inside else leaving
+            place[child] = place[child] + result if child in place else result
+    for tree in leaving.values():
+        _check(tree, {names.value(node) for node in readable} | {names.gradient(node) for node in step.sources})
+    return leaving
+
+
+def _check(tree: Tree, known: set[str]) -> None:
+    if isinstance(tree, Expr):
+        unknown = tree.symbols() - known
+        assert not unknown, f"the plan does not keep {sorted(unknown)} for the gradient"

@@ -1,0 +1,191 @@
+"""The update as one fused pass over the parameter buffer, and its folding into the gradients' products."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+
+from cntk_core.api import Expr, Parameter, ParameterStore, Plan, TraceMath, UpdateRule, symbol
+from cntk_engine_cpu.evaluate import Evaluator
+from cntk_engine_cpu.kernels import Kernel, KernelLibrary
+from cntk_engine_cpu.source import Result, spec_of
+
+Tree = Expr | float
+Scalars = Mapping[str, float]
+
+VALUE = "value"
+GRADIENT = "gradient"
+
+
+def _slot(name: str) -> str:
+    return f"slot_{name}"
+
+
+@attrs.frozen
+class Traced:
+    """An update rule as trees: the new value and the new slots, by slot name."""
+
+    value: Tree
+    slots: Mapping[str, Tree]
+
+    @classmethod
+    def of(cls, rule: UpdateRule) -> Traced:
+        """Trace a rule."""
+        slots = {slot.name: symbol(_slot(slot.name)) for slot in rule.slots}
+        numbers = {name: symbol(name) for name in rule.scalars}
+        value, new = rule.expression(TraceMath(), symbol(VALUE), symbol(GRADIENT), slots, numbers)
+        return cls(value, dict(new))
+
+
+@attrs.frozen
+class Fold:
+    """A rule whose new slot is ``beta * slot + alpha * gradient`` and whose new value needs only the new slot.
+
+    Then the product that computes the gradient can go straight into the slot, with these factors.
+    """
+
+    slot: str
+    alpha: Tree
+    beta: Tree
+    value: Tree
+
+
+def find_fold(rule: UpdateRule, traced: Traced) -> Fold | None:
+    """Return how a rule can be folded into products, None if it cannot."""
+    if len(rule.slots) != 1:
+        return None
+    name = rule.slots[0].name
+    new = traced.slots[name]
+    factors = _linear(new, set(rule.scalars))
+    if factors is None or set(factors) != {GRADIENT, _slot(name)}:
+        return None
+    value = _replace(traced.value, new, symbol(_slot(name)))
+    if isinstance(value, Expr) and GRADIENT in value.symbols():
+        return None
+    if _mentions_old(traced.value, new, _slot(name)):
+        return None
+    return Fold(name, factors[GRADIENT], factors[_slot(name)], value)
+
+
+def _linear(tree: Tree, numbers: set[str]) -> dict[str, Tree] | None:
+    """Factors of the symbols of a tree that is linear in them, None if it is not. Factors are made of numbers."""
+    if not isinstance(tree, Expr):
+        return None
+    if tree.operation == "symbol":
+        return {str(tree.args[0]): 1.0}
+    if tree.operation == "neg":
+        inner = _linear(tree.args[0], numbers) if isinstance(tree.args[0], Expr) else None
+        return None if inner is None else {name: -factor for name, factor in inner.items()}
+    if tree.operation in ("add", "sub"):
+        left, right = (_linear(arg, numbers) if isinstance(arg, Expr) else None for arg in tree.args)
+        if left is None or right is None or set(left) & set(right):
+            return None
+        sign = 1.0 if tree.operation == "add" else -1.0
+        return {**left, **{name: factor * sign for name, factor in right.items()}}
+    if tree.operation in ("mul", "div"):
+        first, second = tree.args
+        if tree.operation == "mul" and _is_number(first, numbers):
+            first, second = second, first
+        if not _is_number(second, numbers) or not isinstance(first, Expr):
+            return None
+        inner = _linear(first, numbers)
+        if inner is None or isinstance(second, str):
+            return None
+        scale = (lambda f: f * second) if tree.operation == "mul" else (lambda f: f / second)
+        return {name: scale(factor) for name, factor in inner.items()}
+    return None
+
+
+def _is_number(tree: Any, numbers: set[str]) -> bool:
+    return not isinstance(tree, Expr) or tree.symbols() <= numbers
+
+
+def _replace(tree: Any, old: Tree, new: Expr) -> Any:
+    if tree == old:
+        return new
+    if not isinstance(tree, Expr) or tree.operation == "symbol":
+        return tree
+    return Expr(tree.operation, tuple(_replace(arg, old, new) for arg in tree.args))
+
+
+def _mentions_old(tree: Any, new: Tree, slot: str) -> bool:
+    """Whether a tree looks at the old slot outside of the sub-tree of the new one."""
+    if tree == new or not isinstance(tree, Expr):
+        return False
+    if tree.operation == "symbol":
+        return bool(tree.args[0] == slot)
+    return any(_mentions_old(arg, new, slot) for arg in tree.args)
+
+
+class Update:
+    """Applies a rule to the store.
+
+    Args:
+        plan: says which parameters are trained.
+        store: the buffers.
+        rule: what to do.
+        kernels: makes the passes.
+    """
+
+    def __init__(self, plan: Plan, store: ParameterStore, rule: UpdateRule, kernels: KernelLibrary) -> None:
+        store.add_slots(rule.slots)
+        self.store = store
+        self.rule = rule
+        self.traced = Traced.of(rule)
+        self.fold = find_fold(rule, self.traced)
+        self._whole = self._pass([(VALUE, self.traced.value), *self._slot_results()], kernels)
+        self._folded = self._pass([(VALUE, self.fold.value)], kernels) if self.fold is not None else None
+
+    def _slot_results(self) -> list[tuple[str, Tree]]:
+        return [(_slot(name), tree) for name, tree in self.traced.slots.items()]
+
+    def _pass(self, results: Sequence[tuple[str, Tree]], kernels: KernelLibrary) -> tuple[Kernel, tuple[str, ...], Any]:
+        buffers = [VALUE, GRADIENT, *(_slot(slot.name) for slot in self.rule.slots)]
+        spec, order = spec_of(
+            dict.fromkeys(buffers, "full"), self.rule.scalars, [Result(tree, "full", into=name) for name, tree in results]
+        )
+        return kernels.get(spec, self.store.dtype), order, [results[index][0] for index in spec.outputs]
+
+    def _buffer(self, name: str) -> Any:
+        if name == VALUE:
+            return self.store.values
+        if name == GRADIENT:
+            return self.store.gradients
+        return self.store.slots[name.removeprefix("slot_")]
+
+    def bind(self, first: int, end: int, *, folded: bool = False) -> Callable[[Scalars], None]:
+        """Return the pass over a range of the buffer: the whole rule, or what is left of it after a folded product."""
+        chosen = self._folded if folded else self._whole
+        assert chosen is not None
+        kernel, order, targets = chosen
+        count = end - first
+        operands = [self._buffer(name)[first:end].reshape(1, count) for name in order]
+        outputs = [self._buffer(name)[first:end].reshape(1, count) for name in targets]
+        names = self.rule.scalars
+
+        def run(scalars: Scalars) -> None:
+            kernel(1, count, *operands, *[float(scalars[name]) for name in names], *outputs)
+
+        return run
+
+    def factors(self, scalars: Scalars) -> tuple[float, float]:
+        """``alpha`` and ``beta`` of a folded product for the numbers of a step."""
+        assert self.fold is not None
+        evaluate = Evaluator({name: np.float64(value) for name, value in scalars.items()})
+        return float(evaluate(self.fold.alpha)), float(evaluate(self.fold.beta))
+
+
+def runs_of(store: ParameterStore, parameters: Sequence[Parameter]) -> list[tuple[int, int]]:
+    """Ranges of the buffer that cover parameters, those that stand together as one. Gaps for alignment are covered."""
+    ranges = sorted(store.range(parameter) for parameter in parameters)
+    others = sorted(store.range(parameter) for parameter in store.parameters if parameter not in set(parameters))
+    runs: list[tuple[int, int]] = []
+    for first, end in ranges:
+        if runs and not any(runs[-1][1] <= start < first for start, _ in others):
+            runs[-1] = (runs[-1][0], end)
+        else:
+            runs.append((first, end))
+    return runs

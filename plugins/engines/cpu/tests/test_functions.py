@@ -1,0 +1,73 @@
+"""The engine's own exponentials, against NumPy in double precision."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("numba")
+
+from cntk_engine_cpu import functions, functions_float32, functions_float64  # noqa: E402
+from cntk_engine_cpu.functions import FAST  # noqa: E402
+from numba import njit  # noqa: E402
+
+SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 88.0, 88.5, 88.72, 89.0, -87.0, -100.0, 1e-30, -1e-30, 1e30, -1e30]
+MODULES = {np.float32: functions_float32, np.float64: functions_float64}
+
+
+def run(function, x):
+    @njit(fastmath=FAST, error_model="numpy")
+    def loop(x, y):
+        for i in range(len(x)):
+            y[i] = function(x[i])
+
+    y = np.empty_like(x)
+    loop(x, y)
+    return y
+
+
+def points(dtype):
+    rng = np.random.default_rng(1)
+    parts = [rng.uniform(-100, 100, 20000), rng.uniform(-2, 2, 20000), 10.0 ** rng.uniform(-20, 1, 2000), SPECIAL]
+    return np.concatenate(parts).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float32", "float64"])
+@pytest.mark.parametrize("name", ["exp", "tanh", "sigmoid"])
+def test_close_to_numpy(name, dtype):
+    x = points(dtype)
+    wide = x.astype(np.float64)
+    with np.errstate(all="ignore"):
+        expected = {"exp": np.exp(wide), "tanh": np.tanh(wide), "sigmoid": 1 / (1 + np.exp(-wide))}[name]
+        expected = expected.astype(dtype)
+    tolerance = 5e-7 if dtype == np.float32 else 1e-14
+    # Numbers at the lower end of the range may become 0, and a small sigmoid has few digits in 1 + tanh.
+    smallest = 1e-37 if dtype == np.float32 else 1e-15
+    np.testing.assert_allclose(run(getattr(MODULES[dtype], name), x), expected, rtol=tolerance, atol=smallest)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float32", "float64"])
+def test_tanh_is_exact_near_zero(dtype):
+    x = (10.0 ** np.random.default_rng(2).uniform(-30, -4, 1000)).astype(dtype)
+    np.testing.assert_allclose(run(MODULES[dtype].tanh, x), np.tanh(x), rtol=5e-7)
+
+
+@pytest.mark.parametrize(("name", "expected"), [("minimum", np.minimum), ("maximum", np.maximum)])
+def test_extremes_keep_nan(name, expected):
+    function = getattr(functions, name)
+
+    @njit(fastmath=FAST, error_model="numpy")
+    def loop(a, b, y):
+        for i in range(len(a)):
+            y[i] = function(a[i], b[i])
+
+    values = np.array([1, 2, np.nan, np.inf, -np.inf, -0.0], np.float32)
+    a, b = (grid.ravel().copy() for grid in np.meshgrid(values, values))
+    y = np.empty_like(a)
+    loop(a, b, y)
+    np.testing.assert_array_equal(y, expected(a, b))
+
+
+def test_sign_keeps_nan():
+    x = np.array([-3, -0.0, 0, 2, np.nan, np.inf], np.float32)
+    np.testing.assert_array_equal(run(functions.sign, x), np.sign(x))

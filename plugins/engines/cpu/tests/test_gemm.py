@@ -1,0 +1,83 @@
+"""Matrix products by each library: values, factors, transposes, empty matrices."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from cntk_engine_cpu.gemm import Gemm
+from cntk_engine_cpu.libraries import load_onednn
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+LIBRARIES = [
+    pytest.param(True, id="onednn", marks=pytest.mark.skipif(load_onednn() is None, reason="oneDNN is missing")),
+    pytest.param(False, id="blas"),
+]
+
+
+def gemm(onednn: bool, threads: int = 1) -> Gemm:
+    return Gemm(load_onednn() if onednn else None, threads)
+
+
+def operands(m, n, k, transpose_a, transpose_b, dtype):
+    rng = np.random.default_rng(m * 10000 + n * 100 + k)
+    a = rng.standard_normal((k, m) if transpose_a else (m, k)).astype(dtype)
+    b = rng.standard_normal((n, k) if transpose_b else (k, n)).astype(dtype)
+    return a, b, rng.standard_normal((m, n)).astype(dtype)
+
+
+@pytest.mark.parametrize("onednn", LIBRARIES)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@settings(max_examples=40, deadline=None)
+@given(
+    sizes=st.tuples(st.integers(1, 40), st.integers(1, 40), st.integers(1, 40)),
+    transpose_a=st.booleans(),
+    transpose_b=st.booleans(),
+    alpha=st.sampled_from([1.0, -0.5, 0.0]),
+    beta=st.sampled_from([0.0, 1.0, 0.9]),
+)
+def test_product(onednn, dtype, sizes, transpose_a, transpose_b, alpha, beta):
+    a, b, c = operands(*sizes, transpose_a, transpose_b, dtype)
+    left, right = (a.T if transpose_a else a).astype(np.float64), (b.T if transpose_b else b).astype(np.float64)
+    expected = alpha * (left @ right) + beta * c
+    product = gemm(onednn).bind(a, b, c, transpose_a=transpose_a, transpose_b=transpose_b)
+    product(alpha, beta)
+    tolerance = 1e-4 if dtype == np.float32 else 1e-12
+    np.testing.assert_allclose(c, expected, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("onednn", LIBRARIES)
+def test_beta_0_ignores_what_is_there(onednn):
+    a, b, c = operands(3, 4, 5, False, False, np.float32)
+    c.fill(np.nan)
+    gemm(onednn).bind(a, b, c)(1.0, 0.0)
+    np.testing.assert_allclose(c, a @ b, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("onednn", LIBRARIES)
+@pytest.mark.parametrize("sizes", [(0, 3, 4), (3, 4, 0)], ids=str)
+def test_empty(onednn, sizes):
+    m, n, k = sizes
+    c = np.full((m, n), 2.0, np.float32)
+    product = gemm(onednn).bind(np.zeros((m, k), np.float32), np.zeros((k, n), np.float32), c)
+    product(1.0, 0.5)
+    assert (c == 1.0).all()
+    c.fill(np.nan)
+    product(1.0, 0.0)
+    assert (c == 0.0).all()
+
+
+@pytest.mark.parametrize("onednn", LIBRARIES)
+def test_two_threads_compute_the_same(onednn):
+    a, b, c = operands(300, 300, 200, False, False, np.float32)
+    gemm(onednn, threads=2).bind(a, b, c)(1.0, 0.0)
+    np.testing.assert_allclose(c, a @ b, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("onednn", LIBRARIES)
+def test_nan_goes_through(onednn):
+    a, b, c = operands(4, 4, 4, False, False, np.float32)
+    a[1, 2] = np.nan
+    gemm(onednn).bind(a, b, c)(1.0, 0.0)
+    assert np.isnan(c[1]).all()
+    assert np.isfinite(c[[0, 2, 3]]).all()

@@ -1,0 +1,283 @@
+"""A text file as chunks of sequences: an index pass that counts, and parsing of one chunk at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+
+from cntk_core.api import Chunk, ChunkInfo, ChunkSource, CntkError, Column, DataError, Location
+from cntk_reader_cntk_text.exact import parse_exact
+from cntk_reader_cntk_text.fast import parse_fast
+from cntk_reader_cntk_text.records import IntArray, Parsed, RowProblem, Samples, StreamSpec, join
+from cntk_reader_cntk_text.sequences import Sequences, find_sequences
+from cntk_reader_cntk_text.textfile import TextFile, line_ids, line_starts
+
+_BLOCK = 1 << 19
+"""Bytes that are parsed together: few enough for the cache, and little is parsed again where a row is unusual."""
+_INDEX_PIECE = 1 << 22
+_SHOWN = 5
+"""Bad rows that an error lists."""
+_WARNINGS = 5
+
+
+@attrs.frozen
+class Piece:
+    """A chunk in the file.
+
+    Attributes:
+        offset, size: its bytes.
+        line: number of its first line, from 1.
+    """
+
+    offset: int
+    size: int
+    line: int
+
+
+@attrs.frozen
+class TextRules:
+    """How a file is to be read.
+
+    Attributes:
+        streams: what is wanted of it.
+        main: number of the stream that defines the minibatch size; None is the longest of each sequence.
+        by_line: every line is a sequence; else the lines of one id are, where the file has ids.
+        max_errors: malformed rows that are left out.
+        chunk_bytes: size of a chunk.
+        dtype: precision of the values.
+    """
+
+    streams: tuple[StreamSpec, ...]
+    main: int | None
+    by_line: bool
+    max_errors: int
+    chunk_bytes: int
+    dtype: np.dtype[Any]
+
+
+class TextSource(ChunkSource):
+    """The chunks of a text file."""
+
+    def __init__(self, file: TextFile, rules: TextRules, warn: Callable[[str], None]) -> None:
+        self._file = file
+        self._rules = rules
+        self._warn = warn
+        self._by_line = rules.by_line or file.read(file.begin, 1) == b"|"
+        self._pieces: list[Piece] = []
+        self._index: list[ChunkInfo] = []
+        self._warned: set[int] = set()
+        if not file.ends_with_newline:
+            warn(f"WARNING: {file.name}: the last line does not end with a newline")
+
+    def __str__(self) -> str:
+        return self._file.name
+
+    @property
+    def by_line(self) -> bool:
+        """Whether every line is a sequence of its own."""
+        return self._by_line
+
+    def index(self) -> Sequence[ChunkInfo]:
+        """Return what the chunks hold.
+
+        Counting lines and ids is enough, unless bad rows may be left out or one stream alone is counted: then the
+        file is parsed. Raises DataError if there are more bad rows than ``maxErrors``.
+        """
+        if not self._index:
+            infos = list(self._cut())
+            exact = self._rules.max_errors > 0 or (self._rules.main is not None and not self._by_line)
+            self._index = self._parse_all(infos) if exact else infos
+        return self._index
+
+    def load(self, chunk: int) -> Chunk:
+        """Parse a chunk. Raises DataError if it has bad rows and none are allowed."""
+        self.index()
+        sequences = self._parse(self._pieces[chunk], strict=self._rules.max_errors == 0)
+        self._warn_short(chunk, sequences)
+        columns = {
+            stream.name: _column(stream, samples, offsets, self._rules.dtype)
+            for stream, samples, offsets in zip(self._rules.streams, sequences.samples, sequences.offsets, strict=True)
+        }
+        return Chunk(columns, sequences.keys)
+
+    def check(self) -> Iterator[CntkError]:
+        """Yield everything that is wrong with the file."""
+        # Small chunks, so that the errors of a wholly bad file fit into memory.
+        rules = attrs.evolve(self._rules, chunk_bytes=min(self._rules.chunk_bytes, _BLOCK))
+        source = TextSource(self._file, rules, lambda line: None)
+        try:
+            for _ in source._cut():
+                yield from source._errors(source._parse(source._pieces[-1], strict=False).problems)
+        except DataError as error:
+            yield error
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    # -- index --------------------------------------------------------------------------------------------
+
+    def _cut(self) -> Iterator[ChunkInfo]:
+        """Find the chunks by counting lines, or the lines of each id."""
+        self._pieces = []
+        if not self._by_line:
+            yield from self._cut_by_id()
+            return
+        line = 1
+        for offset, data in self._file.pieces(self._rules.chunk_bytes):
+            lines = data.count(b"\n") + (not data.endswith(b"\n"))
+            self._pieces.append(Piece(offset, len(data), line))
+            yield ChunkInfo(lines, lines)
+            line += lines
+
+    def _cut_by_id(self) -> Iterator[ChunkInfo]:
+        starts, counts = self._find_ids()
+        ends = np.append(starts[1:], self._file.end)
+        line, first = 1, 0
+        while first < len(starts):
+            limit = int(starts[first]) + self._rules.chunk_bytes
+            last = max(int(np.searchsorted(ends, limit, side="right")), first + 1)
+            lengths = counts[first:last]
+            total = int(lengths.sum())
+            self._pieces.append(Piece(int(starts[first]), int(ends[last - 1] - starts[first]), line))
+            yield ChunkInfo(last - first, total, None if total == last - first else lengths)
+            line += total
+            first = last
+
+    def _find_ids(self) -> tuple[IntArray, IntArray]:
+        """Return where each sequence begins and how many lines it has."""
+        starts: list[IntArray] = []
+        counts: list[IntArray] = []
+        line, current = 1, -1
+        for offset, data in self._file.pieces(_INDEX_PIECE):
+            text = np.frombuffer(data, dtype=np.uint8)
+            begins = line_starts(text)
+            ids = self._ids(data, begins, line)
+            if line == 1 and ids[0] < 0:
+                raise DataError(
+                    "a sequence id was expected at the start of the file",
+                    where=Location(self._file.name, 1, 1),
+                    hint="Begin each line with '|', or each with a number; skipSequenceIds=true ignores ids.",
+                )
+            ids = _fill_forward(ids, current)
+            new = np.flatnonzero(ids != np.concatenate([[current], ids[:-1]]))
+            lines = np.diff(np.concatenate([new, [len(ids)]]))
+            if not len(new) or new[0]:
+                counts[-1][-1] += new[0] if len(new) else len(ids)
+            if len(new):
+                starts.append(offset + begins[new])
+                counts.append(lines)
+            current = int(ids[-1])
+            line += len(ids)
+        return np.concatenate(starts), np.concatenate(counts)
+
+    def _ids(self, data: bytes, begins: IntArray, line: int) -> IntArray:
+        """Return the id of each line, -1 if it has none."""
+        ids, digits = line_ids(np.frombuffer(data, dtype=np.uint8), begins)
+        if (digits < 0).any():
+            where = Location(self._file.name, line + int(np.flatnonzero(digits < 0)[0]), 1)
+            raise DataError("the sequence id has more than 19 digits", where=where)
+        return np.where(digits > 0, ids, -1)
+
+    def _parse_all(self, infos: list[ChunkInfo]) -> list[ChunkInfo]:
+        """Parse the whole file, to know what is left without bad rows."""
+        errors: list[CntkError] = []
+        found = []
+        for piece in self._pieces:
+            sequences = self._parse(piece, strict=False)
+            errors += self._errors(sequences.problems)
+            if len(errors) > self._rules.max_errors:
+                raise self._too_many(errors, known_all=piece is self._pieces[-1])
+            lengths = sequences.sizes
+            total = int(lengths.sum())
+            found.append(ChunkInfo(len(lengths), total, None if total == len(lengths) else lengths))
+        for error in errors[:_WARNINGS]:
+            self._warn(f"WARNING: left out: {error}")
+        if len(errors) > _WARNINGS:
+            self._warn(f"WARNING: {self._file.name}: {len(errors)} malformed rows left out in all")
+        return found
+
+    # -- parsing ------------------------------------------------------------------------------------------
+
+    def _parse(self, piece: Piece, *, strict: bool) -> Sequences:
+        """Parse a chunk; ``strict`` ends at the first block with bad rows. Raises DataError then."""
+        data = self._file.lines(piece.offset, piece.size)
+        parts: list[Parsed] = []
+        for block in _blocks(data):
+            fast = parse_fast(block, self._rules.streams, self._rules.dtype)
+            parts.append(parse_exact(block, self._rules.streams, self._rules.dtype) if fast is None else fast)
+            if strict and parts[-1].problems:
+                first = piece.line + sum(part.lines for part in parts[:-1])
+                problems = [attrs.evolve(problem, line=problem.line + first) for problem in parts[-1].problems]
+                raise self._too_many(list(self._errors(problems)), known_all=False)
+        parsed = join(parts, self._rules.streams, self._rules.dtype)
+        ids = None
+        if not self._by_line:
+            begins = line_starts(np.frombuffer(data, dtype=np.uint8))
+            ids = _fill_forward(self._ids(data, begins, piece.line), -1)
+        found = find_sequences(parsed, self._rules.streams, ids, self._rules.main, first_line=piece.line)
+        if strict and found.problems:
+            raise self._too_many(list(self._errors(found.problems)), known_all=False)
+        return found
+
+    def _errors(self, problems: Iterable[RowProblem]) -> Iterator[DataError]:
+        for problem in problems:
+            yield DataError(problem.message, where=Location(self._file.name, problem.line, problem.column))
+
+    def _too_many(self, errors: Sequence[CntkError], *, known_all: bool) -> DataError:
+        """Return the error that lists the first bad rows."""
+        allowed = self._rules.max_errors
+        count = str(len(errors)) if known_all else f"at least {len(errors)}"
+        rows = "row" if len(errors) == 1 else "rows"
+        shown = [str(error) for error in errors[:_SHOWN]]
+        if len(errors) > _SHOWN:
+            shown.append("...")
+        shown.append("`cntk check-data` lists them all; maxErrors=n leaves out up to n rows.")
+        return DataError(
+            f"CNTKTextFormatReader: {count} malformed {rows}, maxErrors={allowed}",
+            where=Location(self._file.name),
+            hint="\n".join(shown),
+        )
+
+    def _warn_short(self, chunk: int, sequences: Sequences) -> None:
+        """Say once for each chunk that samples had too few values."""
+        if not sequences.short or chunk in self._warned:
+            return
+        self._warned.add(chunk)
+        if len(self._warned) > _WARNINGS:
+            return
+        count = len(sequences.short)
+        where = Location(self._file.name, sequences.short[0])
+        more = f" (and {count - 1} more rows)" if count > 1 else ""
+        self._warn(f"WARNING: {where}: a dense sample has too few values and is filled up with zeros{more}")
+
+
+def _blocks(data: bytes) -> Iterator[bytes]:
+    """Cut a text into blocks of whole lines."""
+    start = 0
+    while start < len(data):
+        end = data.find(b"\n", start + _BLOCK - 1) + 1 or len(data)
+        yield data[start:end] if start or end < len(data) else data
+        start = end
+
+
+def _fill_forward(ids: IntArray, before: int) -> IntArray:
+    """Give each line without an id (-1) the id of the line before it."""
+    have = np.where(ids >= 0, np.arange(len(ids)), -1)
+    last = np.maximum.accumulate(have)
+    return np.where(last >= 0, ids[last], before)
+
+
+def _column(stream: StreamSpec, samples: Samples, offsets: IntArray | None, dtype: np.dtype[Any]) -> Column:
+    if samples.indices is None or samples.counts is None:
+        return Column(samples.values.reshape(len(samples.lines), *stream.shape), offsets)
+    from scipy.sparse import csr_array
+
+    pointers = np.concatenate([[0], np.cumsum(samples.counts)])
+    if int(pointers[-1]) < 2**31:
+        pointers = pointers.astype(np.int32)
+    shape = (len(samples.lines), stream.dim)
+    return Column(csr_array((samples.values, samples.indices, pointers), shape=shape, dtype=dtype), offsets)

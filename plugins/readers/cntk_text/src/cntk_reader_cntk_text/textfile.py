@@ -1,0 +1,133 @@
+"""The file as bytes: where its text begins and ends, pieces of whole lines, sequence ids of lines."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from cntk_core.api import DataError, Location
+from cntk_reader_cntk_text.numbers import Bytes
+from cntk_reader_cntk_text.records import IntArray
+
+_BOM = b"\xef\xbb\xbf"
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_TAIL = 65536
+_MOST_DIGITS = 19
+"""Digits of a sequence id that surely fit into 64 bits."""
+
+
+class TextFile:
+    """A text file that is read in pieces, from any thread.
+
+    Attributes:
+        name: the file as the recipe names it, for messages.
+        begin: offset of the first byte after a byte order mark.
+        end: offset after the last byte that is not white space.
+        ends_with_newline: whether the last line is complete.
+    """
+
+    def __init__(self, path: Path, where: Location | None = None) -> None:
+        self.name = str(path)
+        self._lock = threading.Lock()
+        try:
+            self._file: BinaryIO = path.open("rb")
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            hint = "A relative name starts at the directory in which the command runs." if not path.exists() else None
+            message = f"CNTKTextFormatReader: cannot open file '{path}': {reason}"
+            raise DataError(message, where=where, hint=hint) from None
+        try:
+            self._find_text()
+        except BaseException:
+            self.close()
+            raise
+
+    def _find_text(self) -> None:
+        start = self.read(0, 3)
+        if start[:2] in _UTF16:
+            raise DataError(
+                "the file is in UTF-16; the text format is UTF-8",
+                where=Location(self.name),
+                hint=f"Convert it: iconv -f UTF-16 -t UTF-8 '{self.name}' > new.ctf",
+            )
+        self.begin = len(_BOM) if start == _BOM else 0
+        self._file.seek(0, 2)
+        self.end = size = self._file.tell()
+        while self.end > self.begin:
+            first = max(self.begin, self.end - _TAIL)
+            tail = self.read(first, self.end - first)
+            self.end = first + len(tail.rstrip(b" \t\r\n"))
+            if self.end > first:
+                break
+        if self.end == self.begin:
+            raise DataError("the file is empty", where=Location(self.name))
+        self.ends_with_newline = b"\n" in self.read(self.end, min(size - self.end, _TAIL))
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Return some bytes. Raises DataError if the file cannot be read any more."""
+        with self._lock:
+            try:
+                self._file.seek(offset)
+                return self._file.read(size)
+            except (OSError, ValueError) as error:
+                raise DataError(f"cannot read the file: {error}", where=Location(self.name)) from None
+
+    def lines(self, offset: int, size: int) -> bytes:
+        """Return whole lines of text: ``size`` bytes and a newline at the end if there is none."""
+        data = self.read(offset, size)
+        if len(data) < size:
+            raise DataError("the file has become shorter while it was read", where=Location(self.name))
+        return data if data.endswith(b"\n") else data + b"\n"
+
+    def pieces(self, size: int) -> Iterator[tuple[int, bytes]]:
+        """Yield the text in pieces of whole lines of at most ``size`` bytes, a longer line alone, with their offsets.
+
+        The last piece may lack its newline.
+        """
+        offset = self.begin
+        while offset < self.end:
+            data = self.read(offset, min(size, self.end - offset))
+            cut = data.rfind(b"\n") + 1
+            while not cut and offset + len(data) < self.end:
+                more = self.read(offset + len(data), min(max(size, _TAIL), self.end - offset - len(data)))
+                cut = len(data) + more.find(b"\n") + 1 if b"\n" in more else 0
+                data += more
+            data = data[:cut] if cut and offset + len(data) < self.end else data
+            yield offset, data
+            offset += len(data)
+
+    def close(self) -> None:
+        """Close the file. May be called more than once."""
+        self._file.close()
+
+
+def line_starts(text: Bytes) -> IntArray:
+    """Return where the lines of a text begin."""
+    starts = np.flatnonzero(text == ord("\n")) + 1
+    if not len(starts) or starts[-1] != len(text):
+        starts = np.append(starts, len(text))
+    return np.concatenate([[0], starts[:-1]])
+
+
+def line_ids(text: Bytes, starts: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the sequence ids at the starts of lines, and the number of digits of each (0: none; -1: too many)."""
+    ids = np.zeros(len(starts), dtype=np.int64)
+    digits = np.zeros(len(starts), dtype=np.int64)
+    active = np.arange(len(starts))
+    for k in range(_MOST_DIGITS + 1):
+        places = starts[active] + k
+        active, places = active[places < len(text)], places[places < len(text)]
+        values = text[places] - np.uint8(ord("0"))
+        active, values = active[values <= 9], values[values <= 9]
+        if not len(active):
+            return ids, digits
+        if k == _MOST_DIGITS:
+            digits[active] = -1
+            return ids, digits
+        ids[active] = ids[active] * 10 + values
+        digits[active] += 1
+    return ids, digits

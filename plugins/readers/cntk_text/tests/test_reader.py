@@ -1,0 +1,361 @@
+"""From files to minibatches."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+from cntk_reader_cntk_text import StreamOptions
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cntk_core.api import CntkError, ConfigError, DataError, EpochSpec, Minibatch, UnsupportedError
+
+A = StreamOptions(name="a", dim=2, format="dense")
+L = StreamOptions(name="l", dim=3, format="sparse")
+LINES = "".join(f"|a {i} {i}.5 |l {i % 3}:1\n" for i in range(10))
+SEQUENCES = "".join(f"{s} |a {s} {t} |l {t % 3}:1\n" for s, n in enumerate([3, 1, 4, 2, 5]) for t in range(n))
+
+
+def arrays(minibatch: Minibatch) -> dict[str, list]:
+    return {
+        name: (stream.data.toarray() if stream.sparse else stream.data).tolist()
+        for name, stream in minibatch.streams.items()
+    }
+
+
+def read(reader, **spec: int) -> list[dict[str, list]]:
+    return [arrays(minibatch) for minibatch in reader.minibatches(EpochSpec(**spec))]
+
+
+def error_of(call) -> str:
+    with pytest.raises(CntkError) as caught:
+        call()
+    return str(caught.value)
+
+
+def test_frames_in_file_order(make) -> None:
+    reader = make(LINES, (A, L))
+    found = read(reader, minibatch_size=4)
+    assert [len(mb["a"]) for mb in found] == [4, 4, 2]
+    assert [row for mb in found for row in mb["a"]] == [[i, i + 0.5] for i in range(10)]
+    assert found[0]["l"] == [[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 0, 0]]
+    first = next(reader.minibatches(EpochSpec(minibatch_size=4)))
+    assert first.streams["a"].layout.is_frames
+    assert first.streams["a"].layout is first.streams["l"].layout
+    assert first.samples == 4
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_precision_and_memory(make, dtype: str) -> None:
+    reader = make(LINES, (A, L), dtype)
+    (minibatch,) = reader.minibatches(EpochSpec())
+    data = minibatch.streams["a"].data
+    assert data.dtype == np.dtype(dtype)
+    assert data.flags.c_contiguous
+    assert minibatch.streams["l"].data.dtype == np.dtype(dtype)
+
+
+def test_frames_in_file_order_are_not_copied(make) -> None:
+    reader = make(LINES)
+    first, second = [mb.streams["a"].data for mb in reader.minibatches(EpochSpec(minibatch_size=5))]
+    assert first.base is not None
+    assert np.shares_memory(first.base, second.base)
+
+
+def test_sequences_are_packed(make) -> None:
+    reader = make(SEQUENCES, (A, L))
+    first, second = reader.minibatches(EpochSpec(minibatch_size=10))
+    assert (first.samples, second.samples) == (10, 5)
+    layout = first.streams["a"].layout
+    assert layout.lengths.tolist() == [4, 3, 2, 1]
+    assert layout.keys == (2, 0, 3, 1)
+    assert layout.order.tolist() == [2, 0, 3, 1]
+    expected = [[2, 0], [0, 0], [3, 0], [1, 0], [2, 1], [0, 1], [3, 1], [2, 2], [0, 2], [2, 3]]
+    assert first.streams["a"].data.tolist() == expected
+    assert first.streams["l"].data.toarray().argmax(axis=1).tolist() == [t % 3 for _, t in expected]
+    assert reader.streams[0].sequence
+
+
+@pytest.mark.parametrize("chunk", [1, 20, 100, 10**6])
+def test_chunks_make_no_difference_in_file_order(make, chunk: int) -> None:
+    for text in (LINES, SEQUENCES):
+        expected = read(make(text, (A, L)), minibatch_size=4, epoch_size=7)
+        assert read(make(text, (A, L), chunk_size_in_bytes=chunk), minibatch_size=4, epoch_size=7) == expected
+
+
+@pytest.mark.parametrize("text", [LINES, SEQUENCES])
+@pytest.mark.parametrize("options", [{}, {"randomization_window": 2}, {"sample_based_randomization_window": True}])
+def test_random_order(make, text: str, options: dict) -> None:
+    def rows(seed: int, epoch: int) -> list[list[float]]:
+        reader = make(text, (A, L), randomize="auto", randomization_seed=seed, chunk_size_in_bytes=60, **options)
+        return [row for mb in read(reader, epoch=epoch, minibatch_size=3) for row in mb["a"]]
+
+    everything = sorted(row for mb in read(make(text, (A, L))) for row in mb["a"])
+    first = rows(0, 0)
+    assert sorted(first) == everything
+    assert rows(0, 0) == first
+    assert rows(0, 1) != first
+    assert rows(1, 0) != first
+
+
+def test_same_minibatches_whatever_was_read_before(make) -> None:
+    reader = make(SEQUENCES, (A, L), randomize="auto", chunk_size_in_bytes=50, randomization_window=2)
+    expected = read(make(SEQUENCES, (A, L), randomize="auto", chunk_size_in_bytes=50, randomization_window=2), epoch=3)
+    read(reader, epoch=7, epoch_size=4)
+    next(reader.minibatches(EpochSpec(epoch=1)))
+    assert read(reader, epoch=3) == expected
+
+
+def test_prefetching_makes_no_difference(make) -> None:
+    assert read(make(LINES, (A, L)), minibatch_size=3) == read(make(LINES, (A, L), prefetch=False), minibatch_size=3)
+
+
+def test_close_ends_threads(make) -> None:
+    reader = make(LINES * 2000, (A, L))
+    next(reader.minibatches(EpochSpec(minibatch_size=1)))
+    reader.close()
+    reader.close()
+    assert [t for t in threading.enumerate() if t.name == "cntk-prefetch"] == []
+
+
+def test_streams_of_different_lengths(make) -> None:
+    text = "1 |a 1 1 |l 0:1\n1 |a 2 2\n1 |a 3 3\n2 |a 4 4 |l 1:1\n2 |l 2:1\n"
+    (minibatch,) = make(text, (A, L)).minibatches(EpochSpec())
+    assert minibatch.samples == 5
+    assert minibatch.streams["a"].layout.lengths.tolist() == [3, 1]
+    assert minibatch.streams["l"].layout.lengths.tolist() == [2, 1]
+    assert minibatch.streams["l"].layout.keys == (2, 1)
+
+
+def test_the_stream_that_defines_the_size(make) -> None:
+    main = StreamOptions(name="l", dim=3, format="sparse", defines_mb_size=True)
+    text = "1 |a 1 1 |l 0:1\n1 |a 2 2\n1 |a 3 3\n2 |a 4 4 |l 1:1\n3 |a 4 4 |l 1:1\n"
+    assert [mb.samples for mb in make(text, (A, main)).minibatches(EpochSpec(minibatch_size=2))] == [2, 1]
+
+
+def test_ids_end_with_the_next_id_and_lines_without_one_go_on(make) -> None:
+    text = "5 |a 1 1\n|a 2 2\n7 |a 3 3\n5 |a 4 4\n"
+    (minibatch,) = make(text).minibatches(EpochSpec())
+    assert minibatch.streams["a"].layout.keys == (5, 7, 5)
+    assert minibatch.streams["a"].layout.lengths.tolist() == [2, 1, 1]
+
+
+@pytest.mark.parametrize("options", [{"skip_sequence_ids": True}, {"frame_mode": True}])
+def test_ids_are_ignored(make, options: dict) -> None:
+    reader = make(SEQUENCES, (A, L), **options)
+    (minibatch,) = reader.minibatches(EpochSpec())
+    assert minibatch.streams["a"].layout.is_frames
+    assert len(minibatch.streams["a"].data) == 15
+    assert not reader.streams[0].sequence
+
+
+def test_an_id_may_go_on_over_pieces(make, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = read(make(SEQUENCES, (A, L)), minibatch_size=6)
+    monkeypatch.setattr("cntk_reader_cntk_text.source._INDEX_PIECE", 20)
+    assert read(make(SEQUENCES, (A, L)), minibatch_size=6) == expected
+
+
+def test_ranks_share_the_data(make) -> None:
+    for randomize in ("none", "auto"):
+        reader = make(SEQUENCES, (A, L), randomize=randomize)
+        shares = [read(reader, minibatch_size=6, rank=r, ranks=3) for r in range(3)]
+        rows = sorted(row for share in shares for mb in share for row in mb["a"])
+        assert rows == sorted(row for mb in read(reader) for row in mb["a"])
+
+
+def test_a_share_may_be_empty(make) -> None:
+    reader = make("|a 1 2 |l 0:1\n", (A, L), randomize="auto")
+    (minibatch,) = reader.minibatches(EpochSpec(rank=1, ranks=2))
+    assert minibatch.samples == 0
+    assert minibatch.streams["a"].data.shape == (0, 2)
+    assert minibatch.streams["l"].data.shape == (0, 3)
+
+
+def test_shape_of_the_network(make) -> None:
+    image = StreamOptions(name="a", dim=6, format="dense")
+    (minibatch,) = make("|a 1 2 3 4 5 6\n", (image,), inputs={"a": (2, 3)}).minibatches(EpochSpec())
+    assert minibatch.streams["a"].data.tolist() == [[[1, 2, 3], [4, 5, 6]]]
+
+
+def test_names_ignore_case(make) -> None:
+    reader = make("|a 1 2\n", inputs={"A": (2,)})
+    assert read(reader) == [{"A": [[1, 2]]}]
+
+
+def test_alias(make) -> None:
+    stream = StreamOptions(name="features", alias="a", dim=2, format="dense")
+    assert read(make("|a 1 2 |features 3 4\n", (stream,))) == [{"features": [[1, 2]]}]
+
+
+@pytest.mark.parametrize("text", ["\ufeff|a 1 2\n|a 3 4\n", "|a 1 2\r\n|a 3 4", "|a 1 2\n|a 3 4\n\n \n\r\n"])
+def test_marks_line_ends_and_blank_ends(make, text: str) -> None:
+    assert read(make(text)) == [{"a": [[1, 2], [3, 4]]}]
+
+
+def test_file_much_larger_than_a_chunk(make) -> None:
+    text = "".join(f"|a {i} 0\n" for i in range(20000))
+    reader = make(text, chunk_size_in_bytes=10000, randomize="auto", randomization_window=2)
+    rows = [row[0] for mb in read(reader, minibatch_size=500) for row in mb["a"]]
+    assert sorted(rows) == list(range(20000))
+
+
+# Warnings
+
+
+def test_missing_newline_is_a_warning(make) -> None:
+    assert make("|a 1 2").told == ["WARNING: t.ctf: the last line does not end with a newline"]
+
+
+def test_too_few_values_is_a_warning(make) -> None:
+    reader = make("|a 1 2\n|a 3\n|a 4\n")
+    assert read(reader) == [{"a": [[1, 2], [3, 0], [4, 0]]}]
+    read(reader)
+    text = "WARNING: t.ctf:2: a dense sample has too few values and is filled up with zeros (and 1 more rows)"
+    assert reader.told == [text]
+
+
+def test_no_warnings_at_trace_level_0(make) -> None:
+    reader = make("|a 1", trace_level=0)
+    read(reader)
+    assert reader.told == []
+
+
+# Errors
+
+HINT = "    `cntk check-data` lists them all; maxErrors=n leaves out up to n rows."
+
+
+def test_bad_row(make) -> None:
+    assert error_of(lambda: read(make("|a 1 2\n|a 1 x\n|a 3 4\n"))) == (
+        f"t.ctf: CNTKTextFormatReader: at least 1 malformed row, maxErrors=0\n"
+        f"    t.ctf:2:6: stream 'a': 'x' is no number\n{HINT}"
+    )
+
+
+def test_many_bad_rows(make) -> None:
+    text = error_of(lambda: read(make("|a x\n" * 9)))
+    assert text.splitlines()[0] == "t.ctf: CNTKTextFormatReader: at least 9 malformed rows, maxErrors=0"
+    assert text.splitlines()[5:] == ["    t.ctf:5:4: stream 'a': 'x' is no number", "    ...", HINT]
+
+
+def test_max_errors(make) -> None:
+    reader = make("|a 1 2\n|a 1 x\n|a 3 4\n\n|a 5 6\n", max_errors=2)
+    assert read(reader) == read(reader) == [{"a": [[1, 2], [3, 4], [5, 6]]}]
+    assert reader.told == [
+        "WARNING: left out: t.ctf:2:6: stream 'a': 'x' is no number",
+        "WARNING: left out: t.ctf:4:1: the row is empty",
+    ]
+
+
+def test_max_errors_exceeded(make) -> None:
+    text = error_of(lambda: read(make("|a 1 2\n|a 1 x\n|a y 4\n|a 5 6\n", max_errors=1)))
+    assert text.splitlines()[0] == "t.ctf: CNTKTextFormatReader: 2 malformed rows, maxErrors=1"
+
+
+def test_max_errors_in_sequences(make) -> None:
+    text = "1 |a 1 1 |l 0:1\n1 |a 2 x |l 0:1\n1 |a 3 3 |l 0:1\n2 |a 4 4\n3 |a 5 5 |l 1:1\n"
+    reader = make(text, (A, L), max_errors=2, chunk_size_in_bytes=30)
+    assert [mb.samples for mb in reader.minibatches(EpochSpec())] == [3]
+    assert reader.told[1] == "WARNING: left out: t.ctf:4: sequence 2 has no sample of stream 'l'"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("|a 1 2\n", "t.ctf:1: the row has no sample of stream 'l'"),
+        ("|a 1 2 |a 3 4 |l 1:1\n", "t.ctf:1: the row has 2 samples of stream 'a'"),
+        ("4 |a 1 2 |l 0:1\n4 |a 3 4 |a 5 6\n", "t.ctf:1: sequence 4 has 3 samples of stream 'a' in 2 rows"),
+        ("4 |a 1 2\n4 |l 0:1\n", "t.ctf:1: sequence 4 has 2 rows, but no stream has more than 1 samples"),
+        ("4 |x 1\n", "t.ctf:1:1: the row has no samples"),
+    ],
+)
+def test_bad_sequences(make, text: str, message: str) -> None:
+    assert error_of(lambda: read(make(text, (A, L)))).splitlines()[1].strip() == message
+    assert [str(error) for error in make(text, (A, L)).check()] == [message]
+
+
+def test_check_lists_everything(make) -> None:
+    text = LINES + "|a 1 x\n\n|a 1 2 3 |l 0:1\n" + LINES + "|l 7:1\n|l 0:1"
+    assert [str(error) for error in make(text, (A, L)).check()] == [
+        "t.ctf:11:6: stream 'a': 'x' is no number",
+        "t.ctf:12:1: the row is empty",
+        "t.ctf:13:8: stream 'a' has more than 2 values",
+        "t.ctf:24:4: stream 'l': index 7 is not below dim=3 (the first is 0)",
+        "t.ctf:25: the row has no sample of stream 'a'",
+    ]
+    assert list(make(LINES, (A, L)).check()) == []
+
+
+def test_columns_count_over_blocks(make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cntk_reader_cntk_text.source._BLOCK", 16)
+    text = LINES + "|a 1 x |l 0:1\n" + LINES
+    assert [str(e) for e in make(text, (A, L)).check()] == ["t.ctf:11:6: stream 'a': 'x' is no number"]
+    assert "t.ctf:11:6: stream 'a': 'x' is no number" in error_of(lambda: read(make(text, (A, L))))
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "t.ctf: the file is empty"),
+        (b" \n\n", "t.ctf: the file is empty"),
+        (
+            "|a 1 2\n".encode("utf-16"),
+            "t.ctf: the file is in UTF-16; the text format is UTF-8\n"
+            "    Convert it: iconv -f UTF-16 -t UTF-8 't.ctf' > new.ctf",
+        ),
+        (
+            b"x |a 1 2\n",
+            "t.ctf:1:1: a sequence id was expected at the start of the file\n"
+            "    Begin each line with '|', or each with a number; skipSequenceIds=true ignores ids.",
+        ),
+        (b"1 |a 1 2\n12345678901234567890 |a 1 2\n", "t.ctf:2:1: the sequence id has more than 19 digits"),
+    ],
+)
+def test_bad_files(make, data: bytes, message: str) -> None:
+    assert error_of(lambda: read(make(data))) == message
+
+
+def test_dim_differs_from_the_network(make) -> None:
+    with pytest.raises(ConfigError) as caught:
+        make(LINES, inputs={"a": (4, 3)})
+    assert str(caught.value) == (
+        "stream 'a' has dim=2, but the network's input 'a' is [3 x 4]\n    Set dim=12, or change the input."
+    )
+
+
+def test_truncated_is_named(make) -> None:
+    with pytest.raises(UnsupportedError) as caught:
+        make(LINES, truncated=True)
+    assert str(caught.value) == (
+        "CNTKTextFormatReader: truncated=true (truncated back-propagation) is not supported yet"
+    )
+
+
+Noise = st.lists(
+    st.sampled_from([b"|a 1 2", b"|l 0:1", b"\n", b"\n", b"1 ", b"2 ", b"|", b"#", b" ", b"x", b"\r", b"9" * 30, b"\0"])
+    | st.binary(max_size=4),
+    max_size=30,
+).map(b"".join)
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(Noise, st.integers(0, 3), st.integers(1, 60), st.booleans())
+def test_any_bytes_give_minibatches_or_one_typed_error(
+    make, data: bytes, max_errors: int, chunk: int, shuffled: bool
+) -> None:
+    try:
+        reader = make(
+            data, (A, L), max_errors=max_errors, chunk_size_in_bytes=chunk, randomize="auto" if shuffled else "none"
+        )
+    except DataError:
+        return
+    problems = list(reader.check())
+    assert all(isinstance(problem, DataError) for problem in problems)
+    try:
+        samples = sum(mb.samples for mb in reader.minibatches(EpochSpec(minibatch_size=3)))
+    except DataError:
+        return
+    assert samples > 0
+    assert len(problems) <= max_errors

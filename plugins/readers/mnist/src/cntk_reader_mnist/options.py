@@ -1,0 +1,119 @@
+"""What a recipe may say to the reader, and how it is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+import attrs
+
+from cntk_core.api import CntkError, Config, ConfigError, Location, Problems, option, options, raise_problems
+
+_FOREIGN_KEYS = ("readerType", "type", "module")
+
+
+@options
+class ImageKeys:
+    """The keys of a block of images."""
+
+    file: Path = option(doc="IDX file of images.")
+    dim: int | None = option(default=None, doc="Pixels of an image; by default what the file says.")
+    scale: float = option(default=1.0, doc="Every pixel, 0 to 255, is multiplied with this.")
+
+
+@options
+class LabelKeys:
+    """The keys of a block of labels."""
+
+    file: Path = option(doc="IDX file of labels.")
+    label_dim: int = option(default=10, doc="Number of classes.", validator=attrs.validators.ge(1))
+
+
+@options
+class ImageOptions(ImageKeys):
+    """A stream of images, with its place in the recipe."""
+
+    name: str = attrs.field()
+    where: Location | None = None
+
+
+@options
+class LabelOptions(LabelKeys):
+    """A stream of labels, one-hot, with its place in the recipe."""
+
+    name: str = attrs.field()
+    where: Location | None = None
+
+
+@options
+class ReaderKeys:
+    """The keys of the reader's own block."""
+
+    randomize: Literal["auto", "true", "t", "1", "none", "false", "f", "0"] = option(
+        default="auto", doc="Whether the images are read in random order."
+    )
+    randomization_seed: int = option(default=0, doc="Another seed gives another random order.")
+    prefetch: bool = option(default=True, doc="Prepare the next minibatches in a background thread.")
+    precision: Literal["float", "double"] | None = option(default=None, doc="The network's own precision is used.")
+    trace_level: int = option(default=1, doc="Accepted; the reader has no warnings.")
+    verbosity: int = option(default=0, doc="Accepted; the reader has no warnings.")
+
+
+@options
+class MNISTReaderOptions(ReaderKeys):
+    """Everything that a recipe says to the reader."""
+
+    streams: tuple[ImageOptions | LabelOptions, ...] = attrs.field()
+
+    @property
+    def shuffled(self) -> bool:
+        """Whether the images are read in random order."""
+        return self.randomize not in ("none", "false", "f", "0")
+
+
+def read_options(block: Config, what: str) -> MNISTReaderOptions:
+    """Read the reader's block and its sub-blocks, one for each stream. Raises all errors together."""
+    errors: list[CntkError] = []
+    names = [key for key in block.keys() if _is_block(block, key)]  # noqa: SIM118 - a Config is no dict
+    keys = _collect(lambda: block.bind(ReaderKeys, ignore=(*_FOREIGN_KEYS, *names), what=what), errors)
+    streams = [_collect(lambda name=name: _read_stream(block, name, what), errors) for name in names]
+    if not any(isinstance(stream, ImageOptions) for stream in streams) and not errors:
+        errors.append(
+            ConfigError(
+                f"{what} has no block with images",
+                where=block.where,
+                hint="Add features=[ file=train-images-idx3-ubyte ] and labels=[ file=... ; labelDim=10 ].",
+            )
+        )
+    raise_problems(errors)
+    assert keys is not None
+    return MNISTReaderOptions(**attrs.asdict(keys, recurse=False), streams=tuple(streams))
+
+
+def _is_block(block: Config, key: str) -> bool:
+    value = block.own(key)
+    return value is not None and value.is_block
+
+
+def _read_stream(block: Config, name: str, what: str) -> ImageOptions | LabelOptions:
+    """Read a stream's block: labels if it is called so or has labelDim, else images."""
+    section = block.section(name)
+    told = f"stream '{name}' of {what}"
+    if section.own("file") is None:
+        raise section.missing("file")
+    where = section.location("file")
+    if name.lower() == "labels" or section.own("labelDim") is not None:
+        labels = section.bind(LabelKeys, what=told)
+        return LabelOptions(name=name, where=where, file=labels.file, label_dim=labels.label_dim)
+    images = section.bind(ImageKeys, what=told)
+    return ImageOptions(name=name, where=where, file=images.file, dim=images.dim, scale=images.scale)
+
+
+def _collect(read: Any, errors: list[CntkError]) -> Any:
+    try:
+        return read()
+    except Problems as error:
+        errors.extend(error.errors)
+    except CntkError as error:
+        errors.append(error)
+    return None

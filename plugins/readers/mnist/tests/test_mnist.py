@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+import gzip
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cntk_reader_mnist import MNISTReader
+
+from cntk_core.api import CntkError, EpochSpec, ReaderContext, parse_text
+
+RECIPE = """
+reader = [
+    readerType = MNISTReader ; randomize = {randomize}
+    features = [ file = "images" {features} ]
+    labels = [ file = "labels" {labels} ]
+]
+"""
+IMAGES = np.arange(5 * 6, dtype=np.uint8).reshape(5, 2, 3) * 8
+LABELS = np.array([3, 0, 9, 1, 1], dtype=np.uint8)
+
+
+def idx(values: np.ndarray, kind: int = 8) -> bytes:
+    return struct.pack(f">BBBB{values.ndim}I", 0, 0, kind, values.ndim, *values.shape) + values.tobytes()
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    write(idx(IMAGES), idx(LABELS))
+    return tmp_path
+
+
+def write(images: bytes | None = None, labels: bytes | None = None) -> None:
+    if images is not None:
+        Path("images").write_bytes(images)
+    if labels is not None:
+        Path("labels").write_bytes(labels)
+
+
+def make(
+    features: str = "", labels: str = "", randomize: str = "none", inputs: dict | None = None, dtype: str = "float32"
+) -> MNISTReader:
+    recipe = RECIPE.format(features=features, labels=labels, randomize=randomize)
+    block = parse_text(recipe, file="r.cntk").section("reader")
+    context = ReaderContext(dtype=np.dtype(dtype), inputs=inputs or {})
+    return MNISTReader(MNISTReader.configure(block, "reader 'MNISTReader'"), context)
+
+
+def read(reader: MNISTReader, **spec: int) -> dict[str, list]:
+    minibatches = list(reader.minibatches(EpochSpec(**spec)))
+    reader.close()
+    return {
+        stream.name: [row for mb in minibatches for row in mb.streams[stream.name].data.tolist()]
+        for stream in reader.streams
+    }
+
+
+def error_of(**options: str) -> str:
+    with pytest.raises(CntkError) as caught:
+        read(make(**options))
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_images_and_labels(pack, dtype: str) -> None:
+    write(pack(idx(IMAGES)), pack(idx(LABELS)))
+    reader = make(dtype=dtype)
+    found = read(reader, minibatch_size=2)
+    assert found["features"] == IMAGES.reshape(5, 6).tolist()
+    assert found["labels"] == np.eye(10)[LABELS].tolist()
+    (minibatch,) = reader.minibatches(EpochSpec())
+    assert minibatch.streams["features"].data.dtype == np.dtype(dtype)
+    assert minibatch.streams["features"].layout.is_frames
+    reader.close()
+
+
+def test_scale() -> None:
+    assert read(make(features="; scale = 0.5"))["features"][4] == [96, 100, 104, 108, 112, 116]
+
+
+def test_random_order() -> None:
+    first = read(make(randomize="auto"))
+    assert sorted(first["features"]) == IMAGES.reshape(5, 6).tolist()
+    assert first != read(make())
+    assert first == read(make(randomize="auto"))
+    assert first != read(make(randomize="auto"), epoch=1)
+
+
+def test_chunks_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = read(make())
+    monkeypatch.setattr("cntk_reader_mnist.reader.CHUNK_BYTES", 12)
+    assert read(make()) == expected
+
+
+def test_shape_of_the_network() -> None:
+    (minibatch,) = make(inputs={"Features": (1, 2, 3)}).minibatches(EpochSpec())
+    assert minibatch.streams["Features"].data.shape == (5, 1, 2, 3)
+
+
+def test_streams_have_any_names() -> None:
+    text = 'reader = [ pixels = [ file = "images" ] ; digit = [ file = "labels" ; labelDim = 11 ] ]'
+    block = parse_text(text).section("reader")
+    reader = MNISTReader(MNISTReader.configure(block, "reader 'MNISTReader'"), ReaderContext())
+    assert [(stream.name, stream.shape) for stream in reader.streams] == [("pixels", (6,)), ("digit", (11,))]
+
+
+def test_missing_file() -> None:
+    Path("images").unlink()
+    assert error_of() == "r.cntk:4:18: MNISTReader: cannot open file 'images': no such file or directory"
+
+
+@pytest.mark.parametrize(
+    ("images", "labels", "message"),
+    [
+        (b"\x89PNG\r\n", None, "images: this is no IDX file: it begins with 89 50 4e 47, images with 00 00 08 03"),
+        (b"", None, "images: this is no IDX file: it begins with nothing, images with 00 00 08 03"),
+        (idx(LABELS), None, "images: the values have 1 dimension, images have 3: they are labels"),
+        (None, idx(IMAGES), "labels: the values have 3 dimensions, labels have 1: they are images"),
+        (idx(IMAGES)[:10], None, "images: the file is truncated in its header"),
+        (idx(IMAGES)[:-1], None, "images: the file is truncated: its header says 5 x 2 x 3 = 30 values, it has 29"),
+        (idx(IMAGES) + b"x", None, "images: the file is too long: its header says 5 x 2 x 3 = 30 values, it has 31"),
+        (
+            idx(IMAGES, 0x0D),
+            None,
+            "images: IDX files with float values are not supported, only unsigned bytes",
+        ),
+        (None, idx(LABELS[:4]), "labels: 4 samples, but 'images' has 5"),
+        (None, idx(LABELS + 7), "labels: label 10 of sample 0 is not below labelDim=10"),
+        (idx(IMAGES[:0]), idx(LABELS[:0]), "images has no samples"),
+        (gzip.compress(idx(IMAGES))[:-12], None, "images: the compressed file is damaged: "
+         "Compressed file ended before the end-of-stream marker was reached"),
+    ],
+)  # fmt: skip
+def test_bad_files(images: bytes | None, labels: bytes | None, message: str) -> None:
+    write(images, labels)
+    assert error_of() == message
+
+
+def test_check_lists_everything() -> None:
+    write(idx(IMAGES)[:-1], idx(np.array([3, 12, 1, 11], dtype=np.uint8)))
+    assert [str(error) for error in make().check()] == [
+        "images: the file is truncated: its header says 5 x 2 x 3 = 30 values, it has 29",
+        "labels: 4 samples, but 'images' has 5",
+        "labels: label 12 of sample 1 is not below labelDim=10",
+        "labels: label 11 of sample 3 is not below labelDim=10",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"features": "; dim = 7"}, "r.cntk:4:18: stream 'features' has dim=7, but the images have 2 x 3 pixels = 6"),
+        (
+            {"labels": "; labelDims = 7"},
+            "r.cntk:5:34: stream 'labels' of reader 'MNISTReader' has no option 'labelDims'; did you mean 'labelDim'?",
+        ),
+        (
+            {"inputs": {"labels": (4,)}},
+            "r.cntk:5:16: stream 'labels' has labelDim=10, but the network's input 'labels' is [4]",
+        ),
+    ],
+)
+def test_bad_options(options: dict, message: str) -> None:
+    assert error_of(**options).splitlines()[0] == message
+
+
+def test_no_images() -> None:
+    block = parse_text("reader = [ readerType = MNISTReader ]").section("reader")
+    with pytest.raises(CntkError) as caught:
+        MNISTReader.configure(block, "reader 'MNISTReader'")
+    assert str(caught.value).splitlines()[0].endswith("reader 'MNISTReader' has no block with images")

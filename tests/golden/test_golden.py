@@ -1,0 +1,50 @@
+"""Every golden case, run in this process."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import pytest
+from golden_compare import Tolerance, check_file, check_run
+
+from cntk_core.cli import main
+
+CASES = Path(__file__).parent / "cases"
+NAMES = sorted(path.parent.relative_to(CASES).as_posix() for path in CASES.glob("*/*/expected.json"))
+
+
+def run_cntk(config: str, arguments: list[str]) -> tuple[int, str]:
+    """Exit status and all output of a command line."""
+    output = io.StringIO()
+    with redirect_stderr(output), redirect_stdout(output):
+        code = main([f"configFile={config}", "DataDir=data", "RunDir=run", "deviceId=-1", *arguments])
+    return code, output.getvalue()
+
+
+def move_files(moves: list[list[str]], folder: Path) -> None:
+    """Rename or remove files of the run before, as if it had been stopped earlier."""
+    for old, new in moves:
+        if (folder / old).exists():
+            os.replace(folder / old, folder / new) if new else os.remove(folder / old)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_case(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected: dict[str, Any] = json.loads((CASES / name / "expected.json").read_text(encoding="utf-8"))
+    folder = tmp_path / "case"
+    shutil.copytree(CASES / name, folder)
+    (folder / "run").mkdir(exist_ok=True)
+    monkeypatch.chdir(folder)
+    limits = expected["tolerance"]
+    for run in expected["runs"]:
+        move_files(run.get("move", []), folder / "run")
+        code, output = run_cntk(run.get("config", "recipe.cntk"), run.get("args", []))
+        check_run(run, code, output, Tolerance(limits["log_rel"], limits["log_abs"]))
+    for file, spec in sorted(expected.get("files", {}).items()):
+        check_file(folder / "run" / file, spec, limits)
