@@ -62,6 +62,7 @@ def test_the_plain_rule_has_several_names(word):
 
 def test_other_rules_are_names_of_plugins():
     assert learner_name(block(GOOD + "; gradUpdateType=lion")) == "lion"
+    assert learner_name(block(GOOD + "; useAdagrad=true")) == "adagrad"
     assert read(GOOD + "; gradUpdateType=lion").grad_update_type == "lion"
 
 
@@ -108,9 +109,7 @@ CASES = {
     "maxEpochs=-1 ; learningRatesPerSample=0.1": "r.cntk:3:11: maxEpochs must not be negative, not -1",
     GOOD + "\nepochSize=10\nminibatchSize=16": """r.cntk:4:1: epochSize is 10, less than the minibatchSize 16
     An epoch has at least one minibatch; epochSize=0 is one sweep over the data.""",
-    GOOD + "\ngradUpdateType=adaGrad": (
-        "r.cntk:4:1: the SGD block asks for what is not there yet: gradUpdateType=adaGrad"
-    ),
+    GOOD + "\ngradientcheck=true": "r.cntk:4:1: the SGD block asks for what is not there yet: gradientcheck=true",
     GOOD + "\nsaveBestModelPerCriterion=true": (
         "r.cntk:4:1: the SGD block asks for what is not there yet: saveBestModelPerCriterion=true"
     ),
@@ -152,10 +151,10 @@ def test_everything_that_is_not_there_yet_is_named_at_once():
 
 def test_all_mistakes_are_reported_together():
     with pytest.raises(CntkError) as caught:
-        read("maxEpoch=3\nlearningRatesPerMB=1\nmomentumPerMB=2\nuseAdagrad=maybe\nminibatchSize=x")
+        read("maxEpoch=3\nlearningRatesPerMB=1\nmomentumPerMB=2\ngradientcheck=maybe\nminibatchSize=x")
     text = str(caught.value)
     assert "has no option 'maxEpoch'" in text
     assert "required parameter missing: SGD:maxEpochs" in text
     assert "SGD:minibatchSize[0] must be a whole number, not 'x'" in text
-    assert "SGD:useAdagrad must be true or false, not 'maybe'" in text
+    assert "SGD:gradientcheck must be true or false, not 'maybe'" in text
     assert text.endswith("4 problems found")
