@@ -14,9 +14,9 @@ F = np.float32
 
 @njit(inline="always", error_model="numpy")
 def exp(x):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
-    """E to the x; 0 below -87.3, infinity above 88.72, NaN stays."""
-    c = x if x > F(-87.33) else F(-87.33)
-    c = c if c < F(88.37) else F(88.37)
+    """e to the x; 0 below -87, infinity above 88.72, NaN stays."""
+    c = x if x > F(-87) else F(-87)
+    c = c if c < F(88.7228) else F(88.7228)
     n = np.floor(c * F(1.44269504088896341) + F(0.5))
     r = c - n * F(0.693359375)
     r = r + n * F(2.12194440e-4)
@@ -27,11 +27,10 @@ def exp(x):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
     p = p * r + F(1.6666665459e-1)
     p = p * r + F(5.0000001201e-1)
     p = p * (r * r) + r + F(1)
-    y = p * np.int32((np.int32(n) + np.int32(127)) << np.int32(23)).view(np.float32)
-    # Beyond the last exponent that the bit pattern holds, one more factor is left over.
-    over = x - F(88.37)
-    y = y if x < F(88.37) else (y * (F(1) + over) if x < F(88.7228) else F(np.inf))
-    y = y if x > F(-87.33) else F(0)
+    # 2^(n - 1) is a bit pattern for every n from -125 to 128; 2^128 is not.
+    y = p * np.int32((np.int32(n) + np.int32(126)) << np.int32(23)).view(np.float32)
+    y = y + y if x < F(88.7228) else F(np.inf)
+    y = y if x > F(-87) else F(0)
     return x if x != x else y
 
 

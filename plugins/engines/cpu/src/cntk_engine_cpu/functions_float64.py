@@ -9,7 +9,7 @@ from numba import njit
 
 @njit(inline="always", error_model="numpy")
 def exp(x):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
-    """E to the x."""
+    """e to the x."""
     return math.exp(x)
 
 

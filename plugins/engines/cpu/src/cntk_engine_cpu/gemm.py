@@ -35,6 +35,9 @@ class Gemm:
 
         ``c`` is ``(m, n)``; ``a`` is ``(m, k)``, or ``(k, m)`` with ``transpose_a``; ``b`` likewise.
         """
+        if 0 in (*a.shape, *b.shape, *c.shape):
+            # The libraries leave the result as it is or refuse; an empty sum is 0.
+            return lambda _alpha, beta: _scale(c, beta)
         if self.onednn is not None and c.dtype == np.float32:
             return self._bind_onednn(self.onednn, a, b, c, transpose_a, transpose_b)
         return _bind_blas(a, b, c, transpose_a, transpose_b)
@@ -70,11 +73,16 @@ def _bind_blas(a: Matrix, b: Matrix, c: Matrix, transpose_a: bool, transpose_b: 
 
     gemm = blas.sgemm if c.dtype == np.float32 else blas.dgemm
     left, right, out = b.T, a.T, c.T
-    if 0 in (*a.shape, *b.shape, *c.shape):
-        # BLAS refuses empty matrices; an empty sum is 0.
-        return lambda _alpha, beta: np.multiply(c, beta, out=c)
 
     def product(alpha: float, beta: float) -> None:
         gemm(alpha, left, right, beta, out, transpose_b, transpose_a, 1)
 
     return product
+
+
+def _scale(c: Matrix, beta: float) -> None:
+    if beta == 0:
+        # What is there may be NaN.
+        c.fill(0)
+    else:
+        np.multiply(c, c.dtype.type(beta), out=c)

@@ -145,9 +145,9 @@ class Update:
     def _pass(self, results: Sequence[tuple[str, Tree]], kernels: KernelLibrary) -> tuple[Kernel, tuple[str, ...], Any]:
         buffers = [VALUE, GRADIENT, *(_slot(slot.name) for slot in self.rule.slots)]
         spec, order = spec_of(
-            dict.fromkeys(buffers, "full"), self.rule.scalars, [Result(tree, "full") for _, tree in results]
+            dict.fromkeys(buffers, "full"), self.rule.scalars, [Result(tree, "full", into=name) for name, tree in results]
         )
-        return kernels.get(spec, self.store.dtype), order, [name for name, _ in results]
+        return kernels.get(spec, self.store.dtype), order, [results[index][0] for index in spec.outputs]
 
     def _buffer(self, name: str) -> Any:
         if name == VALUE:
