@@ -189,6 +189,8 @@ class _Loader:
         self.find_op = find_op
         self.graph: dict[str, Any] = json.loads(content.metadata["network"])
         self.dtype: np.dtype[Any] = _PRECISIONS[self.graph["precision"]]
+        if dtype is not None:
+            self.dtype = np.dtype(dtype)
 
     def load(self) -> Network:
         network = Network(self.dtype)

@@ -26,7 +26,8 @@ def momentum_of_time_constant(time_constant: float) -> float:
     Rounded to single precision as in the original, whose figures would differ in the seventh digit otherwise.
     """
     exact = math.exp(-1.0 / time_constant) if time_constant > 0 else 0.0
-    return float(struct.unpack("f", struct.pack("f", exact))[0])
+    rounded = float(struct.unpack("f", struct.pack("f", exact))[0])
+    return rounded if rounded < 1.0 else exact  # a momentum of 1 would learn nothing
 
 
 def time_constant(momentum: float) -> float:

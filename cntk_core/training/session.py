@@ -163,7 +163,8 @@ class TrainingSession:
         return start
 
     def _load(self, path: Path) -> Network:
-        return load_model(path, self.find_op)
+        dtype = self._given.dtype if isinstance(self._given, Network) else None
+        return load_model(path, self.find_op, dtype)
 
     def _built(self) -> Network:
         network = self._given if isinstance(self._given, Network) else self._given()
