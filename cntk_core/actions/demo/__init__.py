@@ -133,9 +133,10 @@ def _summary(folder: Path, right: int, total: int, seconds: float) -> None:
         f"""
 What to try next:
   cd {folder}
-  cntk configFile={RECIPE}                                    the same again, with CNTK's log
-  cntk configFile={RECIPE} 'Train=[SGD=[maxEpochs=60]]'       replace one value
-  cntk train {RECIPE}                                         only the training, with a progress bar
-  cntk plugins                                                     what is installed
-  cntk plugins new reader my_format                                write a reader for your own data"""
+  cntk configFile={RECIPE}                                the same again, with CNTK's log
+  cntk configFile={RECIPE} 'Train=[SGD=[maxEpochs=60]]'   replace one value
+  cntk train {RECIPE}                                     only the training
+  cntk explain {RECIPE}                                   how the network is computed
+  cntk plugins                                               what is installed
+  cntk plugins new reader my_format                          write a reader for your own data"""
     )
