@@ -45,12 +45,13 @@ class PluginManager:
         plugin_files: Python files with components, ops and hooks (``--plugin``).
         listeners: objects with hooks, from the program itself. Their errors pass unchanged.
         discover: look for installed wheels.
+        load_hooks: load the hooks of installed wheels; everything else is loaded when it is asked for.
         report: takes a warning about a plugin that is left out.
 
     Attributes:
         registry: components and ops by name.
         hook: pluggy's callers, ``manager.hook.cntk_configure(config=...)``.
-        problems: what is wrong with hooks of installed wheels; they are left out.
+        hooks_offers: the hooks of installed wheels.
 
     Raises:
         PluginError: a plugin file cannot be used.
@@ -62,12 +63,13 @@ class PluginManager:
         listeners: Sequence[object] = (),
         *,
         discover: bool = True,
+        load_hooks: bool = True,
         report: Callable[[str], None] = warn,
     ) -> None:
         self.registry = Registry()
-        self.problems: list[PluginError] = []
         self.hooks_offers: list[HooksOffer] = []
         self._report = report
+        self._problems: dict[HooksOffer, PluginError] = {}
         self._sources: dict[int, Source] = {}
         self._pluggy = pluggy.PluginManager(PROJECT)
         self._pluggy.add_hookspecs(specs)
@@ -78,7 +80,7 @@ class PluginManager:
         self.hook.cntk_register.call_historic(kwargs={"registry": self.registry})
         self._register(CoreAnswers(), CORE)
         if discover:
-            self._discover()
+            self._discover(load_hooks)
         for path in plugin_files:
             self._add_file(str(path))
         for listener in listeners:
@@ -134,6 +136,10 @@ class PluginManager:
         decides = bool(caller.spec is not None and caller.spec.opts.get("firstresult"))
         return tuple(self._listener(one, hook_name, given, decides) for one in reversed(implementations))
 
+    def hooks_problem(self, offer: HooksOffer) -> PluginError | None:
+        """Return what is wrong with the hooks of an installed wheel, which are then left out; None if nothing is."""
+        return self._problems.get(offer)
+
     def _listener(self, one: pluggy.HookImpl, hook: str, given: tuple[str, ...], decides: bool) -> Listener:
         source = self._sources.get(id(one.plugin), HERE)
         listener = with_fewer_arguments(one.function, tuple(one.argnames), given)
@@ -150,18 +156,20 @@ class PluginManager:
 
     # -- who takes part -----------------------------------------------------------------------------------
 
-    def _discover(self) -> None:
+    def _discover(self, load_hooks: bool) -> None:
         discovery = Discovery()
         self._register(discovery, CORE)
         for name, entry, source in discovery.entries(HOOKS_GROUP):
             offer = HooksOffer("hooks", name, source, entry.value, entry.load)
             self.hooks_offers.append(offer)
+            if not load_hooks:
+                continue
             try:
                 self._register(offer.get(), source, offer.title)
             except PluginError as error:
                 if os.environ.get(STRICT_SWITCH) == "1":
                     raise
-                self.problems.append(error)
+                self._problems[offer] = error
                 self._report(f"{error}\n    It is left out.")
 
     def _add_file(self, path: str) -> None:
