@@ -31,7 +31,7 @@ LANGUAGE = "model"
 """The language in which op names are looked up."""
 
 _ORIGINAL = "BCN".encode("utf-16-le")
-_PRECISIONS = {"float": np.dtype(np.float32), "double": np.dtype(np.float64)}
+_PRECISIONS: dict[str, np.dtype[Any]] = {"float": np.dtype(np.float32), "double": np.dtype(np.float64)}
 
 FindOp = Callable[[str, str], Op | None]
 

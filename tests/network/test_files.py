@@ -32,68 +32,42 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def fill(path, text):
-    with files.new_folder(path) as folder:
-        files.write_file(folder / "x", [text])
+def test_a_folder_gets_its_name_when_it_is_full(tmp_path):
+    with files.temporary_folder(tmp_path / "all" / "new.tmp") as new:
+        files.write_file(new / "x", [b"text"])
+        files.settle(new, tmp_path / "all" / "a")
+    assert [found.name for found in (tmp_path / "all").iterdir()] == ["a"]
+    assert (tmp_path / "all" / "a" / "x").read_bytes() == b"text"
 
 
-def test_a_folder_takes_the_place_of_the_old_one(tmp_path):
-    path = tmp_path / "a"
-    fill(path, b"old")
-    fill(path, b"new")
-    assert (path / "x").read_bytes() == b"new"
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_a_folder_that_cannot_be_filled_leaves_the_old_one(tmp_path):
-    path = tmp_path / "a"
-    fill(path, b"old")
+def test_a_folder_that_cannot_be_filled_is_removed(tmp_path):
+    (tmp_path / "new.tmp").mkdir()
+    (tmp_path / "new.tmp" / "left").write_bytes(b"of an earlier run")
 
     def half():
-        with files.new_folder(path) as folder:
-            files.write_file(folder / "x", [b"new"])
+        with files.temporary_folder(tmp_path / "new.tmp") as new:
+            assert not list(new.iterdir())
+            files.write_file(new / "x", [b"text"])
             raise OSError("full")
 
     with pytest.raises(OSError, match="full"):
         half()
-    assert (path / "x").read_bytes() == b"old"
-    assert list(tmp_path.iterdir()) == [path]
+    assert not list(tmp_path.iterdir())
 
 
-def test_a_folder_that_cannot_be_renamed_leaves_the_old_one(tmp_path, monkeypatch):
-    path = tmp_path / "a"
-    fill(path, b"old")
-    replace = type(path).replace
-
-    def refuse(self, target):
-        if self.name == "a.tmp":
-            raise PermissionError(13, "Permission denied")
-        return replace(self, target)
-
-    monkeypatch.setattr(type(path), "replace", refuse)
-    with pytest.raises(PermissionError):
-        fill(path, b"new")
-    monkeypatch.undo()
-    assert (path / "x").read_bytes() == b"old"
-    assert list(tmp_path.iterdir()) == [path]
+def test_folders_are_removed_whole(tmp_path):
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "a.tmp").mkdir()
+    files.remove(tmp_path / "a")
+    assert not list(tmp_path.iterdir())
 
 
-def test_leftovers_are_removed_and_a_folder_that_stepped_aside_comes_back(tmp_path):
-    model = tmp_path / "net.dnn"
-    for name in ("net.dnn.1.tmp", "other.tmp"):
+def test_leftovers_are_removed(tmp_path):
+    for name in ("net.dnn", "net.dnn.tmp", "net.dnn.1.ckp.tmp", "other.tmp"):
         (tmp_path / name).write_bytes(b"")
-    for name in (
-        "net.dnn.1.ckp.tmp",
-        "net.dnn.1.ckp.old.tmp",
-        "net.dnn.2.ckp",
-        "net.dnn.2.ckp.old.tmp",
-        "net.dnn.3.ckp.gone.tmp",
-    ):
-        (tmp_path / name).mkdir()
-    (tmp_path / "net.dnn.1.ckp.old.tmp" / "x").write_bytes(b"old")
-    files.remove_leftovers(model)
-    assert sorted(os.listdir(tmp_path)) == ["net.dnn.1.ckp", "net.dnn.2.ckp", "other.tmp"]
-    assert (tmp_path / "net.dnn.1.ckp" / "x").read_bytes() == b"old"
+    (tmp_path / "net.dnn.checkpoints.tmp").mkdir()
+    files.remove_leftovers(tmp_path / "net.dnn")
+    assert sorted(os.listdir(tmp_path)) == ["net.dnn", "other.tmp"]
 
 
 def test_removing_what_is_not_there_is_no_error(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -44,7 +45,7 @@ def test_a_restart_ends_in_the_same_bytes(tmp_path, straight):
     assert f"Restored from '{tmp_path}/net.dnn.2.ckp': 2 epochs, 86 samples, smoothed_gradient." in lines.all
     assert "totalSamplesSeen = 172;" in lines.with_text("[Training]")[-1]
     assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "net.dnn", "net.dnn.0", "net.dnn.1", "net.dnn.2", "net.dnn.3", "net.dnn.ckp",
+        "net.dnn", "net.dnn.0", "net.dnn.1", "net.dnn.2", "net.dnn.3", "net.dnn.checkpoints", "net.dnn.ckp",
     ]  # fmt: skip
 
 
@@ -118,8 +119,13 @@ def test_without_make_mode_training_begins_anew(tmp_path):
     text = f"makeMode=false: removed 3 files of an earlier training of '{tmp_path}/net.dnn'."
     assert text in lines.all
     assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "net.dnn", "net.dnn.0", "net.dnn.1", "net.dnn.2", "net.dnn.ckp",
+        "net.dnn", "net.dnn.0", "net.dnn.1", "net.dnn.2", "net.dnn.checkpoints", "net.dnn.ckp",
     ]  # fmt: skip
+
+
+def arrays_of(checkpoint: Path) -> Path:
+    generation = json.loads(checkpoint.read_text())["generation"]
+    return checkpoint.parent / generation / "arrays.safetensors"
 
 
 def damage(path: Path) -> None:
@@ -135,7 +141,7 @@ def leave_three_generations(folder: Path) -> None:
 
 def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path, straight):
     leave_three_generations(tmp_path)
-    damage(tmp_path / "net.dnn.3.ckp" / "arrays.safetensors")
+    damage(arrays_of(tmp_path / "net.dnn.3.ckp"))
     lines = train(tmp_path, 4)
     assert (
         f"Warning: the checkpoint '{tmp_path}/net.dnn.3.ckp' is damaged: "
@@ -160,7 +166,7 @@ def test_a_damaged_model_comes_back_from_its_checkpoint(tmp_path, straight):
 def test_a_damaged_generation_falls_back_to_the_one_before(tmp_path, straight):
     leave_three_generations(tmp_path)
     damage(tmp_path / "net.dnn.3")
-    damage(tmp_path / "net.dnn.3.ckp" / "arrays.safetensors")
+    damage(arrays_of(tmp_path / "net.dnn.3.ckp"))
     assert starts(train(tmp_path, 4)) == ["Starting Epoch 3", "Starting Epoch 4"]
     assert (tmp_path / "net.dnn").read_bytes() == straight
 
@@ -168,7 +174,7 @@ def test_a_damaged_generation_falls_back_to_the_one_before(tmp_path, straight):
 def test_if_no_checkpoint_is_sound_the_newest_model_is_taken(tmp_path):
     leave_three_generations(tmp_path)
     for epoch in (1, 2, 3):
-        damage(tmp_path / f"net.dnn.{epoch}.ckp" / "arrays.safetensors")
+        damage(arrays_of(tmp_path / f"net.dnn.{epoch}.ckp"))
     lines = train(tmp_path, 4)
     assert starts(lines) == ["Starting Epoch 4"]
     assert lines.with_text("Checkpoint file is not usable. Parameter-learning state (such as momentum) will be reset.")
@@ -177,7 +183,7 @@ def test_if_no_checkpoint_is_sound_the_newest_model_is_taken(tmp_path):
 def test_a_checkpoint_of_another_epoch_is_not_used(tmp_path):
     leave_three_generations(tmp_path)
     remove(tmp_path / "net.dnn.3.ckp")
-    shutil.copytree(tmp_path / "net.dnn.1.ckp", tmp_path / "net.dnn.3.ckp")
+    shutil.copy(tmp_path / "net.dnn.1.ckp", tmp_path / "net.dnn.3.ckp")
     lines = train(tmp_path, 4)
     assert f"Warning: the checkpoint '{tmp_path}/net.dnn.3.ckp' is of epoch 1, not of epoch 3" in lines.all
     assert starts(lines) == ["Starting Epoch 3", "Starting Epoch 4"]
@@ -197,6 +203,7 @@ def test_two_generations_are_kept_while_training_runs(tmp_path):
         def listeners(self, name):
             def look(**told):
                 seen.append(sorted(path.name for path in tmp_path.glob("*.ckp")))
+                assert len(list((tmp_path / "net.dnn.checkpoints").iterdir())) == len(seen[-1])
 
             return [look] if name == "cntk_checkpoint_saved" else []
 
@@ -223,6 +230,34 @@ def test_a_disk_that_fills_up_leaves_the_old_generation(tmp_path, straight, monk
         patch.setattr(files, "_write", full)
         with pytest.raises(TrainingError, match="No space left on device"):
             train(tmp_path, 4)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["net.dnn.0", "net.dnn.1", "net.dnn.2", "net.dnn.2.ckp"]
+    names = ["net.dnn.0", "net.dnn.1", "net.dnn.2", "net.dnn.2.ckp", "net.dnn.checkpoints"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
+    assert len(list((tmp_path / "net.dnn.checkpoints").iterdir())) == 1
     assert starts(train(tmp_path, 4)) == ["Starting Epoch 3", "Starting Epoch 4"]
     assert (tmp_path / "net.dnn").read_bytes() == straight
+
+
+def test_removing_a_checkpoint_removes_its_contents_at_the_next_start(tmp_path):
+    stop_after(tmp_path, 1)
+    (tmp_path / "net.dnn.1.ckp").unlink()
+    folder = tmp_path / "net.dnn.checkpoints"
+    assert len(list(folder.iterdir())) == 1
+    seen: list[bool] = []
+
+    class Watcher:
+        def listeners(self, name):
+            return [lambda **told: seen.append(folder.exists())] if name == "cntk_job_begin" else []
+
+    train(tmp_path, 2, hooks=Watcher())
+    assert seen == [False]
+
+
+def test_checkpoints_of_other_models_in_the_folder_stay(tmp_path):
+    stop_after(tmp_path, 1)
+    (tmp_path / "net.dnn.1").replace(tmp_path / "other")
+    (tmp_path / "net.dnn.1.ckp").replace(tmp_path / "other.ckp")
+    train(tmp_path, 2)
+    assert arrays_of(tmp_path / "other.ckp").is_file()
+    (tmp_path / "foreign.ckp").write_bytes(b"B\0C\0K\0P\0")
+    train(tmp_path, 2, make_mode=False)
+    assert arrays_of(tmp_path / "net.dnn.ckp").is_file()

@@ -150,7 +150,7 @@ def test_validation_follows_each_epoch(tmp_path):
 def test_models_and_checkpoints_are_named_as_ever(tmp_path):
     make_session(tmp_path, max_epochs=4).run()
     assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "net.dnn", "net.dnn.0", "net.dnn.1", "net.dnn.2", "net.dnn.3", "net.dnn.ckp",
+        "net.dnn", "net.dnn.0", "net.dnn.1", "net.dnn.2", "net.dnn.3", "net.dnn.checkpoints", "net.dnn.ckp",
     ]  # fmt: skip
     assert read_model_info(tmp_path / "net.dnn.3").epochs == 3
     assert read_model_info(tmp_path / "net.dnn").samples == 4 * FRAMES
