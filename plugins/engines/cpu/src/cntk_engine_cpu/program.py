@@ -192,7 +192,7 @@ class CpuProgram(Program):
         key = tuple(frames[axis] for axis in self._axes)
         bound = self._bound.get(key)
         if bound is None:
-            if any(frames[axis] > self._capacity.get(axis, -1) for axis in self._axes):
+            if not self._bound or any(frames[axis] > self._capacity.get(axis, -1) for axis in self._axes):
                 self._grow(frames)
             bound = self._bound[key] = bind(self._site(frames), self._update)
             if len(self._bound) > REMEMBERED:
