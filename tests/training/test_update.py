@@ -8,10 +8,13 @@ from cntk_learner_sgd import SGD, SGDOptions
 from small import settings
 
 from cntk_core.interfaces.learner import UpdateContext
-from cntk_core.network.node import Parameter
+from cntk_core.network.network import Network
+from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.ops.expression import ArrayMath, TraceMath, symbol
+from cntk_core.ops.table import core_ops
+from cntk_core.plan.make import make_plan
 from cntk_core.training.store import ParameterStore
-from cntk_core.training.update import NOISE_SLOT, clip_factor, compose_update, scalars_for
+from cntk_core.training.update import NOISE_SLOT, clip_factor, compose_update, count_uses, scalars_for
 
 N, RATE, MOMENTUM = 6, 0.25, 0.5
 CONTEXT = UpdateContext(samples=N, learning_rate=RATE, momentum=MOMENTUM)
@@ -107,3 +110,23 @@ def test_an_engine_can_trace_the_whole_update():
     value, changed = rule.expression(TraceMath(), symbol("w"), symbol("g"), slots, names)
     assert value.symbols() == {"w", "g", "smoothed_gradient", *rule.scalars}
     assert set(changed) == {"smoothed_gradient"}
+
+
+def test_a_parameter_counts_each_of_its_uses_below_the_criterion():
+    table = core_ops()
+    network = Network(np.float64)
+    x = network.add(Input.make("x", (3,)))
+    weights = network.add(Parameter.make("W", (3, 3), value=np.eye(3)))
+    bias = network.add(Parameter.make("b", (3,), value=np.zeros(3)))
+
+    def add(name: str, op: str, *inputs: Node) -> Node:
+        found = table.find("", op)
+        return network.add(Node(name, found, list(inputs), found.attributes()))
+
+    hidden = add("h", "Plus", add("t", "Times", weights, x), bias)
+    output = add("z", "Times", weights, hidden)
+    criterion = add("se", "SquareError", x, output)
+    add("elsewhere", "Plus", output, bias)
+    network.infer()
+    plan = make_plan(network, [criterion], criterion)
+    assert {parameter.name: uses for parameter, uses in count_uses(plan).items()} == {"W": 2, "b": 1}

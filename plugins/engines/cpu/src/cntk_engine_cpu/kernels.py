@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import importlib.metadata
 import importlib.util
 import logging
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -79,10 +81,21 @@ class KernelLibrary:
 
 @cache
 def _compile(spec: KernelSpec, dtype: str) -> Kernel:
+    return compile_text(spec.source(dtype), "kernel", spec.signature(dtype))
+
+
+@cache
+def compile_file(path: Path, function: str, dtype: str, signature: str) -> Kernel:
+    """Compile a function of a file of this package, which is written for float32, for a precision."""
+    text = path.read_text(encoding="utf-8").replace("functions_float32", f"functions_{dtype}")
+    return compile_text(text, function, signature)
+
+
+def compile_text(text: str, function: str, signature: str) -> Kernel:
+    """Compile a function of a module's text, or take it from the disk if it was compiled before."""
     import numba
 
-    text = spec.source(dtype)
-    stamp = hashlib.sha256(f"{numba.__version__}\n{_own_functions()}\n{spec.signature(dtype)}\n{text}".encode())
+    stamp = hashlib.sha256(f"{numba.__version__}\n{_own_functions()}\n{function} {signature}\n{text}".encode())
     name = f"cntk_kernel_{stamp.hexdigest()[:24]}"
     path = cache_folder() / f"{name}.py"
     if not path.exists():
@@ -95,7 +108,7 @@ def _compile(spec: KernelSpec, dtype: str) -> Kernel:
     # A compiled function that comes from the disk looks for its module there.
     sys.modules[name] = module
     module_spec.loader.exec_module(module)
-    return jit([spec.signature(dtype)])(module.kernel)
+    return jit([signature])(getattr(module, function))
 
 
 def jit(signatures: list[str]) -> Callable[[Any], Kernel]:
@@ -136,7 +149,9 @@ def cache_folder() -> Path:
                 return folder
         except OSError:
             continue
-    return Path(tempfile.mkdtemp(prefix="cntk-kernels-"))
+    temporary = tempfile.mkdtemp(prefix="cntk-kernels-")
+    atexit.register(shutil.rmtree, temporary, ignore_errors=True)
+    return Path(temporary)
 
 
 def _write(path: Path, text: str) -> None:

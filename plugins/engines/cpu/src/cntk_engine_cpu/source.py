@@ -187,7 +187,7 @@ class _Writer:
         operation = expression.operation
         if operation == "symbol":
             return str(expression.args[0])
-        convert = self._double if double else self._atom
+        convert = self.double if double else self._atom
         args = [convert(arg) for arg in expression.args if not isinstance(arg, str)]
         one, zero = ("1.0", "0.0") if double else ("F(1)", "F(0)")
         if operation in _BINARY:
@@ -210,8 +210,14 @@ class _Writer:
     def _atom(self, value: Expr | float | str) -> str:
         return self.names[value] if isinstance(value, Expr) else _literal(value)
 
-    def _double(self, value: Expr | float | str) -> str:
+    def double(self, value: Expr | float | str) -> str:
+        """Text of a tree over numbers, or of a number."""
         return self._text(value, double=True) if isinstance(value, Expr) else _number(value)
+
+
+def number_text(tree: Expr | float) -> str:
+    """Python text of a tree over numbers alone, in double precision; it may use ``np``."""
+    return _Writer(KernelSpec((), (), ())).double(tree)
 
 
 def _number(value: Any) -> str:
