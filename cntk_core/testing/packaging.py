@@ -19,6 +19,7 @@ from importlib.metadata import Distribution, EntryPoint, PackageNotFoundError
 from importlib.metadata import distribution as find_distribution
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import Any, ClassVar
 
 import pytest
@@ -30,6 +31,7 @@ from cntk_core.interfaces.learner import Learner
 from cntk_core.interfaces.parallel import Communicator, Parallelizer
 from cntk_core.interfaces.reader import DataReader
 from cntk_core.ops.op import Op
+from cntk_core.plugins.third_party_ops import ops_of
 from cntk_core.testing.contract import Contract, check_component
 
 KINDS: dict[str, type[Component]] = {
@@ -112,9 +114,8 @@ class PackagingContract(Contract):
 def check_offer(name: str, offer: Any, kind: str) -> None:
     """Check that what an entry point offers is of its kind and complete."""
     if kind == "op":
-        ops = list(offer) if isinstance(offer, list | tuple) else [offer]
-        are_ops = bool(ops) and all(isinstance(op, Op) for op in ops)
-        assert are_ops, f"'{name}' is neither an op nor a list of ops: {offer!r}"
+        found = isinstance(offer, Op) or (isinstance(offer, ModuleType) and ops_of(offer))
+        assert found, f"'{name}' is neither an op nor a module with ops: {offer!r}"
         return
     base = KINDS[kind]
     is_class = isinstance(offer, type) and issubclass(offer, base)

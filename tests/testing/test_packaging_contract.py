@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from types import ModuleType
+
 import attrs
 import pytest
 
 from cntk_core.interfaces.learner import Learner
+from cntk_core.ops.define import elementwise_op
 from cntk_core.ops.table import core_ops
 from cntk_core.testing.packaging import PackagingContract, check_offer
 
@@ -103,9 +106,11 @@ def test_a_wheel_of_an_unknown_kind():
 
 def test_offers():
     times = core_ops().find("", "Times")
-    check_offer("ops", [times], "op")
+    module = ModuleType("ops")
+    module.square = elementwise_op("Square", gradient=lambda m, a, g, y, x: 2.0 * g * x)(lambda m, a, x: x * x)
+    check_offer("ops", module, "op")
     check_offer("op", times, "op")
-    with pytest.raises(AssertionError, match="'x' is neither an op nor a list of ops"):
+    with pytest.raises(AssertionError, match="'x' is neither an op nor a module with ops"):
         check_offer("x", Learner, "op")
     with pytest.raises(AssertionError, match="'x' is no DataReader"):
         check_offer("x", Learner, "reader")
