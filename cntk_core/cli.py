@@ -19,6 +19,8 @@ from cntk_core.errors import CntkError, UnsupportedError, UsageError, did_you_me
 if TYPE_CHECKING:
     from cntk_core.actions.log import Log
 
+    Verbs = argparse._SubParsersAction[argparse.ArgumentParser]
+
 USAGE = """\
 -------------------------------------------------------------------
 Usage: cntk configFile=yourConfigFile [key=value ...]
@@ -140,9 +142,9 @@ def _refuse_brainscript() -> NoReturn:
 
 
 def _run_verb(arguments: list[str]) -> int:
-    parser = _parser()
+    parser, verbs = _parser()
     if not arguments[0].startswith("-") and arguments[0] not in VERBS:
-        parser = _with_plugin_verbs(parser, arguments[0])
+        _add_plugin_verbs(parser, verbs, arguments[0])
     options, rest = parser.parse_known_args(arguments)
     overrides = getattr(options, "overrides", None)
     wrong = [text for text in rest if overrides is None or text.startswith("-") or "=" not in text]
@@ -159,14 +161,13 @@ def _run_verb(arguments: list[str]) -> int:
     return _guarded(lambda: int(options.run(options) or 0))
 
 
-def _with_plugin_verbs(parser: argparse.ArgumentParser, verb: str) -> argparse.ArgumentParser:
+def _add_plugin_verbs(parser: argparse.ArgumentParser, verbs: Verbs, wanted: str) -> None:
     """Ask the plugins for further verbs; only a word that is none of ours leads here."""
     from cntk_core.actions.plugins import add_commands
 
-    known = add_commands(parser)
-    if verb not in known:
-        parser.error(f"there is no verb '{verb}'{did_you_mean(verb, [*VERBS, *known])}; see cntk --help")
-    return parser
+    add_commands(verbs)
+    if wanted not in verbs.choices:
+        parser.error(f"there is no verb '{wanted}'{did_you_mean(wanted, verbs.choices)}; see cntk --help")
 
 
 def _run_action(options: argparse.Namespace) -> int:
@@ -235,7 +236,7 @@ VERBS = {
 """The verbs and what they do."""
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser() -> tuple[argparse.ArgumentParser, Verbs]:
     parser = argparse.ArgumentParser(
         prog="cntk",
         description="Runs CNTK recipes; every part is a plugin.",
@@ -257,7 +258,7 @@ def _parser() -> argparse.ArgumentParser:
     demo = verbs.add_parser("demo", help=VERBS["demo"], description=_sentence("demo"))
     demo.add_argument("--folder", default="demo", help="where recipe, data and results go (default: ./demo)")
     demo.set_defaults(run=_demo)
-    return parser
+    return parser, verbs
 
 
 def _sentence(verb: str) -> str:

@@ -16,6 +16,7 @@ from cntk_core.actions.log import Log
 from cntk_core.actions.table import same_action
 from cntk_core.config import Config, load_recipe
 from cntk_core.errors import ConfigError
+from cntk_core.plugins import events
 
 _WIDTH = 78
 
@@ -122,12 +123,33 @@ def _run(context: ActionContext, jobs: Sequence[Job]) -> None:
         _print_title(context.log, f"{job.command} command ({job.name} action)")
         if job in epochs:
             context.log.line(f"CNTKCommandTrainBegin: {job.command}")
-        job.action.run(context, job.section)
+        _run_job(context, job)
         if job in epochs:
             context.log.line(f"CNTKCommandTrainEnd: {job.command}")
         context.log.plain()
         if job.section.integer("traceLevel", 0) > 0:
             context.log.line(f'Action "{job.name}" complete.\n')
+
+
+def _run_job(context: ActionContext, job: Job) -> None:
+    """Run a job. Training tells the listeners of itself, with its network; here they hear of the other actions."""
+    if job.name in same_action("train"):
+        job.action.run(context, job.section)
+        return
+    told = events.Job(job.command, same_action(job.name)[0])
+    for listener in context.hooks.listeners("cntk_job_begin"):
+        listener(job=told)
+    begun = time.perf_counter()
+    error: BaseException | None = None
+    try:
+        job.action.run(context, job.section)
+    except BaseException as failure:
+        error = failure
+        raise
+    finally:
+        outcome = events.JobOutcome(error is None, seconds=time.perf_counter() - begun, error=error)
+        for listener in context.hooks.listeners("cntk_job_end"):
+            listener(job=told, outcome=outcome)
 
 
 def _print_title(log: Log, text: str) -> None:

@@ -1,43 +1,41 @@
-"""``cntk plugins``: list, make and check plugins; and the verbs that plugins add to the command line."""
+"""``cntk plugins``: what is installed and why something is not usable, new wheels, and checks of what is there."""
 
 from __future__ import annotations
 
 import argparse
 
-
-def add_commands(parser: argparse.ArgumentParser) -> tuple[str, ...]:
-    """Let plugins add their verbs, and return the names of those."""
-    from cntk_core.plugins.manager import PluginManager
-
-    verbs = next(action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
-    before = set(verbs.choices)
-    for listener in PluginManager().listeners("cntk_add_commands"):
-        listener(subparsers=verbs)
-    return tuple(name for name in verbs.choices if name not in before)
+_MORE = "cntk plugins list --check loads each of them and says why one is not usable."
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run ``cntk plugins list``, ``new`` or ``check``; return the exit code."""
-    task = options.task or "list"
-    if task == "new":
-        return _new(options)
-    if task == "check":
-        return _check(options)
+    """Do what the command line asks for: ``list`` (the default), ``new`` or ``check``; return the exit code."""
+    if options.task == "new":
+        return _new(options.kind, options.name, options.folder)
+    if options.task == "check":
+        from cntk_core.plugins.check import check_plugin
+
+        return check_plugin(options.name, plugin_files=options.plugin)
+    return _list(options)
+
+
+def _list(options: argparse.Namespace) -> int:
     from cntk_core.plugins.report import list_plugins, show_table
 
-    print(show_table(list_plugins(options.plugin, check=getattr(options, "check", False))))
+    check = getattr(options, "check", False)
+    print(show_table(list_plugins(options.plugin, check=check), () if check else ("", _MORE)))
     return 0
 
 
-def _new(options: argparse.Namespace) -> int:
+def _new(kind: str, name: str, folder: str) -> int:
     from cntk_core.plugins.scaffold import new_plugin, next_steps
 
-    folder = new_plugin(options.kind, options.name, options.folder)
-    print(next_steps(folder, options.kind))
+    print(next_steps(new_plugin(kind, name, folder), kind))
     return 0
 
 
-def _check(options: argparse.Namespace) -> int:
-    from cntk_core.plugins.check import check_plugin
+def add_commands(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Let installed plugins add verbs of their own."""
+    from cntk_core.plugins.manager import PluginManager
 
-    return check_plugin(options.name)
+    for listener in PluginManager().listeners("cntk_add_commands"):
+        listener(subparsers=subparsers)

@@ -11,7 +11,7 @@ import numpy as np
 from cntk_core.api import GradientStep, Node, OpContext, Parameter, Step, Target
 from cntk_engine_cpu import elementwise, fallback, products, rowwise
 from cntk_engine_cpu.site import Call, Site
-from cntk_engine_cpu.update import Scalars, Update, runs_of
+from cntk_engine_cpu.update import Numbers, Scalars, Update, runs_of
 
 PANEL_ELEMENTS = 65536
 """Weights in one panel of a folded update: what stays in the second-level cache."""
@@ -95,7 +95,7 @@ def _gradient_calls(site: Site, step: GradientStep, targets: Sequence[Target]) -
 def _train(site: Site, update: Update) -> Callable[[Sequence[Scalars]], None]:
     """The backward part with folded updates, then the pass over all other parameters."""
     place = {parameter: index for index, parameter in enumerate(site.plan.trained)}
-    current: list[Scalars] = []
+    current: list[Numbers] = []
     calls: list[Call] = []
     folded: set[Parameter] = set()
     for index, step in enumerate(site.plan.gradients):
@@ -114,9 +114,9 @@ def _train(site: Site, update: Update) -> Callable[[Sequence[Scalars]], None]:
     rest_of_update = _passes(update, [p for p in site.plan.trained if p not in folded], place)
 
     def train(scalars: Sequence[Scalars]) -> None:
-        current[:] = scalars
+        current[:] = update.numbers(scalars)
         backward()
-        rest_of_update(scalars)
+        rest_of_update(current)
 
     return train
 
@@ -139,7 +139,7 @@ def _fold_call(
     step: GradientStep,
     parameter: Parameter,
     place: Mapping[Parameter, int],
-    current: list[Scalars],
+    current: list[Numbers],
 ) -> Call | None:
     assert update.fold is not None
     slot = update.store.slot(update.fold.slot, parameter)
@@ -152,17 +152,17 @@ def _fold_call(
     product = products.weight_product(site, step, slot, parameter)
     if product is None:
         return None
-    rest = update.bind(first, end, folded=True)
+    rest, factors = update.bind(first, end, folded=True), update.factors()
 
     def run() -> None:
-        scalars = current[index]
-        product(*update.factors(scalars))
-        rest(scalars)
+        numbers = current[index]
+        product(*factors(numbers))
+        rest(numbers)
 
     return Call(run)
 
 
-Panel = tuple[Callable[[float, float], None], Callable[[Scalars], None]]
+Panel = tuple[Callable[[float, float], None], Callable[[Numbers], None]]
 
 
 def _panels(site: Site, update: Update, step: GradientStep, parameter: Parameter) -> list[Panel] | None:
@@ -187,34 +187,36 @@ def _panels(site: Site, update: Update, step: GradientStep, parameter: Parameter
     return panels
 
 
-def _run_panels(update: Update, panels: Sequence[Panel], index: int, current: list[Scalars]) -> Callable[[], None]:
+def _run_panels(update: Update, panels: Sequence[Panel], index: int, current: list[Numbers]) -> Callable[[], None]:
+    factors = update.factors()
+
     def run() -> None:
-        scalars = current[index]
-        alpha, beta = update.factors(scalars)
+        numbers = current[index]
+        alpha, beta = factors(numbers)
         for product, rest in panels:
             product(alpha, beta)
-            rest(scalars)
+            rest(numbers)
 
     return run
 
 
 def _passes(
     update: Update, parameters: Sequence[Parameter], place: Mapping[Parameter, int]
-) -> Callable[[Sequence[Scalars]], None]:
+) -> Callable[[Sequence[Numbers]], None]:
     """The whole rule over some parameters: as few passes as their numbers allow."""
     together = [update.bind(first, end) for first, end in runs_of(update.store, parameters)]
     single = [(place[parameter], update.bind(*update.store.range(parameter))) for parameter in parameters]
 
-    def run(scalars: Sequence[Scalars]) -> None:
+    def run(numbers: Sequence[Numbers]) -> None:
         if not single:
             return
-        numbers = scalars[single[0][0]]
-        if all(scalars[index] is numbers or scalars[index] == numbers for index, _ in single):
+        first = numbers[single[0][0]]
+        if all(numbers[index] is first or numbers[index] == first for index, _ in single):
             for apply in together:
-                apply(numbers)
+                apply(first)
         else:
             for index, apply in single:
-                apply(scalars[index])
+                apply(numbers[index])
 
     return run
 
@@ -222,7 +224,12 @@ def _passes(
 def whole_update(site_plan: Any, update: Update) -> Callable[[Sequence[Scalars]], None]:
     """The update of all trained parameters with the gradients in the store."""
     place = {parameter: index for index, parameter in enumerate(site_plan.trained)}
-    return _passes(update, site_plan.trained, place)
+    apply = _passes(update, site_plan.trained, place)
+
+    def run(scalars: Sequence[Scalars]) -> None:
+        apply(update.numbers(scalars))
+
+    return run
 
 
 def contexts_of(plan: Any, frames: Mapping[str, int]) -> dict[Node, OpContext]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import attrs
+
 from cntk_core.api import Expr, GradientStep, Node, Step
 from cntk_engine_cpu.site import Array, Call, Site, elements_of, form_of
 from cntk_engine_cpu.source import Result, spec_of
@@ -85,10 +87,15 @@ def _call(
     results: Sequence[Result],
     outputs: Sequence[Array],
 ) -> Call:
-    spec, order = spec_of({name: kind for name, (_, kind) in arrays.items()}, (), results)
+    lying = {array.ctypes.data: name for name, (array, kind) in arrays.items() if kind == "full"}
+    placed = [
+        attrs.evolve(result, into=lying.get(output.ctypes.data, "")) if result.kind == "full" else result
+        for result, output in zip(results, outputs, strict=True)
+    ]
+    spec, order = spec_of({name: kind for name, (_, kind) in arrays.items()}, (), placed)
     rows, columns = site.rows(like), elements_of(like)
     operands = [_seen(*arrays[name], rows, columns) for name in order]
-    targets = [_seen(output, result.kind, rows, columns) for output, result in zip(outputs, results, strict=True)]
+    targets = [_seen(outputs[index], results[index].kind, rows, columns) for index in spec.outputs]
     return Call(site.kernels.get(spec, site.dtype), (rows, columns, *operands, *targets))
 
 

@@ -13,6 +13,7 @@ def bind_forward(site: Site, step: Step) -> Call:
 
     Results are written when all are there, because one may lie where an input lies.
     """
+    site.interpreted.update(step.nodes)
 
     def compute() -> None:
         inner: dict[Node, Array] = {}
@@ -29,6 +30,7 @@ def bind_forward(site: Site, step: Step) -> Call:
 
 def bind_gradient(site: Site, step: GradientStep) -> Call:
     """Return the call that computes all gradients of a step."""
+    site.interpreted.update(step.step.nodes)
     members = [node for node in reversed(step.step.nodes) if node in site.path]
 
     def value(node: Node) -> Array:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 from numba import njit
+
+F = np.float64
 
 
 @njit(inline="always", error_model="numpy")

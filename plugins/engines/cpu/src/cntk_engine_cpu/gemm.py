@@ -49,22 +49,22 @@ class Gemm:
         k = a.shape[0] if transpose_a else a.shape[1]
         ta, tb = (b"T" if transpose_a else b"N"), (b"T" if transpose_b else b"N")
         pa, pb, pc = library.pointer(a), library.pointer(b), library.pointer(c)
-        lda, ldb, ldc = max(1, a.shape[1]), max(1, b.shape[1]), max(1, n)
-        sgemm = library.sgemm
-
-        def product(alpha: float, beta: float, _keep: tuple[Matrix, ...] = (a, b, c)) -> None:
-            sgemm(ta, tb, m, n, k, alpha, pa, lda, pb, ldb, beta, pc, ldc)
-
-        if self.threads == 1:
-            return product
+        lda, ldb, ldc = _row_length(a), _row_length(b), _row_length(c)
+        sgemm, set_threads = library.sgemm, library.set_threads
         # Small products lose by a second thread: waking it costs more than it does.
         threads = self.threads if m * n * k >= THREADED_WORK else 1
 
-        def product_with_threads(alpha: float, beta: float) -> None:
-            library.set_threads(threads)
-            product(alpha, beta)
+        def product(alpha: float, beta: float, _keep: tuple[Matrix, ...] = (a, b, c)) -> None:
+            set_threads(threads)
+            sgemm(ta, tb, m, n, k, alpha, pa, lda, pb, ldb, beta, pc, ldc)
 
-        return product_with_threads
+        return product
+
+
+def _row_length(matrix: Matrix) -> int:
+    """Elements from one row to the next: more than the columns if the matrix is a band of a wider one."""
+    assert matrix.strides[1] == matrix.itemsize or matrix.shape[1] == 1
+    return max(matrix.strides[0] // matrix.itemsize, matrix.shape[1])
 
 
 def _bind_blas(a: Matrix, b: Matrix, c: Matrix, transpose_a: bool, transpose_b: bool) -> Product:

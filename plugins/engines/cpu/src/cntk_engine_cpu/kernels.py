@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import importlib.metadata
 import importlib.util
 import logging
 import os
+import shutil
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,7 +27,7 @@ logger = logging.getLogger("cntk.engine")
 
 
 class NumpyKernel:
-    """Runs a spec with NumPy; called as the compiled one: ``(rows, columns, *operands, *numbers, *results)``."""
+    """Runs a spec with NumPy; called as the compiled one."""
 
     def __init__(self, spec: KernelSpec) -> None:
         self.spec = spec
@@ -37,9 +39,8 @@ class NumpyKernel:
         for (name, kind), array in zip(spec.operands, arguments, strict=False):
             symbols[name] = array[:, None] if kind == "col" else array
         rest = arguments[len(spec.operands) :]
-        dtype = rest[-1].dtype
         symbols.update(zip(spec.numbers, rest, strict=False))
-        targets = rest[len(spec.numbers) :]
+        targets = self._targets(arguments, rest[len(spec.numbers) :])
         with np.errstate(all="ignore"):
             evaluate = Evaluator(symbols)
             values = [self._reduced(evaluate(result.expression), result.kind, rows, columns) for result in spec.results]
@@ -47,7 +48,12 @@ class NumpyKernel:
             if result.accumulate:
                 np.add(target, value, out=target)
             else:
-                np.copyto(target, np.asarray(value, dtype))
+                np.copyto(target, np.asarray(value, target.dtype))
+
+    def _targets(self, arguments: Sequence[Any], outputs: Sequence[Any]) -> list[Any]:
+        operands = dict(zip((name for name, _ in self.spec.operands), arguments, strict=False))
+        own = iter(outputs)
+        return [operands[result.into] if result.into else next(own) for result in self.spec.results]
 
     @staticmethod
     def _reduced(value: Any, kind: str, rows: int, columns: int) -> Any:
@@ -75,11 +81,22 @@ class KernelLibrary:
 
 @cache
 def _compile(spec: KernelSpec, dtype: str) -> Kernel:
+    return compile_text(spec.source(dtype), "kernel", spec.signature(dtype))
+
+
+@cache
+def compile_file(path: Path, function: str, dtype: str, signature: str) -> Kernel:
+    """Compile a function of a file of this package, which is written for float32, for a precision."""
+    text = path.read_text(encoding="utf-8").replace("functions_float32", f"functions_{dtype}")
+    return compile_text(text, function, signature)
+
+
+def compile_text(text: str, function: str, signature: str) -> Kernel:
+    """Compile a function of a module's text, or take it from the disk if it was compiled before."""
     import numba
 
-    text = spec.source(dtype)
-    stamp = hashlib.sha256(f"{numba.__version__}\n{_own_functions()}\n{spec.signature(dtype)}\n{text}".encode())
-    name = f"kernel_{stamp.hexdigest()[:24]}"
+    stamp = hashlib.sha256(f"{numba.__version__}\n{_own_functions()}\n{function} {signature}\n{text}".encode())
+    name = f"cntk_kernel_{stamp.hexdigest()[:24]}"
     path = cache_folder() / f"{name}.py"
     if not path.exists():
         say_compiling()
@@ -88,10 +105,10 @@ def _compile(spec: KernelSpec, dtype: str) -> Kernel:
     assert module_spec is not None
     assert module_spec.loader is not None
     module = importlib.util.module_from_spec(module_spec)
-    # numba looks the module up by its name when it takes a kernel from the disk.
+    # A compiled function that comes from the disk looks for its module there.
     sys.modules[name] = module
     module_spec.loader.exec_module(module)
-    return jit([spec.signature(dtype)])(module.kernel)
+    return jit([signature])(getattr(module, function))
 
 
 def jit(signatures: list[str]) -> Callable[[Any], Kernel]:
@@ -132,7 +149,9 @@ def cache_folder() -> Path:
                 return folder
         except OSError:
             continue
-    return Path(tempfile.mkdtemp(prefix="cntk-kernels-"))
+    temporary = tempfile.mkdtemp(prefix="cntk-kernels-")
+    atexit.register(shutil.rmtree, temporary, ignore_errors=True)
+    return Path(temporary)
 
 
 def _write(path: Path, text: str) -> None:

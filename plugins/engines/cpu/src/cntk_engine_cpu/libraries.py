@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import sysconfig
+import threading
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,7 @@ class OneDnn:
         self.library: Any = self.ffi.dlopen(str(path))
         self.sgemm: Any = self.library.dnnl_sgemm
         self._openmp: Any = self._find_openmp()
+        self._present = threading.local()
 
     def _find_openmp(self) -> Any:
         openmp = type(self.ffi)()
@@ -52,9 +54,10 @@ class OneDnn:
             return None
 
     def set_threads(self, count: int) -> None:
-        """Set the number of threads of the calls that follow."""
-        if self._openmp is not None:
+        """Set the number of threads of the calls that follow from this thread."""
+        if getattr(self._present, "count", 0) != count and self._openmp is not None:
             self._openmp.omp_set_num_threads(count)
+            self._present.count = count
 
     def pointer(self, array: Any) -> Any:
         """Return the address of a float32 array's first element; the array must stay alive."""

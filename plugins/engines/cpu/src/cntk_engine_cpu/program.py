@@ -74,7 +74,9 @@ class CpuProgram(Program):
         self._bound: OrderedDict[tuple[int, ...], Bound] = OrderedDict()
         self._last: Bound | None = None
         self._axes = sorted({node.axis for node in plan.inputs})
-        self._totals = {node.name: 0.0 for node in plan.roots if _is_total(node)}
+        self._scratch: dict[Node, Array] = {}
+        self._scalars = tuple(node for node in plan.roots if _is_total(node))
+        self._totals = {node.name: 0.0 for node in self._scalars}
         self._constants = {
             node: np.ascontiguousarray(node.value, self._dtype).reshape(node.known_shape)
             for node in plan.network
@@ -141,14 +143,13 @@ class CpuProgram(Program):
 
     def memory(self) -> int:
         """Bytes of the buffers and inputs."""
-        return sum(array.nbytes for array in [*self._buffers, *self._inputs.values()])
+        return sum(array.nbytes for array in [*self._buffers, *self._inputs.values(), *self._scratch.values()])
 
     def _count(self, bound: Bound) -> None:
         totals = self._totals
         values = bound.site.values
-        for node in self.plan.roots:
-            if node.name in totals:
-                totals[node.name] += float(values[node].flat[0])
+        for node in self._scalars:
+            totals[node.name] += values[node].item()
 
     def _prepare(self, minibatch: Minibatch, *, training: bool) -> Bound:
         """Take the inputs in and return the code for their numbers of frames."""
@@ -167,18 +168,18 @@ class CpuProgram(Program):
         for node, stream in streams:
             target = bound.site.values[node]
             if stream.sparse:
-                stream.data.toarray(out=target.reshape(target.shape[0], -1))
+                stream.data.astype(self._dtype, copy=False).toarray(out=target.reshape(target.shape[0], -1))
             else:
                 target[...] = np.asarray(stream.data).reshape(target.shape)
-        self._set_contexts(bound, {node.axis: stream for node, stream in streams}, training=training)
+        if bound.site.interpreted:
+            self._set_contexts(bound, {node.axis: stream for node, stream in streams}, training=training)
         self._last = bound
         return bound
 
     def _set_contexts(self, bound: Bound, streams: Mapping[str, StreamData], *, training: bool) -> None:
         step, seed = self.step, self.seed
-        for node, context in bound.site.contexts.items():
-            if node.op.elementwise is not None:
-                continue
+        for node in bound.site.interpreted:
+            context = bound.site.contexts[node]
             context.training = training
             context.settings = self.settings
             axes = [child.axis for child in node.inputs if child.framed]
@@ -191,7 +192,7 @@ class CpuProgram(Program):
         key = tuple(frames[axis] for axis in self._axes)
         bound = self._bound.get(key)
         if bound is None:
-            if any(frames[axis] > self._capacity.get(axis, -1) for axis in self._axes):
+            if not self._bound or any(frames[axis] > self._capacity.get(axis, -1) for axis in self._axes):
                 self._grow(frames)
             bound = self._bound[key] = bind(self._site(frames), self._update)
             if len(self._bound) > REMEMBERED:
@@ -206,6 +207,7 @@ class CpuProgram(Program):
         self._last = None
         self._buffers = []
         self._inputs = {}
+        self._scratch = {}
         self._capacity = {axis: max(frames[axis], self._capacity.get(axis, 0)) for axis in self._axes}
         for buffer in self.plan.buffers:
             count = buffer.per_frame * self._capacity.get(buffer.axis, 0) + buffer.fixed
@@ -239,7 +241,15 @@ class CpuProgram(Program):
             kernels=self._kernels,
             contexts=contexts_of(self.plan, frames),
             numbers=self._place,
+            scratch=self._scratch_for,
         )
+
+    def _scratch_for(self, node: Node, like: Array, axis: str) -> Array:
+        """Storage that a kernel keeps from forward to gradient: one for a node, whatever the number of frames."""
+        if node not in self._scratch:
+            per_frame = like.size // max(1, like.shape[0])
+            self._scratch[node] = empty((self._capacity[axis] * per_frame,), like.dtype)
+        return self._scratch[node][: like.size].reshape(like.shape)
 
 
 def _stream_of(minibatch: Minibatch, node: Input) -> StreamData:

@@ -50,6 +50,8 @@ class Site:
         gemm, kernels: the tools. ``compiled`` tells whether hand-written kernels are compiled too.
         contexts: what ops see beside their inputs, by node.
         numbers: a number for each node, for names in expression trees.
+        scratch: storage that a step keeps beside its value: ``(node, array of its shape, dynamic axis)``.
+        interpreted: nodes that the binding left to :mod:`fallback`: only they look at their contexts.
     """
 
     plan: Plan
@@ -62,6 +64,8 @@ class Site:
     kernels: KernelLibrary
     contexts: Mapping[Node, OpContext]
     numbers: Mapping[Node, int]
+    scratch: Callable[[Node, Array, str], Array]
+    interpreted: set[Node] = attrs.field(factory=set)
 
     def rows(self, node: Node) -> int:
         """Rows of a node's value seen as ``(rows, elements)``."""

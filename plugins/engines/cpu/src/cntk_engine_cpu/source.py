@@ -35,32 +35,47 @@ _COMPARE = {
 
 @attrs.frozen
 class Result:
-    """What a kernel writes: the tree, where it goes, and whether it is added to what is there."""
+    """What a kernel writes.
+
+    Attributes:
+        expression: the tree.
+        kind: where it goes.
+        accumulate: add to what is there.
+        into: name of the full operand in whose place it goes. The kernel then has one argument for both: with two, the
+            compiler would have to take a write for a change of what is read next, and would not vectorise.
+    """
 
     expression: Expr | float
     kind: str
     accumulate: bool = False
+    into: str = ""
 
 
 @attrs.frozen
 class KernelSpec:
     """A kernel: names and kinds of its operands, names of its numbers, and its results.
 
-    Two equal specs are the same kernel, whatever the network.
+    Two equal specs are the same kernel, whatever the network. It is called as ``kernel(rows, columns, *operands,
+    *numbers, *outputs)``; the outputs are those of the results that have a place of their own.
     """
 
     operands: tuple[tuple[str, str], ...]
     numbers: tuple[str, ...]
     results: tuple[Result, ...]
 
+    @property
+    def outputs(self) -> tuple[int, ...]:
+        """Indices of the results that have an argument of their own."""
+        return tuple(index for index, result in enumerate(self.results) if not result.into)
+
     def source(self, dtype: str) -> str:
-        """Text of a module with the function ``kernel(rows, columns, *operands, *numbers, *results)``."""
+        """Text of a module with the function ``kernel``."""
         return "\n".join([_HEADER.format(dtype=dtype), *_Writer(self).lines(), ""])
 
     def signature(self, dtype: str) -> str:
         """Argument types for numba."""
         full, flat = f"{dtype}[:, ::1]", f"{dtype}[::1]"
-        kinds = [kind for _, kind in self.operands] + [result.kind for result in self.results]
+        kinds = [kind for _, kind in self.operands] + [self.results[index].kind for index in self.outputs]
         arrays = [full if kind == "full" else flat for kind in kinds]
         count = len(self.operands)
         types = ["int64", "int64", *arrays[:count], *["float64"] * len(self.numbers), *arrays[count:]]
@@ -86,11 +101,12 @@ class _Writer:
         self.spec = spec
         self.kinds = dict(spec.operands)
         self.names: dict[Expr, str] = {}
+        self.targets = [result.into or f"r{index}" for index, result in enumerate(spec.results)]
 
     def lines(self) -> Iterator[str]:
         spec = self.spec
-        results = [f"r{index}" for index in range(len(spec.results))]
-        yield f"def kernel(rows, columns, {', '.join([*self.kinds, *spec.numbers, *results])}):"
+        outputs = [self.targets[index] for index in spec.outputs]
+        yield f"def kernel(rows, columns, {', '.join([*self.kinds, *spec.numbers, *outputs])}):"
         yield from self._hoisted()
         yield from self._cleared()
         yield "    for i in range(rows):"
@@ -145,7 +161,7 @@ class _Writer:
         for index, (result, value) in enumerate(zip(self.spec.results, values, strict=True)):
             if result.kind in ("full", "row"):
                 add = "+=" if result.accumulate or result.kind == "row" else "="
-                yield f"            r{index}{_INDEX[result.kind]} {add} {value}"
+                yield f"            {self.targets[index]}{_INDEX[result.kind]} {add} {value}"
             else:
                 yield f"            sum{index} += {value}"
 
@@ -171,7 +187,7 @@ class _Writer:
         operation = expression.operation
         if operation == "symbol":
             return str(expression.args[0])
-        convert = self._double if double else self._atom
+        convert = self.double if double else self._atom
         args = [convert(arg) for arg in expression.args if not isinstance(arg, str)]
         one, zero = ("1.0", "0.0") if double else ("F(1)", "F(0)")
         if operation in _BINARY:
@@ -194,8 +210,14 @@ class _Writer:
     def _atom(self, value: Expr | float | str) -> str:
         return self.names[value] if isinstance(value, Expr) else _literal(value)
 
-    def _double(self, value: Expr | float | str) -> str:
+    def double(self, value: Expr | float | str) -> str:
+        """Text of a tree over numbers, or of a number."""
         return self._text(value, double=True) if isinstance(value, Expr) else _number(value)
+
+
+def number_text(tree: Expr | float) -> str:
+    """Python text of a tree over numbers alone, in double precision; it may use ``np``."""
+    return _Writer(KernelSpec((), (), ())).double(tree)
 
 
 def _number(value: Any) -> str:
@@ -221,7 +243,10 @@ def spec_of(
             if name in kinds and name not in order:
                 order.append(name)
     names = {old: f"a{index}" for index, old in enumerate(order)}
-    renamed = tuple(attrs.evolve(result, expression=_rename(result.expression, names)) for result in results)
+    renamed = tuple(
+        attrs.evolve(result, expression=_rename(result.expression, names), into=names.get(result.into, ""))
+        for result in results
+    )
     return KernelSpec(tuple((names[old], kinds[old]) for old in order), tuple(numbers), renamed), tuple(order)
 
 

@@ -9,12 +9,13 @@ import attrs
 import numpy as np
 
 from cntk_core.api import Expr, Parameter, ParameterStore, Plan, TraceMath, UpdateRule, symbol
-from cntk_engine_cpu.evaluate import Evaluator
 from cntk_engine_cpu.kernels import Kernel, KernelLibrary
-from cntk_engine_cpu.source import Result, spec_of
+from cntk_engine_cpu.source import Result, number_text, spec_of
 
 Tree = Expr | float
 Scalars = Mapping[str, float]
+Numbers = tuple[float, ...]
+"""The values of a rule's scalars, in its order."""
 
 VALUE = "value"
 GRADIENT = "gradient"
@@ -145,9 +146,9 @@ class Update:
     def _pass(self, results: Sequence[tuple[str, Tree]], kernels: KernelLibrary) -> tuple[Kernel, tuple[str, ...], Any]:
         buffers = [VALUE, GRADIENT, *(_slot(slot.name) for slot in self.rule.slots)]
         spec, order = spec_of(
-            dict.fromkeys(buffers, "full"), self.rule.scalars, [Result(tree, "full") for _, tree in results]
+            dict.fromkeys(buffers, "full"), self.rule.scalars, [Result(tree, "full", into=name) for name, tree in results]
         )
-        return kernels.get(spec, self.store.dtype), order, [name for name, _ in results]
+        return kernels.get(spec, self.store.dtype), order, [results[index][0] for index in spec.outputs]
 
     def _buffer(self, name: str) -> Any:
         if name == VALUE:
@@ -156,7 +157,18 @@ class Update:
             return self.store.gradients
         return self.store.slots[name.removeprefix("slot_")]
 
-    def bind(self, first: int, end: int, *, folded: bool = False) -> Callable[[Scalars], None]:
+    def numbers(self, scalars: Sequence[Scalars]) -> list[Numbers]:
+        """The numbers of a step for each parameter."""
+        names = self.rule.scalars
+        found: list[Numbers] = []
+        last: Scalars | None = None
+        for each in scalars:
+            # Most often all parameters share one mapping.
+            found.append(found[-1] if each is last else tuple([float(each[name]) for name in names]))
+            last = each
+        return found
+
+    def bind(self, first: int, end: int, *, folded: bool = False) -> Callable[[Numbers], None]:
         """Return the pass over a range of the buffer: the whole rule, or what is left of it after a folded product."""
         chosen = self._folded if folded else self._whole
         assert chosen is not None
@@ -164,18 +176,21 @@ class Update:
         count = end - first
         operands = [self._buffer(name)[first:end].reshape(1, count) for name in order]
         outputs = [self._buffer(name)[first:end].reshape(1, count) for name in targets]
-        names = self.rule.scalars
 
-        def run(scalars: Scalars) -> None:
-            kernel(1, count, *operands, *[float(scalars[name]) for name in names], *outputs)
+        def run(numbers: Numbers) -> None:
+            kernel(1, count, *operands, *numbers, *outputs)
 
         return run
 
-    def factors(self, scalars: Scalars) -> tuple[float, float]:
-        """``alpha`` and ``beta`` of a folded product for the numbers of a step."""
+    def factors(self) -> Callable[[Numbers], tuple[float, float]]:
+        """The function that gives ``alpha`` and ``beta`` of a folded product for the numbers of a step."""
         assert self.fold is not None
-        evaluate = Evaluator({name: np.float64(value) for name, value in scalars.items()})
-        return float(evaluate(self.fold.alpha)), float(evaluate(self.fold.beta))
+        arguments = "".join(f"{name}, " for name in self.rule.scalars)
+        alpha, beta = number_text(self.fold.alpha), number_text(self.fold.beta)
+        names: dict[str, Any] = {"np": np}
+        exec(f"def factors(numbers):\n    {arguments}= numbers\n    return {alpha}, {beta}\n", names)
+        result: Callable[[Numbers], tuple[float, float]] = names["factors"]
+        return result
 
 
 def runs_of(store: ParameterStore, parameters: Sequence[Parameter]) -> list[tuple[int, int]]:

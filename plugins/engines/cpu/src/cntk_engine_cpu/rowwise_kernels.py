@@ -1,0 +1,69 @@
+"""Kernels that go row by row. Compiled by :func:`cntk_engine_cpu.kernels.compile_file`, for other precisions too.
+
+Loops are written out: what a compiler makes vector code of is a loop without branches over one row.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cntk_engine_cpu.functions import larger, largest
+from cntk_engine_cpu.functions_float32 import F, exp
+
+
+def cross_entropy(labels: Any, logits: Any, softmax: Any, out: Any) -> None:
+    """Write the softmax of each row, and the sum of ``-labels * log(softmax)``."""
+    rows, columns = logits.shape
+    total = 0.0
+    for i in range(rows):
+        top = largest(logits, i)
+        mass = F(0)
+        for j in range(columns):
+            e = exp(logits[i, j] - top)
+            softmax[i, j] = e
+            mass += e
+        scale = F(1) / mass
+        logarithm = np.log(mass) + top
+        loss = F(0)
+        for j in range(columns):
+            softmax[i, j] *= scale
+            loss += labels[i, j] * (logarithm - logits[i, j])
+        total += loss
+    out[0] = total
+
+
+def cross_entropy_gradient(labels: Any, softmax: Any, incoming: Any, out: Any, accumulate: bool) -> None:
+    """Write or add the gradient by the logits. The labels of a row need not sum to 1."""
+    rows, columns = out.shape
+    g = incoming[0]
+    for i in range(rows):
+        mass = F(0)
+        for j in range(columns):
+            mass += labels[i, j]
+        if accumulate:
+            for j in range(columns):
+                out[i, j] += g * (softmax[i, j] * mass - labels[i, j])
+        else:
+            for j in range(columns):
+                out[i, j] = g * (softmax[i, j] * mass - labels[i, j])
+
+
+def classification_error(labels: Any, scores: Any, out: Any) -> None:
+    """Count the rows whose best score is not the label's."""
+    rows, columns = scores.shape
+    wrong = 0
+    for i in range(rows):
+        best = largest(labels, i)
+        wanted = 0
+        while wanted < columns - 1 and larger(best, labels[i, wanted]):
+            wanted += 1
+        score = scores[i, wanted]
+        # Of equal scores the first is the best; what cannot be compared counts as better.
+        ahead = 0
+        for j in range(columns):
+            behind = scores[i, j] < score or (scores[i, j] == score and j >= wanted)
+            ahead += not behind
+        wrong += ahead >= 1
+    out[0] = wrong
