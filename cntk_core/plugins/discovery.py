@@ -68,7 +68,8 @@ class Discovery:
             seen.add(key)
             for point in points:
                 groups.setdefault(point.group, []).append((point.name, point, source))
-        return groups
+        # Folders list their files in any order; what people see must not depend on it.
+        return {group: sorted(entries, key=lambda entry: entry[2].name) for group, entries in groups.items()}
 
 
 def wanted_wheels() -> tuple[str, ...] | None:

@@ -42,7 +42,7 @@ KNOWN: dict[str, dict[str, tuple[str, Wheel]]] = {
         (Wheel("cntk-builder-brainscript", released=False), "BrainScriptNetworkBuilder ExperimentalNetworkBuilder"),
     ),
     "reader": _table(
-        (Wheel("cntk-reader-cntk-text"), "CNTKTextFormatReader"),
+        (Wheel("cntk-reader-cntk-text"), "CNTKTextFormatReader CNTKTextFormatDeserializer"),
         (Wheel("cntk-reader-mnist"), "MNISTReader"),
         (Wheel("cntk-reader-htk", released=False), "HTKMLFReader HTKDeserializers"),
         (Wheel("cntk-reader-uci", released=False), "UCIFastReader"),

@@ -13,6 +13,7 @@ import attrs
 
 from cntk_core.errors import PluginError, UsageError, did_you_mean
 from cntk_core.interfaces.component import API_VERSION
+from cntk_core.ops.table import core_ops
 
 CORE_RANGE = "cntk-core>=0.1,<0.2"
 """What a generated wheel requires: until 1.0 a new minor version may break plugins."""
@@ -71,7 +72,7 @@ def new_plugin(kind: str, name: str, folder: str | Path = ".") -> Path:
     for part in ("common", kind):
         for path, text in _templates(sources / part):
             texts[_fill(path.removesuffix(".tmpl"), words)] = text
-    words["example"] = texts.pop("example.md").rstrip("\n")
+    words["example"] = _fill(texts.pop("example.md").rstrip("\n"), words)
     try:
         for path, text in texts.items():
             file = target / path
@@ -98,6 +99,8 @@ def names_of(kind: str, name: str) -> dict[str, str]:
             f"'{name}' is no name for a plugin",
             hint="A name begins with a letter and has letters, digits, '_' and '-'; Python's own words are not names.",
         )
+    if kind == "op":
+        _check_op_name(name)
     parts = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).replace("-", "_").lower().split("_")
     snake = "_".join(parts)
     camel = "".join(part[:1].upper() + part[1:] for part in re.split(r"[_-]", name))
@@ -107,13 +110,21 @@ def names_of(kind: str, name: str) -> dict[str, str]:
         "snake": snake,
         "wheel": f"cntk-{template.base}-{'-'.join(parts)}",
         "module": f"cntk_{template.base}_{snake}",
-        "class": camel if camel.lower().endswith(template.suffix.lower()) and template.suffix else camel + template.suffix,
+        "class": camel if camel.lower().endswith(template.suffix.lower()) else camel + template.suffix,
         "group": template.group,
         "core": CORE_RANGE,
         "api": API_VERSION,
     }
     words["target"] = words["module"] + _fill(template.target, words)
     return words
+
+
+def _check_op_name(name: str) -> None:
+    if "-" in name:
+        raise UsageError(f"'{name}' is no name for an op: in a network description '-' is no letter")
+    taken = core_ops().find("", name)
+    if taken is not None:
+        raise UsageError(f"the core has an op '{taken.name}' already", hint="Choose another name.")
 
 
 def next_steps(folder: Path, kind: str) -> str:
