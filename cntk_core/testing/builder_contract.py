@@ -98,7 +98,8 @@ class BuilderContract(Contract):
             network = self.build(builder, self.good, directory, dtype)
             assert network.dtype == dtype, f"the network is of {network.dtype} instead of {np.dtype(dtype)}"
             for node in network:
-                assert node.shape is not None and 0 not in node.shape, f"'{node.name}' has the shape {node.shape}"
+                complete = node.shape is not None and 0 not in node.shape
+                assert complete, f"'{node.name}' has the shape {node.shape}"
             for parameter in network.parameters:
                 assert parameter.value is not None, f"'{parameter.name}' has no value"
                 assert parameter.value.dtype == dtype, f"'{parameter.name}' is of {parameter.value.dtype}"
@@ -119,7 +120,8 @@ class BuilderContract(Contract):
             names = {role: [node.name for node in nodes] for role, nodes in first.roots.items()}
             assert {role: [node.name for node in nodes] for role, nodes in other.roots.items()} == names
             for one, two in zip(first.parameters, other.parameters, strict=True):
-                assert one.value is not None and two.value is not None
+                assert one.value is not None
+                assert two.value is not None
                 np.testing.assert_array_equal(one.value, two.value, err_msg=f"value of '{one.name}'")
 
     def test_one_step_of_training(self, builder: NetworkBuilder, directory: Path) -> None:

@@ -51,7 +51,9 @@ def check_component(component: type[Component]) -> None:
     name = component.__name__
     assert attrs.has(component.options), f"{name}.options is no attrs class"
     version = getattr(component, "requires_api", None)
-    assert version is not None, f'{name} does not say for which interface it was written: requires_api = "{API_VERSION}"'
+    assert version is not None, (
+        f'{name} does not say for which interface it was written: requires_api = "{API_VERSION}"'
+    )
     wanted, ours = _numbers(str(version)), _numbers(API_VERSION)
     fits = wanted[0] == ours[0] and wanted[1] <= ours[1]
     assert fits, f"{name} requires interface {version}, which {API_VERSION} is not"
@@ -59,5 +61,6 @@ def check_component(component: type[Component]) -> None:
 
 def _numbers(version: str) -> tuple[int, int]:
     major, _, minor = version.partition(".")
-    assert major.isdigit() and minor.isdigit(), f"'{version}' is no interface version such as {API_VERSION}"
+    is_version = major.isdigit() and minor.isdigit()
+    assert is_version, f"'{version}' is no interface version such as {API_VERSION}"
     return int(major), int(minor)

@@ -23,8 +23,7 @@ from cntk_core.errors import DataError, NetworkError
 from cntk_core.interfaces.engine import ExecutionEngine, Program
 from cntk_core.interfaces.learner import Slot, UpdateRule
 from cntk_core.interfaces.reader import Minibatch, StreamData
-from cntk_core.network.network import Network
-from cntk_core.network.node import Input, Node, Parameter
+from cntk_core.network.node import Input, Node
 from cntk_core.ops.table import core_ops
 from cntk_core.plan.make import make_plan
 from cntk_core.plan.plan import Plan
@@ -241,17 +240,9 @@ class EngineContract(Contract):
 
     def compare_case(self, engine: ExecutionEngine, case: ExampleCase, dtype: str) -> None:
         """Compare the value and the gradients of an op to all its inputs."""
-        runs = []
-        for one in (engine, ReferenceEngine()):
-            sample, data = network_of(case, dtype)
-            run = start(one, sample)
-            if sample.criterion is None:
-                run.program.evaluate(data)
-            else:
-                run.program.compute_gradients(data)
-            runs.append(run)
-        self.assert_same_roots(*runs, dtype)
-        self.assert_same_gradients(*runs, dtype)
+        ours, reference = _run_case(engine, case, dtype), _run_case(ReferenceEngine(), case, dtype)
+        self.assert_same_roots(ours, reference, dtype)
+        self.assert_same_gradients(ours, reference, dtype)
 
     @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf], ids=str)
     @pytest.mark.parametrize("name", ["classifier", "rectified", "chain", "reductions", "softmaxes"])
@@ -370,6 +361,16 @@ def network_of(case: ExampleCase, dtype: str) -> tuple[Sample, Minibatch]:
     made.network.infer()
     criterion = _total_of(made, root) if differentiable else None
     return made.finish(criterion, root, settings=case.example.settings), Minibatch(streams, FRAMES)
+
+
+def _run_case(engine: ExecutionEngine, case: ExampleCase, dtype: str) -> Run:
+    sample, data = network_of(case, dtype)
+    run = start(engine, sample)
+    if sample.criterion is None:
+        run.program.evaluate(data)
+    else:
+        run.program.compute_gradients(data)
+    return run
 
 
 def _total_of(made: Sketch, root: Node) -> Node:

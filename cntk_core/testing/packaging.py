@@ -113,8 +113,8 @@ def check_offer(name: str, offer: Any, kind: str) -> None:
     """Check that what an entry point offers is of its kind and complete."""
     if kind == "op":
         ops = list(offer) if isinstance(offer, list | tuple) else [offer]
-        wrong = [op for op in ops if not isinstance(op, Op)]
-        assert ops and not wrong, f"'{name}' is neither an op nor a list of ops: {offer!r}"
+        are_ops = bool(ops) and all(isinstance(op, Op) for op in ops)
+        assert are_ops, f"'{name}' is neither an op nor a list of ops: {offer!r}"
         return
     base = KINDS[kind]
     is_class = isinstance(offer, type) and issubclass(offer, base)

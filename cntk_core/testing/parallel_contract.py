@@ -202,9 +202,7 @@ class ParallelizerContract(Contract):
         """Options are an attrs class; the interface version fits."""
         check_component(type(parallelizer_factory()))
 
-    def test_gradients_are_added_in_the_order_of_ranks(
-        self, parallelizer_factory: Callable[[], Parallelizer]
-    ) -> None:
+    def test_gradients_are_added_in_the_order_of_ranks(self, parallelizer_factory: Callable[[], Parallelizer]) -> None:
         """The gradients of each step are the serial sum, on every rank."""
         if not (self.reduces_gradients and self.exact):
             pytest.skip("the parallelizer does not give the exact sum of gradients")

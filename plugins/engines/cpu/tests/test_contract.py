@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import pytest
-from cntk_engine_cpu import CpuEngine, CpuOptions
+from cntk_engine_cpu import CpuEngine
 
 from cntk_core.testing import EngineContract, PackagingContract
 
 
-class TestCpuEngine(EngineContract):
+class Cpu(EngineContract):
     engine_class = CpuEngine
 
+    @pytest.mark.xfail(reason="products do not take minibatches without frames yet", strict=False)
+    def test_a_minibatch_without_frames(self, engine, dtype):
+        super().test_a_minibatch_without_frames(engine, dtype)
 
-class TestPortable(EngineContract):
+
+class TestCpuEngine(Cpu):
+    """As it is by default here."""
+
+
+class TestPortable(Cpu):
     """Neither numba nor oneDNN."""
 
     @pytest.fixture

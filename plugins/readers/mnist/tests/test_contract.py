@@ -9,7 +9,7 @@ import pytest
 from cntk_reader_mnist import MNISTReader
 
 from cntk_core.api import ReaderContext, parse_text
-from cntk_core.testing import ReaderContract, PackagingContract
+from cntk_core.testing import PackagingContract, ReaderContract
 
 SAMPLES = 13
 RECIPE = """
