@@ -23,8 +23,7 @@ from cntk_core.errors import DataError, NetworkError
 from cntk_core.interfaces.engine import ExecutionEngine, Program
 from cntk_core.interfaces.learner import Slot, UpdateRule
 from cntk_core.interfaces.reader import Minibatch, StreamData
-from cntk_core.network.network import Network
-from cntk_core.network.node import Input, Node, Parameter
+from cntk_core.network.node import Input, Node
 from cntk_core.ops.table import core_ops
 from cntk_core.plan.make import make_plan
 from cntk_core.plan.plan import Plan

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-
 from cntk_core.ops.op import Op
 from cntk_core.ops.table import core_ops
 from cntk_core.testing.op_contract import CHECKS, OpExample
