@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -66,7 +65,7 @@ DATA = """\
 
 
 @pytest.fixture
-def recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """``r.cntk`` and ``train.ctf`` in the current directory."""
     monkeypatch.chdir(tmp_path)
     for name in ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS", "CNTK_TRACEBACK"):
@@ -74,4 +73,4 @@ def recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     path = tmp_path / "r.cntk"
     path.write_text(RECIPE, encoding="utf-8")
     (tmp_path / "train.ctf").write_text(DATA, encoding="utf-8")
-    yield path
+    return path
