@@ -14,7 +14,7 @@ import attrs
 from cntk_core.errors import MissingPluginError, PluginError, PluginUnavailableError, UsageError, did_you_mean, nearest
 from cntk_core.interfaces.component import Unavailable
 from cntk_core.plugins.manager import PluginManager
-from cntk_core.plugins.offer import ComponentOffer, Offer, same_wheel
+from cntk_core.plugins.offer import ComponentOffer, HooksOffer, Offer, same_wheel
 from cntk_core.plugins.third_party_ops import OpsOffer
 
 CONTRACTS = {
@@ -123,16 +123,26 @@ def run_contract(offer: Offer[Any]) -> CheckResult:
 
 def contract_module(offer: Offer[Any]) -> str:
     """Return the text of the test module for a plugin."""
-    kind = {"ops": "op", "hooks": "hook"}.get(offer.word, offer.word)
     lines = [
         "from importlib.metadata import EntryPoint",
         "import cntk_core.testing as testing",
         "from cntk_core.api import Op",
+        "from cntk_core.plugins.manager import PluginManager",
         "from cntk_core.plugins.third_party_ops import ops_of",
         f"PLUGIN = EntryPoint({offer.name!r}, 'cntk', {offer.target!r}).load()",
+    ]
+    if isinstance(offer, HooksOffer):
+        lines += [
+            "def test_hooks():",
+            "    listener = PLUGIN() if isinstance(PLUGIN, type) else PLUGIN",
+            "    PluginManager(listeners=[listener], discover=False)",
+        ]
+        return "\n".join(lines) + "\n"
+    lines += [
         "class TestWheel(testing.PackagingContract):",
         f"    distribution = {offer.source.name!r}",
-        f"    kind = {kind!r}",
+        f"    kind = {offer.word.removesuffix('s')!r}",
+        f"    module = {offer.target.partition(':')[0]!r}",
     ]
     if isinstance(offer, OpsOffer):
         lines += [

@@ -38,7 +38,7 @@ class Template:
 
 TEMPLATES: Mapping[str, Template] = {
     "engine": Template("cntk.engines", "Engine", ":%class%", "engine"),
-    "op": Template("cntk.ops", "", "", "op"),
+    "op": Template("cntk.ops", "", ":%snake%", "op"),
     "builder": Template("cntk.builders", "Builder", ":%class%", "builder"),
     "reader": Template("cntk.readers", "Reader", ":%class%", "reader"),
     "learner": Template("cntk.learners", "Learner", ":%class%", "learner"),

@@ -19,12 +19,14 @@ if TYPE_CHECKING:
 
 @attrs.define(eq=False)
 class OpsOffer(Offer[tuple[Op, ...]]):
-    """An offer of one op, or of a module of them."""
+    """An offer of one op, or of a module or list of them."""
 
     def examine(self, value: Any) -> tuple[Op, ...] | PluginError:
         """Return the ops of what was loaded."""
         if isinstance(value, Op):
             return (value,)
+        if isinstance(value, list | tuple) and value and all(isinstance(one, Op) for one in value):
+            return tuple(value)
         if isinstance(value, ModuleType):
             ops = ops_of(value)
             return ops or self.broken(
@@ -33,7 +35,7 @@ class OpsOffer(Offer[tuple[Op, ...]]):
             )
         return self.broken(
             f"is not an Op: {self.target} is a {type(value).__name__}",
-            hint="The entry point must name an op made with @elementwise_op or @define_op, or a module of them.",
+            hint="The entry point must name an op made with @elementwise_op or @define_op, or a module or list of them.",
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from cntk_engine_cpu import CpuEngine, CpuOptions
 
-from cntk_core.testing import EngineContract
+from cntk_core.testing import EngineContract, PackagingContract
 
 
 class TestCpuEngine(EngineContract):
@@ -21,3 +21,6 @@ class TestPortable(EngineContract):
         return CpuEngine()
 
 
+class TestPackaging(PackagingContract):
+    distribution = "cntk-engine-cpu"
+    kind = "engine"

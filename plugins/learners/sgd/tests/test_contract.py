@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from cntk_learner_sgd import SGD, SGDOptions
 
-from cntk_core.testing import LearnerContract
+from cntk_core.testing import LearnerContract, PackagingContract
 
 
 class TestSGD(LearnerContract):
@@ -18,3 +18,6 @@ class TestNesterov(LearnerContract):
         return SGD(SGDOptions(use_nag=True))
 
 
+class TestPackaging(PackagingContract):
+    distribution = "cntk-learner-sgd"
+    kind = "learner"
