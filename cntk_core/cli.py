@@ -90,7 +90,9 @@ def _run_as_cntk(arguments: list[str]) -> int:
 
 
 def _program() -> str:
-    return os.path.basename(sys.argv[0]) if sys.argv and sys.argv[0] else "cntk"
+    """How the program was called; tests and ``python -m cntk_core`` call it otherwise than people do."""
+    name = os.path.basename(sys.argv[0]) if sys.argv else ""
+    return name if name.startswith("cntk") else "cntk"
 
 
 def _report_as_cntk(error: Exception, log: Log) -> int:
@@ -176,7 +178,14 @@ def _run_action(options: argparse.Namespace) -> int:
 
     log = Log()
     try:
-        run_recipe(_recipe_arguments(options), log, only=options.verb, plugin_files=options.plugin, program=_program())
+        run_recipe(
+            _recipe_arguments(options),
+            log,
+            only=options.verb,
+            plugin_files=options.plugin,
+            program=_program(),
+            progress=sys.stderr.isatty(),
+        )
     finally:
         log.close()
     return 0

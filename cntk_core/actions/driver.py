@@ -40,13 +40,16 @@ def run_recipe(
         plugin_files: Python files whose components are registered for this run.
         listeners: objects with implementations of the event hooks.
         program: how the program was called, for the log.
-        progress: show a progress bar on the console instead of log lines.
+        progress: the console is a terminal: show a progress bar there in place of lines about minibatches, and for a
+            single action no banner and no configuration either.
 
     Raises:
         CntkError: the recipe or the data is wrong, or the run failed.
     """
     banner = _banner(program, arguments)
-    log.plain(banner)
+    brief = progress and only is not None
+    if not brief:
+        log.plain(banner)
     config = load_recipe(arguments)
     _enter_directory(config, log)
     config.check_variables()
@@ -55,7 +58,8 @@ def run_recipe(
     check_top_level(config)
     jobs = find_jobs(config, only)
     context = ActionContext.create(config, log, plugin_files=plugin_files, listeners=listeners, progress=progress)
-    _print_configuration(context, jobs)
+    if not brief or log.to_file:
+        _print_configuration(context, jobs)
     check_jobs(context, jobs)
     _run(context, jobs)
     _finish(context)

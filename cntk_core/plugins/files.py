@@ -30,6 +30,8 @@ def load_file(path: str) -> ModuleType:
         BrokenPluginError: it cannot be run; the error has the file and the line.
     """
     file = Path(path)
+    if file.is_dir():
+        raise MissingPluginError(f"'{path}' is a folder, not a plugin file", hint="Name a Python file in it.")
     if not file.is_file():
         siblings = [str(other) for other in sorted(file.parent.glob("*.py"))] if file.parent.is_dir() else []
         close = difflib.get_close_matches(str(file), siblings, n=1)
@@ -44,7 +46,9 @@ def load_file(path: str) -> ModuleType:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # sys.exit and panics of native extensions are no Exception
         del sys.modules[name]
         broken = BrokenPluginError(
             f"the plugin file cannot be loaded: {type(error).__name__}: {_message(error)}",

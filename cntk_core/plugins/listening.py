@@ -69,9 +69,9 @@ def guarded(listener: Listener, hook: str, source: Source, *, decides: bool, rep
             return None
         try:
             return listener(**arguments)
-        except CntkError:
+        except (CntkError, KeyboardInterrupt):
             raise
-        except Exception as error:
+        except BaseException as error:
             broken = hook_failure(hook, source, error)
             if decides:
                 raise broken from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -81,8 +82,12 @@ class PluginManager:
         self._register(CoreAnswers(), CORE)
         if discover:
             self._discover(load_hooks)
+        # The same file given twice is the same plugin, not two that take each other's names.
+        paths: dict[Path, str] = {}
         for path in plugin_files:
-            self._add_file(str(path))
+            paths.setdefault(Path(path).resolve(), str(path))
+        for path in paths.values():
+            self._add_file(path)
         for listener in listeners:
             self._register(listener, HERE)
 
@@ -195,15 +200,17 @@ class PluginManager:
         try:
             with self.registry.provided_by(source):
                 self._pluggy.register(plugin)
-            self._check_hooks(plugin, title)
-        except (Exception, SystemExit) as error:
+            self._check_hooks(plugin, title, source)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             if self._pluggy.is_registered(plugin):
                 self._pluggy.unregister(plugin)
             if isinstance(error, PluginError):
                 raise
             raise _cannot_register(title, error) from error
 
-    def _check_hooks(self, plugin: object, title: str) -> None:
+    def _check_hooks(self, plugin: object, title: str, source: Source) -> None:
         callers = self._pluggy.get_hookcallers(plugin) or []
         for caller in callers:
             missing = caller.spec is None and not all(
@@ -214,10 +221,9 @@ class PluginManager:
                     f"{title} implements {caller.name}, which is no hook{did_you_mean(caller.name, hook_names())}",
                     hint="A hook of a newer core is marked with @hookimpl(optionalhook=True).",
                 )
-        if not callers and isinstance(plugin, ModuleType):
-            raise BrokenPluginError(
-                f"{title} has no hooks: the module {plugin.__name__} has no function marked with @hookimpl"
-            )
+        if not callers and source is not HERE:
+            what = f"module {plugin.__name__}" if isinstance(plugin, ModuleType) else f"{type(plugin).__name__} object"
+            raise BrokenPluginError(f"{title} has no hooks: the {what} has no function marked with @hookimpl")
 
 
 def hook_names() -> tuple[str, ...]:

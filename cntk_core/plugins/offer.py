@@ -122,7 +122,9 @@ class Offer(ABC, Generic[T]):
     def _load(self) -> T | PluginError:
         try:
             return self.examine(self.fetch())
-        except (Exception, SystemExit) as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # sys.exit and panics of native extensions are no Exception
             return import_failure(self, error)
 
     @abstractmethod
@@ -144,29 +146,48 @@ def at(error: PluginError, where: Location | None) -> PluginError:
 def import_failure(offer: Offer[Any], error: BaseException) -> BrokenPluginError:
     """Describe an import that failed, with the line of the plugin where it did."""
     source = offer.source
+    if source.is_wheel and not _TARGET.fullmatch(offer.target):
+        return offer.broken(
+            f"has a malformed entry point: {offer.target!r}", hint="It is written module:Class, or module alone."
+        )
     remedy = f"Mend it, or remove it: pip uninstall {source.name}" if source.is_wheel else "Mend the file."
     if isinstance(error, ModuleNotFoundError) and error.name:
         remedy = f"Install what it needs (pip install {error.name.partition('.')[0]})" + (
             f", or remove it: pip uninstall {source.name}" if source.is_wheel else "."
         )
+    place = last_line(error)
     broken = offer.broken(
-        f"could not be imported: {error or type(error).__name__}",
-        hint=f"raised by {last_line(error)}: {type(error).__name__}\n{remedy}",
+        f"could not be imported: {reason_of(error)}",
+        hint=(f"raised by {place}: {type(error).__name__}" if place else f"its entry point is {offer.target}")
+        + f"\n{remedy}",
     )
     broken.__cause__ = error
     return broken
 
 
+def reason_of(error: BaseException) -> str:
+    """What an error says, never an empty text."""
+    if isinstance(error, SystemExit):
+        return f"it ends the program with sys.exit({'' if error.code is None else repr(error.code)})"
+    return str(error) or type(error).__name__
+
+
 def last_line(error: BaseException) -> str:
-    """``folder/module.py:12`` of the innermost frame outside Python's own import machinery."""
+    """``folder/module.py:12`` of the innermost frame outside the import machinery; empty if there is none."""
     if isinstance(error, SyntaxError) and error.filename:
         return _short(error.filename, error.lineno)
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
-        if not frame.filename.startswith("<") and Path(frame.filename).parent.name not in ("importlib", "metadata")
+        if not frame.filename.startswith("<")
+        and frame.filename != __file__
+        and Path(frame.filename).parent.name not in ("importlib", "metadata")
     ]
-    return _short(frames[-1].filename, frames[-1].lineno) if frames else "the import"
+    return _short(frames[-1].filename, frames[-1].lineno) if frames else ""
+
+
+_TARGET = re.compile(r"\s*[\w.]+\s*(:\s*[\w.]+\s*)?(\[.*\]\s*)?")
+"""What an entry point may look like: a module, an attribute of it, and extras."""
 
 
 def _short(filename: str, line: int | None) -> str:
@@ -185,7 +206,7 @@ class ComponentOffer(Offer[type[C]]):
         if not (isinstance(value, type) and issubclass(value, base)):
             found = f"a {type(value).__name__}" if not isinstance(value, type) else f"the class {value.__name__}"
             return self.broken(
-                f"is not a {base.__name__}: {self.target} is {found}",
+                f"is not {_article(base.__name__)} {base.__name__}: {self.target} is {found}",
                 hint=f"The entry point must name a subclass of cntk_core.api.{base.__name__}.",
             )
         component = cast("type[C]", value)
@@ -227,13 +248,19 @@ class ComponentOffer(Offer[type[C]]):
             return component
         try:
             answer: object = component.availability()
-        except Exception as error:
-            broken = self.broken(f"failed when asked whether it can run here: {error}")
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            broken = self.broken(f"failed when asked whether it can run here: {reason_of(error)}")
             broken.__cause__ = error
             return broken
         if isinstance(answer, Available | Unavailable):
             return answer
         return self.broken(f"did not say whether it can run here: availability() returned {answer!r}")
+
+
+def _article(word: str) -> str:
+    return "an" if word[0] in "AEIOU" else "a"
 
 
 @attrs.define(eq=False)
@@ -242,4 +269,6 @@ class HooksOffer(Offer[Any]):
 
     def examine(self, value: Any) -> Any:
         """Make the object if a class is named. Its hooks are checked when it is registered."""
+        if value is None:
+            return self.broken(f"has no hooks: {self.target} is None")
         return value() if inspect.isclass(value) else value

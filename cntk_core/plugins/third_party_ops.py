@@ -35,7 +35,7 @@ class OpsOffer(Offer[tuple[Op, ...]]):
             )
         return self.broken(
             f"is not an Op: {self.target} is a {type(value).__name__}",
-            hint="The entry point must name an op made with @elementwise_op or @define_op, or a module or list of them.",
+            hint="The entry point must name an op of @elementwise_op or @define_op, or a module or list of them.",
         )
 
 

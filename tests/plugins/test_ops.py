@@ -91,7 +91,7 @@ def test_the_core_s_names_are_taken(install):
         (
             "cntk_op_none:number",
             "ops 'None1' from cntk-op-none 0.1.0 is not an Op: cntk_op_none:number is a int\n"
-            "    The entry point must name an op made with @elementwise_op or @define_op, or a module or list of them.",
+            "    The entry point must name an op of @elementwise_op or @define_op, or a module or list of them.",
         ),
     ],
 )

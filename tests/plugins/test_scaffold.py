@@ -30,8 +30,8 @@ def test_the_files(kind, tmp_path):
     assert name == "my_thing"
     module, _, attribute = target.partition(":")
     tree = ast.parse((folder / "src" / module / "__init__.py").read_text(encoding="utf-8"))
-    classes = {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
-    assert not attribute or attribute in classes
+    defined = {node.name for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
+    assert not attribute or attribute in defined
     imports = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     assert {name for name in imports if name.startswith("cntk")} == {"cntk_core.api"}
     for file in ("README.md", "tests/test_contract.py", ".github/workflows/test.yml", f"src/{module}/py.typed"):
@@ -115,9 +115,9 @@ def test_one_of_every_kind_in_a_fresh_environment(tmp_path, pytestconfig):
     run([*pip, *map(str, folders)], tmp_path)
     for folder in folders:
         run([python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "error", str(folder)], folder)
-    for kind in TEMPLATES:
+    for kind in ("op", "learner", "hook"):  # the engine's contract takes long, and has just run
         output = run([python, "-m", "cntk_core", "plugins", "check", f"{kind}:my_thing"], tmp_path)
-        assert output.endswith("keeps its contract\n")
+        assert output.endswith(f"from cntk-{TEMPLATES[kind].base}-my-thing 0.1.0 keeps its contract\n")
     table = run([python, "-m", "cntk_core", "plugins", "list", "--check"], tmp_path)
     rows = [line.split() for line in table.splitlines() if " my_thing " in line]
     assert [row[-1] for row in rows] == ["usable"] * len(TEMPLATES), table
