@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from cntk_core.api import GradientStep, Node, OpContext, Parameter, Step, Target
 from cntk_engine_cpu import elementwise, fallback, products, rowwise
+from cntk_engine_cpu.inputs import Ports
 from cntk_engine_cpu.site import Call, Site
 from cntk_engine_cpu.update import Numbers, Scalars, Update, runs_of
 
@@ -26,40 +28,49 @@ SPECIAL_FORWARD: Mapping[str, Callable[[Site, Step], Call | None]] = {
 }
 
 
-@attrs.frozen
 class Bound:
-    """The code for given numbers of frames.
+    """The code for given numbers of frames. Its parts are made when they are first wanted.
 
-    Attributes:
+    Args:
         site: the arrays.
-        forward: computes all values.
-        backward: computes all gradients, after ``forward``.
-        train: computes gradients and applies the update, folded where possible; called with the numbers of each
-            trained parameter. None without an update rule.
+        update: the rule, for :attr:`train`.
     """
 
-    site: Site
-    forward: Callable[[], None]
-    backward: Callable[[], None]
-    train: Callable[[Sequence[Scalars]], None] | None
+    def __init__(self, site: Site, update: Update | None) -> None:
+        self.site = site
+        self._update = update
+        self.forward = straight_line([_forward_call(site, step) for step in site.plan.steps], site.ports)
+
+    @functools.cached_property
+    def backward(self) -> Callable[[], None]:
+        """Computes all gradients, after ``forward``."""
+        site = self.site
+        calls = [call for step in site.plan.gradients for call in _gradient_calls(site, step, step.targets)]
+        return straight_line(calls, site.ports)
+
+    @functools.cached_property
+    def train(self) -> Callable[[Sequence[Scalars]], None] | None:
+        """Computes gradients and applies the update, folded where possible; called with the numbers of each parameter.
+
+        None without an update rule.
+        """
+        return _train(self.site, self._update) if self._update is not None else None
 
 
-def bind(site: Site, update: Update | None) -> Bound:
-    """Bind all steps of a plan."""
-    forward = [_forward_call(site, step) for step in site.plan.steps]
-    backward = [call for step in site.plan.gradients for call in _gradient_calls(site, step, step.targets)]
-    train = None if update is None or not site.plan.training else _train(site, update)
-    return Bound(site, straight_line(forward), straight_line(backward), train)
+def straight_line(calls: Sequence[Call], ports: Ports) -> Callable[[], None]:
+    """Return a function that makes the calls one after the other: generated source, no loop, no look-ups.
 
-
-def straight_line(calls: Sequence[Call]) -> Callable[[], None]:
-    """Return a function that makes the calls one after the other: generated source, no loop, no look-ups."""
+    Arguments that lie in an input move with it.
+    """
     names: dict[str, Any] = {}
     lines = []
     for index, call in enumerate(calls):
         names[f"f{index}"] = call.function
         arguments = {f"x{index}_{place}": argument for place, argument in enumerate(call.arguments)}
         names.update(arguments)
+        for name, argument in arguments.items():
+            if isinstance(argument, np.ndarray):
+                ports.follow_view(argument, functools.partial(names.__setitem__, name))
         lines.append(f"    f{index}({', '.join(arguments)})")
     exec("\n".join(["def run():", *(lines or ["    pass"])]), names)
     run: Callable[[], None] = names["run"]
@@ -110,7 +121,7 @@ def _train(site: Site, update: Update) -> Callable[[Sequence[Scalars]], None]:
         calls += _gradient_calls(site, step, rest) if rest else []
         calls.append(fold)
         folded.add(parameter)
-    backward = straight_line(calls)
+    backward = straight_line(calls, site.ports)
     rest_of_update = _passes(update, [p for p in site.plan.trained if p not in folded], place)
 
     def train(scalars: Sequence[Scalars]) -> None:
@@ -181,7 +192,7 @@ def _panels(site: Site, update: Update, step: GradientStep, parameter: Parameter
     panels = []
     for top in range(0, stored.shape[0], height):
         bottom = min(top + height, stored.shape[0])
-        product = site.gemm.bind(left[:, top:bottom], right, stored[top:bottom], transpose_a=True)
+        product = site.gemm.bind(left[:, top:bottom], right, stored[top:bottom], transpose_a=True, ports=site.ports)
         first, end = start + top * stored.shape[1], start + bottom * stored.shape[1]
         panels.append((product, update.bind(first, end, folded=True)))
     return panels

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cntk_engine_cpu.inputs import Ports, address_of
 from cntk_engine_cpu.libraries import OneDnn
 
 Matrix = NDArray[Any]
@@ -30,25 +31,39 @@ class Gemm:
         self.onednn = onednn
         self.threads = threads
 
-    def bind(self, a: Matrix, b: Matrix, c: Matrix, *, transpose_a: bool = False, transpose_b: bool = False) -> Product:
+    def bind(
+        self,
+        a: Matrix,
+        b: Matrix,
+        c: Matrix,
+        *,
+        transpose_a: bool = False,
+        transpose_b: bool = False,
+        ports: Ports | None = None,
+    ) -> Product:
         """Return the product of two matrices into a third. All are row-major; a transposed operand is stored as such.
 
-        ``c`` is ``(m, n)``; ``a`` is ``(m, k)``, or ``(k, m)`` with ``transpose_a``; ``b`` likewise.
+        ``c`` is ``(m, n)``; ``a`` is ``(m, k)``, or ``(k, m)`` with ``transpose_a``; ``b`` likewise. An operand that
+        lies in an input of ``ports`` moves with it.
         """
+        ports = ports if ports is not None else Ports({})
         if 0 in (*a.shape, *b.shape, *c.shape):
             # The libraries leave the result as it is or refuse; an empty sum is 0.
             return lambda _alpha, beta: _scale(c, beta)
         if self.onednn is not None and c.dtype == np.float32:
-            return self._bind_onednn(self.onednn, a, b, c, transpose_a, transpose_b)
-        return _bind_blas(a, b, c, transpose_a, transpose_b)
+            return self._bind_onednn(self.onednn, a, b, c, transpose_a, transpose_b, ports)
+        return _bind_blas(a, b, c, transpose_a, transpose_b, ports)
 
     def _bind_onednn(
-        self, library: OneDnn, a: Matrix, b: Matrix, c: Matrix, transpose_a: bool, transpose_b: bool
+        self, library: OneDnn, a: Matrix, b: Matrix, c: Matrix, transpose_a: bool, transpose_b: bool, ports: Ports
     ) -> Product:
         m, n = c.shape
         k = a.shape[0] if transpose_a else a.shape[1]
         ta, tb = (b"T" if transpose_a else b"N"), (b"T" if transpose_b else b"N")
-        pa, pb, pc = library.pointer(a), library.pointer(b), library.pointer(c)
+        pc = address_of(c)
+        operands = [address_of(a), address_of(b)]
+        for place, operand in enumerate((a, b)):
+            ports.follow(operand, _set_address(operands, place))
         lda, ldb, ldc = _row_length(a), _row_length(b), _row_length(c)
         sgemm, set_threads = library.sgemm, library.set_threads
         # Small products lose by a second thread: waking it costs more than it does.
@@ -56,9 +71,17 @@ class Gemm:
 
         def product(alpha: float, beta: float, _keep: tuple[Matrix, ...] = (a, b, c)) -> None:
             set_threads(threads)
+            pa, pb = operands
             sgemm(ta, tb, m, n, k, alpha, pa, lda, pb, ldb, beta, pc, ldc)
 
         return product
+
+
+def _set_address(operands: list[int], place: int) -> Callable[[Matrix, int, int], None]:
+    def change(_array: Matrix, address: int, offset: int) -> None:
+        operands[place] = address + offset
+
+    return change
 
 
 def _row_length(matrix: Matrix) -> int:
@@ -67,17 +90,28 @@ def _row_length(matrix: Matrix) -> int:
     return max(matrix.strides[0] // matrix.itemsize, matrix.shape[1])
 
 
-def _bind_blas(a: Matrix, b: Matrix, c: Matrix, transpose_a: bool, transpose_b: bool) -> Product:
+def _bind_blas(a: Matrix, b: Matrix, c: Matrix, transpose_a: bool, transpose_b: bool, ports: Ports) -> Product:
     """Row-major ``C = A B`` is column-major ``C' = B' A'``; the transposes of row-major arrays are column-major."""
     from scipy.linalg import blas
 
     gemm = blas.sgemm if c.dtype == np.float32 else blas.dgemm
-    left, right, out = b.T, a.T, c.T
+    out = c.T
+    operands = [b.T, a.T]
+    for place, operand in enumerate((b, a)):
+        ports.follow_view(operand, _set_transposed(operands, place))
 
     def product(alpha: float, beta: float) -> None:
+        left, right = operands
         gemm(alpha, left, right, beta, out, transpose_b, transpose_a, 1)
 
     return product
+
+
+def _set_transposed(operands: list[Matrix], place: int) -> Callable[[Matrix], None]:
+    def change(view: Matrix) -> None:
+        operands[place] = view.T
+
+    return change
 
 
 def _scale(c: Matrix, beta: float) -> None:

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 _DECLARATIONS = """
-int dnnl_sgemm(char transa, char transb, long m, long n, long k, float alpha, const float *a, long lda,
-               const float *b, long ldb, float beta, float *c, long ldc);
+int dnnl_sgemm(char transa, char transb, int64_t m, int64_t n, int64_t k, float alpha, uintptr_t a, int64_t lda,
+               uintptr_t b, int64_t ldb, float beta, uintptr_t c, int64_t ldc);
 """
+# Addresses are declared as numbers, which they are to the machine: a number needs no conversion at every call.
 
 
 def onednn_path() -> Path | None:
@@ -33,7 +34,7 @@ def onednn_path() -> Path | None:
 
 
 class OneDnn:
-    """The loaded library: ``sgemm`` and conversions of arrays to pointers."""
+    """The loaded library: ``sgemm``, which takes addresses as numbers, and the number of threads."""
 
     def __init__(self, path: Path) -> None:
         import cffi
@@ -58,10 +59,6 @@ class OneDnn:
         if getattr(self._present, "count", 0) != count and self._openmp is not None:
             self._openmp.omp_set_num_threads(count)
             self._present.count = count
-
-    def pointer(self, array: Any) -> Any:
-        """Return the address of a float32 array's first element; the array must stay alive."""
-        return self.ffi.cast("float *", array.ctypes.data)
 
 
 @cache

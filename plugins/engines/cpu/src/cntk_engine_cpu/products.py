@@ -46,7 +46,7 @@ def bind_forward(site: Site, step: Step) -> Call | None:
     weights, rows = found
     transposed = node.op.name == "TransposeTimes"
     out = site.values[node].reshape(rows.shape[0], -1)
-    return Call(site.gemm.bind(rows, weights, out, transpose_b=transposed), (1.0, 0.0))
+    return Call(site.gemm.bind(rows, weights, out, transpose_b=transposed, ports=site.ports), (1.0, 0.0))
 
 
 def bind_target(site: Site, step: GradientStep, target: Target) -> Call | None:
@@ -74,8 +74,8 @@ def weight_product(site: Site, step: GradientStep, out: Array, target: Any) -> P
     stored, rows = found
     gradient = site.gradients[node].reshape(rows.shape[0], -1)
     if node.op.name == "TransposeTimes":
-        return site.gemm.bind(gradient, rows, stored, transpose_a=True)
-    return site.gemm.bind(rows, gradient, stored, transpose_a=True)
+        return site.gemm.bind(gradient, rows, stored, transpose_a=True, ports=site.ports)
+    return site.gemm.bind(rows, gradient, stored, transpose_a=True, ports=site.ports)
 
 
 def _input_product(site: Site, node: Node) -> Product | None:
@@ -85,4 +85,4 @@ def _input_product(site: Site, node: Node) -> Product | None:
         return None
     weights, out = found
     gradient = site.gradients[node].reshape(out.shape[0], -1)
-    return site.gemm.bind(gradient, weights, out, transpose_b=node.op.name == "Times")
+    return site.gemm.bind(gradient, weights, out, transpose_b=node.op.name == "Times", ports=site.ports)

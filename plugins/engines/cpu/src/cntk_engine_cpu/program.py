@@ -24,8 +24,9 @@ from cntk_core.api import (
     did_you_mean,
     random_stream,
 )
-from cntk_engine_cpu.binding import Bound, bind, contexts_of, empty, whole_update
+from cntk_engine_cpu.binding import Bound, contexts_of, empty, whole_update
 from cntk_engine_cpu.gemm import Gemm
+from cntk_engine_cpu.inputs import Inlet, Ports, apart
 from cntk_engine_cpu.kernels import KernelLibrary
 from cntk_engine_cpu.site import Site, elements_of
 from cntk_engine_cpu.update import Scalars, Update
@@ -34,6 +35,7 @@ REMEMBERED = 32
 """Numbers of frames whose bound code is kept."""
 
 Array = NDArray[Any]
+Streams = list[tuple[Input, StreamData]]
 
 
 class CpuProgram(Program):
@@ -70,7 +72,7 @@ class CpuProgram(Program):
         self._path = _path_of(plan)
         self._capacity: dict[str, int] = {}
         self._buffers: list[Array] = []
-        self._inputs: dict[Input, Array] = {}
+        self._inlets = {node: Inlet(node, store.dtype, kept=node in plan.roots) for node in plan.inputs}
         self._bound: OrderedDict[tuple[int, ...], Bound] = OrderedDict()
         self._last: Bound | None = None
         self._axes = sorted({node.axis for node in plan.inputs})
@@ -85,9 +87,9 @@ class CpuProgram(Program):
 
     def evaluate(self, minibatch: Minibatch) -> None:
         """Run the forward part."""
-        bound = self._prepare(minibatch, training=False)
-        bound.forward()
-        self._count(bound)
+        streams = self._streams(minibatch)
+        bound = self._take(streams)
+        self._run_forward(bound, streams, training=False)
 
     def compute_gradients(self, minibatch: Minibatch) -> None:
         """Run forward and backward; the gradients are in the store afterwards.
@@ -95,10 +97,12 @@ class CpuProgram(Program):
         Raises:
             NetworkError: the plan has no criterion.
         """
-        bound = self._prepare(minibatch, training=True)
-        bound.forward()
-        self._count(bound)
-        bound.backward()
+        self._check_training()
+        streams = self._streams(minibatch)
+        bound = self._take(streams)
+        backward = bound.backward
+        self._run_forward(bound, streams, training=True)
+        backward()
         self.step += 1
 
     def update(self, scalars: Sequence[Scalars]) -> None:
@@ -113,12 +117,14 @@ class CpuProgram(Program):
 
     def train_step(self, minibatch: Minibatch, scalars: Sequence[Scalars]) -> None:
         """Do a whole step; where the rule allows, gradients go straight into the learner's slot."""
-        bound = self._prepare(minibatch, training=True)
-        if bound.train is None:
+        self._check_training()
+        streams = self._streams(minibatch)
+        bound = self._take(streams)
+        train = bound.train
+        if train is None:
             raise NetworkError("the program was compiled without an update rule")
-        bound.forward()
-        self._count(bound)
-        bound.train(scalars)
+        self._run_forward(bound, streams, training=True)
+        train(scalars)
         self.step += 1
 
     def value(self, name: str) -> Array:
@@ -142,21 +148,21 @@ class CpuProgram(Program):
         return totals
 
     def memory(self) -> int:
-        """Bytes of the buffers and inputs."""
-        return sum(array.nbytes for array in [*self._buffers, *self._inputs.values(), *self._scratch.values()])
+        """Bytes of the buffers and of copied inputs."""
+        copies = sum(inlet.nbytes for inlet in self._inlets.values())
+        return copies + sum(array.nbytes for array in [*self._buffers, *self._scratch.values()])
 
-    def _count(self, bound: Bound) -> None:
-        totals = self._totals
-        values = bound.site.values
-        for node in self._scalars:
-            totals[node.name] += values[node].item()
-
-    def _prepare(self, minibatch: Minibatch, *, training: bool) -> Bound:
-        """Take the inputs in and return the code for their numbers of frames."""
-        if training and not self.plan.training:
+    def _check_training(self) -> None:
+        if not self.plan.training:
             raise NetworkError("the plan has no gradients: it was made without a criterion")
-        streams = [(node, _stream_of(minibatch, node)) for node in self.plan.inputs]
+
+    def _streams(self, minibatch: Minibatch) -> Streams:
+        return [(node, _stream_of(minibatch, node)) for node in self.plan.inputs]
+
+    def _take(self, streams: Streams) -> Bound:
+        """Take the inputs in and return the code for their numbers of frames."""
         frames: dict[str, int] = {}
+        arrays: dict[Input, Array] = {}
         for node, stream in streams:
             rows = stream.data.shape[0]
             if frames.setdefault(node.axis, rows) != rows:
@@ -164,17 +170,17 @@ class CpuProgram(Program):
                     f"the streams of one minibatch differ in length: '{node.name}' has {rows} frames, "
                     f"another has {frames[node.axis]}"
                 )
-        bound = self._bind(frames)
-        for node, stream in streams:
-            target = bound.site.values[node]
-            if stream.sparse:
-                stream.data.astype(self._dtype, copy=False).toarray(out=target.reshape(target.shape[0], -1))
-            else:
-                target[...] = np.asarray(stream.data).reshape(target.shape)
+            arrays[node] = self._inlets[node].take(stream)
+        return self._bind(frames, arrays)
+
+    def _run_forward(self, bound: Bound, streams: Streams, *, training: bool) -> None:
         if bound.site.interpreted:
             self._set_contexts(bound, {node.axis: stream for node, stream in streams}, training=training)
         self._last = bound
-        return bound
+        bound.forward()
+        totals, values = self._totals, bound.site.values
+        for node in self._scalars:
+            totals[node.name] += values[node].item()
 
     def _set_contexts(self, bound: Bound, streams: Mapping[str, StreamData], *, training: bool) -> None:
         step, seed = self.step, self.seed
@@ -188,17 +194,21 @@ class CpuProgram(Program):
                 place = self._place[node]
                 context.random = lambda place=place: random_stream(seed, place, step)
 
-    def _bind(self, frames: Mapping[str, int]) -> Bound:
+    def _bind(self, frames: Mapping[str, int], arrays: Mapping[Input, Array]) -> Bound:
         key = tuple(frames[axis] for axis in self._axes)
         bound = self._bound.get(key)
         if bound is None:
             if not self._bound or any(frames[axis] > self._capacity.get(axis, -1) for axis in self._axes):
                 self._grow(frames)
-            bound = self._bound[key] = bind(self._site(frames), self._update)
+            bound = self._bound[key] = Bound(self._site(frames, apart(arrays)), self._update)
             if len(self._bound) > REMEMBERED:
                 self._bound.popitem(last=False)
         else:
             self._bound.move_to_end(key)
+            for node, port in bound.site.ports.ports.items():
+                if arrays[node] is not port.array:
+                    port.move(arrays[node])
+                    bound.site.values[node] = arrays[node]
         return bound
 
     def _grow(self, frames: Mapping[str, int]) -> None:
@@ -206,21 +216,18 @@ class CpuProgram(Program):
         self._bound.clear()
         self._last = None
         self._buffers = []
-        self._inputs = {}
         self._scratch = {}
         self._capacity = {axis: max(frames[axis], self._capacity.get(axis, 0)) for axis in self._axes}
         for buffer in self.plan.buffers:
             count = buffer.per_frame * self._capacity.get(buffer.axis, 0) + buffer.fixed
             self._buffers.append(empty((count,), self._dtype))
-        for node in self.plan.inputs:
-            self._inputs[node] = empty((self._capacity[node.axis] * elements_of(node),), self._dtype)
 
-    def _site(self, frames: Mapping[str, int]) -> Site:
+    def _site(self, frames: Mapping[str, int], arrays: Mapping[Input, Array]) -> Site:
         def view(flat: Array, node: Node) -> Array:
             shape = (frames[node.axis], *node.known_shape) if node.framed else node.known_shape
             return flat[: int(np.prod(shape, dtype=np.int64))].reshape(shape)
 
-        values: dict[Node, Array] = {node: view(array, node) for node, array in self._inputs.items()}
+        values: dict[Node, Array] = dict(arrays)
         values |= {node: self.store.value(node) for node in self.plan.parameters if isinstance(node, Parameter)}
         values |= self._constants
         values |= {node: view(self._buffers[index], node) for node, index in self.plan.value_buffer.items()}
@@ -234,6 +241,7 @@ class CpuProgram(Program):
             plan=self.plan,
             dtype=self._dtype,
             frames=frames,
+            ports=Ports(arrays),
             values=values,
             gradients=gradients,
             path=self._path,

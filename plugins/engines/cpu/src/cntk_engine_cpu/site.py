@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from cntk_core.api import Node, OpContext, Plan
 from cntk_engine_cpu.gemm import Gemm
+from cntk_engine_cpu.inputs import Ports
 from cntk_engine_cpu.kernels import KernelLibrary
 
 Array = NDArray[Any]
@@ -45,6 +46,7 @@ class Site:
         plan: the plan.
         dtype: precision.
         frames: rows of each dynamic axis.
+        ports: the inputs, whose arrays change from minibatch to minibatch.
         values, gradients: arrays ``(frames, *shape)`` or ``shape``, by node. Parameter gradients lie in the store.
         path: for each node through which a gradient flows, which inputs want one.
         gemm, kernels: the tools. ``compiled`` tells whether hand-written kernels are compiled too.
@@ -57,7 +59,8 @@ class Site:
     plan: Plan
     dtype: np.dtype[Any]
     frames: Mapping[str, int]
-    values: Mapping[Node, Array]
+    ports: Ports
+    values: dict[Node, Array]
     gradients: Mapping[Node, Array]
     path: Mapping[Node, list[bool]]
     gemm: Gemm

@@ -1,0 +1,138 @@
+"""Where bound code finds a minibatch: in the reader's own arrays where they fit, in copies where they do not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from cntk_core.api import DataError, Input, StreamData, show
+
+Array = NDArray[Any]
+Change = Callable[[Array, int], None]
+"""Told of an input's new array and its address."""
+
+
+def address_of(array: Array) -> int:
+    """Address of an array's first element."""
+    return int(array.__array_interface__["data"][0])
+
+
+@attrs.define(eq=False)
+class Port:
+    """An input of bound code: the array that it reads now, and who has to know when another takes its place."""
+
+    array: Array
+    changes: list[Change] = attrs.field(factory=list)
+
+    def move(self, array: Array) -> None:
+        """Let the code read another array of the same shape."""
+        self.array = array
+        address = address_of(array)
+        for change in self.changes:
+            change(array, address)
+
+
+class Ports:
+    """The inputs of code that is bound for given numbers of frames.
+
+    Args:
+        arrays: contiguous arrays ``(frames, *shape)`` that do not overlap.
+    """
+
+    def __init__(self, arrays: Mapping[Input, Array]) -> None:
+        self.ports = {node: Port(array) for node, array in arrays.items()}
+
+    def follow(self, view: Array, change: Callable[[Array, int, int], None]) -> None:
+        """Have ``change(array, address, offset)`` called when the input that ``view`` lies in moves.
+
+        ``offset`` is that of the view's first element, in bytes. A view of anything else never moves.
+        """
+        address = address_of(view)
+        for port in self.ports.values():
+            offset = address - address_of(port.array)
+            if 0 <= offset < port.array.nbytes:
+                port.changes.append(lambda array, base: change(array, base, offset))
+                return
+
+    def follow_view(self, view: Array, change: Callable[[Array], None]) -> None:
+        """Have ``change`` called with the same view of the new array when the input that ``view`` lies in moves."""
+        shape, dtype, strides, whole = view.shape, view.dtype, view.strides, view.flags.c_contiguous
+
+        def moved(array: Array, _address: int, offset: int) -> None:
+            if whole and view.size == array.size:
+                change(array if array.shape == shape else array.reshape(shape))
+            else:
+                change(np.ndarray(shape, dtype, memoryview(array), offset, strides))
+
+        self.follow(view, moved)
+
+
+class Inlet:
+    """Takes in one stream.
+
+    Args:
+        node: the input.
+        dtype: precision of the program.
+        kept: the value is read after the run, when the reader's array may hold something else: always copy.
+    """
+
+    def __init__(self, node: Input, dtype: np.dtype[Any], *, kept: bool) -> None:
+        self.node = node
+        self.nbytes = 0
+        self._dtype = dtype
+        self._kept = kept
+        self._shape = node.known_shape
+        self._count = int(np.prod(node.known_shape, dtype=np.int64))
+        self._buffer: Array | None = None
+
+    def take(self, stream: StreamData) -> Array:
+        """Return the frames as ``(frames, *shape)``: the stream's array itself, or a copy in this object's buffer.
+
+        Raises:
+            DataError: the samples have another size than the input.
+        """
+        data: Any = stream.data
+        if data.shape[1:] == self._shape and self._fits(data):
+            return data  # type: ignore[no-any-return]
+        rows = data.shape[0]
+        if int(np.prod(data.shape[1:], dtype=np.int64)) != self._count:
+            raise DataError(
+                f"the input '{self.node.name}' is {show(self.node.known_shape)}, "
+                f"but its stream gives samples of {show(data.shape[1:])}"
+            )
+        if self._fits(data):
+            return self._shaped(data)
+        target = self._room(rows)
+        if stream.sparse:
+            data.astype(self._dtype, copy=False).toarray(out=target)
+        else:
+            np.copyto(target, data.reshape(rows, -1) if rows else target, casting="same_kind")
+        return self._shaped(target)
+
+    def _fits(self, data: Any) -> bool:
+        if self._kept or not isinstance(data, np.ndarray) or data.dtype != self._dtype:
+            return False
+        # Compiled kernels take writeable arrays alone, though they do not write to inputs.
+        return data.flags.carray
+
+    def _shaped(self, data: Array) -> Array:
+        return data.reshape(data.shape[0], *self._shape)
+
+    def _room(self, rows: int) -> Array:
+        if self._buffer is None or self._buffer.shape[0] < rows:
+            self._buffer = np.empty((rows, self._count), self._dtype)
+            self.nbytes = self._buffer.nbytes
+        return self._buffer[:rows]
+
+
+def apart(arrays: Mapping[Input, Array]) -> dict[Input, Array]:
+    """Copy arrays that lie in the same memory as one before: :class:`Ports` could not tell them apart."""
+    found: dict[Input, Array] = {}
+    for node, array in arrays.items():
+        shared = any(np.may_share_memory(array, other) for other in found.values())
+        found[node] = array.copy() if shared else array
+    return found
