@@ -214,4 +214,5 @@ class Formatter:
 def _last_largest(values: Matrix) -> Matrix:
     """Index of the largest element of each row; of equal ones the last, as in the original."""
     from_the_end: Matrix = np.argmax(values[:, ::-1], axis=1)
-    return values.shape[1] - 1 - from_the_end
+    found: Matrix = values.shape[1] - 1 - from_the_end
+    return found

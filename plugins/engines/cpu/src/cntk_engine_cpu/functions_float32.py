@@ -14,7 +14,7 @@ F = np.float32
 
 @njit(inline="always", error_model="numpy")
 def exp(x):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
-    """e to the x; 0 below -87, infinity above 88.72, NaN stays."""
+    """Return e to the x; 0 below -87, infinity above 88.72, NaN stays."""
     c = x if x > F(-87) else F(-87)
     c = c if c < F(88.7228) else F(88.7228)
     n = np.floor(c * F(1.44269504088896341) + F(0.5))

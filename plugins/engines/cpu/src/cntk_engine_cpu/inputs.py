@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import attrs
@@ -55,7 +56,7 @@ class Ports:
         for port in self.ports.values():
             offset = address - address_of(port.array)
             if 0 <= offset < port.array.nbytes:
-                port.changes.append(lambda array, base: change(array, base, offset))
+                port.changes.append(partial(_with_offset, change, offset))
                 return
 
     def follow_view(self, view: Array, change: Callable[[Array], None]) -> None:
@@ -66,9 +67,13 @@ class Ports:
             if whole and view.size == array.size:
                 change(array if array.shape == shape else array.reshape(shape))
             else:
-                change(np.ndarray(shape, dtype, memoryview(array), offset, strides))
+                change(np.ndarray(shape, dtype, array.data, offset, strides))
 
         self.follow(view, moved)
+
+
+def _with_offset(change: Callable[[Array, int, int], None], offset: int, array: Array, address: int) -> None:
+    change(array, address, offset)
 
 
 class Inlet:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -191,8 +192,7 @@ class CpuProgram(Program):
             axes = [child.axis for child in node.inputs if child.framed]
             context.layout = streams[axes[0]].layout if axes else None
             if node.op.random:
-                place = self._place[node]
-                context.random = lambda place=place: random_stream(seed, place, step)
+                context.random = partial(random_stream, seed, self._place[node], step)
 
     def _bind(self, frames: Mapping[str, int], arrays: Mapping[Input, Array]) -> Bound:
         key = tuple(frames[axis] for axis in self._axes)
@@ -227,7 +227,8 @@ class CpuProgram(Program):
             shape = (frames[node.axis], *node.known_shape) if node.framed else node.known_shape
             return flat[: int(np.prod(shape, dtype=np.int64))].reshape(shape)
 
-        values: dict[Node, Array] = dict(arrays)
+        values: dict[Node, Array] = {}
+        values.update((node, array) for node, array in arrays.items())
         values |= {node: self.store.value(node) for node in self.plan.parameters if isinstance(node, Parameter)}
         values |= self._constants
         values |= {node: view(self._buffers[index], node) for node, index in self.plan.value_buffer.items()}

@@ -95,8 +95,9 @@ def _linear(tree: Tree, numbers: set[str]) -> dict[str, Tree] | None:
         inner = _linear(first, numbers)
         if inner is None or isinstance(second, str):
             return None
-        scale = (lambda f: f * second) if tree.operation == "mul" else (lambda f: f / second)
-        return {name: scale(factor) for name, factor in inner.items()}
+        if tree.operation == "mul":
+            return {name: factor * second for name, factor in inner.items()}
+        return {name: factor / second for name, factor in inner.items()}
     return None
 
 
@@ -145,9 +146,8 @@ class Update:
 
     def _pass(self, results: Sequence[tuple[str, Tree]], kernels: KernelLibrary) -> tuple[Kernel, tuple[str, ...], Any]:
         buffers = [VALUE, GRADIENT, *(_slot(slot.name) for slot in self.rule.slots)]
-        spec, order = spec_of(
-            dict.fromkeys(buffers, "full"), self.rule.scalars, [Result(tree, "full", into=name) for name, tree in results]
-        )
+        written = [Result(tree, "full", into=name) for name, tree in results]
+        spec, order = spec_of(dict.fromkeys(buffers, "full"), self.rule.scalars, written)
         return kernels.get(spec, self.store.dtype), order, [results[index][0] for index in spec.outputs]
 
     def _buffer(self, name: str) -> Any:
