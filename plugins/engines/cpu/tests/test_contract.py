@@ -11,10 +11,6 @@ from cntk_core.testing import EngineContract, PackagingContract
 class Cpu(EngineContract):
     engine_class = CpuEngine
 
-    @pytest.mark.xfail(reason="products do not take minibatches without frames yet", strict=False)
-    def test_a_minibatch_without_frames(self, engine, dtype):
-        super().test_a_minibatch_without_frames(engine, dtype)
-
 
 class TestCpuEngine(Cpu):
     """As it is by default here."""
