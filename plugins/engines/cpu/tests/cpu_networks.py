@@ -126,7 +126,9 @@ def reference(plan: Plan, rule: UpdateRule | None = None) -> Any:
     return compile_on(ReferenceEngine(), plan, rule, np.float64)
 
 
-def assert_same_gradients(plan: Plan, backend: str, batch: Minibatch, dtype: Any = np.float32, **settings: float) -> None:
+def assert_same_gradients(
+    plan: Plan, backend: str, batch: Minibatch, dtype: Any = np.float32, **settings: float
+) -> None:
     """Roots and gradients of one minibatch agree with the reference."""
     tolerance = {"rtol": 2e-4, "atol": 2e-5} if np.dtype(dtype) == np.float32 else {"rtol": 1e-9, "atol": 1e-11}
     (wanted, expected), (store, program) = reference(plan), compile_on(engine(backend), plan, None, dtype)

@@ -7,9 +7,9 @@ import pytest
 
 pytest.importorskip("numba")
 
-from cntk_engine_cpu import functions, functions_float32, functions_float64  # noqa: E402
-from cntk_engine_cpu.functions import FAST  # noqa: E402
-from numba import njit  # noqa: E402
+from cntk_engine_cpu import functions, functions_float32, functions_float64
+from cntk_engine_cpu.functions import FAST
+from numba import njit
 
 SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 88.0, 88.5, 88.72, 89.0, -87.0, -100.0, 1e-30, -1e-30, 1e30, -1e30]
 MODULES = {np.float32: functions_float32, np.float64: functions_float64}

@@ -31,7 +31,7 @@ def values(rng, kind, shape, framed):
 
 
 def network_of(name, example, framed, dtype, fuse):
-    """The op between element-wise neighbours, with a parameter behind every operand, and a weighted sum as criterion."""
+    """The op between element-wise neighbours, a parameter behind every operand, and a weighted sum as criterion."""
     net, streams = Net(dtype=dtype), {}
     rng = np.random.default_rng(1)
     operands = []

@@ -6,7 +6,6 @@ import importlib.util
 import os
 from typing import Any, Literal
 
-
 from cntk_core.api import (
     Available,
     ExecutionEngine,
@@ -34,7 +33,8 @@ class CpuOptions:
         default=0, key="numCPUThreads", doc="0 is all processors, n > 0 is n, n < 0 leaves that many free"
     )
     cpu_kernels: Literal["auto", "compiled", "numpy"] = option(
-        default="auto", doc="element-wise kernels: compiled by numba, or NumPy; auto compiles for all but small networks"
+        default="auto",
+        doc="element-wise kernels: compiled by numba, or NumPy; auto compiles for all but tiny networks",
     )
     cpu_products: Literal["auto", "onednn", "blas"] = option(
         default="auto", doc="matrix products: oneDNN, or SciPy's BLAS; auto takes oneDNN where it is installed"
@@ -75,5 +75,3 @@ class CpuEngine(ExecutionEngine):
         if self.settings.cpu_kernels == "numpy" or importlib.util.find_spec("numba") is None:
             return False
         return self.settings.cpu_kernels == "compiled" or store.values.size >= COMPILED_PARAMETERS
-
-

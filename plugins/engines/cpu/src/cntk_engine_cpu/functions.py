@@ -65,5 +65,5 @@ def largest(matrix, row):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN20
 
 
 @njit(inline="always", error_model="numpy")
-def _second(a, b):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+def _second(a, b):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     return b if b > a or a != a else a

@@ -87,7 +87,7 @@ def _set_address(operands: list[int], place: int) -> Callable[[Matrix, int, int]
 def _row_length(matrix: Matrix) -> int:
     """Elements from one row to the next: more than the columns if the matrix is a band of a wider one."""
     assert matrix.strides[1] == matrix.itemsize or matrix.shape[1] == 1
-    return max(matrix.strides[0] // matrix.itemsize, matrix.shape[1])
+    return int(max(matrix.strides[0] // matrix.itemsize, matrix.shape[1]))
 
 
 def _bind_blas(a: Matrix, b: Matrix, c: Matrix, transpose_a: bool, transpose_b: bool, ports: Ports) -> Product:

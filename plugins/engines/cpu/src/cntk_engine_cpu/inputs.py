@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 import attrs
 import numpy as np
@@ -19,6 +20,10 @@ Change = Callable[[Array, int], None]
 def address_of(array: Array) -> int:
     """Address of an array's first element."""
     return int(array.__array_interface__["data"][0])
+
+
+def _with_offset(change: Callable[[Array, int, int], None], offset: int, array: Array, address: int) -> None:
+    change(array, address, offset)
 
 
 @attrs.define(eq=False)
@@ -55,7 +60,7 @@ class Ports:
         for port in self.ports.values():
             offset = address - address_of(port.array)
             if 0 <= offset < port.array.nbytes:
-                port.changes.append(lambda array, base: change(array, base, offset))
+                port.changes.append(functools.partial(_with_offset, change, offset))
                 return
 
     def follow_view(self, view: Array, change: Callable[[Array], None]) -> None:
@@ -66,7 +71,7 @@ class Ports:
             if whole and view.size == array.size:
                 change(array if array.shape == shape else array.reshape(shape))
             else:
-                change(np.ndarray(shape, dtype, memoryview(array), offset, strides))
+                change(np.ndarray(shape, dtype, cast("Any", array), offset, strides))
 
         self.follow(view, moved)
 
