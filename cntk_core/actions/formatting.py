@@ -213,6 +213,6 @@ class Formatter:
 
 def _last_largest(values: Matrix) -> Matrix:
     """Index of the largest element of each row; of equal ones the last, as in the original."""
-    from_the_end: Matrix = np.argmax(values[:, ::-1], axis=1)
+    from_the_end = np.argmax(values[:, ::-1], axis=1)
     found: Matrix = values.shape[1] - 1 - from_the_end
     return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+import itertools
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ STREAMS = {"x": (7,), "l": ("class", 3)}
 def mlp(dtype=np.float32, sizes=(7, 6, 5, 3), act="Sigmoid", column_bias=False, dropout=False):
     net = Net(dtype=dtype)
     h, labels = net.input("x", sizes[0]), net.input("l", sizes[-1])
-    for layer, (rows, columns) in enumerate(pairwise(sizes)):
+    for layer, (rows, columns) in enumerate(itertools.pairwise(sizes)):
         bias = net.parameter(*((1, columns) if column_bias else (columns,)), name=f"b{layer}")
         h = net.node("Plus", net.node("Times", net.parameter(rows, columns, name=f"W{layer}"), h), bias)
         if layer < len(sizes) - 2:

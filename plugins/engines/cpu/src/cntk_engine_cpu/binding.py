@@ -15,11 +15,11 @@ from cntk_engine_cpu.inputs import Ports
 from cntk_engine_cpu.site import Call, Site
 from cntk_engine_cpu.update import Numbers, Scalars, Update, runs_of
 
-PANEL_ELEMENTS = 65536
-"""Weights in one panel of a folded update: what stays in the second-level cache."""
+PANEL_ELEMENTS = 131072
+"""Most weights in one panel of a folded update: they and their slot stay in the second-level cache."""
 
-FOLD_BY_PANELS = 524288
-"""Weights from which the folded update goes panel by panel (2 MB in single precision)."""
+FOLD_BY_PANELS = 196608
+"""Weights from which the folded update goes panel by panel. For fewer a second product costs more than it saves."""
 
 SPECIAL_FORWARD: Mapping[str, Callable[[Site, Step], Call | None]] = {
     **dict.fromkeys(products.NAMES, products.bind_forward),
@@ -187,7 +187,8 @@ def _panels(site: Site, update: Update, step: GradientStep, parameter: Parameter
     stored, rows = found
     gradient = products.results(node, site.gradients[node], stored)
     left, right = (gradient, rows) if node.op.name == "TransposeTimes" else (rows, gradient)
-    height = max(1, PANEL_ELEMENTS // stored.shape[1])
+    count = -(-stored.size // PANEL_ELEMENTS)
+    height = -(-stored.shape[0] // count)
     start, _ = update.store.range(parameter)
     panels = []
     for top in range(0, stored.shape[0], height):

@@ -33,7 +33,8 @@ class CpuOptions:
         default=0, key="numCPUThreads", doc="0 is all processors, n > 0 is n, n < 0 leaves that many free"
     )
     cpu_kernels: Literal["auto", "compiled", "numpy"] = option(
-        default="auto", doc="kernels compiled by numba, or NumPy; auto compiles for all but small networks"
+        default="auto",
+        doc="element-wise kernels: compiled by numba, or NumPy; auto compiles for all but tiny networks",
     )
     cpu_products: Literal["auto", "onednn", "blas"] = option(
         default="auto", doc="matrix products: oneDNN, or SciPy's BLAS; auto takes oneDNN where it is installed"

@@ -13,10 +13,15 @@ F = np.float32
 
 
 @njit(inline="always", error_model="numpy")
-def exp(x):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
-    """Return e to the x; 0 below -87, infinity above 88.72, NaN stays."""
-    c = x if x > F(-87) else F(-87)
-    c = c if c < F(88.7228) else F(88.7228)
+def _between(x, low, high):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    # In this order each line is one instruction, and NaN stays.
+    c = high if high < x else x
+    return low if low > c else c
+
+
+@njit(inline="always", error_model="numpy")
+def _parts(c):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """Exponent n and factor p with e^c = p 2^n."""
     n = np.floor(c * F(1.44269504088896341) + F(0.5))
     r = c - n * F(0.693359375)
     r = r + n * F(2.12194440e-4)
@@ -26,18 +31,24 @@ def exp(x):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
     p = p * r + F(4.1665795894e-2)
     p = p * r + F(1.6666665459e-1)
     p = p * r + F(5.0000001201e-1)
-    p = p * (r * r) + r + F(1)
+    return np.int32(n), p * (r * r) + r + F(1)
+
+
+@njit(inline="always", error_model="numpy")
+def exp(x):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+    """Exponential function: 0 below -87, infinity above 88.72, NaN stays."""
+    n, p = _parts(_between(x, F(-87), F(88.7228)))
     # 2^(n - 1) is a bit pattern for every n from -125 to 128; 2^128 is not.
-    y = p * np.int32((np.int32(n) + np.int32(126)) << np.int32(23)).view(np.float32)
-    y = y + y if x < F(88.7228) else F(np.inf)
-    y = y if x > F(-87) else F(0)
-    return x if x != x else y
+    y = p * np.int32((n + np.int32(126)) << np.int32(23)).view(np.float32)
+    y = F(np.inf) if x > F(88.7228) else y + y
+    return F(0) if x < F(-87) else y
 
 
 @njit(inline="always", error_model="numpy")
 def sigmoid(x):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
-    """1 / (1 + e^-x)."""
-    return F(1) / (F(1) + exp(-x))
+    """1 / (1 + e^-x); at least 6e-39."""
+    n, p = _parts(_between(-x, F(-87), F(88)))
+    return F(1) / (F(1) + p * np.int32((n + np.int32(127)) << np.int32(23)).view(np.float32))
 
 
 @njit(inline="always", error_model="numpy")

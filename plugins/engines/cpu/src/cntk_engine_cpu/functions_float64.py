@@ -12,7 +12,7 @@ F = np.float64
 
 @njit(inline="always", error_model="numpy")
 def exp(x):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
-    """Return e to the x."""
+    """Exponential function."""
     return math.exp(x)
 
 

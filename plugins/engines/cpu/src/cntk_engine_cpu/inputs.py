@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
-from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import attrs
 import numpy as np
@@ -20,6 +20,10 @@ Change = Callable[[Array, int], None]
 def address_of(array: Array) -> int:
     """Address of an array's first element."""
     return int(array.__array_interface__["data"][0])
+
+
+def _with_offset(change: Callable[[Array, int, int], None], offset: int, array: Array, address: int) -> None:
+    change(array, address, offset)
 
 
 @attrs.define(eq=False)
@@ -56,7 +60,7 @@ class Ports:
         for port in self.ports.values():
             offset = address - address_of(port.array)
             if 0 <= offset < port.array.nbytes:
-                port.changes.append(partial(_with_offset, change, offset))
+                port.changes.append(functools.partial(_with_offset, change, offset))
                 return
 
     def follow_view(self, view: Array, change: Callable[[Array], None]) -> None:
@@ -67,13 +71,9 @@ class Ports:
             if whole and view.size == array.size:
                 change(array if array.shape == shape else array.reshape(shape))
             else:
-                change(np.ndarray(shape, dtype, array.data, offset, strides))
+                change(np.ndarray(shape, dtype, cast("Any", array), offset, strides))
 
         self.follow(view, moved)
-
-
-def _with_offset(change: Callable[[Array, int, int], None], offset: int, array: Array, address: int) -> None:
-    change(array, address, offset)
 
 
 class Inlet:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -184,15 +184,15 @@ class CpuProgram(Program):
             totals[node.name] += values[node].item()
 
     def _set_contexts(self, bound: Bound, streams: Mapping[str, StreamData], *, training: bool) -> None:
-        step, seed = self.step, self.seed
         for node in bound.site.interpreted:
             context = bound.site.contexts[node]
             context.training = training
             context.settings = self.settings
             axes = [child.axis for child in node.inputs if child.framed]
-            context.layout = streams[axes[0]].layout if axes else None
+            stream = streams.get(axes[0]) if axes else None
+            context.layout = stream.layout if stream is not None else None
             if node.op.random:
-                context.random = partial(random_stream, seed, self._place[node], step)
+                context.random = functools.partial(random_stream, self.seed, self._place[node], self.step)
 
     def _bind(self, frames: Mapping[str, int], arrays: Mapping[Input, Array]) -> Bound:
         key = tuple(frames[axis] for axis in self._axes)
@@ -227,8 +227,7 @@ class CpuProgram(Program):
             shape = (frames[node.axis], *node.known_shape) if node.framed else node.known_shape
             return flat[: int(np.prod(shape, dtype=np.int64))].reshape(shape)
 
-        values: dict[Node, Array] = {}
-        values.update((node, array) for node, array in arrays.items())
+        values: dict[Node, Array] = {**arrays}
         values |= {node: self.store.value(node) for node in self.plan.parameters if isinstance(node, Parameter)}
         values |= self._constants
         values |= {node: view(self._buffers[index], node) for node, index in self.plan.value_buffer.items()}

@@ -61,5 +61,6 @@ _SIGNATURES = {
 
 def _kernel(site: Site, name: str) -> Kernel:
     dtype = site.dtype.name
-    file = Path(__file__).with_name("rowwise_kernels.py")
-    return compile_file(file, name, dtype, _SIGNATURES[name].format(dtype=dtype))
+    return compile_file(
+        Path(__file__).with_name("rowwise_kernels.py"), name, dtype, _SIGNATURES[name].format(dtype=dtype)
+    )

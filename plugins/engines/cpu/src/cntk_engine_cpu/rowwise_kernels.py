@@ -19,14 +19,14 @@ def cross_entropy(labels: Any, logits: Any, softmax: Any, out: Any) -> None:
     total: Any = 0.0
     for i in range(rows):
         top = largest(logits, i)
-        mass = F(0)
+        mass: Any = F(0)
         for j in range(columns):
             e = exp(logits[i, j] - top)
             softmax[i, j] = e
             mass += e
         scale = F(1) / mass
         logarithm = np.log(mass) + top
-        loss = F(0)
+        loss: Any = F(0)
         for j in range(columns):
             softmax[i, j] *= scale
             loss += labels[i, j] * (logarithm - logits[i, j])

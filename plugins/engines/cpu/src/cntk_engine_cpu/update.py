@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 import attrs
@@ -136,6 +137,7 @@ class Update:
         store.add_slots(rule.slots)
         self.store = store
         self.rule = rule
+        self._take = _taker(rule.scalars)
         self.traced = Traced.of(rule)
         self.fold = find_fold(rule, self.traced)
         self._whole = self._pass([(VALUE, self.traced.value), *self._slot_results()], kernels)
@@ -146,8 +148,11 @@ class Update:
 
     def _pass(self, results: Sequence[tuple[str, Tree]], kernels: KernelLibrary) -> tuple[Kernel, tuple[str, ...], Any]:
         buffers = [VALUE, GRADIENT, *(_slot(slot.name) for slot in self.rule.slots)]
-        written = [Result(tree, "full", into=name) for name, tree in results]
-        spec, order = spec_of(dict.fromkeys(buffers, "full"), self.rule.scalars, written)
+        spec, order = spec_of(
+            dict.fromkeys(buffers, "full"),
+            self.rule.scalars,
+            [Result(tree, "full", into=name) for name, tree in results],
+        )
         return kernels.get(spec, self.store.dtype), order, [results[index][0] for index in spec.outputs]
 
     def _buffer(self, name: str) -> Any:
@@ -159,14 +164,7 @@ class Update:
 
     def numbers(self, scalars: Sequence[Scalars]) -> list[Numbers]:
         """The numbers of a step for each parameter."""
-        names = self.rule.scalars
-        found: list[Numbers] = []
-        last: Scalars | None = None
-        for each in scalars:
-            # Most often all parameters share one mapping.
-            found.append(found[-1] if each is last else tuple([float(each[name]) for name in names]))
-            last = each
-        return found
+        return [self._take(each) for each in scalars]
 
     def bind(self, first: int, end: int, *, folded: bool = False) -> Callable[[Numbers], None]:
         """Return the pass over a range of the buffer: the whole rule, or what is left of it after a folded product."""
@@ -191,6 +189,13 @@ class Update:
         exec(f"def factors(numbers):\n    {arguments}= numbers\n    return {alpha}, {beta}\n", names)
         result: Callable[[Numbers], tuple[float, float]] = names["factors"]
         return result
+
+
+def _taker(names: Sequence[str]) -> Callable[[Scalars], Numbers]:
+    """Return the function that takes some values out of a mapping, as a tuple."""
+    if len(names) > 1:
+        return itemgetter(*names)
+    return lambda scalars: tuple([scalars[name] for name in names])
 
 
 def runs_of(store: ParameterStore, parameters: Sequence[Parameter]) -> list[tuple[int, int]]:
