@@ -49,6 +49,9 @@ from cntk_core.ops.table import OpTable, core_ops
 from cntk_core.plan.explain import explain
 from cntk_core.plan.make import make_plan
 from cntk_core.plan.plan import Buffer, GradientStep, Plan, Step, Target
+from cntk_core.plugins.events import EpochStart, EpochSummary, Job, JobOutcome, MinibatchResult
+from cntk_core.plugins.markers import hookimpl
+from cntk_core.plugins.registry import Registry
 from cntk_core.training.store import ParameterStore
 
 ICNBuilder = NetworkBuilder
@@ -78,6 +81,8 @@ __all__ = [
     "DataReader",
     "Elementwise",
     "EpochSpec",
+    "EpochStart",
+    "EpochSummary",
     "ExecutionEngine",
     "Expr",
     "FixedValue",
@@ -90,9 +95,12 @@ __all__ = [
     "ILearner",
     "Initializer",
     "Input",
+    "Job",
+    "JobOutcome",
     "Learner",
     "Location",
     "Minibatch",
+    "MinibatchResult",
     "MissingKeyError",
     "Network",
     "NetworkBuilder",
@@ -112,6 +120,7 @@ __all__ = [
     "Program",
     "Random",
     "ReaderContext",
+    "Registry",
     "Schedule",
     "SequenceLayout",
     "Shape",
@@ -139,6 +148,7 @@ __all__ = [
     "explain",
     "frame_layout",
     "from_cntk",
+    "hookimpl",
     "initialize_parameters",
     "initializer",
     "make_plan",

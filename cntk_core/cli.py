@@ -19,6 +19,8 @@ from cntk_core.errors import CntkError, UnsupportedError, UsageError, did_you_me
 if TYPE_CHECKING:
     from cntk_core.actions.log import Log
 
+    Verbs = argparse._SubParsersAction[argparse.ArgumentParser]
+
 USAGE = """\
 -------------------------------------------------------------------
 Usage: cntk configFile=yourConfigFile [key=value ...]
@@ -88,7 +90,9 @@ def _run_as_cntk(arguments: list[str]) -> int:
 
 
 def _program() -> str:
-    return os.path.basename(sys.argv[0]) if sys.argv and sys.argv[0] else "cntk"
+    """How the program was called; tests and ``python -m cntk_core`` call it otherwise than people do."""
+    name = os.path.basename(sys.argv[0]) if sys.argv else ""
+    return name if name.startswith("cntk") else "cntk"
 
 
 def _report_as_cntk(error: Exception, log: Log) -> int:
@@ -140,9 +144,9 @@ def _refuse_brainscript() -> NoReturn:
 
 
 def _run_verb(arguments: list[str]) -> int:
-    parser = _parser()
+    parser, verbs = _parser()
     if not arguments[0].startswith("-") and arguments[0] not in VERBS:
-        parser = _with_plugin_verbs(parser, arguments[0])
+        _add_plugin_verbs(parser, verbs, arguments[0])
     options, rest = parser.parse_known_args(arguments)
     overrides = getattr(options, "overrides", None)
     wrong = [text for text in rest if overrides is None or text.startswith("-") or "=" not in text]
@@ -159,14 +163,13 @@ def _run_verb(arguments: list[str]) -> int:
     return _guarded(lambda: int(options.run(options) or 0))
 
 
-def _with_plugin_verbs(parser: argparse.ArgumentParser, verb: str) -> argparse.ArgumentParser:
+def _add_plugin_verbs(parser: argparse.ArgumentParser, verbs: Verbs, wanted: str) -> None:
     """Ask the plugins for further verbs; only a word that is none of ours leads here."""
     from cntk_core.actions.plugins import add_commands
 
-    known = add_commands(parser)
-    if verb not in known:
-        parser.error(f"there is no verb '{verb}'{did_you_mean(verb, [*VERBS, *known])}; see cntk --help")
-    return parser
+    add_commands(verbs)
+    if wanted not in verbs.choices:
+        parser.error(f"there is no verb '{wanted}'{did_you_mean(wanted, verbs.choices)}; see cntk --help")
 
 
 def _run_action(options: argparse.Namespace) -> int:
@@ -175,7 +178,14 @@ def _run_action(options: argparse.Namespace) -> int:
 
     log = Log()
     try:
-        run_recipe(_recipe_arguments(options), log, only=options.verb, plugin_files=options.plugin, program=_program())
+        run_recipe(
+            _recipe_arguments(options),
+            log,
+            only=options.verb,
+            plugin_files=options.plugin,
+            program=_program(),
+            progress=sys.stderr.isatty(),
+        )
     finally:
         log.close()
     return 0
@@ -235,7 +245,7 @@ VERBS = {
 """The verbs and what they do."""
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser() -> tuple[argparse.ArgumentParser, Verbs]:
     parser = argparse.ArgumentParser(
         prog="cntk",
         description="Runs CNTK recipes; every part is a plugin.",
@@ -257,7 +267,7 @@ def _parser() -> argparse.ArgumentParser:
     demo = verbs.add_parser("demo", help=VERBS["demo"], description=_sentence("demo"))
     demo.add_argument("--folder", default="demo", help="where recipe, data and results go (default: ./demo)")
     demo.set_defaults(run=_demo)
-    return parser
+    return parser, verbs
 
 
 def _sentence(verb: str) -> str:
@@ -289,9 +299,10 @@ def _add_plugins(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_plugins, task="list")
     _add_plugin_option(parser)
     tasks = parser.add_subparsers(metavar="TASK", dest="task")
-    tasks.add_parser("list", help="a table of what is there and why something is not usable (default)")
+    table = tasks.add_parser("list", help="a table of what is there and why something is not usable (default)")
+    table.add_argument("--check", action="store_true", help="load each plugin and ask it whether it can run here")
     new = tasks.add_parser("new", help="write a complete small wheel with its contract test")
-    new.add_argument("kind", help="engine, builder, reader, learner, parallelizer or op")
+    new.add_argument("kind", help="engine, op, builder, reader, learner, parallelizer or hook")
     new.add_argument("name", help="the word that a recipe will write")
     new.add_argument("--folder", default=".", help="where the wheel's folder goes (default: here)")
     check = tasks.add_parser("check", help="load a plugin and check it against its interface")

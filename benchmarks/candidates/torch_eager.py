@@ -38,7 +38,7 @@ class Candidate:
             loss = self.loss(x, y)
             loss.backward()
             self.optimiser.step()
-        return float(loss)
+        return float(loss.detach())
 
     def parameters(self) -> dict[str, np.ndarray]:
         """Present values by name."""

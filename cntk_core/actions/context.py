@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import attrs
 import numpy as np
 
 from cntk_core.actions.log import Log
 from cntk_core.config import Config, Value
-from cntk_core.errors import ConfigError, DataError, Location, UnsupportedError
+from cntk_core.errors import CntkError, ConfigError, DataError, Location, UnsupportedError
 from cntk_core.interfaces.builder import BuildContext
 from cntk_core.interfaces.reader import DataReader, ReaderContext
 from cntk_core.network.initializers import initialize_parameters
@@ -67,7 +67,9 @@ class ActionContext:
         """Return the context of a run; ``plugin_files`` are loaded and ``listeners`` get its events."""
         from cntk_core.plugins.manager import PluginManager
 
-        plugins = PluginManager(plugin_files=plugin_files, listeners=listeners)
+        plugins = PluginManager(plugin_files, listeners, report=log.line)
+        for listener in plugins.listeners("cntk_configure"):
+            listener(config=config)
         return cls(config, log, plugins, precision_of(config), progress)
 
     @property
@@ -135,7 +137,11 @@ class ActionContext:
             trace=self.log.line,
         )
         reader = reader_class(options, context)
-        _check_streams(reader, wanted, block)
+        try:
+            _check_streams(reader, wanted, block)
+        except CntkError:
+            reader.close()
+            raise
         return reader
 
     # -- networks -----------------------------------------------------------------------------------------
@@ -172,7 +178,12 @@ class ActionContext:
             directory=Path(),
             trace=self.log.line,
         )
-        return builder.build(value, context)
+        network = builder.build(value, context)
+        for listener in self.plugins.listeners("cntk_network_built"):
+            replaced = listener(network=network, config=section)
+            if replaced is not None:
+                return cast(Network, replaced)
+        return network
 
     def build_network(self, section: Config) -> Network:
         """Build the network that a section describes, with shapes and the first values of the parameters."""

@@ -71,7 +71,7 @@ def doctor(*, plugin_files: Sequence[str] = ()) -> int:
 
 
 def _lines(finding: Finding) -> Iterator[str]:
-    yield f"  {_MARKS[finding.state]}  {finding.name:24} {finding.detail}".rstrip()
+    yield f"  {_MARKS[finding.state]}  {finding.name:33} {finding.detail}".rstrip()
     if finding.mend:
         yield "".join(f"      {line}" for line in finding.mend.splitlines())
 

@@ -16,6 +16,7 @@ from cntk_core.actions.log import Log
 from cntk_core.actions.table import same_action
 from cntk_core.config import Config, load_recipe
 from cntk_core.errors import ConfigError
+from cntk_core.plugins import events
 
 _WIDTH = 78
 
@@ -39,13 +40,16 @@ def run_recipe(
         plugin_files: Python files whose components are registered for this run.
         listeners: objects with implementations of the event hooks.
         program: how the program was called, for the log.
-        progress: show a progress bar on the console instead of log lines.
+        progress: the console is a terminal: show a progress bar there in place of lines about minibatches, and for a
+            single action no banner and no configuration either.
 
     Raises:
         CntkError: the recipe or the data is wrong, or the run failed.
     """
     banner = _banner(program, arguments)
-    log.plain(banner)
+    brief = progress and only is not None
+    if not brief:
+        log.plain(banner)
     config = load_recipe(arguments)
     _enter_directory(config, log)
     config.check_variables()
@@ -54,7 +58,8 @@ def run_recipe(
     check_top_level(config)
     jobs = find_jobs(config, only)
     context = ActionContext.create(config, log, plugin_files=plugin_files, listeners=listeners, progress=progress)
-    _print_configuration(context, jobs)
+    if not brief or log.to_file:
+        _print_configuration(context, jobs)
     check_jobs(context, jobs)
     _run(context, jobs)
     _finish(context)
@@ -122,12 +127,33 @@ def _run(context: ActionContext, jobs: Sequence[Job]) -> None:
         _print_title(context.log, f"{job.command} command ({job.name} action)")
         if job in epochs:
             context.log.line(f"CNTKCommandTrainBegin: {job.command}")
-        job.action.run(context, job.section)
+        _run_job(context, job)
         if job in epochs:
             context.log.line(f"CNTKCommandTrainEnd: {job.command}")
         context.log.plain()
         if job.section.integer("traceLevel", 0) > 0:
             context.log.line(f'Action "{job.name}" complete.\n')
+
+
+def _run_job(context: ActionContext, job: Job) -> None:
+    """Run a job. Training tells the listeners of itself, with its network; here they hear of the other actions."""
+    if job.name in same_action("train"):
+        job.action.run(context, job.section)
+        return
+    told = events.Job(job.command, same_action(job.name)[0])
+    for listener in context.hooks.listeners("cntk_job_begin"):
+        listener(job=told)
+    begun = time.perf_counter()
+    error: BaseException | None = None
+    try:
+        job.action.run(context, job.section)
+    except BaseException as failure:
+        error = failure
+        raise
+    finally:
+        outcome = events.JobOutcome(error is None, seconds=time.perf_counter() - begun, error=error)
+        for listener in context.hooks.listeners("cntk_job_end"):
+            listener(job=told, outcome=outcome)
 
 
 def _print_title(log: Log, text: str) -> None:

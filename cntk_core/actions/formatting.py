@@ -54,9 +54,9 @@ def read_format(section: Config) -> WriteFormat:
     if value is None:
         return WriteFormat()
     block = value.config()
+    if block.own("type") is None:  # a type outside the block is somebody else's
+        block = block.with_entries("type = real")
     found = block.bind(WriteFormat, what="the format of the write action")
-    if block.own("type") is None:
-        found = attrs.evolve(found, type="real")
     if not _PRECISION.fullmatch(found.precision_format):
         raise ConfigError(
             f"precisionFormat must be a width and a precision, not '{found.precision_format}'",
@@ -213,4 +213,6 @@ class Formatter:
 
 def _last_largest(values: Matrix) -> Matrix:
     """Index of the largest element of each row; of equal ones the last, as in the original."""
-    return values.shape[1] - 1 - np.argmax(values[:, ::-1], axis=1)
+    from_the_end = np.argmax(values[:, ::-1], axis=1)
+    found: Matrix = values.shape[1] - 1 - from_the_end
+    return found

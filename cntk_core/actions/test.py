@@ -33,7 +33,9 @@ def check(context: ActionContext, section: Config) -> None:
 def check_evaluation(context: ActionContext, section: Config) -> list[CntkError]:
     """Return what is wrong with the keys that test and cv share."""
     problems: list[CntkError] = [
-        UnsupportedError(f"{key} is not there yet", where=section.location(key)) for key in _TRACES if section.strings(key, ())
+        UnsupportedError(f"{key} is not there yet", where=section.location(key))
+        for key in _TRACES
+        if section.strings(key, ())
     ]
     try:
         context.reader_class(section)
@@ -58,9 +60,7 @@ def evaluation_nodes(context: ActionContext, network: Network, section: Config) 
     names = [value for value in section.array("evalNodeNames", ()) if value.string()]
     if names:
         return _named(network, names)
-    context.log.plain(
-        "evalNodeNames are not specified, using all the default evalnodes and training criterion nodes."
-    )
+    context.log.plain("evalNodeNames are not specified, using all the default evalnodes and training criterion nodes.")
     nodes = list(dict.fromkeys([*network.roots["evaluation"], *network.roots["criterion"]]))
     if not nodes:
         raise NetworkError(

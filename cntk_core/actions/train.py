@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-
 from cntk_core.actions.context import ActionContext
 from cntk_core.actions.test import inputs_of
 from cntk_core.config import Config
@@ -125,5 +124,3 @@ def _needed_inputs(network: Network) -> Sequence[Input]:
     roots = [*network.roots["criterion"], *network.roots["evaluation"]]
     roots += [node for node in network if node.op.role == "precompute"]
     return inputs_of(network, roots)
-
-

@@ -14,8 +14,6 @@ from pathlib import Path
 from typing import IO
 
 TEMPORARY = ".tmp"
-REPLACED = ".old.tmp"
-DOOMED = ".gone.tmp"
 
 
 def write_file(path: Path, chunks: Iterable[bytes | memoryview]) -> None:
@@ -45,43 +43,32 @@ def _write(file: IO[bytes], chunks: Iterable[bytes | memoryview]) -> None:
 
 
 @contextlib.contextmanager
-def new_folder(path: Path) -> Iterator[Path]:
-    """Fill a folder under a temporary name, then give it its own in one step.
-
-    Yields:
-        The temporary folder. Files in it must have been flushed (:func:`write_file` does).
+def temporary_folder(path: Path) -> Iterator[Path]:
+    """Make an empty folder of a temporary name (one that is there is emptied), to be filled and then renamed.
 
     Raises:
-        OSError: it could not be written; the old folder, if any, is still there.
+        OSError: it could not be made or filled; then it is removed again.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(path.name + TEMPORARY)
-    remove(temporary)
+    remove(path)
     try:
-        temporary.mkdir()
-        yield temporary
-        sync_folder(temporary)
-        _take_place(temporary, path)
+        path.mkdir(parents=True)
+        yield path
     except BaseException:
         with contextlib.suppress(OSError):
-            remove(temporary)
+            remove(path)
         raise
+
+
+def settle(temporary: Path, path: Path) -> None:
+    """Give a filled folder its name in one step; nothing may be there. Files in it must have been flushed.
+
+    Raises:
+        OSError: it cannot be renamed.
+    """
+    sync_folder(temporary)
+    temporary.replace(path)
     sync_folder(path.parent)
-
-
-def _take_place(temporary: Path, path: Path) -> None:
-    # A folder cannot be renamed onto one that is not empty, so the old one steps aside first.
-    old = path.with_name(path.name + REPLACED)
-    remove(old)
-    if path.exists() or path.is_symlink():
-        path.replace(old)
-    try:
-        temporary.replace(path)
-    except BaseException:
-        if old.exists():
-            old.replace(path)
-        raise
-    remove(old)
+    sync_folder(path.parent.parent)
 
 
 def remove(path: Path) -> None:
@@ -92,7 +79,7 @@ def remove(path: Path) -> None:
     if path.is_dir() and not path.is_symlink():
         doomed = path
         if not path.name.endswith(TEMPORARY):
-            doomed = path.with_name(path.name + DOOMED)
+            doomed = path.with_name(path.name + TEMPORARY)
             if doomed.exists():
                 shutil.rmtree(doomed)
             path.replace(doomed)
@@ -102,19 +89,11 @@ def remove(path: Path) -> None:
 
 
 def remove_leftovers(path: Path) -> None:
-    """Clean up after a killed run: temporary names that begin with ``path``.
-
-    A folder that had stepped aside for one that never took its place gets its name back.
-    """
+    """Remove what a killed run left: names beside ``path`` that begin like it and end in ``.tmp``."""
     if not path.parent.is_dir():
         return
-    for found in sorted(path.parent.iterdir()):
-        if not (found.name.startswith(path.name) and found.name.endswith(TEMPORARY)):
-            continue
-        target = found.with_name(found.name.removesuffix(REPLACED))
-        if found.name.endswith(REPLACED) and not target.exists():
-            found.replace(target)
-        else:
+    for found in list(path.parent.iterdir()):
+        if found.name.startswith(path.name) and found.name.endswith(TEMPORARY):
             remove(found)
 
 

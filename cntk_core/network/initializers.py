@@ -330,6 +330,10 @@ def initialize_parameters(network: Network, seed: int = 0) -> None:
             used = seed + offset + (number if own is None else own)
             parameter.value = made(parameter.known_shape, network.dtype, used)
         except CntkError as error:
-            error.where = error.where or parameter.where
+            if error.where is None:
+                error.where = parameter.where
+            elif error.where != parameter.where and error.hint is None:
+                place = f" ({parameter.where})" if parameter.where else ""
+                error.hint = f"They are the first values of the parameter '{parameter.name}'{place}."
             problems.append(error)
     raise_problems(problems)

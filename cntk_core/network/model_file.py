@@ -31,7 +31,7 @@ LANGUAGE = "model"
 """The language in which op names are looked up."""
 
 _ORIGINAL = "BCN".encode("utf-16-le")
-_PRECISIONS = {"float": np.dtype(np.float32), "double": np.dtype(np.float64)}
+_PRECISIONS: dict[str, np.dtype[Any]] = {"float": np.dtype(np.float32), "double": np.dtype(np.float64)}
 
 FindOp = Callable[[str, str], Op | None]
 
@@ -189,6 +189,8 @@ class _Loader:
         self.find_op = find_op
         self.graph: dict[str, Any] = json.loads(content.metadata["network"])
         self.dtype: np.dtype[Any] = _PRECISIONS[self.graph["precision"]]
+        if dtype is not None:
+            self.dtype = np.dtype(dtype)
 
     def load(self) -> Network:
         network = Network(self.dtype)

@@ -56,7 +56,7 @@ def write_tensors(path: Path, arrays: Mapping[str, NDArray[Any]], metadata: Mapp
     Raises:
         OSError: the file could not be written; an old one is untouched.
     """
-    ordered = {name: np.ascontiguousarray(arrays[name]) for name in sorted(arrays)}
+    ordered = {name: np.asarray(arrays[name], order="C") for name in sorted(arrays)}
     entries: dict[str, Any] = {}
     offset = 0
     for name, array in ordered.items():

@@ -75,7 +75,11 @@ def _gradient_path(order: Sequence[Node], criterion: Node | None) -> set[Node]:
         elif node.value is None and any(_flows(node, index, needing) for index in range(len(node.inputs))):
             needing.add(node)
     if criterion not in needing:
-        raise NetworkError(f"the criterion '{criterion.name}' depends on no learned parameter", where=criterion.where)
+        # Legal as long as there is something to learn: all gradients are zero (a criterion behind Floor, say).
+        if not any(isinstance(node, Parameter) and node.learned for node in order):
+            message = f"the criterion '{criterion.name}' depends on no learned parameter"
+            raise NetworkError(message, where=criterion.where)
+        return set()
     path = {criterion}
     for node in reversed(order):
         if node in path and not isinstance(node, Parameter):

@@ -66,7 +66,7 @@ class OpExample:
 
 
 @attrs.define
-class _Case:
+class ExampleCase:
     """An example with values, for one mix of framed inputs."""
 
     op: Op
@@ -76,6 +76,7 @@ class _Case:
     attributes: Any
 
     def context(self) -> OpContext:
+        """Return a context of training; each has the same random numbers."""
         return make_context(
             self.inputs,
             self.framed,
@@ -85,10 +86,12 @@ class _Case:
         )
 
     def forward(self, inputs: Sequence[Array] | None = None) -> Array:
+        """Return the op's value of these or the example's inputs."""
         values = self.inputs if inputs is None else inputs
         return np.array(run_forward(self.op, np, values, self.attributes, self.context()))
 
     def needs(self) -> list[bool]:
+        """To which inputs a gradient flows."""
         return [self.op.flows_to(index) for index in range(len(self.inputs))]
 
 
@@ -109,7 +112,8 @@ def _random(rng: np.random.Generator, kind: str, shape: tuple[int, ...], framed:
     return magnitude if kind == "positive" else np.sign(values) * magnitude
 
 
-def _cases(op: Op, examples: Sequence[OpExample], seed: int = 0) -> Iterator[_Case]:
+def example_cases(op: Op, examples: Sequence[OpExample], seed: int = 0) -> Iterator[ExampleCase]:
+    """Yield each example with values, for every mix of framed inputs that it tries."""
     for example in examples:
         for framed in example.mixes():
             rng = np.random.default_rng(seed)
@@ -123,12 +127,12 @@ def _cases(op: Op, examples: Sequence[OpExample], seed: int = 0) -> Iterator[_Ca
                     else _random(rng, kind, full, has)
                 )
             attributes = op.attributes() if example.attributes is None else example.attributes
-            yield _Case(op, example, framed, inputs, attributes)
+            yield ExampleCase(op, example, framed, inputs, attributes)
 
 
 def check_shape_rule(op: Op, examples: Sequence[OpExample]) -> None:
     """The value has the shape that the shape rule says, and a dynamic axis if an input has one."""
-    for case in _cases(op, examples):
+    for case in example_cases(op, examples):
         output = case.forward()
         sample = tuple(op.infer(list(case.example.shapes), case.attributes))
         framed = any(case.framed) and not op.reduces_frames
@@ -138,12 +142,12 @@ def check_shape_rule(op: Op, examples: Sequence[OpExample]) -> None:
 
 def check_differences(op: Op, examples: Sequence[OpExample]) -> None:
     """The gradients agree with central differences."""
-    for case in _cases(op, examples):
+    for case in example_cases(op, examples):
         if case.example.gradient:
             check_op_gradients(op, case.inputs, case.framed, case.attributes, context=case.context)
 
 
-def _gradients(case: _Case, inputs: Sequence[Array], dtype: Any) -> tuple[Array, list[Array | None]]:
+def _gradients(case: ExampleCase, inputs: Sequence[Array], dtype: Any) -> tuple[Array, list[Array | None]]:
     typed = [value.astype(dtype) for value in inputs]
     context = case.context()
     output = np.array(run_forward(case.op, np, typed, case.attributes, context))
@@ -154,7 +158,7 @@ def _gradients(case: _Case, inputs: Sequence[Array], dtype: Any) -> tuple[Array,
 
 def check_precisions(op: Op, examples: Sequence[OpExample]) -> None:
     """Single precision stays single, double stays double, and both give the same numbers."""
-    for case in _cases(op, examples):
+    for case in example_cases(op, examples):
         exact, exact_gradients = _gradients(case, case.inputs, np.float64)
         rough, rough_gradients = _gradients(case, case.inputs, np.float32)
         assert exact.dtype == np.float64, f"{op.name} of float64 gives {exact.dtype}"
@@ -169,7 +173,7 @@ def check_precisions(op: Op, examples: Sequence[OpExample]) -> None:
 
 def check_nan(op: Op, examples: Sequence[OpExample]) -> None:
     """A NaN in an input shows in the output; nothing hides it."""
-    for case in _cases(op, examples):
+    for case in example_cases(op, examples):
         flows = tuple(index for index, needed in enumerate(case.needs()) if needed)
         for index in flows if case.example.nan is None else case.example.nan:
             inputs = [value.copy() for value in case.inputs]
@@ -181,7 +185,7 @@ def check_tracing(op: Op, examples: Sequence[OpExample]) -> None:
     """An element-wise op gives the same numbers when it is traced and the traced tree is computed."""
     if op.elementwise is None:
         return
-    for case in _cases(op, examples):
+    for case in example_cases(op, examples):
         names = [f"x{index}" for index in range(len(case.inputs))]
         symbols = [symbol(name) for name in names]
         trace = TraceMath()
@@ -221,7 +225,7 @@ def compute(tree: Expr | float, numbers: Mapping[str, Any]) -> Any:
 
 def check_purity(op: Op, examples: Sequence[OpExample]) -> None:
     """Computing changes no input, and the gradient looks only at values that the op says it reads."""
-    for case in _cases(op, examples):
+    for case in example_cases(op, examples):
         kept = [value.copy() for value in case.inputs]
         output, expected = _gradients(case, case.inputs, np.float64)
         for before, after in zip(kept, case.inputs, strict=True):

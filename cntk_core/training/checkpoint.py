@@ -1,15 +1,19 @@
 """Checkpoints: one folder per generation, with everything that training needs beside the model.
 
-``arrays.safetensors`` has the parameters (``value/NAME``), the precomputed values (``precomputed/NAME``) and the
-learner's slots (``slot/SLOT/NAME``); ``manifest.json`` has the SHA-256 of each file and how far training had come. A
-generation appears under its name in one step, complete and flushed to the disk.
+The generations of a model lie in ``MODEL.checkpoints``. In each, ``arrays.safetensors`` has the parameters
+(``value/NAME``), the precomputed values (``precomputed/NAME``) and the learner's slots (``slot/SLOT/NAME``);
+``manifest.json`` has the SHA-256 of each file and how far training had come. A generation appears in one step, complete
+and flushed to the disk; its name ends in a part of the manifest's SHA-256.
+
+Beside each model stands a small file, ``MODEL.n.ckp``, that names its generation. People and scripts move and remove it
+as they always did; generations that none of these files names are removed.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +22,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cntk_core.errors import CheckpointError
-from cntk_core.network.files import new_folder, write_file
+from cntk_core.network.files import remove, settle, temporary_folder, write_file
 from cntk_core.network.network import Network
 from cntk_core.network.node import Parameter
 from cntk_core.network.tensor_file import read_tensors, write_tensors
 from cntk_core.training.store import ParameterStore
 
+FORMAT = "cntk-core-checkpoint"
 VERSION = 1
+SUFFIX = ".ckp"
+FOLDER = ".checkpoints"
 ARRAYS = "arrays.safetensors"
 MANIFEST = "manifest.json"
 MAX_MANIFEST = 1 << 20
@@ -72,43 +79,72 @@ class Checkpoint:
 
 
 def save_checkpoint(
-    path: Path, network: Network, store: ParameterStore, progress: Progress, *, leave_out: Iterable[str] = ()
+    path: Path,
+    folder: Path,
+    network: Network,
+    store: ParameterStore,
+    progress: Progress,
+    *,
+    leave_out: Iterable[str] = (),
 ) -> None:
-    """Write a generation in one step. ``leave_out`` names slots that need not be kept.
+    """Write a generation and then, in one step, the file that names it.
+
+    Args:
+        path: the file (``MODEL.n.ckp``).
+        folder: where generations lie, beside it.
+        network, store, progress: what is saved.
+        leave_out: slots that need not be kept.
 
     Raises:
-        OSError: it could not be written; an older generation of this name is untouched.
+        OSError: it could not be written; what was there is untouched.
     """
+    with temporary_folder(folder / "new.tmp") as new:
+        write_tensors(
+            new / ARRAYS, _arrays(network, store, set(leave_out)), {"format": FORMAT, "version": str(VERSION)}
+        )
+        manifest = {
+            "format": FORMAT,
+            "version": VERSION,
+            "progress": attrs.asdict(progress),
+            "files": {ARRAYS: _sha256(new / ARRAYS)},
+        }
+        write_file(new / MANIFEST, [_json(manifest)])
+        digest = _sha256(new / MANIFEST)
+        generation = folder / f"{progress.epochs}-{digest[:16]}"
+        remove(generation)  # the same one, written by a run that was killed before it had a name
+        settle(new, generation)
+    pointer = {"format": FORMAT, "version": VERSION, "generation": f"{folder.name}/{generation.name}", "sha256": digest}
+    write_file(path, [_json(pointer)])
+
+
+def _arrays(network: Network, store: ParameterStore, leave_out: set[str]) -> dict[str, NDArray[Any]]:
     arrays: dict[str, NDArray[Any]] = {f"value/{p.name}": store.value(p) for p in store.parameters}
     for node in network:
         if node.value is not None and not isinstance(node, Parameter):
             arrays[f"precomputed/{node.name}"] = node.value
-    skipped = set(leave_out)
     for slot in store.slots:
-        if slot not in skipped:
+        if slot not in leave_out:
             arrays.update({f"slot/{slot}/{p.name}": store.slot(slot, p) for p in store.parameters if p.learned})
-    with new_folder(path) as folder:
-        write_tensors(folder / ARRAYS, arrays, {"format": "cntk-core-checkpoint", "version": str(VERSION)})
-        manifest = {
-            "format": "cntk-core-checkpoint",
-            "version": VERSION,
-            "progress": attrs.asdict(progress),
-            "files": {ARRAYS: _sha256(folder / ARRAYS)},
-        }
-        write_file(folder / MANIFEST, [json.dumps(manifest, indent=1, sort_keys=True).encode() + b"\n"])
+    return arrays
+
+
+def _json(entries: Mapping[str, Any]) -> bytes:
+    return json.dumps(entries, indent=1, sort_keys=True).encode() + b"\n"
 
 
 def load_checkpoint(path: Path) -> Checkpoint:
-    """Read a generation and verify it.
+    """Read the generation that a file names, and verify it.
 
     Raises:
         CheckpointError: it is missing, damaged, or from a newer version.
     """
-    manifest = _manifest(path)
-    if manifest.get("version") != VERSION:
-        raise CheckpointError(
-            f"the checkpoint '{path}' has format version {manifest.get('version')}; this program reads {VERSION}"
-        )
+    pointer = _read(path, path)
+    generation = _generation(path, pointer)
+    if not (generation / MANIFEST).is_file():
+        raise CheckpointError(f"the checkpoint '{path}' is damaged: its generation is missing")
+    if _sha256(generation / MANIFEST) != pointer.get("sha256"):
+        raise CheckpointError(f"the checkpoint '{path}' is damaged: the SHA-256 of '{MANIFEST}' does not match")
+    manifest = _read(generation / MANIFEST, path)
     try:
         progress = _progress(manifest["progress"])
         wanted = {str(name): str(digest) for name, digest in manifest["files"].items()}
@@ -117,26 +153,62 @@ def load_checkpoint(path: Path) -> Checkpoint:
     if ARRAYS not in wanted or any("/" in name or "\\" in name or name.startswith(".") for name in wanted):
         raise CheckpointError(f"the checkpoint '{path}' is damaged: its manifest names other files")
     for name, digest in wanted.items():
-        if not (path / name).is_file():
+        if not (generation / name).is_file():
             raise CheckpointError(f"the checkpoint '{path}' is damaged: '{name}' is missing")
-        if _sha256(path / name) != digest:
+        if _sha256(generation / name) != digest:
             raise CheckpointError(f"the checkpoint '{path}' is damaged: the SHA-256 of '{name}' does not match")
-    return Checkpoint(progress, read_tensors(path / ARRAYS, error=CheckpointError).arrays)
+    return Checkpoint(progress, read_tensors(generation / ARRAYS, error=CheckpointError).arrays)
 
 
-def _manifest(path: Path) -> dict[str, Any]:
+def _generation(path: Path, pointer: Mapping[str, Any]) -> Path:
+    """The folder that a file names. It must lie where generations lie."""
+    parts = str(pointer.get("generation")).split("/")
+    if len(parts) != 2 or not parts[0].endswith(FOLDER) or any(part.startswith(".") or "\\" in part for part in parts):
+        raise CheckpointError(f"the checkpoint '{path}' is damaged: it names no generation")
+    return path.parent / parts[0] / parts[1]
+
+
+def _read(file: Path, path: Path) -> dict[str, Any]:
+    """Read a pointer or a manifest of the checkpoint ``path``."""
+    what = "it" if file == path else "its manifest"
     try:
-        with (path / MANIFEST).open("rb") as file:
-            content = file.read(MAX_MANIFEST)
-        found = json.loads(content)
+        with file.open("rb") as opened:
+            found = json.loads(opened.read(MAX_MANIFEST))
     except OSError as error:
-        reason = "is not a folder" if path.exists() and not path.is_dir() else f"has no manifest ({error.strerror})"
-        raise CheckpointError(f"the checkpoint '{path}' {reason}") from None
+        raise CheckpointError(f"the checkpoint '{path}' cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError):
-        raise CheckpointError(f"the checkpoint '{path}' is damaged: its manifest is not valid JSON") from None
-    if not isinstance(found, dict):
-        raise CheckpointError(f"the checkpoint '{path}' is damaged: its manifest makes no sense")
+        raise CheckpointError(f"the checkpoint '{path}' is damaged: {what} is not valid JSON") from None
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        raise CheckpointError(f"the checkpoint '{path}' is damaged: {what} makes no sense")
+    if found.get("version") != VERSION:
+        raise CheckpointError(
+            f"the checkpoint '{path}' has format version {found.get('version')}; this program reads {VERSION}"
+        )
     return found
+
+
+def remove_unnamed(folder: Path) -> None:
+    """Remove the generations that no file beside the folder names.
+
+    Nothing is removed while there is a file that cannot be read.
+    """
+    if not folder.is_dir():
+        return
+    try:
+        named = set(_named(folder.parent))
+    except CheckpointError:
+        return
+    for generation in list(folder.iterdir()):
+        if generation not in named:
+            remove(generation)
+    if not any(folder.iterdir()):
+        folder.rmdir()
+
+
+def _named(folder: Path) -> Iterator[Path]:
+    for path in folder.iterdir():
+        if path.name.endswith(SUFFIX) and path.is_file():
+            yield _generation(path, _read(path, path))
 
 
 def _progress(entries: Mapping[str, Any]) -> Progress:

@@ -21,7 +21,7 @@ from cntk_core.training.schedules import effective_momentum
 from cntk_core.training.settings import SGDSettings
 from cntk_core.training.store import ParameterStore
 from cntk_core.training.subminibatch import split
-from cntk_core.training.update import NOISE_SLOT, clip_factor, scalars_for
+from cntk_core.training.update import NOISE_SLOT, clip_factor, count_uses, scalars_for
 
 NOISE_STREAM = (1 << 64) - 1
 """Random stream of injected noise, in the place of a node's number."""
@@ -79,6 +79,11 @@ class EpochLoop:
     seed: int = 0
     listeners: Sequence[Callable[..., object]] = ()
     steps: int = 0
+    _uses: Mapping[Parameter, int] = attrs.field(init=False)
+
+    @_uses.default
+    def _count_uses(self) -> Mapping[Parameter, int]:
+        return count_uses(self.program.plan)
 
     def run(self, minibatches: Iterable[Minibatch], epoch: int, epoch_samples: int = 0) -> EpochResult:
         """Train an epoch (from 0).
@@ -120,13 +125,14 @@ class EpochLoop:
 
     def _scalars(self, context: UpdateContext) -> Scalars:
         """Numbers for each trained parameter; parameters with the same multipliers share them."""
-        groups: dict[tuple[float, float], Mapping[str, float]] = {}
+        groups: dict[tuple[float, float, int], Mapping[str, float]] = {}
         result = []
         for parameter in self.program.plan.trained:
-            key = (parameter.learning_rate_multiplier, parameter.regularization_multiplier)
+            uses = self._uses[parameter]
+            key = (parameter.learning_rate_multiplier, parameter.regularization_multiplier, uses)
             numbers = groups.get(key)
             if numbers is None:
-                numbers = groups[key] = scalars_for(self.learner, self.settings, parameter, context)
+                numbers = groups[key] = scalars_for(self.learner, self.settings, parameter, context, uses=uses)
             result.append(numbers)
         return result
 
@@ -149,7 +155,8 @@ class EpochLoop:
     def _clipped(self, parameter: Parameter, context: UpdateContext) -> Mapping[str, float]:
         limit = self.settings.clipping_threshold_per_sample * context.samples
         factor = clip_factor(self.store, parameter, limit)
-        return scalars_for(self.learner, self.settings, parameter, context, clip_factor=factor)
+        uses = self._uses[parameter]
+        return scalars_for(self.learner, self.settings, parameter, context, uses=uses, clip_factor=factor)
 
 
 class _Running:

@@ -1,8 +1,8 @@
 """Names of the files that training leaves, and which of them a restart begins with (INV 7.4).
 
 ``MODEL.n`` is the model after epoch n, ``MODEL.0`` the initial one, ``MODEL`` the final one; ``.ckp`` is the checkpoint
-beside each of them (the initial model has none). A restart begins with the newest model; its checkpoint must be of the
-same epoch and verify, otherwise the generation before is taken.
+beside each of them (the initial model has none); ``MODEL.checkpoints`` is where their contents lie. A restart begins
+with the newest model; its checkpoint must be of the same epoch and verify, otherwise the generation before is taken.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from cntk_core.errors import CheckpointError, CntkError
 from cntk_core.network.files import remove
 from cntk_core.network.model_file import read_model_info
 from cntk_core.network.network import Network
-from cntk_core.training.checkpoint import Checkpoint, load_checkpoint
+from cntk_core.training.checkpoint import FOLDER, SUFFIX, Checkpoint, load_checkpoint, remove_unnamed
 
 MISSING = "Warning: Checkpoint file is missing. Parameter-learning state (such as momentum) will be reset."
 KEPT = 2
@@ -44,6 +44,11 @@ class ModelPaths:
         """The checkpoint after ``epoch`` epochs."""
         return checkpoint_of(self.model(epoch))
 
+    @property
+    def folder(self) -> Path:
+        """Where the generations of checkpoints lie."""
+        return self.final.with_name(self.final.name + FOLDER)
+
     def existing(self) -> list[int]:
         """Epochs from 1 of which there is a model or a checkpoint under a numbered name, the newest first."""
         pattern = re.compile(re.escape(self.final.name) + r"\.([1-9][0-9]{0,8})(\.ckp)?")
@@ -60,6 +65,7 @@ class ModelPaths:
         names = [name for model in models for name in (model, checkpoint_of(model)) if name.exists()]
         for name in names:
             remove(name)
+        remove_unnamed(self.folder)
         return len(names)
 
     def prune_checkpoints(self, epoch: int) -> None:
@@ -67,12 +73,13 @@ class ModelPaths:
         keep_from = epoch if epoch == self.epochs else epoch - KEPT + 1
         for old in self.existing():
             if old < keep_from:
-                remove(self.final.with_name(f"{self.final.name}.{old}.ckp"))
+                remove(self.final.with_name(f"{self.final.name}.{old}{SUFFIX}"))
+        remove_unnamed(self.folder)
 
 
 def checkpoint_of(model: Path) -> Path:
     """The checkpoint beside a model."""
-    return model.with_name(model.name + ".ckp")
+    return model.with_name(model.name + SUFFIX)
 
 
 @attrs.frozen(eq=False)
@@ -153,13 +160,13 @@ def _candidates(paths: ModelPaths, final: int | None) -> Iterator[tuple[int, Pat
 def _try(epoch: int, model: Path, load: Load, rebuild: Rebuild, say: Callable[[str], None]) -> Start:
     """Load a generation; its checkpoint is None if it is missing or damaged."""
     checkpoint: Checkpoint | None = None
-    folder = checkpoint_of(model)
-    if epoch and folder.exists():
+    path = checkpoint_of(model)
+    if epoch and path.exists():
         try:
-            checkpoint = load_checkpoint(folder)
+            checkpoint = load_checkpoint(path)
             if checkpoint.progress.epochs != epoch:
                 done = checkpoint.progress.epochs
-                raise CheckpointError(f"the checkpoint '{folder}' is of epoch {done}, not of epoch {epoch}")
+                raise CheckpointError(f"the checkpoint '{path}' is of epoch {done}, not of epoch {epoch}")
         except CheckpointError as error:
             say(f"Warning: {error.message}")
             checkpoint = None

@@ -177,7 +177,7 @@ class ProgressBar:
         if self._progress is None or getattr(sink, "to_file", False):
             return False
         if text:
-            self._progress.console.print(text, markup=False, highlight=False)
+            self._progress.console.print(text, markup=False, highlight=False, soft_wrap=True)
         return True
 
     def end(self) -> None:

@@ -250,7 +250,9 @@ class TrainingRun:
         )
         self.log.detail(f"SGD: Saving checkpoint model '{model}'")
         try:
-            save_checkpoint(checkpoint_of(model), self.network, self.store, progress, leave_out=(NOISE_SLOT,))
+            save_checkpoint(
+                checkpoint_of(model), self.paths.folder, self.network, self.store, progress, leave_out=(NOISE_SLOT,)
+            )
             save_model(self.network, model, ModelInfo(epochs, self.samples))
         except OSError as error:
             raise TrainingError(

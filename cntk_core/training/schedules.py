@@ -7,6 +7,7 @@ partial minibatch too.
 from __future__ import annotations
 
 import math
+import struct
 
 
 def per_sample_rate(rate: float, minibatch_size: int) -> float:
@@ -20,8 +21,13 @@ def momentum_per_sample(momentum: float, minibatch_size: int) -> float:
 
 
 def momentum_of_time_constant(time_constant: float) -> float:
-    """Momentum per sample of a time constant in samples: ``exp(-1 / T)``; 0 means no momentum."""
-    return math.exp(-1.0 / time_constant) if time_constant > 0 else 0.0
+    """Momentum per sample of a time constant in samples: ``exp(-1 / T)``; 0 means no momentum.
+
+    Rounded to single precision as in the original, whose figures would differ in the seventh digit otherwise.
+    """
+    exact = math.exp(-1.0 / time_constant) if time_constant > 0 else 0.0
+    rounded = float(struct.unpack("f", struct.pack("f", exact))[0])
+    return rounded if rounded < 1.0 else exact  # a momentum of 1 would learn nothing
 
 
 def time_constant(momentum: float) -> float:

@@ -22,7 +22,7 @@ from cntk_core.network.initializers import initialize_parameters
 from cntk_core.network.model_file import FindOp, load_model
 from cntk_core.network.network import Network
 from cntk_core.plugins.events import Job, JobOutcome
-from cntk_core.training.checkpoint import Checkpoint, restore_values
+from cntk_core.training.checkpoint import Checkpoint, remove_unnamed, restore_values
 from cntk_core.training.generations import ModelPaths, Start, final_epochs, find_start
 from cntk_core.training.progress import RunLog
 from cntk_core.training.run import TrainingRun, TrainingSummary
@@ -106,6 +106,7 @@ class TrainingSession:
             CntkError: a model, the network, the data or a criterion is not what it must be.
         """
         remove_leftovers(self.paths.final)
+        remove_unnamed(self.paths.folder)
         done = self._finished_before()
         if done is not None:
             return done
@@ -163,7 +164,8 @@ class TrainingSession:
         return start
 
     def _load(self, path: Path) -> Network:
-        return load_model(path, self.find_op)
+        dtype = self._given.dtype if isinstance(self._given, Network) else None
+        return load_model(path, self.find_op, dtype)
 
     def _built(self) -> Network:
         network = self._given if isinstance(self._given, Network) else self._given()

@@ -63,7 +63,6 @@ SEQUENCE_TRAINING = (
 )
 """Keys of criteria for sequence training; without such a criterion they change nothing."""
 
-LATER_RULES = ("adagrad", "rmsprop", "fsadagrad")
 _PLAIN_RULES = ("", "none", "normal", "simple")
 
 
@@ -173,6 +172,8 @@ _ACCEPTED = ("modelPath", "disableWkInBatchNormal", *NO_EFFECT, *OTHER_LEARNERS,
 
 def learner_name(block: Config) -> str:
     """Name of the learner that a block asks for: ``sgd`` for CNTK's words for the plain rule."""
+    if block.boolean("useAdagrad", False):
+        return "adagrad"
     name = block.string("gradUpdateType", "none")
     return "sgd" if name.lower() in _PLAIN_RULES else name
 
@@ -207,7 +208,7 @@ def read_settings(
     raise_problems(problems)
     assert settings is not None
     if note is not None:
-        for line in _notes(block):
+        for line in _notes(block, {option_key(field).lower() for field in attrs.fields(learner_options)}):
             note(line)
     return settings
 
@@ -296,10 +297,7 @@ def _unsupported(block: Config) -> Iterator[UnsupportedError]:
 
 def _asked_for(block: Config) -> Iterator[tuple[str, Value]]:
     """What a block asks for that would change the result and is not there yet."""
-    rule = block.get("gradUpdateType")
-    if rule is not None and rule.string().lower() in LATER_RULES:
-        yield f"gradUpdateType={rule.string()}", rule
-    for key in ("useAdagrad", "gradientcheck", "saveBestModelPerCriterion", "truncated"):
+    for key in ("gradientcheck", "saveBestModelPerCriterion", "truncated"):
         flag = block.get(key)
         if flag is not None and flag.boolean():
             yield f"{key}=true", flag
@@ -335,8 +333,8 @@ def _runs_parallel(block: Config) -> bool:
     return switch is not None and not switch.is_block and switch.boolean()
 
 
-def _notes(block: Config) -> Iterator[str]:
-    idle = {key.lower() for key in (*NO_EFFECT, *OTHER_LEARNERS, *SEQUENCE_TRAINING)}
+def _notes(block: Config, used: Collection[str]) -> Iterator[str]:
+    idle = {key.lower() for key in (*NO_EFFECT, *OTHER_LEARNERS, *SEQUENCE_TRAINING)}.difference(used)
     keys = [key for key in block.keys() if key.lower() in idle]  # noqa: SIM118 - a Config is no dict
     if keys:
         yield f"SGD: without effect here: {', '.join(keys)}"

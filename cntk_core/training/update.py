@@ -20,6 +20,7 @@ import numpy as np
 
 from cntk_core.interfaces.learner import Learner, Slot, UpdateContext, UpdateRule
 from cntk_core.network.node import Parameter
+from cntk_core.plan.plan import Plan
 from cntk_core.training.settings import SGDSettings
 from cntk_core.training.store import ParameterStore
 
@@ -87,6 +88,7 @@ def scalars_for(
     parameter: Parameter,
     context: UpdateContext,
     *,
+    uses: int = 1,
     clip_factor: float = 1.0,
 ) -> dict[str, float]:
     """The numbers of one step for one parameter, by the names of :func:`compose_update`.
@@ -95,9 +97,10 @@ def scalars_for(
         learner, settings: what the rule was composed of.
         parameter: whose multipliers count.
         context: the step; its learning rate is that of the epoch, without the parameter's multiplier.
+        uses: of :func:`count_uses`.
         clip_factor: of :func:`clip_factor`, where the norm is limited.
     """
-    rate = context.learning_rate * parameter.learning_rate_multiplier
+    rate = context.learning_rate * parameter.learning_rate_multiplier * uses
     numbers = dict(learner.scalars(attrs.evolve(context, learning_rate=rate)))
     samples, regularized = context.samples, parameter.regularization_multiplier
     if settings.clips_norm:
@@ -111,6 +114,21 @@ def scalars_for(
     if settings.l1_reg_weight > 0:
         numbers[_L1] = rate * settings.l1_reg_weight * regularized * samples
     return numbers
+
+
+def count_uses(plan: Plan) -> dict[Parameter, int]:
+    """How often each trained parameter is an input of the nodes that the criterion needs.
+
+    The original updates a parameter once for each use, every time by the whole gradient. That multiplies its learning
+    rate; recipes that share weights were tuned with it.
+    """
+    uses = dict.fromkeys(plan.trained, 0)
+    if plan.criterion is not None:
+        for node in plan.network.order([plan.criterion], stop_at_constants=True):
+            for child in node.inputs:
+                if isinstance(child, Parameter) and child in uses:
+                    uses[child] += 1
+    return uses
 
 
 def clip_factor(store: ParameterStore, parameter: Parameter, limit: float) -> float:

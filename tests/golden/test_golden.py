@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import shutil
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -30,7 +31,7 @@ def move_files(moves: list[list[str]], folder: Path) -> None:
     """Rename or remove files of the run before, as if it had been stopped earlier."""
     for old, new in moves:
         if (folder / old).exists():
-            (folder / old).replace(folder / new) if new else (folder / old).unlink()
+            os.replace(folder / old, folder / new) if new else os.remove(folder / old)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -274,3 +274,15 @@ def test_any_text_gives_values_or_an_error(text: str, dims: list[int]) -> None:
     except CntkError:
         return
     assert values.shape == shape
+
+
+def test_a_bad_file_names_its_parameter(tmp_path) -> None:
+    path = tmp_path / "W.txt"
+    path.write_text("1 2\n")
+    made = network(Parameter.make("W", (3, 2), FromFile(path), where=Location("r.cntk", 7, 4)))
+    with pytest.raises(DataError) as error:
+        initialize_parameters(made)
+    assert str(error.value) == (
+        f"{path}: the file has 1 row of 2 values, the parameter [2 x 3] needs 2 rows of 3 values\n"
+        "    They are the first values of the parameter 'W' (r.cntk:7:4)."
+    )

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import pytest
-from op_examples import EXAMPLES, NOT_COMPUTED
 
 from cntk_core.ops.op import Op
 from cntk_core.ops.table import core_ops
 from cntk_core.testing.op_contract import CHECKS, OpExample
+from cntk_core.testing.op_examples import EXAMPLES, NOT_COMPUTED
 
 TABLE = core_ops()
 COMPUTED = [op for op in TABLE if op.name not in NOT_COMPUTED]

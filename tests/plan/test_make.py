@@ -140,6 +140,17 @@ def test_a_criterion_without_learned_parameters_is_refused():
     assert str(error.value) == "the criterion 'loss' depends on no learned parameter"
 
 
+def test_a_criterion_that_no_gradient_flows_from_trains_nothing():
+    network = net(x=4, l=4)
+    parameter(network, "W", 4, 4)
+    add(network, "a", TIMES, "W", "x")
+    loss = add(network, "loss", LOSS, "a", "l")
+    network.infer()
+    plan = make_plan(network, [loss], loss)
+    assert plan.training
+    assert (plan.trained, plan.gradients) == ((), ())
+
+
 def test_a_criterion_that_is_no_scalar_is_refused():
     network, _ = mlp()
     with pytest.raises(NetworkError) as error:

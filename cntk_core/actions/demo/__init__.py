@@ -111,7 +111,7 @@ def _count_right() -> tuple[int, int]:
     from cntk_core.actions.demo.data import labels_of
 
     outputs = sorted(Path("run").glob("digits.*"))
-    written = [path for path in outputs if path.suffix not in (".dnn", ".ckp") and path.is_file()]
+    written = [path for path in outputs if not path.name.startswith("digits.dnn") and path.is_file()]
     labels = labels_of(Path("test.ctf"))
     for path in written:
         seen = path.read_text(encoding="utf-8").split()
@@ -133,9 +133,10 @@ def _summary(folder: Path, right: int, total: int, seconds: float) -> None:
         f"""
 What to try next:
   cd {folder}
-  cntk configFile={RECIPE}                                    the same again, with CNTK's log
-  cntk configFile={RECIPE} 'Train=[SGD=[maxEpochs=60]]'       replace one value
-  cntk train {RECIPE}                                         only the training, with a progress bar
-  cntk plugins                                                     what is installed
-  cntk plugins new reader my_format                                write a reader for your own data"""
+  cntk configFile={RECIPE}                                the same again, with CNTK's log
+  cntk configFile={RECIPE} 'Train=[SGD=[maxEpochs=60]]'   replace one value
+  cntk train {RECIPE}                                     only the training
+  cntk explain {RECIPE}                                   how the network is computed
+  cntk plugins                                               what is installed
+  cntk plugins new reader my_format                          write a reader for your own data"""
     )

@@ -36,10 +36,11 @@ def _panel(axis: Any, epochs: Sequence[EpochSummary], name: str, *, is_error: bo
     curves = [("training", _TRAINING, [epoch.criteria[name] * scale for epoch in epochs])]
     if all(name in epoch.validation for epoch in epochs):
         curves.append(("held out", _HELD_OUT, [epoch.validation[name] * scale for epoch in epochs]))
+    form = "{}: {:.1f} % at the end" if is_error else "{}: {:.3f} at the end"
     for label, color, values in curves:
-        axis.plot(numbers, values, color=color, linewidth=2, marker="o", markersize=3.2, label=label)
+        text = form.format(label, values[-1])
+        axis.plot(numbers, values, color=color, linewidth=2, marker="o", markersize=3.2, label=text)
     _decorate(axis, "wrong digits, %" if is_error else "cross entropy per digit", len(numbers))
-    _annotate(axis, numbers[-1], curves, "{:.1f} %" if is_error else "{:.3f}")
 
 
 def _decorate(axis: Any, title: str, epochs: int) -> None:
@@ -47,7 +48,7 @@ def _decorate(axis: Any, title: str, epochs: int) -> None:
 
     axis.set_title(title, loc="left", color=_DARK, fontsize=11, fontweight="bold")
     axis.set_xlabel("epoch", color=_DARK)
-    axis.set_xlim(0.3, epochs * 1.17 + 0.7)
+    axis.set_xlim(0, epochs + 1)
     axis.set_ylim(bottom=0)
     axis.xaxis.set_major_locator(MaxNLocator(integer=True))
     axis.grid(color=_GRID, linewidth=0.8)
@@ -55,21 +56,3 @@ def _decorate(axis: Any, title: str, epochs: int) -> None:
     for side in ("top", "right"):
         axis.spines[side].set_visible(False)
     axis.legend(frameon=False, loc="upper right")
-
-
-def _annotate(axis: Any, last: int, curves: Sequence[tuple[str, str, list[float]]], form: str) -> None:
-    """Write the last value beside each curve, the higher one above and the lower one below so that they never meet."""
-    order = sorted(curves, key=lambda curve: curve[2][-1])
-    places = ["center"] if len(order) == 1 else ["top", "bottom"]
-    for (_, color, values), place in zip(order, places, strict=True):
-        offset = {"top": -3, "center": 0, "bottom": 3}[place]
-        axis.annotate(
-            form.format(values[-1]),
-            (last, values[-1]),
-            xytext=(6, offset),
-            textcoords="offset points",
-            color=color,
-            fontsize=9,
-            va=place,
-            annotation_clip=False,
-        )

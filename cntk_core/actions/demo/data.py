@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-HELD_OUT = 4
-"""Every fourth digit is held out."""
+HELD_OUT = 0.25
+"""Share of the digits that is held out: drawn at random, always the same ones, with the same share of each digit."""
 
 
 def write_digits(folder: Path) -> tuple[int, int]:
     """Write ``train.ctf`` and ``test.ctf``; return how many digits each has."""
     from sklearn.datasets import load_digits
+    from sklearn.model_selection import train_test_split
 
     images, labels = load_digits(return_X_y=True)
     rows = [_row(pixels, int(label)) for pixels, label in zip(images.tolist(), labels.tolist(), strict=True)]
-    test = rows[HELD_OUT - 1 :: HELD_OUT]
-    train = [row for index, row in enumerate(rows) if (index + 1) % HELD_OUT]
+    train, test = train_test_split(rows, test_size=HELD_OUT, random_state=0, stratify=labels)
     for name, part in (("train.ctf", train), ("test.ctf", test)):
         (folder / name).write_text("".join(part), encoding="utf-8")
     return len(train), len(test)

@@ -35,7 +35,7 @@ CASES = {
     ),
     "name of a function": (
         X + "scale=Tanh(x)",
-        "r.cntk:3:1: 'scale' is a function and cannot be assigned",
+        "r.cntk:3:1: 'scale' is reserved, the name of a function, and cannot be assigned",
     ),
     "parameter with the name of a function": (
         X + "M(a, input) { z=Tanh(input) }",

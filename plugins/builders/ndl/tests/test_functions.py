@@ -129,6 +129,7 @@ def test_negative_constants(net) -> None:
         ("ReLU(x)", "RectifiedLinear", ["x"], (4,)),
         ("L1Reg(W)", "MatrixL1Reg", ["W"], (1,)),
         ("Cos(x)", "Cosine", ["x"], (4,)),
+        ("CosWithNegSamples(x, x, 1, s)", "CosDistanceWithNegativeSamples", ["x", "x"], (3,)),
         ("CosDist(x, x)", "CosDistance", ["x", "x"], (1,)),
         ("Dropout(x)", "Dropout", ["x"], (4,)),
         ("Times(W, x, outputRank=1)", "Times", ["W", "x"], (3,)),

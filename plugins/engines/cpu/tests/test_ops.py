@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-
 import numpy as np
 import pytest
 from cpu_networks import Net, assert_same_gradients
@@ -12,19 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cntk_core.api import Minibatch, StreamData, frame_layout
+from cntk_core.testing.op_examples import EXAMPLES as OP_EXAMPLES
 
 FRAMES = 5
 
 
-def _examples():
-    file = Path(__file__).parents[4] / "tests" / "ops" / "op_examples.py"
-    spec = importlib.util.spec_from_file_location("core_op_examples", file)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return [(name, example) for name, found in module.EXAMPLES.items() for example in found]
-
-
-EXAMPLES = _examples()
+EXAMPLES = [(name, example) for name, found in OP_EXAMPLES.items() for example in found]
 
 
 def values(rng, kind, shape, framed):

@@ -153,6 +153,13 @@ def _make_reshape(reader: Reader, op: Op) -> Made:
     return _node(reader, op, rows=rows, image=dims), reader.nodes(0, 1)
 
 
+def _make_cosines(reader: Reader, op: Op) -> Made:
+    reader.expect(4)
+    shift = reader.whole_or_constant(2, "the shift")
+    negatives = reader.whole_or_constant(3, "the number of negative samples")
+    return _node(reader, op, shift=shift, negatives=negatives), reader.nodes(0, 2)
+
+
 def make_common(reader: Reader, op: Op) -> Made:
     """Make the node of a function whose arguments are all inputs; options are the op's settings in camel case.
 
@@ -224,13 +231,19 @@ FUNCTIONS = (
     Function(
         "Reshape", (), "Reshape(x, rows, imageWidth=, imageHeight=, imageChannels=)", _make_reshape, "LegacyReshape"
     ),
+    Function(
+        "CosDistanceWithNegativeSamples",
+        ("CosWithNegSamples",),
+        "CosDistanceWithNegativeSamples(x, y, shift, negatives)",
+        _make_cosines,
+    ),
     Function("ColumnElementTimes", op="ElementTimes"),
     Function("RowElementTimes", op="ElementTimes"),
     Function("Scale", op="ElementTimes"),
     Function("Transpose", op="TransposeDimensions"),
     *_common(
         "Abs", "ClassBasedCrossEntropyWithSoftmax CBCEWithSM", "ClassificationError ErrorPrediction", "Clip",
-        "CosDistance CosDist", "CosDistanceWithNegativeSamples CosWithNegSamples", "Cosine Cos", "CrossEntropy",
+        "CosDistance CosDist", "Cosine Cos", "CrossEntropy",
         "CrossEntropyWithSoftmax CEWithSM", "DiagTimes", "Diagonal", "Dropout", "DummyCriterion", "EditDistanceError",
         "ElementTimes", "Equal", "Exp", "Floor", "ForwardBackward", "Greater", "GreaterEqual", "Hardmax", "If",
         "InvStdDev", "KhatriRaoProduct ColumnwiseCrossProduct", "LabelsToGraph", "Less", "LessEqual", "Log",

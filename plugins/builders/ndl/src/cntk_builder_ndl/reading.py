@@ -83,6 +83,14 @@ class Reader:
         """Return arguments that are whole numbers. Raises BuildError."""
         return [self._whole(argument, what, least) for argument in self.call.arguments[start:end]]
 
+    def whole_or_constant(self, index: int, what: str, *, least: int = 0) -> int:
+        """Return an argument that is a whole number or a call of Constant. Raises BuildError."""
+        operand = self.call.arguments[index]
+        found = result(operand)
+        if isinstance(found, FunctionCall) and found.function.lower() in ("constant", "const") and found.arguments:
+            operand = found.arguments[0]
+        return self._whole(operand, what, least)
+
     def number(self, index: int, what: str) -> float:
         """Return an argument that is a number. Raises BuildError."""
         return self._number(self.call.arguments[index], what).value

@@ -185,7 +185,7 @@ def _panels(site: Site, update: Update, step: GradientStep, parameter: Parameter
     if found is None:
         return None
     stored, rows = found
-    gradient = site.gradients[node].reshape(rows.shape[0], -1)
+    gradient = products.results(node, site.gradients[node], stored)
     left, right = (gradient, rows) if node.op.name == "TransposeTimes" else (rows, gradient)
     count = -(-stored.size // PANEL_ELEMENTS)
     height = -(-stored.shape[0] // count)

@@ -37,6 +37,15 @@ def matrices(site: Site, node: Node, weights: Array, rows: Array) -> tuple[Array
     return stored, rows.reshape(-1, inner)
 
 
+def results(node: Node, array: Array, stored: Array) -> Array:
+    """A product's value or gradient as ``(rows, outer)``, for the left operand as :func:`matrices` gives it.
+
+    The number of rows may be 0.
+    """
+    outer = stored.shape[0] if node.op.name == "TransposeTimes" else stored.shape[1]
+    return array.reshape(array.size // outer, outer)
+
+
 def bind_forward(site: Site, step: Step) -> Call | None:
     """Return the call that computes a product."""
     (node,) = step.nodes
@@ -45,7 +54,7 @@ def bind_forward(site: Site, step: Step) -> Call | None:
         return None
     weights, rows = found
     transposed = node.op.name == "TransposeTimes"
-    out = site.values[node].reshape(rows.shape[0], -1)
+    out = results(node, site.values[node], weights)
     return Call(site.gemm.bind(rows, weights, out, transpose_b=transposed, ports=site.ports), (1.0, 0.0))
 
 
@@ -72,7 +81,7 @@ def weight_product(site: Site, step: GradientStep, out: Array, target: Any) -> P
     if found is None:
         return None
     stored, rows = found
-    gradient = site.gradients[node].reshape(rows.shape[0], -1)
+    gradient = results(node, site.gradients[node], stored)
     if node.op.name == "TransposeTimes":
         return site.gemm.bind(gradient, rows, stored, transpose_a=True, ports=site.ports)
     return site.gemm.bind(rows, gradient, stored, transpose_a=True, ports=site.ports)
@@ -84,5 +93,5 @@ def _input_product(site: Site, node: Node) -> Product | None:
     if found is None:
         return None
     weights, out = found
-    gradient = site.gradients[node].reshape(out.shape[0], -1)
+    gradient = results(node, site.gradients[node], weights)
     return site.gemm.bind(gradient, weights, out, transpose_b=node.op.name == "Times", ports=site.ports)

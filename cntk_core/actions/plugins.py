@@ -1,0 +1,41 @@
+"""``cntk plugins``: what is installed and why something is not usable, new wheels, and checks of what is there."""
+
+from __future__ import annotations
+
+import argparse
+
+_MORE = "cntk plugins list --check loads each of them and says why one is not usable."
+
+
+def run(options: argparse.Namespace) -> int:
+    """Do what the command line asks for: ``list`` (the default), ``new`` or ``check``; return the exit code."""
+    if options.task == "new":
+        return _new(options.kind, options.name, options.folder)
+    if options.task == "check":
+        from cntk_core.plugins.check import check_plugin
+
+        return check_plugin(options.name, plugin_files=options.plugin)
+    return _list(options)
+
+
+def _list(options: argparse.Namespace) -> int:
+    from cntk_core.plugins.report import list_plugins, show_table
+
+    check = getattr(options, "check", False)
+    print(show_table(list_plugins(options.plugin, check=check), () if check else ("", _MORE)))
+    return 0
+
+
+def _new(kind: str, name: str, folder: str) -> int:
+    from cntk_core.plugins.scaffold import new_plugin, next_steps
+
+    print(next_steps(new_plugin(kind, name, folder), kind))
+    return 0
+
+
+def add_commands(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Let installed plugins add verbs of their own."""
+    from cntk_core.plugins.manager import PluginManager
+
+    for listener in PluginManager().listeners("cntk_add_commands"):
+        listener(subparsers=subparsers)

@@ -1,0 +1,162 @@
+"""``cntk plugins check``: run the contract suite of its kind on an installed plugin."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import attrs
+
+from cntk_core.errors import MissingPluginError, PluginError, PluginUnavailableError, UsageError, did_you_mean, nearest
+from cntk_core.interfaces.component import Unavailable
+from cntk_core.plugins.manager import PluginManager
+from cntk_core.plugins.offer import ComponentOffer, HooksOffer, Offer, same_wheel
+from cntk_core.plugins.third_party_ops import OpsOffer
+
+CONTRACTS = {
+    "engine": "EngineContract",
+    "learner": "LearnerContract",
+    "parallelizer": "ParallelizerContract",
+}
+"""Contracts that need nothing but the plugin's class; ops have theirs too. Readers and builders need data of their own,
+so what is checked of an installed one is its wheel; their contracts run in their own tests."""
+
+KIND_WORDS = ("engine", "builder", "reader", "learner", "parallelizer", "communicator", "ops", "hooks")
+
+
+@attrs.frozen
+class CheckResult:
+    """What came of a check.
+
+    Attributes:
+        title: what was checked.
+        passed: whether all tests passed.
+        output: what pytest printed.
+    """
+
+    title: str
+    passed: bool
+    output: str
+
+
+def check_plugin(name: str, kind: str | None = None, plugin_files: Sequence[str] = ()) -> int:
+    """Check everything that ``name`` means and print the outcome; return 0 if all is well, else 1.
+
+    Args:
+        name: what a recipe writes, ``KIND:NAME``, or a wheel.
+        kind: one of :data:`KIND_WORDS`, if the name alone could mean several things.
+        plugin_files: one-off plugins, which are loaded and asked whether they can run here; they have no wheel to test.
+
+    Raises:
+        PluginError: there is no such plugin, it is broken, or it cannot run here.
+    """
+    passed = True
+    for offer in find_offers(PluginManager(plugin_files, load_hooks=False), name, kind):
+        result = run_contract(offer)
+        outcome = "keeps its contract" if result.passed else "does not keep its contract"
+        print(f"{result.output}{result.title} {outcome}")
+        passed = passed and result.passed
+    return 0 if passed else 1
+
+
+def find_offers(manager: PluginManager, name: str, kind: str | None = None) -> list[Offer[Any]]:
+    """Return what a name means: offers of installed wheels, not loaded yet.
+
+    Raises:
+        UsageError: there is no such kind.
+        MissingPluginError: nothing is installed that the name could mean.
+    """
+    prefix, colon, word = name.partition(":")
+    if kind is None and colon and prefix in (*KIND_WORDS, "op", "hook"):
+        kind, name = prefix, word
+    kind = {"op": "ops", "hook": "hooks"}.get(kind or "", kind)
+    if kind is not None and kind not in KIND_WORDS:
+        raise UsageError(
+            f"there is no kind of plugin '{kind}'{did_you_mean(kind, KIND_WORDS)}",
+            hint=f"Kinds: {', '.join(KIND_WORDS)}",
+        )
+    registry = manager.registry
+    offers: list[Offer[Any]] = [offer for table in registry.tables for offer in table.offers()]
+    offers += [*registry.ops.offers(), *manager.hooks_offers]
+    offers = [offer for offer in offers if kind in (None, offer.word)]
+    qualifier, _, bare = name.rpartition(":")
+    found = [offer for offer in offers if same_wheel(offer.source.name, name)] or [
+        offer
+        for offer in offers
+        if offer.name.casefold() == bare.casefold() and (not qualifier or offer.source.answers_to(qualifier))
+    ]
+    if found:
+        return found
+    for table in registry.tables:
+        if table.kind.word == kind:
+            table.find(name)
+    guess = nearest(name, [offer.name for offer in offers])
+    raise MissingPluginError(
+        f"no plugin named '{name}' is installed" + (f"; did you mean '{guess}'?" if guess else ""),
+        hint="cntk plugins lists what there is.",
+    )
+
+
+def run_contract(offer: Offer[Any]) -> CheckResult:
+    """Run the tests for one plugin in a process of their own.
+
+    Raises:
+        PluginError: it cannot be loaded or cannot run here, or pytest is not installed.
+    """
+    if find_spec("pytest") is None:
+        raise PluginError("plugins are checked with pytest, which is not installed", hint="pip install pytest")
+    offer.get()
+    if isinstance(offer, ComponentOffer):
+        answer = offer.availability()
+        if isinstance(answer, Unavailable):
+            raise PluginUnavailableError(
+                f"{offer.title} is installed but cannot run here: {answer.reason}", hint=answer.hint or None
+            )
+    if not offer.source.is_wheel:
+        return CheckResult(offer.title, True, "")
+    with TemporaryDirectory(prefix="cntk-check-") as folder:
+        Path(folder, "test_plugin.py").write_text(contract_module(offer), encoding="utf-8")
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", folder, folder]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
+    return CheckResult(offer.title, done.returncode == 0, done.stdout + done.stderr)
+
+
+def contract_module(offer: Offer[Any]) -> str:
+    """Return the text of the test module for a plugin."""
+    lines = [
+        "from importlib.metadata import EntryPoint",
+        "import cntk_core.testing as testing",
+        "from cntk_core.api import Op",
+        "from cntk_core.plugins.manager import PluginManager",
+        "from cntk_core.plugins.third_party_ops import ops_of",
+        f"PLUGIN = EntryPoint({offer.name!r}, {offer.target!r}, 'cntk').load()",
+    ]
+    if isinstance(offer, HooksOffer):
+        lines += [
+            "def test_hooks():",
+            "    listener = PLUGIN() if isinstance(PLUGIN, type) else PLUGIN",
+            "    PluginManager(listeners=[listener], discover=False)",
+        ]
+        return "\n".join(lines) + "\n"
+    lines += [
+        "class TestWheel(testing.PackagingContract):",
+        f"    distribution = {offer.source.name!r}",
+        f"    kind = {offer.word.removesuffix('s')!r}",
+        f"    module = {offer.target.partition(':')[0]!r}",
+    ]
+    if isinstance(offer, OpsOffer):
+        lines += [
+            "ops = (PLUGIN,) if isinstance(PLUGIN, Op) else ops_of(PLUGIN)",
+            "for number, found in enumerate(ops):",
+            "    shapes = ((4,),) * max(found.arity[0], 1)",
+            "    body = {'op': found, 'examples': (testing.OpExample(shapes),)}",
+            "    globals()[f'Test{number}'] = type(f'Test{found.name}', (testing.OpContract,), body)",
+        ]
+    elif offer.word in CONTRACTS:
+        lines += [f"class TestContract(testing.{CONTRACTS[offer.word]}):", f"    {offer.word}_class = PLUGIN"]
+    return "\n".join(lines) + "\n"

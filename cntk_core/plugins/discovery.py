@@ -1,0 +1,108 @@
+"""What installed wheels offer, read from their metadata; nothing of them is imported here."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from functools import partial
+from importlib.metadata import Distribution, EntryPoint, distributions
+from typing import TYPE_CHECKING
+
+from cntk_core.plugins.markers import hookimpl
+from cntk_core.plugins.offer import Source, normal_name, same_wheel
+
+if TYPE_CHECKING:
+    from cntk_core.plugins.registry import Registry
+
+SWITCH = "CNTK_PLUGINS"
+"""Environment variable: ``off`` looks for no wheels, a list of wheels (commas or spaces) looks at those only."""
+
+HOOKS_GROUP = "cntk.hooks"
+"""Entry points of modules or objects with hooks."""
+
+OPS_GROUP = "cntk.ops"
+"""Entry points of ops or modules of ops."""
+
+PREFIX = "cntk."
+"""Every group of ours begins with it."""
+
+Entry = tuple[str, EntryPoint, Source]
+
+
+class Discovery:
+    """The plugin that offers what installed wheels have. The metadata is read once, when it is first needed.
+
+    Attributes:
+        note: a line that says how :data:`SWITCH` limits what is found; empty if it does not.
+    """
+
+    def __init__(self) -> None:
+        self._wanted = wanted_wheels()
+        self._groups: dict[str, list[Entry]] | None = None
+        self.note = _note(self._wanted)
+
+    @hookimpl
+    def cntk_register(self, registry: Registry) -> None:
+        """Offer the components and ops of installed wheels, to be looked up when somebody asks."""
+        if self.note:
+            registry.notes.append(self.note)
+        for table in registry.tables:
+            table.add_scan(partial(self.entries, table.kind.group))
+        registry.add_op_scan(partial(self.entries, OPS_GROUP))
+
+    def entries(self, group: str) -> list[Entry]:
+        """Return name, entry point and wheel of everything that is offered in a group."""
+        if self._groups is None:
+            self._groups = self._read() if self._wanted != () else {}
+        return self._groups.get(group, [])
+
+    def _read(self) -> dict[str, list[Entry]]:
+        groups: dict[str, list[Entry]] = {}
+        seen: set[str] = set()
+        for source, points in _distributions():
+            wanted = self._wanted is None or any(same_wheel(source.name, name) for name in self._wanted)
+            # A wheel may be found twice, as an editable install and in its folder; the first is the one that is used.
+            key = normal_name(source.name)
+            if not wanted or key in seen:
+                continue
+            seen.add(key)
+            for point in points:
+                groups.setdefault(point.group, []).append((point.name, point, source))
+        # Folders list their files in any order; what people see must not depend on it.
+        return {group: sorted(entries, key=lambda entry: entry[2].name) for group, entries in groups.items()}
+
+
+def wanted_wheels() -> tuple[str, ...] | None:
+    """Return the wheels that :data:`SWITCH` allows: None for all, nothing for ``off``."""
+    text = os.environ.get(SWITCH, "").strip()
+    if not text or text.casefold() == "on":
+        return None
+    return () if text.casefold() == "off" else tuple(text.replace(",", " ").split())
+
+
+def _note(wanted: tuple[str, ...] | None) -> str:
+    if wanted is None:
+        return ""
+    if not wanted:
+        return f"{SWITCH}=off: plugins of installed wheels are not looked for"
+    return f"{SWITCH} limits plugins to the wheels {', '.join(wanted)}"
+
+
+def _distributions() -> Iterator[tuple[Source, list[EntryPoint]]]:
+    for distribution in distributions():
+        # Metadata of a wheel that has nothing to do with us may be damaged; that is none of our business.
+        try:
+            points = _ours(distribution.entry_points)
+            if points:
+                yield _source(distribution), points
+        except Exception:
+            continue
+
+
+def _ours(points: Iterable[EntryPoint]) -> list[EntryPoint]:
+    return [point for point in points if point.group.startswith(PREFIX)]
+
+
+def _source(distribution: Distribution) -> Source:
+    name = distribution.metadata["Name"]
+    return Source(name, distribution.version or "?")

@@ -1,0 +1,121 @@
+"""What event hooks are told: frozen records, one per kind of event."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import attrs
+
+if TYPE_CHECKING:
+    from cntk_core.network.network import Network
+
+
+@attrs.frozen(eq=False)
+class Job:
+    """One action of a recipe that is about to run, or runs.
+
+    Attributes:
+        name: the section of the recipe (``Train``).
+        action: what it does (``train``, ``test``, ``cv``, ``write``).
+        engine: name of the engine.
+        network: the network that is trained or evaluated; listeners must not change it.
+        model_path: where models are written; None if the action writes none.
+        epochs: number of epochs that the recipe asks for; 0 for actions without epochs.
+        first_epoch: index of the first epoch of this run, from 0; more than 0 after a resume.
+        rank, ranks: this worker and how many there are.
+    """
+
+    name: str
+    action: str
+    engine: str = ""
+    network: Network | None = None
+    model_path: Path | None = None
+    epochs: int = 0
+    first_epoch: int = 0
+    rank: int = 0
+    ranks: int = 1
+
+
+@attrs.frozen(eq=False)
+class JobOutcome:
+    """How a job ended.
+
+    Attributes:
+        succeeded: it ran to its end, or was stopped by a hook or the schedule.
+        epochs: epochs that were finished in this run.
+        seconds: wall-clock time.
+        stopped: why it ended before its last epoch (the text of ``cntk_should_stop``); empty otherwise.
+        error: what went wrong, None if nothing did.
+    """
+
+    succeeded: bool
+    epochs: int = 0
+    seconds: float = 0.0
+    stopped: str = ""
+    error: BaseException | None = None
+
+
+@attrs.frozen
+class EpochStart:
+    """An epoch that begins.
+
+    Attributes:
+        epoch: index, from 0.
+        minibatch_size: samples of a minibatch over all ranks.
+        learning_rate: per sample.
+        momentum: effective momentum of a full minibatch.
+    """
+
+    epoch: int
+    minibatch_size: int
+    learning_rate: float
+    momentum: float = 0.0
+
+
+@attrs.frozen
+class EpochSummary:
+    """An epoch that ended.
+
+    Attributes:
+        epoch: index, from 0.
+        samples: samples of all ranks.
+        minibatches: updates of this epoch.
+        criteria: averages per sample by node name; the training criterion comes first.
+        validation: the same on the validation set; empty without one.
+        learning_rate: per sample.
+        minibatch_size: samples of a minibatch over all ranks.
+        seconds: wall-clock time.
+    """
+
+    epoch: int
+    samples: int
+    minibatches: int
+    criteria: Mapping[str, float]
+    validation: Mapping[str, float] = attrs.field(factory=dict)
+    learning_rate: float = 0.0
+    minibatch_size: int = 0
+    seconds: float = 0.0
+
+
+@attrs.frozen
+class MinibatchResult:
+    """A minibatch that was learned or evaluated.
+
+    Attributes:
+        epoch: index, from 0.
+        minibatch: index in the epoch, from 0.
+        samples: samples of this minibatch, of all ranks.
+        samples_in_epoch: samples of the epoch so far, this minibatch included.
+        criteria: averages per sample since the last minibatch that had any, by node name. Results stay on the device
+            until a log line needs them, so this is empty at most minibatches.
+        seconds: wall-clock time since the epoch began.
+    """
+
+    epoch: int
+    minibatch: int
+    samples: int
+    samples_in_epoch: int
+    criteria: Mapping[str, float] = attrs.field(factory=dict)
+    seconds: float = 0.0

@@ -1,0 +1,118 @@
+"""One-off plugins: a Python file that is given on the command line (``--plugin ./file.py``)."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import sys
+import traceback
+from importlib.util import module_from_spec, spec_from_file_location
+from itertools import count
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from cntk_core.errors import BrokenPluginError, Location, MissingPluginError, PluginError
+from cntk_core.interfaces.component import Component
+from cntk_core.plugins.markers import PROJECT
+from cntk_core.plugins.offer import Kind, Source
+from cntk_core.plugins.registry import KINDS, Registry
+from cntk_core.plugins.third_party_ops import ops_of
+
+_numbers = count(1)
+
+
+def load_file(path: str) -> ModuleType:
+    """Run a plugin file and return it as a module.
+
+    Raises:
+        MissingPluginError: there is no such file.
+        BrokenPluginError: it cannot be run; the error has the file and the line.
+    """
+    file = Path(path)
+    if file.is_dir():
+        raise MissingPluginError(f"'{path}' is a folder, not a plugin file", hint="Name a Python file in it.")
+    if not file.is_file():
+        siblings = [str(other) for other in sorted(file.parent.glob("*.py"))] if file.parent.is_dir() else []
+        close = difflib.get_close_matches(str(file), siblings, n=1)
+        guess = f"; did you mean '{close[0]}'?" if close else ""
+        raise MissingPluginError(f"there is no plugin file '{path}'{guess}")
+    name = f"cntk_plugin_file_{next(_numbers)}_{file.stem}"
+    spec = spec_from_file_location(name, file)
+    if spec is None or spec.loader is None:
+        raise BrokenPluginError(f"the plugin file '{path}' is no Python file", hint="Its name must end with .py.")
+    module = module_from_spec(spec)
+    # Options are read from annotations, which are looked up in the module by name.
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # sys.exit and panics of native extensions are no Exception
+        del sys.modules[name]
+        broken = BrokenPluginError(
+            f"the plugin file cannot be loaded: {type(error).__name__}: {_message(error)}",
+            where=Location(path, _line_of(error, file)),
+        )
+        broken.__cause__ = error
+        raise broken from error
+    return module
+
+
+def add_file(registry: Registry, path: str, module: ModuleType) -> bool:
+    """Offer the components and ops of a plugin file; return whether there were any or it has hooks.
+
+    A component is offered under its attribute ``name``, or else under the name of its class.
+
+    Raises:
+        PluginError: an op has a name that is taken.
+    """
+    source = Source(path)
+    classes = components_of(module)
+    ops = ops_of(module)
+    for kind, component in classes:
+        registry.table(kind.word).add(_name(component), component, source)
+    for op in ops:
+        try:
+            registry.ops.add(op, source)
+        except PluginError as error:
+            raise PluginError(error.message, where=Location(path), hint=error.hint) from None
+    return bool(classes or ops)
+
+
+def components_of(module: ModuleType) -> list[tuple[Kind, type[Component]]]:
+    """Return the component classes that a module defines itself, without the bases of others of them."""
+    own = [
+        value
+        for value in vars(module).values()
+        if inspect.isclass(value) and issubclass(value, Component) and value.__module__ == module.__name__
+    ]
+    unique = list(dict.fromkeys(own))
+    final = [one for one in unique if not any(other is not one and issubclass(other, one) for other in unique)]
+    kept = [one for one in unique if one in final or not inspect.isabstract(one)]
+    return [(kind, one) for one in kept for kind in KINDS if issubclass(one, kind.base)]
+
+
+def has_hooks(module: ModuleType) -> bool:
+    """Whether a module has functions that are marked as hooks."""
+    return any(inspect.isroutine(value) and hasattr(value, f"{PROJECT}_impl") for value in vars(module).values())
+
+
+def _name(component: type[Component]) -> str:
+    name: Any = getattr(component, "name", None)
+    return name if isinstance(name, str) and name else component.__name__
+
+
+def _message(error: BaseException) -> str:
+    return (error.msg if isinstance(error, SyntaxError) else str(error)) or "no message"
+
+
+def _line_of(error: BaseException, file: Path) -> int:
+    if isinstance(error, SyntaxError) and error.filename and Path(error.filename).name == file.name:
+        return error.lineno or 0
+    lines = [
+        frame.lineno or 0
+        for frame in traceback.extract_tb(error.__traceback__)
+        if Path(frame.filename).resolve() == file.resolve()
+    ]
+    return lines[-1] if lines else 0

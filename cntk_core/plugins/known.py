@@ -1,0 +1,64 @@
+"""Which wheel of ours has a component that is not installed. Kept in step with the workspace by a test."""
+
+from __future__ import annotations
+
+import attrs
+
+
+@attrs.frozen
+class Wheel:
+    """A wheel of this project.
+
+    Attributes:
+        name: distribution name.
+        extra: the extra that most people need with it; empty for none.
+        released: False while it is planned only.
+    """
+
+    name: str
+    extra: str = ""
+    released: bool = True
+
+    @property
+    def pip_line(self) -> str:
+        """The command that installs it."""
+        return f'pip install "{self.name}[{self.extra}]"' if self.extra else f"pip install {self.name}"
+
+
+def _table(*entries: tuple[Wheel, str]) -> dict[str, tuple[str, Wheel]]:
+    return {name.casefold(): (name, wheel) for wheel, names in entries for name in names.split()}
+
+
+KNOWN: dict[str, dict[str, tuple[str, Wheel]]] = {
+    "engine": _table(
+        (Wheel("cntk-engine-cpu"), "cpu"),
+        (Wheel("cntk-engine-cuda", extra="cuda13", released=False), "cuda"),
+        (Wheel("cntk-engine-xla", released=False), "xla"),
+    ),
+    "builder": _table(
+        (Wheel("cntk-builder-ndl"), "NDLNetworkBuilder"),
+        (Wheel("cntk-builder-simple"), "SimpleNetworkBuilder"),
+        (Wheel("cntk-builder-python"), "PythonNetworkBuilder"),
+        (Wheel("cntk-builder-brainscript", released=False), "BrainScriptNetworkBuilder ExperimentalNetworkBuilder"),
+    ),
+    "reader": _table(
+        (Wheel("cntk-reader-cntk-text"), "CNTKTextFormatReader CNTKTextFormatDeserializer"),
+        (Wheel("cntk-reader-mnist"), "MNISTReader"),
+        (Wheel("cntk-reader-htk", released=False), "HTKMLFReader HTKDeserializers"),
+        (Wheel("cntk-reader-uci", released=False), "UCIFastReader"),
+        (Wheel("cntk-reader-language", released=False), "LMSequenceReader LUSequenceReader"),
+        (Wheel("cntk-reader-image", released=False), "ImageReader"),
+    ),
+    "learner": _table(
+        (Wheel("cntk-learner-sgd"), "sgd none normal simple"),
+        (Wheel("cntk-learner-adagrad", released=False), "adagrad fsAdagrad"),
+        (Wheel("cntk-learner-rmsprop", released=False), "rmsProp"),
+    ),
+    "parallelizer": _table(
+        (Wheel("cntk-parallel-data-parallel", released=False), "DataParallelSGD"),
+        (Wheel("cntk-parallel-bmuf", released=False), "BlockMomentumSGD ModelAveragingSGD"),
+        (Wheel("cntk-parallel-asgd", released=False), "DataParallelASGD"),
+    ),
+    "communicator": _table((Wheel("cntk-parallel-mpi", released=False), "mpi")),
+}
+"""Kind to lower-case name to the name as CNTK spells it and its wheel."""

@@ -1,0 +1,241 @@
+"""The plugin manager of one run: discovery, one-off files, hooks, and who listens to them. There is no global one."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pluggy
+
+from cntk_core.errors import BrokenPluginError, Location, PluginError, PluginUnavailableError, did_you_mean
+from cntk_core.interfaces.component import Unavailable
+from cntk_core.interfaces.engine import ExecutionEngine
+from cntk_core.plugins import specs
+from cntk_core.plugins.discovery import HOOKS_GROUP, Discovery
+from cntk_core.plugins.files import add_file, has_hooks, load_file
+from cntk_core.plugins.listening import Listener, guarded, trace_line, traced, tracing, warn, with_fewer_arguments
+from cntk_core.plugins.markers import PROJECT, hookimpl
+from cntk_core.plugins.offer import HERE, HooksOffer, Source, at, last_line
+from cntk_core.plugins.registry import Registry
+
+STRICT_SWITCH = "CNTK_PLUGINS_STRICT"
+"""Environment variable: with 1, broken hooks of an installed wheel end the run instead of giving a warning."""
+
+CORE = Source("cntk-core")
+AUTO = "auto"
+
+
+class CoreAnswers:
+    """The core's own answers to the hooks that decide something. They come last."""
+
+    @hookimpl(trylast=True)
+    def cntk_choose_engine(self, requested: str, available: tuple[str, ...]) -> str | None:
+        """Prefer cuda, then cpu, then the first engine."""
+        by_name = {name.casefold(): name for name in available}
+        return by_name.get("cuda") or by_name.get("cpu") or next(iter(available), None)
+
+
+class PluginManager:
+    """Who takes part in a run.
+
+    Args:
+        plugin_files: Python files with components, ops and hooks (``--plugin``).
+        listeners: objects with hooks, from the program itself. Their errors pass unchanged.
+        discover: look for installed wheels.
+        load_hooks: load the hooks of installed wheels; everything else is loaded when it is asked for.
+        report: takes a warning about a plugin that is left out.
+
+    Attributes:
+        registry: components and ops by name.
+        hook: pluggy's callers, ``manager.hook.cntk_configure(config=...)``.
+        hooks_offers: the hooks of installed wheels.
+
+    Raises:
+        PluginError: a plugin file cannot be used.
+    """
+
+    def __init__(
+        self,
+        plugin_files: Sequence[str] = (),
+        listeners: Sequence[object] = (),
+        *,
+        discover: bool = True,
+        load_hooks: bool = True,
+        report: Callable[[str], None] = warn,
+    ) -> None:
+        self.registry = Registry()
+        self.hooks_offers: list[HooksOffer] = []
+        self._report = report
+        self._problems: dict[HooksOffer, PluginError] = {}
+        self._sources: dict[int, Source] = {}
+        self._pluggy = pluggy.PluginManager(PROJECT)
+        self._pluggy.add_hookspecs(specs)
+        self._trace = tracing()
+        if self._trace:
+            self._pluggy.add_hookcall_monitoring(lambda *_: None, self._after_call)
+        self.hook = self._pluggy.hook
+        self.hook.cntk_register.call_historic(kwargs={"registry": self.registry})
+        self._register(CoreAnswers(), CORE)
+        if discover:
+            self._discover(load_hooks)
+        # The same file given twice is the same plugin, not two that take each other's names.
+        paths: dict[Path, str] = {}
+        for path in plugin_files:
+            paths.setdefault(Path(path).resolve(), str(path))
+        for path in paths.values():
+            self._add_file(path)
+        for listener in listeners:
+            self._register(listener, HERE)
+
+    # -- components ---------------------------------------------------------------------------------------
+
+    def engine(self, name: str, where: Location | None = None) -> type[ExecutionEngine]:
+        """Return the class of an engine; ``auto`` is the best one that can run here.
+
+        Raises:
+            PluginError: there is none of this name, it is broken, or it cannot run here.
+        """
+        if name.casefold() != AUTO:
+            return self.registry.engines.get(name, where=where)
+        available = self.registry.engines.usable()
+        if not available:
+            raise self._no_engine(where)
+        choice = self.hook.cntk_choose_engine(requested=name, available=available)
+        return self.registry.engines.get(choice or available[0], where=where)
+
+    def _no_engine(self, where: Location | None) -> PluginError:
+        offers = self.registry.engines.offers()
+        if not offers:
+            try:
+                self.registry.engines.find("cpu", where)
+            except PluginError as error:
+                return error
+        reasons = []
+        for offer in offers:
+            answer = offer.availability()
+            if isinstance(answer, Unavailable):
+                reasons.append(f"{offer.title} cannot run here: {answer.reason}{answer.hint and f' {answer.hint}'}")
+            elif isinstance(answer, PluginError):
+                reasons.append(answer.message)
+        return PluginUnavailableError("no engine can run here", where=where, hint="\n".join(dict.fromkeys(reasons)))
+
+    # -- hooks --------------------------------------------------------------------------------------------
+
+    def listeners(self, hook_name: str) -> tuple[Listener, ...]:
+        """Return who implements a hook, in the order in which they are asked; nothing if nobody does.
+
+        Each takes the arguments of the hook by keyword. Look them up once, before a loop: nothing is then left to do
+        where nobody listens.
+        """
+        caller: pluggy.HookCaller = getattr(self.hook, hook_name)
+        implementations = caller.get_hookimpls()
+        if not implementations:
+            return ()
+        if any(one.wrapper or one.hookwrapper for one in implementations):
+            return (caller,)
+        given = tuple(caller.spec.argnames) if caller.spec is not None else ()
+        decides = bool(caller.spec is not None and caller.spec.opts.get("firstresult"))
+        return tuple(self._listener(one, hook_name, given, decides) for one in reversed(implementations))
+
+    def hooks_problem(self, offer: HooksOffer) -> PluginError | None:
+        """Return what is wrong with the hooks of an installed wheel, which are then left out; None if nothing is."""
+        return self._problems.get(offer)
+
+    def _listener(self, one: pluggy.HookImpl, hook: str, given: tuple[str, ...], decides: bool) -> Listener:
+        source = self._sources.get(id(one.plugin), HERE)
+        listener = with_fewer_arguments(one.function, tuple(one.argnames), given)
+        if source not in (HERE, CORE):
+            listener = guarded(listener, hook, source, decides=decides, report=self._report)
+        return traced(listener, hook, str(source)) if self._trace else listener
+
+    def _after_call(
+        self, outcome: Any, hook: str, implementations: Sequence[Any], arguments: Mapping[str, Any]
+    ) -> None:
+        who = ", ".join(str(self._sources.get(id(one.plugin), HERE)) for one in reversed(implementations)) or "nobody"
+        answer = "an error" if outcome.exception is not None else outcome.get_result()
+        print(trace_line(hook, who, arguments, answer), file=sys.stderr, flush=True)
+
+    # -- who takes part -----------------------------------------------------------------------------------
+
+    def _discover(self, load_hooks: bool) -> None:
+        discovery = Discovery()
+        self._register(discovery, CORE)
+        for name, entry, source in discovery.entries(HOOKS_GROUP):
+            offer = HooksOffer("hooks", name, source, entry.value, entry.load)
+            self.hooks_offers.append(offer)
+            if not load_hooks:
+                continue
+            try:
+                self._register(offer.get(), source, offer.title)
+            except PluginError as error:
+                if os.environ.get(STRICT_SWITCH) == "1":
+                    raise
+                self._problems[offer] = error
+                self._report(f"{error}\n    It is left out.")
+
+    def _add_file(self, path: str) -> None:
+        module = load_file(path)
+        found = add_file(self.registry, path, module)
+        hooks = has_hooks(module)
+        if hooks:
+            try:
+                self._register(module, Source(path), f"plugin file '{path}'")
+            except PluginError as error:
+                raise at(error, Location(path)) from error
+        if not (found or hooks):
+            raise BrokenPluginError(
+                "the plugin file has nothing that can be used",
+                where=Location(path),
+                hint="It needs a class of a component, an op, or a function marked with @hookimpl.",
+            )
+
+    def _register(self, plugin: object, source: Source, title: str = "") -> None:
+        """Take a plugin in; the parts of it that were taken in are put out again if something is wrong with it."""
+        title = title or f"listener {type(plugin).__name__}"
+        self._sources[id(plugin)] = source
+        try:
+            with self.registry.provided_by(source):
+                self._pluggy.register(plugin)
+            self._check_hooks(plugin, title, source)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            if self._pluggy.is_registered(plugin):
+                self._pluggy.unregister(plugin)
+            if isinstance(error, PluginError):
+                raise
+            raise _cannot_register(title, error) from error
+
+    def _check_hooks(self, plugin: object, title: str, source: Source) -> None:
+        callers = self._pluggy.get_hookcallers(plugin) or []
+        for caller in callers:
+            missing = caller.spec is None and not all(
+                one.optionalhook for one in caller.get_hookimpls() if one.plugin is plugin
+            )
+            if missing:
+                raise BrokenPluginError(
+                    f"{title} implements {caller.name}, which is no hook{did_you_mean(caller.name, hook_names())}",
+                    hint="A hook of a newer core is marked with @hookimpl(optionalhook=True).",
+                )
+        if not callers and source is not HERE:
+            what = f"module {plugin.__name__}" if isinstance(plugin, ModuleType) else f"{type(plugin).__name__} object"
+            raise BrokenPluginError(f"{title} has no hooks: the {what} has no function marked with @hookimpl")
+
+
+def hook_names() -> tuple[str, ...]:
+    """The names of all hooks."""
+    return tuple(name for name in vars(specs) if name.startswith("cntk_"))
+
+
+def _cannot_register(title: str, error: BaseException) -> BrokenPluginError:
+    if isinstance(error, pluggy.PluginValidationError):
+        reason = str(error).strip().splitlines()
+        return BrokenPluginError(f"{title} does not fit its hook", hint="\n".join(line for line in reason if line))
+    return BrokenPluginError(
+        f"{title} failed when it was asked what it offers: {type(error).__name__}: {error}",
+        hint=f"raised by {last_line(error)}",
+    )

@@ -1,0 +1,274 @@
+"""An offer: a name that some wheel or file claims, loaded when it is asked for. Trouble with it is a value."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import traceback
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Generic, TypeVar, cast
+
+import attrs
+
+from cntk_core import __version__
+from cntk_core.errors import BrokenPluginError, IncompatiblePluginError, Location, PluginError
+from cntk_core.interfaces.component import API_VERSION, Available, Component, Unavailable
+
+T = TypeVar("T")
+C = TypeVar("C", bound=Component)
+
+
+@attrs.frozen
+class Source:
+    """Where an offer comes from: a wheel with its version, or a file.
+
+    Attributes:
+        name: distribution name, or the path of a file as it was given.
+        version: version of the wheel; empty for a file.
+    """
+
+    name: str
+    version: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.version}" if self.version else self.name
+
+    @property
+    def is_wheel(self) -> bool:
+        """Whether it was installed."""
+        return bool(self.version)
+
+    @property
+    def qualifier(self) -> str:
+        """What people write before the colon to mean this source: the wheel's or the file's name."""
+        return self.name if self.is_wheel else Path(self.name).name
+
+    def answers_to(self, qualifier: str) -> bool:
+        """Whether what stands before a colon means this source."""
+        return same_wheel(self.qualifier, qualifier) or self.name == qualifier
+
+
+HERE = Source("this program")
+"""Source of what a program registers itself."""
+
+
+@attrs.frozen
+class Kind:
+    """One of the kinds of components: its word in messages, its entry-point group, its abstract base."""
+
+    word: str
+    group: str
+    base: type
+
+
+def same_wheel(left: str, right: str) -> bool:
+    """Whether two spellings mean the same distribution (case, ``-``, ``_`` and ``.`` do not count)."""
+    return normal_name(left) == normal_name(right)
+
+
+def normal_name(name: str) -> str:
+    """Return the one spelling of a distribution's name that all its spellings share."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+@attrs.define(eq=False)
+class Offer(ABC, Generic[T]):
+    """A name, who offers it, and how to get the thing behind it.
+
+    Attributes:
+        word: kind of thing, for messages (``reader``, ``ops``, ``hooks``).
+        name: as the entry point spells it.
+        source: the wheel or file.
+        target: what the entry point names (``cntk_reader_htk:HTKMLFReader``).
+        fetch: imports and returns it.
+    """
+
+    word: str
+    name: str
+    source: Source
+    target: str
+    fetch: Callable[[], Any]
+    _outcome: T | PluginError | None = attrs.field(default=None, init=False)
+
+    @property
+    def title(self) -> str:
+        """``reader 'htk' from cntk-reader-htk 0.1.0``."""
+        return f"{self.word} '{self.name}' from {self.source}"
+
+    def outcome(self) -> T | PluginError:
+        """Load it once, and return it or what is wrong with it. Never raises."""
+        if self._outcome is None:
+            self._outcome = self._load()
+        return self._outcome
+
+    @property
+    def loaded(self) -> bool:
+        """Whether :meth:`outcome` was asked for."""
+        return self._outcome is not None
+
+    def get(self, where: Location | None = None) -> T:
+        """Return it.
+
+        Raises:
+            BrokenPluginError, IncompatiblePluginError: with the place ``where`` it was asked for.
+        """
+        outcome = self.outcome()
+        if isinstance(outcome, PluginError):
+            raise at(outcome, where)
+        return outcome
+
+    def _load(self) -> T | PluginError:
+        try:
+            return self.examine(self.fetch())
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # sys.exit and panics of native extensions are no Exception
+            return import_failure(self, error)
+
+    @abstractmethod
+    def examine(self, value: Any) -> T | PluginError:
+        """Return the loaded value if it is what the interface asks for, otherwise what is wrong with it."""
+
+    def broken(self, message: str, hint: str | None = None) -> BrokenPluginError:
+        """Make an error that begins with the title of this offer."""
+        return BrokenPluginError(f"{self.title} {message}", hint=hint)
+
+
+def at(error: PluginError, where: Location | None) -> PluginError:
+    """Return the same error at another place, with the same cause."""
+    copy = type(error)(error.message, where=where or error.where, hint=error.hint)
+    copy.__cause__ = error.__cause__
+    return copy
+
+
+def import_failure(offer: Offer[Any], error: BaseException) -> BrokenPluginError:
+    """Describe an import that failed, with the line of the plugin where it did."""
+    source = offer.source
+    if source.is_wheel and not _TARGET.fullmatch(offer.target):
+        return offer.broken(
+            f"has a malformed entry point: {offer.target!r}", hint="It is written module:Class, or module alone."
+        )
+    remedy = f"Mend it, or remove it: pip uninstall {source.name}" if source.is_wheel else "Mend the file."
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        remedy = f"Install what it needs (pip install {error.name.partition('.')[0]})" + (
+            f", or remove it: pip uninstall {source.name}" if source.is_wheel else "."
+        )
+    place = last_line(error)
+    broken = offer.broken(
+        f"could not be imported: {reason_of(error)}",
+        hint=(f"raised by {place}: {type(error).__name__}" if place else f"its entry point is {offer.target}")
+        + f"\n{remedy}",
+    )
+    broken.__cause__ = error
+    return broken
+
+
+def reason_of(error: BaseException) -> str:
+    """What an error says, never an empty text."""
+    if isinstance(error, SystemExit):
+        return f"it ends the program with sys.exit({'' if error.code is None else repr(error.code)})"
+    return str(error) or type(error).__name__
+
+
+def last_line(error: BaseException) -> str:
+    """``folder/module.py:12`` of the innermost frame outside the import machinery; empty if there is none."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return _short(error.filename, error.lineno)
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith("<")
+        and frame.filename != __file__
+        and Path(frame.filename).parent.name not in ("importlib", "metadata")
+    ]
+    return _short(frames[-1].filename, frames[-1].lineno) if frames else ""
+
+
+_TARGET = re.compile(r"\s*[\w.]+\s*(:\s*[\w.]+\s*)?(\[.*\]\s*)?")
+"""What an entry point may look like: a module, an attribute of it, and extras."""
+
+
+def _short(filename: str, line: int | None) -> str:
+    return f"{'/'.join(Path(filename).parts[-2:])}:{line}"
+
+
+@attrs.define(eq=False)
+class ComponentOffer(Offer[type[C]]):
+    """An offer of a component class of one kind."""
+
+    kind: Kind = attrs.field(kw_only=True)
+
+    def examine(self, value: Any) -> type[C] | PluginError:
+        """Check that it is a complete class of its kind for this interface version."""
+        base = self.kind.base
+        if not (isinstance(value, type) and issubclass(value, base)):
+            found = f"a {type(value).__name__}" if not isinstance(value, type) else f"the class {value.__name__}"
+            return self.broken(
+                f"is not {_article(base.__name__)} {base.__name__}: {self.target} is {found}",
+                hint=f"The entry point must name a subclass of cntk_core.api.{base.__name__}.",
+            )
+        component = cast("type[C]", value)
+        missing = sorted(getattr(component, "__abstractmethods__", ()))
+        if missing:
+            return self.broken(f"is not complete: {component.__name__} does not define {', '.join(missing)}")
+        if not attrs.has(component.options):
+            return self.broken(
+                f"has no usable options: {component.options!r} is not an attrs class",
+                hint="Decorate it with @attrs.frozen or @options.",
+            )
+        return self._check_version(component)
+
+    def _check_version(self, component: type[C]) -> type[C] | PluginError:
+        wanted = getattr(component, "requires_api", API_VERSION if not self.source.is_wheel else None)
+        parts = re.fullmatch(r"(\d+)\.(\d+)", wanted) if isinstance(wanted, str) else None
+        if parts is None:
+            return self.broken(
+                f"does not say which plugin interface it needs (requires_api is {wanted!r})",
+                hint=f'Write requires_api = "{API_VERSION}" into the class {component.__name__}.',
+            )
+        major, minor = (int(part) for part in API_VERSION.split("."))
+        theirs = (int(parts[1]), int(parts[2]))
+        if theirs[0] == major and theirs[1] <= minor:
+            return component
+        newer = theirs > (major, minor)
+        side, wheel = ("core", "cntk-core") if newer else ("plugin", self.source.name)
+        return IncompatiblePluginError(
+            f"{self.title} needs plugin interface {wanted}, but cntk-core {__version__} has {API_VERSION}",
+            hint=f"Upgrade the {side}: pip install --upgrade {wheel}"
+            if newer or self.source.is_wheel
+            else f"Bring the file up to plugin interface {API_VERSION}.",
+        )
+
+    def availability(self) -> Available | Unavailable | PluginError:
+        """Say whether it can run here, or what is wrong with it. Loads the class; never raises."""
+        component = self.outcome()
+        if isinstance(component, PluginError):
+            return component
+        try:
+            answer: object = component.availability()
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            broken = self.broken(f"failed when asked whether it can run here: {reason_of(error)}")
+            broken.__cause__ = error
+            return broken
+        if isinstance(answer, Available | Unavailable):
+            return answer
+        return self.broken(f"did not say whether it can run here: availability() returned {answer!r}")
+
+
+def _article(word: str) -> str:
+    return "an" if word[0] in "AEIOU" else "a"
+
+
+@attrs.define(eq=False)
+class HooksOffer(Offer[Any]):
+    """An offer of hooks: a module, an object, or a class that is made without arguments."""
+
+    def examine(self, value: Any) -> Any:
+        """Make the object if a class is named. Its hooks are checked when it is registered."""
+        if value is None:
+            return self.broken(f"has no hooks: {self.target} is None")
+        return value() if inspect.isclass(value) else value

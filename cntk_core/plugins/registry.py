@@ -1,0 +1,262 @@
+"""The registry: one table of names for each kind of component, and the operations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from cntk_core.errors import (
+    AmbiguousPluginError,
+    BrokenPluginError,
+    Location,
+    MissingPluginError,
+    PluginError,
+    PluginUnavailableError,
+    nearest,
+)
+from cntk_core.interfaces.builder import NetworkBuilder
+from cntk_core.interfaces.component import Component, Unavailable
+from cntk_core.interfaces.engine import ExecutionEngine
+from cntk_core.interfaces.learner import Learner
+from cntk_core.interfaces.parallel import Communicator, Parallelizer
+from cntk_core.interfaces.reader import DataReader
+from cntk_core.plugins.known import KNOWN
+from cntk_core.plugins.offer import HERE, ComponentOffer, Kind, Source, at
+
+if TYPE_CHECKING:
+    from cntk_core.plugins.third_party_ops import Operations
+
+C = TypeVar("C", bound=Component)
+
+ENGINE = Kind("engine", "cntk.engines", ExecutionEngine)
+BUILDER = Kind("builder", "cntk.builders", NetworkBuilder)
+READER = Kind("reader", "cntk.readers", DataReader)
+LEARNER = Kind("learner", "cntk.learners", Learner)
+PARALLELIZER = Kind("parallelizer", "cntk.parallelizers", Parallelizer)
+COMMUNICATOR = Kind("communicator", "cntk.communicators", Communicator)
+KINDS = (ENGINE, BUILDER, READER, LEARNER, PARALLELIZER, COMMUNICATOR)
+
+
+class Lazy(Protocol):
+    """Something that loads a class when asked, such as ``importlib.metadata.EntryPoint``."""
+
+    @property
+    def value(self) -> str:
+        """``module:attribute``."""
+
+    def load(self) -> Any:
+        """Import and return it."""
+
+
+Scan = Callable[[], Iterable[tuple[str, Lazy, Source]]]
+
+
+class ComponentTable(Generic[C]):
+    """The components of one kind, by the word that a recipe writes. Case does not count; CNTK's spelling is kept.
+
+    Two sources may offer one name; that is an error only when the name is asked for. ``wheel-name:component`` says
+    which one is meant.
+    """
+
+    def __init__(self, kind: Kind, registry: Registry) -> None:
+        self.kind = kind
+        self._registry = registry
+        self._offers: list[ComponentOffer[C]] = []
+        self._scans: list[Scan] = []
+
+    def add(self, name: str, component: type[C] | Lazy, source: Source | None = None) -> None:
+        """Offer a class, or something that loads one, under a name."""
+        if isinstance(component, type):
+            target, fetch = f"{component.__module__}:{component.__qualname__}", lambda: component
+        else:
+            target, fetch = component.value, component.load
+        offer: ComponentOffer[C] = ComponentOffer(
+            self.kind.word, name, source or self._registry.source, target, fetch, kind=self.kind
+        )
+        if not any(_same(offer, known) for known in self._offers):
+            self._offers.append(offer)
+
+    def add_scan(self, scan: Scan) -> None:
+        """Offer names that are looked up when the table is first asked for anything."""
+        self._scans.append(scan)
+
+    def offers(self) -> tuple[ComponentOffer[C], ...]:
+        """Everything that is offered, in the order of names. Nothing is loaded."""
+        while self._scans:
+            for name, entry, source in self._scans.pop(0)():
+                self.add(name, entry, source)
+        return tuple(sorted(self._offers, key=lambda offer: (offer.name.casefold(), offer.source.name)))
+
+    def names(self) -> tuple[str, ...]:
+        """The names that are offered, each once. Nothing is loaded."""
+        return tuple({offer.name.casefold(): offer.name for offer in reversed(self.offers())}.values())[::-1]
+
+    def __contains__(self, name: str) -> bool:
+        return bool(self._matching(name))
+
+    def find(self, name: str, where: Location | None = None) -> ComponentOffer[C]:
+        """Return the one offer of a name, without loading it.
+
+        Raises:
+            MissingPluginError: nothing installed offers it.
+            AmbiguousPluginError: two wheels do.
+        """
+        found = self._matching(name)
+        if not found:
+            raise self._missing(name, where)
+        if len(found) > 1:
+            raise _ambiguous(found, where)
+        return found[0]
+
+    def get(self, name: str, where: Location | None = None) -> type[C]:
+        """Return the class of a name, checked: right kind, right interface version, able to run here.
+
+        Args:
+            name: as the recipe writes it, or ``wheel-name:component``.
+            where: the place in the recipe, for messages.
+
+        Raises:
+            MissingPluginError, AmbiguousPluginError, BrokenPluginError, IncompatiblePluginError,
+            PluginUnavailableError: each says how to mend it.
+        """
+        offer = self.find(name, where)
+        component = offer.get(where)
+        answer = offer.availability()
+        if isinstance(answer, PluginError):
+            raise at(answer, where)
+        if isinstance(answer, Unavailable):
+            raise PluginUnavailableError(
+                f"{offer.word} '{offer.name}' is installed but cannot run here: {answer.reason}",
+                where=where,
+                hint=answer.hint or None,
+            )
+        return component
+
+    def usable(self) -> tuple[str, ...]:
+        """Names of the components that load and can run here. Loads all of them; the others are left out."""
+        sound = [
+            offer.name
+            for offer in self.offers()
+            if len(self._matching(offer.name)) == 1 and not isinstance(offer.availability(), PluginError | Unavailable)
+        ]
+        return tuple(sound)
+
+    def _matching(self, name: str) -> list[ComponentOffer[C]]:
+        qualifier, _, word = name.rpartition(":")
+        return [
+            offer
+            for offer in self.offers()
+            if offer.name.casefold() == word.casefold() and (not qualifier or offer.source.answers_to(qualifier))
+        ]
+
+    def _missing(self, name: str, where: Location | None) -> MissingPluginError:
+        word = self.kind.word
+        known = KNOWN[word]
+        installed = self.names()
+        guess = nearest(name, installed)
+        wheel_name = name.casefold() if name.casefold() in known else None
+        message = f"no {word} named '{name}'"
+        lines: list[str] = []
+        if wheel_name is None and guess is not None:
+            message += f"; did you mean '{guess}'?"
+        elif wheel_name is None and (near := nearest(name, [spelt for spelt, _ in known.values()])) is not None:
+            message += f"; did you mean '{near}'?"
+            wheel_name = near.casefold()
+        if wheel_name is not None:
+            wheel = known[wheel_name][1]
+            message += (
+                f"{'' if message.endswith('?') else '.'} It lives in {wheel.name}:"
+                if wheel.released
+                else f"{'' if message.endswith('?') else '.'} It will live in {wheel.name}, which is not released yet."
+            )
+            lines += [wheel.pip_line] if wheel.released else []
+        lines.append(self._installed_line())
+        lines += self._registry.notes
+        return MissingPluginError(message, where=where, hint="\n".join(lines))
+
+    def _installed_line(self) -> str:
+        by_source: dict[Source, list[str]] = {}
+        for offer in self.offers():
+            by_source.setdefault(offer.source, []).append(offer.name)
+        if not by_source:
+            return f"no {self.kind.word} is installed"
+        listed = ", ".join(f"{', '.join(names)} ({source})" for source, names in by_source.items())
+        return f"installed {self.kind.word}s: {listed}"
+
+
+def _same(left: ComponentOffer[Any], right: ComponentOffer[Any]) -> bool:
+    return (left.name, left.source, left.target) == (right.name, right.source, right.target)
+
+
+def _ambiguous(offers: list[ComponentOffer[Any]], where: Location | None) -> PluginError:
+    first = offers[0]
+    sources = list(dict.fromkeys(offer.source for offer in offers))
+    if len(sources) == 1:
+        targets = " and ".join(offer.target for offer in offers)
+        return BrokenPluginError(f"{first.title} is offered twice, as {targets}", where=where)
+    wheels = " and ".join(str(source) for source in sources)
+    choices = " or ".join(f"'{source.qualifier}:{first.name}'" for source in sources)
+    return AmbiguousPluginError(
+        f"{first.word} '{first.name}' is offered by {wheels}",
+        where=where,
+        hint=f"Write which one you mean: {choices}, or uninstall the other.",
+    )
+
+
+class Registry:
+    """What plugins add to and everybody else reads from.
+
+    Attributes:
+        engines, builders, readers, learners, parallelizers, communicators: the components by name.
+        notes: lines that every message about a missing name ends with (why discovery is limited).
+        source: who is registering at the moment.
+    """
+
+    def __init__(self) -> None:
+        self.source = HERE
+        self.notes: list[str] = []
+        self.engines: ComponentTable[ExecutionEngine] = ComponentTable(ENGINE, self)
+        self.builders: ComponentTable[NetworkBuilder] = ComponentTable(BUILDER, self)
+        self.readers: ComponentTable[DataReader] = ComponentTable(READER, self)
+        self.learners: ComponentTable[Learner] = ComponentTable(LEARNER, self)
+        self.parallelizers: ComponentTable[Parallelizer] = ComponentTable(PARALLELIZER, self)
+        self.communicators: ComponentTable[Communicator] = ComponentTable(COMMUNICATOR, self)
+        self._operations: Operations | None = None
+        self._op_scans: list[Scan] = []
+
+    @property
+    def tables(self) -> tuple[ComponentTable[Any], ...]:
+        """All component tables."""
+        return (self.engines, self.builders, self.readers, self.learners, self.parallelizers, self.communicators)
+
+    def table(self, word: str) -> ComponentTable[Any]:
+        """Return the table of a kind (``reader``)."""
+        return next(table for table in self.tables if table.kind.word == word)
+
+    @property
+    def ops(self) -> Operations:
+        """The operations: the core's, those that were added, and those of installed wheels."""
+        if self._operations is None:
+            from cntk_core.plugins.third_party_ops import Operations
+
+            self._operations = Operations(self)
+            for scan in self._op_scans:
+                self._operations.add_scan(scan)
+        return self._operations
+
+    def add_op_scan(self, scan: Scan) -> None:
+        """Offer ops that are looked up when one is asked for; the op table is not made before that."""
+        if self._operations is None:
+            self._op_scans.append(scan)
+        else:
+            self._operations.add_scan(scan)
+
+    @contextmanager
+    def provided_by(self, source: Source) -> Iterator[None]:
+        """Within, what is added without a source comes from this one."""
+        before, self.source = self.source, source
+        try:
+            yield
+        finally:
+            self.source = before

@@ -1,0 +1,396 @@
+"""The contract of an execution engine: it computes what the reference engine computes.
+
+A plugin's test file gives the engine::
+
+    class TestMyEngine(EngineContract):
+        engine_class = MyEngine
+
+or, for an engine with options, a fixture ``engine``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import attrs
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from cntk_core.data.layout import frame_layout
+from cntk_core.errors import DataError, NetworkError
+from cntk_core.interfaces.engine import ExecutionEngine, Program
+from cntk_core.interfaces.learner import Slot, UpdateRule
+from cntk_core.interfaces.reader import Minibatch, StreamData
+from cntk_core.network.node import Input, Node
+from cntk_core.ops.table import core_ops
+from cntk_core.plan.make import make_plan
+from cntk_core.plan.plan import Plan
+from cntk_core.testing.contract import Contract, check_component
+from cntk_core.testing.networks import SAMPLES, Sample, Sketch, classifier, dropout
+from cntk_core.testing.op_contract import FRAMES, ExampleCase, example_cases
+from cntk_core.testing.op_examples import EXAMPLES
+from cntk_core.testing.reference import ReferenceEngine
+from cntk_core.training.store import ParameterStore
+
+SIZES = (32, 7, 1, 50, 7)
+"""Frames of the minibatches that follow each other."""
+
+Array = NDArray[Any]
+
+
+def _momentum(
+    m: Any, value: Any, gradient: Any, slots: Mapping[str, Any], scalars: Mapping[str, Any]
+) -> tuple[Any, Mapping[str, Any]]:
+    smoothed = scalars["momentum"] * slots["smoothed"] + scalars["rate"] * gradient
+    return value - smoothed, {"smoothed": smoothed}
+
+
+def _adaptive(
+    m: Any, value: Any, gradient: Any, slots: Mapping[str, Any], scalars: Mapping[str, Any]
+) -> tuple[Any, Mapping[str, Any]]:
+    limited = m.minimum(m.maximum(gradient, -scalars["limit"]), scalars["limit"])
+    squares = slots["squares"] + limited * limited
+    return value - scalars["rate"] * limited / m.sqrt(squares), {"squares": squares}
+
+
+MOMENTUM = UpdateRule((Slot("smoothed"),), ("rate", "momentum"), _momentum, key="contract.momentum")
+ADAPTIVE = UpdateRule((Slot("squares", 0.1),), ("rate", "limit"), _adaptive, False, key="contract.adaptive")
+RULES = {"momentum": MOMENTUM, "adaptive": ADAPTIVE}
+
+
+@attrs.define
+class Run:
+    """A network with a program that computes it."""
+
+    sample: Sample
+    plan: Plan
+    store: ParameterStore
+    program: Program
+
+    def numbers(self, step: int = 0) -> list[dict[str, float]]:
+        """The scalars of both rules for each trained parameter; they change from step to step."""
+        return [
+            {
+                "rate": 0.01 / (1 + step) * parameter.learning_rate_multiplier,
+                "momentum": 0.5 + 0.1 * (step % 3),
+                "limit": 0.3,
+            }
+            for parameter in self.plan.trained
+        ]
+
+    def scalars(self, rule: UpdateRule, step: int = 0) -> list[dict[str, float]]:
+        """The scalars of one rule."""
+        return [{name: numbers[name] for name in rule.scalars} for numbers in self.numbers(step)]
+
+    def values(self) -> list[Array]:
+        """Copies of all parameters."""
+        return [self.store.value(parameter).copy() for parameter in self.store.parameters]
+
+
+def start(
+    engine: ExecutionEngine,
+    sample: Sample,
+    *,
+    rule: UpdateRule | None = None,
+    training: bool = True,
+    fuse: bool = True,
+    seed: int = 5,
+) -> Run:
+    """Compile a network with a store of its own."""
+    plan = make_plan(sample.network, sample.roots, sample.criterion if training else None, fuse=fuse)
+    store = ParameterStore(sample.network.parameters, sample.network.dtype)
+    program = engine.compile(plan, store, rule, seed=seed)
+    program.begin_epoch(0, sample.settings)
+    return Run(sample, plan, store, program)
+
+
+@pytest.mark.filterwarnings("ignore:.*encountered in:RuntimeWarning")
+class EngineContract(Contract):
+    """Tests of an engine for pytest: subclass it with ``engine_class`` or a fixture ``engine``.
+
+    Attributes:
+        engine_class: the engine, made with its default options.
+        supports_double: it computes in float64 too.
+        supports_sparse: it takes sparse streams.
+        supports_empty_minibatches: it takes minibatches without frames.
+        unsupported_ops: names of ops of the core that it does not compute.
+        tolerance: largest error, by precision, relative to the largest element (at least 1).
+    """
+
+    engine_class: ClassVar[type[ExecutionEngine]]
+    supports_double: ClassVar[bool] = True
+    supports_sparse: ClassVar[bool] = True
+    supports_empty_minibatches: ClassVar[bool] = True
+    unsupported_ops: ClassVar[frozenset[str]] = frozenset()
+    tolerance: ClassVar[Mapping[str, float]] = {"float32": 1e-4, "float64": 1e-10}
+
+    @pytest.fixture
+    def engine(self) -> ExecutionEngine:
+        """The engine under test."""
+        return self.engine_class()
+
+    @pytest.fixture(params=["float32", "float64"])
+    def dtype(self, request: pytest.FixtureRequest) -> str:
+        """Each precision that the engine has."""
+        if request.param == "float64" and not self.supports_double:
+            pytest.skip("the engine has no double precision")
+        return str(request.param)
+
+    def assert_close(self, found: Any, expected: Any, dtype: str, what: str) -> None:
+        """Fail if arrays differ by more than the precision's tolerance, or in NaN and infinities."""
+        one, other = np.asarray(found, dtype=np.float64), np.asarray(expected, dtype=np.float64)
+        assert one.shape == other.shape, f"{what} has shape {one.shape} instead of {other.shape}"
+        finite = np.isfinite(other)
+        np.testing.assert_array_equal(np.where(finite, 0.0, other), np.where(np.isfinite(one), 0.0, one), err_msg=what)
+        scale = max(1.0, float(np.max(np.abs(other[finite]), initial=0.0)))
+        worst = float(np.max(np.abs(one[finite] - other[finite]), initial=0.0)) / scale
+        assert worst <= self.tolerance[dtype], f"{what}: relative error {worst:.2e}\nfound\n{one}\nexpected\n{other}"
+
+    def assert_same_roots(self, ours: Run, reference: Run, dtype: str) -> None:
+        """Compare the values of all roots after a run."""
+        for node, expected in zip(ours.plan.roots, reference.plan.roots, strict=True):
+            found = ours.program.value(node.name)
+            self.assert_close(found, reference.program.value(expected.name), dtype, f"value of '{node.name}'")
+
+    def assert_same_totals(self, ours: Run, reference: Run, dtype: str) -> None:
+        """Compare and reset the totals."""
+        found, expected = ours.program.read_totals(), reference.program.read_totals()
+        assert set(found) == set(expected), f"totals of {sorted(found)} instead of {sorted(expected)}"
+        for name, total in expected.items():
+            self.assert_close([found[name]], [total], dtype, f"total of '{name}'")
+
+    def assert_same_gradients(self, ours: Run, reference: Run, dtype: str) -> None:
+        """Compare the gradients of all trained parameters."""
+        for one, other in zip(ours.plan.trained, reference.plan.trained, strict=True):
+            found, expected = ours.store.gradient(one), reference.store.gradient(other)
+            self.assert_close(found, expected, dtype, f"gradient of '{one.name}'")
+
+    def assert_same_changes(self, ours: Run, reference: Run, before: Sequence[Array], dtype: str) -> None:
+        """Compare by how much every parameter has changed; sums of many steps round in the parameter's precision."""
+        for index, (one, other) in enumerate(zip(ours.store.parameters, reference.store.parameters, strict=True)):
+            found = ours.store.value(one).astype(np.float64) - before[index]
+            expected = reference.store.value(other).astype(np.float64) - before[index]
+            rounding = 8 * np.finfo(dtype).eps * float(np.max(np.abs(before[index]), initial=1.0))
+            allowed = 10 * self.tolerance[dtype] * float(np.max(np.abs(expected), initial=0.0)) + rounding
+            worst = float(np.max(np.abs(found - expected), initial=0.0))
+            assert worst <= allowed, f"the change of '{one.name}' differs by {worst:.2e}; allowed is {allowed:.2e}"
+
+    def test_component(self, engine: ExecutionEngine) -> None:
+        """Options are an attrs class; the interface version fits; availability does not raise."""
+        check_component(type(engine))
+        type(engine).availability()
+
+    @pytest.mark.parametrize("name", SAMPLES)
+    def test_values(self, engine: ExecutionEngine, name: str, dtype: str) -> None:
+        """Values of roots and totals are the reference's, for minibatches of changing size."""
+        made = [SAMPLES[name](dtype), SAMPLES[name](dtype)]
+        ours, reference = start(engine, made[0], training=False), start(ReferenceEngine(), made[1], training=False)
+        for seed, frames in enumerate(SIZES):
+            for run in (ours, reference):
+                run.program.evaluate(run.sample.minibatch(frames, seed))
+            self.assert_same_roots(ours, reference, dtype)
+        self.assert_same_totals(ours, reference, dtype)
+        assert not any(ours.program.read_totals().values()), "read_totals does not set the totals to zero"
+
+    @pytest.mark.parametrize("fuse", [True, False], ids=["fused", "plain"])
+    @pytest.mark.parametrize("name", SAMPLES)
+    def test_gradients(self, engine: ExecutionEngine, name: str, dtype: str, fuse: bool) -> None:
+        """Gradients are the reference's, for minibatches of changing size."""
+        ours = start(engine, SAMPLES[name](dtype), fuse=fuse)
+        reference = start(ReferenceEngine(), SAMPLES[name](dtype), fuse=fuse)
+        for seed, frames in enumerate(SIZES):
+            for run in (ours, reference):
+                run.program.compute_gradients(run.sample.minibatch(frames, seed))
+            self.assert_same_roots(ours, reference, dtype)
+            self.assert_same_gradients(ours, reference, dtype)
+        self.assert_same_totals(ours, reference, dtype)
+
+    @pytest.mark.parametrize("whole", [True, False], ids=["train_step", "two_calls"])
+    @pytest.mark.parametrize("rule", RULES)
+    @pytest.mark.parametrize("name", SAMPLES)
+    def test_updates(self, engine: ExecutionEngine, name: str, rule: str, dtype: str, whole: bool) -> None:
+        """Every parameter changes as the reference's does; a whole step does what its two halves do."""
+        ours = start(engine, SAMPLES[name](dtype), rule=RULES[rule])
+        reference = start(ReferenceEngine(), SAMPLES[name](dtype), rule=RULES[rule])
+        before = ours.values()
+        for step, frames in enumerate(SIZES):
+            data = ours.sample.minibatch(frames, step)
+            if whole:
+                ours.program.train_step(data, ours.scalars(RULES[rule], step))
+            else:
+                ours.program.compute_gradients(data)
+                ours.program.update(ours.scalars(RULES[rule], step))
+            reference.program.train_step(data, reference.scalars(RULES[rule], step))
+            self.assert_same_changes(ours, reference, before, dtype)
+        self.assert_same_totals(ours, reference, dtype)
+        assert ours.program.step == reference.program.step, "step does not count the minibatches"
+
+    @pytest.mark.parametrize("op", EXAMPLES)
+    def test_op(self, engine: ExecutionEngine, op: str, dtype: str) -> None:
+        """Each op of the core, on the examples of its contract."""
+        if op in self.unsupported_ops:
+            pytest.skip(f"the engine has no {op}")
+        found = core_ops().find("", op)
+        assert found is not None
+        for case in example_cases(found, EXAMPLES[op]):
+            if any(case.framed):
+                self.compare_case(engine, case, dtype)
+
+    def compare_case(self, engine: ExecutionEngine, case: ExampleCase, dtype: str) -> None:
+        """Compare the value and the gradients of an op to all its inputs."""
+        ours, reference = _run_case(engine, case, dtype), _run_case(ReferenceEngine(), case, dtype)
+        self.assert_same_roots(ours, reference, dtype)
+        self.assert_same_gradients(ours, reference, dtype)
+
+    @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf], ids=str)
+    @pytest.mark.parametrize("name", ["classifier", "rectified", "chain", "reductions", "softmaxes"])
+    def test_nan_and_infinities_show(self, engine: ExecutionEngine, name: str, bad: float, dtype: str) -> None:
+        """What is not a number comes out where the reference has it."""
+        ours, reference = start(engine, SAMPLES[name](dtype)), start(ReferenceEngine(), SAMPLES[name](dtype))
+        for run in (ours, reference):
+            data = run.sample.minibatch(5)
+            x = data.streams["x"].data
+            assert isinstance(x, np.ndarray)
+            x[2, 0] = bad
+            run.program.evaluate(data)
+        self.assert_same_roots(ours, reference, dtype)
+
+    def test_random_numbers_are_those_of_every_engine(self, engine: ExecutionEngine, dtype: str) -> None:
+        """Dropout depends on seed, epoch and minibatch, not on what ran before; it is off in evaluation."""
+        ours, reference = start(engine, dropout(dtype), seed=9), start(ReferenceEngine(), dropout(dtype), seed=9)
+        ours.program.compute_gradients(ours.sample.minibatch(7))
+        for run in (ours, reference):
+            run.program.begin_epoch(3, {"dropoutRate": 0.25}, minibatches_done=2)
+            run.program.compute_gradients(run.sample.minibatch(7))
+        self.assert_same_roots(ours, reference, dtype)
+        for run in (ours, reference):
+            run.program.evaluate(run.sample.minibatch(7))
+        self.assert_same_roots(ours, reference, dtype)
+
+    def test_programs_share_a_store(self, engine: ExecutionEngine, dtype: str) -> None:
+        """A program for evaluation sees what another has learned, and does not disturb it."""
+        ours = start(engine, classifier(dtype), rule=MOMENTUM)
+        reference = start(ReferenceEngine(), classifier(dtype), rule=MOMENTUM)
+        data = ours.sample.minibatch(8)
+        before = ours.values()
+        for run in (ours, reference):
+            maker = engine if run is ours else ReferenceEngine()
+            watch = maker.compile(make_plan(run.sample.network, run.sample.roots), run.store)
+            for step in range(3):
+                run.program.train_step(data, run.scalars(MOMENTUM, step))
+                watch.evaluate(run.sample.minibatch(11))
+            run.program = watch
+        self.assert_same_changes(ours, reference, before, dtype)
+        name = ours.sample.roots[0].name
+        self.assert_close(ours.program.value(name), reference.program.value(name), dtype, f"value of '{name}'")
+
+    def test_a_value_is_a_copy(self, engine: ExecutionEngine) -> None:
+        """A value that was read stays what it was, and changing it changes nothing; case of names does not count."""
+        run = start(engine, classifier("float32"), training=False)
+        run.program.evaluate(run.sample.minibatch(4))
+        first = run.program.value("ERR")
+        kept = first.copy()
+        run.program.evaluate(run.sample.minibatch(40, seed=1))
+        np.testing.assert_array_equal(first, kept)
+        second = run.program.value("err")
+        kept = second.copy()
+        second[...] = -1.0
+        np.testing.assert_array_equal(run.program.value("err"), kept)
+
+    def test_sparse_streams(self, engine: ExecutionEngine, dtype: str) -> None:
+        """A sparse stream gives what the same numbers give as a dense one."""
+        if not self.supports_sparse:
+            pytest.skip("the engine takes no sparse streams")
+        ours, reference = start(engine, sparse_network(dtype)), start(ReferenceEngine(), sparse_network(dtype))
+        for frames in (6, 2):
+            rows = np.zeros((frames, 9), dtype=dtype)
+            rows[np.arange(frames), np.arange(frames) % 4 + 3] = 1.5
+            target = ours.sample.minibatch(frames).streams["target"]
+            ours.program.compute_gradients(Minibatch({"x": _sparse(rows), "target": target}, frames))
+            dense = StreamData(rows, frame_layout(frames))
+            reference.program.compute_gradients(Minibatch({"x": dense, "target": target}, frames))
+            self.assert_same_roots(ours, reference, dtype)
+            self.assert_same_gradients(ours, reference, dtype)
+
+    def test_a_minibatch_without_frames(self, engine: ExecutionEngine, dtype: str) -> None:
+        """A rank may have no share of a minibatch: the gradients are zero then."""
+        if not self.supports_empty_minibatches:
+            pytest.skip("the engine takes no minibatch without frames")
+        run = start(engine, classifier(dtype), rule=MOMENTUM)
+        for frames in (5, 0):
+            run.program.compute_gradients(run.sample.minibatch(frames))
+        assert all(not run.store.gradient(parameter).any() for parameter in run.plan.trained)
+        run.program.compute_gradients(run.sample.minibatch(5))
+        assert all(run.store.gradient(parameter).any() for parameter in run.plan.trained)
+
+    def test_mistakes(self, engine: ExecutionEngine) -> None:
+        """Unknown roots, values that were not computed, missing streams, gradients and rules are named."""
+        run = start(engine, classifier("float32"), training=False)
+        data = run.sample.minibatch(3)
+        with pytest.raises(NetworkError, match="err"):
+            run.program.value("err")
+        with pytest.raises(NetworkError, match="no_such_root"):
+            run.program.value("no_such_root")
+        with pytest.raises(DataError, match="labels"):
+            run.program.evaluate(Minibatch({"x": data.streams["x"]}, 3))
+        with pytest.raises(NetworkError):
+            run.program.compute_gradients(data)
+        with pytest.raises(NetworkError):
+            start(engine, classifier("float32")).program.update([])
+
+
+def network_of(case: ExampleCase, dtype: str) -> tuple[Sample, Minibatch]:
+    """Make a network of one op, and its data. To each differentiable input a learned zero is added."""
+    made = Sketch(dtype)
+    layout = frame_layout(FRAMES)
+    streams: dict[str, StreamData] = {}
+    inputs: list[Node] = []
+    differentiable = case.example.gradient and any(case.needs())
+    for index, (value, framed, needs) in enumerate(zip(case.inputs, case.framed, case.needs(), strict=True)):
+        learned = differentiable and needs
+        if not framed:
+            inputs.append(made.given(f"p{index}", value, multiplier=1.0 if learned else 0.0))
+            continue
+        node = made.input(f"x{index}", *value.shape[1:])
+        streams[node.name] = StreamData(value.astype(dtype), layout)
+        zero = made.given(f"zero{index}", np.zeros(value.shape[1:])) if learned else None
+        inputs.append(made.op("Plus", node, zero) if zero is not None else node)
+    root = made.network.add(Node("result", case.op, inputs, case.attributes))
+    made.network.infer()
+    criterion = _total_of(made, root) if differentiable else None
+    return made.finish(criterion, root, settings=case.example.settings), Minibatch(streams, FRAMES)
+
+
+def _run_case(engine: ExecutionEngine, case: ExampleCase, dtype: str) -> Run:
+    sample, data = network_of(case, dtype)
+    run = start(engine, sample)
+    if sample.criterion is None:
+        run.program.evaluate(data)
+    else:
+        run.program.compute_gradients(data)
+    return run
+
+
+def _total_of(made: Sketch, root: Node) -> Node:
+    """Add the sum of a value with different weights for its elements."""
+    shape = root.known_shape
+    weights = np.cos(np.arange(int(np.prod(shape)), dtype=np.float64)).reshape(shape) + 1.5
+    weighted = made.op("ElementTimes", root, made.given("weights", weights, multiplier=0.0))
+    return made.op("SumElements", weighted, name="total")
+
+
+def sparse_network(dtype: str) -> Sample:
+    """A product with an input that is declared sparse."""
+    made = Sketch(dtype)
+    x = made.network.add(Input.make("x", (9,), sparse=True))
+    target = made.input("target", 3)
+    z = made.dense(x, (9, 3), 0)
+    return made.finish(made.op("SquareError", target, z, name="se"), z)
+
+
+def _sparse(rows: Array) -> StreamData:
+    from scipy.sparse import csr_array
+
+    return StreamData(csr_array(rows), frame_layout(rows.shape[0]))

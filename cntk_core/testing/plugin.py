@@ -1,0 +1,53 @@
+"""The pytest plugin: fixtures for tests of plugins, and readable failures of the contracts.
+
+It imports nothing of the core before a fixture is used, so that coverage sees the core's modules being imported.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from cntk_core.plugins.registry import Registry
+    from cntk_core.testing.networks import Sample
+    from cntk_core.testing.virtual_ranks import VirtualRanks
+
+MODULES = (
+    "builder_contract",
+    "contract",
+    "engine_contract",
+    "gradients",
+    "learner_contract",
+    "op_contract",
+    "packaging",
+    "parallel_contract",
+    "reader_contract",
+)
+
+pytest.register_assert_rewrite(*(f"cntk_core.testing.{name}" for name in MODULES))
+
+
+@pytest.fixture
+def registry() -> Registry:
+    """A registry that knows nothing but what the test adds: wheels that are installed are not looked for."""
+    from cntk_core.plugins.registry import Registry
+
+    return Registry()
+
+
+@pytest.fixture
+def tiny_network() -> Sample:
+    """A classifier with one hidden layer and values; ``tiny_network.minibatch(frames)`` gives data for it."""
+    from cntk_core.testing.networks import classifier
+
+    return classifier("float32")
+
+
+@pytest.fixture
+def two_ranks() -> VirtualRanks:
+    """Two ranks in this process: ``two_ranks.run(work)`` calls ``work(communicator)`` on both."""
+    from cntk_core.testing.virtual_ranks import VirtualRanks
+
+    return VirtualRanks(2)

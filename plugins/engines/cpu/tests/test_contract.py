@@ -1,0 +1,30 @@
+"""The engine keeps the contract of engines, with each kind of kernels."""
+
+from __future__ import annotations
+
+import pytest
+from cntk_engine_cpu import CpuEngine
+
+from cntk_core.testing import EngineContract, PackagingContract
+
+
+class Cpu(EngineContract):
+    engine_class = CpuEngine
+
+
+class TestCpuEngine(Cpu):
+    """As it is by default here."""
+
+
+class TestPortable(Cpu):
+    """Neither numba nor oneDNN."""
+
+    @pytest.fixture
+    def engine(self, monkeypatch):
+        monkeypatch.setenv("CNTK_CPU", "numpy")
+        return CpuEngine()
+
+
+class TestPackaging(PackagingContract):
+    distribution = "cntk-engine-cpu"
+    kind = "engine"

@@ -1,0 +1,77 @@
+"""Wheels that are not really installed: metadata and modules in a folder on sys.path."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+COMPONENTS = """
+from cntk_core.api import *
+
+
+class Reader(DataReader):
+    requires_api = "1.0"
+    streams = ()
+
+    def minibatches(self, epoch):
+        return iter(())
+
+
+class Engine(ExecutionEngine):
+    requires_api = "1.0"
+
+    def compile(self, plan, store, rule=None, *, seed=0):
+        raise NotImplementedError
+
+
+class Away(Engine):
+    @classmethod
+    def availability(cls):
+        return Unavailable("no device", 'Use engine = "cpu".')
+"""
+
+Install = Callable[..., None]
+
+
+@pytest.fixture(autouse=True)
+def _no_switches(monkeypatch):
+    for name in ("CNTK_PLUGINS", "CNTK_TRACE_PLUGINS", "CNTK_PLUGINS_STRICT"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def site(tmp_path, monkeypatch) -> Path:
+    """The only folder with wheels; modules that tests import from it are forgotten afterwards."""
+    folder = tmp_path / "site"
+    folder.mkdir()
+    before = set(sys.modules)
+    # Other folders stay importable, but the wheels that are really installed there are not found.
+    monkeypatch.syspath_prepend(str(folder))
+    real = __import__("importlib.metadata").metadata.distributions
+    monkeypatch.setattr("cntk_core.plugins.discovery.distributions", lambda: real(path=[str(folder)]))
+    yield folder
+    for name in set(sys.modules) - before:
+        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(folder)):
+            del sys.modules[name]
+
+
+@pytest.fixture
+def install(site: Path) -> Install:
+    """Install a wheel: its name, its entry points by group, and the text of its module."""
+
+    def add(name: str, groups: Mapping[str, Mapping[str, str]], text: str = COMPONENTS, version: str = "0.1.0") -> None:
+        info = site / f"{name.replace('-', '_')}-{version}.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n", encoding="utf-8")
+        sections = [
+            "\n".join([f"[{group}]", *(f"{word} = {target}" for word, target in points.items())])
+            for group, points in groups.items()
+        ]
+        (info / "entry_points.txt").write_text("\n".join(sections), encoding="utf-8")
+        (site / f"{name.replace('-', '_')}.py").write_text(dedent(text), encoding="utf-8")
+
+    return add

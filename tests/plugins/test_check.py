@@ -1,0 +1,78 @@
+"""``cntk plugins check``: which plugin is meant, and what is said about it."""
+
+from __future__ import annotations
+
+import pytest
+
+from cntk_core.errors import CntkError
+from cntk_core.plugins.check import check_plugin, contract_module, find_offers
+from cntk_core.plugins.manager import PluginManager
+
+
+@pytest.fixture
+def wheels(install):
+    install("cntk-reader-wav", {"cntk.readers": {"wav": "cntk_reader_wav:Reader"}})
+    install("cntk-both", {"cntk.readers": {"far": "cntk_both:Reader"}, "cntk.engines": {"far": "cntk_both:Away"}})
+    install("cntk-engine-near", {"cntk.engines": {"near": "cntk_engine_near:Engine"}})
+
+
+@pytest.mark.parametrize(
+    ("name", "titles"),
+    [
+        ("wav", ["reader 'wav'"]),
+        ("reader:wav", ["reader 'wav'"]),
+        ("cntk-reader-wav:WAV", ["reader 'wav'"]),
+        ("cntk_both", ["engine 'far'", "reader 'far'"]),
+        ("far", ["engine 'far'", "reader 'far'"]),
+        ("engine:far", ["engine 'far'"]),
+    ],
+)
+def test_what_is_meant(wheels, name, titles):
+    assert [offer.title.partition(" from")[0] for offer in find_offers(PluginManager(), name)] == titles
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("wave", "no plugin named 'wave' is installed; did you mean 'wav'?\n    cntk plugins lists what there is."),
+        (
+            "reader:MNISTReader",
+            "no reader named 'MNISTReader'. It lives in cntk-reader-mnist:\n    pip install cntk-reader-mnist\n"
+            "    installed readers: far (cntk-both 0.1.0), wav (cntk-reader-wav 0.1.0)",
+        ),
+        (
+            "engine:far",
+            "engine 'far' from cntk-both 0.1.0 is installed but cannot run here: no device\n    Use engine = \"cpu\".",
+        ),
+    ],
+)
+def test_what_cannot_be_checked(wheels, name, message):
+    with pytest.raises(CntkError) as caught:
+        check_plugin(name)
+    assert str(caught.value) == message
+
+
+def test_an_unknown_kind(wheels):
+    with pytest.raises(CntkError) as caught:
+        check_plugin("wav", kind="raeder")
+    assert str(caught.value) == (
+        "there is no kind of plugin 'raeder'; did you mean 'reader'?\n"
+        "    Kinds: engine, builder, reader, learner, parallelizer, communicator, ops, hooks"
+    )
+
+
+def test_the_test_module_names_the_contract(wheels):
+    (offer,) = find_offers(PluginManager(), "near")
+    text = contract_module(offer)
+    assert "class TestContract(testing.EngineContract):\n    engine_class = PLUGIN\n" in text
+    assert "distribution = 'cntk-engine-near'\n    kind = 'engine'\n    module = 'cntk_engine_near'\n" in text
+
+
+def test_a_plugin_file(site, tmp_path, capsys):
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from cntk_core.api import *\nclass Mine(DataReader):\n    streams = ()\n    def minibatches(self, e): ...\n",
+        encoding="utf-8",
+    )
+    assert check_plugin("Mine", plugin_files=[str(file)]) == 0
+    assert capsys.readouterr().out == f"reader 'Mine' from {file} keeps its contract\n"

@@ -1,0 +1,111 @@
+"""Ops of wheels and files beside those of the core."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from cntk_core.errors import AmbiguousPluginError, BrokenPluginError, PluginError
+from cntk_core.ops.define import elementwise_op
+from cntk_core.ops.table import core_ops
+from cntk_core.plugins.manager import PluginManager
+
+MODULE = """
+from cntk_core.api import elementwise_op
+
+
+@elementwise_op("Softsign", aliases={"ndl": ("SoftSgn",)})
+def softsign(m, attributes, x):
+    return x / (1 + m.abs(x))
+"""
+
+
+def ops():
+    return PluginManager().registry.ops
+
+
+def test_wheels_are_loaded_only_for_names_that_the_core_has_not(install):
+    install("cntk-op-softsign", {"cntk.ops": {"Softsign": "cntk_op_softsign"}}, MODULE)
+    table = ops()
+    assert table.find("ndl", "sigmoid").name == "Sigmoid"
+    assert "cntk_op_softsign" not in sys.modules
+    assert table.find("ndl", "softsgn").name == "Softsign"
+    assert table.find("brainscript", "softsgn") is None
+    assert {"SoftSgn", "Softsign", "Sigmoid"} <= set(table.names("ndl"))
+    assert len(table) == len(core_ops()) + 1 == len(list(table))
+
+
+def test_an_entry_point_may_be_one_op(install):
+    install("cntk-op-softsign", {"cntk.ops": {"Softsign": "cntk_op_softsign:softsign"}}, MODULE)
+    assert ops().find("", "Softsign").name == "Softsign"
+
+
+def test_a_broken_wheel_stops_nothing(install):
+    install("cntk-op-bad", {"cntk.ops": {"Bad": "cntk_op_bad"}}, "import missing_library\n")
+    install("cntk-op-softsign", {"cntk.ops": {"Softsign": "cntk_op_softsign"}}, MODULE)
+    table = ops()
+    assert table.find("ndl", "Softsign").name == "Softsign"
+    assert table.find("ndl", "Nothing") is None
+    with pytest.raises(BrokenPluginError) as caught:
+        table.find("ndl", "bad")
+    assert str(caught.value) == (
+        "ops 'Bad' from cntk-op-bad 0.1.0 could not be imported: No module named 'missing_library'\n"
+        "    raised by site/cntk_op_bad.py:1: ModuleNotFoundError\n"
+        "    Install what it needs (pip install missing_library), or remove it: pip uninstall cntk-op-bad"
+    )
+
+
+def test_two_wheels_with_one_op(install):
+    for name in ("cntk-op-one", "cntk-op-two"):
+        install(name, {"cntk.ops": {"Softsign": name.replace("-", "_")}}, MODULE)
+    table = ops()
+    with pytest.raises(AmbiguousPluginError) as caught:
+        table.find("ndl", "Softsign")
+    assert str(caught.value) == (
+        "op 'Softsign' is offered by cntk-op-one 0.1.0 and cntk-op-two 0.1.0\n"
+        "    Write which one you mean: 'cntk-op-one:Softsign' or 'cntk-op-two:Softsign', or uninstall the other."
+    )
+    assert table.find("ndl", "cntk-op-two:Softsign").name == "Softsign"
+
+
+def test_the_core_s_names_are_taken(install):
+    install("cntk-op-sigmoid", {"cntk.ops": {"MySigmoid": "cntk_op_sigmoid"}}, MODULE.replace("Softsign", "Sigmoid"))
+    table = ops()
+    (offer,) = table.offers()
+    assert str(table.problem(offer)) == (
+        "ops 'MySigmoid' from cntk-op-sigmoid 0.1.0 cannot be used: "
+        "the name 'Sigmoid' of the op 'Sigmoid' already means 'Sigmoid' of the core\n    Give the op another name."
+    )
+    assert table.find("ndl", "SoftSgn") is None
+
+
+@pytest.mark.parametrize(
+    ("target", "text"),
+    [
+        (
+            "cntk_op_none",
+            "ops 'None1' from cntk-op-none 0.1.0 has no ops: the module cntk_op_none has none\n"
+            "    Make them with @elementwise_op or @define_op.",
+        ),
+        (
+            "cntk_op_none:number",
+            "ops 'None1' from cntk-op-none 0.1.0 is not an Op: cntk_op_none:number is a int\n"
+            "    The entry point must name an op of @elementwise_op or @define_op, or a module or list of them.",
+        ),
+    ],
+)
+def test_what_is_no_op(install, target, text):
+    install("cntk-op-none", {"cntk.ops": {"None1": target}}, "number = 1\n")
+    with pytest.raises(BrokenPluginError) as caught:
+        ops().find("", "None1")
+    assert str(caught.value) == text
+
+
+def test_an_unknown_language(site):
+    @elementwise_op("Softsign", aliases={"cobol": ("SOFTSIGN",)})
+    def softsign(m, attributes, x):
+        return x
+
+    with pytest.raises(PluginError, match="has names in the unknown language 'cobol'"):
+        ops().add(softsign)

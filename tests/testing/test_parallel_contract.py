@@ -1,0 +1,172 @@
+"""The contracts of communicators and parallelizers hold for simple ones, and notice others that are wrong."""
+
+from __future__ import annotations
+
+import time
+
+import attrs
+import numpy as np
+import pytest
+
+from cntk_core.interfaces.parallel import Parallelizer, StepCounts
+from cntk_core.testing.parallel_contract import CommunicatorContract, ParallelizerContract
+from cntk_core.testing.virtual_ranks import RankFailure, VirtualCommunicator, VirtualRanks
+
+
+class TestVirtualRanks(CommunicatorContract):
+    @pytest.fixture
+    def run_ranks(self):
+        return lambda size, work: VirtualRanks(size).run(work)
+
+
+class Sums(Parallelizer):
+    """Adds gradients."""
+
+    requires_api = "1.0"
+
+    def begin(self, store, communicator):
+        self.communicator = communicator
+
+    def reduce(self, store, counts):
+        self.communicator.allreduce(store.gradients)
+        names = list(counts.criteria)
+        totals = np.array([counts.samples, *counts.criteria.values()], dtype=np.float64)
+        self.communicator.allreduce(totals)
+        return StepCounts(int(totals[0]), dict(zip(names, totals[1:].tolist(), strict=True)))
+
+
+class Averages(Parallelizer):
+    """Averages parameters every third time, and at the end of an epoch."""
+
+    requires_api = "1.0"
+
+    def begin(self, store, communicator):
+        self.communicator = communicator
+        self.count = 0
+
+    def sync(self, store, counts, *, epoch_end=False):
+        self.count += 1
+        if epoch_end or self.count % 3 == 0:
+            self.communicator.allreduce(store.values)
+            store.values /= self.communicator.size
+
+    def state(self):
+        return {"count": np.array([self.count])}
+
+    def restore(self, state):
+        self.count = int(state["count"][0])
+
+
+class TestSums(ParallelizerContract):
+    parallelizer_class = Sums
+
+
+class TestAverages(ParallelizerContract):
+    parallelizer_class = Averages
+    reduces_gradients = False
+
+
+@pytest.mark.parametrize(
+    ("base", "methods", "test", "message"),
+    [
+        (
+            Sums,
+            {"reduce": lambda self, store, counts: counts},
+            "test_gradients_are_added_in_the_order_of_ranks",
+            "gradients of step 0 on rank 0 of 2",
+        ),
+        (
+            Sums,
+            {"reduce": lambda self, store, counts: [Sums.reduce(self, store, counts), counts][1]},
+            "test_counts_ride_along",
+            "samples of step",
+        ),
+        (Averages, {"restore": lambda self, state: None}, "test_a_restart_goes_on_where_it_was", "restart on rank 0"),
+        (
+            Averages,
+            {"sync": lambda self, store, counts, *, epoch_end=False: Averages.sync(self, store, counts)},
+            "test_ranks_agree_at_the_end_of_an_epoch",
+            "parameters of rank 1 of 2",
+        ),
+        (
+            Sums,
+            {"finish": lambda self: self.communicator.barrier()},
+            "test_finish_after_a_failure",
+            r"only the ranks \[.*\] of 2 finished|calls barrier|has ended",
+        ),
+    ],
+)
+def test_faults_of_parallelizers_are_noticed(base, methods, test, message):
+    faulty = type("Faulty", (base,), methods)
+    with pytest.raises((AssertionError, RankFailure), match=message):
+        getattr(ParallelizerContract(), test)(faulty)
+
+
+def test_a_sum_in_another_order_is_noticed():
+    class Backwards(VirtualCommunicator):
+        def allreduce(self, array):
+            array[...] = np.sum(np.stack(self.allgather(array)[::-1]), axis=0)
+
+    def run_ranks(size, work):
+        return VirtualRanks(size).run(lambda one: work(Backwards(one._ranks, one.rank)))
+
+    with pytest.raises(AssertionError, match="sum on rank 0 of 5"):
+        CommunicatorContract().test_allreduce_adds_in_the_order_of_ranks(run_ranks, "float32")
+
+
+@attrs.define
+class Late:
+    seconds: float
+
+    def __call__(self, communicator):
+        if communicator.rank == 1:
+            time.sleep(self.seconds)
+        communicator.barrier()
+
+
+def message_of(size, work, **options):
+    with pytest.raises(RankFailure) as error:
+        VirtualRanks(size, **options).run(work)
+    return str(error.value)
+
+
+def test_ranks_that_do_not_come_together():
+    def differs(communicator):
+        if communicator.rank:
+            communicator.barrier()
+            time.sleep(0)
+        else:
+            communicator.allgather(np.zeros(1))
+
+    assert message_of(2, differs) in {
+        "rank 0 calls allgather where another calls barrier",
+        "rank 1 calls barrier where another calls allgather",
+    }
+    assert message_of(2, lambda one: one.barrier() if one.rank else None) == (
+        "rank 1 waits in barrier, but rank 0 has ended"
+    )
+    assert message_of(2, Late(0.5), deadline=0.1) == "barrier lacks the ranks [1] after 0.1 s"
+    assert message_of(2, lambda one: one.abort("enough") if one.rank else one.barrier()) == "rank 1 aborted: enough"
+
+
+def test_a_rank_cannot_go_on_after_a_failure():
+    seen = []
+
+    def work(communicator):
+        if communicator.rank == 0:
+            raise ValueError("first")
+        try:
+            communicator.barrier()
+        except Exception as error:
+            seen.append(error)
+
+    with pytest.raises(ValueError, match="first"):
+        VirtualRanks(3).run(work)
+    assert not [error for error in seen if not isinstance(error, RankFailure)]
+
+
+def test_ranks_run_again_after_a_failure():
+    ranks = VirtualRanks(2)
+    with pytest.raises(ZeroDivisionError):
+        ranks.run(lambda one: 1 / one.rank)
+    assert ranks.run(lambda one: one.allgather(np.array([one.rank]))[1][0]) == [1, 1]

@@ -1,0 +1,160 @@
+"""The SGD block: values, units, and every mistake with its exact text."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from cntk_learner_sgd import SGD, SGDOptions
+
+from cntk_core.config import Config, parse_text
+from cntk_core.errors import CntkError
+from cntk_core.training.settings import SGDSettings, learner_name, make_learner, read_settings
+
+
+def block(text: str, top: str = "") -> Config:
+    return parse_text(f"{top}\nSGD=[\n{text}\n]", file="r.cntk").section("SGD")
+
+
+def read(text: str, top: str = "", **more) -> SGDSettings:
+    return read_settings(block(text, top), SGDOptions, **more)
+
+
+GOOD = "maxEpochs=3 ; learningRatesPerSample=0.1"
+
+
+def test_defaults_are_those_of_the_original():
+    settings = read(GOOD)
+    assert (settings.max_epochs, settings.epoch_size, settings.minibatch_size[0]) == (3, 0, 256)
+    assert settings.momentum(0) == pytest.approx(0.9 ** (1 / 256))
+    assert settings.clipping_threshold_per_sample == math.inf
+    assert (settings.num_mbs_to_show_result, settings.first_mbs_to_show_result, settings.trace_level) == (10, 0, 0)
+    assert not settings.clips
+    assert not settings.clips_norm
+    assert not settings.injects_noise
+    assert settings.parts(0) == 1
+
+
+def test_rates_and_momentum_are_per_sample_whatever_the_unit():
+    settings = read("maxEpochs=3; minibatchSize=8:16; learningRatesPerMB=0.8:3.2*2:0.08; momentumPerMB=0.5")
+    assert [settings.rate(epoch) for epoch in range(4)] == [0.1, 0.2, 0.2, 0.005]
+    assert settings.momentum(0) ** 8 == pytest.approx(0.5)
+    assert settings.momentum(1) ** 16 == pytest.approx(0.5)
+    by_time = read(GOOD + "; momentumAsTimeConstant=0:30")
+    assert by_time.momentum(0) == 0.0
+    assert by_time.momentum(1) == pytest.approx(math.exp(-1 / 30), rel=1e-7)
+    assert read(GOOD + "; momentumPerSample=0.99").momentum(5) == 0.99
+
+
+def test_trace_level_comes_from_the_parents():
+    assert read(GOOD, top="traceLevel=2").trace_level == 2
+
+
+def test_parts_follow_the_memory_limit_before_the_number():
+    assert read(GOOD + "; minibatchSize=100; maxSamplesInRAM=30; numSubminibatches=2").parts(0) == 4
+    assert read(GOOD + "; numSubminibatches=2").parts(0) == 2
+
+
+@pytest.mark.parametrize("word", ["none", "Normal", "simple", ""])
+def test_the_plain_rule_has_several_names(word):
+    assert learner_name(block(GOOD + (f"; gradUpdateType={word}" if word else ""))) == "sgd"
+
+
+def test_other_rules_are_names_of_plugins():
+    assert learner_name(block(GOOD + "; gradUpdateType=lion")) == "lion"
+    assert learner_name(block(GOOD + "; useAdagrad=true")) == "adagrad"
+    assert read(GOOD + "; gradUpdateType=lion").grad_update_type == "lion"
+
+
+def test_the_learner_takes_its_own_keys():
+    learner = make_learner(block(GOOD + "; useNAG=true"), SGD)
+    assert learner.settings.use_nag is True
+
+
+def test_keys_without_effect_are_noted_once():
+    notes: list[str] = []
+    read(GOOD + "; numMBsToCUDAProfile=3; executionEngine=synchronous; unroll=false", note=notes.append)
+    assert notes == ["SGD: without effect here: numMBsToCUDAProfile, executionEngine, unroll"]
+
+
+def test_a_parallel_block_is_ignored_while_the_switch_is_off():
+    notes: list[str] = []
+    text = GOOD + "; parallelTrain=[ parallelizationMethod=DataParallelSGD ]"
+    read(text, note=notes.append)
+    read(text, top="parallelTrain=false")
+    assert notes == ["parallelTrain option is not enabled. ParallelTrain config will be ignored."]
+
+
+def test_an_adjusting_block_that_does_nothing_is_accepted():
+    read(GOOD + "; autoAdjust=[ autoAdjustLR=none ; loadBestModel=true ]")
+
+
+CASES = {
+    "maxEpochs=3": """r.cntk:2:1: the learning rate is missing
+    Add learningRatesPerSample=... or learningRatesPerMB=... to the SGD block.""",
+    GOOD + "; learningRatesPerMB=1": """r.cntk:3:43: 'learningRatesPerSample' and 'learningRatesPerMB' are both given
+    Keep one of learningRatesPerSample, learningRatesPerMB ('learningRatesPerSample' is at r.cntk:3:15).""",
+    GOOD + "\nmomentumPerMB=0.5\nmomentumAsTimeConstant=9": (
+        "r.cntk:5:1: 'momentumPerMB' and 'momentumAsTimeConstant' are both given\n"
+        "    Keep one of momentumPerSample, momentumPerMB, momentumAsTimeConstant ('momentumPerMB' is at r.cntk:4:1)."
+    ),
+    GOOD + "\nmomentumPerMB=0.5:1": "r.cntk:4:15: momentumPerMB must be in [0, 1), not 1",
+    GOOD + "\nmomentumPerSample=-0.1": "r.cntk:4:19: momentumPerSample must be in [0, 1), not -0.1",
+    GOOD + "\nmomentumAsTimeConstant=-3": "r.cntk:4:24: momentumAsTimeConstant must not be negative, not -3",
+    GOOD + "\ndropoutRate=1": "r.cntk:4:13: dropoutRate must be in [0, 1), not 1",
+    GOOD + "\nL2RegWeight=-1": "r.cntk:4:13: L2RegWeight must not be negative, not -1",
+    GOOD + "\nclippingThresholdPerSample=0": "r.cntk:4:28: clippingThresholdPerSample must be more than 0, not 0",
+    GOOD + "\nminibatchSize=8:0": "r.cntk:4:15: minibatchSize must be at least 1, not 0",
+    GOOD + "\nnumSubminibatches=0": "r.cntk:4:19: numSubminibatches must be at least 1, not 0",
+    "maxEpochs=-1 ; learningRatesPerSample=0.1": "r.cntk:3:11: maxEpochs must not be negative, not -1",
+    GOOD + "\nepochSize=10\nminibatchSize=16": """r.cntk:4:1: epochSize is 10, less than the minibatchSize 16
+    An epoch has at least one minibatch; epochSize=0 is one sweep over the data.""",
+    GOOD + "\ngradientcheck=true": "r.cntk:4:1: the SGD block asks for what is not there yet: gradientcheck=true",
+    GOOD + "\nsaveBestModelPerCriterion=true": (
+        "r.cntk:4:1: the SGD block asks for what is not there yet: saveBestModelPerCriterion=true"
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "message"), CASES.items(), ids=range(len(CASES)))
+def test_mistakes(text, message):
+    with pytest.raises(CntkError) as caught:
+        read(text)
+    assert str(caught.value) == message
+
+
+def test_an_unknown_key_names_the_nearest():
+    with pytest.raises(CntkError) as caught:
+        read(GOOD + "\nlearningRatePerSample=1")
+    first = str(caught.value).splitlines()[0]
+    assert first == (
+        "r.cntk:4:1: the SGD block has no option 'learningRatePerSample'; did you mean 'learningRatesPerSample'?"
+    )
+
+
+def test_everything_that_is_not_there_yet_is_named_at_once():
+    with pytest.raises(CntkError) as caught:
+        read(
+            GOOD + "\nautoAdjust=[ autoAdjustLR=afterEpoch ; autoAdjustMinibatch=true ]\ntruncated=true"
+            "\nparallelTrain=[ parallelizationMethod=DataParallelSGD ]",
+            top="parallelTrain=true",
+        )
+    assert str(caught.value) == (
+        "r.cntk:5:1: the SGD block asks for what is not there yet: "
+        "truncated=true, autoAdjustLR=afterEpoch, autoAdjustMinibatch=true, parallelTrain\n"
+        "    truncated=true at r.cntk:5:1\n"
+        "    autoAdjustLR=afterEpoch at r.cntk:4:14\n"
+        "    autoAdjustMinibatch=true at r.cntk:4:40\n"
+        "    parallelTrain at r.cntk:6:1"
+    )
+
+
+def test_all_mistakes_are_reported_together():
+    with pytest.raises(CntkError) as caught:
+        read("maxEpoch=3\nlearningRatesPerMB=1\nmomentumPerMB=2\ngradientcheck=maybe\nminibatchSize=x")
+    text = str(caught.value)
+    assert "has no option 'maxEpoch'" in text
+    assert "required parameter missing: SGD:maxEpochs" in text
+    assert "SGD:minibatchSize[0] must be a whole number, not 'x'" in text
+    assert "SGD:gradientcheck must be true or false, not 'maybe'" in text
+    assert text.endswith("4 problems found")
