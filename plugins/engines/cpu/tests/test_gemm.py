@@ -68,6 +68,17 @@ def test_empty(onednn, sizes):
 
 
 @pytest.mark.parametrize("onednn", LIBRARIES)
+@pytest.mark.parametrize("beta", [0.0, 1.0, 0.5])
+def test_few_rows_with_the_transpose_of_large_weights(onednn, beta):
+    a, b, c = operands(3, 2100, 2000, False, True, np.float32)
+    expected = 2.0 * (a.astype(np.float64) @ b.astype(np.float64).T) + beta * c
+    if beta == 0:
+        c.fill(np.nan)
+    gemm(onednn).bind(a, b, c, transpose_b=True)(2.0, beta)
+    np.testing.assert_allclose(c, expected, rtol=1e-3, atol=2e-3)
+
+
+@pytest.mark.parametrize("onednn", LIBRARIES)
 def test_two_threads_compute_the_same(onednn):
     a, b, c = operands(300, 300, 200, False, False, np.float32)
     gemm(onednn, threads=2).bind(a, b, c)(1.0, 0.0)

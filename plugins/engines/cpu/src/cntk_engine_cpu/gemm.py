@@ -15,6 +15,11 @@ Matrix = NDArray[Any]
 Product = Callable[[float, float], None]
 """A product bound to its matrices: called with ``alpha`` and ``beta``."""
 
+FEW_ROWS = 128
+LARGE_WEIGHTS = 1 << 22
+"""A product of at most so many rows with the transpose of at least so many weights is computed as its transpose:
+oneDNN then streams the weights as they lie and does not rearrange them."""
+
 THREADED_WORK = 1e7
 """Multiply-adds from which more than one thread pays."""
 
@@ -55,8 +60,26 @@ class Gemm:
             # The libraries leave the result as it is or refuse; an empty sum is 0.
             return lambda _alpha, beta: _scale(c, beta)
         if self.onednn is not None and self.takes_bands(c.dtype):
+            if transpose_b and not transpose_a and c.shape[0] <= FEW_ROWS and b.size >= LARGE_WEIGHTS:
+                return self._bind_transposed(a, b, c, ports)
             return self._bind_onednn(self.onednn, a, b, c, transpose_a, transpose_b, ports)
         return _bind_blas(a, b, c, transpose_a, transpose_b, ports)
+
+    def _bind_transposed(self, a: Matrix, b: Matrix, c: Matrix, ports: Ports) -> Product:
+        """The product of ``a`` with the transpose of ``b``, by way of its own transpose."""
+        assert self.onednn is not None
+        transposed = np.empty((c.shape[1], c.shape[0]), c.dtype)
+        compute = self._bind_onednn(self.onednn, b, a, transposed, False, True, ports)
+
+        def product(alpha: float, beta: float) -> None:
+            compute(alpha, 0.0)
+            if beta == 0:
+                np.copyto(c, transposed.T)
+            else:
+                _scale(c, beta)
+                np.add(c, transposed.T, out=c)
+
+        return product
 
     def _bind_onednn(
         self, library: OneDnn, a: Matrix, b: Matrix, c: Matrix, transpose_a: bool, transpose_b: bool, ports: Ports
