@@ -124,7 +124,8 @@ class Expander:
     def _assign(self, statement: Assignment, scope: Scope, unnamed: str = "") -> None:
         name = statement.name or unnamed
         if statement.name and self._is_function(statement.name):
-            raise BuildError(f"'{statement.name}' is reserved, the name of a function, and cannot be assigned", where=statement.where)
+            message = f"'{statement.name}' is reserved, the name of a function, and cannot be assigned"
+            raise BuildError(message, where=statement.where)
         copied = scope.owner is not None
         if isinstance(statement.value, Call):
             self._unnamed += not copied

@@ -227,7 +227,7 @@ class CpuProgram(Program):
             shape = (frames[node.axis], *node.known_shape) if node.framed else node.known_shape
             return flat[: int(np.prod(shape, dtype=np.int64))].reshape(shape)
 
-        values: dict[Node, Array] = {**arrays}
+        values: dict[Node, Array] = dict(arrays.items())
         values |= {node: self.store.value(node) for node in self.plan.parameters if isinstance(node, Parameter)}
         values |= self._constants
         values |= {node: view(self._buffers[index], node) for node, index in self.plan.value_buffer.items()}

@@ -16,7 +16,7 @@ from cntk_engine_cpu.functions_float32 import F, exp
 def cross_entropy(labels: Any, logits: Any, softmax: Any, out: Any) -> None:
     """Write the softmax of each row, and the sum of ``-labels * log(softmax)``."""
     rows, columns = logits.shape
-    total = 0.0
+    total: Any = 0.0
     for i in range(rows):
         top = largest(logits, i)
         mass: Any = F(0)

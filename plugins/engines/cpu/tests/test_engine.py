@@ -1,0 +1,80 @@
+"""Options of the engine, what it says of this machine, and its choice of the fast parts."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from cntk_engine_cpu import CpuEngine, libraries
+from cntk_engine_cpu.libraries import thread_count
+from cpu_networks import Net
+
+from cntk_core.api import Available, ParameterStore, parse_text
+
+
+def program(size, **options):
+    net = Net()
+    root = net.node("Sigmoid", net.node("Times", net.parameter(size, size), net.input("x", size)))
+    plan = net.plan(None, root)
+    return CpuEngine(CpuEngine.options(**options)).compile(plan, ParameterStore(plan.network.parameters, np.float32))
+
+
+def test_options_come_from_the_recipe():
+    block = parse_text("numCPUThreads=2\ncpuKernels=numpy\ncpuProducts=blas")
+    settings = CpuEngine.configure(block, "the CPU engine")
+    assert (settings.num_cpu_threads, settings.cpu_kernels, settings.cpu_products) == (2, "numpy", "blas")
+
+
+def test_small_networks_are_not_compiled():
+    pytest.importorskip("numba")
+    assert not program(8)._kernels.compiled
+    assert program(80)._kernels.compiled
+    assert program(8, cpu_kernels="compiled")._kernels.compiled
+    assert not program(80, cpu_kernels="numpy")._kernels.compiled
+
+
+def test_the_environment_asks_for_the_portable_path(monkeypatch):
+    monkeypatch.setenv("CNTK_CPU", "numpy")
+    found = program(80, cpu_kernels="compiled")
+    assert not found._kernels.compiled
+    assert found._gemm.onednn is None
+
+
+def test_without_onednn_blas_is_used(monkeypatch):
+    monkeypatch.setattr("cntk_engine_cpu.engine.load_onednn", lambda: None)
+    assert program(8)._gemm.onednn is None
+
+
+@pytest.mark.parametrize(("asked", "expected"), [(0, 8), (3, 3), (-2, 6), (-9, 1)])
+def test_threads(monkeypatch, asked, expected):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr(libraries, "processors", lambda: 8)
+    assert thread_count(asked) == expected
+
+
+@pytest.mark.parametrize(("text", "expected"), [("5", 5), ("0", 8), ("many", 8), ("", 8)])
+def test_threads_of_the_environment(monkeypatch, text, expected):
+    monkeypatch.setenv("OMP_NUM_THREADS", text)
+    monkeypatch.setattr(libraries, "processors", lambda: 8)
+    assert thread_count(0) == expected
+    assert thread_count(2) == 2
+
+
+def test_availability_names_what_it_found(monkeypatch):
+    monkeypatch.setattr("cntk_engine_cpu.engine.thread_count", lambda asked: 4)
+    monkeypatch.setattr("cntk_engine_cpu.engine.onednn_path", lambda: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert CpuEngine.availability() == Available(
+        "4 threads, kernels by NumPy (numba is not installed), products by SciPy's BLAS (oneDNN is not installed)"
+    )
+
+
+def test_availability_imports_nothing_heavy():
+    program = (
+        "import sys; from cntk_engine_cpu import CpuEngine; print(CpuEngine.availability().detail);"
+        "print([name for name in ('numba', 'scipy', 'cffi') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], text=True, capture_output=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"

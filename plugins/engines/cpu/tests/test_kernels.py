@@ -1,0 +1,163 @@
+"""Generated kernels: NumPy and numba give the same; where they are kept; what is said while they are compiled."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cntk_engine_cpu import kernels
+from cntk_engine_cpu.kernels import KernelLibrary
+from cntk_engine_cpu.source import Result, spec_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cntk_core.api import TraceMath, symbol
+
+M = TraceMath()
+A, B, C, D = (symbol(name) for name in "abcd")
+KINDS = {"a": "full", "b": "row", "c": "col", "d": "scalar"}
+TREES = {
+    "arithmetic": (A + B) * C - 2.0 / (D * D + 1.0) + -A,
+    "functions": M.exp(A) + M.tanh(B) + M.sigmoid(A * C) + M.sqrt(M.abs(A)) + M.sin(A) * M.cos(B),
+    "rounding": M.floor(A) + M.ceil(B) + M.sign(C),
+    "choice": M.where(M.less(A, B), M.maximum(A, D), M.minimum(B, C)),
+    "comparisons": M.greater(A, B) + M.less_equal(A, C) + M.greater_equal(A, D) + M.equal(A, A) + M.not_equal(A, B),
+    "logarithms": M.log(M.abs(A) + 0.1) + M.log1p(M.abs(B)) + M.expm1(A * 0.1) + M.logaddexp(A, B) + M.power(C, 2.0),
+    "shared": (A + B) * (A + B) + M.exp(A + B),
+    "constant": 3.0,
+}
+
+
+def arguments(spec, order, rows, columns, dtype, seed=0):
+    rng = np.random.default_rng(seed)
+    shapes = {"full": (rows, columns), "row": (columns,), "col": (rows,), "scalar": (1,)}
+    operands = {name: rng.normal(size=shapes[kind]).astype(dtype) for name, kind in KINDS.items()}
+    outputs = [np.full(shapes[spec.results[index].kind], 0.5, dtype) for index in spec.outputs]
+    return [operands[name].copy() for name in order], outputs
+
+
+def run(library, spec, order, rows, columns, dtype, numbers=()):
+    operands, outputs = arguments(spec, order, rows, columns, dtype)
+    library.get(spec, np.dtype(dtype))(rows, columns, *operands, *numbers, *outputs)
+    return [*operands, *outputs]
+
+
+def same(spec, order, dtype, shape=(3, 21), numbers=()):
+    plain = run(KernelLibrary(compiled=False), spec, order, *shape, dtype, numbers)
+    compiled = run(KernelLibrary(compiled=True), spec, order, *shape, dtype, numbers)
+    tolerance = 1e-5 if dtype == np.float32 else 1e-12
+    for one, other in zip(plain, compiled, strict=True):
+        np.testing.assert_allclose(one, other, rtol=tolerance, atol=10 * tolerance)
+
+
+@pytest.fixture
+def numba():
+    return pytest.importorskip("numba")
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float32", "float64"])
+@pytest.mark.parametrize("name", list(TREES))
+def test_all_kinds_of_results(numba, name, dtype):
+    tree = TREES[name]
+    results = [Result(tree, kind, accumulate) for kind in KINDS.values() for accumulate in (False, True)]
+    same(*spec_of(KINDS, (), results), dtype)
+
+
+def test_a_result_in_place_of_an_operand(numba):
+    spec, order = spec_of(KINDS, (), [Result(A * B, "full", into="a"), Result(A, "row")])
+    assert spec.outputs == (1,)
+    same(spec, order, np.float32)
+
+
+def test_numbers_are_arguments(numba):
+    rate = symbol("rate")
+    spec, order = spec_of(KINDS, ("rate", "other"), [Result(A - (1.0 - rate) * B, "full")])
+    same(spec, order, np.float32, numbers=(0.25, 3.0))
+
+
+@pytest.mark.parametrize("shape", [(0, 5), (1, 1), (5, 1), (1, 100), (2, 0)])
+def test_any_number_of_rows_and_columns(numba, shape):
+    spec, order = spec_of(KINDS, (), [Result(A + B, "full"), Result(A + B, "row"), Result(A, "scalar")])
+    same(spec, order, np.float32, shape)
+
+
+def test_equal_kernels_are_one():
+    first, _ = spec_of({"x": "full", "y": "row"}, (), [Result(symbol("x") + symbol("y"), "full")])
+    second, order = spec_of({"q": "row", "p": "full"}, (), [Result(symbol("p") + symbol("q"), "full")])
+    assert first == second
+    assert order == ("p", "q")
+
+
+@given(st.lists(st.floats(allow_nan=True, allow_infinity=True, width=32), min_size=1, max_size=40))
+@settings(max_examples=50, deadline=None)
+def test_nan_and_infinities_stay(values):
+    pytest.importorskip("numba")
+    spec, order = spec_of({"a": "full"}, (), [Result(M.maximum(A, 0.0) + M.where(M.equal(A, A), 0.0, 1.0) * A, "full")])
+    x = np.array([values], np.float32)
+    found = [np.empty_like(x) for _ in range(2)]
+    for library, out in zip((KernelLibrary(compiled=True), KernelLibrary(compiled=False)), found, strict=True):
+        library.get(spec, x.dtype)(1, x.shape[1], x, out)
+    np.testing.assert_array_equal(*found)
+    assert len(order) == 1
+
+
+PROGRAM = """
+import logging, sys
+import numpy as np
+logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(message)s")
+from cntk_core.api import symbol
+from cntk_engine_cpu.kernels import KernelLibrary, cache_folder
+from cntk_engine_cpu.source import Result, spec_of
+spec, _ = spec_of({"a": "full"}, (), [Result(symbol("a") * 41.5 + 1.0, "full")])
+kernel = KernelLibrary(compiled=True).get(spec, np.dtype("float32"))
+x = np.ones((1, 3), np.float32)
+kernel(1, 3, x, x)
+print(x[0, 0], sum(kernel.stats.cache_hits.values()), cache_folder())
+"""
+
+
+def start(**environment):
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], env={**os.environ, **environment}, text=True, capture_output=True, check=True
+    )
+    return done.stdout.splitlines()
+
+
+@pytest.mark.slow
+def test_a_second_run_takes_kernels_from_the_disk(numba, tmp_path):
+    said, result = start(CNTK_CACHE=str(tmp_path))
+    assert said.startswith("compiling kernels for this network")
+    assert result.split()[:2] == ["42.5", "0"]
+    (result,) = start(CNTK_CACHE=str(tmp_path))
+    assert result.split()[:2] == ["42.5", "1"]
+
+
+@pytest.mark.slow
+def test_a_cache_folder_that_cannot_be_written(numba, tmp_path):
+    file = tmp_path / "file"
+    file.write_text("not a folder")
+    result = start(CNTK_CACHE=str(file), XDG_CACHE_HOME=str(file))[-1].split()
+    assert result[0] == "42.5"
+    assert not result[2].startswith(str(tmp_path))
+    assert not Path(result[2]).exists()
+
+
+def test_the_message_comes_once(numba, tmp_path, monkeypatch, caplog):
+    monkeypatch.setenv("CNTK_CACHE", str(tmp_path))
+    kernels.cache_folder.cache_clear()
+    kernels.say_compiling.cache_clear()
+    try:
+        with caplog.at_level(logging.INFO, "cntk.engine"):
+            for factor in (7.25, 8.25):
+                spec, _ = spec_of({"a": "full"}, (), [Result(A * factor, "full")])
+                KernelLibrary(compiled=True).get(spec, np.dtype("float32"))
+        folder = kernels.cache_folder()
+        assert folder.is_relative_to(tmp_path)
+        assert caplog.messages == [f"compiling kernels for this network (once; they are kept in {folder})"]
+    finally:
+        kernels.cache_folder.cache_clear()
