@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+from cntk_engine_cpu.binding import bands
 from cpu_networks import (
     BACKENDS,
     SCALARS,
@@ -98,6 +99,23 @@ def test_large_weights_are_updated_band_by_band(backend):
     # 800 x 700 weights are more than one band, and the last band is not a whole one.
     plan = mlp(sizes=(800, 700, 3))
     assert_same_training(plan, backend, batches((5, 3), {"x": (800,), "l": ("class", 3)}), momentum_rule())
+
+
+def test_long_rows_are_cut(backend):
+    plan = mlp(sizes=(60, 5000))
+    assert_same_training(plan, backend, batches((3, 4), {"x": (60,), "l": ("class", 5000)}), momentum_rule())
+
+
+@pytest.mark.parametrize(
+    ("shape", "sizes"),
+    [((784, 256), {(392, 256)}), ((512, 512), {(256, 512)}), ((60, 5000), {(60, 1000)}), ((1, 3), {(1, 3)})],
+)
+def test_bands_cover_a_matrix_once(shape, sizes):
+    covered = np.zeros(shape, int)
+    for rows, columns in bands(*shape, split_rows=True):
+        covered[rows, columns] += 1
+        assert (rows.stop - rows.start, columns.stop - columns.start) in sizes
+    assert (covered == 1).all()
 
 
 def test_large_transposed_weights(backend):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -17,6 +17,12 @@ from cntk_engine_cpu.update import Numbers, Scalars, Update, runs_of
 
 PANEL_ELEMENTS = 131072
 """Most weights in one panel of a folded update: they and their slot stay in the second-level cache."""
+
+LONGEST_ROW = 4096
+"""Columns from which rows are cut, too."""
+
+BAND_WIDTH = 1024
+"""About how many columns a band then has."""
 
 FOLD_BY_PANELS = 196608
 """Weights from which the folded update goes panel by panel. For fewer a second product costs more than it saves."""
@@ -187,16 +193,36 @@ def _panels(site: Site, update: Update, step: GradientStep, parameter: Parameter
     stored, rows = found
     gradient = products.results(node, site.gradients[node], stored)
     left, right = (gradient, rows) if node.op.name == "TransposeTimes" else (rows, gradient)
-    count = -(-stored.size // PANEL_ELEMENTS)
-    height = -(-stored.shape[0] // count)
     start, _ = update.store.range(parameter)
+    total_rows, length = stored.shape
     panels = []
-    for top in range(0, stored.shape[0], height):
-        bottom = min(top + height, stored.shape[0])
-        product = site.gemm.bind(left[:, top:bottom], right, stored[top:bottom], transpose_a=True, ports=site.ports)
-        first, end = start + top * stored.shape[1], start + bottom * stored.shape[1]
-        panels.append((product, update.bind(first, end, folded=True)))
+    for rows_of_band, columns_of_band in bands(total_rows, length, split_rows=site.gemm.takes_bands(stored.dtype)):
+        product = site.gemm.bind(
+            left[:, rows_of_band],
+            right[:, columns_of_band],
+            stored[rows_of_band, columns_of_band],
+            transpose_a=True,
+            ports=site.ports,
+        )
+        first = start + rows_of_band.start * length + columns_of_band.start
+        height, width = rows_of_band.stop - rows_of_band.start, columns_of_band.stop - columns_of_band.start
+        panels.append((product, update.bind_band(first, height, width, length)))
     return panels
+
+
+def bands(rows: int, columns: int, *, split_rows: bool) -> Iterator[tuple[slice, slice]]:
+    """Cut a matrix into bands of at most about :data:`PANEL_ELEMENTS`, of nearly equal size.
+
+    Whole rows are cut only where they are long: a product of a few long rows would mostly copy its other operand.
+    """
+    width = columns
+    if split_rows and columns > LONGEST_ROW:
+        width = -(-columns // -(-columns // BAND_WIDTH))
+    count = max(1, -(-rows * width // PANEL_ELEMENTS))
+    height = -(-rows // count)
+    for left in range(0, columns, width):
+        for top in range(0, rows, height):
+            yield slice(top, min(top + height, rows)), slice(left, min(left + width, columns))
 
 
 def _run_panels(update: Update, panels: Sequence[Panel], index: int, current: list[Numbers]) -> Callable[[], None]:

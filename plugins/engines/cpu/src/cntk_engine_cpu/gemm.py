@@ -31,6 +31,10 @@ class Gemm:
         self.onednn = onednn
         self.threads = threads
 
+    def takes_bands(self, dtype: np.dtype[Any]) -> bool:
+        """Whether a result may be part of the rows of a wider matrix."""
+        return self.onednn is not None and dtype == np.float32
+
     def bind(
         self,
         a: Matrix,
@@ -50,7 +54,7 @@ class Gemm:
         if 0 in (*a.shape, *b.shape, *c.shape):
             # The libraries leave the result as it is or refuse; an empty sum is 0.
             return lambda _alpha, beta: _scale(c, beta)
-        if self.onednn is not None and c.dtype == np.float32:
+        if self.onednn is not None and self.takes_bands(c.dtype):
             return self._bind_onednn(self.onednn, a, b, c, transpose_a, transpose_b, ports)
         return _bind_blas(a, b, c, transpose_a, transpose_b, ports)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import attrs
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from cntk_core.api import Expr, Parameter, ParameterStore, Plan, TraceMath, UpdateRule, symbol
 from cntk_engine_cpu.kernels import Kernel, KernelLibrary
@@ -20,6 +21,10 @@ Numbers = tuple[float, ...]
 
 VALUE = "value"
 GRADIENT = "gradient"
+
+
+_Pass = tuple[Kernel, tuple[str, ...], list[str]]
+"""A kernel, the buffers that it reads and changes, and those that it only writes."""
 
 
 def _slot(name: str) -> str:
@@ -137,6 +142,7 @@ class Update:
         store.add_slots(rule.slots)
         self.store = store
         self.rule = rule
+        self._compiled = kernels.compiled
         self._take = _taker(rule.scalars)
         self.traced = Traced.of(rule)
         self.fold = find_fold(rule, self.traced)
@@ -146,7 +152,7 @@ class Update:
     def _slot_results(self) -> list[tuple[str, Tree]]:
         return [(_slot(name), tree) for name, tree in self.traced.slots.items()]
 
-    def _pass(self, results: Sequence[tuple[str, Tree]], kernels: KernelLibrary) -> tuple[Kernel, tuple[str, ...], Any]:
+    def _pass(self, results: Sequence[tuple[str, Tree]], kernels: KernelLibrary) -> _Pass:
         buffers = [VALUE, GRADIENT, *(_slot(slot.name) for slot in self.rule.slots)]
         spec, order = spec_of(
             dict.fromkeys(buffers, "full"),
@@ -170,13 +176,32 @@ class Update:
         """Return the pass over a range of the buffer: the whole rule, or what is left of it after a folded product."""
         chosen = self._folded if folded else self._whole
         assert chosen is not None
+        return self._bind(chosen, first, 1, end - first, end - first)
+
+    def bind_band(self, first: int, rows: int, columns: int, length: int) -> Callable[[Numbers], None]:
+        """Return what is left of the rule after a folded product, for a band of a matrix in the buffer.
+
+        Args:
+            first: the band's first element in the buffer.
+            rows, columns: its size.
+            length: elements from one row to the next.
+        """
+        assert self._folded is not None
+        return self._bind(self._folded, first, rows, columns, length)
+
+    def _bind(self, chosen: _Pass, first: int, rows: int, columns: int, length: int) -> Callable[[Numbers], None]:
         kernel, order, targets = chosen
-        count = end - first
-        operands = [self._buffer(name)[first:end].reshape(1, count) for name in order]
-        outputs = [self._buffer(name)[first:end].reshape(1, count) for name in targets]
+        # Compiled kernels know whole rows alone: they get the rows' length and stop at the band's columns.
+        shape = (rows, length if self._compiled else columns)
+
+        def view(name: str) -> Any:
+            buffer = self._buffer(name)
+            return as_strided(buffer[first:], shape, (length * buffer.itemsize, buffer.itemsize))
+
+        operands, outputs = [view(name) for name in order], [view(name) for name in targets]
 
         def run(numbers: Numbers) -> None:
-            kernel(1, count, *operands, *numbers, *outputs)
+            kernel(rows, columns, *operands, *numbers, *outputs)
 
         return run
 
