@@ -300,7 +300,7 @@ def _add_plugins(parser: argparse.ArgumentParser) -> None:
     _add_plugin_option(parser)
     tasks = parser.add_subparsers(metavar="TASK", dest="task")
     table = tasks.add_parser("list", help="a table of what is there and why something is not usable (default)")
-    table.add_argument("--check", action="store_true", help="load each plugin and ask it whether it can run here")
+    table.add_argument("--names", action="store_true", help="only the names that wheels claim; load nothing")
     new = tasks.add_parser("new", help="write a complete small wheel with its contract test")
     new.add_argument("kind", help="engine, op, builder, reader, learner, parallelizer or hook")
     new.add_argument("name", help="the word that a recipe will write")

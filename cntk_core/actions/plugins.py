@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-_MORE = "cntk plugins list --check loads each of them and says why one is not usable."
+_MORE = "Without --names each of them is loaded, and the table says why one is not usable."
 
 
 def run(options: argparse.Namespace) -> int:
@@ -21,7 +21,7 @@ def run(options: argparse.Namespace) -> int:
 def _list(options: argparse.Namespace) -> int:
     from cntk_core.plugins.report import list_plugins, show_table
 
-    check = getattr(options, "check", False)
+    check = not getattr(options, "names", False)
     print(show_table(list_plugins(options.plugin, check=check), () if check else ("", _MORE)))
     return 0
 

@@ -135,7 +135,7 @@ class TestVerbs:
         assert out.endswith("\nRecipes can be trained here.\n")
 
     def test_plugins(self, recipe: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        for arguments, state in (([], "installed"), (["list", "--check"], "usable")):
+        for arguments, state in ((["list", "--names"], "installed"), ([], "usable")):
             assert main(["plugins", *arguments]) == 0
             row = rf"^engine +cpu +cntk-engine-cpu +\S+ +{state}$"
             assert re.search(row, capsys.readouterr().out, re.MULTILINE)

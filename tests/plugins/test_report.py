@@ -80,7 +80,7 @@ def test_files(site, tmp_path):
     assert states(plugin_files=[str(file)])[("ops", "Double", str(file))] == "usable"
 
 
-@pytest.mark.parametrize("arguments", [["plugins"], ["plugins", "list"], ["plugins", "list", "--check"]])
+@pytest.mark.parametrize("arguments", [["plugins"], ["plugins", "list"], ["plugins", "list", "--names"]])
 def test_the_command(wheels, capsys, arguments):
     assert main(arguments) == 0
     assert "cntk-reader-wav" in capsys.readouterr().out
