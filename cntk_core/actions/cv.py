@@ -1,4 +1,4 @@
-"""The action cv: the models of several epochs over one data set, and which is best (INV 5.4)."""
+"""The action cv: the models of several epochs over one data set, and which is best."""
 
 from __future__ import annotations
 

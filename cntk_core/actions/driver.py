@@ -1,4 +1,4 @@
-"""Runs a recipe: its commands in order, each with its actions (INV 1.10, 1.11)."""
+"""Runs a recipe: its commands in order, each with its actions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The action dumpNodes: the nodes of a model as text (INV 5.10).
+"""The action dumpNodes: the nodes of a model as text.
 
 The original puts a blank in front of each piece of text that it writes, line ends included; tools read these files, so
 ours have the same bytes.

@@ -1,4 +1,4 @@
-"""How the write action prints values: the ``format=[...]`` block and the text of one minibatch (INV 5.6)."""
+"""How the write action prints values: the ``format=[...]`` block and the text of one minibatch."""
 
 from __future__ import annotations
 

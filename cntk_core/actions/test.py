@@ -1,4 +1,4 @@
-"""The action test (also eval): criteria of a network over a data set (INV 5.3)."""
+"""The action test (also eval): criteria of a network over a data set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The action train (also trainRNN): a network, a reader and the SGD block become a trained model (INV 5.1)."""
+"""The action train (also trainRNN): a network, a reader and the SGD block become a trained model."""
 
 from __future__ import annotations
 

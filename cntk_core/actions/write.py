@@ -1,4 +1,4 @@
-"""The action write: values of nodes, minibatch by minibatch, to text files (INV 5.6)."""
+"""The action write: values of nodes, minibatch by minibatch, to text files."""
 
 from __future__ import annotations
 

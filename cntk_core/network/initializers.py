@@ -1,4 +1,4 @@
-"""How parameters get their first values (INV 6.14 of the project's reference; formulas in :data:`RANDOM_KINDS`).
+"""How parameters get their first values.
 
 Random numbers are counter-based (Philox): the values of a parameter depend on its seed and shape and on nothing else.
 They are not those of the original, which drew from a Mersenne Twister.

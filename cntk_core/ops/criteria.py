@@ -1,4 +1,4 @@
-"""Criteria and error counts: scalars, sums over the samples of the minibatch (INV 6.10 of the project's reference)."""
+"""Criteria and error counts: scalars, sums over the samples of the minibatch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values computed once over the data, and the normalization that uses them (INV 6.9 of the project's reference)."""
+"""Values computed once over the data, and the normalization that uses them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sums of criteria, and how CNTK prints them (INV 7.6)."""
+"""Sums of criteria, and how CNTK prints them."""
 
 from __future__ import annotations
 

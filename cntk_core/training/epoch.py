@@ -1,4 +1,4 @@
-"""The minibatch loop of one epoch: gradients, update, and a line now and then (INV 7.5, 7.6)."""
+"""The minibatch loop of one epoch: gradients, update, and a line now and then."""
 
 from __future__ import annotations
 

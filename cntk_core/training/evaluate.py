@@ -1,4 +1,4 @@
-"""Evaluation of criteria on a data set: the actions test and cv, and validation after an epoch (INV 5.3)."""
+"""Evaluation of criteria on a data set: the actions test and cv, and validation after an epoch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of the files that training leaves, and which of them a restart begins with (INV 7.4).
+"""Names of the files that training leaves, and which of them a restart begins with.
 
 ``MODEL.n`` is the model after epoch n, ``MODEL.0`` the initial one, ``MODEL`` the final one; ``.ckp`` is the checkpoint
 beside each of them (the initial model has none); ``MODEL.checkpoints`` is where their contents lie. A restart begins

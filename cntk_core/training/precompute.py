@@ -1,4 +1,4 @@
-"""Values computed once over the data before training: means, deviations, priors (INV 6.9, 7.5)."""
+"""Values computed once over the data before training: means, deviations, priors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run tells: log lines in CNTK's format (INV 7.6), and a progress bar on a terminal."""
+"""What a run tells: log lines in CNTK's format, and a progress bar on a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which nodes training looks at, and the lines that say what is trained (INV 7.1, 7.6)."""
+"""Which nodes training looks at, and the lines that say what is trained."""
 
 from __future__ import annotations
 

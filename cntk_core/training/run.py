@@ -1,4 +1,4 @@
-"""One run of a training session: from a network that is ready to the final model (INV 7.4, 7.5)."""
+"""One run of a training session: from a network that is ready to the final model."""
 
 from __future__ import annotations
 

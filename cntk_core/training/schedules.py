@@ -1,4 +1,4 @@
-"""Units of learning rate and momentum (INV 7.1, 7.2): all of them become per-sample values.
+"""Units of learning rate and momentum: all of them become per-sample values.
 
 A minibatch has N samples. ``m`` is a momentum per sample; its effect on a minibatch is ``m ** N``, for the real N of a
 partial minibatch too.

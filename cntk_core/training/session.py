@@ -1,4 +1,4 @@
-"""TrainingSession: from a network and its parts to a trained model on the disk (INV 5.1, 7.4, 7.5).
+"""TrainingSession: from a network and its parts to a trained model on the disk.
 
 The session knows the order of the steps and no arithmetic: where to begin, values computed beforehand, epochs,
 validation, checkpoints, models.

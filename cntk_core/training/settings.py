@@ -1,4 +1,4 @@
-"""The SGD block of a recipe (INV 7.1): its keys, their types and defaults, and what contradicts what."""
+"""The SGD block of a recipe: its keys, their types and defaults, and what contradicts what."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The whole update of one step, as one expression around a learner's rule (INV 7.2).
+"""The whole update of one step, as one expression around a learner's rule.
 
 Order: limit the gradient, add L2, the learner's rule, add noise, shrink by L1. With N samples, a rate ``lr`` per sample
 and the gradient ``g`` as a sum over the samples::

@@ -1,4 +1,4 @@
-"""Restarts: which files training goes on from, and what it says (INV 7.4; the golden family 3-checkpoint)."""
+"""Restarts: which files training goes on from, and what it says."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ def values(path) -> dict[str, np.ndarray]:
 
 
 def by_hand(epochs: int, *, size: int = 8, rate: float = 0.0625, momentum_per_mb: float = 0.5) -> dict[str, np.ndarray]:
-    """Train the small network with the formulas of INV 7.2."""
+    """Train the small network by the formulas of the training page."""
     data = make_data()
     w = {parameter.name: parameter.value.copy() for parameter in make_network().parameters}
     smoothed = {name: np.zeros_like(value) for name, value in w.items()}

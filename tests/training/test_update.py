@@ -1,4 +1,4 @@
-"""The update of one step against the formulas of INV 7.2, written out with NumPy."""
+"""The update of one step against the formulas of the training page, written out with NumPy."""
 
 from __future__ import annotations
 
