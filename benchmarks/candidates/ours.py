@@ -37,7 +37,7 @@ class Candidate:
         engine = CpuEngine(CpuEngine.options(num_cpu_threads=threads))
         self.program = engine.compile(plan, self.store, compose_update(learner, SGDSettings(max_epochs=1)))
         context = UpdateContext(samples=workload.minibatch, learning_rate=RATE, momentum=MOMENTUM)
-        self.scalars = [dict(learner.scalars(context)) for _ in plan.trained]
+        self.scalars = [learner.scalars(context)] * len(plan.trained)
         self.data = [self._minibatch(x, y, workload) for x, y in workload.data()]
         self.done = 0
 

@@ -170,6 +170,10 @@ class Update:
 
     def numbers(self, scalars: Sequence[Scalars]) -> list[Numbers]:
         """The numbers of a step for each parameter."""
+        first = scalars[0] if scalars else None
+        if first is not None and all(each is first for each in scalars):
+            # The session gives parameters with equal multipliers the same object.
+            return [self._take(first)] * len(scalars)
         return [self._take(each) for each in scalars]
 
     def bind(self, first: int, end: int, *, folded: bool = False) -> Callable[[Numbers], None]:
