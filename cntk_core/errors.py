@@ -128,10 +128,6 @@ class IncompatiblePluginError(PluginError):
     """The plugin was written for another version of the plugin interface."""
 
 
-class MissingKernelError(PluginError):
-    """An engine has no implementation of an operation."""
-
-
 class Problems(CntkError):
     """Several errors found in one pass, reported together.
 

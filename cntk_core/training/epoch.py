@@ -97,8 +97,7 @@ class EpochLoop:
             TrainingError: the criterion is not a number.
             DataError: there was no data.
         """
-        self.program.settings.update(self.settings.program_settings(epoch))
-        self.program.step = epoch << 32
+        self.program.begin_epoch(epoch, self.settings.program_settings(epoch))
         state = _Running(CriterionSums(self.program, self.criteria), self, epoch, epoch_samples)
         rate = self.settings.rate(epoch)
         learns = rate > 0.01 * self.settings.min_learning_rate_per_sample

@@ -144,14 +144,6 @@ class Reader:
         given = self._given(key)
         return given.where if given else self.where
 
-    def option_list(self, key: str) -> list[Operand] | None:
-        """Return the elements of an option that is an array or one value, None if it is not given."""
-        given = self._given(key)
-        if given is None:
-            return None
-        value = _constant(given.value)
-        return list(value.items) if isinstance(value, ArrayOf) else [value]
-
     def roles(self) -> list[str]:
         """Return the groups of the call's tag. Raises BuildError."""
         return roles_of(self.call)
