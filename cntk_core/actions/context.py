@@ -171,19 +171,25 @@ class ActionContext:
             raise self.no_builder(section)
         registry = self.plugins.registry
         builder = registry.builders.get(value.short_name, where=value.key_where)()
-        context = BuildContext(
-            find_op=registry.ops.find,
-            op_names=registry.ops.names,
-            dtype=self.dtype,
-            directory=Path(),
-            trace=self.log.line,
-        )
-        network = builder.build(value, context)
+        network = builder.build(value, self.build_context())
         for listener in self.plugins.listeners("cntk_network_built"):
             replaced = listener(network=network, config=section)
             if replaced is not None:
                 return cast(Network, replaced)
         return network
+
+    def build_context(self) -> BuildContext:
+        """Return what builders are told beside their block."""
+        ops = self.plugins.registry.ops
+        return BuildContext(
+            find_op=ops.find,
+            op_names=ops.names,
+            dtype=self.dtype,
+            directory=Path(),
+            load_model=self.load_model,
+            save_model=self.save_model,
+            trace=self.log.line,
+        )
 
     def build_network(self, section: Config) -> Network:
         """Build the network that a section describes, with shapes and the first values of the parameters."""
@@ -206,6 +212,20 @@ class ActionContext:
                 f"the model '{path}' does not exist", where=where, hint="Train it first, or mend modelPath."
             )
         return load_model(path, self.plugins.registry.ops.find, self.dtype)
+
+    def save_model(self, network: Network, path: str, where: Location | None = None) -> None:
+        """Write a model file; missing folders are made.
+
+        Raises:
+            DataError: the file cannot be written.
+        """
+        from cntk_core.network.model_file import save_model
+
+        try:
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            save_model(network, path)
+        except OSError as error:
+            raise DataError(f"the model '{path}' cannot be written: {error.strerror}", where=where) from None
 
     def network_of(self, section: Config) -> Network:
         """Return the network of a test or write section: described in the section, else loaded from ``modelPath``."""

@@ -10,11 +10,21 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
+from cntk_core.errors import BuildError
 from cntk_core.interfaces.component import Component
 
 if TYPE_CHECKING:
+    from cntk_core.errors import Location
     from cntk_core.network.network import Network
     from cntk_core.ops.op import Op
+
+
+def _no_load(path: str, where: Location | None = None) -> Network:
+    raise BuildError(f"the model '{path}' cannot be loaded here: this context gives no models", where=where)
+
+
+def _no_save(network: Network, path: str, where: Location | None = None) -> None:
+    raise BuildError(f"the model '{path}' cannot be saved here: this context takes no models", where=where)
 
 
 @attrs.frozen
@@ -29,6 +39,8 @@ class BuildContext:
         random_seed: base seed of parameter initialisation; parameters add their creation index.
         streams: stream name to sample shape (memory order), as the reader of the same action describes them.
         base: the network that is edited, if any (MEL, BrainScript editing).
+        load_model: ``(path, place in the recipe) -> Network`` of a model file, for descriptions that start from one.
+        save_model: ``(network, path, place in the recipe)`` writes a model file, for scripts that edit models.
         trace: function for information and warnings, one line each.
     """
 
@@ -39,6 +51,8 @@ class BuildContext:
     random_seed: int = 0
     streams: Mapping[str, tuple[int, ...]] = attrs.field(factory=dict)
     base: Network | None = None
+    load_model: Callable[[str, Location | None], Network] = _no_load
+    save_model: Callable[[Network, str, Location | None], None] = _no_save
     trace: Callable[[str], None] = print
 
 

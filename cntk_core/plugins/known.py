@@ -39,7 +39,7 @@ KNOWN: dict[str, dict[str, tuple[str, Wheel]]] = {
         (Wheel("cntk-builder-ndl"), "NDLNetworkBuilder"),
         (Wheel("cntk-builder-simple"), "SimpleNetworkBuilder"),
         (Wheel("cntk-builder-python"), "PythonNetworkBuilder"),
-        (Wheel("cntk-builder-brainscript", released=False), "BrainScriptNetworkBuilder ExperimentalNetworkBuilder"),
+        (Wheel("cntk-builder-brainscript"), "BrainScriptNetworkBuilder ExperimentalNetworkBuilder"),
     ),
     "reader": _table(
         (Wheel("cntk-reader-cntk-text"), "CNTKTextFormatReader CNTKTextFormatDeserializer"),
