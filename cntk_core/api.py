@@ -28,6 +28,7 @@ from cntk_core.interfaces.layout import SequenceLayout
 from cntk_core.interfaces.learner import Learner, Slot, UpdateContext, UpdateRule
 from cntk_core.interfaces.parallel import Communicator, Parallelizer, StepCounts
 from cntk_core.interfaces.reader import DataReader, EpochSpec, Minibatch, ReaderContext, StreamData, StreamInfo
+from cntk_core.network.dump import write_dump
 from cntk_core.network.initializers import (
     FixedValue,
     FromFile,
@@ -166,4 +167,5 @@ __all__ = [
     "symbol",
     "to_cntk",
     "unbroadcast",
+    "write_dump",
 ]
