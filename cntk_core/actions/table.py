@@ -22,6 +22,7 @@ _MODULES = {
     "dumpNodes": "dump_nodes",
     "dumpNode": "dump_nodes",
     "dumpnode": "dump_nodes",
+    "edit": "edit",
 }
 
 LATER = (
@@ -30,7 +31,6 @@ LATER = (
     "convertdbn",
     "createLabelMap",
     "devtest",
-    "edit",
     "exportdbn",
     "plot",
     "SVD",

@@ -30,7 +30,7 @@ class MELOptions:
     """Keys of the section of an edit action."""
 
     edit_path: str = option(default="", doc="file with the script")
-    script: str = option(default="", doc="the script itself, in place of a file: commands separated by ';'")
+    edit_commands: str = option(default="", doc="further commands, separated by ';', which run after the file")
     ndl_macros: str = option(default="", doc="files with macros for in-line NDL (a+b)")
 
 
@@ -90,15 +90,16 @@ def _read(config: Config, context: BuildContext) -> tuple[list[SourceText], list
 
 def _parts(config: Config, directory: Path) -> list[tuple[bool, SourceText]]:
     """Return the texts of the script, in order, and whether each holds macros (``load``) or steps (``edit``)."""
-    inline = config.own("script")
-    if inline is not None and not inline.is_empty:
-        return [(False, inline.resolved())]
-    value = config.require("editPath")
+    commands = config.get("editCommands")
+    further = [] if commands is None or commands.is_empty else [(False, commands.resolved())]
+    value = config.get("editPath") if further else config.require("editPath")
+    if value is None or value.is_empty:
+        return further
     source = read_source(directory / value.string(), config, where=value.where)
     wanted = sections_of(source)
     if not wanted.load and not wanted.edit:
-        return [(False, source)]
+        return [(False, source), *further]
     sections = Config.from_source(source)
     where = Location(source.where.file)
     parts = [(True, section_of(sections, name, "load", where)) for name in wanted.load]
-    return parts + [(False, section_of(sections, name, "edit", where)) for name in wanted.edit]
+    return [*parts, *((False, section_of(sections, name, "edit", where)) for name in wanted.edit), *further]
