@@ -226,8 +226,9 @@ class _Parser:
                 open_braces.pop()
                 if not open_braces:
                     return match.start()
-        innermost = open_braces[-1]
-        raise self._error(f"no closing '{_CLOSER[self.text[innermost]]}' for this '{self.text[innermost]}'", innermost)
+        # The brace of the command itself is named, whatever is open inside of what only seems to belong to it.
+        brace = self.text[opening]
+        raise self._error(f"no closing '{_CLOSER[brace]}' for this '{brace}'", opening)
 
     def _name(self, wanted: str) -> str:
         found = _NAME.match(self.text, self.position, self.end)
