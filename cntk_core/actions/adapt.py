@@ -1,8 +1,8 @@
-"""The action adapt: a trained model goes on learning from other data, if asked for without leaving its old ways too far.
+"""The action adapt: a trained model goes on learning from other data, without leaving its old ways too far if wanted.
 
-With ``adaptationRegType=kl`` the labels are mixed with what the model that was started from says about the same frames:
-``(1 - w) * label + w * reference``. The gradient of the cross entropy is then that of the criterion plus a penalty on the
-divergence from the old model (Yu, Yao, Su, Li and Seide, ICASSP 2013).
+With ``adaptationRegType=kl`` the labels are mixed with what the model that was started from says about the same
+frames: ``(1 - w) * label + w * reference``. The gradient of the cross entropy is then that of the criterion and of a
+penalty on the divergence from the old model (Yu, Yao, Su, Li and Seide, ICASSP 2013).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The action writeWordAndClass: a vocabulary, and word classes of about equal mass, from a text with a sentence per line.
+"""The action writeWordAndClass: a vocabulary, and word classes of about equal mass, from a text of sentences in lines.
 
 Words are sorted by their number of occurrences; words that occur equally often are in the order of their bytes. A class
 gets the next words until its share of the sum of the square roots of the frequencies is used up (the frequency binning
