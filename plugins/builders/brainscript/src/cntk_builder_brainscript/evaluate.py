@@ -353,7 +353,7 @@ class Evaluator:
         members: dict[str, object] = dict(zip(function.parameters, arguments, strict=True))
         members.update(function.optional)
         members.update(named)
-        scope = Record(members, function.scope, call=CallSite(function, site, caller))
+        scope = Record(members, function.scope, call=CallSite(function, arguments, site, caller))
         return self.evaluate(function.body, scope, path)
 
     def _wrong_count(

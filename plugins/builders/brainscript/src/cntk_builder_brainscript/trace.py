@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cntk_builder_brainscript.syntax import LIBRARY, Expression
-from cntk_builder_brainscript.values import CallSite, Record
+from cntk_builder_brainscript.values import CallSite, Record, Thunk, number_text
 from cntk_core.api import BuildError, CntkError, Location, Problems
 
 MAX_LINES = 10
 """Lines of a chain of calls, at most; the last one says how many calls are left out."""
+
+_MAX_ARGUMENTS = 4
+_MAX_TEXT = 20
 
 
 def calls(scope: Record | None) -> Iterator[CallSite]:
@@ -42,11 +45,32 @@ def chain(scope: Record | None) -> list[str]:
     total = 0
     for total, call in enumerate(calls(scope), start=1):
         if total < MAX_LINES + 1:
-            place = f" called at {call.site.where}" if call.site is not None else ""
-            lines.append(f"in {call.function.name or 'a function'}{call.function.signature}{place}")
+            lines.append(_line(call))
     if total > MAX_LINES:
         lines[MAX_LINES - 1 :] = [f"... and {total - MAX_LINES + 1} more calls"]
     return lines
+
+
+def _line(call: CallSite) -> str:
+    function = call.function
+    shown = [_argument(name, value) for name, value in zip(function.parameters, call.arguments, strict=True)]
+    if len(shown) > _MAX_ARGUMENTS:
+        shown[_MAX_ARGUMENTS:] = ["..."]
+    place = f" called at {call.site.where}" if call.site is not None else ""
+    return f"in {function.name or 'a function'} ({', '.join(shown)}){place}"
+
+
+def _argument(name: str, value: object) -> str:
+    """Return a parameter's name and, if that is known without evaluating anything, what it was called with."""
+    if type(value) is Thunk:
+        value = value.value
+    if type(value) is float:
+        return f"{name} = {number_text(value)}"
+    if type(value) is bool:
+        return f"{name} = {'true' if value else 'false'}"
+    if type(value) is str:
+        return f"{name} = '{value}'" if len(value) <= _MAX_TEXT else f"{name} = '{value[: _MAX_TEXT - 3]}...'"
+    return name
 
 
 def failure(message: str, expression: Expression, scope: Record | None, hint: str | None = None) -> BuildError:
