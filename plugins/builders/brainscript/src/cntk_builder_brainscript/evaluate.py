@@ -29,7 +29,7 @@ from cntk_builder_brainscript.syntax import (
     RecordLiteral,
     Unary,
 )
-from cntk_builder_brainscript.trace import explain, failure, users_place
+from cntk_builder_brainscript.trace import explain, failure, in_library, users_place
 from cntk_builder_brainscript.values import (
     Array,
     CallSite,
@@ -37,6 +37,7 @@ from cntk_builder_brainscript.values import (
     Path,
     Record,
     Thunk,
+    bounded_path_text,
     describe,
     number_text,
     path_text,
@@ -48,6 +49,7 @@ T = TypeVar("T")
 MAX_DEPTH = 50_000
 MAX_STEPS = 20_000_000
 MAX_ELEMENTS = 1_000_000
+MAX_SEGMENTS = 2000
 
 _LANGUAGE_VALUES = (float, str, bool, Record, Array, Lambda)
 
@@ -148,7 +150,8 @@ class Evaluator:
         """Return the error for a value that needs itself; the hint shows the cycle."""
         start = next(i for i, running in enumerate(self.active) if running is thunk)
         names: list[str] = []
-        for step in self.active[start:]:
+        cycle = self.active[start:]
+        for step in [step for step in cycle if not in_library(step.expression.where)] or cycle:
             name = path_text(step.path) or "(a value)"
             if not names or names[-1] != name:
                 names.append(name)
@@ -247,7 +250,7 @@ class Evaluator:
         where = users_place(e.where, scope)
         assert where is not None
         try:
-            return self.runtime.operate(operator, operands, path_text(path), where)
+            return self.runtime.operate(operator, operands, self._name(path, e, scope), where)
         except CntkError as error:
             self._explain(error, e, scope)
             raise
@@ -284,10 +287,18 @@ class Evaluator:
                 return own(self, arguments)
             where = users_place(e.where, scope)
             assert where is not None
-            return runtime.make(kind, arguments, path_text(path), where)
+            return runtime.make(kind, arguments, self._name(path, e, scope), where)
         except CntkError as error:
             self._explain(error, e, scope)
             raise
+
+    def _name(self, path: Path, e: Expression, scope: Record | None) -> str:
+        # Writing names out takes time that grows with their length, so an endless network has to be found early.
+        try:
+            return bounded_path_text(path, MAX_SEGMENTS)
+        except OverflowError as error:
+            message = f"the name of this object has more than {MAX_SEGMENTS} parts: does the recursion end?"
+            raise self._fail(message, e, scope, str(error)) from None
 
     # Functions
 

@@ -40,6 +40,26 @@ def path_text(path: Path) -> str:
         path, segment = path
         segments.append(segment)
     segments.reverse()
+    return _joined(segments)
+
+
+def bounded_path_text(path: Path, limit: int) -> str:
+    """Write a path out as :func:`path_text` does.
+
+    Raises OverflowError with the beginning of the path if it has more segments than the limit.
+    """
+    segments: list[str] = []
+    rest = path
+    while rest is not None and len(segments) <= limit:
+        rest, segment = rest
+        segments.append(segment)
+    if len(segments) > limit:
+        raise OverflowError(path_text(path)[:60] + "...")
+    segments.reverse()
+    return _joined(segments)
+
+
+def _joined(segments: Sequence[str]) -> str:
     return "".join(s if i == 0 or s.startswith("[") else "." + s for i, s in enumerate(segments))
 
 
