@@ -31,6 +31,7 @@ from cntk_builder_brainscript.syntax import (
 )
 from cntk_builder_brainscript.trace import explain, failure, in_library, users_place
 from cntk_builder_brainscript.values import (
+    MAX_ELEMENTS,
     Array,
     CallSite,
     Lambda,
@@ -48,7 +49,6 @@ T = TypeVar("T")
 
 MAX_DEPTH = 50_000
 MAX_STEPS = 20_000_000
-MAX_ELEMENTS = 1_000_000
 MAX_SEGMENTS = 2000
 
 _LANGUAGE_VALUES = (float, str, bool, Record, Array, Lambda)
@@ -140,9 +140,23 @@ class Evaluator:
         self._depth -= 1
         return value
 
+    def spend(self, steps: int, e: Expression | None = None, scope: Record | None = None) -> None:
+        """Count work that is not evaluation, such as the copying of a text, among the steps.
+
+        Raises BuildError if that is too much.
+        """
+        self._steps -= steps
+        if self._steps < 0:
+            if e is None:
+                raise BuildError(self._too_many_steps())
+            raise self._endless(e, scope)
+
+    def _too_many_steps(self) -> str:
+        return f"this takes more than {self._max_steps} steps: does it ever end?"
+
     def _endless(self, expression: Expression, scope: Record | None) -> BuildError:
         if self._steps < 0:
-            return self._fail(f"this takes more than {self._max_steps} steps: does it ever end?", expression, scope)
+            return self._fail(self._too_many_steps(), expression, scope)
         message = f"calls and expressions are nested more than {self._max_depth} deep: does the recursion end?"
         return self._fail(message, expression, scope)
 
@@ -404,14 +418,18 @@ class Evaluator:
 
     def _array(self, e: ArrayLiteral, scope: Record | None, path: Path) -> Array:
         items = [self._delayed(item, scope, path, f"[{index}]") for index, item in enumerate(e.items)]
-        return Array(items, joins=e.joins)
+        return Array(items, joins=(lambda added, total: self._add(added, total, e, scope)) if e.joins else None)
+
+    def _add(self, added: int, total: int, e: Expression, scope: Record | None) -> None:
+        if total > MAX_ELEMENTS:
+            message = f"an array has at most {MAX_ELEMENTS} elements, not {number_text(float(total))}"
+            raise self._fail(message, e, scope)
+        self.spend(added, e, scope)
 
     def _range(self, e: ArrayRange, scope: Record | None, path: Path) -> Array:
         first = self._whole(e.first, scope, (path, "array_first"), "the first index")
         last = self._whole(e.last, scope, (path, "array_last"), "the last index")
-        if last - first >= MAX_ELEMENTS:
-            message = f"an array has at most {MAX_ELEMENTS} elements, not {number_text(float(last - first + 1))}"
-            raise self._fail(message, e, scope)
+        self._add(max(last - first + 1, 0), last - first + 1, e, scope)
         function = e.function
         items = [
             Thunk(

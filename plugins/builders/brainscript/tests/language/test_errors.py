@@ -42,7 +42,7 @@ import pytest
         ("z = (1 : 2)['a']", "r:1:13: an index must be a whole number, not the text 'a'"),
         ("z = array[0..'a'] (i => i)", "r:1:14: the last index must be a whole number, not the text 'a'"),
         ("z = array[0..1/0] (i => i)", "r:1:15: the last index must be a whole number, not the number inf"),
-        ("z = array[0..10000000] (i => i)", "r:1:5: an array has at most 1000000 elements, not 10000001"),
+        ("z = array[0..1000000] (i => i)", "r:1:5: an array has at most 100000 elements, not 1000001"),
         ("z = array[0..1] (3)", "r:1:18: the elements of an array come from a function, not the number 3"),
         ("z = array[0..1] ((a => b => a) (1) : 2)",
          "r:1:36: the elements of an array come from a function, not an array"),
@@ -135,6 +135,14 @@ def test_endless_work(problem):
 def test_texts_that_grow_without_bounds(problem):
     text = "a0 = '0123456789'\n" + "\n".join(f"a{n + 1} = a{n} + a{n}" for n in range(40)) + "\nz = a40"
     assert problem(text).endswith("this text has more than 1000000 characters")
+
+
+def test_arrays_that_grow_without_bounds(problem):
+    text = "a0 = 1 : 2\n" + "\n".join(f"a{n + 1} = a{n} : a{n}" for n in range(40)) + "\nz = Length (a40)"
+    assert problem(text).splitlines()[0] == "r:17:11: an array has at most 100000 elements, not 131072"
+    nested = text.replace(" : a", " ; a").replace("= a", "= [| a").replace("\na", " |]\na").replace("\nz", " |]\nz")
+    shape = nested.replace("1 : 2 |]", "1 : 2").replace("Length (a40)", "new TensorShape [ dims = a40 ]")
+    assert problem(shape).splitlines()[0].endswith("an array has at most 100000 elements")
 
 
 def test_after_an_error_everything_can_be_asked_again(script, problem):
