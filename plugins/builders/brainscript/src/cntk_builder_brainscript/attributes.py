@@ -11,7 +11,8 @@ from typing import Any
 import attrs
 
 from cntk_builder_brainscript.leaves import channels_last, image_dims
-from cntk_builder_brainscript.settings import Settings, flatten
+from cntk_builder_brainscript.settings import Settings
+from cntk_builder_brainscript.values import flatten
 from cntk_core.api import CntkError, Op
 
 WORDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
@@ -69,7 +70,7 @@ def read_attributes(op: Op, settings: Settings) -> Any:
         return _legacy_reshape(op, settings)
     given: dict[str, Any] = {}
     for name, words, read in _fields(op):
-        word = next((word for word in words if settings.find(word) is not None), None)
+        word = next((word for word in words if settings.has(word)), None)
         if word is not None:
             given[name] = read(settings, word)
         elif _is_required(op, name):
@@ -117,7 +118,7 @@ def _reader(name: str, hint: Any) -> _Read:
         read = _reader(name, inner)
         return lambda settings, word: None if _is_none(settings, word) else read(settings, word)
     if typing.get_origin(hint) is tuple:
-        items: dict[Any, _Read] = {int: Settings.wholes, bool: Settings.flags, float: _numbers}
+        items: dict[Any, _Read] = {int: Settings.wholes, bool: Settings.flags, float: Settings.numbers}
         return items.get(typing.get_args(hint)[0], _as_it_is)
     single: dict[Any, _Read] = {
         bool: Settings.flag,
@@ -129,16 +130,8 @@ def _reader(name: str, hint: Any) -> _Read:
 
 
 def _is_none(settings: Settings, word: str) -> bool:
-    return not list(flatten(settings.find(word)))
-
-
-def _numbers(settings: Settings, word: str) -> tuple[float, ...]:
-    value = settings.required(word)
-    items = tuple(flatten(value))
-    if not all(isinstance(item, int | float) and not isinstance(item, bool) for item in items):
-        raise settings.error(word, "a number or an array of numbers", value)
-    return tuple(float(typing.cast(float, item)) for item in items)
+    return not flatten(settings.record.find(word))
 
 
 def _as_it_is(settings: Settings, word: str) -> Any:
-    return settings.required(word)
+    return settings.record.get(word)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import attrs
 
-from cntk_core.api import CntkError, Location, Network, NetworkError, Node, did_you_mean, raise_problems
+from cntk_core.api import CntkError, Location, Network, NetworkError, Node, did_you_mean, raise_problems, reach
 
 GROUPS = ("feature", "label", "criterion", "evaluation", "output")
 OLD_TAGS = {"criteria": "criterion", "eval": "evaluation"}
@@ -72,6 +72,13 @@ class Graph:
         late = self._late.pop(node, None)
         if late is not None:
             node.inputs = late()
+
+    def attach_all(self, roots: Iterable[Node]) -> None:
+        """Evaluate the inputs of all delays that the roots depend on."""
+        roots = list(roots)
+        while late := [node for node in reach(roots) if node in self._late]:
+            for node in late:
+                self.attach(node)
 
     def network(self, roots: Sequence[Node], dtype: object, replacements: Mapping[Node, Node] | None = None) -> Network:
         """Put together the network of some roots: breadth first, evaluating the inputs of delays on the way.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cntk_builder_brainscript.settings import Settings
+from cntk_builder_brainscript.values import Array
 from cntk_core.api import (
     BuildContext,
     BuildError,
@@ -39,7 +40,7 @@ def make_parameter(settings: Settings, name: str, context: BuildContext) -> Para
         DataError: dimensions are to come from a file or a text that has no matrix.
     """
     for word in OLD_GRADIENT_WORDS:
-        if settings.find("learningRateMultiplier") is None and settings.find(word) is not None:
+        if settings.has(word) and not settings.has("learningRateMultiplier"):
             raise BuildError(
                 f"'{word}' is not a setting of a parameter in BrainScript",
                 where=settings.where,
@@ -84,16 +85,14 @@ def _implied_kind(settings: Settings) -> str:
         return "fromFile"
     if settings.text("initFromLiteral", ""):
         return "fromLiteral"
-    value = settings.find("initValue")
+    value = settings.record.find("initValue")
     if value is None or value == "":
         return "uniform"
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    if not isinstance(value, Array):
         return "initValue"
-    if isinstance(value, str | bool):
-        raise settings.error("initValue", "a number", value)
     raise UnsupportedError(
         "an array as initValue is not supported",
-        where=settings.where,
+        where=settings.record.where_of("initValue"),
         hint="Write the values as a text, one row of the matrix per line: initFromLiteral = '1 2\n3 4'.",
     )
 
@@ -104,7 +103,7 @@ def make_input(settings: Settings, name: str, *, sparse: bool) -> Input:
     Raises:
         BuildError: a member has the wrong kind, a dimension is 0.
     """
-    axis = settings.find("dynamicAxis")
+    axis = settings.record.find("dynamicAxis")
     axis_name = axis.name if isinstance(axis, Node) else settings.text("dynamicAxis", "")
     dims = image_dims(settings) if settings.flag("isImage", False) else settings.dims("shape")
     if 0 in dims or not dims:

@@ -1,14 +1,12 @@
-"""What a ``new ... [ ]`` expression was given: members of its record, read as the kind that is wanted."""
+"""The members of the record after ``new``, with default values and with errors that name what is made of them."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import attrs
 
-from cntk_builder_brainscript.values import BSArray, describe
+from cntk_builder_brainscript.values import Record
 from cntk_core.api import BuildError, Location, Node
 
 _T = TypeVar("_T")
@@ -16,141 +14,89 @@ MAX_DIMENSION = 2**40
 
 
 @attrs.frozen
-class TensorShape:
-    """The value of ``new TensorShape [ dims = ... ]``: dimensions in CNTK's order."""
-
-    dims: tuple[int, ...]
-
-
-@attrs.frozen
-class Vector:
-    """The value of ``new BoolVector`` and its kin: whole numbers or truth values."""
-
-    items: tuple[object, ...]
-
-
-@attrs.frozen
 class Settings:
-    """The members that an object is made of.
+    """The members that an object is made of. Members of the records around count too, such as a function's arguments.
 
     Attributes:
-        find: name to evaluated value, None if there is no member of that name.
+        record: the record.
         owner: what is made, for messages: ``Convolution 'z.c'``.
-        where: the place of the expression, for messages.
+        where: the place of the expression.
     """
 
-    find: Callable[[str], object | None]
+    record: Record
     owner: str
     where: Location
-
-    def error(self, name: str, wanted: str, value: object) -> BuildError:
-        """Return the error for a member of a wrong kind."""
-        return BuildError(f"'{name}' of {self.owner} must be {wanted}, not {describe(value)}", where=self.where)
 
     def missing(self, name: str) -> BuildError:
         """Return the error for a member that is not there."""
         return BuildError(f"{self.owner} needs '{name}'", where=self.where)
 
-    def required(self, name: str) -> object:
-        """Return a value that must be there."""
-        value = self.find(name)
-        if value is None:
+    def has(self, name: str) -> bool:
+        """Whether there is such a member."""
+        return self.record.find(name) is not None
+
+    def _or_default(self, name: str, default: _T | None) -> _T | None:
+        if self.has(name):
+            return None
+        if default is None:
             raise self.missing(name)
-        return value
+        return default
 
     def text(self, name: str, default: str | None = None) -> str:
-        """Return a text."""
-        return self._typed(name, default, str, "a text")
+        """Return a text. Raises BuildError if it is another kind of value, or missing without a default."""
+        given = self._or_default(name, default)
+        return self.record.text(name) if given is None else given
 
     def flag(self, name: str, default: bool | None = None) -> bool:
-        """Return a truth value."""
-        return self._typed(name, default, bool, "true or false")
-
-    def _typed(self, name: str, default: _T | None, kind: type[_T], wanted: str) -> _T:
-        value = self.find(name)
-        if value is None and default is not None:
-            return default
-        if value is None:
-            raise self.missing(name)
-        if not isinstance(value, kind):
-            raise self.error(name, wanted, value)
-        return value
+        """Return a truth value. Raises as :meth:`text` does."""
+        given = self._or_default(name, default)
+        return self.record.boolean(name) if given is None else given
 
     def number(self, name: str, default: float | None = None) -> float:
-        """Return a number."""
-        value = self.find(name)
-        if value is None and default is not None:
-            return default
-        if value is None:
-            raise self.missing(name)
-        return to_number(value, lambda wanted: self.error(name, wanted, value))
+        """Return a number. Raises as :meth:`text` does."""
+        given = self._or_default(name, default)
+        return self.record.number(name) if given is None else given
 
     def whole(self, name: str, default: int | None = None) -> int:
-        """Return a whole number."""
-        value = self.find(name)
-        if value is None and default is not None:
-            return default
-        if value is None:
-            raise self.missing(name)
-        return to_whole(value, lambda wanted: self.error(name, wanted, value))
-
-    def dims(self, name: str) -> tuple[int, ...]:
-        """Return dimensions in CNTK's order, of a TensorShape, a number or an array of numbers."""
-        value = self.required(name)
-        dims = self.wholes(name)
-        if any(not 0 <= dim <= MAX_DIMENSION for dim in dims):
-            raise self.error(name, "dimensions (0 is one that is inferred)", value)
-        return dims
+        """Return a whole number. Raises as :meth:`text` does."""
+        given = self._or_default(name, default)
+        return self.record.integer(name) if given is None else given
 
     def wholes(self, name: str) -> tuple[int, ...]:
-        """Return whole numbers, of a TensorShape, a vector, a number or an array."""
-        value = self.required(name)
-        if isinstance(value, TensorShape):
-            return value.dims
-        return tuple(to_whole(item, lambda wanted: self.error(name, wanted, value)) for item in flatten(value))
+        """Return whole numbers, of a shape, a number or an array. Raises as :meth:`text` does."""
+        self._or_default(name, None)
+        return self.record.integers(name)
 
     def flags(self, name: str) -> tuple[bool, ...]:
-        """Return truth values, of a vector, one value or an array."""
-        value = self.required(name)
-        items = tuple(flatten(value))
-        if not all(isinstance(item, bool) for item in items):
-            raise self.error(name, "true or false, or an array of them", value)
-        return tuple(bool(item) for item in items)
+        """Return truth values, of a vector, one value or an array. Raises as :meth:`text` does."""
+        self._or_default(name, None)
+        return self.record.booleans(name)
+
+    def numbers(self, name: str) -> tuple[float, ...]:
+        """Return numbers, of one or of an array. Raises as :meth:`text` does."""
+        self._or_default(name, None)
+        items = self.record.flat(name)
+        for item in items:
+            if type(item) is not float:
+                raise self.record.wrong(name, "numbers", item)
+        return tuple(cast(float, item) for item in items)
+
+    def dims(self, name: str) -> tuple[int, ...]:
+        """Return dimensions in CNTK's order. Raises BuildError as :meth:`text` does, and for what is no dimension."""
+        dims = self.wholes(name)
+        for dim in dims:
+            if not 0 <= dim <= MAX_DIMENSION:
+                raise self.record.wrong(name, "dimensions (0 is one to be inferred)", float(dim))
+        return dims
 
     def nodes(self, name: str) -> list[Node]:
-        """Return the nodes of a member that is a node or an array of them; none if it is not there."""
-        value = self.find(name)
+        """Return the nodes of a member that is a node or an array of them; none if it is not there.
+
+        Raises BuildError if an element is something else.
+        """
         found: list[Node] = []
-        for item in flatten(value) if value is not None else ():
+        for item in self.record.flat(name) if self.has(name) else ():
             if not isinstance(item, Node):
-                raise self.error(name, "a node or an array of nodes", item)
+                raise self.record.wrong(name, "a node or an array of nodes", item)
             found.append(item)
         return found
-
-
-def flatten(value: object) -> Iterator[object]:
-    """Yield the elements of an array and of the arrays in it; anything else is its only element."""
-    if isinstance(value, Vector):
-        yield from value.items
-    elif isinstance(value, TensorShape):
-        yield from value.dims
-    elif isinstance(value, BSArray):
-        for item in value.values():
-            yield from flatten(item)
-    else:
-        yield value
-
-
-def to_number(value: object, fail: Callable[[str], BuildError]) -> float:
-    """Return a value as a number, or raise what ``fail`` makes of the words for what was wanted."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise fail("a number")
-    return float(value)
-
-
-def to_whole(value: object, fail: Callable[[str], BuildError]) -> int:
-    """Return a value as a whole number, or raise what ``fail`` makes of the words for what was wanted."""
-    number = to_number(value, fail)
-    if not math.isfinite(number) or number != math.floor(number):
-        raise fail("a whole number")
-    return int(number)
