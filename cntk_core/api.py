@@ -28,6 +28,7 @@ from cntk_core.interfaces.layout import SequenceLayout
 from cntk_core.interfaces.learner import Learner, Slot, UpdateContext, UpdateRule
 from cntk_core.interfaces.parallel import Communicator, Parallelizer, StepCounts
 from cntk_core.interfaces.reader import DataReader, EpochSpec, Minibatch, ReaderContext, StreamData, StreamInfo
+from cntk_core.network.clone import PARAMETER_USES, clone_nodes, duplicate, nodes_to_clone, reach
 from cntk_core.network.initializers import (
     FixedValue,
     FromFile,
@@ -112,6 +113,7 @@ __all__ = [
     "OpContext",
     "OpTable",
     "OptionError",
+    "PARAMETER_USES",
     "Parallelizer",
     "Parameter",
     "ParameterStore",
@@ -141,9 +143,11 @@ __all__ = [
     "Window",
     "align",
     "broadcast",
+    "clone_nodes",
     "core_ops",
     "define_op",
     "did_you_mean",
+    "duplicate",
     "elementwise_op",
     "explain",
     "frame_layout",
@@ -153,11 +157,13 @@ __all__ = [
     "initializer",
     "make_plan",
     "nearest",
+    "nodes_to_clone",
     "option",
     "options",
     "parse_text",
     "raise_problems",
     "random_stream",
+    "reach",
     "read_source",
     "run_forward",
     "run_gradient",
