@@ -295,8 +295,9 @@ class Parser:
         source, offset = operator.source, operator.offset
         match operator.text:
             case "(" | "{":
+                place = left if isinstance(left, Identifier | Member) else operator
                 arguments = self._arguments()
-                return Call(source, offset, left, tuple(arguments.positional), arguments.named)
+                return Call(place.source, place.offset, left, tuple(arguments.positional), arguments.named)
             case ".":
                 self._advance()
                 name = self._name()

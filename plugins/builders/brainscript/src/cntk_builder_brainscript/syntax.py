@@ -103,7 +103,7 @@ class Argument:
 
 @attrs.frozen(eq=False)
 class Call(Expression):
-    """``function (a, b, name = c)``, with either kind of brackets; the place is that of the bracket."""
+    """``function (a, b, name = c)``, with either kind of brackets; the place is that of the function's name."""
 
     function: Expression
     arguments: tuple[Expression, ...]

@@ -96,9 +96,10 @@ def force(value: object) -> object:
 
 @attrs.frozen(eq=False)
 class CallSite:
-    """A call that is under way: which function, where it was called, and in whose scope."""
+    """A call that is under way: which function, its arguments by position, where it was called, in whose scope."""
 
     function: Lambda
+    arguments: Sequence[object]
     site: Expression | None
     caller: Record | None
 
