@@ -214,7 +214,7 @@ class Parser:
     # Records
 
     def _members(self, members: dict[str, RecordMember], closer: str) -> None:
-        opened, calls = len(self._open), len(self._calls)
+        opened, calls, depth = len(self._open), len(self._calls), self._depth
         while True:
             if self._token.kind == "name":
                 try:
@@ -222,6 +222,7 @@ class Parser:
                 except _SyntaxError as error:
                     self.note(error.error)
                     del self._open[opened:], self._calls[calls:]
+                    self._depth = depth
                     self._recover(closer)
             elif self._is(";"):
                 self._advance()
