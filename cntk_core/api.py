@@ -29,6 +29,26 @@ from cntk_core.interfaces.learner import Learner, Slot, UpdateContext, UpdateRul
 from cntk_core.interfaces.parallel import Communicator, Parallelizer, StepCounts
 from cntk_core.interfaces.reader import DataReader, EpochSpec, Minibatch, ReaderContext, StreamData, StreamInfo
 from cntk_core.network.clone import PARAMETER_USES, clone_nodes, duplicate, nodes_to_clone, reach
+from cntk_core.network.dump import write_dump
+from cntk_core.network.edit import (
+    check_links,
+    complete_network,
+    copy_inputs,
+    copy_nodes,
+    copy_sub_tree,
+    freeze_statistics,
+    remove_nodes,
+    rename_nodes,
+    replace_node,
+    revise_parameter,
+    set_input,
+    set_inputs,
+    set_learning_rate,
+    set_needs_gradient,
+    set_role,
+    sub_tree,
+    users_of,
+)
 from cntk_core.network.initializers import (
     FixedValue,
     FromFile,
@@ -40,6 +60,7 @@ from cntk_core.network.initializers import (
 )
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
+from cntk_core.network.patterns import NamePattern, find_nodes, paired_names
 from cntk_core.ops.define import define_op, elementwise_op
 from cntk_core.ops.expression import ArrayMath, Expr, TraceMath, symbol
 from cntk_core.ops.framing import align, run_forward, run_gradient, unbroadcast
@@ -62,6 +83,7 @@ ILearner = Learner
 
 __all__ = [
     "API_VERSION",
+    "PARAMETER_USES",
     "Accumulator",
     "ArrayMath",
     "Available",
@@ -103,6 +125,7 @@ __all__ = [
     "Minibatch",
     "MinibatchResult",
     "MissingKeyError",
+    "NamePattern",
     "Network",
     "NetworkBuilder",
     "NetworkError",
@@ -113,7 +136,6 @@ __all__ = [
     "OpContext",
     "OpTable",
     "OptionError",
-    "PARAMETER_USES",
     "Parallelizer",
     "Parameter",
     "ParameterStore",
@@ -143,14 +165,21 @@ __all__ = [
     "Window",
     "align",
     "broadcast",
+    "check_links",
     "clone_nodes",
+    "complete_network",
+    "copy_inputs",
+    "copy_nodes",
+    "copy_sub_tree",
     "core_ops",
     "define_op",
     "did_you_mean",
     "duplicate",
     "elementwise_op",
     "explain",
+    "find_nodes",
     "frame_layout",
+    "freeze_statistics",
     "from_cntk",
     "hookimpl",
     "initialize_parameters",
@@ -160,16 +189,29 @@ __all__ = [
     "nodes_to_clone",
     "option",
     "options",
+    "paired_names",
     "parse_text",
     "raise_problems",
     "random_stream",
     "reach",
     "read_source",
+    "remove_nodes",
+    "rename_nodes",
+    "replace_node",
+    "revise_parameter",
     "run_forward",
     "run_gradient",
     "sequence_layout",
+    "set_input",
+    "set_inputs",
+    "set_learning_rate",
+    "set_needs_gradient",
+    "set_role",
     "show",
+    "sub_tree",
     "symbol",
     "to_cntk",
     "unbroadcast",
+    "users_of",
+    "write_dump",
 ]

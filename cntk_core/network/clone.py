@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import attrs
 
 from cntk_core.errors import CntkError, NetworkError, raise_problems
+from cntk_core.network.edit import freeze_statistics
 from cntk_core.network.node import Node, Parameter
 
 PARAMETER_USES = ("learnable", "constant", "shared")
@@ -115,6 +115,4 @@ def _freeze(node: Node) -> None:
     if isinstance(node, Parameter):
         node.learning_rate_multiplier = 0.0
     elif node.op.name == "BatchNormalization":
-        node.attributes = attrs.evolve(
-            node.attributes, normalization_time_constant=math.inf, blend_time_constant=math.inf
-        )
+        freeze_statistics([node])

@@ -12,7 +12,7 @@ import attrs
 
 from cntk_builder_brainscript.leaves import channels_last, image_dims
 from cntk_builder_brainscript.settings import Settings
-from cntk_builder_brainscript.values import flatten
+from cntk_builder_brainscript.values import Record, flatten, number_text
 from cntk_core.api import CntkError, Op
 
 WORDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
@@ -20,7 +20,6 @@ WORDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "kernel_shape": ("kernelShape",),
         "map_count": ("mapCount",),
         "stride": ("strideShape",),
-        "strides": ("strideShape",),
         "sharing": ("dimSharing",),
         "auto_padding": ("dimPadding",),
         "lower_pad": ("dimPadLower",),
@@ -34,16 +33,19 @@ WORDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "Reshape": {"dims": ("shape",)},
     "PastValue": {"dims": ("shape",)},
     "FutureValue": {"dims": ("shape",)},
-    "ReduceElements": {"operation": ("reductionOp",), "op": ("reductionOp",), "kind": ("reductionOp",)},
-    "ROIPooling": {
-        "output_shape": ("roiOutputShape",),
-        "shape": ("roiOutputShape",),
-        "spatial_scale": ("featureScale",),
-    },
+    "ROIPooling": {"spatial_scale": ("featureScale",)},
     "QuantizedTimes": {
-        "bit_smoothing_a": ("bitSmoothingA", "bitShiftA"),
-        "bit_smoothing_b": ("bitSmoothingB", "bitShiftB"),
+        "bit_smoothing_a": ("bitShiftA", "bitSmoothingA"),
+        "bit_smoothing_b": ("bitShiftB", "bitSmoothingB"),
     },
+    "EditDistanceError": {
+        "substitution_penalty": ("subPen",),
+        "deletion_penalty": ("delPen",),
+        "insertion_penalty": ("insPen",),
+    },
+    "OptimizedRNNStack": {"hidden_size": ("hiddenDims",)},
+    "RandomSample": {"num_samples": ("sizeOfSampledSet",)},
+    "RandomSampleInclusionFrequency": {"num_samples": ("sizeOfSampledSet",)},
 }
 """Where a setting is not the attribute's name in camel case: op (``*``: any) to attribute to BrainScript's words."""
 
@@ -66,10 +68,16 @@ def read_attributes(op: Op, settings: Settings) -> Any:
         BuildError: a member has the wrong kind, or one without default is missing.
         CntkError: the op refuses a value.
     """
-    if op.name == "LegacyReshape":
-        return _legacy_reshape(op, settings)
+    if op.name in SPECIAL:
+        return SPECIAL[op.name](op, settings)
+    return _generic(op, settings)
+
+
+def _generic(op: Op, settings: Settings, leave: frozenset[str] = frozenset()) -> Any:
     given: dict[str, Any] = {}
     for name, words, read in _fields(op):
+        if name in leave:
+            continue
         word = next((word for word in words if settings.has(word)), None)
         if word is not None:
             given[name] = read(settings, word)
@@ -86,6 +94,24 @@ def _legacy_reshape(op: Op, settings: Settings) -> Any:
     sides = [settings.whole(f"image{side}", 0) for side in ("Width", "Height", "Channels")]
     image = image_dims(settings) if all(sides) else ()
     return op.attributes(rows=settings.whole("numRows"), image=image)
+
+
+def _trace(op: Op, settings: Settings) -> Any:
+    record = settings.record.find("format")
+    members = record.names() if isinstance(record, Record) else ()
+    layout = tuple(f"{name}={_plain(record.own(name))}" for name in members if isinstance(record, Record))
+    return attrs.evolve(_generic(op, settings, leave=frozenset({"format"})), format=layout)
+
+
+def _plain(value: object) -> str:
+    """Write a value as recipes write it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return number_text(value) if isinstance(value, float) else str(value)
+
+
+SPECIAL: Mapping[str, Callable[[Op, Settings], Any]] = {"LegacyReshape": _legacy_reshape, "Trace": _trace}
+"""Operations whose settings are not read one by one."""
 
 
 _Read = Callable[[Settings, str], Any]

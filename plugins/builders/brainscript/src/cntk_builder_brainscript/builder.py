@@ -28,12 +28,23 @@ class BrainScriptNetworkBuilder(NetworkBuilder):
         Raises:
             BuildError, NetworkError, UnsupportedError, Problems: everything that is wrong with it.
         """
-        source = block.full().strip(" \t\n")
-        finder = Finder.beside(context.directory, [place.file for place in (*source.places, block.where)])
-        if not source.text.startswith(OPENING):
-            source = _file(source, block, context)
-        expression = parse_expression(source, finder)
-        return evaluate_network(expression, context, block.where)
+        return evaluate_network(_parse(block, context), context, block.where)
+
+    def check(self, block: Value, context: BuildContext) -> None:
+        """Raise the mistakes in the text that can be seen without evaluating it.
+
+        Raises:
+            BuildError, Problems: everything that the parser finds.
+        """
+        _parse(block, context)
+
+
+def _parse(block: Value, context: BuildContext) -> Expression:
+    source = block.full().strip(" \t\n")
+    finder = Finder.beside(context.directory, [place.file for place in (*source.places, block.where)])
+    if not source.text.startswith(OPENING):
+        source = _file(source, block, context)
+    return parse_expression(source, finder)
 
 
 def evaluate_network(expression: Expression, context: BuildContext, where: Location) -> Network:
@@ -48,7 +59,7 @@ def evaluate_network(expression: Expression, context: BuildContext, where: Locat
     runtime = NetworkRuntime(context)
     evaluator = Evaluator(runtime)
     runtime.use(evaluator.call)
-    value = evaluator.run(lambda: evaluator.evaluate(expression, _surroundings(evaluator, context), (None, "network")))
+    value = evaluator.value(expression, _surroundings(evaluator, context), (None, "network"))
     network = runtime.network_of(value)
     if network is None:
         raise BuildError(
@@ -61,8 +72,7 @@ def evaluate_network(expression: Expression, context: BuildContext, where: Locat
 
 def _surroundings(evaluator: Evaluator, context: BuildContext) -> Record:
     """Return the record around a description: the library, and what the original told it about the run."""
-    scope = evaluator.evaluate(library(), None, None)
-    assert isinstance(scope, Record)
+    scope = evaluator.record(library())
     scope.members |= {
         "deviceId": -1.0,
         "traceLevel": 0.0,

@@ -1,5 +1,4 @@
-"""The nodes that an evaluation makes, with what the records of the core cannot say about them yet: tags, inputs that
-come later, the order of their making."""
+"""The nodes that an evaluation makes: their tags, inputs that come later, the order of their making."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from cntk_builder_brainscript.graph import Graph
 from cntk_builder_brainscript.networks import CallFunction, NetworkMaker, NetworkValue
 from cntk_builder_brainscript.nodes import NodeMaker
 from cntk_builder_brainscript.operators import Operators
-from cntk_builder_brainscript.values import Array, Lambda, Record, describe
+from cntk_builder_brainscript.values import Array, Lambda, Path, Record, describe
 from cntk_core.api import BuildContext, BuildError, Location, Network, Node, to_cntk
 
 NODE = "ComputationNode"
@@ -39,9 +39,9 @@ class NetworkRuntime:
         """Take the function by which functions of the recipe are called."""
         self._caller = call
 
-    def _call(self, function: Lambda, arguments: Sequence[object], name: str) -> object:
+    def _call(self, function: Lambda, arguments: Sequence[object], path: Path) -> object:
         assert self._caller is not None
-        return self._caller(function, arguments, name)
+        return self._caller(function, arguments, path)
 
     @property
     def kinds(self) -> Collection[str]:

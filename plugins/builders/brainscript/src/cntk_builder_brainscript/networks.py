@@ -28,8 +28,8 @@ from cntk_core.api import (
 LISTS = {f"{tag}Nodes": tag for tag in (*GROUPS, *OLD_TAGS)}
 """Members of a network's record that list the nodes of a group, and the tag that they give."""
 
-CallFunction = Callable[[Lambda, Sequence[object], str], object]
-"""Calls a function of the recipe: function, arguments, name of the result."""
+CallFunction = Callable[[Lambda, Sequence[object], Path], object]
+"""Calls a function of the recipe: function, arguments, path of the result."""
 
 
 @attrs.define
@@ -149,7 +149,7 @@ class NetworkMaker:
         found: dict[Node, Node] = {}
         for node in nodes:
             for function in functions:
-                new = self.call(function, [node], node.name)
+                new = self.call(function, [node], (None, node.name))
                 if not isinstance(new, Node):
                     raise BuildError(
                         f"an edit function must return a node, not {describe(new)} (for '{node.name}')", where=where

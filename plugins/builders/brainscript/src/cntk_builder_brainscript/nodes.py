@@ -49,8 +49,8 @@ class NodeMaker:
         settings = Settings(arguments, f"{op.name if op else word} '{name}'", where)
         if op is None:
             self._graph.unknown.append(self._no_operation(word, where))
-            node = Node(name, _stand_in(word), settings.nodes("inputs"), where=where)
-            return self._graph.add(node)
+            node = Node(name, _stand_in(word), where=where)
+            return self._graph.add(node, late=lambda: settings.nodes("inputs"))
         tag = settings.text("tag", "")
         if op.role == "parameter":
             return self._graph.add(make_parameter(settings, name, self._context), tag)
