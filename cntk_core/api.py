@@ -28,7 +28,7 @@ from cntk_core.interfaces.layout import SequenceLayout
 from cntk_core.interfaces.learner import Learner, Slot, UpdateContext, UpdateRule
 from cntk_core.interfaces.parallel import Communicator, Parallelizer, StepCounts
 from cntk_core.interfaces.reader import DataReader, EpochSpec, Minibatch, ReaderContext, StreamData, StreamInfo
-from cntk_core.network.clone import PARAMETER_USES, clone_nodes, duplicate, nodes_to_clone, reach
+from cntk_core.network.clone import PARAMETER_USES, clone_nodes, duplicate, nodes_to_clone
 from cntk_core.network.dump import write_dump
 from cntk_core.network.edit import (
     check_links,
@@ -193,7 +193,6 @@ __all__ = [
     "parse_text",
     "raise_problems",
     "random_stream",
-    "reach",
     "read_source",
     "remove_nodes",
     "rename_nodes",

@@ -7,40 +7,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import attrs
 
 from cntk_core.errors import CntkError, NetworkError, raise_problems
-from cntk_core.network.edit import freeze_statistics
+from cntk_core.network.edit import freeze_statistics, sub_tree
 from cntk_core.network.node import Node, Parameter
 
 PARAMETER_USES = ("learnable", "constant", "shared")
 """What becomes of the parameters of a clone: copied and learned on, copied and frozen, or not copied."""
 
 
-def reach(roots: Iterable[Node], stop: Iterable[Node] = ()) -> list[Node]:
-    """Return all nodes that the roots depend on, through delays too, inputs before users where there is no cycle.
-
-    Nodes in ``stop`` are part of the result, what they depend on is not (unless something else needs it).
-    """
-    ends = set(stop)
-    seen: set[Node] = set()
-    done: dict[Node, None] = {}
-    for root in roots:
-        stack: list[tuple[Node, int]] = [(root, 0)]
-        seen.add(root)
-        while stack:
-            node, index = stack.pop()
-            children = () if node in ends else node.inputs
-            while index < len(children) and children[index] in seen:
-                index += 1
-            if index < len(children):
-                stack.append((node, index + 1))
-                stack.append((children[index], 0))
-                seen.add(children[index])
-            else:
-                done[node] = None
-    return list(done)
-
-
 def nodes_to_clone(inputs: Sequence[Node], outputs: Iterable[Node], parameters: str) -> list[Node]:
-    """Return the nodes between ``inputs`` and ``outputs`` that a clone must copy, in an order fit for copying.
+    """Return the nodes between ``inputs`` and ``outputs`` that a clone must copy.
 
     These are the nodes that depend on an input or on a copied parameter, and the copied parameters themselves. The
     inputs are not among them. Other inputs of the network are always shared.
@@ -54,7 +29,7 @@ def nodes_to_clone(inputs: Sequence[Node], outputs: Iterable[Node], parameters: 
         NetworkError, Problems: no output depends on one of the inputs.
     """
     outputs = list(outputs)
-    everything = set(reach(outputs))
+    everything = set(sub_tree(outputs))
     problems: list[CntkError] = [
         NetworkError(
             f"no output of the cloned function depends on its input '{node.name}'",
@@ -65,7 +40,7 @@ def nodes_to_clone(inputs: Sequence[Node], outputs: Iterable[Node], parameters: 
         if node not in everything
     ]
     raise_problems(problems)
-    candidates = reach(outputs, stop=inputs)
+    candidates = sub_tree(outputs, stop=inputs)[::-1]
     given = set(inputs)
     marked = set(given)
     if parameters != "shared":

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import attrs
 
-from cntk_core.api import CntkError, Location, Network, NetworkError, Node, did_you_mean, raise_problems, reach
+from cntk_core.api import CntkError, Location, Network, NetworkError, Node, did_you_mean, raise_problems, sub_tree
 
 GROUPS = ("feature", "label", "criterion", "evaluation", "output")
 OLD_TAGS = {"criteria": "criterion", "eval": "evaluation"}
@@ -75,7 +75,7 @@ class Graph:
     def attach_all(self, roots: Iterable[Node]) -> None:
         """Evaluate the inputs of all delays that the roots depend on."""
         roots = list(roots)
-        while late := [node for node in reach(roots) if node in self._late]:
+        while late := [node for node in sub_tree(roots) if node in self._late]:
             for node in late:
                 self.attach(node)
 
