@@ -30,8 +30,9 @@ labelSentenceStartEmbeddedScattered = BS.Loop.IsFirst (labelSequence)
 decoderHistoryHook = Pass (labelSequence)
 beamSearchReorderHook = Pass (BS.Constants.OnesTensor (1 : 1))
 encoded = BS.Sequences.BroadcastSequenceAs (labelSequence, BS.Sequences.Last (inputSequence))
-state = Tanh (ParameterTensor {(6 : 3)} * decoderHistoryHook + ParameterTensor {(6 : 4)} * encoded + before)
-before = PastValue (6, state) * beamSearchReorderHook
+history = BS.Loop.Previous (decoderHistoryHook)
+state = Tanh (ParameterTensor {(6 : 3)} * history + ParameterTensor {(6 : 4)} * encoded + before)
+before = BS.Loop.Previous (state * beamSearchReorderHook)
 z = LinearLayer {3, inputRank = 1} (state)
 decoderHistoryFromOutput = Hardmax (z)
 }"""

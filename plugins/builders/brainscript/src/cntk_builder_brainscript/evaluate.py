@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from cntk_builder_brainscript import infix
+from cntk_builder_brainscript.defaults import depend_on_call
 from cntk_builder_brainscript.depth import deep_stack
 from cntk_builder_brainscript.functions import KINDS
 from cntk_builder_brainscript.runtime import Runtime
@@ -29,14 +30,16 @@ from cntk_builder_brainscript.syntax import (
     RecordLiteral,
     Unary,
 )
-from cntk_builder_brainscript.trace import explain, failure, users_place
+from cntk_builder_brainscript.trace import explain, failure, in_library, users_place
 from cntk_builder_brainscript.values import (
+    MAX_ELEMENTS,
     Array,
     CallSite,
     Lambda,
     Path,
     Record,
     Thunk,
+    bounded_path_text,
     describe,
     number_text,
     path_text,
@@ -47,7 +50,7 @@ T = TypeVar("T")
 
 MAX_DEPTH = 50_000
 MAX_STEPS = 20_000_000
-MAX_ELEMENTS = 1_000_000
+MAX_SEGMENTS = 2000
 
 _LANGUAGE_VALUES = (float, str, bool, Record, Array, Lambda)
 
@@ -138,9 +141,23 @@ class Evaluator:
         self._depth -= 1
         return value
 
+    def spend(self, steps: int, e: Expression | None = None, scope: Record | None = None) -> None:
+        """Count work that is not evaluation, such as the copying of a text, among the steps.
+
+        Raises BuildError if that is too much.
+        """
+        self._steps -= steps
+        if self._steps < 0:
+            if e is None:
+                raise BuildError(self._too_many_steps())
+            raise self._endless(e, scope)
+
+    def _too_many_steps(self) -> str:
+        return f"this takes more than {self._max_steps} steps: does it ever end?"
+
     def _endless(self, expression: Expression, scope: Record | None) -> BuildError:
         if self._steps < 0:
-            return self._fail(f"this takes more than {self._max_steps} steps: does it ever end?", expression, scope)
+            return self._fail(self._too_many_steps(), expression, scope)
         message = f"calls and expressions are nested more than {self._max_depth} deep: does the recursion end?"
         return self._fail(message, expression, scope)
 
@@ -148,7 +165,8 @@ class Evaluator:
         """Return the error for a value that needs itself; the hint shows the cycle."""
         start = next(i for i, running in enumerate(self.active) if running is thunk)
         names: list[str] = []
-        for step in self.active[start:]:
+        cycle = self.active[start:]
+        for step in [step for step in cycle if not in_library(step.expression.where)] or cycle:
             name = path_text(step.path) or "(a value)"
             if not names or names[-1] != name:
                 names.append(name)
@@ -247,7 +265,7 @@ class Evaluator:
         where = users_place(e.where, scope)
         assert where is not None
         try:
-            return self.runtime.operate(operator, operands, path_text(path), where)
+            return self.runtime.operate(operator, operands, self._name(path, e, scope), where)
         except CntkError as error:
             self._explain(error, e, scope)
             raise
@@ -284,10 +302,18 @@ class Evaluator:
                 return own(self, arguments)
             where = users_place(e.where, scope)
             assert where is not None
-            return runtime.make(kind, arguments, path_text(path), where)
+            return runtime.make(kind, arguments, self._name(path, e, scope), where)
         except CntkError as error:
             self._explain(error, e, scope)
             raise
+
+    def _name(self, path: Path, e: Expression, scope: Record | None) -> str:
+        # Writing names out takes time that grows with their length, so an endless network has to be found early.
+        try:
+            return bounded_path_text(path, MAX_SEGMENTS)
+        except OverflowError as error:
+            message = f"the name of this object has more than {MAX_SEGMENTS} parts: does the recursion end?"
+            raise self._fail(message, e, scope, str(error)) from None
 
     # Functions
 
@@ -297,7 +323,8 @@ class Evaluator:
     def _function(self, e: Function, scope: Record | None, path: Path) -> Lambda:
         # Default values are shared by all calls of this function; they are evaluated where it was defined.
         optional = {name: self._delayed(o.value, scope, path, name) for name, o in e.optional.items()}
-        return Lambda(e.parameters, optional, body=e.body, scope=scope, name=e.name)
+        derived = depend_on_call(e, scope) if optional else ()
+        return Lambda(e.parameters, optional, body=e.body, scope=scope, name=e.name, derived=derived)
 
     def _call(self, e: Call, scope: Record | None, path: Path) -> object:
         function = self.evaluate(e.function, scope, path)
@@ -354,6 +381,9 @@ class Evaluator:
         members.update(function.optional)
         members.update(named)
         scope = Record(members, function.scope, call=CallSite(function, arguments, site, caller))
+        for name, default in function.derived:
+            if name not in named:
+                members[name] = Thunk(self, default, scope, (path, name))
         return self.evaluate(function.body, scope, path)
 
     def _wrong_count(
@@ -393,14 +423,18 @@ class Evaluator:
 
     def _array(self, e: ArrayLiteral, scope: Record | None, path: Path) -> Array:
         items = [self._delayed(item, scope, path, f"[{index}]") for index, item in enumerate(e.items)]
-        return Array(items, joins=e.joins)
+        return Array(items, joins=(lambda added, total: self._add(added, total, e, scope)) if e.joins else None)
+
+    def _add(self, added: int, total: int, e: Expression, scope: Record | None) -> None:
+        if total > MAX_ELEMENTS:
+            message = f"an array has at most {MAX_ELEMENTS} elements, not {number_text(float(total))}"
+            raise self._fail(message, e, scope)
+        self.spend(added, e, scope)
 
     def _range(self, e: ArrayRange, scope: Record | None, path: Path) -> Array:
         first = self._whole(e.first, scope, (path, "array_first"), "the first index")
         last = self._whole(e.last, scope, (path, "array_last"), "the last index")
-        if last - first >= MAX_ELEMENTS:
-            message = f"an array has at most {MAX_ELEMENTS} elements, not {number_text(float(last - first + 1))}"
-            raise self._fail(message, e, scope)
+        self._add(max(last - first + 1, 0), last - first + 1, e, scope)
         function = e.function
         items = [
             Thunk(

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from cntk_builder_brainscript.infix import MAX_TEXT
+from cntk_builder_brainscript.infix import CHARACTERS_PER_STEP, MAX_TEXT
 from cntk_builder_brainscript.values import Array, BoolVector, Record, TensorShape, number_text
 from cntk_core.api import BuildError, did_you_mean
 
@@ -24,7 +24,12 @@ _MAX_NESTING = 50
 
 def string_function(machine: Evaluator, arguments: Record) -> object:
     """``what`` is Format (arg, how), Chr (arg), Substr (arg, pos, chars) or Replace (arg, replacewhat, withwhat)."""
-    what = arguments.text("what")
+    text = _string_function(machine, arguments, arguments.text("what"))
+    machine.spend(len(text) // CHARACTERS_PER_STEP)
+    return text
+
+
+def _string_function(machine: Evaluator, arguments: Record, what: str) -> str:
     match what:
         case "Format":
             how = arguments.text("how")

@@ -43,6 +43,10 @@ MAX_TEXT = 1_000_000
 """Characters of a text, at most: a few doublings would fill any memory."""
 
 
+CHARACTERS_PER_STEP = 10
+"""A new text counts as this many evaluations, so that the limit on steps bounds memory, too."""
+
+
 def _divide(a: float, b: float) -> float:
     if b == 0:
         return math.nan if a == 0 or math.isnan(a) else math.copysign(math.inf, a) * math.copysign(1, b)
@@ -107,7 +111,7 @@ def infix(machine: Evaluator, e: Infix, scope: Record | None, path: Path) -> obj
     if operator == "+" and (kind is str or type(right) is str):
         joined = _joined_texts(left, right)
         if joined is not None:
-            return _checked(joined, e, scope)
+            return _checked(machine, joined, e, scope)
     if operator in _NODE_OPERATORS and (machine.runtime.is_node(left) or machine.runtime.is_node(right)):
         return machine.operate(operator, [left, right], e, scope, path)
     return _other(machine, e, left, right, scope, path)
@@ -118,9 +122,10 @@ def _joined_texts(left: object, right: object) -> str | None:
     return "".join(parts) if all(type(part) is str for part in parts) else None  # type: ignore[arg-type]
 
 
-def _checked(text: str, e: Infix, scope: Record | None) -> str:
+def _checked(machine: Evaluator, text: str, e: Infix, scope: Record | None) -> str:
     if len(text) > MAX_TEXT:
         raise failure(f"this text has more than {MAX_TEXT} characters", e, scope)
+    machine.spend(len(text) // CHARACTERS_PER_STEP, e, scope)
     return text
 
 
@@ -159,7 +164,7 @@ def before(machine: Evaluator, e: Infix, left: object, right: Lambda, scope: Rec
 def _shifted(e: Infix, array: Array, count: float, scope: Record | None) -> Array:
     if not count.is_integer() or count < 0:
         raise failure(f"'<<' needs a whole number from 0 on, not {number_text(count)}", e.right, scope)
-    return Array(array.raw()[int(count) :], array.first)
+    return array.without(int(count))
 
 
 def override(machine: Evaluator, left: Record, right: Record, path: Path) -> Record:

@@ -40,6 +40,26 @@ def path_text(path: Path) -> str:
         path, segment = path
         segments.append(segment)
     segments.reverse()
+    return _joined(segments)
+
+
+def bounded_path_text(path: Path, limit: int) -> str:
+    """Write a path out as :func:`path_text` does.
+
+    Raises OverflowError with the beginning of the path if it has more segments than the limit.
+    """
+    segments: list[str] = []
+    rest = path
+    while rest is not None and len(segments) <= limit:
+        rest, segment = rest
+        segments.append(segment)
+    if len(segments) > limit:
+        raise OverflowError(path_text(path)[:60] + "...")
+    segments.reverse()
+    return _joined(segments)
+
+
+def _joined(segments: Sequence[str]) -> str:
     return "".join(s if i == 0 or s.startswith("[") else "." + s for i, s in enumerate(segments))
 
 
@@ -220,7 +240,7 @@ class Record:
 
     def flat(self, name: str) -> list[object]:
         """Return the elements of an array, those of arrays in it among them; any other value is the one element."""
-        return flatten(self.get(name))
+        return flatten(self.get(name), self.where_of(name))
 
     def integers(self, name: str) -> tuple[int, ...]:
         """Return whole numbers, given as one number or as an array.
@@ -231,7 +251,7 @@ class Record:
         if type(value) is TensorShape:
             return value.dims
         numbers = []
-        for element in flatten(value):
+        for element in flatten(value, self.where_of(name)):
             if type(element) is not float or not element.is_integer():
                 raise self.wrong(name, "whole numbers", element)
             numbers.append(int(element))
@@ -243,7 +263,7 @@ class Record:
         if type(value) is BoolVector:
             return value.items
         items = []
-        for element in flatten(value):
+        for element in flatten(value, self.where_of(name)):
             if type(element) is not bool:
                 raise self.wrong(name, "true or false", element)
             items.append(element)
@@ -257,16 +277,21 @@ class Record:
 class Array:
     """Values by index, from ``first`` on.
 
-    Made with ``joins``, an element that turns out to be an array is replaced by its elements; elements are evaluated
-    from the left as far as an index requires it.
+    With ``joins``, an element that turns out to be an array is replaced by its elements; elements are evaluated from
+    the left as far as an index requires it. ``joins`` is called with the number of elements before they are added,
+    and with how many there are then: it may raise an error.
     """
 
-    __slots__ = ("_pending", "_ready", "first")
+    __slots__ = ("_joins", "_pending", "_ready", "_start", "first")
 
-    def __init__(self, items: Sequence[object], first: int = 0, *, joins: bool = False) -> None:
+    def __init__(
+        self, items: Sequence[object], first: int = 0, *, joins: Callable[[int, int], None] | None = None
+    ) -> None:
         self.first = first
+        self._joins = joins
         self._ready: list[object] = [] if joins else list(items)
         self._pending: list[object] = list(reversed(items)) if joins else []
+        self._start = 0
 
     def _join(self, wanted: int) -> None:
         ready, pending = self._ready, self._pending
@@ -274,37 +299,37 @@ class Array:
             # The element stays pending while it is evaluated: that may fail, or look at this array.
             element = pending[-1]
             value = element.force() if type(element) is Thunk else element
+            added = value.raw() if type(value) is Array else [value]
             if not pending or pending[-1] is not element:
                 continue
+            if self._joins is not None:
+                self._joins(len(added), len(ready) + len(added))
             pending.pop()
-            if type(value) is Array:
-                ready.extend(value.raw())
-            else:
-                ready.append(value)
+            ready.extend(added)
 
     def raw(self) -> list[object]:
         """Return all elements without evaluating more than is needed to tell how many they are."""
-        if self._pending:
-            self._join(1 << 62)
-        return self._ready
+        self._join(1 << 62)
+        return self._ready[self._start :] if self._start else self._ready
 
     def __len__(self) -> int:
-        return len(self.raw())
+        self._join(1 << 62)
+        return len(self._ready) - self._start
 
     @property
     def last(self) -> int:
         """The index of the last element; ``first - 1`` in an empty array."""
-        return self.first + len(self.raw()) - 1
+        return self.first + len(self) - 1
 
     def at(self, index: int) -> object:
         """Return an element.
 
         Raises IndexError if there is none of that index.
         """
-        position = index - self.first
-        if self._pending and len(self._ready) <= position:
+        position = index - self.first + self._start
+        if self._pending:
             self._join(position)
-        if not 0 <= position < len(self._ready):
+        if not self._start <= position < len(self._ready):
             raise IndexError(index)
         value = self._ready[position]
         return value.force() if type(value) is Thunk else value
@@ -313,6 +338,14 @@ class Array:
         """Return all elements."""
         return [force(value) for value in self.raw()]
 
+    def without(self, count: int) -> Array:
+        """Return the array without its first elements; it shares the others."""
+        length = len(self)
+        rest = Array((), self.first)
+        rest._ready = self._ready
+        rest._start = self._start + min(count, length)
+        return rest
+
 
 class Lambda:
     """A function.
@@ -320,6 +353,7 @@ class Lambda:
     Attributes:
         parameters: names of the positional parameters; they name the arguments, too.
         optional: name to default value or thunk, evaluated where the function was defined.
+        derived: names of optional parameters whose defaults depend on the arguments of a call, and these defaults.
         body: the expression of the function, ``None`` with ``native``.
         scope: where the function was defined.
         name: what messages call it.
@@ -327,7 +361,7 @@ class Lambda:
             (:func:`force` gives their value).
     """
 
-    __slots__ = ("body", "name", "native", "optional", "parameters", "scope")
+    __slots__ = ("body", "derived", "name", "native", "optional", "parameters", "scope")
 
     def __init__(
         self,
@@ -338,9 +372,11 @@ class Lambda:
         scope: Record | None = None,
         name: str = "",
         native: Callable[[list[object], dict[str, object], Path], object] | None = None,
+        derived: tuple[tuple[str, Expression], ...] = (),
     ) -> None:
         self.parameters = tuple(parameters)
         self.optional = optional
+        self.derived = derived
         self.body = body
         self.scope = scope
         self.name = name
@@ -366,11 +402,22 @@ class BoolVector:
     items: tuple[bool, ...]
 
 
-def flatten(value: object) -> list[object]:
-    """Return the elements of an array and of the arrays in it; any other value is the one element."""
+MAX_ELEMENTS = 100_000
+"""Elements of an array, at most."""
+
+
+def flatten(value: object, where: Location | None = None) -> list[object]:
+    """Return the elements of an array and of the arrays in it; any other value is the one element.
+
+    Raises BuildError at ``where`` if they are too many.
+    """
     found: list[object] = []
     pending: list[object] = [value]
+    seen = 0
     while pending:
+        seen += 1
+        if seen > 2 * MAX_ELEMENTS or len(pending) > MAX_ELEMENTS + seen:
+            raise BuildError(f"an array has at most {MAX_ELEMENTS} elements", where=where)
         element = force(pending.pop())
         if type(element) is Array:
             pending.extend(reversed(element.raw()))

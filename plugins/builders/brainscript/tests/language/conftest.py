@@ -29,7 +29,7 @@ BS = [ None = [| |] ; Ops = [ Neg (x) = -x ] ]
 """
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class Node:
     kind: str
     name: str
@@ -37,7 +37,8 @@ class Node:
     arguments: Record | None = None
 
     def __str__(self):
-        return f"{self.name} = {self.kind}({', '.join(getattr(i, 'name', str(i)) for i in self.inputs)})"
+        inputs = [i.name if isinstance(i, Node) else str(i) for i in self.inputs]
+        return f"{self.name} = {self.kind}({', '.join(inputs)})"
 
 
 @attrs.define
@@ -72,6 +73,8 @@ class StandIn:
     def operate(self, operator, operands, path, where):
         if operator == "**":
             raise BuildError("nodes have no powers", where=where)
+        if any(isinstance(operand, str) for operand in operands):
+            raise BuildError(f"'{operator}' of a node and a text", where=where)
         node = Node(operator, path, list(operands))
         self.made.append(node)
         return node
