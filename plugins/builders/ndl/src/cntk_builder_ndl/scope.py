@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import attrs
 
 from cntk_builder_ndl.syntax import Number, Text
-from cntk_core.api import BuildError, Location, Network, Node, did_you_mean
+from cntk_core.api import BuildError, CntkError, Location, Network, Node, did_you_mean
 
 
 @attrs.frozen(eq=False)
@@ -37,6 +37,7 @@ class FunctionCall:
         options: by lower-case name.
         node: set when the node is made; None if that failed.
         inputs: the operands that become the node's inputs.
+        more: further inputs, which were made along with the node.
     """
 
     name: str
@@ -47,6 +48,7 @@ class FunctionCall:
     options: dict[str, Given] = attrs.field(factory=dict)
     node: Node | None = None
     inputs: tuple[Operand, ...] = ()
+    more: tuple[Node, ...] = ()
 
 
 @attrs.define(eq=False)
@@ -146,6 +148,24 @@ class Scope:
     def root(self) -> Scope:
         """The scope of the description itself."""
         return self if self.parent is None else self.parent.root
+
+
+_MAX_CALLS_SHOWN = 6
+
+
+def tell_call(error: CntkError, call: MacroCall) -> None:
+    """Add to an error inside of a macro where the macro is called."""
+    lines = error.hint.splitlines() if error.hint else []
+    if sum(line.startswith("In the macro ") for line in lines) < _MAX_CALLS_SHOWN:
+        error.hint = "\n".join([*lines, f"In the macro '{call.macro}', called at {call.where}."])
+
+
+def tell_calls(error: CntkError, scope: Scope) -> None:
+    """Add to an error inside of macros where they are called, the innermost first."""
+    owner = scope.owner
+    while owner is not None:
+        tell_call(error, owner)
+        owner = owner.scope.owner
 
 
 _MAX_STEPS = 100
