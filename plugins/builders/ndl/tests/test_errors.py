@@ -180,10 +180,6 @@ CASES = {
         X + "n=3 4",
         "r.cntk:3:5: unexpected '4' after the value of 'n'\n    A statement ends with a new line, ',' or ';'.",
     ),
-    "assigned member": (
-        X + "a.b=Tanh(x)",
-        "r.cntk:3:1: 'a.b' is a member of a macro call and cannot be assigned",
-    ),
     "assigned number": (
         X + "5=Tanh(x)",
         "r.cntk:3:1: '5' is a number and cannot be assigned",

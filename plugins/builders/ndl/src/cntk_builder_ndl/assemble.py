@@ -29,6 +29,7 @@ class Assembler:
         self._context = context
         self._seed_offset = seed_offset
         self._scopes: dict[Node, Scope] = {}
+        self._notes: set[str] = set()
 
     def assemble(self, script: Scope) -> Network:
         """Make all nodes that are not made yet, give them their inputs and tags, then read the group statements."""
@@ -36,6 +37,7 @@ class Assembler:
         for call in calls:
             if isinstance(call, FunctionCall) and call.function:
                 self._attempt(self._make, call)
+        script.network = self.network  # from here on, nodes are known by their full names too
         for call in calls:
             self._attempt(self._link, call)
         for name, role in GROUPS.items():
@@ -75,6 +77,11 @@ class Assembler:
         usage = function.usage if function else ""
         reader = Reader(call, name, usage, self._context, self._seed_offset)
         made = make_node(reader, function)
+        for given in reader.finish():
+            note = f"{given.where}: {name} has no optional argument '{given.name}'; it has no effect"
+            if note not in self._notes:
+                self._notes.add(note)
+                self._context.trace(note)
         call.node = self.network.add(made.node)
         self._scopes[made.node] = call.scope
         call.inputs = made.inputs

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import attrs
 
+from cntk_builder_ndl.files import is_of_library
 from cntk_builder_ndl.functions import BY_NAME
 from cntk_builder_ndl.scope import ArrayOf, FunctionCall, Given, MacroCall, Operand, Reference, Scope, Symbol, tell_call
 from cntk_builder_ndl.syntax import Array, Assignment, Call, Expression, MacroDefinition, Name, Number, Statement, Text
@@ -28,6 +29,7 @@ GROUPS = {
 
 _MAX_CALLS = 50_000
 _MAX_DEPTH = 100
+_MAX_HINTS = 50
 
 
 @attrs.frozen(eq=False)
@@ -61,6 +63,7 @@ class Expander:
         self._macros: dict[str, _Macro] = {}
         self._unnamed = _last_number(network)
         self._calls = 0
+        self._hints = 0
         self._later: dict[str, MacroDefinition] = {}
 
     def macros_only(self, statements: tuple[Statement, ...]) -> None:
@@ -100,7 +103,7 @@ class Expander:
     def _define(self, definition: MacroDefinition) -> None:
         name = definition.name
         old = self._macros.get(name.lower())
-        if old is not None:
+        if old is not None and not (is_of_library(old.definition.where) and not is_of_library(definition.where)):
             raise BuildError(f"the macro '{name}' is already defined at {old.definition.where}", where=definition.where)
         if name.lower() in BY_NAME:
             raise BuildError(f"a macro cannot be called '{name}', which is a function", where=definition.where)
@@ -236,7 +239,9 @@ class Expander:
                 hint=f"Its definition is at {later.where}; move it up.",
             )
         known = [*(macro.definition.name for macro in self._macros.values()), *self._function_names()]
-        return BuildError(f"there is no function or macro '{name}'{did_you_mean(name, known)}", where=call.where)
+        self._hints += 1
+        hint = did_you_mean(name, known) if self._hints <= _MAX_HINTS else ""
+        return BuildError(f"there is no function or macro '{name}'{hint}", where=call.where)
 
     def _options(self, call: Call, scope: Scope) -> dict[str, Given]:
         given: dict[str, Given] = {}

@@ -156,6 +156,4 @@ def make_node(reader: Reader, function: Function | None) -> Made:
     if op.role in ("input", "parameter", "axis") and (function is None or function.make is None):
         raise BuildError(f"'{reader.name}' cannot be called", where=reader.where)
     make = function.make if function and function.make else make_common
-    made = make(reader, op)
-    reader.finish()
-    return made
+    return make(reader, op)

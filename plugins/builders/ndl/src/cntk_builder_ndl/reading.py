@@ -24,6 +24,20 @@ _TAGS = {
 }
 
 
+_OPTIONS = frozenset(
+    word.lower()
+    for word in (
+        "autoPadding", "blendTimeConstant", "cols", "computeGradient", "defaultHiddenActivity", "delayTime",
+        "dynamicAxis", "engine", "epsilon", "imageChannels", "imageHeight", "imageLayout", "imageWidth", "init",
+        "initFromFilePath", "initOnCPUOnly", "initValueScale", "kernelHeight", "kernelWidth",
+        "learningRateMultiplier", "lowerPad", "mapCount", "maxTempMemSizeInSamples", "needGradient", "needsGradient",
+        "normalizationTimeConstant", "outputShape", "randomSeed", "rows", "sharing", "spatial", "stride", "timeStep",
+        "transpose", "upperPad", "value", "zeroPadding",
+    )
+)  # fmt: skip
+"""Options that a function of the original has. Given to another one, they do nothing there."""
+
+
 @attrs.define
 class Reader:
     """The arguments of a function call.
@@ -189,16 +203,25 @@ class Reader:
         """Return the groups of the call's tag. Raises BuildError."""
         return roles_of(self.call)
 
-    def finish(self) -> None:
-        """Raise BuildError if there are options that the function does not have."""
+    def finish(self) -> list[Given]:
+        """Return the options that other functions have and this one has not: in the original they have no effect.
+
+        Raises:
+            BuildError: an option is one of no function.
+        """
         known = [*self._asked.values(), "tag"]
+        ignored: list[Given] = []
         for key, given in self.call.options.items():
-            if key not in self._asked and key not in self._obsolete and key != "tag":
+            if key in self._asked or key in self._obsolete or key == "tag":
+                continue
+            if key not in _OPTIONS:
                 raise BuildError(
                     f"{self.name} has no optional argument '{given.name}'{did_you_mean(given.name, known)}",
                     where=given.where,
                     hint=f"Optional arguments: {', '.join(known)}",
                 )
+            ignored.append(given)
+        return ignored
 
     def given(self, key: str) -> bool:
         """Whether an option is given."""
