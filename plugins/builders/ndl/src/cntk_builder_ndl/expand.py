@@ -72,6 +72,10 @@ class Expander:
         self.add(statements)
         self.script = kept
 
+    def has_macro(self, name: str) -> bool:
+        """Tell whether a macro of that name is defined."""
+        return name.lower() in self._macros
+
     def add(self, statements: tuple[Statement, ...]) -> None:
         """Expand statements into the description, in order."""
         self._later |= {s.name.lower(): s for s in statements if isinstance(s, MacroDefinition)}

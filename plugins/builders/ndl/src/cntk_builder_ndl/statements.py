@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from cntk_builder_ndl.assemble import Assembler
 from cntk_builder_ndl.expand import GROUPS, Expander
 from cntk_builder_ndl.functions import function_names
 from cntk_builder_ndl.parser import parse
-from cntk_builder_ndl.scope import ArrayOf, FunctionCall, MacroCall, Symbol
-from cntk_builder_ndl.syntax import Statement
-from cntk_core.api import BuildContext, CntkError, Network, Node, SourceText, raise_problems
+from cntk_builder_ndl.scope import ArrayOf, FunctionCall, MacroCall, Reference, Symbol, result
+from cntk_builder_ndl.syntax import MacroDefinition, Statement
+from cntk_core.api import (
+    BuildContext,
+    BuildError,
+    CntkError,
+    Location,
+    Network,
+    Node,
+    SourceText,
+    raise_problems,
+)
 
 
 def make_expander(context: BuildContext, network: Network | None = None) -> Expander:
@@ -56,6 +65,33 @@ class Statements:
         for source in macros:
             self._expander.macros_only(read_statements(source))
         raise_problems(unique(self._expander.problems))
+
+    def add_macros(self, source: SourceText, without: Collection[str] = ()) -> None:
+        """Take the macros of a text that are new here, but for some names; its other statements define nothing.
+
+        Raises:
+            BuildError, Problems: the macros are wrong.
+        """
+        left_out = {name.lower() for name in without}
+        for statement in read_statements(source):
+            new = isinstance(statement, MacroDefinition) and not self._expander.has_macro(statement.name)
+            if new and statement.name.lower() not in left_out:
+                self._expander.macros_only((statement,))
+        problems = unique(self._expander.problems)
+        self._expander.problems.clear()
+        raise_problems(problems)
+
+    def node_of(self, name: str) -> Node | None:
+        """Return the node that a name of earlier statements means (a macro call means its value), or None."""
+        script = self._expander.script
+        self._forget_what_is_gone()
+        if script.find(name.partition(".")[0]) is None:
+            return None
+        try:
+            found = result(Reference(name, Location(), script))
+        except BuildError:
+            return None
+        return found.node if isinstance(found, FunctionCall) and self._is_here(found) else None
 
     def add(self, *sources: SourceText) -> list[Node]:
         """Add the nodes of the statements in some texts, which may use each other's names, and return them in order.
