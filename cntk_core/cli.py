@@ -200,6 +200,23 @@ def _recipe_arguments(options: argparse.Namespace) -> list[str]:
     return [recipe, *options.overrides]
 
 
+def _edit(options: argparse.Namespace) -> int:
+    from cntk_core.actions.edit_verb import edit_model, edit_with_script, is_script
+
+    if options.commands or options.script or options.output:
+        return edit_model(
+            options.recipe,
+            options.overrides,
+            script=options.script,
+            commands=options.commands,
+            output=options.output,
+            plugin_files=options.plugin,
+        )
+    if is_script(options.recipe):
+        return edit_with_script(options.recipe, options.overrides, plugin_files=options.plugin)
+    return _run_action(options)
+
+
 def _check_data(options: argparse.Namespace) -> int:
     from cntk_core.actions.check_data import check_data
 
@@ -278,6 +295,7 @@ VERBS = {
     "train": "run the train actions of a recipe",
     "test": "run the test actions of a recipe",
     "write": "run the write actions of a recipe",
+    "edit": "change models: with a script (.mel), with commands, or as a recipe's edit actions say",
     "check-data": "report everything that is wrong with the data files of a recipe",
     "config": "show what a recipe says once everything is put together, or check it",
     "plot": "draw the network of a model or of a recipe",
@@ -300,6 +318,7 @@ def _parser() -> tuple[argparse.ArgumentParser, Verbs]:
     verbs = parser.add_subparsers(metavar="VERB", dest="verb")
     for verb in ("train", "test", "write"):
         _add_recipe(verbs.add_parser(verb, help=VERBS[verb], description=_sentence(verb)), _run_action)
+    _add_edit(verbs.add_parser("edit", help=VERBS["edit"], description=_sentence("edit")))
     _add_sections(verbs.add_parser("check-data", help=VERBS["check-data"], description=_sentence("check-data")))
     _add_config(verbs.add_parser("config", help=VERBS["config"], description=_sentence("config")))
     _add_plot(verbs.add_parser("plot", help=VERBS["plot"], description=_sentence("plot")))
@@ -330,6 +349,20 @@ def _add_recipe(parser: argparse.ArgumentParser, run: Handler) -> None:
     )
     _add_plugin_option(parser)
     parser.set_defaults(run=run)
+
+
+def _add_edit(parser: argparse.ArgumentParser) -> None:
+    _add_recipe(parser, _edit)
+    parser.usage = (
+        "cntk edit script.mel [key=value ...]\n"
+        '       cntk edit model.dnn -c "Command(...)" [-c ...] [-s script.mel] -o edited.dnn\n'
+        "       cntk edit recipe.cntk [key=value ...]"
+    )
+    parser.add_argument(
+        "-c", "--command", dest="commands", action="append", default=[], help="a command for the model; may be repeated"
+    )
+    parser.add_argument("-s", "--script", metavar="FILE", help="a script for the model; runs before the commands")
+    parser.add_argument("-o", "--output", metavar="FILE", help="where the edited model is saved")
 
 
 def _add_sections(parser: argparse.ArgumentParser) -> None:

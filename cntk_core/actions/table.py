@@ -22,6 +22,7 @@ _MODULES = {
     "dumpNodes": "dump_nodes",
     "dumpNode": "dump_nodes",
     "dumpnode": "dump_nodes",
+    "edit": "edit",
     "adapt": "adapt",
     "bnstat": "bnstat",
     "createLabelMap": "label_map",
@@ -33,7 +34,6 @@ _MODULES = {
 
 LATER = (
     "convertdbn",
-    "edit",
     "exportdbn",
 )
 """Actions of the original that this version does not have yet."""
