@@ -134,7 +134,7 @@ def test_copy_of_values_keeps_all_links(network: Network) -> None:
 
 def test_copy_into_another_network_converts_the_precision(network: Network) -> None:
     other = Network(np.float64)
-    copies = copy_sub_tree(network["L1.S"], network, other, "copy.")
+    copies = copy_sub_tree([network["L1.S"]], network, other, "copy.")
     assert names(copies) == ["copy.x", "copy.L1.W", "copy.L1.T", "copy.L1.S"]
     complete_network(other)
     assert other["copy.L1.W"].value.dtype == np.float64
@@ -145,7 +145,7 @@ def test_copy_into_another_network_converts_the_precision(network: Network) -> N
 def test_copy_of_a_loop(network: Network) -> None:
     delay = network.add(Node("d", Op("PastValue", (1, 1), lambda shapes, attributes: shapes[0]), [network["L1.T"]]))
     network["L1.T"].inputs[1] = delay
-    copy_sub_tree(network["L1.S"], network, network, "c.")
+    copy_sub_tree([network["L1.S"]], network, network, "c.")
     assert network["c.d"].inputs == [network["c.L1.T"]]
     assert network["c.L1.T"].inputs[1] is network["c.d"]
 
