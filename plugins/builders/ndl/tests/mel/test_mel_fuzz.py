@@ -18,7 +18,8 @@ COMMANDS = [
 WORDS = [
     "m", "n", "L1.*", "L2.*", "*.W", "*", "m.*", "n.L1.S", "ce", "err", "OL.T", "OL.P", "features", "labels", "x",
     "0", "1", "true", "false", "0.5", "copy=value", "copy=all", "format=cntk", "includeData=true", "output",
-    "y.z", "criterion", "needGradient", "learningRateMultiplier", "net.dnn", '"out.dnn"', "L1.FF.W", "old.", "a*b", "Tanh(ce)", "Dim",
+    "y.z", "criterion", "needGradient", "learningRateMultiplier", "net.dnn", '"out.dnn"', "L1.FF.W", "old.", "a*b",
+    "Tanh(ce)", "Dim",
 ]  # fmt: skip
 PIECES = [*COMMANDS, *WORDS, "=", "(", ")", ",", ";", "\n", " ", '"', "[", "]", "{", "}", "# ", "$x$", "\u00e9"]
 
