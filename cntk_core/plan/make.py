@@ -13,9 +13,17 @@ from cntk_core.ops.shapes import elements, show
 from cntk_core.plan.buffers import assign_buffers
 from cntk_core.plan.fusion import consumers_of, gradient_reads, group
 from cntk_core.plan.plan import GradientStep, Plan, Step, Target
+from cntk_core.plan.runnable import check_runnable
 
 
-def make_plan(network: Network, roots: Sequence[Node], criterion: Node | None = None, *, fuse: bool = True) -> Plan:
+def make_plan(
+    network: Network,
+    roots: Sequence[Node],
+    criterion: Node | None = None,
+    *,
+    fuse: bool = True,
+    runnable: bool = True,
+) -> Plan:
     """Plan the computation of ``roots`` and, if a criterion is given, of its gradients by the learned parameters.
 
     Args:
@@ -23,11 +31,15 @@ def make_plan(network: Network, roots: Sequence[Node], criterion: Node | None = 
         roots: nodes whose values can be read after a run.
         criterion: a scalar node; its gradient is that of the sum over the samples of the minibatch.
         fuse: compute neighbouring element-wise nodes in one pass.
+        runnable: refuse nodes whose operation is only declared; otherwise the plan is only to look at.
 
     Raises:
         NetworkError: the criterion is not a scalar or depends on no learned parameter; a precomputed node has no value.
+        UnsupportedError, Problems: names every node that cannot run yet.
     """
     wanted = tuple(dict.fromkeys([*roots, *([criterion] if criterion is not None else [])]))
+    if runnable:
+        check_runnable(network, wanted)
     order = network.order(wanted, stop_at_constants=True)
     _check(order, criterion)
     computed = [node for node in order if node.value is None and not isinstance(node, Input | Parameter)]
