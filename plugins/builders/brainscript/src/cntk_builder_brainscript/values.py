@@ -16,7 +16,8 @@ give values, never thunks.
 **Names.** Every value is evaluated under a *path*, the way that leads to it from the record that counts as root:
 ``z``, ``z.W``, ``L[1].b``, ``z.PlusArgs[0]``. A record adds the member's name, a call adds the parameter's name to
 its arguments and nothing to its body, infix operators add ``<Word>Args[i]``, arrays add ``[i]``. A path is kept as a
-chain of segments and is written out (:func:`path_text`) only for an object that needs a name.
+chain of segments and is written out (:func:`path_text`) only for an object that needs a name. What is not evaluated
+under a member of the root record gets the path that its evaluation was started with; the original used ``$`` there.
 """
 
 from __future__ import annotations
