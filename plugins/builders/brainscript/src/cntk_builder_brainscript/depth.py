@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-FRAMES = 400_000
+FRAMES = 600_000
 """Frames that parser and evaluator may use. Calls between Python functions take no room on the machine's stack, and
 both have a limit of their own on the depth of what they walk, which is reached first."""
 

@@ -30,7 +30,7 @@ from cntk_builder_brainscript.syntax import (
     RecordLiteral,
     Unary,
 )
-from cntk_builder_brainscript.trace import explain, failure, in_library, users_place
+from cntk_builder_brainscript.trace import explain, failure, in_library, no_option, users_place, wrong_count
 from cntk_builder_brainscript.values import (
     MAX_ELEMENTS,
     Array,
@@ -331,7 +331,7 @@ class Evaluator:
         if type(function) is not Lambda:
             raise self._fail(f"only functions can be called, not {self.describe(function)}", e, scope)
         if len(e.arguments) != len(function.parameters):
-            raise self._wrong_count(function, len(e.arguments), e, scope, tuple(e.named))
+            raise self._bad_call(wrong_count(function, len(e.arguments), tuple(e.named)), e, scope)
         arguments = [
             self._delayed(argument, scope, path, name)
             for name, argument in zip(function.parameters, e.arguments, strict=True)
@@ -339,7 +339,7 @@ class Evaluator:
         named: dict[str, object] = {}
         for name, given in e.named.items():
             if name not in function.optional:
-                raise self._no_option(function, name, e, scope)
+                raise self._bad_call(no_option(function, name), e, scope)
             named[name] = self._delayed(given.value, scope, path, name)
         return self._enter(function, arguments, named, path, e, scope)
 
@@ -354,10 +354,10 @@ class Evaluator:
     ) -> object:
         """Return the result of a function for values or thunks; ``site`` is where the call is written."""
         if len(arguments) != len(function.parameters):
-            raise self._wrong_count(function, len(arguments), site, caller, ())
+            raise self._bad_call(wrong_count(function, len(arguments), ()), site, caller)
         for name in named:
             if name not in function.optional:
-                raise self._no_option(function, name, site, caller)
+                raise self._bad_call(no_option(function, name), site, caller)
         return self._enter(function, arguments, named, path, site, caller)
 
     def _enter(
@@ -386,28 +386,8 @@ class Evaluator:
                 members[name] = Thunk(self, default, scope, (path, name))
         return self.evaluate(function.body, scope, path)
 
-    def _wrong_count(
-        self, function: Lambda, given: int, site: Expression | None, scope: Record | None, named: tuple[str, ...]
-    ) -> BuildError:
-        wanted = len(function.parameters)
-        name = f"'{function.name}'" if function.name else "the function"
-        listed = f" ({', '.join(function.parameters)})" if wanted else ""
-        message = f"{name} takes {wanted or 'no'} argument{'' if wanted == 1 else 's'}{listed}, not {given}"
-        by_name = [word for word in named if word in function.parameters]
-        hint = f"Give {', '.join(by_name)} by position: only optional parameters have names." if by_name else None
-        if function.optional and not hint:
-            hint = f"Optional: {', '.join(function.optional)}."
-        return self._about_call(message, site, scope, hint)
-
-    def _no_option(self, function: Lambda, name: str, site: Expression | None, scope: Record | None) -> BuildError:
-        called = f"'{function.name}'" if function.name else "the function"
-        message = f"{called} has no optional parameter '{name}'{did_you_mean(name, function.optional)}"
-        hint = f"Optional: {', '.join(function.optional)}." if function.optional else None
-        if name in function.parameters:
-            hint = f"Give {name} by position: only optional parameters have names."
-        return self._about_call(message, site, scope, hint)
-
-    def _about_call(self, message: str, site: Expression | None, scope: Record | None, hint: str | None) -> BuildError:
+    def _bad_call(self, texts: tuple[str, str | None], site: Expression | None, scope: Record | None) -> BuildError:
+        message, hint = texts
         return BuildError(message, hint=hint) if site is None else self._fail(message, site, scope, hint)
 
     # Records and arrays

@@ -76,9 +76,11 @@ def numeric_function(machine: Evaluator, arguments: Record) -> object:
         return float(math.floor(number)) if math.isfinite(number) else number
     if what == "Length":
         value = arguments.get("arg")
-        if not isinstance(value, str | Array):
-            raise arguments.wrong("arg", "a text or an array", value)
-        return float(len(value))
+        if type(value) is Array:
+            return float(value.size())
+        if type(value) is str:
+            return float(len(value))
+        raise arguments.wrong("arg", "a text or an array", value)
     if what not in ("Mod", "IntDiv"):
         raise _unknown(arguments, what, ("Floor", "Length", "Mod", "IntDiv"))
     first, second = _two(arguments, what)
@@ -111,7 +113,7 @@ def compare_function(machine: Evaluator, arguments: Record) -> object:
 
 def _two(arguments: Record, what: str) -> list[object]:
     args = arguments.get("args")
-    if type(args) is not Array or len(args) != 2:
+    if type(args) is not Array or args.size() != 2:
         raise BuildError(f"{what} needs an array of two arguments", where=arguments.where_of("args"))
     return args.values()
 

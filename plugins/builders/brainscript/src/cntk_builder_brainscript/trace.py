@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from cntk_builder_brainscript.syntax import LIBRARY, Expression
-from cntk_builder_brainscript.values import CallSite, Record, Thunk, number_text
-from cntk_core.api import BuildError, CntkError, Location, Problems
+from cntk_builder_brainscript.values import CallSite, Lambda, Record, Thunk, number_text
+from cntk_core.api import BuildError, CntkError, Location, Problems, did_you_mean
 
 MAX_LINES = 10
 """Lines of a chain of calls, at most; the last one says how many calls are left out."""
@@ -90,3 +90,24 @@ def explain(error: CntkError, expression: Expression, scope: Record | None) -> N
     if in_library(where) and error.where is not where:
         lines.append(f"at {where}")
     error.hint = "\n".join([*lines, *chain(scope)]) or None
+
+
+def wrong_count(function: Lambda, given: int, named: Sequence[str]) -> tuple[str, str | None]:
+    """Return message and hint for a call with too few or too many arguments by position."""
+    wanted = len(function.parameters)
+    name = f"'{function.name}'" if function.name else "the function"
+    listed = f" ({', '.join(function.parameters)})" if wanted else ""
+    message = f"{name} takes {wanted or 'no'} argument{'' if wanted == 1 else 's'}{listed}, not {given}"
+    by_name = [word for word in named if word in function.parameters]
+    if by_name:
+        return message, f"Give {', '.join(by_name)} by position: only optional parameters have names."
+    return message, f"Optional: {', '.join(function.optional)}." if function.optional else None
+
+
+def no_option(function: Lambda, name: str) -> tuple[str, str | None]:
+    """Return message and hint for a named argument that the function does not have."""
+    called = f"'{function.name}'" if function.name else "the function"
+    message = f"{called} has no optional parameter '{name}'{did_you_mean(name, function.optional)}"
+    if name in function.parameters:
+        return message, f"Give {name} by position: only optional parameters have names."
+    return message, f"Optional: {', '.join(function.optional)}." if function.optional else None

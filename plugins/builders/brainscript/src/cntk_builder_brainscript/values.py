@@ -16,102 +16,38 @@ give values, never thunks.
 **Names.** Every value is evaluated under a *path*, the way that leads to it from the record that counts as root:
 ``z``, ``z.W``, ``L[1].b``, ``z.PlusArgs[0]``. A record adds the member's name, a call adds the parameter's name to
 its arguments and nothing to its body, infix operators add ``<Word>Args[i]``, arrays add ``[i]``. A path is kept as a
-chain of segments and is written out (:func:`path_text`) only for an object that needs a name.
+chain of segments and is written out (:func:`path_text`) only for an object that needs a name. What is not evaluated
+under a member of the root record gets the path that its evaluation was started with; the original used ``$`` there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
 
 import attrs
 
+from cntk_builder_brainscript.delayed import Machine, Path, Thunk, bounded_path_text, force, path_text
 from cntk_builder_brainscript.syntax import Expression, RecordLiteral
-from cntk_core.api import BuildError, CntkError, Location, did_you_mean
+from cntk_core.api import BuildError, Location, did_you_mean
 
-Path = tuple[Any, str] | None
-"""The path to a value: ``None`` for the root, else (path before, segment)."""
-
-
-def path_text(path: Path) -> str:
-    """Write a path out, such as ``L[1].b``; the root is an empty text."""
-    segments = []
-    while path is not None:
-        path, segment = path
-        segments.append(segment)
-    segments.reverse()
-    return _joined(segments)
-
-
-def bounded_path_text(path: Path, limit: int) -> str:
-    """Write a path out as :func:`path_text` does.
-
-    Raises OverflowError with the beginning of the path if it has more segments than the limit.
-    """
-    segments: list[str] = []
-    rest = path
-    while rest is not None and len(segments) <= limit:
-        rest, segment = rest
-        segments.append(segment)
-    if len(segments) > limit:
-        raise OverflowError(path_text(path)[:60] + "...")
-    segments.reverse()
-    return _joined(segments)
-
-
-def _joined(segments: Sequence[str]) -> str:
-    return "".join(s if i == 0 or s.startswith("[") else "." + s for i, s in enumerate(segments))
-
-
-class Machine(Protocol):
-    """What a thunk needs of the evaluator."""
-
-    active: list[Thunk]
-    """The thunks that are being evaluated, outermost first."""
-
-    def evaluate(self, expression: Expression, scope: Record | None, path: Path) -> object:
-        """Return the value of an expression."""
-
-    def circular(self, thunk: Thunk) -> CntkError:
-        """Return the error for a thunk that needs itself."""
-
-
-class Thunk:
-    """A value that is evaluated when it is first needed."""
-
-    __slots__ = ("expression", "machine", "path", "running", "scope", "value")
-
-    def __init__(self, machine: Machine, expression: Expression, scope: Record | None, path: Path) -> None:
-        self.machine: Machine | None = machine
-        self.expression = expression
-        self.scope = scope
-        self.path = path
-        self.running = False
-        self.value: object = None
-
-    def force(self) -> object:
-        """Return the value; evaluate it at the first call."""
-        machine = self.machine
-        if machine is None:
-            return self.value
-        if self.running:
-            raise machine.circular(self)
-        active = machine.active
-        active.append(self)
-        self.running = True
-        try:
-            value = machine.evaluate(self.expression, self.scope, self.path)
-        finally:
-            self.running = False
-            active.pop()
-        self.value = value
-        self.machine = self.scope = None
-        return value
-
-
-def force(value: object) -> object:
-    """Return a value that may still be a thunk."""
-    return value.force() if type(value) is Thunk else value
+__all__ = [
+    "MAX_ELEMENTS",
+    "Array",
+    "BoolVector",
+    "CallSite",
+    "Lambda",
+    "Machine",
+    "Path",
+    "Record",
+    "TensorShape",
+    "Thunk",
+    "bounded_path_text",
+    "describe",
+    "flatten",
+    "force",
+    "number_text",
+    "path_text",
+]
 
 
 @attrs.frozen(eq=False)
@@ -312,14 +248,22 @@ class Array:
         self._join(1 << 62)
         return self._ready[self._start :] if self._start else self._ready
 
-    def __len__(self) -> int:
+    def size(self) -> int:
+        """Return the number of elements.
+
+        While something is evaluated this has to be called rather than ``len``: evaluation nests deeply, and what
+        goes through an operator of Python takes room on the machine's stack.
+        """
         self._join(1 << 62)
         return len(self._ready) - self._start
+
+    def __len__(self) -> int:
+        return self.size()
 
     @property
     def last(self) -> int:
         """The index of the last element; ``first - 1`` in an empty array."""
-        return self.first + len(self) - 1
+        return self.first + self.size() - 1
 
     def at(self, index: int) -> object:
         """Return an element.
@@ -340,7 +284,7 @@ class Array:
 
     def without(self, count: int) -> Array:
         """Return the array without its first elements; it shares the others."""
-        length = len(self)
+        length = self.size()
         rest = Array((), self.first)
         rest._ready = self._ready
         rest._start = self._start + min(count, length)

@@ -113,9 +113,23 @@ def test_long_chains_are_shortened(problem):
     assert len(lines) == 1 + 10
 
 
-@pytest.mark.parametrize("text", ["f (n) = 1 + f (n)", "f (n) = f (n + 1)", "f (n) = [ a = f (n) ].a"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "f (n) = 1 + f (n)",
+        "f (n) = f (n + 1)",
+        "f (n) = Length (f (n) : 1)",
+        "f (n) = (f (n) << 1)[0]",
+        "f (n) = [ a = f (n) ].a",
+    ],
+)
 def test_endless_recursion(problem, text):
-    message = problem(text + "\nz = f (1)").splitlines()[0]
+    message = problem(text + "\nz = f (1)", max_depth=5000).splitlines()[0]
+    assert message.endswith("calls and expressions are nested more than 5000 deep: does the recursion end?")
+
+
+def test_endless_recursion_at_full_depth(problem):
+    message = problem("f (n) = Length (f (n) : 1)\nz = f (1)").splitlines()[0]
     assert message.endswith("calls and expressions are nested more than 50000 deep: does the recursion end?")
 
 
