@@ -33,9 +33,7 @@ class TestLog:
         assert text.count("Finished Epoch[") == 2
         assert text.endswith("\nCOMPLETED.\n")
 
-    def test_stderr_may_be_the_console(
-        self, recipe: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
-    ) -> None:
+    def test_stderr_may_be_the_console(self, recipe: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
         console = run(capsys, "configFile=r.cntk", "stderr=-", "timestamping=true", "command=Train")
         assert "Finished Epoch[ 1 of" in console
         assert not [path.name for path in tmp_path.iterdir() if path.name.startswith("-")]
