@@ -170,6 +170,12 @@ def _split_of(inputs: Sequence[Array], attributes: TimesAttributes, context: OpC
     return _split(left, right, attributes)
 
 
+def product_of(xp: Any, inputs: Sequence[Array], attributes: TimesAttributes, context: OpContext) -> Array:
+    """Return the product of two values as Times computes it."""
+    split = _split_of(inputs, attributes, context)
+    return _product(xp, inputs[0], inputs[1], split, context.framed)
+
+
 def _times_gradient(
     xp: Any,
     gradient: Array,
@@ -197,8 +203,7 @@ def _times_gradient(
 )
 def TIMES(xp: Any, inputs: Sequence[Array], attributes: TimesAttributes, context: OpContext) -> Array:
     """Product of a matrix or tensor with a vector, matrix or tensor: sums over A's last and B's first axes."""
-    split = _split_of(inputs, attributes, context)
-    return _product(xp, inputs[0], inputs[1], split, context.framed)
+    return product_of(xp, inputs, attributes, context)
 
 
 def _transposed(shape: Shape, attributes: TimesAttributes) -> Shape:
