@@ -144,7 +144,10 @@ def test_layers_above_the_first(describe: Describe) -> None:
     ]
     assert made.lines[1] == "LookupTable = LookupTable(E0, features) [6 x *]"
     assert "AutoName14 = Tanh(AutoName13) [5 x 1 x *]" in made.lines
-    assert made.said == ["r.cntk:5:1: recurrentLayer 4 chooses no layer; can be chosen: 2, 3, in ascending order"]
+    assert made.said == [
+        "r.cntk:5:1: recurrentLayer 4 chooses no layer; can be chosen: 2, 3, in ascending order; "
+        "the first LSTM layer is there anyway"
+    ]
 
 
 def test_layers_that_are_not_chosen_are_plain(describe: Describe) -> None:

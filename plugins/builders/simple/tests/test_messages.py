@@ -175,7 +175,7 @@ def test_unknown_key(message: Callable[[str], str]) -> None:
         ),
         (
             "layerSizes=4:5:3\nrnnType=LSTM\nrecurrentLayer=1",
-            ["r.cntk:4:1: recurrentLayer 1 chooses no layer; there is nothing to choose"],
+            ["r.cntk:4:1: recurrentLayer 1 chooses no layer; the first LSTM layer is there anyway"],
         ),
         (
             f"layerSizes=4:5:5:4\nrnnType=CLASSLSTM\nnbrClass=2\nlookupTableOrder=1\nvocabSize=5\n{CLASSES}",

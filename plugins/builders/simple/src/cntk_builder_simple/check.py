@@ -58,9 +58,11 @@ def _numbers_without_layer(config: Config, chosen: SimpleOptions, kind: Kind) ->
     _, left = chosen_layers(chosen, kind.numbering)
     if left:
         numbers = [str(layer + kind.numbering.base) for layer in kind.numbering.layers(chosen)]
-        rest = f"can be chosen: {', '.join(numbers)}, in ascending order" if numbers else "there is nothing to choose"
+        rest = [f"can be chosen: {', '.join(numbers)}, in ascending order"] if numbers else []
+        if kind.numbering.skipped:
+            rest.append("the first LSTM layer is there anyway")
         shown = ", ".join(map(str, left))
-        yield f"{config.location('recurrentLayer')}: recurrentLayer {shown} chooses no layer; {rest}"
+        yield f"{config.location('recurrentLayer')}: recurrentLayer {shown} chooses no layer; {'; '.join(rest)}"
 
 
 def _sizes(config: Config, chosen: SimpleOptions) -> list[CntkError]:
