@@ -123,8 +123,28 @@ class _Nodes:
         assert isinstance(text, str)
 
 
+def ndl() -> Check:
+    """Read the sections, expand macros, make the nodes and infer their shapes."""
+    from cntk_builder_ndl import Statements
+    from cntk_builder_ndl.files import sections_of
+
+    from cntk_core.api import BuildContext, Network, core_ops
+
+    table = core_ops()
+    names = tuple(table.names("ndl"))
+    context = BuildContext(find_op=table.find, op_names=lambda language: names, trace=lambda line: None)
+
+    def check(text: str) -> None:
+        network = Network()
+        Statements(network, context).add(*sections_of(SourceText.of(text), None))
+        network.infer()
+
+    return check
+
+
 LANGUAGES: dict[str, Callable[[], Check]] = {
     "brainscript": brainscript,
+    "ndl": ndl,
 }
 """Language, which is also the folder of its corpus, to the function that makes its check."""
 
