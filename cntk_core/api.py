@@ -28,6 +28,7 @@ from cntk_core.interfaces.layout import SequenceLayout
 from cntk_core.interfaces.learner import Learner, Slot, UpdateContext, UpdateRule
 from cntk_core.interfaces.parallel import Communicator, Parallelizer, StepCounts
 from cntk_core.interfaces.reader import DataReader, EpochSpec, Minibatch, ReaderContext, StreamData, StreamInfo
+from cntk_core.network.clone import PARAMETER_USES, clone_nodes, duplicate, nodes_to_clone
 from cntk_core.network.dump import write_dump
 from cntk_core.network.edit import (
     check_links,
@@ -82,6 +83,7 @@ ILearner = Learner
 
 __all__ = [
     "API_VERSION",
+    "PARAMETER_USES",
     "Accumulator",
     "ArrayMath",
     "Available",
@@ -164,6 +166,7 @@ __all__ = [
     "align",
     "broadcast",
     "check_links",
+    "clone_nodes",
     "complete_network",
     "copy_inputs",
     "copy_nodes",
@@ -171,6 +174,7 @@ __all__ = [
     "core_ops",
     "define_op",
     "did_you_mean",
+    "duplicate",
     "elementwise_op",
     "explain",
     "find_nodes",
@@ -182,6 +186,7 @@ __all__ = [
     "initializer",
     "make_plan",
     "nearest",
+    "nodes_to_clone",
     "option",
     "options",
     "paired_names",

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from cntk_builder_brainscript import infix
+from cntk_builder_brainscript.defaults import depend_on_call
 from cntk_builder_brainscript.depth import deep_stack
 from cntk_builder_brainscript.functions import KINDS
 from cntk_builder_brainscript.runtime import Runtime
@@ -322,7 +323,8 @@ class Evaluator:
     def _function(self, e: Function, scope: Record | None, path: Path) -> Lambda:
         # Default values are shared by all calls of this function; they are evaluated where it was defined.
         optional = {name: self._delayed(o.value, scope, path, name) for name, o in e.optional.items()}
-        return Lambda(e.parameters, optional, body=e.body, scope=scope, name=e.name)
+        derived = depend_on_call(e, scope) if optional else ()
+        return Lambda(e.parameters, optional, body=e.body, scope=scope, name=e.name, derived=derived)
 
     def _call(self, e: Call, scope: Record | None, path: Path) -> object:
         function = self.evaluate(e.function, scope, path)
@@ -379,6 +381,9 @@ class Evaluator:
         members.update(function.optional)
         members.update(named)
         scope = Record(members, function.scope, call=CallSite(function, arguments, site, caller))
+        for name, default in function.derived:
+            if name not in named:
+                members[name] = Thunk(self, default, scope, (path, name))
         return self.evaluate(function.body, scope, path)
 
     def _bad_call(self, texts: tuple[str, str | None], site: Expression | None, scope: Record | None) -> BuildError:

@@ -386,7 +386,7 @@ class Parser:
     def _new(self) -> Expression:
         token = self._advance()
         kind = self._name()
-        if not (self._is("[") or self._is("{")):
+        if not any(self._is(mark) for mark in "[{("):
             raise _SyntaxError(self._unexpected(f"a record of arguments after new {kind.text}"))
         return New(token.source, token.offset, kind.text, self._operand())
 

@@ -296,6 +296,7 @@ class Lambda:
     Attributes:
         parameters: names of the positional parameters; they name the arguments, too.
         optional: name to default value or thunk, evaluated where the function was defined.
+        derived: names of optional parameters whose defaults depend on the arguments of a call, and these defaults.
         body: the expression of the function, ``None`` with ``native``.
         scope: where the function was defined.
         name: what messages call it.
@@ -303,7 +304,7 @@ class Lambda:
             (:func:`force` gives their value).
     """
 
-    __slots__ = ("body", "name", "native", "optional", "parameters", "scope")
+    __slots__ = ("body", "derived", "name", "native", "optional", "parameters", "scope")
 
     def __init__(
         self,
@@ -314,9 +315,11 @@ class Lambda:
         scope: Record | None = None,
         name: str = "",
         native: Callable[[list[object], dict[str, object], Path], object] | None = None,
+        derived: tuple[tuple[str, Expression], ...] = (),
     ) -> None:
         self.parameters = tuple(parameters)
         self.optional = optional
+        self.derived = derived
         self.body = body
         self.scope = scope
         self.name = name
