@@ -168,6 +168,23 @@ def mel() -> Check:
     return check
 
 
+def ndl() -> Check:
+    """Read the sections, expand macros, make the nodes and infer their shapes."""
+    from cntk_builder_ndl import Statements
+    from cntk_builder_ndl.files import sections_of
+
+    table = core_ops()
+    names = tuple(table.names("ndl"))
+    context = BuildContext(find_op=table.find, op_names=lambda language: names, trace=lambda line: None)
+
+    def check(text: str) -> None:
+        network = Network()
+        Statements(network, context).add(*sections_of(SourceText.of(text), None))
+        network.infer()
+
+    return check
+
+
 _MEL_MODEL = """
 BFF(a, rows, cols) { W=Parameter(rows, cols) ; B=Parameter(rows, 1) ; T=Times(W, a) ; P=Plus(T, B) }
 Layer(a, rows, cols) { FF=BFF(a, rows, cols) ; S=Sigmoid(FF) }
@@ -184,6 +201,7 @@ OutputNodes=(OL.P)
 LANGUAGES: dict[str, Callable[[], Check]] = {
     "brainscript": brainscript,
     "mel": mel,
+    "ndl": ndl,
 }
 """Language, which is also the folder of its corpus, to the function that makes its check."""
 
