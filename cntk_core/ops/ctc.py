@@ -113,9 +113,11 @@ def _barred(path: PhonePath, frames: int, delay: int) -> NDArray[np.bool_]:
     count = len(path.tokens)
     if delay < 0:
         return np.zeros((frames, count), bool)
-    # Two places on stands what comes after the phone; beyond the path that is the end.
+    # Two places on stands what comes after the phone; after the last phone that is the end. CNTK allows the blank at
+    # the end of the path only within the delay of the begin, and in the last frame, where the recursion begins.
     after = np.full(count, frames, np.int64)
     after[:-2] = path.bounds[2:]
+    after[-1] = 0
     latest = after + delay - (path.tokens == path.blank)
     return np.asarray(np.arange(frames)[:, None] > latest)
 
