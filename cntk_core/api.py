@@ -2,6 +2,7 @@
 
 from cntk_core.config import Config, Schedule, SourceText, Value, option, options, parse_text, read_source
 from cntk_core.data.chunked import ChunkedReader
+from cntk_core.data.composite import CompositeSource, FrameSource, Part
 from cntk_core.data.layout import frame_layout, sequence_layout
 from cntk_core.data.randomize import Window
 from cntk_core.data.source import Chunk, ChunkInfo, ChunkSource, Column
@@ -98,6 +99,7 @@ __all__ = [
     "Column",
     "Communicator",
     "Component",
+    "CompositeSource",
     "Config",
     "ConfigError",
     "DataError",
@@ -109,6 +111,7 @@ __all__ = [
     "ExecutionEngine",
     "Expr",
     "FixedValue",
+    "FrameSource",
     "FromFile",
     "FromLiteral",
     "GradientStep",
@@ -139,6 +142,7 @@ __all__ = [
     "Parallelizer",
     "Parameter",
     "ParameterStore",
+    "Part",
     "Plan",
     "Problems",
     "Program",

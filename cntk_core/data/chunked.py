@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from cntk_core.data.packing import make_minibatch
@@ -29,6 +29,9 @@ class ChunkedReader(DataReader):
         window: how far the random order moves a sequence; None is the order of the files.
         seed: seed of the random order.
         keep_in_memory: keep all chunks.
+        cache_bytes: parsed data that is kept; a window of chunks should fit.
+        least_sequences: sequences that a minibatch of an epoch has at least, however small it is; the argument is the
+            number of the epoch.
         prefetch: prepare minibatches in a background thread.
     """
 
@@ -42,6 +45,8 @@ class ChunkedReader(DataReader):
         window: Window | None,
         seed: int = 0,
         keep_in_memory: bool = False,
+        cache_bytes: int = CACHE_BYTES,
+        least_sequences: Callable[[int], int] | None = None,
         prefetch: bool = True,
     ) -> None:
         super().__init__(options, context)
@@ -50,7 +55,8 @@ class ChunkedReader(DataReader):
         self._window = None if context.for_writing else window
         self._seed = seed
         self._prefetch = prefetch
-        self._cache = ChunkCache(source, None if keep_in_memory else CACHE_BYTES)
+        self._least_sequences = least_sequences
+        self._cache = ChunkCache(source, None if keep_in_memory else cache_bytes)
         self._order: SweepOrder | None = None
         self._lock = threading.Lock()
         self._running: list[tuple[weakref.ref[Prefetcher[Minibatch]], threading.Thread]] = []
@@ -65,6 +71,11 @@ class ChunkedReader(DataReader):
             if known.lower() == name.lower():
                 return known, shape
         return name, None
+
+    @property
+    def source(self) -> ChunkSource:
+        """The data, for a reader that joins several."""
+        return self._source
 
     @property
     def streams(self) -> tuple[StreamInfo, ...]:
@@ -82,7 +93,8 @@ class ChunkedReader(DataReader):
         return prefetcher
 
     def _read(self, epoch: EpochSpec) -> Iterator[Minibatch]:
-        for picks in plan_epoch(self.order(), epoch):
+        least = 1 if self._least_sequences is None else self._least_sequences(epoch.epoch)
+        for picks in plan_epoch(self.order(), epoch, least):
             yield make_minibatch(picks, self._cache.get, self._streams, self.context.dtype)
 
     def order(self) -> SweepOrder:

@@ -49,8 +49,11 @@ def make_minibatch(
 def _make_frames(picks: Picks, chunk: Chunk, streams: Sequence[StreamInfo]) -> Minibatch:
     """Gather independent frames out of one chunk: the usual case, and a short way."""
     layout = frame_layout(len(picks.sequences))
-    data = {stream.name: _take(chunk.columns[stream.name].data, picks.sequences) for stream in streams}
-    return Minibatch({name: StreamData(frames, layout) for name, frames in data.items()}, picks.samples)
+    found: dict[str, StreamData] = {}
+    for stream in streams:
+        column = chunk.columns[stream.name]
+        found[stream.name] = StreamData(_take(column.data, column.first_rows(picks.sequences)), layout)
+    return Minibatch(found, picks.samples)
 
 
 def _collect(picks: Picks, columns: Mapping[int, Column], what: Callable[[Column, IntArray], IntArray]) -> IntArray:
@@ -98,8 +101,10 @@ def _gather(
 
 
 def _take(data: NDArray[Any] | csr_array, rows: IntArray) -> NDArray[Any] | csr_array:
-    """Return rows of a column: a view where they follow each other."""
+    """Return rows of a column: a view where they follow each other, unless the rows overlap."""
     count = len(rows)
+    if isinstance(data, np.ndarray) and not data.flags.c_contiguous:
+        return data[rows]
     if count and int(rows[-1]) - int(rows[0]) == count - 1 and (np.diff(rows) == 1).all():
         return data[int(rows[0]) : int(rows[0]) + count]
     if isinstance(data, np.ndarray):

@@ -1,0 +1,6 @@
+"""Readers for HTK feature files and master label files, and the writer of HTK files."""
+
+from cntk_reader_htk.options import FeatureOptions, HTKReaderOptions, LabelOptions
+from cntk_reader_htk.reader import HTKDeserializers, HTKMLFReader
+
+__all__ = ["FeatureOptions", "HTKDeserializers", "HTKMLFReader", "HTKReaderOptions", "LabelOptions"]
