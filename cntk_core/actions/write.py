@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 from cntk_core.actions.context import ActionContext
 from cntk_core.actions.formatting import Formatter, SequenceValue, WriteFormat, read_format, read_labels
 from cntk_core.config import Config
-from cntk_core.data.layout import reader_slots, unpack_sequences
+from cntk_core.data.layout import unpack_sequences
 from cntk_core.errors import ConfigError, NetworkError, TrainingError, UnsupportedError
 from cntk_core.interfaces.layout import SequenceLayout
 from cntk_core.interfaces.reader import EpochSpec, Minibatch
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
+from cntk_core.ops.rows import reader_slots
 from cntk_core.plan.make import make_plan
 from cntk_core.training.store import ParameterStore
 

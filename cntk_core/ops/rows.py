@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 
 import attrs
 import numpy as np
+from numpy.typing import NDArray
 
 from cntk_core.interfaces.layout import IntArray, SequenceLayout
 
@@ -42,7 +43,7 @@ class SequenceRows:
     step: IntArray
     first: IntArray
     last: IntArray
-    begun: IntArray
+    begun: NDArray[np.bool_]
     number: IntArray
 
 
@@ -86,7 +87,7 @@ def _sequence_rows(layout: SequenceLayout) -> SequenceRows:
     first = np.zeros(layout.frames, np.int64)
     last = layout.lengths[slot] - 1
     number = np.full(layout.frames, -1, np.int64)
-    # Sequences of a slot follow each other in ``begins``, so that later ones overwrite earlier ones from their begin on.
+    # Sequences of a slot follow each other in ``begins``: later ones overwrite earlier ones from their begin on.
     seen: dict[int, int] = {}
     for where, begin in layout.begins.tolist():
         index = seen.get(where, 0 if begin == 0 else 1)  # a slot that does not begin with a begin goes on with one
@@ -118,7 +119,7 @@ def _delay_rows(layout: SequenceLayout, shift: int) -> DelayRows:
     inside = (wanted >= rows.first) & (wanted <= rows.last)
     source = np.where(inside, layout.start[np.where(inside, wanted, 0)] + rows.slot, -1) if layout.frames else rows.slot
     outside = np.flatnonzero(~inside)
-    from_before = ~rows.begun.astype(bool)[outside] & (wanted[outside] < 0)
+    from_before = ~rows.begun[outside] & (wanted[outside] < 0)
     carried, initial = outside[from_before], outside[~from_before]
     beyond = rows.first[initial] - wanted[initial] if shift >= 0 else wanted[initial] - rows.last[initial]
     return DelayRows(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from cntk_core.data.layout import frame_layout
 from cntk_core.errors import DataError, NetworkError, did_you_mean
 from cntk_core.interfaces.engine import ExecutionEngine, Program
-from cntk_core.interfaces.layout import SequenceLayout
+from cntk_core.interfaces.layout import IntArray, SequenceLayout
 from cntk_core.interfaces.learner import UpdateRule
 from cntk_core.interfaces.reader import Minibatch
 from cntk_core.network.node import Input, Node, Parameter
@@ -201,8 +201,7 @@ class ReferenceProgram(Program):
         for node in loop.nodes:
             self._values[node] = np.zeros((frames.count, *node.known_shape))
             self._contexts[node] = self._context(node, axes, training)
-            generator = self._contexts[node].random()
-            self._contexts[node].random = lambda generator=generator: generator
+            self._contexts[node].random = _always(self._contexts[node].random())
         for delay in loop.delays:
             initial = [self._values[child] for child in delay.inputs[1:]]
             fill_outside(self._values[delay], initial, self._contexts[delay], *_delay(delay))
@@ -275,13 +274,18 @@ class ReferenceProgram(Program):
         return leaving
 
 
+def _always(generator: np.random.Generator) -> Callable[[], np.random.Generator]:
+    """One stream for all time steps of a loop, so that they differ."""
+    return lambda: generator
+
+
 def _delay(node: Node) -> tuple[int, float]:
     """How many steps back a delay reads, and what stands before the first step."""
     shift = shift_of(node.op.name, node.attributes.time_step)
     return shift, node.attributes.default_hidden_activation
 
 
-def _delayed(node: Node, context: OpContext, rows: slice) -> tuple[Array, Array]:
+def _delayed(node: Node, context: OpContext, rows: slice) -> tuple[IntArray, IntArray]:
     """The rows of a time step that a delay finds in this minibatch, and where it finds them."""
     source = rows_of(context, _delay(node)[0]).source[rows]
     return rows.start + np.flatnonzero(source >= 0), source[source >= 0]

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from cntk_core.api import (
     DataError,
     Input,
+    LoopGradient,
     Minibatch,
     NetworkError,
     Node,
@@ -20,6 +21,7 @@ from cntk_core.api import (
     ParameterStore,
     Plan,
     Program,
+    SequenceLayout,
     StreamData,
     UpdateRule,
     did_you_mean,
@@ -78,6 +80,7 @@ class CpuProgram(Program):
         self._last: Bound | None = None
         self._axes = sorted({node.axis for node in plan.inputs})
         self._scratch: dict[Node, Array] = {}
+        self._carried: dict[Node, dict[str, Any]] = {}
         self._scalars = tuple(node for node in plan.roots if _is_total(node))
         self._totals = {node.name: 0.0 for node in self._scalars}
         self._constants = {
@@ -85,6 +88,13 @@ class CpuProgram(Program):
             for node in plan.network
             if node.value is not None and not isinstance(node, Parameter)
         }
+
+    def begin_epoch(
+        self, epoch: int, settings: Mapping[str, float] | None = None, *, minibatches_done: int = 0
+    ) -> None:
+        """Start an epoch; nothing is carried into it."""
+        super().begin_epoch(epoch, settings, minibatches_done=minibatches_done)
+        self._carried.clear()
 
     def evaluate(self, minibatch: Minibatch) -> None:
         """Run the forward part."""
@@ -188,9 +198,9 @@ class CpuProgram(Program):
             context = bound.site.contexts[node]
             context.training = training
             context.settings = self.settings
-            axes = [child.axis for child in node.inputs if child.framed]
-            stream = streams.get(axes[0]) if axes else None
-            context.layout = stream.layout if stream is not None else None
+            context.layouts = tuple(_layout_of(child, streams) for child in node.inputs)
+            context.layout = next((layout for layout in context.layouts if layout is not None), None)
+            context.carried = self._carried.setdefault(node, {})
             if node.op.random:
                 context.random = functools.partial(random_stream, self.seed, self._place[node], self.step)
 
@@ -271,6 +281,11 @@ def _stream_of(minibatch: Minibatch, node: Input) -> StreamData:
     raise DataError(f"the minibatch has no stream for the input '{node.name}'", hint=f"Streams: {known}")
 
 
+def _layout_of(node: Node, streams: Mapping[str, StreamData]) -> SequenceLayout | None:
+    stream = streams.get(node.axis) if node.framed else None
+    return stream.layout if stream is not None else None
+
+
 def _is_total(node: Node) -> bool:
     return not node.framed and elements_of(node) == 1 and not isinstance(node, Input | Parameter)
 
@@ -278,7 +293,8 @@ def _is_total(node: Node) -> bool:
 def _path_of(plan: Plan) -> dict[Node, list[bool]]:
     """For each node through which a gradient flows, which of its inputs want one."""
     path: dict[Node, list[bool]] = {}
-    for step in plan.gradients:
+    parts = [part for step in plan.gradients for part in (step.steps if isinstance(step, LoopGradient) else [step])]
+    for step in parts:
         wanted = {*step.step.nodes, *(target.node for target in step.targets)}
         arriving = set(step.sources)
         for node in reversed(step.step.nodes):
