@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 
 from cntk_core.api import GradientStep, Loop, LoopGradient, Node, OpContext, Parameter, Step, Target
-from cntk_engine_cpu import elementwise, fallback, loops, products, rowwise
+from cntk_engine_cpu import elementwise, fallback, loop_kernels, loops, products, rowwise
 from cntk_engine_cpu.inputs import Ports
 from cntk_engine_cpu.site import Call, Site
 from cntk_engine_cpu.update import Numbers, Scalars, Update, runs_of
@@ -85,7 +85,8 @@ def straight_line(calls: Sequence[Call], ports: Ports) -> Callable[[], None]:
 
 def _forward_call(site: Site, step: Step | Loop) -> Call:
     if isinstance(step, Loop):
-        return loops.bind_forward(site, step)
+        compiled = loop_kernels.bind_forward(site, step)
+        return compiled if compiled is not None else loops.bind_forward(site, step)
     if elementwise.is_elementwise(step):
         found = elementwise.bind_forward(site, step)
     else:
@@ -94,10 +95,15 @@ def _forward_call(site: Site, step: Step | Loop) -> Call:
     return found if found is not None else fallback.bind_forward(site, step)
 
 
+def _loop_gradient(site: Site, step: LoopGradient) -> Call:
+    compiled = loop_kernels.bind_gradient(site, step)
+    return compiled if compiled is not None else loops.bind_gradient(site, step)
+
+
 def _gradient_calls(site: Site, step: GradientStep | LoopGradient, targets: Sequence[Target]) -> list[Call]:
     """The calls for some targets of a step: one for all, or one for each of a product."""
     if isinstance(step, LoopGradient):
-        return [loops.bind_gradient(site, step)]
+        return [_loop_gradient(site, step)]
     part = step if len(targets) == len(step.targets) else attrs.evolve(step, targets=tuple(targets))
     if elementwise.is_elementwise(step.step):
         found = elementwise.bind_gradient(site, part)

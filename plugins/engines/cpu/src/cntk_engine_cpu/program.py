@@ -301,6 +301,7 @@ def _path_of(plan: Plan) -> dict[Node, list[bool]]:
             if node not in arriving:
                 continue
             needs = [node.op.flows_to(index) and child in wanted for index, child in enumerate(node.inputs)]
-            path[node] = needs
+            known = path.get(node, [False] * len(needs))  # a step of a loop has one part inside it and one after it
+            path[node] = [need or before for need, before in zip(needs, known, strict=True)]
             arriving.update(child for child, need in zip(node.inputs, needs, strict=True) if need)
     return path
