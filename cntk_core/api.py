@@ -28,6 +28,26 @@ from cntk_core.interfaces.layout import SequenceLayout
 from cntk_core.interfaces.learner import Learner, Slot, UpdateContext, UpdateRule
 from cntk_core.interfaces.parallel import Communicator, Parallelizer, StepCounts
 from cntk_core.interfaces.reader import DataReader, EpochSpec, Minibatch, ReaderContext, StreamData, StreamInfo
+from cntk_core.network.dump import write_dump
+from cntk_core.network.edit import (
+    check_links,
+    complete_network,
+    copy_inputs,
+    copy_nodes,
+    copy_sub_tree,
+    freeze_statistics,
+    remove_nodes,
+    rename_nodes,
+    replace_node,
+    revise_parameter,
+    set_input,
+    set_inputs,
+    set_learning_rate,
+    set_needs_gradient,
+    set_role,
+    sub_tree,
+    users_of,
+)
 from cntk_core.network.initializers import (
     FixedValue,
     FromFile,
@@ -39,6 +59,7 @@ from cntk_core.network.initializers import (
 )
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
+from cntk_core.network.patterns import NamePattern, find_nodes, paired_names
 from cntk_core.ops.define import define_op, elementwise_op
 from cntk_core.ops.delays import fill_outside, keep_tail, shift_of
 from cntk_core.ops.expression import ArrayMath, Expr, TraceMath, symbol
@@ -106,6 +127,7 @@ __all__ = [
     "Minibatch",
     "MinibatchResult",
     "MissingKeyError",
+    "NamePattern",
     "Network",
     "NetworkBuilder",
     "NetworkError",
@@ -145,6 +167,11 @@ __all__ = [
     "Window",
     "align",
     "broadcast",
+    "check_links",
+    "complete_network",
+    "copy_inputs",
+    "copy_nodes",
+    "copy_sub_tree",
     "core_ops",
     "define_op",
     "delay_rows",
@@ -152,7 +179,9 @@ __all__ = [
     "elementwise_op",
     "explain",
     "fill_outside",
+    "find_nodes",
     "frame_layout",
+    "freeze_statistics",
     "from_cntk",
     "hookimpl",
     "initialize_parameters",
@@ -162,16 +191,29 @@ __all__ = [
     "nearest",
     "option",
     "options",
+    "paired_names",
     "parse_text",
     "raise_problems",
     "random_stream",
     "read_source",
+    "remove_nodes",
+    "rename_nodes",
+    "replace_node",
+    "revise_parameter",
     "run_forward",
     "run_gradient",
     "sequence_layout",
+    "set_input",
+    "set_inputs",
+    "set_learning_rate",
+    "set_needs_gradient",
+    "set_role",
     "shift_of",
     "show",
+    "sub_tree",
     "symbol",
     "to_cntk",
     "unbroadcast",
+    "users_of",
+    "write_dump",
 ]

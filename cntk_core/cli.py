@@ -200,6 +200,23 @@ def _recipe_arguments(options: argparse.Namespace) -> list[str]:
     return [recipe, *options.overrides]
 
 
+def _edit(options: argparse.Namespace) -> int:
+    from cntk_core.actions.edit_verb import edit_model, edit_with_script, is_script
+
+    if options.commands or options.script or options.output:
+        return edit_model(
+            options.recipe,
+            options.overrides,
+            script=options.script,
+            commands=options.commands,
+            output=options.output,
+            plugin_files=options.plugin,
+        )
+    if is_script(options.recipe):
+        return edit_with_script(options.recipe, options.overrides, plugin_files=options.plugin)
+    return _run_action(options)
+
+
 def _check_data(options: argparse.Namespace) -> int:
     from cntk_core.actions.check_data import check_data
 
@@ -212,6 +229,48 @@ def _explain(options: argparse.Namespace) -> int:
     return explain_recipe(
         _recipe_arguments(options), section=options.section, frames=options.frames, plugin_files=options.plugin
     )
+
+
+def _plot(options: argparse.Namespace) -> int:
+    from cntk_core.actions.show_model import plot
+
+    return plot(
+        options.source,
+        options.overrides,
+        output=options.output,
+        section=options.section,
+        plugin_files=options.plugin,
+    )
+
+
+def _dump(options: argparse.Namespace) -> int:
+    from cntk_core.actions.show_model import dump_model
+
+    return dump_model(
+        options.model,
+        pattern=options.node,
+        values=options.values,
+        output=options.output,
+        plugin_files=options.plugin,
+    )
+
+
+def _show_config(options: argparse.Namespace) -> int:
+    from cntk_core.actions.show_config import show_config
+
+    return show_config(
+        _recipe_arguments(options),
+        section=options.section,
+        resolved=options.resolved,
+        defaults=not options.given,
+        plugin_files=options.plugin,
+    )
+
+
+def _check_config(options: argparse.Namespace) -> int:
+    from cntk_core.actions.show_config import check_config
+
+    return check_config(_recipe_arguments(options), plugin_files=options.plugin)
 
 
 def _plugins(options: argparse.Namespace) -> int:
@@ -236,7 +295,11 @@ VERBS = {
     "train": "run the train actions of a recipe",
     "test": "run the test actions of a recipe",
     "write": "run the write actions of a recipe",
+    "edit": "change models: with a script (.mel), with commands, or as a recipe's edit actions say",
     "check-data": "report everything that is wrong with the data files of a recipe",
+    "config": "show what a recipe says once everything is put together, or check it",
+    "plot": "draw the network of a model or of a recipe",
+    "dump": "print the nodes of a model and their values",
     "explain": "show how a recipe's network is computed, and how memory is shared",
     "plugins": "list, make and check plugins",
     "doctor": "say what works on this machine, and what mends the rest",
@@ -255,7 +318,11 @@ def _parser() -> tuple[argparse.ArgumentParser, Verbs]:
     verbs = parser.add_subparsers(metavar="VERB", dest="verb")
     for verb in ("train", "test", "write"):
         _add_recipe(verbs.add_parser(verb, help=VERBS[verb], description=_sentence(verb)), _run_action)
+    _add_edit(verbs.add_parser("edit", help=VERBS["edit"], description=_sentence("edit")))
     _add_sections(verbs.add_parser("check-data", help=VERBS["check-data"], description=_sentence("check-data")))
+    _add_config(verbs.add_parser("config", help=VERBS["config"], description=_sentence("config")))
+    _add_plot(verbs.add_parser("plot", help=VERBS["plot"], description=_sentence("plot")))
+    _add_dump(verbs.add_parser("dump", help=VERBS["dump"], description=_sentence("dump")))
     explain = verbs.add_parser("explain", help=VERBS["explain"], description=_sentence("explain"))
     _add_recipe(explain, _explain)
     explain.add_argument("--section", help="only this command section")
@@ -284,9 +351,58 @@ def _add_recipe(parser: argparse.ArgumentParser, run: Handler) -> None:
     parser.set_defaults(run=run)
 
 
+def _add_edit(parser: argparse.ArgumentParser) -> None:
+    _add_recipe(parser, _edit)
+    parser.usage = (
+        "cntk edit script.mel [key=value ...]\n"
+        '       cntk edit model.dnn -c "Command(...)" [-c ...] [-s script.mel] -o edited.dnn\n'
+        "       cntk edit recipe.cntk [key=value ...]"
+    )
+    parser.add_argument(
+        "-c", "--command", dest="commands", action="append", default=[], help="a command for the model; may be repeated"
+    )
+    parser.add_argument("-s", "--script", metavar="FILE", help="a script for the model; runs before the commands")
+    parser.add_argument("-o", "--output", metavar="FILE", help="where the edited model is saved")
+
+
 def _add_sections(parser: argparse.ArgumentParser) -> None:
     _add_recipe(parser, _check_data)
     parser.add_argument("--section", help="only this command section")
+
+
+def _add_config(parser: argparse.ArgumentParser) -> None:
+    tasks = parser.add_subparsers(metavar="TASK", dest="task", required=True)
+    show = tasks.add_parser("show", help="print the effective configuration, and where each value comes from")
+    _add_recipe(show, _show_config)
+    show.add_argument("--section", help="only this section, such as Train or Train:SGD")
+    show.add_argument("--resolved", action="store_true", help="with $variables$ filled in")
+    show.add_argument("--given", action="store_true", help="without the values that the recipe leaves to the program")
+    check = tasks.add_parser("check", help="report everything that is wrong with a recipe, without running it")
+    _add_recipe(check, _check_config)
+
+
+def _add_plot(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("source", metavar="MODEL", help="a model file, or a recipe that describes a network")
+    parser.add_argument(
+        "overrides", nargs="*", default=[], metavar="key=value", help="values that replace those of the recipe"
+    )
+    parser.add_argument(
+        "-o", "--output", default="", metavar="FILE", help="net.svg or net.dot (default: MODEL.svg here; - is stdout)"
+    )
+    parser.add_argument("--section", help="the command section of a recipe (default: the first with a network)")
+    _add_plugin_option(parser)
+    parser.set_defaults(run=_plot)
+
+
+def _add_dump(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", metavar="MODEL", help="a model file")
+    parser.add_argument("--node", default="", metavar="REGEX", help="only nodes whose whole name matches")
+    parser.add_argument(
+        "--values", action=argparse.BooleanOptionalAction, default=True, help="the values of parameters (default: yes)"
+    )
+    parser.add_argument("-o", "--output", default="-", metavar="FILE", help="the file (default: standard output)")
+    _add_plugin_option(parser)
+    parser.set_defaults(run=_dump)
 
 
 def _add_plugin_option(parser: argparse.ArgumentParser) -> None:

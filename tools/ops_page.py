@@ -28,6 +28,19 @@ TITLES = {
     "dropout": "Dropout",
     "criteria": "Criteria",
     "precompute": "Computed once over the data",
+    "quantized": "Products of whole numbers",
+    "vocabulary": "Large vocabularies",
+    "sampling": "Random values",
+    "ranking": "Ranking",
+    "mixtures": "Gaussian mixtures",
+    "recurrence": "Along the dynamic axis",
+    "sequences": "Other dynamic axes",
+    "alignment": "Criteria of whole sequences",
+    "convolution": "Convolution",
+    "pooling": "Pooling",
+    "normalization": "Normalization of batches",
+    "cropping": "Parts of images",
+    "monitoring": "Watching and keeping values",
 }
 
 
@@ -60,7 +73,7 @@ def attributes_of(op: Op) -> str:
 
 def gradient_of(op: Op) -> str:
     """To which inputs a gradient flows."""
-    if op.role in ("input", "parameter", "precompute"):
+    if op.role in ("input", "parameter", "precompute", "axis"):
         return ""
     count = op.arity[1] or len(op.differentiable)
     flows = [op.flows_to(index) for index in range(count)]
@@ -77,7 +90,8 @@ def tables() -> str:
         lines += ["", f"## {title}", "", "| Operation | What | Inputs | Attributes | Gradient | Further names |"]
         lines.append("| --- | --- | --- | --- | --- | --- |")
         for op in family.OPS:
-            cells = (f"`{op.name}`", op.doc, inputs_of(op), attributes_of(op), gradient_of(op), names_of(op))
+            doc = op.doc if op.computable else f"{op.doc} **Declared only.**"
+            cells = (f"`{op.name}`", doc, inputs_of(op), attributes_of(op), gradient_of(op), names_of(op))
             lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(lines) + "\n"
 

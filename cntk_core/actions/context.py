@@ -159,8 +159,10 @@ class ActionContext:
             hint="NDLNetworkBuilder, SimpleNetworkBuilder, or BrainScriptNetworkBuilder must be specified",
         )
 
-    def describe_network(self, section: Config) -> Network:
+    def describe_network(self, section: Config, build: BuildContext | None = None) -> Network:
         """Build the network that a section describes; shapes and values are still to come.
+
+        ``build`` replaces what builders are told otherwise.
 
         Raises:
             ConfigError: no builder is named.
@@ -171,7 +173,7 @@ class ActionContext:
             raise self.no_builder(section)
         registry = self.plugins.registry
         builder = registry.builders.get(value.short_name, where=value.key_where)()
-        network = builder.build(value, self.build_context())
+        network = builder.build(value, build or self.build_context())
         for listener in self.plugins.listeners("cntk_network_built"):
             replaced = listener(network=network, config=section)
             if replaced is not None:
@@ -198,8 +200,8 @@ class ActionContext:
         initialize_parameters(network)
         return network
 
-    def load_model(self, path: str, where: Location | None = None) -> Network:
-        """Load a model file.
+    def load_model(self, path: str, where: Location | None = None, *, as_saved: bool = False) -> Network:
+        """Load a model file in the precision of this run, or with ``as_saved`` in its own.
 
         Raises:
             DataError: there is no such file.
@@ -211,7 +213,7 @@ class ActionContext:
             raise DataError(
                 f"the model '{path}' does not exist", where=where, hint="Train it first, or mend modelPath."
             )
-        return load_model(path, self.plugins.registry.ops.find, self.dtype)
+        return load_model(path, self.plugins.registry.ops.find, None if as_saved else self.dtype)
 
     def save_model(self, network: Network, path: str, where: Location | None = None) -> None:
         """Write a model file; missing folders are made.

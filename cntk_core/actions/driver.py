@@ -13,7 +13,7 @@ import cntk_core
 from cntk_core.actions.context import ActionContext
 from cntk_core.actions.jobs import Job, check_jobs, check_top_level, find_jobs
 from cntk_core.actions.log import Log
-from cntk_core.actions.table import same_action
+from cntk_core.actions.table import same_action, tells_listeners
 from cntk_core.config import Config, load_recipe
 from cntk_core.errors import ConfigError
 from cntk_core.plugins import events
@@ -137,7 +137,7 @@ def _run(context: ActionContext, jobs: Sequence[Job]) -> None:
 
 def _run_job(context: ActionContext, job: Job) -> None:
     """Run a job. Training tells the listeners of itself, with its network; here they hear of the other actions."""
-    if job.name in same_action("train"):
+    if tells_listeners(job.name):
         job.action.run(context, job.section)
         return
     told = events.Job(job.command, same_action(job.name)[0])

@@ -40,16 +40,21 @@ def describe(context: ActionContext, section: Config, frames: int = 0) -> list[s
     """Return the lines for one section."""
     network = context.build_network(section)
     lines = [f"{section.name}: {len(network)} nodes"]
-    lines += [f"  {node.describe()}" for node in network]
+    lines += [f"  {node.describe()}{_note(node)}" for node in network]
     computed_before = [node for node in network if node.op.role == "precompute"]
     for node in computed_before:  # the plan of the training begins when these have values
         lines.append(f"  {node.name} is computed before training, over all data")
         _pretend(node)
     criteria = network.roots["criterion"]
     roots = list(dict.fromkeys(root for role in ("criterion", "evaluation", "output") for root in network.roots[role]))
-    plan = make_plan(network, roots or _ends(network), criteria[0] if criteria else None)
+    plan = make_plan(network, roots or _ends(network), criteria[0] if criteria else None, runnable=False)
     rows = frames or _minibatch_size(section)
     return [*lines, explain(plan, frames=rows)]
+
+
+def _note(node: Node) -> str:
+    reason = node.op.missing(node.attributes)
+    return "" if reason is None else f"   ({reason})"
 
 
 def _pretend(node: Node) -> None:

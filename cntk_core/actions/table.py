@@ -22,19 +22,19 @@ _MODULES = {
     "dumpNodes": "dump_nodes",
     "dumpNode": "dump_nodes",
     "dumpnode": "dump_nodes",
+    "edit": "edit",
+    "adapt": "adapt",
+    "bnstat": "bnstat",
+    "createLabelMap": "label_map",
+    "plot": "plot",
+    "SVD": "svd",
+    "writeWordAndClass": "word_class",
+    "devtest": "devtest",
 }
 
 LATER = (
-    "adapt",
-    "bnstat",
     "convertdbn",
-    "createLabelMap",
-    "devtest",
-    "edit",
     "exportdbn",
-    "plot",
-    "SVD",
-    "writeWordAndClass",
 )
 """Actions of the original that this version does not have yet."""
 
@@ -82,3 +82,8 @@ def _unknown(action: Value, name: str, command: str) -> CntkError:
 def same_action(name: str) -> tuple[str, ...]:
     """Return all names of an action: ``train`` and ``trainRNN``."""
     return tuple(other for other, module in _MODULES.items() if module == _MODULES[name])
+
+
+def tells_listeners(name: str) -> bool:
+    """Whether an action tells the listeners of itself, with its network: those that train."""
+    return name in (*same_action("train"), *same_action("adapt"))

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from cntk_core.actions.context import ActionContext
 from cntk_core.actions.test import inputs_of
 from cntk_core.config import Config
 from cntk_core.errors import CntkError, ConfigError, Problems, UnsupportedError, raise_problems
 from cntk_core.interfaces.learner import Learner
+from cntk_core.interfaces.reader import DataReader
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input
 from cntk_core.plugins.events import Job
+from cntk_core.training.generations import ModelPaths
 from cntk_core.training.session import TrainingSession
 from cntk_core.training.settings import SGDSettings, learner_name, make_learner, read_settings
 
@@ -23,7 +24,7 @@ _READERS = ("reader", "cvReader")
 def check(context: ActionContext, section: Config) -> None:
     """Raise what is wrong with the section before anything runs; all of it together."""
     problems: list[CntkError] = []
-    for step in (_check_keys, _check_builder, _check_readers, _check_sgd):
+    for step in (_check_keys, _check_builder, check_readers, _check_sgd):
         try:
             step(context, section)
         except Problems as error:
@@ -48,7 +49,8 @@ def _check_builder(context: ActionContext, section: Config) -> None:
     context.plugins.registry.builders.get(value.short_name, where=value.key_where)
 
 
-def _check_readers(context: ActionContext, section: Config) -> None:
+def check_readers(context: ActionContext, section: Config) -> None:
+    """Raise what is wrong with the readers of a section that trains."""
     for key in _READERS:
         if key == "reader" or section.get(key) is not None:
             context.reader_class(section, key)
@@ -65,17 +67,17 @@ def _check_readers(context: ActionContext, section: Config) -> None:
 
 
 def _check_sgd(context: ActionContext, section: Config) -> None:
-    _settings(context, section)
+    settings_of(context, _sgd(section))
 
 
 def _sgd(section: Config) -> Config:
     return section.section("SGD")
 
 
-def _settings(
-    context: ActionContext, section: Config, note: Callable[[str], None] | None = None
+def settings_of(
+    context: ActionContext, block: Config, note: Callable[[str], None] | None = None
 ) -> tuple[SGDSettings, Learner]:
-    block = _sgd(section)
+    """Read an SGD block and make the learner that it asks for; ``note`` is told what has no effect."""
     value = block.get("gradUpdateType")
     name = learner_name(block)
     learner_class = context.plugins.registry.learners.get(name, where=None if value is None else value.where)
@@ -85,16 +87,61 @@ def _settings(
 
 def run(context: ActionContext, section: Config) -> None:
     """Train, or go on with a training that was stopped."""
-    settings, learner = _settings(context, section, note=context.log.line)
+    train(context, section, _sgd(section), _network(context, section))
+
+
+def _network(context: ActionContext, section: Config) -> Network:
+    """Build the network; where that fails and an earlier run left a model, training goes on from it anyway."""
+    try:
+        return context.describe_network(section)
+    except CntkError as error:
+        begun = _begun_model(section)
+        if begun is None:
+            raise
+        context.log.line(f"Warning: the description of the network is not used, '{begun}' is: {error}")
+        return context.load_model(str(begun))
+
+
+def _begun_model(section: Config) -> Path | None:
+    """Return the newest model that an earlier run, or another action, left for this training."""
+    if not section.boolean("makeMode", True):
+        return None
+    paths = ModelPaths(Path(section.string("modelPath")), _sgd(section).integer("maxEpochs"))
+    if paths.final.is_file():
+        return paths.final
+    numbers = [epoch for epoch in [*paths.existing(), 0] if epoch < paths.epochs]
+    return next((paths.model(epoch) for epoch in sorted(numbers, reverse=True) if paths.model(epoch).is_file()), None)
+
+
+def train(
+    context: ActionContext,
+    section: Config,
+    sgd: Config,
+    network: Network,
+    *,
+    action: str = "train",
+    change: Callable[[DataReader], DataReader] | None = None,
+) -> None:
+    """Train a network with the reader of a section.
+
+    Args:
+        context: of the run.
+        section: the command section.
+        sgd: its SGD block.
+        network: what is trained; it may have values already.
+        action: what listeners are told.
+        change: makes another reader of the one for training; it is told the first one and closes it.
+    """
+    settings, learner = settings_of(context, sgd, note=context.log.line)
     model = section.string("modelPath")
-    description = context.describe_network(section)
-    readers = _open_readers(context, section, description)
+    readers = _open_readers(context, section, network)
+    if change is not None:
+        readers[0] = change(readers[0])
     log = context.run_log(section)
     try:
-        engine = context.make_engine(section)
         session = TrainingSession(
-            description,
-            engine,
+            network,
+            context.make_engine(section),
             readers[0],
             learner,
             settings,
@@ -105,7 +152,7 @@ def run(context: ActionContext, section: Config) -> None:
             log=log,
             make_mode=section.boolean("makeMode", True),
             resume=section.boolean("resume", False),
-            job=Job(section.name, "train", model_path=Path(model), epochs=settings.max_epochs),
+            job=Job(section.name, action, model_path=Path(model), epochs=settings.max_epochs),
         )
         session.run()
     finally:
@@ -113,7 +160,7 @@ def run(context: ActionContext, section: Config) -> None:
             reader.close()
 
 
-def _open_readers(context: ActionContext, section: Config, network: Network) -> list[Any]:
+def _open_readers(context: ActionContext, section: Config, network: Network) -> list[DataReader]:
     keys = [key for key in _READERS if section.get(key) is not None]
     inputs = _needed_inputs(network)
     return [context.make_reader(section, inputs, key=key) for key in keys]

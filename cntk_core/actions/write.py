@@ -95,11 +95,25 @@ def _nodes(context: ActionContext, network: Network, section: Config) -> list[No
 
 
 @attrs.frozen(eq=False)
-class _Values:
+class NodeValues:
     """Gives the value of any node for a minibatch, also of inputs, parameters and precomputed nodes."""
 
     network: Network
     program: Program | None
+
+    @classmethod
+    def of_nodes(cls, context: ActionContext, section: Config, network: Network, nodes: Sequence[Node]) -> NodeValues:
+        """Compile what the nodes need."""
+        computed = [node for node in nodes if not isinstance(node, Input | Parameter) and node.value is None]
+        if not computed:
+            return cls(network, None)
+        store = ParameterStore(network.parameters, network.dtype)
+        return cls(network, context.make_engine(section).compile(make_plan(network, computed), store))
+
+    def evaluate(self, minibatch: Minibatch) -> None:
+        """Compute the nodes for a minibatch."""
+        if self.program is not None:
+            self.program.evaluate(minibatch)
 
     def of(self, node: Node, minibatch: Minibatch) -> NDArray[Any]:
         """Return ``(frames, *shape)``, or ``shape`` for a node without dynamic axis."""
@@ -122,12 +136,7 @@ class _Values:
 def _write(
     context: ActionContext, section: Config, network: Network, nodes: Sequence[Node], minibatches: Iterator[Minibatch]
 ) -> None:
-    computed = [node for node in nodes if not isinstance(node, Input | Parameter) and node.value is None]
-    program = None
-    if computed:
-        store = ParameterStore(network.parameters, network.dtype)
-        program = context.make_engine(section).compile(make_plan(network, computed), store)
-    values = _Values(network, program)
+    values = NodeValues.of_nodes(context, section, network, nodes)
     form = read_format(section)
     formatters = [_formatter(context, section, form, node) for node in nodes]
     path = section.string("outputPath")
@@ -137,8 +146,7 @@ def _write(
         for file in files:
             file.write(form.prologue)
         for number, minibatch in enumerate(minibatches):
-            if program is not None:
-                program.evaluate(minibatch)
+            values.evaluate(minibatch)
             for node, formatter, file in zip(nodes, formatters, files, strict=True):
                 file.write(formatter.text(_sequences(values, node, minibatch), number))
             samples += minibatch.samples
@@ -170,7 +178,7 @@ def _open(path: str, node: Node, stack: ExitStack) -> TextIO:
         raise TrainingError(f"the output file '{target}' cannot be written: {error.strerror}") from None
 
 
-def _sequences(values: _Values, node: Node, minibatch: Minibatch) -> list[SequenceValue]:
+def _sequences(values: NodeValues, node: Node, minibatch: Minibatch) -> list[SequenceValue]:
     value = values.of(node, minibatch)
     if not node.framed:
         columns = value.reshape(-1, value.shape[-1] if value.ndim else 1)

@@ -66,3 +66,10 @@ class NetworkBuilder(Component):
         All mistakes found in one pass are raised together, each with its place in the recipe. Parameters are declared
         with their initialisers; the caller fills them after shapes are inferred.
         """
+
+    def check(self, block: Any, context: BuildContext) -> None:
+        """Raise what is wrong with ``block`` as far as it can be seen without building; by default nothing.
+
+        Actions call it before the first one of a recipe runs, so models that earlier actions write need not be there.
+        """
+        return

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from cntk_core.errors import CntkError, ModelFormatError, Problems, UnsupportedError
 from cntk_core.network.network import Network
 from cntk_core.network.node import ROLES, Input, Node, Parameter
-from cntk_core.network.tensor_file import TensorFile, read_metadata, read_tensors, write_tensors
+from cntk_core.network.tensor_file import MAX_HEADER, TensorFile, read_metadata, read_tensors, write_tensors
 from cntk_core.ops.leaves import INPUT, PARAMETER, SPARSE_INPUT
 from cntk_core.ops.op import Op
 from cntk_core.ops.shapes import show
@@ -110,6 +110,16 @@ def _encode(value: Any, node: Node) -> Any:
 
 
 # -- reading ----------------------------------------------------------------------------------------------
+
+
+def is_model(path: str | Path) -> bool:
+    """Tell whether a file looks like a model, ours or the original's; a recipe does not."""
+    try:
+        with Path(path).open("rb") as file:
+            begin = file.read(9)
+    except OSError:
+        return False
+    return begin.startswith(_ORIGINAL) or (begin[8:] == b"{" and int.from_bytes(begin[:8], "little") <= MAX_HEADER)
 
 
 def read_model_info(path: str | Path) -> ModelInfo:

@@ -47,6 +47,7 @@ def elementwise_op(
             elementwise=Elementwise(forward, _as_sequence(gradient, count)),
             differentiable=flows,
             complete=fill_from_others if count > 1 else None,
+            guess=guess_broadcast,
             aliases=aliases or {},
             doc=doc or _first_line(forward),
         )
@@ -91,9 +92,50 @@ def define_op(
     return define
 
 
+def declare_op(
+    name: str,
+    doc: str,
+    *,
+    infer: Callable[[Sequence[Shape], Any], Shape],
+    inputs: int | tuple[int, int | None] = 1,
+    differentiable: tuple[bool, ...] = (True,),
+    **fields: Any,
+) -> Op:
+    """Declare an op that cannot run yet: its names, inputs, attributes and shape rule, as in :func:`define_op`."""
+    return Op(
+        name=name,
+        arity=(inputs, inputs) if isinstance(inputs, int) else inputs,
+        infer=infer,
+        differentiable=differentiable,
+        doc=doc,
+        **fields,
+    )
+
+
 def broadcast_shape(shapes: Sequence[Shape], attributes: Any) -> Shape:
     """Shape rule of element-wise ops."""
     return broadcast(shapes)
+
+
+def scalar_shape(shapes: Sequence[Shape], attributes: Any) -> Shape:
+    """Shape rule of criteria and of ops with one number for each frame."""
+    return (1,)
+
+
+def first_shape(shapes: Sequence[Shape], attributes: Any) -> Shape:
+    """Shape rule of ops that keep the shape of their first input."""
+    return shapes[0]
+
+
+def guess_broadcast(shapes: Sequence[Shape | None], attributes: Any) -> Shape | None:
+    """Guess an element-wise result from the inputs that are known: the others are probably no larger."""
+    known = [shape for shape in shapes if shape is not None and 0 not in shape]
+    return broadcast(known) if known else None
+
+
+def guess_first(shapes: Sequence[Shape | None], attributes: Any) -> Shape | None:
+    """Guess that the result has the shape of the first input."""
+    return shapes[0]
 
 
 def fill_from_others(shapes: Sequence[Shape], attributes: Any) -> list[Shape]:

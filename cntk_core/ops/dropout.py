@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cntk_core.ops.define import define_op
+from cntk_core.ops.define import define_op, guess_first
 from cntk_core.ops.op import Array, OpContext
 from cntk_core.ops.shapes import Shape
 
@@ -41,7 +41,15 @@ def _dropout_gradient(
     return (gradient if mask is None else gradient * mask,)
 
 
-@define_op("Dropout", infer=_same, gradient=_dropout_gradient, random=True, reads_inputs=False, reads_output=False)
+@define_op(
+    "Dropout",
+    infer=_same,
+    guess=guess_first,
+    gradient=_dropout_gradient,
+    random=True,
+    reads_inputs=False,
+    reads_output=False,
+)
 def DROPOUT(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:
     """In training, drops elements by chance and scales the others up; the rate is the setting dropoutRate."""
     value = inputs[0]

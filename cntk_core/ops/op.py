@@ -79,6 +79,9 @@ class Accumulator(Protocol):
 class Op:
     """An operation of the network.
 
+    An op without ``elementwise``, ``forward`` and ``accumulator`` is only declared: networks with it can be built,
+    checked, saved, edited and drawn, but not run.
+
     Attributes:
         name: CNTK's operation name (``LearnableParameter``, ``Times``), as model files and dumps write it.
         arity: fewest and most inputs; None is any number.
@@ -93,9 +96,15 @@ class Op:
             Where it does not, it is given arrays of the right shapes whose contents may be overwritten already.
         differentiable: for each input (the last repeats), whether a gradient can flow to it.
         complete: ``(input shapes, attributes) -> input shapes`` with dimensions 0 of parameters filled in.
+        guess: ``(input shapes or None, attributes) -> output shape or None`` for inputs in a loop whose shape is not
+            known yet: what the output will be as far as the known inputs tell. Without it nothing is guessed.
         reduces_frames: the result has no dynamic axis although inputs have one (criteria, Mean).
+        axis_of: the input whose dynamic axis the result has; the others may have other axes. None: all have the same.
+        new_axis: the result has a dynamic axis of its own.
+        limits: ``attributes -> text or None``: what of the op
+            nodes with such attributes need that cannot run yet (``over dynamic axes``).
         aliases: language (``ndl``, ``brainscript``, ``model``) to further names.
-        role: ``operation``, ``input``, ``parameter``, ``criterion`` (scalar sums over frames) or ``precompute``.
+        role: ``operation``, ``input``, ``parameter``, ``axis``, ``criterion`` (scalar, sums of frames), ``precompute``.
         random: draws random numbers, so that it is never computed twice nor folded.
         sparse_inputs: inputs whose value may be a ``scipy.sparse`` matrix ``(frames, dim)``; others are given dense.
         accumulator: for a precomputed value, makes the object that gathers it in one pass over the data.
@@ -113,7 +122,11 @@ class Op:
     reads_output: bool = True
     differentiable: tuple[bool, ...] = (True,)
     complete: Callable[[Sequence[Shape], Any], Sequence[Shape]] | None = None
+    guess: Callable[[Sequence[Shape | None], Any], Shape | None] | None = None
     reduces_frames: bool = False
+    axis_of: int | None = None
+    new_axis: bool = False
+    limits: Callable[[Any], str | None] | None = None
     aliases: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
     role: str = "operation"
     random: bool = False
@@ -124,3 +137,20 @@ class Op:
     def flows_to(self, index: int) -> bool:
         """Whether a gradient can flow to input ``index``."""
         return self.differentiable[min(index, len(self.differentiable) - 1)]
+
+    @property
+    def computable(self) -> bool:
+        """Whether networks with it can run: it is more than declared."""
+        return (
+            self.elementwise is not None
+            or self.forward is not None
+            or self.accumulator is not None
+            or self.role in ("input", "parameter", "axis")
+        )
+
+    def missing(self, attributes: Any) -> str | None:
+        """Why a node with these attributes cannot run yet, None if it can."""
+        if not self.computable:
+            return f"the operation {self.name} is not there yet"
+        reason = self.limits(attributes) if self.limits is not None else None
+        return None if reason is None else f"{self.name} {reason} is not there yet"

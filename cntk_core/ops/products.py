@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from cntk_core.errors import ShapeError, UnsupportedError
+from cntk_core.errors import ShapeError
 from cntk_core.ops.define import define_op
 from cntk_core.ops.framing import sample_shape, samples
 from cntk_core.ops.op import Array, OpContext
@@ -43,7 +43,6 @@ def _split(left: Shape, right: Shape, attributes: TimesAttributes) -> _Split:
     Raises:
         ShapeError: the operands do not fit.
     """
-    _check_supported(attributes)
     dims, other = to_cntk(left), to_cntk(right)
     rank = attributes.output_rank
     if rank < 1 or rank > len(dims):
@@ -78,9 +77,10 @@ def _misfit(left: Shape, right: Shape, summed: Sequence[int], other: Sequence[in
     )
 
 
-def _check_supported(attributes: TimesAttributes) -> None:
+def _limits_of_times(attributes: TimesAttributes) -> str | None:
     if attributes.infer_input_rank_to_map < -1:
-        raise UnsupportedError("Times that sums over the sequence axis (inferInputRankToMap=-2) is not supported yet")
+        return "over the sequence axis (inferInputRankToMap=-2)"
+    return None
 
 
 def infer_times(shapes: Sequence[Shape], attributes: TimesAttributes) -> Shape:
@@ -89,9 +89,17 @@ def infer_times(shapes: Sequence[Shape], attributes: TimesAttributes) -> Shape:
     return split.rest + split.out
 
 
+def guess_times(shapes: Sequence[Shape | None], attributes: TimesAttributes) -> Shape | None:
+    """Guess the result from the left operand: its rows, if the right operand is taken for a vector."""
+    left = shapes[0]
+    if left is None or len(left) < attributes.output_rank:
+        return None
+    rows = from_cntk(to_cntk(left)[: attributes.output_rank])
+    return None if 0 in rows else rows
+
+
 def complete_times(shapes: Sequence[Shape], attributes: TimesAttributes) -> Sequence[Shape]:
     """Fill in dimensions 0 of the left operand's summed axes, and add axes if asked to."""
-    _check_supported(attributes)
     dims, other = list(to_cntk(shapes[0])), to_cntk(shapes[1])
     rank = attributes.output_rank
     if 0 in dims[:rank]:
@@ -182,6 +190,8 @@ def _times_gradient(
     gradient=_times_gradient,
     attributes=TimesAttributes,
     complete=complete_times,
+    guess=guess_times,
+    limits=_limits_of_times,
     reads_output=False,
     sparse_inputs=frozenset({1}),
 )
@@ -211,6 +221,11 @@ def _complete_transpose_times(shapes: Sequence[Shape], attributes: TimesAttribut
         return [tuple(dim or shapes[1][-1] for dim in shapes[0]), shapes[1]]
     left, right = complete_times([_transposed(shapes[0], attributes), shapes[1]], attributes)
     return [tuple(reversed(left)), right]
+
+
+def _guess_transpose_times(shapes: Sequence[Shape | None], attributes: TimesAttributes) -> Shape | None:
+    left = shapes[0]
+    return None if left is None else guess_times([_transposed(left, attributes), shapes[1]], attributes)
 
 
 def _transpose(xp: Any, value: Array, framed: bool) -> Array:
@@ -243,6 +258,8 @@ def _transpose_times_gradient(
     gradient=_transpose_times_gradient,
     attributes=TimesAttributes,
     complete=_complete_transpose_times,
+    guess=_guess_transpose_times,
+    limits=_limits_of_times,
     reads_output=False,
     sparse_inputs=frozenset({1}),
 )
@@ -300,6 +317,7 @@ def _diag_times_gradient(
     infer=_infer_diag_times,
     gradient=_diag_times_gradient,
     complete=_complete_diag_times,
+    guess=lambda shapes, attributes: shapes[1] or shapes[0],
     reads_output=False,
 )
 def DIAG_TIMES(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:

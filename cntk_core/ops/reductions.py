@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from cntk_core.errors import ShapeError, UnsupportedError, did_you_mean
+from cntk_core.errors import ShapeError, did_you_mean
 from cntk_core.ops.define import define_op
 from cntk_core.ops.framing import samples, scalar
 from cntk_core.ops.op import Array, OpContext
@@ -26,7 +26,7 @@ class ReduceAttributes:
 
     Attributes:
         reduction_op: one of :data:`REDUCTIONS`.
-        axis: CNTK's axis number, from 1; 0 is the whole sample.
+        axis: CNTK's axis number, from 1; 0 is the whole sample, -1 all axes, -2 the sequence axis, -3 the batch axis.
         keep_dimensions: a reduced axis stays with length 1. None: yes for one axis, no for the whole sample.
     """
 
@@ -54,14 +54,22 @@ class ReduceAttributes:
 def _infer_reduce(shapes: Sequence[Shape], attributes: ReduceAttributes) -> Shape:
     shape, axis = shapes[0], attributes.axis
     _ = attributes.operation
+    if axis < -3:
+        raise ShapeError(f"there is no axis {axis}")
+    if axis == -1:
+        return (1,)
     if axis < 0:
-        raise UnsupportedError(f"ReduceElements over axis {axis} (dynamic axes) is not supported yet")
+        return shape
     if axis > len(shape):
         raise ShapeError(f"the input {show(shape)} has no axis {axis}")
     if axis == 0:
         return (1,) * len(shape) if attributes.keeps else (1,)
     place = len(shape) - axis
     return shape[:place] + ((1,) if attributes.keeps else ()) + shape[place + 1 :]
+
+
+def _limits_of_reduce(attributes: ReduceAttributes) -> str | None:
+    return f"over dynamic axes (axis={attributes.axis})" if attributes.axis < 0 else None
 
 
 def _grouped(value: Array, framed: bool, axis: int) -> Array:
@@ -126,7 +134,13 @@ def _reduce_gradient(
     return (result.reshape(inputs[0].shape),)
 
 
-@define_op("ReduceElements", infer=_infer_reduce, gradient=_reduce_gradient, attributes=ReduceAttributes)
+@define_op(
+    "ReduceElements",
+    infer=_infer_reduce,
+    gradient=_reduce_gradient,
+    attributes=ReduceAttributes,
+    limits=_limits_of_reduce,
+)
 def REDUCE_ELEMENTS(xp: Any, inputs: Sequence[Array], attributes: ReduceAttributes, context: OpContext) -> Array:
     """Sum, log of the sum of exponentials, mean, largest, smallest, product or place, over an axis or the sample."""
     value, framed = inputs[0], context.framed[0]

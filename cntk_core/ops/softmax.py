@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from cntk_core.ops.define import define_op
+from cntk_core.ops.define import define_op, guess_first
 from cntk_core.ops.framing import columns
 from cntk_core.ops.op import Array, OpContext
 from cntk_core.ops.shapes import Shape
@@ -34,7 +34,7 @@ def _softmax_gradient(
     return ((y * (g - xp.sum(g * y, axis=1, keepdims=True))).reshape(output.shape),)
 
 
-@define_op("Softmax", infer=_same, gradient=_softmax_gradient, reads_inputs=False)
+@define_op("Softmax", infer=_same, guess=guess_first, gradient=_softmax_gradient, reads_inputs=False)
 def SOFTMAX(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:
     """Probabilities: exp(x) / sum(exp(x)) over the sample."""
     return xp.exp(log_softmax(xp, columns(inputs[0], context.framed[0]))).reshape(inputs[0].shape)
@@ -53,7 +53,7 @@ def _log_softmax_gradient(
     return ((g - xp.exp(y) * xp.sum(g, axis=1, keepdims=True)).reshape(output.shape),)
 
 
-@define_op("LogSoftmax", infer=_same, gradient=_log_softmax_gradient, reads_inputs=False)
+@define_op("LogSoftmax", infer=_same, guess=guess_first, gradient=_log_softmax_gradient, reads_inputs=False)
 def LOG_SOFTMAX(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:
     """Logarithm of Softmax: x - log(sum(exp(x))) over the sample."""
     return log_softmax(xp, columns(inputs[0], context.framed[0])).reshape(inputs[0].shape)

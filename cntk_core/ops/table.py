@@ -6,18 +6,31 @@ from collections.abc import Iterator
 
 from cntk_core.errors import PluginError
 from cntk_core.ops import (
+    alignment,
     binary,
+    convolution,
     criteria,
+    cropping,
     distances,
     dropout,
     leaves,
+    mixtures,
+    monitoring,
+    normalization,
+    pooling,
     precompute,
     products,
+    quantized,
+    ranking,
+    recurrence,
     reductions,
     reshaping,
+    sampling,
+    sequences,
     slicing,
     softmax,
     unary,
+    vocabulary,
 )
 from cntk_core.ops.op import Op
 
@@ -37,6 +50,19 @@ FAMILIES = (
     dropout,
     criteria,
     precompute,
+    quantized,
+    vocabulary,
+    sampling,
+    ranking,
+    mixtures,
+    recurrence,
+    sequences,
+    alignment,
+    convolution,
+    pooling,
+    normalization,
+    cropping,
+    monitoring,
 )
 """The modules with the core's ops, in the order of the reference page."""
 

@@ -15,9 +15,17 @@ from cntk_core.plan.fusion import consumers_of, group
 from cntk_core.plan.gradients import Flow, gradient_steps
 from cntk_core.plan.loops import Component, components, is_delay
 from cntk_core.plan.plan import GradientStep, Loop, LoopGradient, Plan, Step
+from cntk_core.plan.runnable import check_runnable
 
 
-def make_plan(network: Network, roots: Sequence[Node], criterion: Node | None = None, *, fuse: bool = True) -> Plan:
+def make_plan(
+    network: Network,
+    roots: Sequence[Node],
+    criterion: Node | None = None,
+    *,
+    fuse: bool = True,
+    runnable: bool = True,
+) -> Plan:
     """Plan the computation of ``roots`` and, if a criterion is given, of its gradients by the learned parameters.
 
     Args:
@@ -25,12 +33,16 @@ def make_plan(network: Network, roots: Sequence[Node], criterion: Node | None = 
         roots: nodes whose values can be read after a run.
         criterion: a scalar node; its gradient is that of the sum over the samples of the minibatch.
         fuse: compute neighbouring element-wise nodes in one pass.
+        runnable: refuse nodes whose operation is only declared; otherwise the plan is only to look at.
 
     Raises:
         NetworkError: the criterion is not a scalar or depends on no learned parameter; a precomputed node has no value;
             a loop is not one that can be computed.
+        UnsupportedError, Problems: names every node that cannot run yet.
     """
     wanted = tuple(dict.fromkeys([*roots, *([criterion] if criterion is not None else [])]))
+    if runnable:
+        check_runnable(network, wanted)
     parts = components(wanted, stop_at_constants=True)
     order = [node for part in parts for node in part.nodes]
     _check(order, criterion)

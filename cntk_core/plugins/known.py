@@ -36,7 +36,7 @@ KNOWN: dict[str, dict[str, tuple[str, Wheel]]] = {
         (Wheel("cntk-engine-xla", released=False), "xla"),
     ),
     "builder": _table(
-        (Wheel("cntk-builder-ndl"), "NDLNetworkBuilder"),
+        (Wheel("cntk-builder-ndl"), "NDLNetworkBuilder MEL"),
         (Wheel("cntk-builder-simple"), "SimpleNetworkBuilder"),
         (Wheel("cntk-builder-python"), "PythonNetworkBuilder"),
         (Wheel("cntk-builder-brainscript"), "BrainScriptNetworkBuilder ExperimentalNetworkBuilder"),

@@ -143,5 +143,5 @@ EXAMPLES: dict[str, tuple[OpExample, ...]] = {
 }
 """Op name to examples."""
 
-NOT_COMPUTED = {"InputValue", "SparseInputValue", "LearnableParameter", "Mean", "InvStdDev"}
+NOT_COMPUTED = {"InputValue", "SparseInputValue", "LearnableParameter", "DynamicAxis", "Mean", "InvStdDev"}
 """Ops whose values are given: leaves and precomputed values."""

@@ -13,6 +13,7 @@ from cntk_core.interfaces.reader import SWEEP, EpochSpec
 from cntk_core.network.model_file import ModelInfo, save_model
 from cntk_core.network.network import Network
 from cntk_core.plan.make import make_plan
+from cntk_core.plan.runnable import check_runnable
 from cntk_core.plugins.events import EpochStart, EpochSummary
 from cntk_core.training.checkpoint import Progress, restore_slots, save_checkpoint
 from cntk_core.training.criteria import Criterion, averages
@@ -121,6 +122,7 @@ class TrainingRun:
 
     def _prepare(self) -> EpochLoop:
         session = self.session
+        check_runnable(self.network, [*self.nodes, self.criterion])
         size = SWEEP if self.settings.use_all_data_for_pre_computed_node else self.settings.epoch_size
         spec = EpochSpec(epoch_size=size, minibatch_size=self.settings.minibatch_size[0])
         new = precompute(self.network, session.engine, self.store, session.reader, spec, self.log)

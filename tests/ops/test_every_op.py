@@ -12,11 +12,11 @@ from cntk_core.testing.op_contract import CHECKS, OpExample
 from cntk_core.testing.op_examples import EXAMPLES, NOT_COMPUTED
 
 TABLE = core_ops()
-COMPUTED = [op for op in TABLE if op.name not in NOT_COMPUTED]
+COMPUTED = [op for op in TABLE if op.computable and op.name not in NOT_COMPUTED]
 
 
 def test_every_op_of_the_table_has_an_example_and_no_other():
-    assert set(EXAMPLES) | NOT_COMPUTED == {op.name for op in TABLE}
+    assert set(EXAMPLES) | NOT_COMPUTED == {op.name for op in TABLE if op.computable}
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
@@ -28,4 +28,4 @@ def test_contract(op: Op, check: Callable[[Op, Sequence[OpExample]], None]):
 @pytest.mark.parametrize("op", list(TABLE), ids=lambda op: op.name)
 def test_every_op_is_documented(op: Op):
     assert op.doc.endswith(".")
-    assert op.doc[0] == op.doc[0].upper() or op.doc.startswith(("x ", "max", "a ", "log", "-", "1"))
+    assert op.doc[0] == op.doc[0].upper() or op.doc.startswith(("x ", "(", "max", "a ", "log", "-", "1"))

@@ -24,8 +24,22 @@ def elementwise(name, forward, gradient):
 PLUS = elementwise("Plus", lambda m, a, x, y: x + y, lambda m, a, g, y, p, q: (g, g))
 MUL = elementwise("ElementTimes", lambda m, a, x, y: x * y, lambda m, a, g, y, p, q: (g * q, g * p))
 SIGMOID = elementwise("Sigmoid", lambda m, a, x: m.sigmoid(x), lambda m, a, g, y, x: (g * y * (1.0 - y),))
-TIMES = Op("Times", (2, 2), lambda shapes, _: (*shapes[1][:-1], shapes[0][-1]), reads_output=False)
-LOSS = Op("Loss", (2, 2), lambda shapes, _: (1,), reduces_frames=True, differentiable=(False, True), role="criterion")
+
+
+def never(*args):
+    raise AssertionError("a plan computes nothing")
+
+
+TIMES = Op("Times", (2, 2), lambda shapes, _: (*shapes[1][:-1], shapes[0][-1]), forward=never, reads_output=False)
+LOSS = Op(
+    "Loss",
+    (2, 2),
+    lambda shapes, _: (1,),
+    forward=never,
+    reduces_frames=True,
+    differentiable=(False, True),
+    role="criterion",
+)
 
 
 def net(**shapes: int) -> Network:

@@ -155,7 +155,7 @@ def test_operations(net, call: str, op: str, inputs: list[str] | None, shape: tu
         assert [child.name for child in node.inputs] == inputs
 
 
-NOT_THERE = ("Convolution", "Delay", "FutureValue", "MaxPooling", "BatchNormalization", "CBCEWithSM", "Crop")
+NOT_THERE = ("Convolution", "Delay", "FutureValue", "MaxPooling", "BatchNormalization", "Crop")
 
 
 @pytest.mark.parametrize("function", NOT_THERE)

@@ -20,17 +20,18 @@ class Assembler:
 
     Args:
         seed_offset: the builder's ``randomSeedOffset``.
+        network: what the description adds to; a new one if it is not given.
     """
 
-    def __init__(self, context: BuildContext, seed_offset: int) -> None:
-        self.network = Network(context.dtype)
+    def __init__(self, context: BuildContext, seed_offset: int, network: Network | None = None) -> None:
+        self.network = Network(context.dtype) if network is None else network
         self.problems: list[CntkError] = []
         self._context = context
         self._seed_offset = seed_offset
 
     def assemble(self, script: Scope) -> Network:
-        """Make all nodes, give them their inputs and tags, then read the group statements."""
-        calls = list(_calls_of(script))
+        """Make all nodes that are not made yet, give them their inputs and tags, then read the group statements."""
+        calls = [call for call in _calls_of(script) if isinstance(call, MacroCall) or call.node is None]
         for call in calls:
             if isinstance(call, FunctionCall):
                 self._attempt(self._make, call)

@@ -6,13 +6,14 @@ working: numbers are given in the order of the text to calls, numbers and arrays
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import attrs
 
 from cntk_builder_ndl.scope import ArrayOf, FunctionCall, Given, MacroCall, Operand, Reference, Scope, Symbol
 from cntk_builder_ndl.syntax import Array, Assignment, Call, Expression, MacroDefinition, Name, Number, Statement, Text
-from cntk_core.api import BuildError, CntkError, did_you_mean
+from cntk_core.api import BuildError, CntkError, Network, did_you_mean
 
 GROUPS = {
     "featurenodes": "feature",
@@ -40,15 +41,21 @@ class Expander:
     Args:
         is_function: whether a name is a function (case does not count).
         function_names: all functions, for hints.
+        network: what the statements add to, if they do not make a network of their own.
     """
 
-    def __init__(self, is_function: Callable[[str], bool], function_names: Callable[[], tuple[str, ...]]) -> None:
-        self.script = Scope()
+    def __init__(
+        self,
+        is_function: Callable[[str], bool],
+        function_names: Callable[[], tuple[str, ...]],
+        network: Network | None = None,
+    ) -> None:
+        self.script = Scope(network=network)
         self.problems: list[CntkError] = []
         self._is_function = is_function
         self._function_names = function_names
         self._macros: dict[str, _Macro] = {}
-        self._unnamed = 0
+        self._unnamed = _last_number(network)
         self._calls = 0
         self._later: dict[str, MacroDefinition] = {}
 
@@ -57,6 +64,10 @@ class Expander:
         kept, self.script = self.script, Scope()
         self.add(statements)
         self.script = kept
+
+    def has_macro(self, name: str) -> bool:
+        """Tell whether a macro of that name is defined."""
+        return name.lower() in self._macros
 
     def add(self, statements: tuple[Statement, ...]) -> None:
         """Expand statements into the description, in order."""
@@ -235,8 +246,20 @@ def _bind(definition: MacroDefinition, call: MacroCall) -> None:
 def _rename(alias: Reference, name: str) -> None:
     """``b = a`` names the node of a call ``a`` anew, as in the original: tools ask for it as ``b``."""
     symbol = alias.scope.symbols.get(alias.text.lower())
-    if symbol is not None and isinstance(symbol.value, FunctionCall | MacroCall) and symbol.value.scope is alias.scope:
+    if symbol is None or not isinstance(symbol.value, FunctionCall | MacroCall):
+        return
+    made = isinstance(symbol.value, FunctionCall) and symbol.value.node is not None
+    if symbol.value.scope is alias.scope and not made:
         symbol.value.name = name
+
+
+_UNNAMED = re.compile(r"(?:.*\.)?unnamed(\d{1,9})", re.IGNORECASE)
+
+
+def _last_number(network: Network | None) -> int:
+    """Return the greatest number of an unnamed node, so that no new one gets the name of an old one."""
+    found = [_UNNAMED.fullmatch(node.name) for node in network or ()]
+    return max((int(match.group(1)) for match in found if match), default=0)
 
 
 def _anonymous(expression: Expression) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import attrs
 
 from cntk_builder_ndl.syntax import Number, Text
-from cntk_core.api import BuildError, Location, Node, did_you_mean
+from cntk_core.api import BuildError, Location, Network, Node, did_you_mean
 
 
 @attrs.frozen(eq=False)
@@ -93,8 +93,8 @@ class Symbol:
 class Scope:
     """The names of the description itself or of one macro call, and its calls in their order.
 
-    A name that a macro does not define is looked for in the description (``parent``). ``last`` is the name that
-    the last statement defines.
+    A name that a macro does not define is looked for in the description (``parent``), then in the ``network`` to
+    which the description adds. ``last`` is the name that the last statement defines.
     """
 
     parent: Scope | None = None
@@ -102,6 +102,7 @@ class Scope:
     symbols: dict[str, Symbol] = attrs.field(factory=dict)
     calls: list[FunctionCall | MacroCall] = attrs.field(factory=list)
     last: str = ""
+    network: Network | None = None
 
     def define(self, name: str, value: Operand, where: Location) -> None:
         """Give a name its meaning.
@@ -133,6 +134,18 @@ class Scope:
         yield from (symbol.name for symbol in self.symbols.values())
         if self.parent is not None:
             yield from self.parent.known()
+        if self.network is not None:
+            yield from (node.name for node in self.network)
+
+    def node(self, name: str) -> Node | None:
+        """Return the node of that full name in the network to which the description adds, if there is one."""
+        network = self.root.network
+        return network[name] if network is not None and name in network else None
+
+    @property
+    def root(self) -> Scope:
+        """The scope of the description itself."""
+        return self if self.parent is None else self.parent.root
 
 
 _MAX_STEPS = 100
@@ -158,9 +171,14 @@ def resolve(operand: Operand, depth: int = 0) -> Operand:
 def _look_up(reference: Reference, depth: int) -> Operand:
     first, *members = reference.text.split(".")
     symbol = reference.scope.find(first)
+    if symbol is None or (members and not isinstance(symbol.value, MacroCall | Reference)):
+        node = reference.scope.node(reference.text)
+        if node is not None:
+            return FunctionCall(node.name, node.op.name, node.where or reference.where, reference.scope, node=node)
     if symbol is None:
         known = list(reference.scope.known())
-        raise BuildError(f"the name '{first}' is not defined{did_you_mean(first, known)}", where=reference.where)
+        name = reference.text if reference.scope.root.network is not None else first
+        raise BuildError(f"the name '{name}' is not defined{did_you_mean(name, known)}", where=reference.where)
     found = symbol.value
     path = first
     for member in members:

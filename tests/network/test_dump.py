@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cntk_core.actions.dump_nodes import dump
+from cntk_core.network.dump import dump
 from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.ops.op import Op
 from cntk_core.ops.shapes import Shape

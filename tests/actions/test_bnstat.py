@@ -1,0 +1,89 @@
+"""The statistics of batch normalization, node by node."""
+
+from __future__ import annotations
+
+import math
+
+import attrs
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cntk_core.actions.bnstat import OPERATION, Statistics, as_rows, normalizations, set_statistics
+from cntk_core.errors import NetworkError
+from cntk_core.network.network import Network
+from cntk_core.network.node import Input, Node, Parameter
+from cntk_core.ops.op import Op
+from cntk_core.ops.shapes import Shape
+
+
+@attrs.frozen
+class Settings:
+    """The attributes that the action looks at."""
+
+    spatial: bool = False
+    normalization_time_constant: float = 0.0
+    blend_time_constant: float = 0.0
+
+
+def first(shapes: list[Shape], attributes: object) -> Shape:
+    return shapes[0]
+
+
+def normalization(name: str, data: Node, shape: Shape, network: Network) -> Node:
+    parameters = [
+        network.add(Parameter.make(f"{name}.{part}", size, value=np.zeros(size), learning_rate_multiplier=0))
+        for part, size in (("scale", shape), ("bias", shape), ("mean", shape), ("variance", shape), ("count", (1,)))
+    ]
+    op = Op(OPERATION, (5, 6), first, attributes=Settings)
+    return network.add(Node(name, op, [data, *parameters], attributes=Settings()))
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=5))
+def test_statistics_over_minibatches(sizes: list[int]) -> None:
+    values = np.random.default_rng(sum(sizes)).standard_normal((sum(sizes), 3))
+    parts = np.split(values, np.cumsum(sizes)[:-1])
+    found = Statistics()
+    for part in parts:
+        found.add(part)
+    assert found.samples == len(values)
+    if len(values):
+        np.testing.assert_allclose(found.mean, values.mean(axis=0), atol=1e-12)
+        spreads = [len(part) * part.var(axis=0, ddof=1) for part in parts if len(part) > 1]
+        np.testing.assert_allclose(found.variance, np.sum(spreads, axis=0) / len(values), atol=1e-12)
+
+
+def test_rows_of_channels() -> None:
+    value = np.arange(2 * 3 * 2 * 2).reshape(2, 3, 2, 2)  # frames, channels, height, width
+    rows = as_rows(value, spatial=True)
+    assert rows.shape == (8, 3)
+    assert rows[:, 1].tolist() == [*value[0, 1].ravel(), *value[1, 1].ravel()]
+    assert as_rows(value, spatial=False).shape == (2, 12)
+
+
+def test_node_is_frozen_with_its_statistics() -> None:
+    network = Network(np.float64)
+    node = normalization("bn", network.add(Input.make("x", (2,))), (2,), network)
+    set_statistics(node, Statistics(7, np.array([1.0, 2.0]), np.array([3.0, 4.0])))
+    values = [network[f"bn.{part}"].value for part in ("scale", "mean", "variance", "count")]
+    assert [value.tolist() for value in values if value is not None] == [[0, 0], [1, 2], [3, 4], [7]]
+    assert node.attributes == Settings(False, math.inf, math.inf)
+
+
+def test_statistics_must_be_parameters() -> None:
+    network = Network(np.float64)
+    features = network.add(Input.make("x", (2,)))
+    node = normalization("bn", features, (2,), network)
+    node.inputs[3] = features
+    with pytest.raises(NetworkError) as caught:
+        set_statistics(node, Statistics(1, np.zeros(2), np.zeros(2)))
+    assert caught.value.message == "input 4 of BatchNormalization 'bn' is no parameter but 'x'"
+
+
+def test_order_of_evaluation() -> None:
+    network = Network(np.float64)
+    features = network.add(Input.make("x", (2,)))
+    below = normalization("below", features, (2,), network)
+    above = normalization("above", below, (2,), network)
+    assert normalizations(network, [above]) == [below, above]

@@ -1,0 +1,53 @@
+"""Networks with declared operations are made and shown, but not run."""
+
+from __future__ import annotations
+
+import pytest
+
+from cntk_core.errors import Location, Problems, UnsupportedError
+from cntk_core.network.network import Network
+from cntk_core.network.node import Input, Node
+from cntk_core.ops.define import declare_op, first_shape
+from cntk_core.plan.explain import explain
+from cntk_core.plan.make import make_plan
+from cntk_core.plan.runnable import check_runnable
+
+FUTURE = declare_op("Future", "Not there.", infer=first_shape)
+
+
+def make(count: int) -> Network:
+    network = Network()
+    node: Node = network.add(Input.make("x", (4,)))
+    for index in range(count):
+        place = Location("recipe.ndl", 10 + index, 3)
+        node = network.add(Node(f"n{index}", FUTURE, [node], where=place))
+    network.infer()
+    return network
+
+
+def test_every_node_is_named_at_once_with_its_place():
+    network = make(2)
+    with pytest.raises(Problems) as error:
+        make_plan(network, [network["n1"]])
+    assert str(error.value) == (
+        "recipe.ndl:10:3: the node 'n0' cannot run yet: the operation Future is not there yet\n"
+        "recipe.ndl:11:3: the node 'n1' cannot run yet: the operation Future is not there yet\n"
+        "2 problems found"
+    )
+
+
+def test_one_node_alone_is_one_error():
+    network = make(1)
+    with pytest.raises(UnsupportedError, match="'n0' cannot run yet"):
+        check_runnable(network, [network["n0"]])
+
+
+def test_what_is_not_needed_does_not_count():
+    network = make(2)
+    check_runnable(network, [network["x"]])
+
+
+def test_a_plan_to_look_at_may_have_declared_nodes():
+    network = make(2)
+    plan = make_plan(network, [network["n1"]], runnable=False)
+    assert "Future n1 [4 x *]" in explain(plan)
