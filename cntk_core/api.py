@@ -28,6 +28,7 @@ from cntk_core.interfaces.layout import SequenceLayout
 from cntk_core.interfaces.learner import Learner, Slot, UpdateContext, UpdateRule
 from cntk_core.interfaces.parallel import Communicator, Parallelizer, StepCounts
 from cntk_core.interfaces.reader import DataReader, EpochSpec, Minibatch, ReaderContext, StreamData, StreamInfo
+from cntk_core.network.clone import PARAMETER_USES, clone_nodes, duplicate, nodes_to_clone
 from cntk_core.network.dump import write_dump
 from cntk_core.network.edit import (
     check_links,
@@ -84,6 +85,7 @@ ILearner = Learner
 
 __all__ = [
     "API_VERSION",
+    "PARAMETER_USES",
     "Accumulator",
     "ArrayMath",
     "Available",
@@ -168,6 +170,7 @@ __all__ = [
     "align",
     "broadcast",
     "check_links",
+    "clone_nodes",
     "complete_network",
     "copy_inputs",
     "copy_nodes",
@@ -176,6 +179,7 @@ __all__ = [
     "define_op",
     "delay_rows",
     "did_you_mean",
+    "duplicate",
     "elementwise_op",
     "explain",
     "fill_outside",
@@ -189,6 +193,7 @@ __all__ = [
     "keep_tail",
     "make_plan",
     "nearest",
+    "nodes_to_clone",
     "option",
     "options",
     "paired_names",

@@ -32,6 +32,9 @@ BUILDERS = (
 )
 """Keys with which the original names a network description, in the order in which it looks for them."""
 
+NOT_SECTIONS = frozenset(name.lower() for name in BUILDERS if name != "SimpleNetworkBuilder")
+"""Keys, in lower case, of blocks that may be written in a language of networks."""
+
 DEFAULT_READER = "CNTKTextFormatReader"
 _OTHER_READER_NAMES = {"cntk.deserializers.textformat": "CNTKTextFormatReader"}
 

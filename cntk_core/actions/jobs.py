@@ -7,7 +7,7 @@ import os
 import attrs
 
 from cntk_core.actions import table
-from cntk_core.actions.context import ActionContext, device_of, precision_of
+from cntk_core.actions.context import NOT_SECTIONS, ActionContext, device_of, precision_of
 from cntk_core.config import Config, Value
 from cntk_core.errors import CntkError, ConfigError, Problems, UnsupportedError, raise_problems
 
@@ -68,7 +68,8 @@ def find_jobs(config: Config, only: str | None = None) -> list[Job]:
             problems.append(error)
     raise_problems(problems)
     if only is not None and not jobs:
-        jobs = [job for section in config.sections() if "action" in section.keys() for job in _of(section, only)]  # noqa: SIM118
+        sections = config.sections(leave_out=NOT_SECTIONS)
+        jobs = [job for section in sections if section.own("action") is not None for job in _of(section, only)]
         if not jobs:
             raise ConfigError(
                 f"no command of the recipe has the action '{only}'",

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import attrs
 
-from cntk_core.actions.context import BUILDERS, ActionContext
+from cntk_core.actions.context import NOT_SECTIONS, ActionContext
 from cntk_core.actions.jobs import Job, check_jobs, check_top_level, find_jobs
 from cntk_core.config import Config, Schedule, Value, load_recipe, option_key
 from cntk_core.config.source import COMMAND_LINE
@@ -31,7 +31,6 @@ _WIDTH = 62
 """Where the places begin, if the values are not longer."""
 
 _INDENT = "    "
-_TEXTS = frozenset(name.lower() for name in BUILDERS if name != "SimpleNetworkBuilder")
 _READERS = ("reader", "cvreader")
 
 
@@ -89,7 +88,7 @@ def _section(config: Config, path: str) -> Config:
     for name in path.split(":"):
         value = config.own(name)
         if value is None or not value.is_block:
-            blocks = [block.name.rpartition(":")[2] for block in config.sections()]
+            blocks = [block.name.rpartition(":")[2] for block in config.sections(leave_out=NOT_SECTIONS)]
             raise ConfigError(
                 f"the recipe has no section '{path}'{did_you_mean(name, blocks)}",
                 where=config.where,
@@ -128,7 +127,7 @@ class _Listing:
 
     def value(self, key: str, value: Value, depth: int) -> Iterator[Line]:
         """Yield the lines of one key."""
-        if value.is_block and key.lower() not in _TEXTS:
+        if value.is_block and key.lower() not in NOT_SECTIONS:
             try:
                 inner = value.config()
             except CntkError:

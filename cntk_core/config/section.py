@@ -216,9 +216,12 @@ class Config:
         """
         return self.require(key).config()
 
-    def sections(self) -> tuple[Config, ...]:
-        """Return this section's own entries that are blocks, in the order of the text."""
-        own = (self._value(self, entry) for entry in self._entries.values())
+    def sections(self, leave_out: Collection[str] = ()) -> tuple[Config, ...]:
+        """Return this section's own entries that are blocks, in the order of the text.
+
+        ``leave_out`` are keys, in lower case, of blocks that are not written in this language.
+        """
+        own = (self._value(self, entry) for key, entry in self._entries.items() if key not in leave_out)
         return tuple(value.config() for value in own if value.raw.text[:1] in ("[", "{"))
 
     def child(self, text: str, *, name: str = "child", file: str = "<text>") -> Config:

@@ -199,7 +199,7 @@ def _kept_input(copy: Node, index: int, child: Node) -> Node:
 
 
 def copy_sub_tree(
-    root: Node,
+    roots: Sequence[Node],
     source: Network,
     into: Network,
     prefix: str,
@@ -207,12 +207,12 @@ def copy_sub_tree(
     values_only: bool = False,
     where: Location | None = None,
 ) -> list[Node]:
-    """Copy a node and all that it needs, each with a prefix before its name; return the copies in the order of source.
+    """Copy nodes and all that they need, each with a prefix before its name; return the copies in the order of source.
 
     Raises:
-        NetworkError, Problems: as :func:`copy_nodes`; also if something that it needs is not in its network any more.
+        NetworkError, Problems: as :func:`copy_nodes`; also if something that they need is not in the network any more.
     """
-    needed = set(sub_tree([root]))
+    needed = set(sub_tree(roots))
     for node in needed:
         for index, child in enumerate(node.inputs):
             if not holds(source, child):

@@ -17,10 +17,20 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.errors import CntkError, ModelFormatError, Problems, UnsupportedError
+from cntk_core.errors import CntkError, ModelFormatError, NetworkError, Problems, UnsupportedError
+from cntk_core.network.attribute_types import wrong_attribute
 from cntk_core.network.network import Network
 from cntk_core.network.node import ROLES, Input, Node, Parameter
-from cntk_core.network.tensor_file import MAX_HEADER, TensorFile, read_metadata, read_tensors, write_tensors
+from cntk_core.network.tensor_file import (
+    MAX_HEADER,
+    MAX_RANK,
+    TensorFile,
+    check_is_file,
+    read_metadata,
+    read_tensors,
+    whole_numbers,
+    write_tensors,
+)
 from cntk_core.ops.leaves import INPUT, PARAMETER, SPARSE_INPUT
 from cntk_core.ops.op import Op
 from cntk_core.ops.shapes import show
@@ -29,6 +39,11 @@ FORMAT = "cntk-core-model"
 VERSION = 1
 LANGUAGE = "model"
 """The language in which op names are looked up."""
+
+_METADATA = "__metadata__"
+_MARK = "node:"
+_SHOWN = 300
+"""Longest message of the network's own checks that is passed on: a hostile file can make them very long."""
 
 _ORIGINAL = "BCN".encode("utf-16-le")
 _PRECISIONS: dict[str, np.dtype[Any]] = {"float": np.dtype(np.float32), "double": np.dtype(np.float64)}
@@ -61,7 +76,7 @@ def save_model(network: Network, path: str | Path, info: ModelInfo | None = None
     for node in network:
         nodes.append(_describe(node))
         if node.value is not None:
-            arrays[node.name] = node.value
+            arrays[_key(node.name)] = node.value
         elif isinstance(node, Parameter):
             raise ModelFormatError(f"the parameter '{node.name}' has no value that could be saved", where=node.where)
     graph = {
@@ -78,7 +93,14 @@ def save_model(network: Network, path: str | Path, info: ModelInfo | None = None
     write_tensors(Path(path), arrays, metadata)
 
 
+def _key(name: str) -> str:
+    """Name of a node's array in the file. The format keeps one name for itself; a mark sets ours apart from it."""
+    return _MARK + name if name.startswith((_METADATA, _MARK)) else name
+
+
 def _describe(node: Node) -> dict[str, Any]:
+    if node.shape is None:
+        raise ModelFormatError(f"{node.op.name} '{node.name}' has no shape yet and cannot be saved", where=node.where)
     entry: dict[str, Any] = {"name": node.name, "op": node.op.name, "shape": list(node.known_shape)}
     if node.axis:
         entry["axis"] = node.axis
@@ -97,6 +119,8 @@ def _describe(node: Node) -> dict[str, Any]:
 
 
 def _encode(value: Any, node: Node) -> Any:
+    if isinstance(value, np.generic):
+        value = value.item()
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):
@@ -164,11 +188,15 @@ def load_model(path: str | Path, find_op: FindOp, dtype: Any = None) -> Network:
     _check_format(content.metadata, path)
     try:
         return _Loader(path, content, find_op, dtype).load()
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError):
-        raise ModelFormatError(f"'{path}' is damaged: its description of the network makes no sense") from None
+    except CntkError:
+        raise
+    except Exception as error:
+        # Whatever a hostile description makes an op's shape rule do, it is the file that is wrong.
+        raise ModelFormatError(f"'{path}' is damaged: its description of the network makes no sense") from error
 
 
 def _refuse_original(path: Path) -> None:
+    check_is_file(path, "model")
     try:
         with path.open("rb") as file:
             begin = file.read(len(_ORIGINAL))
@@ -210,10 +238,10 @@ class _Loader:
             for entry in entries:
                 network.add(self._node(entry))
             for entry in entries:
-                network[entry["name"]].inputs = [network[str(name)] for name in entry.get("inputs", ())]
+                network[entry["name"]].inputs = [self._find(network, name) for name in entry.get("inputs", ())]
             for role in ROLES:
-                for name in self.graph["roots"].get(role, ()):
-                    network.mark(network[str(name)], role)
+                members = [self._find(network, name) for name in self.graph["roots"].get(role, ())]
+                network.roots[role] = list(dict.fromkeys(members))
             declared = {node: node.shape for node in network}
             network.infer()
         except ModelFormatError:
@@ -224,25 +252,35 @@ class _Loader:
             self._check_shape(node, shape)
         return network
 
+    def _find(self, network: Network, name: Any) -> Node:
+        """Return a node by name, without looking for a similar name: that takes long in a large file."""
+        if not isinstance(name, str) or name not in network:
+            raise self._unsound(NetworkError(f"the network has no node '{name}'"))
+        return network[name]
+
     def _unsound(self, error: CntkError) -> ModelFormatError:
         first = error.errors[0] if isinstance(error, Problems) else error
-        return ModelFormatError(f"'{self.path}' holds no sound network: {first.message}")
+        message = first.message
+        if len(message) > _SHOWN:
+            message = f"{message[: _SHOWN // 2]} ... {message[-_SHOWN // 2 :]}"
+        return ModelFormatError(f"'{self.path}' holds no sound network: {message}")
 
     def _check_ops(self, entries: list[dict[str, Any]]) -> None:
         known = {op.name for op in (INPUT, SPARSE_INPUT, PARAMETER)}
         names = dict.fromkeys(str(entry["op"]) for entry in entries if entry["op"] not in known)
         missing = [name for name in names if self.find_op(LANGUAGE, name) is None]
         if missing:
+            more = f" and {len(missing) - 10} more" if len(missing) > 10 else ""
             raise ModelFormatError(
-                f"'{self.path}' uses operations that are not there: {', '.join(missing)}",
+                f"'{self.path}' uses operations that are not there: {', '.join(missing[:10])}{more}",
                 hint="Install the plugin that they come from.",
             )
 
     def _node(self, entry: Mapping[str, Any]) -> Node:
         name, op, axis = str(entry["name"]), entry["op"], str(entry.get("axis", ""))
-        shape = tuple(int(dim) for dim in entry["shape"])
-        if any(dim < 0 for dim in shape):
-            raise ModelFormatError(f"'{self.path}' is damaged: '{name}' has a negative dimension")
+        shape = whole_numbers(entry["shape"])
+        if shape is None or len(shape) > MAX_RANK:
+            raise ModelFormatError(f"'{self.path}' is damaged: the dimensions of '{name}' make no sense")
         if op in (INPUT.name, SPARSE_INPUT.name):
             return Input.make(name, shape, sparse=op == SPARSE_INPUT.name, axis=axis)
         if op == PARAMETER.name:
@@ -250,7 +288,7 @@ class _Loader:
         found = self.find_op(LANGUAGE, str(op))
         assert found is not None
         node = Node(name, found, shape=shape, axis=axis, attributes=self._attributes(entry, found))
-        if name in self.content.arrays:
+        if _key(name) in self.content.arrays:
             node.value = self._array(name, shape)
         return node
 
@@ -263,14 +301,15 @@ class _Loader:
         return parameter
 
     def _array(self, name: str, shape: tuple[int, ...]) -> NDArray[Any]:
-        array = self.content.arrays.get(name)
+        array = self.content.arrays.get(_key(name))
         if array is None:
             raise ModelFormatError(f"'{self.path}' is damaged: it has no values for '{name}'")
         if array.shape != shape:
             raise ModelFormatError(
                 f"'{self.path}' is damaged: '{name}' is {show(shape)}, but its values are {show(array.shape)}"
             )
-        return array.astype(self.dtype, copy=False)
+        with np.errstate(all="ignore"):  # what is too large for single precision becomes infinite
+            return array.astype(self.dtype, copy=False)
 
     def _attributes(self, entry: Mapping[str, Any], op: Op) -> Any:
         given = {name: _decode(value) for name, value in entry.get("attributes", {}).items()}
@@ -281,6 +320,9 @@ class _Loader:
                 f"'{self.path}': {op.name} '{entry['name']}' has the unknown attribute '{unknown[0]}'",
                 hint="The model was probably written by a newer version.",
             )
+        wrong = wrong_attribute(op.attributes, given)
+        if wrong:
+            raise ModelFormatError(f"'{self.path}' is damaged: {op.name} '{entry['name']}' has a wrong '{wrong}'")
         return op.attributes(**{fields[name].alias or name: value for name, value in given.items()})
 
     def _check_shape(self, node: Node, declared: tuple[int, ...] | None) -> None:

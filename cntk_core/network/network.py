@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from cntk_core.errors import CntkError, NetworkError, ShapeError, did_you_mean, raise_problems
+from cntk_core.network.components import components, is_loop
+from cntk_core.network.inference import DELAYS, infer_loop, infer_node, is_delay
 from cntk_core.network.node import ROLES, Input, Node, Parameter
-from cntk_core.ops.shapes import Shape, show
+from cntk_core.ops.shapes import show
 
-DELAYS = frozenset({"PastValue", "FutureValue"})
-"""Operations through which a cycle is legal."""
+__all__ = ["DELAYS", "Network"]
 
 
 class Network:
@@ -101,46 +102,19 @@ class Network:
     def order(self, roots: Iterable[Node], *, stop_at_constants: bool = False) -> list[Node]:
         """Return the nodes that the roots need, each after its inputs: depth first, computed once.
 
-        With ``stop_at_constants``, what only feeds precomputed nodes that have their value is left out.
+        A delay does not wait for its first input, which may stand after it. With ``stop_at_constants``, what only feeds
+        precomputed nodes that have their value is left out.
 
         Raises:
             NetworkError: a cycle without a delay; names its nodes.
         """
         done: dict[Node, None] = {}
-        for root in roots:
-            self._visit(root, done, stop_at_constants)
+        waiting = list(roots)[::-1]
+        while waiting:
+            root = waiting.pop()
+            if root not in done:
+                _visit(root, done, waiting, stop_at_constants)
         return list(done)
-
-    def _visit(self, root: Node, done: dict[Node, None], stop_at_constants: bool) -> None:
-        """Depth-first walk with an explicit stack, so that deep networks do not exhaust Python's."""
-        path: dict[Node, None] = {}
-        stack: list[tuple[Node, Iterator[Node]]] = []
-
-        def enter(node: Node) -> None:
-            path[node] = None
-            leaf = node.op.name in DELAYS or (stop_at_constants and node.value is not None)
-            stack.append((node, iter(() if leaf else node.inputs)))
-
-        if root not in done:
-            enter(root)
-        while stack:
-            node, rest = stack[-1]
-            for child in rest:
-                if child in path:
-                    names = [item.name for item in path]
-                    cycle = " -> ".join([*names[names.index(child.name) :], child.name])
-                    raise NetworkError(
-                        f"the nodes {cycle} form a cycle without a delay",
-                        where=child.where,
-                        hint="A cycle is legal only through PastValue or FutureValue.",
-                    )
-                if child not in done:
-                    enter(child)
-                    break
-            else:
-                stack.pop()
-                del path[node]
-                done[node] = None
 
     def infer(self) -> None:
         """Work out every node's shape and complete the parameters' shapes.
@@ -150,15 +124,18 @@ class Network:
         """
         problems: list[CntkError] = []
         broken: set[Node] = set()
-        for node in self.order(self):
-            if any(child in broken for child in node.inputs):
-                broken.add(node)
+        place = {node: index for index, node in enumerate(self.order(self))}
+        for members in components(self):
+            if any(child in broken for node in members for child in node.inputs):
+                broken.update(members)
                 continue
-            try:
-                _infer_node(node)
-            except CntkError as error:
-                broken.add(node)
-                problems.append(error)
+            if is_loop(members):
+                found = infer_loop(sorted(members, key=place.__getitem__))
+            else:
+                found = _infer_alone(members[0])
+            if found:
+                broken.update(members)
+                problems += found
         problems += self._incomplete_parameters(broken)
         raise_problems(problems)
 
@@ -175,34 +152,50 @@ class Network:
         ]
 
 
-def _infer_node(node: Node) -> None:
-    if node.op.role in ("input", "parameter"):
-        return
-    fewest, most = node.op.arity
-    count = len(node.inputs)
-    if count < fewest or (most is not None and count > most):
-        wanted = str(fewest) if fewest == most else f"{fewest} or more" if most is None else f"{fewest} to {most}"
-        raise NetworkError(f"{node.op.name} '{node.name}' takes {wanted} inputs, not {count}", where=node.where)
-    shapes: list[Shape] = [child.known_shape for child in node.inputs]
+def _infer_alone(node: Node) -> list[CntkError]:
     try:
-        if node.op.complete is not None and any(0 in shape for shape in shapes):
-            shapes = list(node.op.complete(shapes, node.attributes))
-            _complete_parameters(node, shapes)
-        node.shape = tuple(node.op.infer(shapes, node.attributes))
-    except ShapeError as error:
-        operands = ", ".join(f"{child.name} {show(child.known_shape)}" for child in node.inputs)
-        raise ShapeError(
-            f"{node.op.name} '{node.name}': {error.message}", where=node.where, hint=error.hint or f"Inputs: {operands}"
-        ) from None
+        infer_node(node)
     except CntkError as error:
-        error.where = error.where or node.where
-        raise
-    axes = [child.axis for child in node.inputs if child.framed]
-    node.framed = bool(axes) and not node.op.reduces_frames
-    node.axis = axes[0] if node.framed else ""
+        return [error]
+    return []
 
 
-def _complete_parameters(node: Node, shapes: list[Shape]) -> None:
-    for child, shape in zip(node.inputs, shapes, strict=True):
-        if isinstance(child, Parameter) and 0 in child.known_shape:
-            child.shape = tuple(shape)
+def _visit(root: Node, done: dict[Node, None], later: list[Node], stop_at_constants: bool) -> None:
+    """Depth-first walk with an explicit stack, so that deep networks do not exhaust Python's.
+
+    The first inputs of delays go to ``later``: they need not be there before the delay.
+    """
+    path: dict[Node, None] = {}
+    stack: list[tuple[Node, Iterator[Node]]] = []
+
+    def enter(node: Node) -> None:
+        path[node] = None
+        inputs: Sequence[Node] = () if stop_at_constants and node.value is not None else node.inputs
+        if is_delay(node):
+            later.extend(inputs[:1])
+            inputs = inputs[1:]
+        stack.append((node, iter(inputs)))
+
+    enter(root)
+    while stack:
+        node, rest = stack[-1]
+        for child in rest:
+            if child in path:
+                raise _cycle([*path], child)
+            if child not in done:
+                enter(child)
+                break
+        else:
+            stack.pop()
+            del path[node]
+            done[node] = None
+
+
+def _cycle(path: list[Node], child: Node) -> NetworkError:
+    names = [item.name for item in path]
+    cycle = " -> ".join([*names[path.index(child) :], child.name])
+    return NetworkError(
+        f"the nodes {cycle} form a cycle without a delay",
+        where=child.where,
+        hint="A cycle is legal only through PastValue or FutureValue.",
+    )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -77,12 +78,29 @@ def _checksum(entries: Mapping[str, Any], metadata: Mapping[str, str], payload: 
     return digest.hexdigest()
 
 
+def check_is_file(path: Path, what: str, error: type[CntkError] = ModelFormatError) -> None:
+    """Refuse what is no ordinary file before it is opened: a device or a pipe may never end.
+
+    Raises:
+        error: it is something else. A file that is not there is left to whoever opens it.
+    """
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return
+    except ValueError:
+        raise error(f"the {what} {str(path)!r} cannot be read: the name has a zero character") from None
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise error(f"the {what} '{path}' cannot be read: it is no file")
+
+
 def read_tensors(path: Path, *, error: type[CntkError] = ModelFormatError) -> TensorFile:
     """Read a file and verify its checksum. The arrays can be written to.
 
     Raises:
         error: the file is missing, damaged or not of this format; says what is wrong.
     """
+    check_is_file(path, "file", error)
     try:
         content = path.read_bytes()
     except OSError as reason:
@@ -103,6 +121,7 @@ def read_metadata(path: Path) -> Mapping[str, str]:
     Raises:
         ModelFormatError: the header cannot be read.
     """
+    check_is_file(path, "file")
     try:
         with path.open("rb") as file:
             length = min(int.from_bytes(file.read(8), "little"), MAX_HEADER)
@@ -121,12 +140,20 @@ def _header(content: bytes, path: Path, error: type[CntkError]) -> tuple[dict[st
     if 8 + length > len(content):
         raise error(f"'{path}' is truncated: its header has {length} bytes, {len(content) - 8} are there")
     try:
-        header = json.loads(content[8 : 8 + length])
+        header = json.loads(content[8 : 8 + length], object_pairs_hook=_once)
     except (ValueError, RecursionError):
         raise error(f"'{path}' is damaged: its header is not valid JSON") from None
     if not isinstance(header, dict):
         raise error(f"'{path}' is damaged: its header is not a JSON object")
     return header, 8 + length
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make an object of JSON; a name that stands there twice would hide what the checksum is about."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name is used twice")
+    return found
 
 
 def _metadata(header: Mapping[str, Any], path: Path, error: type[CntkError]) -> Mapping[str, str]:
@@ -167,7 +194,7 @@ def _span(entry: Any) -> tuple[np.dtype[Any], tuple[int, ...], int, int] | None:
     if not isinstance(entry, dict):
         return None
     dtype = _TYPES.get(str(entry.get("dtype")))
-    shape, offsets = _whole_numbers(entry.get("shape")), _whole_numbers(entry.get("data_offsets"))
+    shape, offsets = whole_numbers(entry.get("shape")), whole_numbers(entry.get("data_offsets"))
     if dtype is None or shape is None or offsets is None or len(offsets) != 2 or len(shape) > MAX_RANK:
         return None
     first, last = offsets
@@ -176,8 +203,8 @@ def _span(entry: Any) -> tuple[np.dtype[Any], tuple[int, ...], int, int] | None:
     return dtype, shape, first, last
 
 
-def _whole_numbers(values: Any) -> tuple[int, ...] | None:
-    """The values as a tuple if they are a list of whole numbers that are not negative."""
+def whole_numbers(values: Any) -> tuple[int, ...] | None:
+    """Return the values as a tuple if they are a list of whole numbers that are not negative, else None."""
     if not isinstance(values, list):
         return None
     good = all(isinstance(v, int) and not isinstance(v, bool) and 0 <= v < 2**62 for v in values)

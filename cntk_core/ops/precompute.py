@@ -20,6 +20,11 @@ SMALLEST_DIVISOR = 1e-30
 """Divisors closer to 0 are moved away from it."""
 
 
+def _share(total: int) -> float:
+    """Return 1 / total as CNTK computes it: in single precision, whatever the precision of the network is."""
+    return float(np.float32(1) / np.float32(total))
+
+
 class MeanAccumulator:
     """Running mean of frames: mean <- (n_old / n) mean + sum(x) / n."""
 
@@ -32,7 +37,7 @@ class MeanAccumulator:
         if not len(values):
             return
         total = self.count + len(values)
-        self.mean = self.mean * (self.count / total) + np.sum(values, axis=0, dtype=np.float64) / total
+        self.mean = self.mean * (self.count / total) + np.sum(values, axis=0, dtype=np.float64) * _share(total)
         self.count = total
 
     def result(self) -> NDArray[np.float64]:
@@ -60,7 +65,7 @@ class InvStdDevAccumulator:
         self.means.add(values)
         total, mean = self.means.count, self.means.mean
         squares = np.sum((np.asarray(values, dtype=np.float64) - mean) ** 2, axis=0)
-        self.variance = (before / total) * (self.variance + (old_mean - mean) ** 2) + squares / total
+        self.variance = (before / total) * (self.variance + (old_mean - mean) ** 2) + squares * _share(total)
 
     def result(self) -> NDArray[np.float64]:
         """Return the inverse of the standard deviation.

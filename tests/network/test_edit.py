@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import attrs
 import numpy as np
 import pytest
 
@@ -32,14 +31,13 @@ from cntk_core.network.initializers import FixedValue, initializer
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.ops.op import Op
-from cntk_core.ops.shapes import Shape
 from cntk_core.ops.table import core_ops
 
 OPS = core_ops()
 
 
 def node(name: str, op: str, *inputs: Node) -> Node:
-    found = OPS.find("ndl", op)
+    found = OPS.find("model", op)
     assert found is not None
     return Node(name, found, list(inputs), attributes=found.attributes())
 
@@ -134,7 +132,7 @@ def test_copy_of_values_keeps_all_links(network: Network) -> None:
 
 def test_copy_into_another_network_converts_the_precision(network: Network) -> None:
     other = Network(np.float64)
-    copies = copy_sub_tree(network["L1.S"], network, other, "copy.")
+    copies = copy_sub_tree([network["L1.S"]], network, other, "copy.")
     assert names(copies) == ["copy.x", "copy.L1.W", "copy.L1.T", "copy.L1.S"]
     complete_network(other)
     assert other["copy.L1.W"].value.dtype == np.float64
@@ -145,7 +143,7 @@ def test_copy_into_another_network_converts_the_precision(network: Network) -> N
 def test_copy_of_a_loop(network: Network) -> None:
     delay = network.add(Node("d", Op("PastValue", (1, 1), lambda shapes, attributes: shapes[0]), [network["L1.T"]]))
     network["L1.T"].inputs[1] = delay
-    copy_sub_tree(network["L1.S"], network, network, "c.")
+    copy_sub_tree([network["L1.S"]], network, network, "c.")
     assert network["c.d"].inputs == [network["c.L1.T"]]
     assert network["c.L1.T"].inputs[1] is network["c.d"]
 
@@ -333,20 +331,10 @@ def test_learning_rates_that_are_refused(network: Network, multiplier: float, me
     assert text_of(error) == message
 
 
-@attrs.frozen
-class Times:
-    normalization_time_constant: float = 0.0
-    blend_time_constant: float = 0.0
-
-
-def first(shapes: list[Shape], attributes: object) -> Shape:
-    return shapes[0]
-
-
 def test_freeze_statistics(network: Network) -> None:
-    norm = network.add(Node("n", Op("BatchNormalization", (1, None), first), [network["x"]], attributes=Times()))
+    norm = network.add(node("n", "BatchNormalization", network["x"]))
     freeze_statistics([norm])
-    assert norm.attributes == Times(float("inf"), float("inf"))
+    assert norm.attributes.normalization_time_constant == norm.attributes.blend_time_constant == float("inf")
     with pytest.raises(CntkError) as error:
         freeze_statistics([norm, network["L1.S"]])
     assert text_of(error) == "Sigmoid 'L1.S' is not a BatchNormalization and cannot be frozen"

@@ -73,7 +73,7 @@ def edit(network: Network, kind: str, number: int, how: Any) -> None:
     work = {
         "rename": lambda: rename_nodes(network, [(node, how)]),
         "copy": lambda: copy_nodes([(node, how)], network),
-        "tree": lambda: copy_sub_tree(node, network, network, how),
+        "tree": lambda: copy_sub_tree([node], network, network, how),
         "input": lambda: set_input(network, node, how[0], nodes[how[1] % len(nodes)]),
         "replace": lambda: replace_node(network, node, nodes[how % len(nodes)]),
         "remove": lambda: remove_nodes(network, [node] if len(nodes) > 1 else []),

@@ -262,9 +262,10 @@ def test_accumulators_do_not_depend_on_the_minibatches(sizes, seed):
             mean.result()
         assert str(error.value) == "a value is to be computed over the data, but there is no data"
     else:
-        np.testing.assert_allclose(mean.result(), values.mean(axis=0))
+        # A sample's share is rounded to single precision.
+        np.testing.assert_allclose(mean.result(), values.mean(axis=0), rtol=3e-7)
         expected = 1 / np.sqrt(np.maximum(values.var(axis=0), 1e-10))
-        np.testing.assert_allclose(inverse.result(), expected, rtol=1e-4 if total == 1 else 1e-9)
+        np.testing.assert_allclose(inverse.result(), expected, rtol=1e-4 if total == 1 else 1e-6)
 
 
 def test_a_constant_feature_has_a_bounded_inverse_deviation():

@@ -30,9 +30,9 @@ def test_mean_and_deviation_of_an_input_and_of_a_computed_value():
     network.infer()
     assert run(network, ListReader())
     data = make_data()["features"]
-    np.testing.assert_allclose(network["mean"].value, data.mean(0), rtol=1e-12)
-    np.testing.assert_allclose(network["invStdDev"].value, 1 / data.std(0), rtol=1e-12)
-    np.testing.assert_allclose(network["meanOfDoubled"].value, 2 * data.mean(0), rtol=1e-12)
+    np.testing.assert_allclose(network["mean"].value, data.mean(0), rtol=3e-7)
+    np.testing.assert_allclose(network["invStdDev"].value, 1 / data.std(0), rtol=3e-7)
+    np.testing.assert_allclose(network["meanOfDoubled"].value, 2 * data.mean(0), rtol=3e-7)
 
 
 def test_values_that_need_others_take_one_more_pass():
@@ -42,13 +42,13 @@ def test_values_that_need_others_take_one_more_pass():
     lines = Lines()
     assert run(network, ListReader(), lines)
     assert "Precomputing --> 3 PreCompute nodes found." in lines.all
-    np.testing.assert_allclose(network["meanOfNormalized"].value, np.zeros(4), atol=1e-12)
+    np.testing.assert_allclose(network["meanOfNormalized"].value, np.zeros(4), atol=3e-8)
 
 
 def test_part_of_the_data_if_asked_for():
     network = make_network(normalized=True)
     run(network, ListReader(), epoch_size=10)
-    np.testing.assert_allclose(network["mean"].value, make_data()["features"][:10].mean(0), rtol=1e-12)
+    np.testing.assert_allclose(network["mean"].value, make_data()["features"][:10].mean(0), rtol=3e-7)
 
 
 def test_a_sparse_input_has_a_mean():
@@ -64,7 +64,7 @@ def test_a_sparse_input_has_a_mean():
                 yield Minibatch({"words": StreamData(scipy.sparse.csr_array(data.data), data.layout)}, batch.samples)
 
     assert run(network, Reader())
-    np.testing.assert_allclose(network["prior"].value, make_data()["labels"].mean(0), rtol=1e-12)
+    np.testing.assert_allclose(network["prior"].value, make_data()["labels"].mean(0), rtol=3e-7)
 
 
 def test_nothing_to_do_is_said():

@@ -174,8 +174,8 @@ def test_precomputed_values_are_computed_once_and_saved(tmp_path):
         "Precomputing --> Completed.",
     ]
     initial = load_model(tmp_path / "net.dnn.0", TABLE.find)
-    np.testing.assert_allclose(initial["mean"].value, data["features"].mean(0), rtol=1e-12)
-    np.testing.assert_allclose(initial["invStdDev"].value, 1 / data["features"].std(0), rtol=1e-12)
+    np.testing.assert_allclose(initial["mean"].value, data["features"].mean(0), rtol=3e-7)
+    np.testing.assert_allclose(initial["invStdDev"].value, 1 / data["features"].std(0), rtol=3e-7)
     again = Lines()
     (tmp_path / "net.dnn").unlink()
     make_session(tmp_path, again, max_epochs=1).run()

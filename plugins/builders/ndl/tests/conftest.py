@@ -19,7 +19,8 @@ def build_recipe(recipe: str, **context: Any) -> Network:
     table = core_ops()
     block = parse_text(recipe, file="r.cntk").own("NDLNetworkBuilder")
     assert block is not None
-    made = BuildContext(find_op=table.find, op_names=lambda language: tuple(table.names(language)), **context)
+    context = {"find_op": table.find, "op_names": lambda language: tuple(table.names(language)), **context}
+    made = BuildContext(**context)
     return NDLNetworkBuilder().build(block, made)
 
 

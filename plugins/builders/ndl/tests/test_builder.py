@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from cntk_builder_ndl import NDLNetworkBuilder
 
-from cntk_core.api import BuildContext, CntkError, NetworkBuilder, Op, initialize_parameters, parse_text
+from cntk_core.api import BuildContext, CntkError, NetworkBuilder, Op, core_ops, initialize_parameters, parse_text
 
 NET = "net=[ x=Input(4,tag=feature) ; h=M(x) ]"
 MACRO = "M(a) { s=Sigmoid(a) }"
@@ -114,9 +114,10 @@ def test_ops_of_plugins() -> None:
 
     op = Op("Wobble", (1, 2), lambda shapes, attributes: shapes[0], attributes=Settings)
     context = BuildContext(
-        find_op=lambda language, name: {"wobble": op}.get(name.lower()), op_names=lambda language: ("Wobble",)
+        find_op=lambda language, name: op if name.lower() == "wobble" else core_ops().find(language, name),
+        op_names=lambda language: ("Wobble",),
     )
-    text = 'k=3\nw=Wobble(v, scaleFactor=0.5, howMany=k, LOUD=true, style="a b")\nv=Wobble(w)\nOutputNodes=(w)'
+    text = 'k=3\nw=Wobble(v, scaleFactor=0.5, howMany=k, LOUD=true, style="a b")\nv=Input(3)\nOutputNodes=(w)'
     block = parse_text(f"B=[ run=n ; n=[\n{text}\nFeatureNodes=(v)\n] ]").own("B")
     made = NDLNetworkBuilder().build(block, context)
     assert made["w"].attributes == Settings(0.5, 3, True, "a b")

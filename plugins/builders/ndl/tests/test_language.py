@@ -211,3 +211,32 @@ def test_two_statements_in_a_line_after_a_brace(net) -> None:
 def test_functions_as_arrays_of_a_group(net) -> None:
     made = net("x=Input(4,tag=feature)\nOutputNodes=(Sigmoid(x), Tanh(x))")
     assert [node.op.name for node in made.roots["output"]] == ["Sigmoid", "Tanh"]
+
+
+def test_names_with_dots(net) -> None:
+    made = net("M(a) { F=Tanh(a) }\nx=Input(4,tag=feature)\nCE.B=M(x)\nu.v=Sigmoid(CE.B.F)\nz=Plus(u.v, CE.B)")
+    assert described(made) == {
+        "x": "InputValue()",
+        "CE.B.F": "Tanh(x)",
+        "u.v": "Sigmoid(CE.B.F)",
+        "z": "Plus(u.v, CE.B.F)",
+    }
+
+
+def test_nodes_without_a_name_are_known_by_the_one_they_get(net) -> None:
+    made = net(
+        """
+        M(a) { F=Tanh(Sigmoid(a)) }
+        x=Input(4,tag=feature)
+        m=M(x)
+        z=Plus(m.unnamed6, unnamed9)
+        OutputNodes=(Exp(x))
+        """
+    )
+    assert described(made)["z"] == "Plus(m.unnamed6, unnamed9)"
+
+
+def test_options_of_other_functions_have_no_effect(net) -> None:
+    notes: list[str] = []
+    net("M(a) { t=Tanh(a, init=uniform) }\nx=Input(4,tag=feature)\nm=M(x)\nn=M(x)", trace=notes.append)
+    assert notes == ["r.cntk:2:18: Tanh has no optional argument 'init'; it has no effect"]

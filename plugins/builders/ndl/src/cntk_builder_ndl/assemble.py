@@ -8,9 +8,9 @@ from typing import TypeVar
 from cntk_builder_ndl.expand import GROUPS
 from cntk_builder_ndl.functions import BY_NAME, make_node
 from cntk_builder_ndl.reading import Reader, roles_of
-from cntk_builder_ndl.scope import ArrayOf, FunctionCall, MacroCall, Operand, Reference, Scope, result
+from cntk_builder_ndl.scope import ArrayOf, FunctionCall, MacroCall, Operand, Reference, Scope, result, tell_calls
 from cntk_builder_ndl.syntax import Number
-from cntk_core.api import BuildContext, BuildError, CntkError, Network, Node
+from cntk_core.api import BuildContext, BuildError, CntkError, Network, Node, Problems
 
 _C = TypeVar("_C", bound=FunctionCall | MacroCall)
 
@@ -28,13 +28,16 @@ class Assembler:
         self.problems: list[CntkError] = []
         self._context = context
         self._seed_offset = seed_offset
+        self._scopes: dict[Node, Scope] = {}
+        self._notes: set[str] = set()
 
     def assemble(self, script: Scope) -> Network:
         """Make all nodes that are not made yet, give them their inputs and tags, then read the group statements."""
         calls = [call for call in _calls_of(script) if isinstance(call, MacroCall) or call.node is None]
         for call in calls:
-            if isinstance(call, FunctionCall):
+            if isinstance(call, FunctionCall) and call.function:
                 self._attempt(self._make, call)
+        script.network = self.network  # from here on, nodes are known by their full names too
         for call in calls:
             self._attempt(self._link, call)
         for name, role in GROUPS.items():
@@ -43,20 +46,46 @@ class Assembler:
                 self._mark_all(symbol.value, role, symbol.name)
         return self.network
 
+    def infer(self) -> None:
+        """Infer the shapes of the network; an error inside of macros shows where they are called.
+
+        Raises:
+            CntkError: as ``Network.infer``.
+        """
+        try:
+            self.network.infer()
+        except CntkError as error:
+            for problem in error.errors if isinstance(error, Problems) else (error,):
+                for node, scope in self._scopes.items():
+                    if node.where == problem.where and f"'{node.name}'" in problem.message:
+                        tell_calls(problem, scope)
+            raise
+
     def _attempt(self, work: Callable[[_C], None], call: _C) -> None:
         try:
             work(call)
         except CntkError as error:
-            self.problems.append(error)
+            self._report(error, call)
+
+    def _report(self, error: CntkError, call: FunctionCall | MacroCall) -> None:
+        tell_calls(error, call.scope)
+        self.problems.append(error)
 
     def _make(self, call: FunctionCall) -> None:
         function = BY_NAME.get(call.function.lower())
         name = function.name if function else call.function
         usage = function.usage if function else ""
         reader = Reader(call, name, usage, self._context, self._seed_offset)
-        node, inputs = make_node(reader, function)
-        call.node = self.network.add(node)
-        call.inputs = inputs
+        made = make_node(reader, function)
+        for given in reader.finish():
+            note = f"{given.where}: {name} has no optional argument '{given.name}'; it has no effect"
+            if note not in self._notes:
+                self._notes.add(note)
+                self._context.trace(note)
+        call.node = self.network.add(made.node)
+        self._scopes[made.node] = call.scope
+        call.inputs = made.inputs
+        call.more = tuple(self.network.add(parameter) for parameter in made.more)
 
     def _link(self, call: FunctionCall | MacroCall) -> None:
         if isinstance(call, FunctionCall) and call.node is None:
@@ -67,13 +96,13 @@ class Assembler:
                 self.network.mark(node, role)
         if isinstance(call, FunctionCall) and node is not None:
             inputs = [self._input(operand, call) for operand in call.inputs]
-            node.inputs = [child for child in inputs if child is not None]
+            node.inputs = [*(child for child in inputs if child is not None), *call.more]
 
     def _input(self, operand: Operand, call: FunctionCall) -> Node | None:
         try:
             return self._node_of(operand, call)
         except CntkError as error:
-            self.problems.append(error)
+            self._report(error, call)
             return None
 
     def _node_of(self, operand: Operand, user: FunctionCall | MacroCall) -> Node | None:

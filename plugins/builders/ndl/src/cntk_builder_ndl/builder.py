@@ -64,6 +64,7 @@ class NDLNetworkBuilder(NetworkBuilder):
         if not problems and not network.roots["feature"]:
             problems.append(_no_features(block))
         raise_problems(problems)
+        assembler.infer()
         if chosen.dump_file_name:
             write_dump(network, context.directory / chosen.dump_file_name, config.location("dumpFileName"))
         return network

@@ -11,7 +11,9 @@ from collections.abc import Callable
 
 import attrs
 
-from cntk_builder_ndl.scope import ArrayOf, FunctionCall, Given, MacroCall, Operand, Reference, Scope, Symbol
+from cntk_builder_ndl.files import is_of_library
+from cntk_builder_ndl.functions import BY_NAME
+from cntk_builder_ndl.scope import ArrayOf, FunctionCall, Given, MacroCall, Operand, Reference, Scope, Symbol, tell_call
 from cntk_builder_ndl.syntax import Array, Assignment, Call, Expression, MacroDefinition, Name, Number, Statement, Text
 from cntk_core.api import BuildError, CntkError, Network, did_you_mean
 
@@ -27,12 +29,16 @@ GROUPS = {
 
 _MAX_CALLS = 50_000
 _MAX_DEPTH = 100
+_MAX_HINTS = 50
 
 
 @attrs.frozen(eq=False)
 class _Macro:
+    """A macro; its statements' names, also of those without one; whether its own text has mistakes."""
+
     definition: MacroDefinition
     names: tuple[str, ...]
+    broken: bool = False
 
 
 class Expander:
@@ -57,6 +63,7 @@ class Expander:
         self._macros: dict[str, _Macro] = {}
         self._unnamed = _last_number(network)
         self._calls = 0
+        self._hints = 0
         self._later: dict[str, MacroDefinition] = {}
 
     def macros_only(self, statements: tuple[Statement, ...]) -> None:
@@ -76,15 +83,22 @@ class Expander:
             try:
                 if isinstance(statement, MacroDefinition):
                     self._define(statement)
+                    continue
+                wrong = self._unknown(statement.value)
+                self.problems += wrong
+                if wrong:
+                    self._mark_broken(statement)
                 else:
                     self._assign(statement, self.script)
             except CntkError as error:
                 self.problems.append(error)
-                if isinstance(statement, Assignment):
-                    self._mark_broken(statement)
+                self._mark_broken(statement)
 
-    def _mark_broken(self, statement: Assignment) -> None:
+    def _mark_broken(self, statement: Statement) -> None:
         """Define the name all the same, so that its uses are no further problems."""
+        if isinstance(statement, MacroDefinition):
+            self._macros.setdefault(statement.name.lower(), _Macro(statement, (), broken=True))
+            return
         broken = FunctionCall(statement.name, "", statement.where, self.script)
         self.script.symbols.setdefault(statement.name.lower(), Symbol(statement.name, broken, statement.where))
 
@@ -93,34 +107,43 @@ class Expander:
     def _define(self, definition: MacroDefinition) -> None:
         name = definition.name
         old = self._macros.get(name.lower())
-        if old is not None:
+        if old is not None and not (is_of_library(old.definition.where) and not is_of_library(definition.where)):
             raise BuildError(f"the macro '{name}' is already defined at {old.definition.where}", where=definition.where)
-        if self._is_function(name):
+        if name.lower() in BY_NAME:
             raise BuildError(f"a macro cannot be called '{name}', which is a function", where=definition.where)
         for parameter in definition.parameters:
-            if self._is_function(parameter.text):
+            if parameter.text.lower() in BY_NAME:
                 raise BuildError(
                     f"a parameter of the macro '{name}' cannot be called '{parameter.text}', which is a function",
                     where=parameter.where,
                 )
+        wrong: list[CntkError] = []
         for statement in definition.body:
             if isinstance(statement, MacroDefinition):
                 self._define(statement)
             else:
-                self._check_calls(statement.value, name)
+                wrong += self._unknown(statement.value, name)
         names = tuple(self._number_body(statement) for statement in definition.body)
-        self._macros[name.lower()] = _Macro(definition, names)
+        self._macros[name.lower()] = _Macro(definition, names, broken=bool(wrong))
+        self.problems += wrong
 
-    def _check_calls(self, expression: Expression, macro: str) -> None:
-        """Raise BuildError for a call of what is not defined yet, the macro itself included."""
+    def _unknown(self, expression: Expression, macro: str = "") -> list[CntkError]:
+        """Return an error for each call of what is not defined yet, the macro itself included."""
+        found: list[CntkError] = []
         if isinstance(expression, Call):
-            if expression.function.lower() == macro.lower():
-                raise BuildError(f"the macro '{macro}' calls itself", where=expression.where)
-            if expression.function.lower() not in self._macros:
-                self._check_function(expression)
-        parts = expression.arguments if isinstance(expression, Call) else getattr(expression, "items", ())
+            if macro and expression.function.lower() == macro.lower():
+                found.append(BuildError(f"the macro '{macro}' calls itself", where=expression.where))
+            elif not self._is_known(expression.function):
+                found.append(self._not_known(expression))
+            parts = (*expression.arguments, *(option.value for option in expression.options))
+        else:
+            parts = expression.items if isinstance(expression, Array) else ()
         for part in parts:
-            self._check_calls(part, macro)
+            found += self._unknown(part, macro)
+        return found
+
+    def _is_known(self, name: str) -> bool:
+        return name.lower() in self._macros or self._is_function(name)
 
     def _number_body(self, statement: Statement) -> str:
         """Count what the original counts when it reads a macro; return the name of the statement."""
@@ -134,7 +157,7 @@ class Expander:
 
     def _assign(self, statement: Assignment, scope: Scope, unnamed: str = "") -> None:
         name = statement.name or unnamed
-        if statement.name and self._is_function(statement.name):
+        if statement.name.lower() in BY_NAME:
             message = f"'{statement.name}' is reserved, the name of a function, and cannot be assigned"
             raise BuildError(message, where=statement.where)
         copied = scope.owner is not None
@@ -171,9 +194,10 @@ class Expander:
         if self._calls > _MAX_CALLS:
             raise BuildError(f"the macros expand to more than {_MAX_CALLS} calls", where=call.where)
         macro = self._macros.get(call.function.lower())
+        if macro is not None and macro.broken:
+            return FunctionCall(name, "", call.where, scope)
         if macro is not None:
             return self._macro_call(macro, call, scope, name)
-        self._check_function(call)
         made = FunctionCall(name, call.function, call.where, scope)
         made.arguments = tuple(self._operand(argument, scope) for argument in call.arguments)
         made.options = self._options(call, scope)
@@ -199,25 +223,29 @@ class Expander:
             inner.define(parameter.text, Number(0, "0", parameter.where), parameter.where)
         for statement, unnamed in zip(definition.body, macro.names, strict=True):
             if isinstance(statement, Assignment):
-                self._assign(statement, inner, unnamed)
+                try:
+                    self._assign(statement, inner, unnamed)
+                except CntkError as error:
+                    tell_call(error, made)
+                    raise
         made.arguments = tuple(self._operand(argument, scope) for argument in call.arguments)
         made.options = self._options(call, scope)
         _bind(definition, made)
         return made
 
-    def _check_function(self, call: Call) -> None:
+    def _not_known(self, call: Call) -> BuildError:
         name = call.function
-        if self._is_function(name):
-            return
         later = self._later.get(name.lower())
         if later is not None:
-            raise BuildError(
+            return BuildError(
                 f"the macro '{name}' is used before it is defined",
                 where=call.where,
                 hint=f"Its definition is at {later.where}; move it up.",
             )
         known = [*(macro.definition.name for macro in self._macros.values()), *self._function_names()]
-        raise BuildError(f"there is no function or macro '{name}'{did_you_mean(name, known)}", where=call.where)
+        self._hints += 1
+        hint = did_you_mean(name, known) if self._hints <= _MAX_HINTS else ""
+        return BuildError(f"there is no function or macro '{name}'{hint}", where=call.where)
 
     def _options(self, call: Call, scope: Scope) -> dict[str, Given]:
         given: dict[str, Given] = {}

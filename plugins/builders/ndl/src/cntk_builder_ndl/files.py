@@ -5,27 +5,58 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from cntk_core.api import BuildContext, BuildError, CntkError, Config, Location, SourceText, read_source
+from cntk_core.api import BuildContext, BuildError, CntkError, Config, Location, SourceText, parse_text, read_source
+
+_LIBRARY = Path(__file__).parent / "library"
+_LIBRARY_FILES = {
+    "defaultmacros.txt": "default_macros.ndl",
+    "default_macros.ndl": "default_macros.ndl",
+    "macros.txt": "dnn_macros.ndl",
+    "dnn_macros.ndl": "dnn_macros.ndl",
+    "macros.ndl": "image_macros.ndl",
+    "image_macros.ndl": "image_macros.ndl",
+}
+"""Names of macro files that come with CNTK and its examples, and the files of this wheel that stand in for them."""
+
+_LIBRARY_VARIABLES = {"imageLayout": "cudnn"}
+"""What the macros of the library take from the recipe, and what it is if the recipe does not say."""
 
 
 def macro_sources(names: str, config: Config | None, context: BuildContext, where: Location) -> list[SourceText]:
     """Return the texts of the macro files that ``ndlMacros`` lists (``a.ndl+b.ndl``).
 
+    A file that does not exist and has the name of one that comes with CNTK is taken from this wheel.
+
     Args:
         names: the value of the key.
         config: fills in the ``$variables$`` of the files.
-        context: relative paths start at its directory.
+        context: relative paths start at its directory; its trace tells of files from the wheel.
         where: the place of the key.
 
     Raises:
         ConfigError, BuildError: a file cannot be read or lacks a section that it names.
     """
     found: list[SourceText] = []
-    for name in names.split("+"):
-        if name.strip():
-            file = read_source(context.directory / name.strip(), config, where=where)
-            found += sections_of(file, None)
+    for name in filter(None, map(str.strip, names.split("+"))):
+        path = context.directory / name
+        own = _LIBRARY_FILES.get(name.replace("\\", "/").rpartition("/")[2].lower())
+        if own is None or path.exists():
+            found += sections_of(read_source(path, config, where=where), None)
+            continue
+        context.trace(f"NDL: there is no file '{name}'; taking the macros {own} that come with cntk-builder-ndl")
+        found.append(read_source(_LIBRARY / own, _with_library_variables(config), where=where))
     return found
+
+
+def _with_library_variables(config: Config | None) -> Config:
+    config = config or parse_text("")
+    missing = [f"{key}={value}" for key, value in _LIBRARY_VARIABLES.items() if key not in config]
+    return config.child("\n".join(missing)) if missing else config
+
+
+def is_of_library(where: Location) -> bool:
+    """Whether a place is in a macro file of this wheel."""
+    return Path(where.file).parent == _LIBRARY
 
 
 def snippet_sources(path: Path, section: str, config: Config | None, where: Location) -> list[SourceText]:

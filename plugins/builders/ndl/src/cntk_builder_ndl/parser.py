@@ -92,9 +92,8 @@ class _Parser:
         return Assignment(name, value, self._where(start))
 
     def _check_name(self, name: str, start: int) -> None:
-        if "." in name or _NUMBER.fullmatch(name):
-            what = "a member of a macro call" if "." in name else "a number"
-            raise self._error(f"'{name}' is {what} and cannot be assigned", start)
+        if _NUMBER.fullmatch(name):
+            raise self._error(f"'{name}' is a number and cannot be assigned", start)
 
     def _end_of_value(self, name: str) -> None:
         self._skip(_BLANKS)

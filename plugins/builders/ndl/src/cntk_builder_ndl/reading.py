@@ -9,7 +9,7 @@ import attrs
 
 from cntk_builder_ndl.scope import ArrayOf, FunctionCall, Given, MacroCall, Operand, Reference, resolve, result
 from cntk_builder_ndl.syntax import Number, Text
-from cntk_core.api import BuildContext, BuildError, Location, did_you_mean
+from cntk_core.api import BuildContext, BuildError, Location, UnsupportedError, did_you_mean
 
 _TRUE = ("true", "t", "1")
 _FALSE = ("false", "f", "0")
@@ -22,6 +22,20 @@ _TAGS = {
     "eval": "evaluation",
     "output": "output",
 }
+
+
+_OPTIONS = frozenset(
+    word.lower()
+    for word in (
+        "autoPadding", "blendTimeConstant", "cols", "computeGradient", "defaultHiddenActivity", "delayTime",
+        "dynamicAxis", "engine", "epsilon", "imageChannels", "imageHeight", "imageLayout", "imageWidth", "init",
+        "initFromFilePath", "initOnCPUOnly", "initValueScale", "kernelHeight", "kernelWidth",
+        "learningRateMultiplier", "lowerPad", "mapCount", "maxTempMemSizeInSamples", "needGradient", "needsGradient",
+        "normalizationTimeConstant", "outputShape", "randomSeed", "rows", "sharing", "spatial", "stride", "timeStep",
+        "transpose", "upperPad", "value", "zeroPadding",
+    )
+)  # fmt: skip
+"""Options that a function of the original has. Given to another one, they do nothing there."""
 
 
 @attrs.define
@@ -42,6 +56,7 @@ class Reader:
     context: BuildContext
     seed_offset: int = 0
     _asked: dict[str, str] = attrs.field(factory=dict)
+    _obsolete: set[str] = attrs.field(factory=set)
 
     @property
     def where(self) -> Location:
@@ -91,6 +106,27 @@ class Reader:
             operand = found.arguments[0]
         return self._whole(operand, what, least)
 
+    def array(self, index: int, what: str, *, least: int = 0) -> tuple[int, ...]:
+        """Return an argument that is an array of whole numbers, or one such number. Raises BuildError."""
+        return self._array(self.call.arguments[index], what, least)
+
+    def choice(self, index: int, what: str, choices: Sequence[str]) -> str:
+        """Return an argument that is one of some words, in lower case. Raises BuildError."""
+        operand = self.call.arguments[index]
+        value = _constant(operand)
+        text = value.text if isinstance(value, Text | Reference) else ""
+        if text.lower() not in choices:
+            raise BuildError(
+                f"{what} cannot be {_describe(operand)}{did_you_mean(text, choices)}",
+                where=operand.where,
+                hint=f"Accepted: {', '.join(choices)}",
+            )
+        return text.lower()
+
+    def is_number(self, index: int) -> bool:
+        """Whether an argument is a number, or a name that stands for one."""
+        return isinstance(_constant(self.call.arguments[index]), Number)
+
     def number(self, index: int, what: str) -> float:
         """Return an argument that is a number. Raises BuildError."""
         return self._number(self.call.arguments[index], what).value
@@ -112,10 +148,29 @@ class Reader:
         given = self._given(key)
         if given is None:
             return default
-        text = self._text(given)
-        if text.lower() not in (*_TRUE, *_FALSE):
-            raise BuildError(f"'{given.name}' must be true or false, not '{text}'", where=given.where)
-        return text.lower() in _TRUE
+        return self._flag(given.value, given)
+
+    def option_array(self, key: str, default: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the whole numbers of an option: an array or one number. Raises BuildError."""
+        given = self._given(key)
+        return default if given is None else self._array(given.value, given.name, None)
+
+    def option_numbers(self, key: str, default: tuple[float, ...]) -> tuple[float, ...]:
+        """Return the numbers of an option: an array or one number. Raises BuildError."""
+        given = self._given(key)
+        if given is None:
+            return default
+        return tuple(self._number(item, given.name).value for item in _items(given.value))
+
+    def option_flags(self, key: str, default: tuple[bool, ...]) -> tuple[bool, ...]:
+        """Return the truth values of an option: an array or one. Raises BuildError."""
+        given = self._given(key)
+        return default if given is None else tuple(self._flag(item, given) for item in _items(given.value))
+
+    def option_texts(self, key: str, default: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the texts of an option: an array or one. Raises BuildError."""
+        given = self._given(key)
+        return default if given is None else tuple(self._word(item, given) for item in _items(given.value))
 
     def option_text(self, key: str, default: str) -> str:
         """Return the text of an option: a word, a text in quotation marks, or a name that stands for one."""
@@ -148,16 +203,43 @@ class Reader:
         """Return the groups of the call's tag. Raises BuildError."""
         return roles_of(self.call)
 
-    def finish(self) -> None:
-        """Raise BuildError if there are options that the function does not have."""
+    def finish(self) -> list[Given]:
+        """Return the options that other functions have and this one has not: in the original they have no effect.
+
+        Raises:
+            BuildError: an option is one of no function.
+        """
         known = [*self._asked.values(), "tag"]
+        ignored: list[Given] = []
         for key, given in self.call.options.items():
-            if key not in self._asked and key != "tag":
+            if key in self._asked or key in self._obsolete or key == "tag":
+                continue
+            if key not in _OPTIONS:
                 raise BuildError(
                     f"{self.name} has no optional argument '{given.name}'{did_you_mean(given.name, known)}",
                     where=given.where,
                     hint=f"Optional arguments: {', '.join(known)}",
                 )
+            ignored.append(given)
+        return ignored
+
+    def given(self, key: str) -> bool:
+        """Whether an option is given."""
+        return self._given(key) is not None
+
+    def no_longer(self, key: str, old: str) -> None:
+        """Take an option of older versions that had one meaning, which is now the only one.
+
+        Raises:
+            UnsupportedError: it is not ``old``.
+        """
+        given = self._given(key)
+        if given is not None and self._text(given).lower() != old:
+            raise UnsupportedError(
+                f"{self.name} can no longer have '{given.name}={self._text(given)}'", where=given.where
+            )
+        self._asked.pop(key.lower())
+        self._obsolete.add(key.lower())
 
     # -- inner parts ----------------------------------------------------------------------------------------
 
@@ -180,8 +262,20 @@ class Reader:
             raise BuildError(f"{what} must be a whole number, not {number.text}", where=operand.where)
         return int(number.value)
 
+    def _array(self, operand: Operand, what: str, least: int | None) -> tuple[int, ...]:
+        return tuple(self._whole(item, what, least) for item in _items(operand))
+
+    def _flag(self, operand: Operand, given: Given) -> bool:
+        text = self._word(operand, given)
+        if text.lower() not in (*_TRUE, *_FALSE):
+            raise BuildError(f"'{given.name}' must be true or false, not '{text}'", where=given.where)
+        return text.lower() in _TRUE
+
     def _text(self, given: Given) -> str:
-        value = _constant(given.value)
+        return self._word(given.value, given)
+
+    def _word(self, operand: Operand, given: Given) -> str:
+        value = _constant(operand)
         if isinstance(value, Number | Text | Reference):
             return value.text
         raise BuildError(f"'{given.name}' must be a word, not {_describe(value)}", where=given.where)
@@ -196,6 +290,12 @@ def _constant(operand: Operand) -> Operand:
     except BuildError:
         return operand
     return found if isinstance(found, Number | Text | ArrayOf) else operand
+
+
+def _items(operand: Operand) -> tuple[Operand, ...]:
+    """Return the items of an array, or what stands for one as its only item."""
+    value = _constant(operand)
+    return value.items if isinstance(value, ArrayOf) else (operand,)
 
 
 def _describe(operand: Operand) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NoReturn
 
 import attrs
 
 from cntk_builder_ndl.syntax import Number, Text
-from cntk_core.api import BuildError, Location, Network, Node, did_you_mean
+from cntk_core.api import BuildError, CntkError, Location, Network, Node, did_you_mean
 
 
 @attrs.frozen(eq=False)
@@ -37,6 +38,7 @@ class FunctionCall:
         options: by lower-case name.
         node: set when the node is made; None if that failed.
         inputs: the operands that become the node's inputs.
+        more: further inputs, which were made along with the node.
     """
 
     name: str
@@ -47,6 +49,7 @@ class FunctionCall:
     options: dict[str, Given] = attrs.field(factory=dict)
     node: Node | None = None
     inputs: tuple[Operand, ...] = ()
+    more: tuple[Node, ...] = ()
 
 
 @attrs.define(eq=False)
@@ -89,6 +92,10 @@ class Symbol:
     where: Location
 
 
+_MAX_HINTS = 50
+"""For how many unknown names of a description the nearest known one is looked for."""
+
+
 @attrs.define(eq=False)
 class Scope:
     """The names of the description itself or of one macro call, and its calls in their order.
@@ -103,6 +110,7 @@ class Scope:
     calls: list[FunctionCall | MacroCall] = attrs.field(factory=list)
     last: str = ""
     network: Network | None = None
+    _hints: int = 0
 
     def define(self, name: str, value: Operand, where: Location) -> None:
         """Give a name its meaning.
@@ -142,10 +150,34 @@ class Scope:
         network = self.root.network
         return network[name] if network is not None and name in network else None
 
+    def hint(self, name: str) -> str:
+        """Return which name may be meant by an unknown one; only for the first ones, as it takes a while."""
+        root = self.root
+        root._hints += 1
+        return did_you_mean(name, self.known()) if root._hints <= _MAX_HINTS else ""
+
     @property
     def root(self) -> Scope:
         """The scope of the description itself."""
         return self if self.parent is None else self.parent.root
+
+
+_MAX_CALLS_SHOWN = 6
+
+
+def tell_call(error: CntkError, call: MacroCall) -> None:
+    """Add to an error inside of a macro where the macro is called."""
+    lines = error.hint.splitlines() if error.hint else []
+    if sum(line.startswith("In the macro ") for line in lines) < _MAX_CALLS_SHOWN:
+        error.hint = "\n".join([*lines, f"In the macro '{call.macro}', called at {call.where}."])
+
+
+def tell_calls(error: CntkError, scope: Scope) -> None:
+    """Add to an error inside of macros where they are called, the innermost first."""
+    owner = scope.owner
+    while owner is not None:
+        tell_call(error, owner)
+        owner = owner.scope.owner
 
 
 _MAX_STEPS = 100
@@ -169,18 +201,15 @@ def resolve(operand: Operand, depth: int = 0) -> Operand:
 
 
 def _look_up(reference: Reference, depth: int) -> Operand:
-    first, *members = reference.text.split(".")
-    symbol = reference.scope.find(first)
+    symbol, path, members = _begin(reference)
     if symbol is None or (members and not isinstance(symbol.value, MacroCall | Reference)):
-        node = reference.scope.node(reference.text)
+        node = _existing(reference)
         if node is not None:
-            return FunctionCall(node.name, node.op.name, node.where or reference.where, reference.scope, node=node)
+            return node
     if symbol is None:
-        known = list(reference.scope.known())
-        name = reference.text if reference.scope.root.network is not None else first
-        raise BuildError(f"the name '{name}' is not defined{did_you_mean(name, known)}", where=reference.where)
+        name = reference.text if reference.scope.root.network is not None else path
+        raise BuildError(f"the name '{name}' is not defined{reference.scope.hint(name)}", where=reference.where)
     found = symbol.value
-    path = first
     for member in members:
         call = resolve(found, depth)
         if isinstance(call, FunctionCall) and not call.function:
@@ -191,15 +220,38 @@ def _look_up(reference: Reference, depth: int) -> Operand:
             )
         inner = call.inner.symbols.get(member.lower())
         if inner is None:
-            names = [symbol.name for symbol in call.inner.symbols.values()]
-            raise BuildError(
-                f"'{path}' has no member '{member}'{did_you_mean(member, names)}",
-                where=reference.where,
-                hint=f"Members of the macro '{call.macro}': {', '.join(names)}",
-            )
+            return _existing(reference) or _no_member(call, path, member, reference)
         found = inner.value
         path += f".{member}"
     return found
+
+
+def _begin(reference: Reference) -> tuple[Symbol | None, str, list[str]]:
+    """Return what a name begins with, and the members that follow; names with dots may themselves be defined."""
+    parts = reference.text.split(".")
+    for length in range(len(parts) if len(parts) < _MAX_STEPS else 1, 0, -1):
+        path = ".".join(parts[:length])
+        symbol = reference.scope.find(path)
+        if symbol is not None:
+            return symbol, path, parts[length:]
+    return None, parts[0], parts[1:]
+
+
+def _existing(reference: Reference) -> FunctionCall | None:
+    """Return the node that has this name in full, as something to refer to."""
+    node = reference.scope.node(reference.text)
+    if node is None:
+        return None
+    return FunctionCall(node.name, node.op.name, node.where or reference.where, reference.scope, node=node)
+
+
+def _no_member(call: MacroCall, path: str, member: str, reference: Reference) -> NoReturn:
+    names = [symbol.name for symbol in call.inner.symbols.values()]
+    raise BuildError(
+        f"'{path}' has no member '{member}'{did_you_mean(member, names)}",
+        where=reference.where,
+        hint=f"Members of the macro '{call.macro}': {', '.join(names)}",
+    )
 
 
 def result(operand: Operand) -> Operand:

@@ -38,7 +38,10 @@ def read_statements(source: SourceText) -> tuple[Statement, ...]:
 
 def unique(problems: Iterable[CntkError]) -> list[CntkError]:
     """Return problems without repetitions: a macro that is called twice has each of them twice."""
-    return list({str(problem): problem for problem in problems}.values())
+    found: dict[tuple[str, str], CntkError] = {}
+    for problem in problems:
+        found.setdefault((str(problem.where), problem.message), problem)
+    return list(found.values())
 
 
 class Statements:

@@ -7,12 +7,15 @@ from pathlib import Path
 import attrs
 import numpy as np
 from cntk_builder_ndl import MELBuilder, Statements
+from cntk_builder_ndl.mel import Script, parse
 
 from cntk_core.api import (
     BuildContext,
     BuildError,
+    CntkError,
     Location,
     Network,
+    Problems,
     SourceText,
     complete_network,
     copy_nodes,
@@ -101,3 +104,16 @@ class Disk:
     def edit(self, commands: str) -> Network:
         """Run commands on ``net.dnn`` as the model ``m``, and return the default model."""
         return self.run(f"m=LoadModel(net.dnn)\n{commands}")
+
+
+def run_text(text: str, disk: Disk) -> None:
+    """Parse any text and run it if it is a script; check that what is wrong is said with its place."""
+    steps, problems = parse(SourceText.of(text, "e.mel"))
+    assert all(isinstance(problem, CntkError) and problem.where is not None for problem in problems)
+    if problems:
+        return
+    try:
+        Script(disk.context()).run(steps)
+    except CntkError as error:
+        for problem in error.errors if isinstance(error, Problems) else [error]:
+            assert problem.where is not None

@@ -26,7 +26,7 @@ from cntk_core.api import (
 DEFAULT = "default"
 """The name of a model that is made or loaded without a name."""
 
-MAX_NODES = 200_000
+MAX_NODES = 30_000
 """Most nodes that a script may give a model by copying."""
 
 

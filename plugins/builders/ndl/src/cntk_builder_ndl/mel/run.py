@@ -202,9 +202,9 @@ class Script:
         root, to, prefix = call.arguments
         source, target = self.models.selection(root).model, self.models.find(to)
         values_only = _copies_values(call)
-        for node in self.models.nodes(root):
-            self._prepare_copy(source, target, sub_tree([node]), call.where)
-            copy_sub_tree(node, source.network, target.network, prefix.text, values_only=values_only, where=call.where)
+        nodes = self.models.nodes(root)
+        self._prepare_copy(source, target, sub_tree(nodes), call.where)
+        copy_sub_tree(nodes, source.network, target.network, prefix.text, values_only=values_only, where=call.where)
 
     def _prepare_copy(self, source: Model, target: Model, nodes: Sequence[Node], where: Location) -> None:
         """See to it that what is copied has its first values, and that copies of copies do not fill the memory."""

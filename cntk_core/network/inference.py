@@ -1,0 +1,285 @@
+"""Shapes and dynamic axes of nodes from those of their inputs; in loops from what is known of them.
+
+In a loop no node has all its inputs' shapes at first. What a node will be is therefore guessed from the inputs that are
+known (an op's ``guess``, a delay's declared dimensions), guesses are passed on until nothing changes any more, and then
+every node is checked as outside loops, which also completes the parameters in the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from heapq import heapify, heappop, heappush
+
+import attrs
+
+from cntk_core.errors import CntkError, NetworkError, ShapeError
+from cntk_core.network.node import Node, Parameter
+from cntk_core.ops.shapes import Shape, elements, from_cntk, show
+
+DELAYS = frozenset({"PastValue", "FutureValue"})
+"""Operations through which a cycle is legal."""
+
+MOST_CHANGES = 20
+"""How often a guess may change before the loop counts as one without a solution."""
+
+
+def is_delay(node: Node) -> bool:
+    """Whether a node reads another time step of its first input."""
+    return node.op.name in DELAYS
+
+
+@attrs.frozen
+class Guess:
+    """What is known of a node in a loop: its shape, if anything, and its dynamic axis (None: it has none)."""
+
+    shape: Shape | None = None
+    axis: str | None = None
+
+
+def infer_node(node: Node) -> None:
+    """Set a node's shape and dynamic axis, and complete the parameters among its inputs.
+
+    Raises:
+        ShapeError, NetworkError: the inputs do not fit; with the node's name and place.
+    """
+    if node.op.role in ("input", "parameter"):
+        return
+    _check_count(node)
+    shapes: list[Shape] = [child.known_shape for child in node.inputs]
+    try:
+        if node.op.complete is not None and any(0 in shape for shape in shapes):
+            shapes = list(node.op.complete(shapes, node.attributes))
+            _complete_parameters(node, shapes)
+        node.shape = tuple(node.op.infer(shapes, node.attributes))
+    except ShapeError as error:
+        operands = ", ".join(f"{child.name} {show(child.known_shape)}" for child in node.inputs)
+        hint = error.hint or (f"Inputs: {operands}" if operands else None)
+        raise ShapeError(f"{node.op.name} '{node.name}': {error.message}", where=node.where, hint=hint) from None
+    except CntkError as error:
+        error.where = error.where or node.where
+        raise
+    _check_axes(node)
+    _set_axis(node, _axis(node, [child.axis if child.framed else None for child in node.inputs]))
+
+
+def _set_axis(node: Node, axis: str | None) -> None:
+    node.framed = axis is not None
+    node.axis = axis or ""
+
+
+def _check_count(node: Node) -> None:
+    fewest, most = node.op.arity
+    count = len(node.inputs)
+    if count < fewest or (most is not None and count > most):
+        wanted = str(fewest) if fewest == most else f"{fewest} or more" if most is None else f"{fewest} to {most}"
+        raise NetworkError(f"{node.op.name} '{node.name}' takes {wanted} inputs, not {count}", where=node.where)
+
+
+def _complete_parameters(node: Node, shapes: Sequence[Shape]) -> None:
+    for child, shape in zip(node.inputs, shapes, strict=True):
+        if isinstance(child, Parameter) and 0 in child.known_shape:
+            child.shape = tuple(shape)
+
+
+# -- dynamic axes -----------------------------------------------------------------------------------------
+
+
+def _axis(node: Node, axes: Sequence[str | None]) -> str | None:
+    """The dynamic axis of a node whose inputs have these; None if it has none."""
+    op = node.op
+    if op.new_axis:
+        return str(getattr(node.attributes, "dynamic_axis_name", "") or node.name)
+    if op.reduces_frames:
+        return None
+    if op.axis_of is not None:
+        return axes[op.axis_of]
+    return next((axis for axis in axes if axis is not None), None)
+
+
+def _check_axes(node: Node) -> None:
+    if is_delay(node) and not node.inputs[0].framed:
+        source = node.inputs[0].name
+        raise NetworkError(
+            f"{node.op.name} '{node.name}' looks along the dynamic axis, but its input '{source}' has none",
+            where=node.where,
+        )
+    if node.op.axis_of is not None:
+        return
+    framed = [child for child in node.inputs if child.framed]
+    other = next((child for child in framed if child.axis != framed[0].axis), None)
+    if other is not None:
+        first, second = (f"'{child.name}' has {_describe(child.axis)}" for child in (framed[0], other))
+        raise NetworkError(
+            f"{node.op.name} '{node.name}': its inputs have different dynamic axes: {first}, {second}",
+            where=node.where,
+            hint=f"ReconcileDynamicAxis({framed[0].name}, {other.name}) gives the first the axis of the second, "
+            "if their sequences are equally long.",
+        )
+
+
+def _describe(axis: str) -> str:
+    return f"the axis '{axis}'" if axis else "the default axis"
+
+
+# -- loops ------------------------------------------------------------------------------------------------
+
+
+def infer_loop(members: Sequence[Node]) -> list[CntkError]:
+    """Set shapes and dynamic axes of the nodes of a loop, and complete its parameters.
+
+    Args:
+        members: in the order of computation for one time step, so that a delay stands before what reads it.
+
+    Returns:
+        What is wrong.
+    """
+    try:
+        for node in members:
+            _check_count(node)
+        guesses = _Guesses(members)
+        guesses.settle()
+        guesses.adopt()
+    except CntkError as error:
+        return [error]
+    problems: list[CntkError] = []
+    for node in (*(node for node in members if not is_delay(node)), *(node for node in members if is_delay(node))):
+        guessed = node.shape
+        try:
+            infer_node(node)
+            if is_delay(node) and node.shape != guessed:
+                raise _contradiction(node, guessed)
+        except CntkError as error:
+            problems.append(error)
+            # What comes after it would only repeat the complaint.
+            break
+    return problems
+
+
+def _contradiction(delay: Node, guessed: Shape | None) -> ShapeError:
+    return ShapeError(
+        f"{delay.op.name} '{delay.name}' was taken for {show(guessed or ())}, but its input "
+        f"'{delay.inputs[0].name}' becomes {show(delay.known_shape)}: the loop has no consistent dimensions",
+        where=delay.where,
+    )
+
+
+class _Guesses:
+    """Guesses for the nodes of a loop, passed on until nothing changes."""
+
+    def __init__(self, members: Sequence[Node]) -> None:
+        self.members = members
+        self.place = {node: index for index, node in enumerate(members)}
+        self.found: dict[Node, Guess] = {}
+        self.changes = dict.fromkeys(members, 0)
+        self.readers = _readers(members, self.place)
+        self.waiting = list(range(len(members)))
+        heapify(self.waiting)
+
+    def settle(self) -> None:
+        """Guess until every node has a shape.
+
+        Raises:
+            ShapeError: names what cannot be inferred, or says what does not fit.
+        """
+        self._pass_on()
+        while unknown := [node for node in self.members if self._of(node).shape is None]:
+            # Only now is a result of one element believed that is known from one element alone.
+            if not any(self._update(node, bold=True) for node in unknown):
+                self._complain(unknown)
+            self._pass_on()
+
+    def _complain(self, unknown: Sequence[Node]) -> None:
+        """Say why a node has no shape although its inputs have, or else that the nodes are unknown."""
+        self.adopt()
+        for node in unknown:
+            if all(self._of(child).shape is not None for child in node.inputs):
+                infer_node(node)
+        raise _unknown(unknown, self.members)
+
+    def adopt(self) -> None:
+        """Give the nodes what was guessed of them."""
+        for node, guess in self.found.items():
+            node.shape = guess.shape
+            _set_axis(node, guess.axis)
+
+    def _of(self, node: Node) -> Guess:
+        if node in self.place:
+            return self.found.get(node, Guess())
+        return Guess(node.shape, node.axis if node.framed else None)
+
+    def _pass_on(self) -> None:
+        while self.waiting:
+            self._update(self.members[heappop(self.waiting)], bold=False)
+
+    def _update(self, node: Node, *, bold: bool) -> bool:
+        """Guess a node anew; return whether that changes something."""
+        known = [self._of(child) for child in node.inputs]
+        old = self._of(node)
+        shape = _guess_delay(node, known[0].shape) if is_delay(node) else _guess_shape(node, known, bold=bold)
+        new = Guess(shape or old.shape, _axis(node, [guess.axis for guess in known]))
+        if new == old:
+            return False
+        self.changes[node] += 1
+        if self.changes[node] > MOST_CHANGES:
+            raise ShapeError(
+                f"the dimensions of {node.op.name} '{node.name}' do not settle: {show(old.shape or ())}, then "
+                f"{show(new.shape or ())}",
+                where=node.where,
+                hint="It grows with every turn of its loop.",
+            )
+        self.found[node] = new
+        for reader in self.readers[node]:
+            heappush(self.waiting, reader)
+        return True
+
+
+def _readers(members: Sequence[Node], place: Mapping[Node, int]) -> dict[Node, list[int]]:
+    """For each node of a loop, the places of its readers in the loop."""
+    readers: dict[Node, list[int]] = {node: [] for node in members}
+    for node in members:
+        for child in dict.fromkeys(node.inputs):
+            if child in place:
+                readers[child].append(place[node])
+    return readers
+
+
+def _guess_delay(delay: Node, source: Shape | None) -> Shape | None:
+    """A delay is what its input is; before that is known, what was declared, or what it was before an edit."""
+    if source is not None:
+        return source
+    dims = delay.attributes.dims
+    if dims and all(dims):
+        return from_cntk(dims)
+    return delay.shape
+
+
+def _guess_shape(node: Node, known: Sequence[Guess], *, bold: bool) -> Shape | None:
+    """The shape of a node as far as its inputs tell; None if they do not."""
+    op, shapes = node.op, [guess.shape for guess in known]
+    try:
+        complete = [shape for shape in shapes if shape is not None]
+        if len(complete) == len(shapes):
+            if op.complete is not None and any(0 in shape for shape in complete):
+                complete = [tuple(shape) for shape in op.complete(complete, node.attributes)]
+            return _sound(op.infer(complete, node.attributes))
+        found = _sound(op.guess(shapes, node.attributes)) if op.guess is not None else None
+    except CntkError:
+        # It is reported when everything is known.
+        return None
+    return found if found is None or bold or elements(found) > 1 else None
+
+
+def _sound(shape: Shape | None) -> Shape | None:
+    return None if shape is None or 0 in shape else tuple(shape)
+
+
+def _unknown(unknown: Sequence[Node], members: Sequence[Node]) -> ShapeError:
+    delays = [node for node in members if is_delay(node)]
+    names = ", ".join(f"'{node.name}'" for node in unknown[:5])
+    more = f" and {len(unknown) - 5} more" if len(unknown) > 5 else ""
+    through = ", ".join(f"{node.op.name} '{node.name}'" for node in delays[:3])
+    return ShapeError(
+        f"the dimensions of {names}{more} cannot be inferred: in their loop each depends on the others",
+        where=delays[0].where if delays else unknown[0].where,
+        hint=f"Give the dimensions of {through}.",
+    )

@@ -1,0 +1,127 @@
+"""The leaves of a network: parameters with their first values, inputs, constants (cntk-inventory 2.9 and 6.14)."""
+
+from __future__ import annotations
+
+from cntk_builder_brainscript.settings import Settings
+from cntk_builder_brainscript.values import Array
+from cntk_core.api import (
+    BuildContext,
+    BuildError,
+    FixedValue,
+    FromFile,
+    FromLiteral,
+    Initializer,
+    Input,
+    Location,
+    Node,
+    Parameter,
+    Shape,
+    UnsupportedError,
+    from_cntk,
+    initializer,
+    to_cntk,
+)
+
+OLD_GRADIENT_WORDS = ("needsGradient", "needGradient", "computeGradient")
+LAYOUTS = {"chw": True, "cudnn": True, "hwc": False, "legacy": False}
+"""The words for the order of an image's axes, in lower case: whether the channels come last in CNTK's order."""
+
+
+def make_constant(value: float, name: str, where: Location) -> Parameter:
+    """Return the parameter that stands for a number in an expression: one value that is not learned."""
+    return Parameter.make(name, (1,), FixedValue(value), learning_rate_multiplier=0.0, where=where)
+
+
+def make_parameter(settings: Settings, name: str, context: BuildContext) -> Parameter:
+    """Return the node of ``operation = 'LearnableParameter'``.
+
+    Raises:
+        BuildError: a member has the wrong kind, or what the initializer needs is missing.
+        DataError: dimensions are to come from a file or a text that has no matrix.
+    """
+    for word in OLD_GRADIENT_WORDS:
+        if settings.has(word) and not settings.has("learningRateMultiplier"):
+            raise BuildError(
+                f"'{word}' is not a setting of a parameter in BrainScript",
+                where=settings.where,
+                hint="Use learningRateMultiplier = 0 for a parameter that is not learned.",
+            )
+    shape = from_cntk(settings.dims("shape"))
+    rate = settings.number("learningRateMultiplier", 1.0)
+    if rate < 0:
+        raise BuildError(f"learningRateMultiplier of {settings.owner} is negative: {rate:g}", where=settings.where)
+    first = _first_values(settings, shape, context)
+    if isinstance(first, FromFile | FromLiteral) and 0 in shape:
+        shape = first.complete(shape)
+    return Parameter.make(name, shape, first, learning_rate_multiplier=rate, where=settings.where)
+
+
+def _first_values(settings: Settings, shape: Shape, context: BuildContext) -> Initializer:
+    kind = settings.text("init", "") or _implied_kind(settings)
+    if kind == "initValue":
+        return FixedValue(settings.number("initValue"))
+    if kind == "zero":
+        return FixedValue(0.0)
+    path = settings.text("initFromFilePath", "")
+    dims = to_cntk(shape)
+    seed = settings.whole("randomSeed", -1)
+    return initializer(
+        kind,
+        scale=settings.number("initValueScale", 1.0),
+        value=settings.number("value", 0.0) if kind == "fixedValue" else 0.0,
+        path=context.directory / path if path else None,
+        literal=settings.text("initFromLiteral", "") or None,
+        kernel=(dims[0], dims[1]) if kind == "bilinear" and len(dims) > 1 else None,
+        filter_rank=settings.whole("initFilterRank", 0),
+        output_rank=settings.whole("initOutputRank", 1),
+        seed=seed if seed >= 0 else None,
+        where=settings.where,
+    )
+
+
+def _implied_kind(settings: Settings) -> str:
+    """Return the initializer that is meant where ``init`` is empty: what else is given decides."""
+    if settings.text("initFromFilePath", ""):
+        return "fromFile"
+    if settings.text("initFromLiteral", ""):
+        return "fromLiteral"
+    value = settings.record.find("initValue")
+    if value is None or value == "":
+        return "uniform"
+    if not isinstance(value, Array):
+        return "initValue"
+    raise UnsupportedError(
+        "an array as initValue is not supported",
+        where=settings.record.where_of("initValue"),
+        hint="Write the values as a text, one row of the matrix per line: initFromLiteral = '1 2\n3 4'.",
+    )
+
+
+def make_input(settings: Settings, name: str, *, sparse: bool) -> Input:
+    """Return the node of ``operation = 'InputValue'`` or ``'SparseInputValue'``.
+
+    Raises:
+        BuildError: a member has the wrong kind, a dimension is 0.
+    """
+    axis = settings.record.find("dynamicAxis")
+    axis_name = axis.name if isinstance(axis, Node) else settings.text("dynamicAxis", "")
+    dims = image_dims(settings) if settings.flag("isImage", False) else settings.dims("shape")
+    if 0 in dims or not dims:
+        raise BuildError(f"{settings.owner} needs all its dimensions", where=settings.where)
+    return Input.make(name, from_cntk(dims), sparse=sparse, where=settings.where, axis=axis_name)
+
+
+def image_dims(settings: Settings) -> tuple[int, int, int]:
+    """Return ``imageWidth``, ``imageHeight`` and ``imageChannels`` in CNTK's order for ``imageLayout``."""
+    width, height, channels = (settings.whole(f"image{side}") for side in ("Width", "Height", "Channels"))
+    return (width, height, channels) if channels_last(settings) else (channels, width, height)
+
+
+def channels_last(settings: Settings, default: str = "CHW") -> bool:
+    """Return whether ``imageLayout`` is CHW, where the channels are the last of CNTK's axes."""
+    layout = settings.text("imageLayout", default)
+    if layout.lower() not in LAYOUTS:
+        raise BuildError(
+            f"there is no imageLayout '{layout}'", where=settings.where, hint="Accepted: CHW (cudnn), HWC (legacy)."
+        )
+    return LAYOUTS[layout.lower()]

@@ -1,0 +1,217 @@
+"""Nodes of operations: settings, leaves, inputs that come later, what is known of a node, mistakes."""
+
+from __future__ import annotations
+
+import pytest
+
+from cntk_core.api import FixedValue, FromFile, FromLiteral, Random
+
+
+def test_settings_of_operations(build):
+    network = build(
+        """{
+        x = Input {(6:6:2)}
+        s = Slice (1, 3, x, axis = 2)
+        r = NewReshape (x, (0:12), beginAxis = 1, endAxis = 3)
+        m = ReduceMax (x, axis = 3)
+        t = TransposeDimensions (x, 1, 3)
+        p = MaxPoolingLayer {(2:2), stride = 2} (x)
+        o = LegacyOf (x)
+        LegacyOf (y) = Reshape (y, 72)
+        }"""
+    )
+    assert network["s"].attributes.begin == (1,)
+    assert network["s"].describe().endswith("[6 x 2 x 2 x *]")
+    assert network["r"].attributes.dims == (0, 12)
+    assert network["m"].attributes.reduction_op == "Max"
+    assert network["t"].describe().endswith("[2 x 6 x 6 x *]")
+    assert network["p"].attributes.stride == (2,)
+    assert network["p"].describe().endswith("[3 x 3 x 2 x *]")
+    assert network["o"].attributes.rows == 72
+
+
+def test_settings_of_a_convolution(build):
+    network = build(
+        """{
+        x = Input {(8:8:3)}
+        z = ConvolutionalLayer {4, (3:3), stride = (2:1), pad = true, init = 'heNormal'} (x)
+        }"""
+    )
+    made = next(node for node in network if node.op.name == "Convolution")
+    assert made.attributes.kernel_shape == (3, 3)
+    assert made.attributes.map_count == (4,)
+    assert made.attributes.stride == (2, 1)
+    assert made.attributes.auto_padding == (True,)
+    assert not made.attributes.transpose
+    weights = made.inputs[0].initializer
+    assert isinstance(weights, Random)
+    assert (weights.kind, weights.filter_rank, weights.output_rank) == ("heNormal", 2, -1)
+
+
+def test_settings_of_trace(build):
+    network = build(
+        "{ x = Input {4} ; z = Trace (x, say = 'x', onlyUpToT = 3, format = [ type = 'real' ; transpose = true ]) }"
+    )
+    assert network["z"].attributes.say == "x"
+    assert network["z"].attributes.only_up_to_t == 3
+    assert network["z"].attributes.format == ("type=real", "transpose=true")
+
+
+@pytest.mark.parametrize(
+    ("settings", "wanted"),
+    [
+        ("", Random("uniform")),
+        ("init = 'glorotNormal', initValueScale = 2, randomSeed = 5", Random("glorotNormal", 2.0, seed=5)),
+        ("initValue = 0.25", FixedValue(0.25)),
+        ("init = 'zero'", FixedValue(0.0)),
+        ("init = 'fixedValue', value = 3", FixedValue(3.0)),
+    ],
+)
+def test_first_values_of_parameters(build, settings, wanted):
+    comma = ", " if settings else ""
+    assert build(f"{{ W = ParameterTensor {{(3:4){comma}{settings}}} }}")["W"].initializer == wanted
+
+
+def test_values_from_files_and_texts_give_dimensions(build, tmp_path):
+    (tmp_path / "w.txt").write_text("1 2\n3 4\n5 6\n")
+    network = build(
+        """{
+        W = ParameterTensor {(0:0), initFromFilePath = 'w.txt'}
+        V = ParameterTensor {(0:2), init = 'fromLiteral', initFromLiteral = '1 2
+        3 4'}
+        U = ParameterTensor {(2:2), initFromLiteral = '1 2
+        3 4'}
+        }""",
+        directory=tmp_path,
+    )
+    assert isinstance(network["W"].initializer, FromFile)
+    assert network["W"].shape == (2, 3)
+    assert network["V"].shape == (2, 2)
+    assert isinstance(network["U"].initializer, FromLiteral)
+
+
+def test_constants_are_not_learned(build):
+    network = build("{ c = Constant (3) ; W = ParameterTensor {(2), learningRateMultiplier = 0.5} }")
+    assert not network["c"].learned
+    assert network["c"].shape == (1, 1)
+    assert network["W"].learning_rate_multiplier == 0.5
+
+
+def test_inputs(build):
+    network = build(
+        """{
+        time = DynamicAxis {}
+        a = Input {(3:4), dynamicAxis = time}
+        b = SparseInput {9, dynamicAxis = 'other', tag = 'label'}
+        c = ImageInput {5, 6, 3}
+        d = ImageInput {5, 6, 3, imageLayout = 'HWC'}
+        }"""
+    )
+    assert network["a"].shape == (4, 3)
+    assert network["a"].axis == "time"
+    assert network["b"].sparse
+    assert network["b"].axis == "other"
+    assert network["c"].shape == (3, 6, 5)
+    assert network["d"].shape == (6, 5, 3)
+    assert network.roots["label"] == [network["b"]]
+
+
+def test_delays_take_what_comes_later(describe):
+    network = describe("{ x = Input {4} ; h = Tanh (x + before) ; before = PastValue (4, h, timeStep = 2) }")
+    assert network["before"].inputs == [network["h"]]
+    assert network["before"].attributes.time_step == 2
+    assert network["before"].attributes.default_hidden_activation == 0.1
+    assert network["before"].attributes.dims == (4,)
+
+
+def test_a_cycle_without_a_delay(error_of):
+    assert "needs its own value" in error_of("{ x = Input {4} ; h = Tanh (x + g) ; g = Exp (h) }")
+
+
+def test_what_is_known_of_a_node(build):
+    network = build(
+        """{
+        x = Input {(3:4)}
+        y = NewReshape (x, x.dim)
+        W = ParameterTensor {(y.dim : x.dims)}
+        s = W + 1
+        a = Exp (if s.operation == 'Plus' && s.name == 's' then s.inputs[0] else x)
+        b = Exp (s.PlusArgs[1])
+        }"""
+    )
+    assert network["W"].shape == (4, 3, 12)
+    assert network["a"].inputs == [network["W"]]
+    assert network["b"].inputs == [network["s"].inputs[1]]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "{ x = Input {4} ; z = LinearLayer {x.dim} (LinearLayer {0} (x)).dim }",
+            "r.cntk:1:69: the dimensions of 'z' are not known yet",
+        ),
+        ("{ x = Input {4} ; z = Exp (x.nothing) }", "r.cntk:1:56: the node 'x' has no member 'nothing'"),
+        ("{ x = Input {0} }", "r.cntk:1:33: InputValue 'x' needs all its dimensions"),
+        ("{ x = Input {'a'} }", "r.cntk:1:33: 'dims' must be whole numbers, not the text 'a'"),
+        ("{ x = Input {-3} }", "r.cntk:1:40: 'dims' must be dimensions, not the number -3"),
+        ("{ x = Input {4, tag = 'lable'} }", "r.cntk:1:33: there is no tag 'lable' for nodes; did you mean 'label'?"),
+        (
+            "{ x = Input {4} ; z = RowSlice (0, 1.5, x) }",
+            "r.cntk:1:49: 'endIndex' must be whole numbers, not the number 1.5",
+        ),
+        ("{ x = Input {4} ; z = Tanh ('x') }", "r.cntk:1:49: 'inputs' must be a node or an array of nodes"),
+        (
+            "{ W = ParameterTensor {3, init = 'unform'} }",
+            "r.cntk:1:33: there is no initializer 'unform'; did you mean 'uniform'?",
+        ),
+        (
+            "{ W = ParameterTensor {3, init = 'fromFile'} }",
+            "r.cntk:1:33: the initializer 'fromFile' needs initFromFilePath",
+        ),
+        (
+            "{ W = ParameterTensor {3, learningRateMultiplier = -1} }",
+            "r.cntk:1:33: learningRateMultiplier of LearnableParameter 'W' is negative: -1",
+        ),
+        (
+            "{ W = ParameterTensor {2, initValue = (1:2)} }",
+            "r.cntk:1:67: an array as initValue is not supported",
+        ),
+        (
+            "{ x = ImageInput {5, 6, 3, imageLayout = 'WCH'} }",
+            "r.cntk:1:33: there is no imageLayout 'WCH'",
+        ),
+        (
+            "{ W = new ComputationNode [ operation = 'LearnableParameter' ; shape = 3 ; needsGradient = false ; tag = '' ] }",
+            "r.cntk:1:33: 'needsGradient' is not a setting of a parameter in BrainScript",
+        ),
+        ("{ x = Input {4} ; z = new ComputationNode [ inputs = x ] }", "r.cntk:1:49: a node needs 'operation'"),
+        (
+            "{ x = Input {4} ; z = new ComputationNode [ operation = 'Slice' ; inputs = x ] }",
+            "r.cntk:1:49: Slice 'z' needs 'beginIndex'",
+        ),
+    ],
+)
+def test_mistakes(error_of, text, message):
+    assert error_of(text).splitlines()[0].startswith(message)
+
+
+def test_all_unknown_operations_are_named_at_once(error_of):
+    text = """{
+    x = Input {4}
+    a = new ComputationNode [ operation = 'Tahn' ; inputs = x ]
+    b = new ComputationNode [ operation = 'Zzz' ; inputs = a ]
+    }"""
+    assert error_of(text).splitlines() == [
+        "r.cntk:3:9: there is no operation 'Tahn'; did you mean 'Tanh'?",
+        "r.cntk:4:9: there is no operation 'Zzz'",
+        "2 problems found",
+    ]
+
+
+def test_mistakes_of_several_members_are_told_together(error_of):
+    lines = error_of("{ x = Input {4}\n a = Foo (x)\n b = Bar (x)\n c = a }").splitlines()
+    assert [line for line in lines if line.startswith("r.cntk")] == [
+        "r.cntk:2:6: unknown identifier 'Foo'; did you mean 'Floor'?",
+        "r.cntk:3:6: unknown identifier 'Bar'",
+    ]

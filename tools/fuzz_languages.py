@@ -1,0 +1,292 @@
+"""Feed mutated texts to the parsers: each has to give a tree or one of our errors, within a second and 512 MB.
+
+    python tools/fuzz_languages.py --language brainscript --inputs 200000
+    python tools/fuzz_languages.py --language brainscript --replay 4711
+
+Inputs are made from the texts in tests/fuzz/corpus/<language>; the same seed gives the same inputs. The exit status
+is 1 if an input made a language fail; each such input is shown and, with --save, written to a folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import re
+import resource
+import signal
+import sys
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+import attrs
+
+from cntk_core.api import CntkError, SourceText
+
+CORPUS = Path(__file__).resolve().parent.parent / "tests" / "fuzz" / "corpus"
+SECONDS = 1.0
+MEGABYTES = 512
+MAX_LENGTH = 20_000
+MAX_SHOWN = 10
+
+Check = Callable[[str], None]
+"""Reads a text as far as the language goes. Raises CntkError for what is wrong with the text."""
+
+
+def brainscript() -> Check:
+    """Lex, parse and evaluate every member, with a budget of steps."""
+    from cntk_builder_brainscript.evaluate import Evaluator
+    from cntk_builder_brainscript.parser import parse
+    from cntk_builder_brainscript.values import Array, Record
+
+    library = parse(SourceText.of(_BRAINSCRIPT_LIBRARY, "<library>/fuzz.bs"))
+
+    def check(text: str) -> None:
+        tree = parse(SourceText.of(text))
+        machine = Evaluator(_Nodes(), max_steps=5_000)
+        record = machine.record(tree, machine.record(library))
+
+        def visit(name: str) -> None:
+            value = record.get(name)
+            if isinstance(value, Array):
+                value.values()
+            elif isinstance(value, Record):
+                for inner in value.names():
+                    value.own(inner)
+
+        problem: CntkError | None = None
+        for name in record.names():
+            try:
+                machine.run(lambda name=name: visit(name))  # type: ignore[misc] # bound now, not later
+            except CntkError as error:
+                str(error)
+                problem = error
+        if problem is not None:
+            raise problem
+
+    return check
+
+
+_BRAINSCRIPT_LIBRARY = """
+Op (x, tag='') = new Node [ kind = 'Op' ; inputs = x ]
+Two (left, right) = new Node [ kind = 'Two' ; inputs = left : right ]
+Criterion (a, b) = Two (a, b)
+Sigmoid (x) = Op (x)
+Parameter {size, init = '', scale = 1} = new Node [ kind = 'Parameter' ; inputs = [| |] ; dims = size ]
+Input {size, tag = ''} = new Node [ kind = 'Input' ; inputs = [| |] ; dims = size ]
+Delay (x) = new Node [ kind = 'Delay' ; inputs = x ]
+Length (x) = new NumericFunction [ what = 'Length' ; arg = x ]
+"""
+
+
+@attrs.frozen(eq=False)
+class _Node:
+    name: str
+
+
+class _Nodes:
+    """A network side of BrainScript that reads arguments and keeps nothing."""
+
+    kinds = ("Node",)
+
+    def names_from_root(self, kind: str) -> bool:
+        return True
+
+    def make(self, kind: str, arguments: object, path: str, where: object) -> object:
+        from cntk_builder_brainscript.values import Record
+
+        assert isinstance(arguments, Record)
+        if arguments.text("kind") != "Delay":
+            arguments.flat("inputs")
+        return _Node(path)
+
+    def is_node(self, value: object) -> bool:
+        return isinstance(value, _Node)
+
+    def operate(self, operator: str, operands: object, path: str, where: object) -> object:
+        return _Node(path)
+
+    def member(self, value: object, name: str) -> object:
+        return value.name if isinstance(value, _Node) and name == "name" else None
+
+    def members(self, value: object) -> tuple[str, ...]:
+        return ("name",)
+
+    def describe(self, value: object) -> str:
+        return "a node"
+
+    def say(self, text: str) -> None:
+        assert isinstance(text, str)
+
+
+LANGUAGES: dict[str, Callable[[], Check]] = {
+    "brainscript": brainscript,
+}
+"""Language, which is also the folder of its corpus, to the function that makes its check."""
+
+
+_PIECE = re.compile(r"[A-Za-z_]\w*|\d+\.?\d*|'[^'\n]*'|\"[^\"\n]*\"|\s+|.", re.DOTALL)
+_EXTRA = [
+    "\x00", "\t", "\r\n", "\u00e9", "\ufeff", "\u2028", "\U0001f600", "$v$", "'", '"', "/*", "*/", "#", "//", "\\",
+    "-1", "0", "1e999", "99999999999999999999", "nan", "0.5", "..", "[|", "|]", "=", ";", ",", ":", "\n",
+]  # fmt: skip
+_BRACKETS = ["(", ")", "[", "]", "{", "}"]
+
+
+class Mutator:
+    """Makes texts from a corpus; the text of a number is always the same."""
+
+    def __init__(self, texts: list[str], seed: int) -> None:
+        self._texts = [_PIECE.findall(text) for text in texts]
+        self._words = [
+            *{piece for pieces in self._texts for piece in pieces if not piece.isspace()},
+            *_EXTRA,
+            *_BRACKETS,
+        ]
+        self._words.sort()
+        self._seed = seed
+
+    def text(self, number: int) -> str:
+        """Return an input."""
+        pick = random.Random(self._seed * 1_000_003 + number)
+        if pick.random() < 0.02:
+            return "".join(pick.choice(self._words) for _ in range(pick.randrange(60)))
+        pieces = list(pick.choice(self._texts))
+        for _ in range(pick.choice((1, 1, 2, 3, 5, 10))):
+            self._mutate(pieces, pick)
+        return "".join(pieces)[:MAX_LENGTH]
+
+    def _mutate(self, pieces: list[str], pick: random.Random) -> None:
+        at = pick.randrange(len(pieces) + 1)
+        end = min(at + pick.choice((1, 1, 2, 5, 20)), len(pieces))
+        match pick.randrange(8):
+            case 0:
+                del pieces[at:end]
+            case 1:
+                pieces[at:at] = [pick.choice(self._words)]
+            case 2:
+                pieces[at:end] = [pick.choice(self._words)]
+            case 3:
+                pieces[at:at] = pieces[at:end] * pick.choice((1, 2, 3, 100))
+            case 4:
+                other = pick.choice(self._texts)
+                start = pick.randrange(len(other))
+                pieces[at:at] = other[start : start + pick.choice((3, 10, 50))]
+            case 5:
+                pieces[at:at] = [pick.choice(_BRACKETS)] * pick.choice((1, 1, 2, 200, 3000))
+            case 6:
+                target = pick.randrange(len(pieces) + 1)
+                moved = pieces[at:end]
+                del pieces[at:end]
+                pieces[target:target] = moved
+            case _:
+                piece = pieces[at] if at < len(pieces) else ""
+                spot = pick.randrange(len(piece) + 1)
+                pieces[at : at + 1] = [
+                    piece[:spot] + chr(pick.choice((33, 34, 39, 64, 91, 124, 160, 955))) + piece[spot:]
+                ]
+
+
+class TooSlow(BaseException):
+    """An input takes more than its time. No Exception, so that nothing on the way takes it for its own."""
+
+
+@contextmanager
+def limited() -> Iterator[None]:
+    """Raise TooSlow in the block when its time is up."""
+
+    def stop(signum: int, frame: FrameType | None) -> None:
+        raise TooSlow
+
+    previous = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
+
+
+def judge(check: Check, text: str) -> tuple[str, str]:
+    """Return ``read``, ``error`` or how the language failed, and the details of a failure."""
+    try:
+        with limited():
+            check(text)
+    except CntkError as error:
+        return ("error", "") if str(error) else ("an error without a text", repr(error))
+    except TooSlow:
+        return "too slow", traceback.format_exc()
+    except MemoryError:
+        return "too much memory", traceback.format_exc()
+    except Exception as error:
+        return type(error).__name__, traceback.format_exc()
+    return "read", ""
+
+
+def corpus(language: str) -> list[str]:
+    """Return the texts of a language's corpus, in the order of their names."""
+    files = sorted(path for path in (CORPUS / language).iterdir() if path.is_file())
+    return [path.read_text(encoding="utf-8") for path in files]
+
+
+def limit_memory() -> None:
+    """Let this process have no more than its memory."""
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    resource.setrlimit(resource.RLIMIT_DATA, (MEGABYTES << 20, hard))
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--language", choices=LANGUAGES, required=True)
+    parser.add_argument("--inputs", type=int, default=10_000)
+    parser.add_argument("--first", type=int, default=0, help="number of the first input")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--replay", type=int, help="show this input and what becomes of it")
+    parser.add_argument("--save", type=Path, help="folder for inputs that made the language fail")
+    options = parser.parse_args(arguments)
+
+    texts = corpus(options.language)
+    check = LANGUAGES[options.language]()
+    mutator = Mutator(texts, options.seed)
+    if options.replay is not None:
+        text = mutator.text(options.replay)
+        print(text, *judge(check, text), sep="\n")
+        return 0
+    for text in texts:
+        judge(check, text)
+    limit_memory()
+    return run(options.language, check, mutator, range(options.first, options.first + options.inputs), options.save)
+
+
+def run(language: str, check: Check, mutator: Mutator, numbers: range, save: Path | None) -> int:
+    """Judge inputs, print the totals and return the exit status."""
+    totals: Counter[str] = Counter()
+    failures = 0
+    slowest = (0.0, 0)
+    began = time.perf_counter()
+    for number in numbers:
+        text = mutator.text(number)
+        start = time.perf_counter()
+        verdict, details = judge(check, text)
+        slowest = max(slowest, (time.perf_counter() - start, number))
+        totals[verdict] += 1
+        if verdict not in ("read", "error"):
+            failures += 1
+            if failures <= MAX_SHOWN:
+                print(f"input {number}: {verdict}\n{details}", file=sys.stderr)
+            if save is not None:
+                save.mkdir(parents=True, exist_ok=True)
+                (save / f"{language}-{number}.txt").write_text(text, encoding="utf-8")
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"{language}: {sum(totals.values())} inputs in {time.perf_counter() - began:.0f} s")
+    print("  " + ", ".join(f"{count} {verdict}" for verdict, count in totals.most_common()))
+    print(f"  slowest {slowest[0]:.2f} s (input {slowest[1]}), peak memory {peak:.0f} MB, failures {failures}")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
