@@ -72,7 +72,7 @@ from cntk_core.ops.shapes import Shape, broadcast, from_cntk, show, to_cntk
 from cntk_core.ops.table import OpTable, core_ops
 from cntk_core.plan.explain import explain
 from cntk_core.plan.make import make_plan
-from cntk_core.plan.plan import Buffer, GradientStep, Loop, LoopGradient, Plan, Step, Target
+from cntk_core.plan.plan import Buffer, GradientStep, Loop, LoopGradient, Plan, Step, Target, layout_of_root
 from cntk_core.plugins.events import EpochStart, EpochSummary, Job, JobOutcome, MinibatchResult
 from cntk_core.plugins.markers import hookimpl
 from cntk_core.plugins.registry import Registry
@@ -191,6 +191,7 @@ __all__ = [
     "initialize_parameters",
     "initializer",
     "keep_tail",
+    "layout_of_root",
     "make_plan",
     "nearest",
     "nodes_to_clone",

@@ -23,6 +23,7 @@ from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.ops.rows import reader_slots
 from cntk_core.plan.make import make_plan
+from cntk_core.training.columns import minibatch_columns
 from cntk_core.training.store import ParameterStore
 
 if TYPE_CHECKING:
@@ -128,9 +129,10 @@ class NodeValues:
 
     def layout(self, node: Node, minibatch: Minibatch) -> SequenceLayout:
         """Return the layout of the node's dynamic axis."""
-        inputs = [child for child in self.network.order([node]) if isinstance(child, Input)]
-        same = [child for child in inputs if child.axis == node.axis] or inputs
-        return minibatch.streams[same[0].name].layout
+        same = [child for child in self.network.inputs if child.axis == node.axis and child.name in minibatch.streams]
+        if same or self.program is None:
+            return minibatch.streams[same[0].name].layout
+        return self.program.layout(node.name)
 
 
 def _write(
@@ -140,6 +142,7 @@ def _write(
     form = read_format(section)
     formatters = [_formatter(context, section, form, node) for node in nodes]
     path = section.string("outputPath")
+    features = [node.name for node in network.roots["feature"]]
     samples = 0
     with ExitStack() as stack:
         files = [_open(path, node, stack) for node in nodes]
@@ -149,8 +152,9 @@ def _write(
             values.evaluate(minibatch)
             for node, formatter, file in zip(nodes, formatters, files, strict=True):
                 file.write(formatter.text(_sequences(values, node, minibatch), number))
-            samples += minibatch.samples
-            context.log.plain(f"Minibatch[{number}]: ActualMBSize = {minibatch.samples}")
+            count = minibatch_columns(minibatch, features)
+            samples += count
+            context.log.plain(f"Minibatch[{number}]: ActualMBSize = {count}")
             if path == _STDOUT:
                 sys.stdout.write("\n")
         for file in files:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 import attrs
 
+from cntk_core.errors import NetworkError
+from cntk_core.interfaces.layout import SequenceLayout
 from cntk_core.network.network import DELAYS, Network
 from cntk_core.network.node import Input, Node, Parameter
 
@@ -164,3 +166,16 @@ class Plan:
         """Whether one step alone produces the parameter's gradient, so that the update may be folded into it."""
         targets = [target for step in self.gradients for target in step.targets if target.node is parameter]
         return len(targets) == 1
+
+
+def layout_of_root(plan: Plan, name: str, layouts: Mapping[str, SequenceLayout | None]) -> SequenceLayout:
+    """Return the layout of a root's dynamic axis.
+
+    Raises:
+        NetworkError: the plan has no such root, or it has no sequences.
+    """
+    node = next((root for root in plan.roots if root.name.lower() == name.lower()), None)
+    layout = layouts.get(node.axis) if node is not None and node.framed else None
+    if layout is None:
+        raise NetworkError(f"the root '{name}' has no sequences")
+    return layout

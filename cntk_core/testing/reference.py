@@ -22,7 +22,7 @@ from cntk_core.ops.framing import dense, run_forward, run_gradient
 from cntk_core.ops.op import OpContext
 from cntk_core.ops.random import random_stream
 from cntk_core.ops.shapes import elements
-from cntk_core.plan.plan import GradientStep, Loop, LoopGradient, Plan
+from cntk_core.plan.plan import GradientStep, Loop, LoopGradient, Plan, layout_of_root
 from cntk_core.training.store import ParameterStore
 
 Array = NDArray[np.float64]
@@ -62,6 +62,7 @@ class ReferenceProgram(Program):
         self._roots = {node.name.lower(): node for node in plan.roots}
         self._values: dict[Node, Array] = {}
         self._contexts: dict[Any, OpContext] = {}
+        self._axes: dict[str, _Frames] = {}
         self._carried: dict[Node, dict[str, Any]] = {}
         self._totals: dict[str, float] = {node.name: 0.0 for node in plan.roots if _is_scalar(node)}
         if rule is not None:
@@ -129,6 +130,14 @@ class ReferenceProgram(Program):
             raise NetworkError(f"the root '{node.name}' has not been computed yet")
         return self._values[node].copy()
 
+    def layout(self, name: str) -> SequenceLayout:
+        """Return the sequences of a root's dynamic axis in the last run.
+
+        Raises:
+            NetworkError: there is no such root, or it has none.
+        """
+        return layout_of_root(self.plan, name, {axis: frames.layout for axis, frames in self._axes.items()})
+
     def read_totals(self) -> Mapping[str, float]:
         """Return the sums of the scalar roots since the last call, and set them to zero."""
         totals = dict(self._totals)
@@ -138,7 +147,7 @@ class ReferenceProgram(Program):
     def _forward(self, minibatch: Minibatch, *, training: bool) -> None:
         self._values = {}
         self._contexts = {}
-        axes = self._read_inputs(minibatch)
+        axes = self._axes = self._read_inputs(minibatch)
         for parameter in self.plan.parameters:
             assert isinstance(parameter, Parameter)
             self._values[parameter] = _double(self.store.value(parameter))

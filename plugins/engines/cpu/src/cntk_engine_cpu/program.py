@@ -25,6 +25,7 @@ from cntk_core.api import (
     StreamData,
     UpdateRule,
     did_you_mean,
+    layout_of_root,
     random_stream,
 )
 from cntk_engine_cpu.binding import Bound, contexts_of, empty, whole_update
@@ -80,6 +81,7 @@ class CpuProgram(Program):
         self._last: Bound | None = None
         self._axes = sorted({node.axis for node in plan.inputs})
         self._scratch: dict[Node, Array] = {}
+        self._layouts: dict[str, SequenceLayout] = {}
         self._carried: dict[Node, dict[str, Any]] = {}
         self._scalars = tuple(node for node in plan.roots if _is_total(node))
         self._totals = {node.name: 0.0 for node in self._scalars}
@@ -152,6 +154,14 @@ class CpuProgram(Program):
         guess = did_you_mean(name, [node.name for node in self.plan.roots])
         raise NetworkError(f"the plan has no root '{name}'{guess}")
 
+    def layout(self, name: str) -> SequenceLayout:
+        """Return the sequences of a root's dynamic axis in the last run.
+
+        Raises:
+            NetworkError: there is no such root, or it has none.
+        """
+        return layout_of_root(self.plan, name, self._layouts)
+
     def read_totals(self) -> Mapping[str, float]:
         """Return the sums of the scalar roots since the last call, and set them to zero."""
         totals = self._totals
@@ -182,23 +192,24 @@ class CpuProgram(Program):
                     f"another has {frames[node.axis]}"
                 )
             arrays[node] = self._inlets[node].take(stream)
+            self._layouts[node.axis] = stream.layout
         return self._bind(frames, arrays)
 
     def _run_forward(self, bound: Bound, streams: Streams, *, training: bool) -> None:
         if bound.site.interpreted:
-            self._set_contexts(bound, {node.axis: stream for node, stream in streams}, training=training)
+            self._set_contexts(bound, training=training)
         self._last = bound
         bound.forward()
         totals, values = self._totals, bound.site.values
         for node in self._scalars:
             totals[node.name] += values[node].item()
 
-    def _set_contexts(self, bound: Bound, streams: Mapping[str, StreamData], *, training: bool) -> None:
+    def _set_contexts(self, bound: Bound, *, training: bool) -> None:
         for node in bound.site.interpreted:
             context = bound.site.contexts[node]
             context.training = training
             context.settings = self.settings
-            context.layouts = tuple(_layout_of(child, streams) for child in node.inputs)
+            context.layouts = tuple(self._layouts.get(child.axis) if child.framed else None for child in node.inputs)
             context.layout = next((layout for layout in context.layouts if layout is not None), None)
             context.carried = self._carried.setdefault(node, {})
             if node.op.random:
@@ -279,11 +290,6 @@ def _stream_of(minibatch: Minibatch, node: Input) -> StreamData:
             return data
     known = ", ".join(minibatch.streams)
     raise DataError(f"the minibatch has no stream for the input '{node.name}'", hint=f"Streams: {known}")
-
-
-def _layout_of(node: Node, streams: Mapping[str, StreamData]) -> SequenceLayout | None:
-    stream = streams.get(node.axis) if node.framed else None
-    return stream.layout if stream is not None else None
 
 
 def _is_total(node: Node) -> bool:
