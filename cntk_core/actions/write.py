@@ -148,14 +148,21 @@ def _write(
             values.evaluate(minibatch)
             for node, formatter, file in zip(nodes, formatters, files, strict=True):
                 file.write(formatter.text(_sequences(values, node, minibatch), number))
-            samples += minibatch.samples
-            context.log.plain(f"Minibatch[{number}]: ActualMBSize = {minibatch.samples}")
+            columns = _columns(minibatch)
+            samples += columns
+            context.log.plain(f"Minibatch[{number}]: ActualMBSize = {columns}")
             if path == _STDOUT:
                 sys.stdout.write("\n")
         for file in files:
             file.write(form.epilogue)
     context.log.plain(f"Written to {path}*")
     context.log.plain(f"Total Samples Evaluated = {samples}")
+
+
+def _columns(minibatch: Minibatch) -> int:
+    """Columns of the minibatch as CNTK counts them: every slot as long as the longest."""
+    layouts = [stream.layout for stream in minibatch.streams.values()]
+    return max((layout.slots * layout.steps for layout in layouts), default=minibatch.samples)
 
 
 def _formatter(context: ActionContext, section: Config, form: WriteFormat, node: Node) -> Formatter:

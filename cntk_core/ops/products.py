@@ -45,15 +45,18 @@ def _split(left: Shape, right: Shape, attributes: TimesAttributes) -> _Split:
     """
     dims, other = to_cntk(left), to_cntk(right)
     rank = attributes.output_rank
-    if rank < 1 or rank > len(dims):
+    if not 0 <= rank <= len(dims):
         raise ShapeError(f"outputRank {rank} does not fit the left operand {show(left)}")
     summed = dims[rank:]
     if tuple(other[: len(summed)]) != tuple(summed):
         found = _flattened(summed, other) if rank == 1 else None
         if found is None:
             raise _misfit(left, right, summed, other)
-        return _Split(elements(summed), from_cntk(other[found:]), from_cntk(dims[:rank]))
-    return _Split(elements(summed), from_cntk(other[len(summed) :]), from_cntk(dims[:rank]))
+    else:
+        found = len(summed)
+    rest = from_cntk(other[found:])
+    # Two vectors of which no axis stays have a product of one element.
+    return _Split(elements(summed), rest, from_cntk(dims[:rank]) or (() if rest else (1,)))
 
 
 def _flattened(summed: Sequence[int], other: Sequence[int]) -> int | None:
@@ -170,6 +173,12 @@ def _split_of(inputs: Sequence[Array], attributes: TimesAttributes, context: OpC
     return _split(left, right, attributes)
 
 
+def product_of(xp: Any, inputs: Sequence[Array], attributes: TimesAttributes, context: OpContext) -> Array:
+    """Return the product of two values as Times computes it."""
+    split = _split_of(inputs, attributes, context)
+    return _product(xp, inputs[0], inputs[1], split, context.framed)
+
+
 def _times_gradient(
     xp: Any,
     gradient: Array,
@@ -197,8 +206,7 @@ def _times_gradient(
 )
 def TIMES(xp: Any, inputs: Sequence[Array], attributes: TimesAttributes, context: OpContext) -> Array:
     """Product of a matrix or tensor with a vector, matrix or tensor: sums over A's last and B's first axes."""
-    split = _split_of(inputs, attributes, context)
-    return _product(xp, inputs[0], inputs[1], split, context.framed)
+    return product_of(xp, inputs, attributes, context)
 
 
 def _transposed(shape: Shape, attributes: TimesAttributes) -> Shape:

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import attrs
 
-from cntk_core.ops.define import declare_op
-from cntk_core.ops.products import TimesAttributes, complete_times, guess_times, infer_times
+from cntk_core.ops.define import define_op
+from cntk_core.ops.framing import dense
+from cntk_core.ops.op import Array, OpContext
+from cntk_core.ops.products import TimesAttributes, complete_times, guess_times, infer_times, product_of
+
+LARGEST = 32767
+"""Largest 16-bit whole number."""
 
 
 @attrs.frozen
@@ -16,15 +24,34 @@ class QuantizedTimesAttributes(TimesAttributes):
     bit_smoothing_b: int = 1
 
 
-QUANTIZED_TIMES = declare_op(
+def quantized(xp: Any, values: Array, free_bits: int) -> tuple[Array, float]:
+    """Return values as whole numbers, held as floats, and the factor that they were multiplied by."""
+    largest = float(xp.max(xp.abs(values), initial=0.0)) * 2**free_bits
+    factor = LARGEST / largest if largest else 0.0
+    scaled = values * factor
+    # Halves are rounded away from 0.
+    return xp.sign(scaled) * xp.floor(xp.abs(scaled) + 0.5), factor
+
+
+@define_op(
     "QuantizedTimes",
-    "Times, computed in 16-bit whole numbers; for evaluation only.",
     inputs=2,
     infer=infer_times,
     complete=complete_times,
     guess=guess_times,
     attributes=QuantizedTimesAttributes,
-    differentiable=(False,),
 )
+def QUANTIZED_TIMES(
+    xp: Any, inputs: Sequence[Array], attributes: QuantizedTimesAttributes, context: OpContext
+) -> Array:
+    """Times, computed in 16-bit whole numbers; for evaluation only."""
+    left, right = (dense(value) for value in inputs)
+    # Products of whole numbers are exact in double precision.
+    first, by_first = quantized(xp, left.astype(xp.float64), attributes.bit_smoothing_a)
+    second, by_second = quantized(xp, right.astype(xp.float64), attributes.bit_smoothing_b)
+    product = product_of(xp, [first, second], attributes, context)
+    scale = by_first * by_second
+    return (product / scale if scale else product).astype(left.dtype)
+
 
 OPS = (QUANTIZED_TIMES,)

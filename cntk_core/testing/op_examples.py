@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from cntk_core.ops.alignment import EditDistanceAttributes, ForwardBackwardAttributes
 from cntk_core.ops.distances import NegativeSamplesAttributes
 from cntk_core.ops.products import TimesAttributes
+from cntk_core.ops.quantized import QuantizedTimesAttributes
 from cntk_core.ops.reductions import ReduceAttributes
 from cntk_core.ops.reshaping import LegacyReshapeAttributes, ReshapeAttributes, TransposeAttributes
+from cntk_core.ops.sampling import RandomDistributionAttributes, RandomSampleAttributes
 from cntk_core.ops.slicing import OneHotAttributes, RepeatAttributes, SliceAttributes, StackAttributes
+from cntk_core.ops.vocabulary import NoiseContrastiveAttributes
 from cntk_core.testing.op_contract import OpExample
 
 UNARY = (OpExample(((4,),)), OpExample(((2, 3),)))
@@ -15,6 +19,12 @@ BINARY = (OpExample(((4,), (4,))), OpExample(((3, 1), (2, 1, 4))), OpExample(((1
 NOT_SMOOTH = tuple(OpExample(example.shapes, gradient=False) for example in BINARY)
 NORMALIZATION = (OpExample(((4,), (4,), (4,)), kinds=("smooth", "smooth", "positive")),)
 BOTH = (True, True)
+LATTER = (False, True)
+NCE = (True, True, False, False)
+WORDS_AND_CLASSES = [[1, 0, 0, 2], [2, 1, 2, 6], [5, 1, 2, 6]]
+WORDS_AND_NOISE = [[1, -1.5, 3, 1.2, 0, 2.0], [4, -0.7, 1, 1.4, 1, 1.4], [0, -2.0, 2, 0.9, 4, 0.7]]
+PHONES = [[2, 0, 0], [1, 0, 0], [0, 2, 0]]
+"""Labels of three frames: a phone of two, another of one; the last class is the blank."""
 
 
 def _reductions() -> tuple[OpExample, ...]:
@@ -69,6 +79,8 @@ EXAMPLES: dict[str, tuple[OpExample, ...]] = {
         OpExample(((2, 3, 5), (4, 2, 3))),
         OpExample(((3, 2, 4), (3,)), TimesAttributes(output_rank=2)),
         OpExample(((3,), (2, 1)), TimesAttributes(output_rank=1)),
+        OpExample(((3,), (2, 3)), TimesAttributes(output_rank=0)),
+        OpExample(((3,), (3,)), TimesAttributes(output_rank=0)),
     ),
     "TransposeTimes": (OpExample(((5, 4), (4,))), OpExample(((5, 4), (2, 4))), OpExample(((4,), (4,)))),
     "DiagTimes": (OpExample(((4,), (4,))), OpExample(((1, 4), (3, 4))), OpExample(((6,), (2, 3)))),
@@ -136,6 +148,78 @@ EXAMPLES: dict[str, tuple[OpExample, ...]] = {
     "Logistic": (
         OpExample(((3,), (3,)), kinds=("binary", "chance")),
         OpExample(((1,), (1,), (1,)), kinds=("binary", "chance", "positive"), framed=(True, True, True)),
+    ),
+    "LookupTable": (
+        OpExample(((5, 3), (5,)), framed=LATTER),
+        OpExample(((4, 3), (8,)), framed=LATTER),
+        OpExample(((4, 3), (8,)), framed=(False, False)),
+    ),
+    "QuantizedTimes": (
+        OpExample(((4, 5), (4,)), nan=()),
+        OpExample(((4, 5), (3, 4)), QuantizedTimesAttributes(bit_smoothing_a=3), nan=()),
+    ),
+    "ClassBasedCrossEntropyWithSoftmax": (
+        OpExample(
+            ((4,), (3,), (6, 3), (2,)),
+            framed=(True, True, False, True),
+            values={0: WORDS_AND_CLASSES},
+        ),
+    ),
+    "NoiseContrastiveEstimation": (
+        OpExample(((6,), (3,), (5, 3), (1, 5)), framed=NCE, nan=(1,), values={0: WORDS_AND_NOISE}),
+        OpExample(
+            ((1,), (3,), (5, 3), (5,)),
+            framed=NCE,
+            nan=(1,),
+            kinds=("index", "smooth", "smooth", "smooth"),
+            values={0: [[1], [4], [1]]},
+        ),
+        OpExample(((1,), (3,), (5, 3), (5,)), framed=NCE, nan=(1,), values={0: [[-1], [-4], [0]]}),
+        OpExample(
+            ((6,), (3,), (5, 3), (5,)), NoiseContrastiveAttributes(1), framed=NCE, nan=(1,), values={0: [[-2] * 6]}
+        ),
+    ),
+    # The gradient is not that of the value, and a NaN has a place too.
+    "LambdaRank": (
+        OpExample(
+            ((1,), (1,), (1,)),
+            kinds=("positive", "smooth", "binary"),
+            framed=(True, True, True),
+            gradient=False,
+            nan=(),
+        ),
+    ),
+    "NDCG1Eval": (OpExample(((1,), (1,), (1,)), kinds=("positive", "smooth", "binary"), framed=(True, True, True)),),
+    "GMMLogLikelihood": (
+        OpExample(((2,), (6,), (2,), (3,))),
+        OpExample(((2,), (2, 3), (2,), (3,)), framed=(False, False, False, True)),
+    ),
+    "RandomDistribution": (
+        OpExample(((2, 3),)),
+        OpExample(((4,),), RandomDistributionAttributes("normal", (1.0, 2.0))),
+        OpExample(((4,),), RandomDistributionAttributes("gumbel")),
+        OpExample(((4,),), RandomDistributionAttributes("bernoulli", (0.4,))),
+    ),
+    "RandomSample": (
+        OpExample(((6,),), RandomSampleAttributes(3), kinds=("positive",), framed=(False,)),
+        OpExample(((1, 6),), RandomSampleAttributes(9, True), kinds=("positive",), framed=(False,)),
+    ),
+    "RandomSampleInclusionFrequency": (
+        OpExample(((6,),), RandomSampleAttributes(3), kinds=("positive",), framed=(False,)),
+        OpExample(((1, 6),), RandomSampleAttributes(9, True), kinds=("positive",), framed=(False,)),
+    ),
+    "EditDistanceError": (
+        OpExample(((4,), (4,)), kinds=("one_hot", "smooth"), framed=BOTH),
+        OpExample(
+            ((4,), (4,)), EditDistanceAttributes(2.0, 1.0, 1.0, True, (1,)), kinds=("one_hot", "smooth"), framed=BOTH
+        ),
+    ),
+    "LabelsToGraph": UNARY,
+    "ForwardBackward": (
+        OpExample(((3,), (3,)), framed=BOTH, values={0: PHONES}, gradient=False, nan=(1,)),
+        OpExample(
+            ((3,), (3,)), ForwardBackwardAttributes(0, 1), framed=BOTH, values={0: PHONES}, gradient=False, nan=(1,)
+        ),
     ),
     "DummyCriterion": (OpExample(((1,), (4,), (4,)), gradient=False, nan=(0,)),),
     "PerDimMeanVarNormalization": NORMALIZATION,
