@@ -200,8 +200,7 @@ class Script:
             node = self.models.node(source, "what is copied")
             pairs = [(node, found.name) for found in self.models.nodes(target) if found is not node]
         else:
-            self.models.nodes(source)  # says where the name stands if there is no such node
-            pairs = _pairs(old, new, target)
+            pairs = _pairs(old, new, source, target)
         self._prepare_copy(old.model, new.model, [node for node, _ in pairs], where)
         copy_nodes(pairs, new.model.network, values_only=values_only, where=where)
 
@@ -226,12 +225,11 @@ class Script:
         source, target = call.arguments
         old, new = self.models.selection(source), self.models.target(target)
         _same_model(old, new, call, source, target)
-        self.models.nodes(source)
         if new.is_pattern and not old.is_pattern:
             node = self.models.node(source, "what the inputs are copied from")
             copy_inputs([(node, found.name) for found in self.models.nodes(target)], new.model.network)
         else:
-            copy_inputs(_pairs(old, new, target), new.model.network)
+            copy_inputs(_pairs(old, new, source, target), new.model.network)
 
     def set_input(self, call: Call) -> None:
         """``SetNodeInput(node, index, input)``."""
@@ -276,8 +274,7 @@ class Script:
         if "." not in target.text or new.pattern == target.text:
             new = Selection(old.model, target.text)
         _same_model(old, new, call, source, target)
-        self.models.nodes(source)
-        rename_nodes(old.model.network, _pairs(old, new, target))
+        rename_nodes(old.model.network, _pairs(old, new, source, target))
 
     def revise(self, call: Call) -> None:
         """``ReviseParameter(node, file)``."""
@@ -370,11 +367,14 @@ def _whole(argument: Argument, what: str) -> int:
     return int(argument.text)
 
 
-def _pairs(old: Selection, new: Selection, target: Argument) -> list[tuple[Node, str]]:
+def _pairs(old: Selection, new: Selection, source: Argument, target: Argument) -> list[tuple[Node, str]]:
+    """Return the nodes of a selection with the names that another one gives them."""
     try:
+        if not old.is_pattern and not new.is_pattern:
+            return [(node, new.pattern) for node in old.nodes()]
         return paired_names(old.model.network, old.pattern, new.pattern)
     except CntkError as error:
-        error.where = error.where or target.where
+        error.where = error.where or (source if old.stars == new.stars else target).where
         raise
 
 
