@@ -26,8 +26,8 @@ from cntk_core.api import (
 DEFAULT = "default"
 """The name of a model that is made or loaded without a name."""
 
-MAX_NODES = 30_000
-"""Most nodes that a script may give a model by copying."""
+MAX_COPIES = 50_000
+"""Most nodes that a script may copy."""
 
 
 @attrs.define(eq=False)

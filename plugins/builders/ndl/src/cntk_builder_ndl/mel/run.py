@@ -10,7 +10,7 @@ import numpy as np
 from cntk_builder_ndl.expand import GROUPS
 from cntk_builder_ndl.files import snippet_sources
 from cntk_builder_ndl.mel.commands import COPY_MODES, MODEL_FORMATS, choose
-from cntk_builder_ndl.mel.models import DEFAULT, MAX_NODES, Model, Models, Selection
+from cntk_builder_ndl.mel.models import DEFAULT, MAX_COPIES, Model, Models, Selection
 from cntk_builder_ndl.mel.properties import set_property, set_property_below
 from cntk_builder_ndl.mel.syntax import Argument, Call, Copy, InLine, Snippet, Step
 from cntk_core.api import (
@@ -62,6 +62,7 @@ class Script:
         self._context = context
         self._config = config
         self._write_dump = dump
+        self._copies = 0
         if context.base is not None:
             self.models.add(DEFAULT, context.base)
 
@@ -201,7 +202,7 @@ class Script:
             pairs = [(node, found.name) for found in self.models.nodes(target) if found is not node]
         else:
             pairs = _pairs(old, new, source, target)
-        self._prepare_copy(old.model, new.model, [node for node, _ in pairs], where)
+        self._prepare_copy(old.model, [node for node, _ in pairs], where)
         copy_nodes(pairs, new.model.network, values_only=values_only, where=where)
 
     def copy_sub_tree(self, call: Call) -> None:
@@ -210,15 +211,16 @@ class Script:
         source, target = self.models.selection(root).model, self.models.find(to)
         values_only = _copies_values(call)
         nodes = self.models.nodes(root)
-        self._prepare_copy(source, target, sub_tree(nodes), call.where)
+        self._prepare_copy(source, sub_tree(nodes), call.where)
         copy_sub_tree(nodes, source.network, target.network, prefix.text, values_only=values_only, where=call.where)
 
-    def _prepare_copy(self, source: Model, target: Model, nodes: Sequence[Node], where: Location) -> None:
+    def _prepare_copy(self, source: Model, nodes: Sequence[Node], where: Location) -> None:
         """See to it that what is copied has its first values, and that copies of copies do not fill the memory."""
         if any(isinstance(node, Parameter) and node.value is None for node in nodes):
             source.complete()
-        if len(target.network) + len(nodes) > MAX_NODES:
-            raise BuildError(f"the model {target.name} would get more than {MAX_NODES} nodes", where=where)
+        self._copies += len(nodes)
+        if self._copies > MAX_COPIES:
+            raise BuildError(f"the script copies more than {MAX_COPIES} nodes", where=where)
 
     def copy_inputs(self, call: Call) -> None:
         """``CopyNodeInputs(from, to)``."""
