@@ -29,6 +29,7 @@ from cntk_core.interfaces.layout import SequenceLayout
 from cntk_core.interfaces.learner import Learner, Slot, UpdateContext, UpdateRule
 from cntk_core.interfaces.parallel import Communicator, Parallelizer, StepCounts
 from cntk_core.interfaces.reader import DataReader, EpochSpec, Minibatch, ReaderContext, StreamData, StreamInfo
+from cntk_core.interfaces.writer import DataWriter, SequenceOutput, WriterContext
 from cntk_core.network.clone import PARAMETER_USES, clone_nodes, duplicate, nodes_to_clone
 from cntk_core.network.dump import write_dump
 from cntk_core.network.edit import (
@@ -106,6 +107,7 @@ __all__ = [
     "ConfigError",
     "DataError",
     "DataReader",
+    "DataWriter",
     "Elementwise",
     "EpochSpec",
     "EpochStart",
@@ -155,6 +157,7 @@ __all__ = [
     "Registry",
     "Schedule",
     "SequenceLayout",
+    "SequenceOutput",
     "Shape",
     "ShapeError",
     "Slot",
@@ -171,6 +174,7 @@ __all__ = [
     "UpdateRule",
     "Value",
     "Window",
+    "WriterContext",
     "align",
     "broadcast",
     "check_links",

@@ -52,6 +52,7 @@ KNOWN: dict[str, dict[str, tuple[str, Wheel]]] = {
         (Wheel("cntk-reader-language", released=False), "LMSequenceReader LUSequenceReader"),
         (Wheel("cntk-reader-image", released=False), "ImageReader"),
     ),
+    "writer": _table((Wheel("cntk-reader-htk"), "HTKMLFWriter")),
     "learner": _table(
         (Wheel("cntk-learner-sgd"), "sgd none normal simple"),
         (Wheel("cntk-learner-adagrad", released=False), "adagrad fsAdagrad"),

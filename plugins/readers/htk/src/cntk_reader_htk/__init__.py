@@ -2,5 +2,14 @@
 
 from cntk_reader_htk.options import FeatureOptions, HTKReaderOptions, LabelOptions
 from cntk_reader_htk.reader import HTKDeserializers, HTKMLFReader
+from cntk_reader_htk.writer import HTKMLFWriter, WriterOptions
 
-__all__ = ["FeatureOptions", "HTKDeserializers", "HTKMLFReader", "HTKReaderOptions", "LabelOptions"]
+__all__ = [
+    "FeatureOptions",
+    "HTKDeserializers",
+    "HTKMLFReader",
+    "HTKMLFWriter",
+    "HTKReaderOptions",
+    "LabelOptions",
+    "WriterOptions",
+]
