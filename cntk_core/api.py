@@ -6,6 +6,7 @@ from cntk_core.data.composite import CompositeSource, FrameSource, Part
 from cntk_core.data.layout import frame_layout, sequence_layout
 from cntk_core.data.randomize import Window
 from cntk_core.data.source import Chunk, ChunkInfo, ChunkSource, Column
+from cntk_core.data.truncation import Truncation
 from cntk_core.errors import (
     BuildError,
     CntkError,
@@ -168,6 +169,7 @@ __all__ = [
     "StreamInfo",
     "Target",
     "TraceMath",
+    "Truncation",
     "Unavailable",
     "UnsupportedError",
     "UpdateContext",

@@ -99,9 +99,13 @@ class ActionContext:
             MissingKeyError, PluginError, UnsupportedError: there is no block, or nothing can read it.
         """
         block = section.section(key)
-        for old in ("readers", "deserializers"):
-            if block.own(old) is not None:
-                raise UnsupportedError(f"readers made of several ({old}=) are not there yet", where=block.location(old))
+        if block.own("readers") is not None:
+            where = block.location("readers")
+            raise UnsupportedError("readers made of several (readers=) are not there yet", where=where)
+        if block.own("deserializers") is not None:
+            from cntk_core.actions.composite import composite_class
+
+            return composite_class(self.plugins.registry.readers.get), block, "Composite"
         value = block.own("readerType")
         name = DEFAULT_READER if value is None else value.string()
         name = _OTHER_READER_NAMES.get(name.lower(), name)

@@ -92,6 +92,26 @@ def _gather(
         (column,) = columns.values()
         return _take(column.data, rows)
     owners = picks.chunks[layout.order][packed_slots(layout)[0]]
+    return gather_rows(columns, owners, rows, stream, dtype)
+
+
+def gather_rows(
+    columns: Mapping[int, Column], owners: IntArray, rows: IntArray, stream: StreamInfo, dtype: np.dtype[Any]
+) -> NDArray[Any] | csr_array:
+    """Return rows out of several chunks.
+
+    Args:
+        columns: chunk number to the stream's frames.
+        owners: the chunk of each row.
+        rows: the row in the column of its chunk.
+        stream: what is gathered.
+        dtype: precision of the values.
+    """
+    if not columns:
+        return _nothing(stream, dtype)
+    if len(columns) == 1:
+        (column,) = columns.values()
+        return _take(column.data, rows)
     if stream.sparse:
         return _gather_sparse(columns, owners, rows)
     frames = np.empty((len(rows), *stream.shape), dtype=dtype)

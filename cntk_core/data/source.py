@@ -10,7 +10,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 import numpy as np
@@ -122,7 +122,13 @@ class ChunkInfo:
 
 
 class ChunkSource(ABC):
-    """A data set in chunks. ``load`` may be called from any thread, one call at a time."""
+    """A data set in chunks. ``load`` may be called from any thread, one call at a time.
+
+    Attributes:
+        numeric_keys: its keys are numbers by their nature.
+    """
+
+    numeric_keys: ClassVar[bool] = False
 
     @abstractmethod
     def index(self) -> Sequence[ChunkInfo]:

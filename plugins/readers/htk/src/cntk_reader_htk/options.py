@@ -27,8 +27,6 @@ from cntk_reader_htk.scp import read_lines
 _FOREIGN_KEYS = ("readerType", "type", "module", "legacyMode")
 _OFF = ("none", "false", "f", "0")
 _AUTO = ("auto", "true", "t", "1")
-AUTO_WINDOW_BYTES = 4 * 1024 * 1024 * 1024
-"""Features that the random order ``auto`` moves within: all of them, if they are not more than this."""
 
 
 def _at_least(least: int) -> Any:
@@ -136,13 +134,14 @@ class HTKReaderOptions(ReaderKeys):
     streams: tuple[StreamOptions, ...] = attrs.field()
     where: Location | None = None
 
-    def window(self, sample_bytes: int) -> Window | None:
-        """Return how frames are randomized; None is not at all. ``sample_bytes`` is the size of a frame."""
+    @property
+    def window(self) -> Window | None:
+        """How frames are randomized; None is not at all. A window without size is to be chosen."""
         word = self.randomize.lower()
         if self.read_method == "none" or word in _OFF:
             return None
         if word in _AUTO:
-            return Window(max(AUTO_WINDOW_BYTES // sample_bytes, 1), in_samples=True)
+            return Window(None, in_samples=True)
         return Window(int(word), in_samples=True)
 
     def check(self) -> list[CntkError]:

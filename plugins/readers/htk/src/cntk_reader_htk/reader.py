@@ -21,14 +21,12 @@ from cntk_core.api import (
     Part,
     ReaderContext,
     StreamInfo,
+    Truncation,
 )
 from cntk_reader_htk.features import FeatureSource
 from cntk_reader_htk.labels import LabelSource
 from cntk_reader_htk.options import FeatureOptions, HTKReaderOptions, StreamOptions, read_options
 from cntk_reader_htk.streams import open_part, say_nothing
-
-_SPARE_BYTES = 512 * 1024 * 1024
-"""Data that is kept beside the window of the random order."""
 
 
 class HTKDeserializers(ChunkedReader):
@@ -63,9 +61,7 @@ class HTKDeserializers(ChunkedReader):
             drop=options.check_data,
             warn=trace,
         )
-        sample_bytes = sum(max(info.shape) for info in streams if not info.sparse) * context.dtype.itemsize
-        window = options.window(sample_bytes)
-        whole = 0 if window is None or window.size is None else window.size * sample_bytes
+        window, cache_bytes = self.sized_window(options.window, streams, context.dtype)
         counts = options.nbruttsineachrecurrentiter
         super().__init__(
             options,
@@ -75,10 +71,17 @@ class HTKDeserializers(ChunkedReader):
             window=window,
             seed=options.randomization_seed,
             keep_in_memory=options.keep_data_in_memory,
-            cache_bytes=whole + _SPARE_BYTES,
+            cache_bytes=cache_bytes,
+            truncation=self._truncation if options.truncated else None,
             least_sequences=counts.__getitem__ if self.counts_utterances and not frames else None,
             prefetch=options.prefetch,
         )
+
+    def _truncation(self, epoch: EpochSpec) -> Truncation:
+        """Say how utterances are cut: without truncationLength, minibatchSize is the length of a piece."""
+        if self.settings.truncation_length:
+            return Truncation.of_size(epoch.minibatch_size, self.settings.truncation_length)
+        return Truncation(epoch.minibatch_size, self.settings.nbruttsineachrecurrentiter[epoch.epoch])
 
     @classmethod
     def configure(cls, block: Config, what: str) -> HTKReaderOptions:
