@@ -11,9 +11,11 @@ from cntk_core.api import (
     CntkError,
     Config,
     ConfigError,
+    EpochSpec,
+    MissingKeyError,
     ReaderContext,
     StreamInfo,
-    UnsupportedError,
+    Truncation,
     show,
 )
 from cntk_reader_cntk_text.options import StreamOptions, TextReaderOptions, read_options
@@ -29,10 +31,11 @@ class CNTKTextFormatReader(ChunkedReader):
     requires_api: ClassVar[str] = "1.0"
 
     def __init__(self, options: TextReaderOptions, context: ReaderContext) -> None:
-        if options.truncated:
-            raise UnsupportedError(
-                "CNTKTextFormatReader: truncated=true (truncated back-propagation) is not supported yet",
+        if options.truncated and not options.truncation_length:
+            raise MissingKeyError(
+                "CNTKTextFormatReader: truncated=true needs truncationLength",
                 where=options.truncated_where,
+                hint="Give the rows of a piece; minibatchSize / truncationLength sequences go side by side.",
             )
         rules = _rules(options, context)
         trace = context.trace if options.trace_level >= 1 and context.trace is not None else _say_nothing
@@ -47,8 +50,12 @@ class CNTKTextFormatReader(ChunkedReader):
             window=options.window,
             seed=options.randomization_seed,
             keep_in_memory=options.keep_data_in_memory,
+            truncation=self._truncation if options.truncated else None,
             prefetch=options.prefetch,
         )
+
+    def _truncation(self, epoch: EpochSpec) -> Truncation:
+        return Truncation.of_size(epoch.minibatch_size, self.settings.truncation_length)
 
     @classmethod
     def configure(cls, block: Config, what: str) -> TextReaderOptions:

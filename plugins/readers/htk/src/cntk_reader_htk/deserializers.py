@@ -77,7 +77,7 @@ class HTKFeatureDeserializer(ChunkedReader):
         keys, stream = _read(block, what)
         if not isinstance(stream, FeatureOptions):
             raise ConfigError(f"{what} reads features, and '{stream.name}' has labels", where=block.location("input"))
-        return FeatureDeserializerOptions(**attrs.asdict(keys, recurse=False), stream=stream)
+        return FeatureDeserializerOptions(**keys, stream=stream)
 
     @property
     def expands(self) -> bool:
@@ -108,7 +108,7 @@ class HTKMLFDeserializer(ChunkedReader):
         keys, stream = _read(block, what)
         if not isinstance(stream, LabelOptions):
             raise ConfigError(f"{what} reads labels, and '{stream.name}' has no mlfFile", where=block.location("input"))
-        return LabelDeserializerOptions(**attrs.asdict(keys, recurse=False), stream=stream)
+        return LabelDeserializerOptions(**keys, stream=stream)
 
     def check(self) -> Iterator[CntkError]:
         """Yield everything that is wrong with the files."""
@@ -119,8 +119,8 @@ def _window(options: DeserializerKeys) -> Window | None:
     return None if options.randomize in ("none", "false", "f", "0") else Window()
 
 
-def _read(block: Config, what: str) -> tuple[DeserializerKeys, StreamOptions]:
-    """Read the block of a deserializer with one stream."""
+def _read(block: Config, what: str) -> tuple[dict[str, Any], StreamOptions]:
+    """Read the block of a deserializer with one stream; the keys come by name."""
     errors: list[CntkError] = []
     keys = collect(lambda: block.bind(DeserializerKeys, ignore=_FOREIGN_KEYS, what=what), errors)
     value = block.own("input")
@@ -133,4 +133,4 @@ def _read(block: Config, what: str) -> tuple[DeserializerKeys, StreamOptions]:
         raise ConfigError(f"'input' of {what} must have one stream, not {len(names)}", where=value.where)
     stream: Any = collect(lambda: read_stream(section, names[0], what), errors)
     raise_problems(errors)
-    return keys, stream
+    return attrs.asdict(keys, recurse=False), stream

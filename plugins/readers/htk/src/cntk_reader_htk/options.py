@@ -43,7 +43,6 @@ class FeatureKeys:
 
     dim: int = option(doc="Values of a frame in the files, or of the whole window.", validator=_at_least(1))
     scp_file: Path = option(doc="List of feature files.")
-    type: Literal["real"] = option(default="real", doc="Accepted; features are numbers.")
     context_window: tuple[int, ...] = option(default=(1,), doc="Frames of the window, or left:right.")
     prefix_path_in_scp: str = option(default="", key="prefixPathInSCP", doc="Folder in front of each path of the list.")
     expand_to_utterance: bool = option(default=False, doc="One frame (an i-vector), repeated for each frame.")
@@ -58,7 +57,6 @@ class LabelKeys:
     mlf_file: Path | None = option(default=None, doc="Label file.")
     mlf_file_list: Path | None = option(default=None, doc="File with the name of a label file in each line.")
     label_mapping_file: Path | None = option(default=None, doc="State list: a name to a line, in the order of classes.")
-    label_type: Literal["category"] = option(default="category", aliases=("type",), doc="Accepted; one-hot.")
     phone_boundaries: bool = option(default=False, doc="The label of the first frame of each range is 2 (CTC).")
     scp_file: Path | None = option(default=None, doc="Accepted; the features say which utterances there are.")
     label_to_target_mapping_file: str = option(default="", doc="Not supported.")
@@ -228,7 +226,8 @@ def _read_features(section: Config, name: str, told: str) -> FeatureOptions:
     for key in ("featureTransform", "rx"):
         if section.own(key) is not None:
             raise UnsupportedError(f"{told}: {key} (Kaldi) is not there yet", where=section.location(key))
-    keys = section.bind(FeatureKeys, what=told)
+    keys = section.bind(FeatureKeys, ignore=("type",), what=told)
+    check_type(section, "type", "real")
     return FeatureOptions(
         name=name,
         dim=keys.dim,
@@ -238,6 +237,13 @@ def _read_features(section: Config, name: str, told: str) -> FeatureOptions:
         expand=keys.expand_to_utterance,
         where=section.location("scpFile"),
     )
+
+
+def check_type(section: Config, key: str, wanted: str) -> None:
+    """Raise if a block has a type of its own (not that of a parent) which is not the one there is."""
+    value = section.own(key)
+    if value is not None and value.text.lower() != wanted:
+        raise value.error(f"'{wanted}'", f"Accepted: {wanted}.")
 
 
 def _window(given: tuple[int, ...], section: Config) -> tuple[int, int]:
@@ -255,7 +261,9 @@ def _window(given: tuple[int, ...], section: Config) -> tuple[int, int]:
 
 
 def _read_labels(section: Config, name: str, told: str) -> LabelOptions:
-    keys = section.bind(LabelKeys, what=told)
+    keys = section.bind(LabelKeys, ignore=("type", "labelType"), what=told)
+    check_type(section, "labelType", "category")
+    check_type(section, "type", "category")
     if keys.label_to_target_mapping_file:
         where = section.location("labelToTargetMappingFile")
         raise UnsupportedError(f"{told}: labelToTargetMappingFile is not there yet", where=where)

@@ -77,6 +77,12 @@ class HTKDeserializers(ChunkedReader):
             prefetch=options.prefetch,
         )
 
+    def minibatch_factor(self, epoch: int) -> int:
+        """Return the utterances side by side where ``minibatchSize`` is the length of a piece."""
+        if not self.settings.truncated or self.settings.truncation_length:
+            return 1
+        return int(self.settings.nbruttsineachrecurrentiter[epoch])
+
     def _truncation(self, epoch: EpochSpec) -> Truncation:
         """Say how utterances are cut: without truncationLength, minibatchSize is the length of a piece."""
         if self.settings.truncation_length:

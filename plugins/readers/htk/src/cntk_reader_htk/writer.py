@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import attrs
 import numpy as np
@@ -24,7 +24,7 @@ from cntk_core.api import (
     raise_problems,
 )
 from cntk_reader_htk.htkfile import write_features
-from cntk_reader_htk.options import collect
+from cntk_reader_htk.options import check_type, collect
 from cntk_reader_htk.scp import read_lines
 
 
@@ -34,7 +34,6 @@ class OutputKeys:
 
     dim: int = option(doc="Values of a frame.")
     scp_file: Path = option(aliases=("file",), doc="List of the files to write, one for each utterance.")
-    type: Literal["real"] = option(default="real", doc="Accepted; values are numbers.")
 
 
 @options
@@ -127,7 +126,8 @@ class HTKMLFWriter(DataWriter):
 
 def _read_output(block: Config, name: str, what: str) -> Output:
     section = block.section(name)
-    keys = section.bind(OutputKeys, what=f"output '{name}' of {what}")
+    keys = section.bind(OutputKeys, ignore=("type",), what=f"output '{name}' of {what}")
+    check_type(section, "type", "real")
     where = section.location("scpFile" if section.own("scpFile") is not None else "file")
     return Output(name=name, dim=keys.dim, script=keys.scp_file, where=where, dim_where=section.location("dim"))
 
