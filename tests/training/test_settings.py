@@ -140,11 +140,11 @@ def test_everything_that_is_not_there_yet_is_named_at_once():
             top="parallelTrain=true",
         )
     assert str(caught.value) == (
-        "r.cntk:5:1: the SGD block asks for what is not there yet: "
+        "r.cntk:4:14: the SGD block asks for what is not there yet: "
         "autoAdjustLR=afterEpoch, autoAdjustMinibatch=true, parallelTrain\n"
         "    autoAdjustLR=afterEpoch at r.cntk:4:14\n"
         "    autoAdjustMinibatch=true at r.cntk:4:40\n"
-        "    parallelTrain at r.cntk:6:1"
+        "    parallelTrain at r.cntk:5:1"
     )
 
 
