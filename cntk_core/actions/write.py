@@ -56,7 +56,7 @@ def run(context: ActionContext, section: Config) -> None:
     """Evaluate the network on the data and write the values of its output nodes."""
     network = context.network_of(section)
     nodes = _nodes(context, network, section)
-    needed = [node for node in network.order(nodes) if isinstance(node, Input)]
+    needed = [node for node in network.order(nodes, stop_at_constants=True) if isinstance(node, Input)]
     reader = context.make_reader(section, needed, for_writing=True)
     try:
         minibatches = reader.minibatches(_epoch(section))
