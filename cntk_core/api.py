@@ -2,7 +2,6 @@
 
 from cntk_core.config import Config, Schedule, SourceText, Value, option, options, parse_text, read_source
 from cntk_core.data.chunked import ChunkedReader
-from cntk_core.data.layout import frame_layout, sequence_layout
 from cntk_core.data.randomize import Window
 from cntk_core.data.source import Chunk, ChunkInfo, ChunkSource, Column
 from cntk_core.errors import (
@@ -65,6 +64,7 @@ from cntk_core.ops.define import define_op, elementwise_op
 from cntk_core.ops.delays import fill_outside, keep_tail, shift_of
 from cntk_core.ops.expression import ArrayMath, Expr, TraceMath, symbol
 from cntk_core.ops.framing import align, run_forward, run_gradient, unbroadcast
+from cntk_core.ops.layouts import frame_layout, sequence_layout
 from cntk_core.ops.op import Accumulator, Elementwise, NoAttributes, Op, OpContext
 from cntk_core.ops.random import random_stream
 from cntk_core.ops.rows import delay_rows

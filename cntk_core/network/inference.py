@@ -104,22 +104,6 @@ def _check_axes(node: Node) -> None:
             f"{node.op.name} '{node.name}' looks along the dynamic axis, but its input '{source}' has none",
             where=node.where,
         )
-    if node.op.axis_of is not None:
-        return
-    framed = [child for child in node.inputs if child.framed]
-    other = next((child for child in framed if child.axis != framed[0].axis), None)
-    if other is not None:
-        first, second = (f"'{child.name}' has {_describe(child.axis)}" for child in (framed[0], other))
-        raise NetworkError(
-            f"{node.op.name} '{node.name}': its inputs have different dynamic axes: {first}, {second}",
-            where=node.where,
-            hint=f"ReconcileDynamicAxis({framed[0].name}, {other.name}) gives the first the axis of the second, "
-            "if their sequences are equally long.",
-        )
-
-
-def _describe(axis: str) -> str:
-    return f"the axis '{axis}'" if axis else "the default axis"
 
 
 # -- loops ------------------------------------------------------------------------------------------------

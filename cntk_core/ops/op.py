@@ -36,6 +36,7 @@ class OpContext:
         saved: what forward keeps for gradient.
         settings: numbers that training changes from outside, by name (``dropoutRate``).
         carried: what the node keeps from one minibatch to the next (the end of a sequence that goes on).
+        new_layout: the sequences of the axis that an op with ``new_axis`` makes; its ``forward`` sets it.
     """
 
     framed: tuple[bool, ...]
@@ -47,6 +48,7 @@ class OpContext:
     saved: dict[str, Any] = attrs.field(factory=dict)
     settings: Mapping[str, float] = attrs.field(factory=dict)
     carried: dict[str, Any] = attrs.field(factory=dict)
+    new_layout: SequenceLayout | None = None
 
 
 @attrs.frozen
@@ -100,7 +102,7 @@ class Op:
             known yet: what the output will be as far as the known inputs tell. Without it nothing is guessed.
         reduces_frames: the result has no dynamic axis although inputs have one (criteria, Mean).
         axis_of: the input whose dynamic axis the result has; the others may have other axes. None: all have the same.
-        new_axis: the result has a dynamic axis of its own.
+        new_axis: the result has a dynamic axis of its own; ``forward`` puts its sequences into the context.
         limits: ``attributes -> text or None``: what of the op
             nodes with such attributes need that cannot run yet (``over dynamic axes``).
         aliases: language (``ndl``, ``brainscript``, ``model``) to further names.

@@ -9,7 +9,6 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.data.layout import frame_layout
 from cntk_core.errors import DataError, NetworkError, did_you_mean
 from cntk_core.interfaces.engine import ExecutionEngine, Program
 from cntk_core.interfaces.layout import IntArray, SequenceLayout
@@ -19,6 +18,7 @@ from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.ops.delays import fill_outside, keep_tail, rows_of, shift_of
 from cntk_core.ops.expression import ArrayMath
 from cntk_core.ops.framing import dense, run_forward, run_gradient
+from cntk_core.ops.layouts import frame_layout
 from cntk_core.ops.op import OpContext
 from cntk_core.ops.random import random_stream
 from cntk_core.ops.shapes import elements

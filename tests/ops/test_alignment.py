@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cntk_core.data.layout import frame_layout, sequence_layout
 from cntk_core.ops.alignment import (
     EDIT_DISTANCE_ERROR,
     FORWARD_BACKWARD,
@@ -19,6 +18,7 @@ from cntk_core.ops.alignment import (
 )
 from cntk_core.ops.ctc import align_path, phone_path, sequences_of
 from cntk_core.ops.framing import run_forward, run_gradient
+from cntk_core.ops.layouts import frame_layout, sequence_layout
 from cntk_core.ops.op import OpContext
 
 
