@@ -63,6 +63,7 @@ from cntk_core.network.patterns import NamePattern, find_nodes, paired_names
 from cntk_core.ops.define import define_op, elementwise_op
 from cntk_core.ops.delays import fill_outside, keep_tail, shift_of
 from cntk_core.ops.expression import ArrayMath, Expr, TraceMath, symbol
+from cntk_core.ops.frame_moves import same_sequences
 from cntk_core.ops.framing import align, run_forward, run_gradient, unbroadcast
 from cntk_core.ops.layouts import frame_layout, sequence_layout
 from cntk_core.ops.op import Accumulator, Elementwise, NoAttributes, Op, OpContext
@@ -208,6 +209,7 @@ __all__ = [
     "revise_parameter",
     "run_forward",
     "run_gradient",
+    "same_sequences",
     "sequence_layout",
     "set_input",
     "set_inputs",

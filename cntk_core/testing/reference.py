@@ -161,6 +161,8 @@ class ReferenceProgram(Program):
             for node in step.nodes:
                 context = self._contexts[node] = self._context(node, axes, training)
                 self._values[node] = self._result(node, [self._values[child] for child in node.inputs], context)
+                if context.new_layout is not None:
+                    axes[node.axis] = _Frames(context.new_layout.frames, context.new_layout)
         for name in self._totals:
             self._totals[name] += float(self._values[self._roots[name.lower()]].reshape(-1)[0])
 
@@ -192,6 +194,8 @@ class ReferenceProgram(Program):
         )
 
     def _frames_of(self, node: Node, axes: Mapping[str, _Frames]) -> _Frames:
+        if node.framed and not node.op.new_axis and node.axis in axes:
+            return axes[node.axis]
         for child in node.inputs:
             if child.framed:
                 same_axis = axes.get(child.axis)
