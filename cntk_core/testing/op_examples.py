@@ -97,6 +97,10 @@ EXAMPLES: dict[str, tuple[OpExample, ...]] = {
         OpExample(((4,),), framed=(True,), nan=()),
         OpExample(((4,), (4,)), framed=(True, False), nan=()),
     ),
+    "ReconcileDynamicAxis": (
+        OpExample(((4,), (2,)), framed=(True, True), nan=(0,)),
+        OpExample(((4,), (2,)), framed=(False, True), nan=(0,)),
+    ),
     "CosDistance": (OpExample(((4,), (4,))), OpExample(((2, 3), (2, 3)))),
     "CosDistanceWithNegativeSamples": (
         OpExample(((4,), (4,)), NegativeSamplesAttributes(1, 2)),
@@ -241,3 +245,6 @@ EXAMPLES: dict[str, tuple[OpExample, ...]] = {
 
 NOT_COMPUTED = {"InputValue", "SparseInputValue", "LearnableParameter", "DynamicAxis", "Mean", "InvStdDev"}
 """Ops whose values are given: leaves and precomputed values."""
+
+MOVES = frozenset({"Where", "PackedIndex", "GatherPacked", "ScatterPacked", "ToSequence", "ToSequenceLike"})
+"""Ops whose inputs and results have different dynamic axes; they are checked on whole networks."""
