@@ -103,6 +103,13 @@ def _check_axes(node: Node) -> None:
             f"{node.op.name} '{node.name}' looks along the dynamic axis, but its input '{source}' has none",
             where=node.where,
         )
+    for index in node.op.unframed:
+        if index < len(node.inputs) and node.inputs[index].framed:
+            raise NetworkError(
+                f"input {index + 1} of {node.op.name} '{node.name}', '{node.inputs[index].name}', has a dynamic axis; "
+                "it must be a parameter or a constant",
+                where=node.where,
+            )
     if node.op.axis_of is not None:
         return
     framed = [child for child in node.inputs if child.framed]

@@ -103,6 +103,8 @@ class Op:
         role: ``operation``, ``input``, ``parameter``, ``axis``, ``criterion`` (scalar, sums of frames), ``precompute``.
         random: draws random numbers, so that it is never computed twice nor folded.
         sparse_inputs: inputs whose value may be a ``scipy.sparse`` matrix ``(frames, dim)``; others are given dense.
+        unframed: inputs that cannot have a dynamic axis (weights of a convolution), by index.
+        updates: parameters among the inputs that computing the op in training changes (running statistics), by index.
         accumulator: for a precomputed value, makes the object that gathers it in one pass over the data.
         doc: one line for the reference page.
     """
@@ -127,6 +129,8 @@ class Op:
     role: str = "operation"
     random: bool = False
     sparse_inputs: frozenset[int] = frozenset()
+    unframed: frozenset[int] = frozenset()
+    updates: frozenset[int] = frozenset()
     accumulator: Callable[[Shape], Accumulator] | None = None
     doc: str = ""
 
