@@ -51,6 +51,7 @@ _SCRIPTS = {"edit"}
 _UNKNOWN_VARIABLE = re.compile(r"(?:unknown variable|variables that need each other:) \$([^$]+)\$")
 _NO_FILE = re.compile(r"No such file|does not exist|cannot read|cannot be read|cannot be found")
 _NO_OPERATOR = re.compile(r"not there yet|not supported yet|no function|unknown (function|identifier|operation)")
+_WHOLE = re.compile(r"\bnew\s+TrainAction\b")
 _MOST_VARIABLES = 40
 
 
@@ -143,6 +144,8 @@ def _guess(name: str, folder: Path) -> str:
     lower = name.lower()
     if any(part in lower for part in ("dir", "path", "root", "folder")):
         return str(folder)
+    if any(part in lower for part in ("file", "macro", "ndl", "mel", "model", "list")):
+        return str(folder / f"{name}-of-the-command-line")
     return {"precision": "float", "devicenum": "cpu", "devicenumber": "cpu"}.get(lower, "1")
 
 
@@ -243,8 +246,10 @@ class Walker:
     def examine(self, path: Path) -> list[Result]:
         """Return what comes of each description in a file."""
         os.chdir(path.parent)
-        if path.suffix == ".cntk":
+        if path.suffix == ".cntk" or not self._is_overlay(path):
             return self._recipe([path])
+        if path.suffix == ".bs" and _WHOLE.search(self.texts[path]):
+            return [Result("recipe", OPERATORS, "recipes that are BrainScript as a whole (cntk -f) are not walked")]
         users = self._users(path)
         if users:
             return [result for user in users for result in self._mentions(user, path)]

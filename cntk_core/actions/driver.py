@@ -91,7 +91,7 @@ def _enter_directory(config: Config, log: Log) -> None:
 
 def _redirect(config: Config, log: Log, banner: str) -> None:
     value = config.get("stderr")
-    if value is None or not value.string():
+    if value is None or value.string() in ("", "-"):
         return
     path = value.string()
     if log.timestamps:  # the original does so on its compute cluster

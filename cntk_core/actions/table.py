@@ -1,4 +1,4 @@
-"""The actions by name, those of the original that are not there yet, and which of them need which sections."""
+"""The actions by name."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Protocol, cast
 
 from cntk_core.config import Config, Value
-from cntk_core.errors import CntkError, ConfigError, UnsupportedError, did_you_mean
+from cntk_core.errors import ConfigError, did_you_mean
 
 if TYPE_CHECKING:
     from cntk_core.actions.context import ActionContext
@@ -30,13 +30,9 @@ _MODULES = {
     "SVD": "svd",
     "writeWordAndClass": "word_class",
     "devtest": "devtest",
+    "convertdbn": "convert_dbn",
+    "exportdbn": "export_dbn",
 }
-
-LATER = (
-    "convertdbn",
-    "exportdbn",
-)
-"""Actions of the original that this version does not have yet."""
 
 NAMES = tuple(_MODULES)
 """Actions that can be run, with their other names."""
@@ -55,28 +51,17 @@ def find(action: Value, command: str) -> Action:
     """Return the module of an action that a command section names.
 
     Raises:
-        UnsupportedError: the original has it, this version does not yet.
         ConfigError: there is no such action.
     """
     name = action.string()
     module = _MODULES.get(name)
     if module is None:
-        raise _unknown(action, name, command)
-    return cast(Action, import_module(f"cntk_core.actions.{module}"))
-
-
-def _unknown(action: Value, name: str, command: str) -> CntkError:
-    if name in LATER:
-        return UnsupportedError(
-            f"the action '{name}' of command '{command}' is not there yet",
+        raise ConfigError(
+            f"unknown action: {name}  in command set: {command}{did_you_mean(name, NAMES)}",
             where=action.where,
             hint=f"Actions: {', '.join(NAMES)}",
         )
-    return ConfigError(
-        f"unknown action: {name}  in command set: {command}{did_you_mean(name, [*NAMES, *LATER])}",
-        where=action.where,
-        hint=f"Actions: {', '.join(NAMES)}",
-    )
+    return cast(Action, import_module(f"cntk_core.actions.{module}"))
 
 
 def same_action(name: str) -> tuple[str, ...]:

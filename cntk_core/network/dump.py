@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cntk_core.network.dump_geometry import geometry_pieces
 from cntk_core.network.files import write_file
 from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.ops.shapes import show, to_cntk
@@ -30,6 +31,7 @@ def _pieces(node: Node, values: bool, metadata: bool) -> Iterator[str]:
     if metadata:
         yield f"\n{node.name}={node.op.name}"
         yield from _metadata(node)
+    yield from geometry_pieces(node, metadata)
     if values and (isinstance(node, Parameter) or (node.op.role == "precompute" and node.value is not None)):
         if metadata:
             yield "\n"

@@ -8,6 +8,7 @@ every node is checked as outside loops, which also completes the parameters in t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from heapq import heapify, heappop, heappush
 
 import attrs
@@ -263,16 +264,17 @@ def _guess_delay(delay: Node, source: Shape | None) -> Shape | None:
 def _guess_shape(node: Node, known: Sequence[Guess], *, bold: bool) -> Shape | None:
     """The shape of a node as far as its inputs tell; None if they do not."""
     op, shapes = node.op, [guess.shape for guess in known]
-    try:
-        complete = [shape for shape in shapes if shape is not None]
-        if len(complete) == len(shapes):
+    complete = [shape for shape in shapes if shape is not None]
+    # A mistake is reported when everything is known; until then it may be one of the guesses that is wrong.
+    if len(complete) == len(shapes):
+        with suppress(CntkError):
             if op.complete is not None and any(0 in shape for shape in complete):
                 complete = [tuple(shape) for shape in op.complete(complete, node.attributes)]
             return _sound(op.infer(complete, node.attributes))
-        found = _sound(op.guess(shapes, node.attributes)) if op.guess is not None else None
-    except CntkError:
-        # It is reported when everything is known.
-        return None
+    found = None
+    if op.guess is not None:
+        with suppress(CntkError):
+            found = _sound(op.guess(shapes, node.attributes))
     return found if found is None or bold or elements(found) > 1 else None
 
 

@@ -45,15 +45,18 @@ def _split(left: Shape, right: Shape, attributes: TimesAttributes) -> _Split:
     """
     dims, other = to_cntk(left), to_cntk(right)
     rank = attributes.output_rank
-    if rank < 1 or rank > len(dims):
+    if not 0 <= rank <= len(dims):
         raise ShapeError(f"outputRank {rank} does not fit the left operand {show(left)}")
     summed = dims[rank:]
     if tuple(other[: len(summed)]) != tuple(summed):
         found = _flattened(summed, other) if rank == 1 else None
         if found is None:
             raise _misfit(left, right, summed, other)
-        return _Split(elements(summed), from_cntk(other[found:]), from_cntk(dims[:rank]))
-    return _Split(elements(summed), from_cntk(other[len(summed) :]), from_cntk(dims[:rank]))
+    else:
+        found = len(summed)
+    rest = from_cntk(other[found:])
+    # Two vectors of which no axis stays have a product of one element.
+    return _Split(elements(summed), rest, from_cntk(dims[:rank]) or (() if rest else (1,)))
 
 
 def _flattened(summed: Sequence[int], other: Sequence[int]) -> int | None:

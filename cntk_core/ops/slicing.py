@@ -56,6 +56,19 @@ def _infer_slice(shapes: Sequence[Shape], attributes: SliceAttributes) -> Shape:
     return tuple(last - first for first, last in sizes)
 
 
+def _guess_slice(shapes: Sequence[Shape | None], attributes: SliceAttributes) -> Shape | None:
+    """In a loop, the input may be taken for smaller than it is: a range that counts from the front tells its length."""
+    if shapes[0] is None:
+        return None
+    rank = max(len(shapes[0]), *attributes.axis)
+    sizes = [*((1,) * (rank - len(shapes[0]))), *shapes[0]]
+    for begin, end, axis in zip(attributes.begin, attributes.end, attributes.axis, strict=True):
+        if not 0 <= begin < end:
+            return None
+        sizes[rank - axis] = end - begin
+    return tuple(sizes)
+
+
 def _index(value: Array, framed: bool, attributes: SliceAttributes) -> tuple[slice, ...]:
     sample = sample_shape(value, framed)
     ranges = _ranges(sample, attributes)
@@ -80,6 +93,7 @@ def _slice_gradient(
 @define_op(
     "Slice",
     infer=_infer_slice,
+    guess=_guess_slice,
     gradient=_slice_gradient,
     attributes=SliceAttributes,
     reads_inputs=False,

@@ -115,6 +115,8 @@ EXAMPLES: dict[str, tuple[OpExample, ...]] = {
         OpExample(((2, 3, 5), (4, 2, 3))),
         OpExample(((3, 2, 4), (3,)), TimesAttributes(output_rank=2)),
         OpExample(((3,), (2, 1)), TimesAttributes(output_rank=1)),
+        OpExample(((3,), (2, 3)), TimesAttributes(output_rank=0)),
+        OpExample(((3,), (3,)), TimesAttributes(output_rank=0)),
     ),
     "TransposeTimes": (OpExample(((5, 4), (4,))), OpExample(((5, 4), (2, 4))), OpExample(((4,), (4,)))),
     "DiagTimes": (OpExample(((4,), (4,))), OpExample(((1, 4), (3, 4))), OpExample(((6,), (2, 3)))),

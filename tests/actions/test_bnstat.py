@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import attrs
 import numpy as np
@@ -11,11 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cntk_core.actions.bnstat import OPERATION, Statistics, as_rows, normalizations, set_statistics
+from cntk_core.cli import main
 from cntk_core.errors import NetworkError
+from cntk_core.network.model_file import load_model, save_model
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.ops.op import Op
 from cntk_core.ops.shapes import Shape
+from cntk_core.ops.table import core_ops
 
 
 @attrs.frozen
@@ -87,3 +91,68 @@ def test_order_of_evaluation() -> None:
     below = normalization("below", features, (2,), network)
     above = normalization("above", below, (2,), network)
     assert normalizations(network, [above]) == [below, above]
+
+
+RECIPE = """\
+command = Stat
+precision = double
+Stat = [
+    action = bnstat
+    modelPath = m.dnn
+    itersPerNode = 2
+    minibatchSize = 2
+    reader = [
+        readerType = CNTKTextFormatReader
+        file = "train.ctf"
+        input = [ x = [ dim = 2 ; format = dense ] ]
+    ]
+]
+"""
+
+
+@pytest.fixture
+def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Network:
+    """Data, a recipe, and a network with one normalization, to be saved as ``m.dnn``."""
+    monkeypatch.chdir(tmp_path)
+    Path("r.cntk").write_text(RECIPE, encoding="utf-8")
+    Path("train.ctf").write_text("|x 1 0\n|x 3 4\n|x 5 2\n|x 1 2\n|x 100 100\n", encoding="utf-8")
+    network = Network(np.float64)
+    doubled = network.add(Node("doubled", find("Plus"), [features := network.add(Input.make("x", (2,))), features]))
+    network.mark(real_normalization("bn", doubled, network), "evaluation")
+    return network
+
+
+def find(name: str) -> Op:
+    op = core_ops().find("", name)
+    assert op is not None
+    return op
+
+
+def real_normalization(name: str, data: Node, network: Network) -> Node:
+    node = normalization(name, data, (2,), network)
+    node.op, node.attributes = find(OPERATION), find(OPERATION).attributes()
+    return node
+
+
+def run(network: Network, status: int = 0) -> None:
+    network.infer()
+    save_model(network, "m.dnn")
+    assert main(["configFile=r.cntk"]) == status
+
+
+def test_a_model_gets_statistics(model: Network, capsys: pytest.CaptureFixture[str]) -> None:
+    run(model)
+    found = load_model("m.dnn.PBN", core_ops().find)
+    values = [found[f"bn.{part}"].value for part in ("mean", "variance", "count")]
+    # The first four samples, in minibatches of two: 2x is 2 0, 6 8 and 10 4, 2 4.
+    assert [value.tolist() for value in values if value is not None] == [[5, 4], [20, 16], [4]]
+    assert found["bn"].attributes.normalization_time_constant == math.inf
+    assert "Estimating Statistics --> bn\n" in capsys.readouterr().err
+
+
+def test_a_model_without_normalization(model: Network, capsys: pytest.CaptureFixture[str]) -> None:
+    model.roots["evaluation"] = [model["doubled"]]
+    run(model, status=1)
+    assert capsys.readouterr().err.endswith(
+        "EXCEPTION occurred: r.cntk:5:17: the model 'm.dnn' has no BatchNormalization to evaluate\n"
+    )

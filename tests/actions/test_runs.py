@@ -33,6 +33,11 @@ class TestLog:
         assert text.count("Finished Epoch[") == 2
         assert text.endswith("\nCOMPLETED.\n")
 
+    def test_stderr_may_be_the_console(self, recipe: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+        console = run(capsys, "configFile=r.cntk", "stderr=-", "timestamping=true", "command=Train")
+        assert "Finished Epoch[ 1 of" in console
+        assert not [path.name for path in tmp_path.iterdir() if path.name.startswith("-")]
+
     def test_stderr_goes_to_a_file(self, recipe: Path, capsys: pytest.CaptureFixture[str]) -> None:
         console = run(capsys, "configFile=r.cntk", "stderr=logs/a/log.txt", "traceLevel=1")
         log = Path("logs/a/log.txt").read_text(encoding="utf-8")

@@ -231,6 +231,24 @@ def test_a_cycle_without_delay_is_found(network: Network) -> None:
     assert "form a cycle without a delay" in text_of(error)
 
 
+def test_a_loop_gets_other_dimensions() -> None:
+    network = Network()
+    x = network.add(Input.make("x", (4,)))
+    w = network.add(Parameter.make("W", (4, 3), value=np.ones((4, 3))))
+    r = network.add(Parameter.make("R", (3, 3), value=np.ones((3, 3))))
+    t = network.add(node("t", "Times", w, x))
+    delay = network.add(node("delay", "PastValue", t))
+    u = network.add(node("u", "Times", r, delay))
+    delay.inputs = [network.add(node("h", "Plus", t, u))]
+    complete_network(network)
+    copy_sub_tree([network["h"]], network, network, "c.")
+    set_input(network, t, 0, network.add(Parameter.make("W2", (4, 5), value=np.ones((4, 5)))))
+    set_input(network, u, 0, network.add(Parameter.make("R2", (5, 5), value=np.ones((5, 5)))))
+    complete_network(network)
+    assert [network[name].shape for name in ("h", "delay", "c.h", "c.delay")] == [(5,), (5,), (3,), (3,)]
+    assert network["c.delay"].inputs == [network["c.h"]]
+
+
 def test_replace_node(network: Network) -> None:
     new = network.add(node("relu", "RectifiedLinear", network["L1.S"]))
     replace_node(network, network["L1.S"], new)

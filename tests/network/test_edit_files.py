@@ -46,6 +46,8 @@ def make_network() -> Network:
     s = network.add(make("s", "Slice", t, begin=0, end=4, axis=1))
     z = network.add(make("z", "Plus", s, x))
     network.add(make("d", "Dropout", z))
+    delay = network.add(make("delay", "PastValue", z, time_step=2))
+    delay.inputs = [network.add(make("loop", "Plus", z, delay))]
     network.add(make("ce", "CrossEntropyWithSoftmax", y, z))
     network.mark(x, "feature")
     network.mark(network["ce"], "criterion")

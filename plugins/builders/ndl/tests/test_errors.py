@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from cntk_builder_ndl.parser import parse
 
-from cntk_core.api import CntkError
+from cntk_core.api import CntkError, SourceText
 
 X = "x=Input(4,tag=feature)\n"
 
@@ -293,3 +294,10 @@ def test_too_many_calls(message) -> None:
     assert lines[0] == "r.cntk:4:21: the macros expand to more than 50000 calls"
     assert lines[1] == "    In the macro 'M2', called at r.cntk:5:21."
     assert len(lines) == 7
+
+
+def test_texts_that_are_no_description() -> None:
+    statements, problems = parse(SourceText.of("x=Input(4)\n" + ") " * 3000 + "\ny=Tanh(x)"))
+    assert len(statements) == 1
+    assert len(problems) == 101
+    assert str(problems[-1]) == "<text>:2:201: there are too many mistakes; the rest of the text is not read"

@@ -57,11 +57,19 @@ def test_nodes_inputs_and_groups(net) -> None:
 
 @pytest.mark.parametrize(
     "group",
-    ["CriterionNodes=(ce)", "criteriaNodes=(ce)", "CRITERIONNODES={ce}", "CriterionNodes=ce", "CriterionNodes=(ce:ce)"],
+    ["CriterionNodes=(ce)", "criteriaNodes=(ce)", "CRITERIONNODES={ce}", "CriterionNodes=(ce:ce)"],
 )
 def test_spellings_of_groups(net, group: str) -> None:
     made = net(NET + f"ce=SquareError(y,Times(W,x))\n{group}" + GROUPS)
     assert [node.name for node in made.roots["criterion"]] == ["ce"]
+
+
+def test_a_group_without_parentheses_names_its_node_anew(net) -> None:
+    made = net(
+        NET + "M(a) { t=Times(W,a) }\nm=M(x)\nce=SquareError(y,m)\nCriterionNodes=ce\nOutputNodes=m\nFeatureNodes=(x)"
+    )
+    assert [node.name for node in made.roots["criterion"]] == ["CriterionNodes"]
+    assert [node.name for node in made.roots["output"]] == ["OutputNodes.t"]
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,11 @@ class TestEverything(TestSimple):
         "layerSizes=4:6:5:3\nlayerTypes=Sigmoid:Tanh\napplyMeanVarNorm=true\nneedPrior=true\naddDropoutNodes=true\n"
         "trainingCriterion=SquareError\nevalCriterion=ClassificationError"
     )
+    bad = (
+        "rnnType=LSTMM\nlayerSizes=4:3",
+        "rnnType=CLASSLM\nlayerSizes=4:5:4",
+        "rnnType=SIMPLERNN\nlayerSizes=4:5:4\nrecurrentLayer=2",
+    )
 
 
 class TestPackaging(PackagingContract):

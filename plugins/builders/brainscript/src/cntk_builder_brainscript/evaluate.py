@@ -157,9 +157,9 @@ class Evaluator:
 
     def _endless(self, expression: Expression, scope: Record | None) -> BuildError:
         if self._steps < 0:
-            return self._fail(self._too_many_steps(), expression, scope)
+            return self.fail(self._too_many_steps(), expression, scope)
         message = f"calls and expressions are nested more than {self._max_depth} deep: does the recursion end?"
-        return self._fail(message, expression, scope)
+        return self.fail(message, expression, scope)
 
     def circular(self, thunk: Thunk) -> BuildError:
         """Return the error for a value that needs itself; the hint shows the cycle."""
@@ -174,9 +174,10 @@ class Evaluator:
             names.pop()
         shown = names if len(names) <= 10 else [*names[:8], f"... {len(names) - 9} more ...", names[-1]]
         message = f"'{names[0]}' needs its own value"
-        return self._fail(message, thunk.expression, thunk.scope, " -> ".join([*shown, names[0]]))
+        return self.fail(message, thunk.expression, thunk.scope, " -> ".join([*shown, names[0]]))
 
-    def _fail(self, message: str, expression: Expression, scope: Record | None, hint: str | None = None) -> BuildError:
+    def fail(self, message: str, expression: Expression, scope: Record | None, hint: str | None = None) -> BuildError:
+        """Return an error about an expression, with the chain of calls that led to it."""
         error = failure(message, expression, scope, hint)
         self._explained = error
         return error
@@ -206,7 +207,7 @@ class Evaluator:
                 return value.force() if type(value) is Thunk else value
             inner = inner.parent
         known = dict.fromkeys(scope.visible()) if scope is not None else {}
-        raise self._fail(f"unknown identifier '{name}'{did_you_mean(name, known)}", e, scope)
+        raise self.fail(f"unknown identifier '{name}'{did_you_mean(name, known)}", e, scope)
 
     def _member(self, e: Member, scope: Record | None, path: Path) -> object:
         record = self.evaluate(e.record, scope, path)
@@ -216,13 +217,13 @@ class Evaluator:
         if type(record) is Record:
             value, names = record.find(e.name), record.names()
         elif isinstance(record, _LANGUAGE_VALUES):
-            raise self._fail(f"'.{e.name}' needs a record, not {describe(record)}", e, scope)
+            raise self.fail(f"'.{e.name}' needs a record, not {describe(record)}", e, scope)
         else:
             value, names = self._member_of_object(e, record, scope)
         if value is None:
             hint = f"Members: {', '.join(list(names)[:20])}{', ...' if len(names) > 20 else ''}" if names else None
             message = f"{self.describe(record)} has no member '{e.name}'{did_you_mean(e.name, names)}"
-            raise self._fail(message, e, scope, hint)
+            raise self.fail(message, e, scope, hint)
         return value
 
     def _member_of_object(self, e: Member, value: object, scope: Record | None) -> tuple[object, Sequence[str]]:
@@ -236,18 +237,18 @@ class Evaluator:
     def _index(self, e: Index, scope: Record | None, path: Path) -> object:
         array = self.evaluate(e.array, scope, (path, "_vector"))
         if type(array) is not Array:
-            raise self._fail(f"'[ ]' needs an array, not {self.describe(array)}", e, scope)
+            raise self.fail(f"'[ ]' needs an array, not {self.describe(array)}", e, scope)
         index = self._whole(e.index, scope, (path, "_index"), "an index")
         try:
             return array.at(index)
         except IndexError:
             hint = f"It has the indices {array.first} to {array.last}." if len(array) else "It is empty."
-            raise self._fail(f"the array has no element {index}", e.index, scope, hint) from None
+            raise self.fail(f"the array has no element {index}", e.index, scope, hint) from None
 
     def _whole(self, e: Expression, scope: Record | None, path: Path, what: str) -> int:
         value = self.evaluate(e, scope, path)
         if type(value) is not float or not value.is_integer():
-            raise self._fail(f"{what} must be a whole number, not {self.describe(value)}", e, scope)
+            raise self.fail(f"{what} must be a whole number, not {self.describe(value)}", e, scope)
         return int(value)
 
     # Operators
@@ -278,7 +279,7 @@ class Evaluator:
             return self.evaluate(e.negative, scope, path)
         if not self.runtime.is_node(condition):
             message = f"the condition must be true or false, not {self.describe(condition)}"
-            raise self._fail(message, e.condition, scope)
+            raise self.fail(message, e.condition, scope)
         positive = self.evaluate(e.positive, scope, (path, "then"))
         negative = self.evaluate(e.negative, scope, (path, "else"))
         return self.operate("if", [condition, positive, negative], e, scope, path)
@@ -292,11 +293,11 @@ class Evaluator:
         if own is None and kind not in runtime.kinds:
             known = [*KINDS, *runtime.kinds]
             hint = f"Kinds: {', '.join(sorted(known))}."
-            raise self._fail(f"unknown kind of object '{kind}'{did_you_mean(kind, known)}", e, scope, hint)
+            raise self.fail(f"unknown kind of object '{kind}'{did_you_mean(kind, known)}", e, scope, hint)
         from_root = own is None and runtime.names_from_root(kind)
         arguments = self.evaluate(e.record, scope, None if from_root else path)
         if type(arguments) is not Record:
-            raise self._fail(f"new {kind} needs a record, not {self.describe(arguments)}", e, scope)
+            raise self.fail(f"new {kind} needs a record, not {self.describe(arguments)}", e, scope)
         try:
             if own is not None:
                 return own(self, arguments)
@@ -313,7 +314,7 @@ class Evaluator:
             return bounded_path_text(path, MAX_SEGMENTS)
         except OverflowError as error:
             message = f"the name of this object has more than {MAX_SEGMENTS} parts: does the recursion end?"
-            raise self._fail(message, e, scope, str(error)) from None
+            raise self.fail(message, e, scope, str(error)) from None
 
     # Functions
 
@@ -329,7 +330,7 @@ class Evaluator:
     def _call(self, e: Call, scope: Record | None, path: Path) -> object:
         function = self.evaluate(e.function, scope, path)
         if type(function) is not Lambda:
-            raise self._fail(f"only functions can be called, not {self.describe(function)}", e, scope)
+            raise self.fail(f"only functions can be called, not {self.describe(function)}", e, scope)
         if len(e.arguments) != len(function.parameters):
             raise self._bad_call(wrong_count(function, len(e.arguments), tuple(e.named)), e, scope)
         arguments = [
@@ -388,7 +389,7 @@ class Evaluator:
 
     def _bad_call(self, texts: tuple[str, str | None], site: Expression | None, scope: Record | None) -> BuildError:
         message, hint = texts
-        return BuildError(message, hint=hint) if site is None else self._fail(message, site, scope, hint)
+        return BuildError(message, hint=hint) if site is None else self.fail(message, site, scope, hint)
 
     # Records and arrays
 
@@ -403,18 +404,13 @@ class Evaluator:
 
     def _array(self, e: ArrayLiteral, scope: Record | None, path: Path) -> Array:
         items = [self._delayed(item, scope, path, f"[{index}]") for index, item in enumerate(e.items)]
-        return Array(items, joins=(lambda added, total: self._add(added, total, e, scope)) if e.joins else None)
-
-    def _add(self, added: int, total: int, e: Expression, scope: Record | None) -> None:
-        if total > MAX_ELEMENTS:
-            message = f"an array has at most {MAX_ELEMENTS} elements, not {number_text(float(total))}"
-            raise self._fail(message, e, scope)
-        self.spend(added, e, scope)
+        return Array(items, joins=_Joining(self, e, scope) if e.joins else None)
 
     def _range(self, e: ArrayRange, scope: Record | None, path: Path) -> Array:
         first = self._whole(e.first, scope, (path, "array_first"), "the first index")
         last = self._whole(e.last, scope, (path, "array_last"), "the last index")
-        self._add(max(last - first + 1, 0), last - first + 1, e, scope)
+        count = max(last - first + 1, 0)
+        _Joining(self, e, scope).add(count, count)
         function = e.function
         items = [
             Thunk(
@@ -431,5 +427,26 @@ class Evaluator:
         function = self.evaluate(e.function, scope, (None, "_lambda"))
         if type(function) is not Lambda:
             message = f"the elements of an array come from a function, not {self.describe(function)}"
-            raise self._fail(message, e, scope)
+            raise self.fail(message, e, scope)
         return self.apply(function, [e.index], {}, path, e, scope)
+
+
+class _Joining:
+    """Limits for the elements of an array that an expression makes."""
+
+    __slots__ = ("_expression", "_machine", "_scope")
+
+    def __init__(self, machine: Evaluator, expression: Expression, scope: Record | None) -> None:
+        self._machine = machine
+        self._expression = expression
+        self._scope = scope
+
+    def add(self, count: int, total: int) -> None:
+        if total > MAX_ELEMENTS:
+            message = f"an array has at most {MAX_ELEMENTS} elements, not {number_text(float(total))}"
+            raise self._machine.fail(message, self._expression, self._scope)
+        self._machine.spend(count, self._expression, self._scope)
+
+    def circular(self) -> CntkError:
+        message = "this array is an element of itself"
+        return self._machine.fail(message, self._expression, self._scope)

@@ -16,24 +16,27 @@ give values, never thunks.
 **Names.** Every value is evaluated under a *path*, the way that leads to it from the record that counts as root:
 ``z``, ``z.W``, ``L[1].b``, ``z.PlusArgs[0]``. A record adds the member's name, a call adds the parameter's name to
 its arguments and nothing to its body, infix operators add ``<Word>Args[i]``, arrays add ``[i]``. A path is kept as a
-chain of segments and is written out (:func:`path_text`) only for an object that needs a name.
+chain of segments and is written out (:func:`path_text`) only for an object that needs a name. What is not evaluated
+under a member of the root record gets the path that its evaluation was started with; the original used ``$`` there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Protocol
 
 import attrs
 
 from cntk_builder_brainscript.delayed import Machine, Path, Thunk, bounded_path_text, force, path_text
 from cntk_builder_brainscript.syntax import Expression, RecordLiteral
-from cntk_core.api import BuildError, Location, did_you_mean
+from cntk_core.api import BuildError, CntkError, Location, did_you_mean
 
 __all__ = [
     "MAX_ELEMENTS",
     "Array",
     "BoolVector",
     "CallSite",
+    "Joining",
     "Lambda",
     "Machine",
     "Path",
@@ -209,24 +212,32 @@ class Record:
         return BuildError(f"'{name}' must be {wanted}, not {describe(value)}", where=self.where_of(name))
 
 
+class Joining(Protocol):
+    """What an array asks when it puts elements in place of an array."""
+
+    def add(self, count: int, total: int) -> None:
+        """Elements are going to be added, which makes a total. Raises BuildError if that is too much."""
+
+    def circular(self) -> CntkError:
+        """Return the error for an array that is an element of itself."""
+
+
 class Array:
     """Values by index, from ``first`` on.
 
     With ``joins``, an element that turns out to be an array is replaced by its elements; elements are evaluated from
-    the left as far as an index requires it. ``joins`` is called with the number of elements before they are added,
-    and with how many there are then: it may raise an error.
+    the left as far as an index requires it.
     """
 
-    __slots__ = ("_joins", "_pending", "_ready", "_start", "first")
+    __slots__ = ("_busy", "_joins", "_pending", "_ready", "_start", "first")
 
-    def __init__(
-        self, items: Sequence[object], first: int = 0, *, joins: Callable[[int, int], None] | None = None
-    ) -> None:
+    def __init__(self, items: Sequence[object], first: int = 0, *, joins: Joining | None = None) -> None:
         self.first = first
         self._joins = joins
         self._ready: list[object] = [] if joins else list(items)
         self._pending: list[object] = list(reversed(items)) if joins else []
         self._start = 0
+        self._busy = False
 
     def _join(self, wanted: int) -> None:
         ready, pending = self._ready, self._pending
@@ -234,13 +245,22 @@ class Array:
             # The element stays pending while it is evaluated: that may fail, or look at this array.
             element = pending[-1]
             value = element.force() if type(element) is Thunk else element
-            added = value.raw() if type(value) is Array else [value]
+            added = self._elements_of(value) if type(value) is Array else [value]
             if not pending or pending[-1] is not element:
                 continue
             if self._joins is not None:
-                self._joins(len(added), len(ready) + len(added))
+                self._joins.add(len(added), len(ready) + len(added))
             pending.pop()
             ready.extend(added)
+
+    def _elements_of(self, inner: Array) -> list[object]:
+        if self._busy and self._joins is not None:
+            raise self._joins.circular()
+        self._busy = True
+        try:
+            return inner.raw()
+        finally:
+            self._busy = False
 
     def raw(self) -> list[object]:
         """Return all elements without evaluating more than is needed to tell how many they are."""

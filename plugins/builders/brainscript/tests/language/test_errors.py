@@ -73,6 +73,8 @@ import pytest
         ("a = b\nb = c * 2\nc = a\nz = a", "r:1:5: 'a' needs its own value\n    a -> b -> c -> a"),
         ("f (x) = x + w ; w = f (1) ; z = w",
          "r:1:21: 'w' needs its own value\n    w -> w"),
+        ("V = V : 1 ; z = V[0]", "r:1:7: this array is an element of itself"),
+        ("V = 1 : W ; W = 2 : V ; z = V[4]", "r:1:7: this array is an element of itself"),
         ("z = Op (y) ; y = Op (z)", "r:1:5: 'z' needs its own value\n    z -> z.x -> y -> y.x -> z"),
     ],
 )  # fmt: skip

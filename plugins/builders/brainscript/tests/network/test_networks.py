@@ -162,7 +162,7 @@ def test_two_clones_have_their_own_parameters(edit, trained):
     ],
 )
 def test_what_cannot_be_cloned(error_of, arguments, message, loader, trained):
-    text = "{ net = BS.Network.Load ('old') ; f = BS.Network.CloneFunction (%s) }" % arguments
+    text = f"{{ net = BS.Network.Load ('old') ; f = BS.Network.CloneFunction ({arguments}) }}"
     error = error_of(text, load_model=loader(old=trained()))
     assert error.splitlines()[0].split(": ", 1)[1] == message
 

@@ -182,7 +182,7 @@ def test_what_is_known_of_a_node(build):
             "r.cntk:1:33: there is no imageLayout 'WCH'",
         ),
         (
-            "{ W = new ComputationNode [ operation = 'LearnableParameter' ; shape = 3 ; needsGradient = false ; tag = '' ] }",
+            "{ W = new ComputationNode [ operation = 'LearnableParameter' ; shape = 3 ; needsGradient = false ] }",
             "r.cntk:1:33: 'needsGradient' is not a setting of a parameter in BrainScript",
         ),
         ("{ x = Input {4} ; z = new ComputationNode [ inputs = x ] }", "r.cntk:1:49: a node needs 'operation'"),

@@ -34,7 +34,7 @@ import pytest
     ],
 )
 def test_operators_make_nodes(build, expression, operation, inputs):
-    network = build("{ a = Input {4} ; b = Input {4} ; W = ParameterTensor {(4:4)} ; z = %s }" % expression)
+    network = build(f"{{ a = Input {{4}} ; b = Input {{4}} ; W = ParameterTensor {{(4:4)}} ; z = {expression} }}")
     node = network["z"]
     found = []
     for child in node.inputs:
@@ -64,5 +64,5 @@ def test_a_known_truth_value_decides(build):
     ],
 )
 def test_operands_that_do_not_fit(error_of, expression, message):
-    error = error_of("{ a = Input {4} ; b = Input {4} ; z = %s }" % expression)
+    error = error_of(f"{{ a = Input {{4}} ; b = Input {{4}} ; z = {expression} }}")
     assert error.splitlines()[0].split(": ", 1)[1] == message

@@ -174,7 +174,7 @@ class Expander:
             self._unnamed = before
         scope.define(name, value, statement.where)
         scope.last = name
-        if isinstance(value, Reference) and name.lower() not in GROUPS:
+        if isinstance(value, Reference):
             _rename(value, name)
 
     def _operand(self, expression: Expression, scope: Scope) -> Operand:
@@ -276,9 +276,15 @@ def _rename(alias: Reference, name: str) -> None:
     symbol = alias.scope.symbols.get(alias.text.lower())
     if symbol is None or not isinstance(symbol.value, FunctionCall | MacroCall):
         return
-    made = isinstance(symbol.value, FunctionCall) and symbol.value.node is not None
-    if symbol.value.scope is alias.scope and not made:
+    if symbol.value.scope is alias.scope and not _is_made(symbol.value):
         symbol.value.name = name
+
+
+def _is_made(call: FunctionCall | MacroCall) -> bool:
+    """Tell whether the nodes of a call are in a network already."""
+    if isinstance(call, FunctionCall):
+        return call.node is not None
+    return any(_is_made(inner) for inner in call.inner.calls)
 
 
 _UNNAMED = re.compile(r"(?:.*\.)?unnamed(\d{1,9})", re.IGNORECASE)

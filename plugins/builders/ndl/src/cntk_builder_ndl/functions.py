@@ -60,18 +60,46 @@ def not_there_yet(reader: Reader) -> UnsupportedError:
 
 def _plain(*names: str) -> list[Function]:
     """Functions whose arguments are all inputs; each text is a name and its aliases."""
-    return [Function(name, tuple(aliases)) for name, *aliases in map(str.split, names)]
+    return [Function(name, tuple(aliases), _USAGES.get(name, "")) for name, *aliases in map(str.split, names)]
+
+
+_USAGES = {
+    usage.partition("(")[0]: usage
+    for usage in (
+        "ClassBasedCrossEntropyWithSoftmax(labels, x, weights, classScores)",
+        "ClassificationError(labels, scores [, howMany])",
+        "Clip(low, high, x)",
+        "CRF(labels, scores, transitions)",
+        "CrossEntropy(labels, probabilities)",
+        "CrossEntropyWithSoftmax(labels, scores)",
+        "DiagTimes(diagonal, x)",
+        "DummyCriterion(objective, gradient, scores)",
+        "ForwardBackward(labelsToGraph, scores, blankTokenId=-1, delayConstraint=-1)",
+        "GMMLogLikelihood(logPriors, means, logDeviations, x)",
+        "If(condition, x, y)",
+        "Logistic(labels, probabilities [, weights])",
+        "LookupTable(table, words)",
+        "PerDimMeanVarDeNormalization(x, mean, invStdDev)",
+        "PerDimMeanVarNormalization(x, mean, invStdDev)",
+        "ReconcileDynamicAxis(x, like)",
+        "SequenceDecoder(labels, scores, transitions)",
+        "SequenceWithSoftmax(labels, scores, logLikelihoods)",
+        "Times(W, x, outputRank=1, inferInputRankToMap=-1)",
+        "TransposeTimes(W, x, outputRank=1, inferInputRankToMap=-1)",
+    )
+}
 
 
 FUNCTIONS = (
     Function("InputValue", ("Input",), "Input(dim1, dim2, ..., dynamicAxis=)", make_input(sparse=False, image=False)),
     Function("SparseInputValue", ("SparseInput",), "SparseInput(dim1, ...)", make_input(sparse=True, image=False)),
     Function(
-        "ImageInput", ("Image",), "ImageInput(width, height, channels, imageLayout=HWC)",
+        "ImageInput", ("Image",), "ImageInput(width, height, channels, imageLayout=HWC, dynamicAxis=)",
         make_input(sparse=False, image=True), "InputValue",
     ),
     Function(
-        "SparseImageInput", ("SparseImage",), "SparseImageInput(width, height, channels, imageLayout=HWC)",
+        "SparseImageInput", ("SparseImage",),
+        "SparseImageInput(width, height, channels, imageLayout=HWC, dynamicAxis=)",
         make_input(sparse=True, image=True), "SparseInputValue",
     ),
     Function(
@@ -81,7 +109,9 @@ FUNCTIONS = (
         "ImageParameter", (), "ImageParameter(..., width, height, channels, init=uniform, imageLayout=HWC)",
         make_parameter(image=True), "LearnableParameter",
     ),
-    Function("Constant", ("Const",), "Constant(value, rows=1, cols=1)", make_constant, "LearnableParameter"),
+    Function(
+        "Constant", ("Const",), "Constant(value, rows=1, cols=1)", make_constant, "LearnableParameter"
+    ),
     Function("RowSlice", (), "RowSlice(firstRow, rows, x)", make_row_slice, "Slice"),
     Function("RowRepeat", (), "RowRepeat(x, repetitions)", make_row_repeat),
     Function(
@@ -114,10 +144,10 @@ FUNCTIONS = (
     Function(
         "Crop", (), "Crop(x, like), Crop(x, like, xOffset, yOffset) or Crop(x, like, node1, node2)", make_crop
     ),
-    Function("ColumnElementTimes", op="ElementTimes"),
-    Function("RowElementTimes", op="ElementTimes"),
-    Function("Scale", op="ElementTimes"),
-    Function("Transpose", op="TransposeDimensions"),
+    Function("ColumnElementTimes", (), "ColumnElementTimes(x, y)", op="ElementTimes"),
+    Function("RowElementTimes", (), "RowElementTimes(x, y)", op="ElementTimes"),
+    Function("Scale", (), "Scale(factor, x)", op="ElementTimes"),
+    Function("Transpose", (), "Transpose(x)", op="TransposeDimensions"),
     *_plain(
         "Abs", "ClassBasedCrossEntropyWithSoftmax CBCEWithSM", "ClassificationError ErrorPrediction", "Clip",
         "CosDistance CosDist", "Cosine Cos", "CRF", "CrossEntropy", "CrossEntropyWithSoftmax CEWithSM", "DiagTimes",

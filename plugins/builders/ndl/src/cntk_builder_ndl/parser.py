@@ -29,6 +29,7 @@ _NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|inf|infinity|nan)"
 _REPEATED = re.compile(r"([^*]+)\*(\d{1,4})")
 _CLOSER = {"(": ")", "[": "]", "{": "}"}
 _MAX_DEPTH = 60
+_MAX_PROBLEMS = 100
 _T = TypeVar("_T")
 
 
@@ -69,6 +70,14 @@ class _Parser:
                 self.problems.append(error)
                 self.depth = depth
                 self._skip_statement(start)
+            if len(self.problems) >= _MAX_PROBLEMS:
+                self._give_up()
+
+    def _give_up(self) -> None:
+        """Read no further: what has so many mistakes is probably no description at all."""
+        if self.position < len(self.text):
+            self.problems.append(self._error("there are too many mistakes; the rest of the text is not read"))
+        self.position = len(self.text)
 
     def _statement(self, *, in_macro: bool) -> Statement:
         start = self.position

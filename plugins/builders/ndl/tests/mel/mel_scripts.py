@@ -113,7 +113,7 @@ def run_text(text: str, disk: Disk) -> None:
     if problems:
         return
     try:
-        Script(disk.context()).run(steps)
+        Script(disk.context(), dump=lambda nodes, path, *, values: None).run(steps)
     except CntkError as error:
         for problem in error.errors if isinstance(error, Problems) else [error]:
             assert problem.where is not None

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-from cntk_builder_ndl.mel import run as mel_run
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from mel_scripts import Disk, run_text
@@ -28,11 +26,6 @@ CALLS = st.tuples(st.sampled_from(COMMANDS), st.lists(st.sampled_from(WORDS), ma
 )
 ASSIGNMENTS = st.tuples(st.sampled_from(WORDS), st.one_of(st.sampled_from(WORDS), CALLS)).map("=".join)
 SCRIPTS = st.lists(st.one_of(CALLS, ASSIGNMENTS), max_size=10).map("\n".join)
-
-
-@pytest.fixture(autouse=True)
-def no_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mel_run, "write_dump", lambda nodes, path, *, values: None)
 
 
 QUIET = settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])

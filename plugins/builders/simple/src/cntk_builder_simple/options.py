@@ -4,38 +4,21 @@ from __future__ import annotations
 
 from cntk_core.api import option, options
 
-RECURRENT_TYPES = ("SIMPLERNN", "LSTM", "CLASSLM", "LBLM", "NPLM", "CLASSLSTM", "NCELSTM", "CLSTM", "CRF")
-"""Kinds of networks that are not there yet."""
-
-FEED_FORWARD_TYPES = ("SIMPLENET", "FFDNN")
-"""Names of the feed-forward network."""
-
-RECURRENT_KEYS = (
-    "vocabSize", "nbrClass", "noise_number", "word2cls", "cls2index", "recurrentLayer", "defaultHiddenActivity",
-    "directConnect", "maOrder", "lookupTableOrder", "streamSizes", "lookupTableOrderSizes", "labelEmbeddingSize",
-    "constForgetGateValue", "constInputGateValue", "constOutputGateValue", "forgetGateInitVal", "inputGateInitVal",
-    "outputGateInitVal", "sparseinput", "auxfeatdim",
-)  # fmt: skip
-"""Keys that only the kinds of networks above read."""
-
 LAYER_TYPES = ("Sigmoid", "RectifiedLinear", "Tanh", "None")
 """Values of ``layerTypes``."""
 
-CRITERIA = {
-    "crossentropywithsoftmax": "CrossEntropyWithSoftmax",
-    "squareerror": "SquareError",
-    "logistic": "Logistic",
-}
-"""Values of both criteria, and their ops."""
+OLD_KEYS = {"layerType": "layerTypes", "nodeType": "layerTypes", "addPrior": "needPrior"}
+"""Keys of old recipes that the original never read, and what they were meant to be."""
 
-LATER_CRITERIA = ("noiseContrastiveEstimation", "classCrossEntropyWithSoftmax", "sequenceWithSoftmax")
-"""Values of both criteria that are not there yet."""
+NEVER_READ = ("word2cls", "cls2index", "streamSizes", "lookupTableOrderSizes", "labelEmbeddingSize")
+"""Keys that the original knows and uses for no kind of network."""
 
 
 @options
 class SimpleOptions:
     """Keys of a ``SimpleNetworkBuilder`` section."""
 
+    rnn_type: tuple[str, ...] = option(default=("SIMPLENET",), doc="kind of network")
     layer_sizes: tuple[int, ...] = option(default=(100,), doc="sizes, input and output included (2:50*2:2)")
     layer_types: tuple[str, ...] = option(default=("Sigmoid",), doc="Sigmoid, RectifiedLinear, Tanh or None, per layer")
     init_value_scale: float = option(default=1.0, doc="scale of the initial values")
@@ -46,26 +29,25 @@ class SimpleOptions:
     training_criterion: str = option(default="crossEntropyWithSoftmax", doc="what is minimised")
     eval_criterion: str = option(default="classificationError", doc="what is reported")
     output_layer_size: int = option(default=-1, doc="for the conversion of DBN files")
-    rnn_type: tuple[str, ...] = option(default=("SIMPLENET",), doc="kind of network")
     device_id: str = option(default="", doc="read by the engine")
-    vocab_size: str = option(default="", doc="class models; not there yet")
-    nbr_class: str = option(default="", doc="class models; not there yet")
-    noise_number: str = option(default="", key="noise_number", doc="noise contrastive estimation; not there yet")
-    word2cls: str = option(default="", doc="class models; not there yet")
-    cls2index: str = option(default="", doc="class models; not there yet")
-    recurrent_layer: str = option(default="", doc="recurrent networks; not there yet")
-    default_hidden_activity: str = option(default="", doc="recurrent networks; not there yet")
-    direct_connect: str = option(default="", doc="recurrent networks; not there yet")
-    ma_order: str = option(default="", doc="recurrent networks; not there yet")
-    lookup_table_order: str = option(default="", doc="language models; not there yet")
-    stream_sizes: str = option(default="", doc="language models; not there yet")
-    lookup_table_order_sizes: str = option(default="", doc="language models; not there yet")
-    label_embedding_size: str = option(default="", doc="language models; not there yet")
-    const_forget_gate_value: str = option(default="", doc="LSTM; not there yet")
-    const_input_gate_value: str = option(default="", doc="LSTM; not there yet")
-    const_output_gate_value: str = option(default="", doc="LSTM; not there yet")
-    forget_gate_init_val: str = option(default="", doc="LSTM; not there yet")
-    input_gate_init_val: str = option(default="", doc="LSTM; not there yet")
-    output_gate_init_val: str = option(default="", doc="LSTM; not there yet")
-    sparseinput: str = option(default="", doc="recurrent networks; not there yet")
-    auxfeatdim: str = option(default="", doc="attention; not there yet")
+    recurrent_layer: tuple[int, ...] = option(default=(), doc="numbers of the recurrent layers, ascending")
+    default_hidden_activity: float = option(default=0.1, doc="value of delays before the first frame")
+    lookup_table_order: int = option(default=0, doc="words that are looked up for each frame; 0: no look-up")
+    ma_order: int = option(default=0, doc="LBLM: earlier frames that are added to the input")
+    sparseinput: bool = option(default=False, doc="LSTM: features are sparse")
+    direct_connect: tuple[int, ...] = option(default=(), doc="NCELSTM: layers linked to the output directly")
+    const_forget_gate_value: bool = option(default=False, doc="LSTM: no forget gate")
+    const_input_gate_value: bool = option(default=False, doc="LSTM: no input gate")
+    const_output_gate_value: bool = option(default=False, doc="LSTM: no output gate")
+    forget_gate_init_val: float = option(default=-1.0, doc="LSTM: first value of the forget gate's bias")
+    input_gate_init_val: float = option(default=-1.0, doc="LSTM: first value of the input gate's bias")
+    output_gate_init_val: float = option(default=-1.0, doc="LSTM: first value of the output gate's bias")
+    vocab_size: int = option(default=-1, doc="class-based models: number of words")
+    nbr_class: int = option(default=-1, doc="class-based models: number of classes of words")
+    noise_number: int = option(default=-1, key="noise_number", doc="NCELSTM: samples of noise for each word")
+    auxfeatdim: int = option(default=20, doc="CLSTM: size of the second input")
+    word2cls: str = option(default="", doc="no effect, as in the original")
+    cls2index: str = option(default="", doc="no effect, as in the original")
+    stream_sizes: str = option(default="", doc="no effect, as in the original")
+    lookup_table_order_sizes: str = option(default="", doc="no effect, as in the original")
+    label_embedding_size: str = option(default="", doc="no effect, as in the original")

@@ -20,10 +20,11 @@ _REST = re.compile(r"[^\n;,]*")
 _OPTION = re.compile(r"([A-Za-z]\w*)[ \t]*=(?!=)\s*")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|infinity|nan)", re.IGNORECASE)
 _CLOSER = {"(": ")", "[": "]", "{": "}"}
+_MAX_PROBLEMS = 100
 
 
 def parse(source: SourceText) -> tuple[tuple[Step, ...], list[CntkError]]:
-    """Return the steps of a script and all that is wrong with its text.
+    """Return the steps of a script and all that is wrong with its text; after a hundred mistakes the rest is not read.
 
     Comments must be stripped and variables filled in; the script may stand in ``[...]``.
     """
@@ -48,7 +49,7 @@ class _Parser:
         self._enter_braces()
         while True:
             self._skip(_BETWEEN_STEPS)
-            if self.position >= self.end:
+            if self.position >= self.end or len(self.problems) >= _MAX_PROBLEMS:
                 return
             start = self.position
             try:

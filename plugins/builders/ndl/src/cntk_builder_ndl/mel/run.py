@@ -48,12 +48,20 @@ class Script:
         context: loads and saves models; its ``base``, if any, is the first model, called ``default``.
         config: fills in the ``$variables$`` of files that the script reads.
         macros: texts with macros for in-line NDL.
+        dump: writes nodes as text, ``(nodes, path, values=)``.
     """
 
-    def __init__(self, context: BuildContext, config: Config | None = None, macros: Iterable[SourceText] = ()) -> None:
+    def __init__(
+        self,
+        context: BuildContext,
+        config: Config | None = None,
+        macros: Iterable[SourceText] = (),
+        dump: Callable[..., None] = write_dump,
+    ) -> None:
         self.models = Models(context, macros)
         self._context = context
         self._config = config
+        self._write_dump = dump
         if context.base is not None:
             self.models.add(DEFAULT, context.base)
 
@@ -175,7 +183,7 @@ class Script:
         model.complete()
         path = self._path(file)
         try:
-            write_dump(nodes, path, values=values)
+            self._write_dump(nodes, path, values=values)
         except OSError as error:
             raise DataError(f"the file '{path}' cannot be written: {error.strerror}", where=file.where) from None
 
