@@ -57,6 +57,13 @@ class OpExample:
     nan: tuple[int, ...] | None = None
     settings: Mapping[str, float] = attrs.field(factory=dict)
 
+    def given(self, index: int, shape: tuple[int, ...]) -> Array:
+        """Return the constant values of an input in a shape; rows for fewer or more frames are repeated or cut."""
+        value = np.asarray(self.values[index], dtype=np.float64)
+        if value.ndim == len(shape) and value.shape[1:] == shape[1:]:
+            return np.resize(value, shape)
+        return np.broadcast_to(value, shape).copy()
+
     def mixes(self) -> Iterator[tuple[bool, ...]]:
         """The mixes of inputs with and without dynamic axis that are tried."""
         if self.framed is not None:
@@ -121,11 +128,7 @@ def example_cases(op: Op, examples: Sequence[OpExample], seed: int = 0) -> Itera
             for index, (shape, has) in enumerate(zip(example.shapes, framed, strict=True)):
                 full = (FRAMES, *shape) if has else tuple(shape)
                 kind = example.kinds[index] if example.kinds else "smooth"
-                inputs.append(
-                    np.broadcast_to(np.asarray(example.values[index], dtype=np.float64), full).copy()
-                    if index in example.values
-                    else _random(rng, kind, full, has)
-                )
+                inputs.append(example.given(index, full) if index in example.values else _random(rng, kind, full, has))
             attributes = op.attributes() if example.attributes is None else example.attributes
             yield ExampleCase(op, example, framed, inputs, attributes)
 

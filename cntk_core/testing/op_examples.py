@@ -26,6 +26,7 @@ NOT_SMOOTH = tuple(OpExample(example.shapes, gradient=False) for example in BINA
 NORMALIZATION = (OpExample(((4,), (4,), (4,)), kinds=("smooth", "smooth", "positive")),)
 BOTH = (True, True)
 LATTER = (False, True)
+LABELLED = ("index", "smooth", "smooth", "smooth")
 NCE = (True, True, False, False)
 WORDS_AND_CLASSES = [[1, 0, 0, 2], [2, 1, 2, 6], [5, 1, 2, 6]]
 WORDS_AND_NOISE = [[1, -1.5, 3, 1.2, 0, 2.0], [4, -0.7, 1, 1.4, 1, 1.4], [0, -2.0, 2, 0.9, 4, 0.7]]
@@ -198,21 +199,27 @@ EXAMPLES: dict[str, tuple[OpExample, ...]] = {
         OpExample(
             ((4,), (3,), (6, 3), (2,)),
             framed=(True, True, False, True),
+            kinds=LABELLED,
             values={0: WORDS_AND_CLASSES},
         ),
     ),
     "NoiseContrastiveEstimation": (
-        OpExample(((6,), (3,), (5, 3), (1, 5)), framed=NCE, nan=(1,), values={0: WORDS_AND_NOISE}),
+        OpExample(((6,), (3,), (5, 3), (1, 5)), framed=NCE, kinds=LABELLED, nan=(1,), values={0: WORDS_AND_NOISE}),
         OpExample(
             ((1,), (3,), (5, 3), (5,)),
             framed=NCE,
             nan=(1,),
-            kinds=("index", "smooth", "smooth", "smooth"),
+            kinds=LABELLED,
             values={0: [[1], [4], [1]]},
         ),
-        OpExample(((1,), (3,), (5, 3), (5,)), framed=NCE, nan=(1,), values={0: [[-1], [-4], [0]]}),
+        OpExample(((1,), (3,), (5, 3), (5,)), framed=NCE, kinds=LABELLED, nan=(1,), values={0: [[-1], [-4], [0]]}),
         OpExample(
-            ((6,), (3,), (5, 3), (5,)), NoiseContrastiveAttributes(1), framed=NCE, nan=(1,), values={0: [[-2] * 6]}
+            ((6,), (3,), (5, 3), (5,)),
+            NoiseContrastiveAttributes(1),
+            framed=NCE,
+            kinds=LABELLED,
+            nan=(1,),
+            values={0: [[-2] * 6]},
         ),
     ),
     # The gradient is not that of the value, and a NaN has a place too.
@@ -252,9 +259,15 @@ EXAMPLES: dict[str, tuple[OpExample, ...]] = {
     ),
     "LabelsToGraph": UNARY,
     "ForwardBackward": (
-        OpExample(((3,), (3,)), framed=BOTH, values={0: PHONES}, gradient=False, nan=(1,)),
+        OpExample(((3,), (3,)), framed=BOTH, kinds=LABELLED[:2], values={0: PHONES}, gradient=False, nan=(1,)),
         OpExample(
-            ((3,), (3,)), ForwardBackwardAttributes(0, 1), framed=BOTH, values={0: PHONES}, gradient=False, nan=(1,)
+            ((3,), (3,)),
+            ForwardBackwardAttributes(0, 1),
+            framed=BOTH,
+            kinds=LABELLED[:2],
+            values={0: PHONES},
+            gradient=False,
+            nan=(1,),
         ),
     ),
     "Convolution": CONVOLUTIONS,

@@ -135,8 +135,17 @@ class ReferenceProgram(Program):
         for step in self.plan.steps:
             for node in step.nodes:
                 self._compute(node, axes, training)
+        if training:
+            self._keep_updates()
         for name in self._totals:
             self._totals[name] += float(self._values[self._roots[name.lower()]].reshape(-1)[0])
+
+    def _keep_updates(self) -> None:
+        """Write what ops changed in their inputs (running statistics) back to the store."""
+        for node in (node for step in self.plan.steps for node in step.nodes):
+            for child in (node.inputs[index] for index in node.op.updates if index < len(node.inputs)):
+                if isinstance(child, Parameter):
+                    self.store.value(child)[...] = self._values[child]
 
     def _read_inputs(self, minibatch: Minibatch) -> dict[str, _Frames]:
         streams = {name.lower(): data for name, data in minibatch.streams.items()}
