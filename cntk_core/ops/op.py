@@ -100,7 +100,9 @@ class Op:
             known yet: what the output will be as far as the known inputs tell. Without it nothing is guessed.
         reduces_frames: the result has no dynamic axis although inputs have one (criteria, Mean).
         axis_of: the input whose dynamic axis the result has; the others may have other axes. None: all have the same.
-        new_axis: the result has a dynamic axis of its own.
+        new_axis: the result has a dynamic axis of its own; or ``(shape of the first input, attributes) -> bool``.
+        relayout: ``(layout and shape of the first input, attributes) -> layout`` of that axis, where it does not depend
+            on values. An axis without it cannot be computed yet.
         limits: ``attributes -> text or None``: what of the op
             nodes with such attributes need that cannot run yet (``over dynamic axes``).
         aliases: language (``ndl``, ``brainscript``, ``model``) to further names.
@@ -127,7 +129,8 @@ class Op:
     guess: Callable[[Sequence[Shape | None], Any], Shape | None] | None = None
     reduces_frames: bool = False
     axis_of: int | None = None
-    new_axis: bool = False
+    new_axis: bool | Callable[[Shape, Any], bool] = False
+    relayout: Callable[[SequenceLayout, Shape, Any], SequenceLayout] | None = None
     limits: Callable[[Any], str | None] | None = None
     aliases: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
     role: str = "operation"
@@ -141,6 +144,12 @@ class Op:
     def flows_to(self, index: int) -> bool:
         """Whether a gradient can flow to input ``index``."""
         return self.differentiable[min(index, len(self.differentiable) - 1)]
+
+    def makes_axis(self, shape: Shape | None, attributes: Any) -> bool:
+        """Whether the result has a dynamic axis of its own; ``shape`` is that of the first input, None if unknown."""
+        if callable(self.new_axis):
+            return shape is not None and self.new_axis(shape, attributes)
+        return self.new_axis
 
     @property
     def computable(self) -> bool:

@@ -6,9 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import attrs
+import numpy as np
 
-from cntk_core.errors import ShapeError, UnsupportedError
-from cntk_core.ops.define import declare_op, first_shape, guess_first, scalar_shape
+from cntk_core.errors import DataError, ShapeError, UnsupportedError
+from cntk_core.interfaces.layout import SequenceLayout
+from cntk_core.ops.define import declare_op, define_op, first_shape, guess_first, scalar_shape
+from cntk_core.ops.op import Array, OpContext
+from cntk_core.ops.rows import sequence_rows
 from cntk_core.ops.shapes import Shape, elements, show
 
 
@@ -85,20 +89,84 @@ SCATTER_PACKED = declare_op(
     differentiable=(False, False, True),
 )
 
-RECONCILE_DYNAMIC_AXIS = declare_op(
+
+def _source_rows(context: OpContext) -> Array | None:
+    """Rows of the first input for each frame of the second's axis; None if they stand in the same order.
+
+    Raises:
+        DataError: sequences are not equally long, nor those of the first input one frame long.
+    """
+    mine, wanted = context.layouts if context.layouts else (None, None)
+    if mine is None or wanted is None or _same_layout(mine, wanted):
+        return None
+    own, other = sequence_rows(mine), sequence_rows(wanted)
+    row_at = {
+        (number, step - first): row
+        for row, (number, step, first) in enumerate(
+            zip(own.number.tolist(), own.step.tolist(), own.first.tolist(), strict=True)
+        )
+    }
+    length = dict(zip(own.number.tolist(), (own.last - own.first + 1).tolist(), strict=True))
+    found = []
+    for number, step, first, last in zip(
+        other.number.tolist(), other.step.tolist(), other.first.tolist(), other.last.tolist(), strict=True
+    ):
+        steps = length.get(number, 0)
+        if steps not in (1, last - first + 1):
+            raise DataError(
+                f"ReconcileDynamicAxis: a sequence has {steps} frames on one axis and {last - first + 1} on the other"
+            )
+        found.append(row_at[number, 0 if steps == 1 else step - first])
+    return np.array(found, np.int64)
+
+
+def _same_layout(first: SequenceLayout, second: SequenceLayout) -> bool:
+    if first is second:
+        return True
+    fields = ("lengths", "order", "begins")
+    return all(np.array_equal(getattr(first, name), getattr(second, name)) for name in fields)
+
+
+def _reconcile_gradient(
+    xp: Any,
+    gradient: Array,
+    output: Array,
+    inputs: Sequence[Array],
+    attributes: Any,
+    context: OpContext,
+    needs: Sequence[bool],
+) -> Sequence[Array | None]:
+    if not context.framed[0]:
+        return xp.sum(gradient, axis=0), None
+    rows = _source_rows(context)
+    if rows is None:
+        return gradient, None
+    result = np.zeros_like(inputs[0])
+    np.add.at(result, rows, gradient)
+    return result, None
+
+
+_RECONCILE = ("ReconcileMBLayout",)
+
+
+@define_op(
     "ReconcileDynamicAxis",
-    "The first input on the dynamic axis of the second, whose sequences must be as long, or the first's a frame each.",
     inputs=2,
     infer=first_shape,
     guess=guess_first,
+    gradient=_reconcile_gradient,
     axis_of=1,
     differentiable=(True, False),
-    aliases={
-        "ndl": ("ReconcileMBLayout",),
-        "brainscript": ("ReconcileMBLayout",),
-        "model": ("ReconcileMBLayout",),
-    },
+    reads_output=False,
+    aliases={"ndl": _RECONCILE, "brainscript": _RECONCILE, "model": _RECONCILE},
 )
+def RECONCILE_DYNAMIC_AXIS(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:
+    """The first input on the dynamic axis of the second: sequences of equal length, or a frame for all of one."""
+    value, like = inputs
+    if not context.framed[0]:
+        return xp.broadcast_to(value, (like.shape[0], *value.shape)) if context.framed[1] else value
+    rows = _source_rows(context)
+    return value if rows is None else value[rows]
 
 
 def _drop_last(shapes: Sequence[Shape], attributes: Any) -> Shape:

@@ -8,6 +8,7 @@ from cntk_core.ops.alignment import EditDistanceAttributes, ForwardBackwardAttri
 from cntk_core.ops.convolution import ConvolutionAttributes
 from cntk_core.ops.cropping import CropAttributes
 from cntk_core.ops.distances import NegativeSamplesAttributes
+from cntk_core.ops.monitoring import TraceAttributes
 from cntk_core.ops.normalization import BatchNormalizationAttributes, LocalResponseNormalizationAttributes
 from cntk_core.ops.pooling import LegacyPoolingAttributes, PoolingAttributes, ROIPoolingAttributes
 from cntk_core.ops.products import TimesAttributes
@@ -327,6 +328,12 @@ EXAMPLES: dict[str, tuple[OpExample, ...]] = {
         OpExample(((3,),), LocalResponseNormalizationAttributes(4)),
     ),
     "Crop": (OpExample(((2, 5, 6), (2, 3)), CropAttributes(2, 1), nan=()),),
+    "Trace": (OpExample(((4,),), TraceAttributes(log_first=0)),),
+    "EpochAccumulator": UNARY,
+    "ReconcileDynamicAxis": (
+        OpExample(((4,), (2,)), framed=(True, True)),
+        OpExample(((4,), (2,)), framed=(False, True)),
+    ),
     "DummyCriterion": (OpExample(((1,), (4,), (4,)), gradient=False, nan=(0,)),),
     "PerDimMeanVarNormalization": NORMALIZATION,
     "PerDimMeanVarDeNormalization": NORMALIZATION,

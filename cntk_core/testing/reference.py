@@ -22,7 +22,7 @@ from cntk_core.ops.framing import dense, run_forward, run_gradient
 from cntk_core.ops.op import OpContext
 from cntk_core.ops.random import random_stream
 from cntk_core.ops.shapes import elements
-from cntk_core.plan.plan import GradientStep, Loop, LoopGradient, Plan, layout_of_root
+from cntk_core.plan.plan import GradientStep, Loop, LoopGradient, Plan, derive_layout, derived_nodes, layout_of_root
 from cntk_core.training.store import ParameterStore
 
 Array = NDArray[np.float64]
@@ -184,6 +184,9 @@ class ReferenceProgram(Program):
             rows = _double(dense(data.data))
             self._values[node] = rows.reshape(rows.shape[0], *node.known_shape)
             axes[node.axis] = _Frames(rows.shape[0], data.layout)
+        for made in derived_nodes(self.plan):
+            layout = derive_layout(made, {axis: frames.layout for axis, frames in axes.items()})
+            axes[made.axis] = _Frames(layout.frames, layout)
         return axes
 
     def _context(self, node: Node, axes: Mapping[str, _Frames], training: bool) -> OpContext:

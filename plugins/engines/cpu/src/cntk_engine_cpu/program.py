@@ -24,6 +24,8 @@ from cntk_core.api import (
     SequenceLayout,
     StreamData,
     UpdateRule,
+    derive_layout,
+    derived_nodes,
     did_you_mean,
     layout_of_root,
     random_stream,
@@ -79,7 +81,8 @@ class CpuProgram(Program):
         self._inlets = {node: Inlet(node, store.dtype, kept=node in plan.roots) for node in plan.inputs}
         self._bound: OrderedDict[tuple[int, ...], Bound] = OrderedDict()
         self._last: Bound | None = None
-        self._axes = sorted({node.axis for node in plan.inputs})
+        self._derived = derived_nodes(plan)
+        self._axes = sorted({node.axis for node in (*plan.inputs, *self._derived)})
         self._scratch: dict[Node, Array] = {}
         self._layouts: dict[str, SequenceLayout] = {}
         self._carried: dict[Node, dict[str, Any]] = {}
@@ -193,6 +196,9 @@ class CpuProgram(Program):
                 )
             arrays[node] = self._inlets[node].take(stream)
             self._layouts[node.axis] = stream.layout
+        for made in self._derived:
+            layout = self._layouts[made.axis] = derive_layout(made, self._layouts)
+            frames[made.axis] = layout.frames
         return self._bind(frames, arrays)
 
     def _run_forward(self, bound: Bound, streams: Streams, *, training: bool) -> None:
