@@ -73,7 +73,19 @@ from cntk_core.ops.shapes import Shape, broadcast, from_cntk, show, to_cntk
 from cntk_core.ops.table import OpTable, core_ops
 from cntk_core.plan.explain import explain
 from cntk_core.plan.make import make_plan
-from cntk_core.plan.plan import Buffer, GradientStep, Loop, LoopGradient, Plan, Step, Target, layout_of_root
+from cntk_core.plan.plan import (
+    Buffer,
+    GradientStep,
+    Loop,
+    LoopGradient,
+    Plan,
+    Step,
+    Target,
+    derive_layout,
+    derived_nodes,
+    layout_of_root,
+    makes_axis_by_values,
+)
 from cntk_core.plugins.events import EpochStart, EpochSummary, Job, JobOutcome, MinibatchResult
 from cntk_core.plugins.markers import hookimpl
 from cntk_core.plugins.registry import Registry
@@ -179,6 +191,8 @@ __all__ = [
     "core_ops",
     "define_op",
     "delay_rows",
+    "derive_layout",
+    "derived_nodes",
     "did_you_mean",
     "duplicate",
     "elementwise_op",
@@ -194,6 +208,7 @@ __all__ = [
     "keep_tail",
     "layout_of_root",
     "make_plan",
+    "makes_axis_by_values",
     "nearest",
     "nodes_to_clone",
     "option",

@@ -15,14 +15,7 @@ Key = int | str
 @lru_cache(maxsize=64)
 def frame_layout(frames: int) -> SequenceLayout:
     """Return the layout of independent frames: every frame is a slot of its own, in the reader's order."""
-    slots = np.arange(frames)
-    return SequenceLayout(
-        lengths=np.ones(frames),
-        alive=[frames] if frames else [],
-        start=[0] if frames else [],
-        order=slots,
-        begins=np.stack([slots, np.zeros_like(slots)], axis=1),
-    )
+    return SequenceLayout.of_frames(frames)
 
 
 def sequence_layout(lengths: Sequence[int] | IntArray, keys: Sequence[Key] = ()) -> SequenceLayout:

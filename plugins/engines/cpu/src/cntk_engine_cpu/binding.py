@@ -9,7 +9,17 @@ from typing import Any
 import attrs
 import numpy as np
 
-from cntk_core.api import GradientStep, Loop, LoopGradient, Node, OpContext, Parameter, Step, Target
+from cntk_core.api import (
+    GradientStep,
+    Loop,
+    LoopGradient,
+    Node,
+    OpContext,
+    Parameter,
+    Step,
+    Target,
+    makes_axis_by_values,
+)
 from cntk_engine_cpu import elementwise, fallback, loop_kernels, loops, products, rowwise
 from cntk_engine_cpu.inputs import Ports
 from cntk_engine_cpu.site import Call, Site
@@ -93,7 +103,7 @@ def _forward_call(site: Site, step: Step | Loop) -> Call:
     if isinstance(step, Loop):
         compiled = loop_kernels.bind_forward(site, step)
         return compiled if compiled is not None else loops.bind_forward(site, step)
-    if step.nodes[0].op.new_axis:
+    if makes_axis_by_values(step.nodes[0]):
         return fallback.bind_new_axis(site, step)
     if elementwise.is_elementwise(step):
         found = elementwise.bind_forward(site, step)
@@ -308,7 +318,7 @@ def contexts_of(plan: Any, frames: Mapping[str, int]) -> dict[Node, OpContext]:
 
 def _frames_of(node: Node, frames: Mapping[str, int]) -> int:
     """Rows on a node's axis, or on that of its first input with one; -1 if they are not known yet."""
-    if node.framed and not node.op.new_axis:
+    if node.framed and not makes_axis_by_values(node):
         return frames.get(node.axis, -1)
     axes = [child.axis for child in node.inputs if child.framed]
     return frames.get(axes[0], -1) if axes else 1

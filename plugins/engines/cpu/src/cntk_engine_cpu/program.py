@@ -24,8 +24,11 @@ from cntk_core.api import (
     SequenceLayout,
     StreamData,
     UpdateRule,
+    derive_layout,
+    derived_nodes,
     did_you_mean,
     layout_of_root,
+    makes_axis_by_values,
     random_stream,
 )
 from cntk_engine_cpu.binding import Bound, contexts_of, empty, whole_update
@@ -82,6 +85,7 @@ class CpuProgram(Program):
         self._stages = stages_of(plan)
         self._meetings = meetings_of(plan)
         self._scratch: dict[Node, tuple[str, Array]] = {}
+        self._derived = derived_nodes(plan)
         self._layouts: dict[str, SequenceLayout] = {}
         self._carried: dict[Node, dict[str, Any]] = {}
         self._scalars = tuple(node for node in plan.roots if _is_total(node))
@@ -184,7 +188,15 @@ class CpuProgram(Program):
                 )
             arrays[node] = self._inlets[node].take(stream)
             self._layouts[node.axis] = stream.layout
+        self._derive(frames)
         return frames, arrays
+
+    def _derive(self, frames: dict[str, int]) -> None:
+        """Find the sequences of axes that follow from those that are known."""
+        for made in self._derived:
+            if made.axis not in frames and made.inputs[0].axis in frames:
+                layout = self._layouts[made.axis] = derive_layout(made, self._layouts)
+                frames[made.axis] = layout.frames
 
     def _run_forward(
         self, minibatch: Minibatch, *, training: bool, prepare: Callable[[Bound], object] | None = None
@@ -212,6 +224,7 @@ class CpuProgram(Program):
                 assert layout is not None, f"{stage.makes.op.name} makes an axis, but no sequences of it"
                 self._layouts[stage.makes.axis] = layout
                 frames[stage.makes.axis] = layout.frames
+                self._derive(frames)
         assert bound is not None
         self._last = bound
         totals, values = self._totals, bound.site.values
@@ -225,7 +238,7 @@ class CpuProgram(Program):
             context.training = training
             context.settings = self.settings
             context.layouts = tuple(self._layouts.get(child.axis) if child.framed else None for child in node.inputs)
-            own = self._layouts.get(node.axis) if node.framed and not node.op.new_axis else None
+            own = self._layouts.get(node.axis) if node.framed and not makes_axis_by_values(node) else None
             first = next((layout for layout in context.layouts if layout is not None), None)
             context.layout = own if own is not None else first
             context.carried = self._carried.setdefault(node, {})

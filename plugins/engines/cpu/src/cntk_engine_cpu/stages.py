@@ -6,7 +6,16 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-from cntk_core.api import DataError, Loop, Node, Plan, SequenceLayout, same_sequences
+from cntk_core.api import (
+    DataError,
+    Loop,
+    Node,
+    Plan,
+    SequenceLayout,
+    derived_nodes,
+    makes_axis_by_values,
+    same_sequences,
+)
 
 
 @attrs.frozen(eq=False)
@@ -27,14 +36,18 @@ class Stage:
 
 def stages_of(plan: Plan) -> tuple[Stage, ...]:
     """Cut a plan behind each operation that makes a dynamic axis."""
+    # An axis that follows from another is known with it, at the latest in the last stage.
+    derived = {node.axis: node.inputs[0].axis for node in derived_nodes(plan)}
     axes = {node.axis for node in plan.inputs}
+    axes |= {axis for axis, source in derived.items() if source in axes}
     found: list[Stage] = []
     first = 0
     for index, step in enumerate(plan.steps):
         node = step.nodes[0]
-        if not isinstance(step, Loop) and node.op.new_axis:
+        if not isinstance(step, Loop) and makes_axis_by_values(node):
             found.append(Stage(first, index + 1, tuple(sorted(axes)), node))
             axes.add(node.axis)
+            axes |= {axis for axis, source in derived.items() if source in axes}
             first = index + 1
     return (*found, Stage(first, len(plan.steps), tuple(sorted(axes))))
 
