@@ -128,7 +128,7 @@ def reconciled_rows(context: OpContext) -> IntArray | None:
     if len(wrong):
         row = int(wrong[0])
         raise DataError(
-            f"ReconcileDynamicAxis: a sequence has {int(lengths[row])} frames on the one axis and {int(full[row])} "
+            f"ReconcileDynamicAxis: a sequence has {int(lengths[row])} frames on one axis and {int(full[row])} "
             "on the other"
         )
     return table.rows(source, places, np.where(lengths == 1, 0, own.step - own.first))

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cntk_core.data.layout import frame_layout, sequence_layout
 from cntk_core.errors import CntkError, DataError
 from cntk_core.interfaces.layout import SequenceLayout
 from cntk_core.interfaces.reader import Minibatch, StreamData
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.ops.framing import run_forward, run_gradient
+from cntk_core.ops.layouts import frame_layout, sequence_layout
 from cntk_core.ops.monitoring import EPOCH_ACCUMULATOR, TRACE, TraceAttributes
 from cntk_core.ops.op import OpContext
 from cntk_core.ops.reshaping import LegacyReshapeAttributes

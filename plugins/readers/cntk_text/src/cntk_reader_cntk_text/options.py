@@ -76,6 +76,7 @@ class ReaderKeys:
     trace_level: int = option(default=1, doc="0: errors; 1: warnings too.")
     precision: Literal["float", "double"] | None = option(default=None, doc="The network's own precision is used.")
     truncated: bool = option(default=False, doc="Sequences are read whole whatever this says.")
+    truncation_length: int = option(default=0, doc="Accepted with truncated.")
     verbosity: int = option(default=0, doc="Accepted; traceLevel decides.")
     nbruttsineachrecurrentiter: str = option(default="", doc="Accepted; minibatches are packed without gaps.")
 
