@@ -91,9 +91,9 @@ def initial_rows(sequence: IntArray, distance: IntArray, layout: SequenceLayout 
     }
     length = {number: last - first + 1 for number, first, last in zip(own.number, own.first, own.last, strict=True)}
     found = []
-    for number, distance in zip(sequence.tolist(), distance.tolist(), strict=True):
+    for number, beyond in zip(sequence.tolist(), distance.tolist(), strict=True):
         steps = int(length.get(number, 0))
-        place = 0 if steps == 1 else steps - distance if shift >= 0 else distance - 1
+        place = 0 if steps == 1 else steps - beyond if shift >= 0 else beyond - 1
         if (number, place) not in row_at:
             raise _too_short(steps, abs(shift))
         found.append(row_at[number, place])
