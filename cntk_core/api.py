@@ -62,15 +62,17 @@ from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.network.patterns import NamePattern, find_nodes, paired_names
 from cntk_core.ops.define import define_op, elementwise_op
+from cntk_core.ops.delays import fill_outside, keep_tail, shift_of
 from cntk_core.ops.expression import ArrayMath, Expr, TraceMath, symbol
 from cntk_core.ops.framing import align, run_forward, run_gradient, unbroadcast
 from cntk_core.ops.op import Accumulator, Elementwise, NoAttributes, Op, OpContext
 from cntk_core.ops.random import random_stream
+from cntk_core.ops.rows import delay_rows
 from cntk_core.ops.shapes import Shape, broadcast, from_cntk, show, to_cntk
 from cntk_core.ops.table import OpTable, core_ops
 from cntk_core.plan.explain import explain
 from cntk_core.plan.make import make_plan
-from cntk_core.plan.plan import Buffer, GradientStep, Plan, Step, Target
+from cntk_core.plan.plan import Buffer, GradientStep, Loop, LoopGradient, Plan, Step, Target, layout_of_root
 from cntk_core.plugins.events import EpochStart, EpochSummary, Job, JobOutcome, MinibatchResult
 from cntk_core.plugins.markers import hookimpl
 from cntk_core.plugins.registry import Registry
@@ -122,6 +124,8 @@ __all__ = [
     "JobOutcome",
     "Learner",
     "Location",
+    "Loop",
+    "LoopGradient",
     "Minibatch",
     "MinibatchResult",
     "MissingKeyError",
@@ -173,10 +177,12 @@ __all__ = [
     "copy_sub_tree",
     "core_ops",
     "define_op",
+    "delay_rows",
     "did_you_mean",
     "duplicate",
     "elementwise_op",
     "explain",
+    "fill_outside",
     "find_nodes",
     "frame_layout",
     "freeze_statistics",
@@ -184,6 +190,8 @@ __all__ = [
     "hookimpl",
     "initialize_parameters",
     "initializer",
+    "keep_tail",
+    "layout_of_root",
     "make_plan",
     "nearest",
     "nodes_to_clone",
@@ -206,6 +214,7 @@ __all__ = [
     "set_learning_rate",
     "set_needs_gradient",
     "set_role",
+    "shift_of",
     "show",
     "sub_tree",
     "symbol",

@@ -15,13 +15,15 @@ from numpy.typing import NDArray
 from cntk_core.actions.context import ActionContext
 from cntk_core.actions.formatting import Formatter, SequenceValue, WriteFormat, read_format, read_labels
 from cntk_core.config import Config
-from cntk_core.data.layout import reader_slots, unpack_sequences
+from cntk_core.data.layout import unpack_sequences
 from cntk_core.errors import ConfigError, NetworkError, TrainingError, UnsupportedError
 from cntk_core.interfaces.layout import SequenceLayout
 from cntk_core.interfaces.reader import EpochSpec, Minibatch
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
+from cntk_core.ops.rows import reader_slots
 from cntk_core.plan.make import make_plan
+from cntk_core.training.columns import minibatch_columns
 from cntk_core.training.store import ParameterStore
 
 if TYPE_CHECKING:
@@ -127,9 +129,10 @@ class NodeValues:
 
     def layout(self, node: Node, minibatch: Minibatch) -> SequenceLayout:
         """Return the layout of the node's dynamic axis."""
-        inputs = [child for child in self.network.order([node]) if isinstance(child, Input)]
-        same = [child for child in inputs if child.axis == node.axis] or inputs
-        return minibatch.streams[same[0].name].layout
+        same = [child for child in self.network.inputs if child.axis == node.axis and child.name in minibatch.streams]
+        if same or self.program is None:
+            return minibatch.streams[same[0].name].layout
+        return self.program.layout(node.name)
 
 
 def _write(
@@ -139,6 +142,7 @@ def _write(
     form = read_format(section)
     formatters = [_formatter(context, section, form, node) for node in nodes]
     path = section.string("outputPath")
+    features = [node.name for node in network.roots["feature"]]
     samples = 0
     with ExitStack() as stack:
         files = [_open(path, node, stack) for node in nodes]
@@ -148,21 +152,15 @@ def _write(
             values.evaluate(minibatch)
             for node, formatter, file in zip(nodes, formatters, files, strict=True):
                 file.write(formatter.text(_sequences(values, node, minibatch), number))
-            columns = _columns(minibatch)
-            samples += columns
-            context.log.plain(f"Minibatch[{number}]: ActualMBSize = {columns}")
+            count = minibatch_columns(minibatch, features)
+            samples += count
+            context.log.plain(f"Minibatch[{number}]: ActualMBSize = {count}")
             if path == _STDOUT:
                 sys.stdout.write("\n")
         for file in files:
             file.write(form.epilogue)
     context.log.plain(f"Written to {path}*")
     context.log.plain(f"Total Samples Evaluated = {samples}")
-
-
-def _columns(minibatch: Minibatch) -> int:
-    """Columns of the minibatch as CNTK counts them: every slot as long as the longest."""
-    layouts = [stream.layout for stream in minibatch.streams.values()]
-    return max((layout.slots * layout.steps for layout in layouts), default=minibatch.samples)
 
 
 def _formatter(context: ActionContext, section: Config, form: WriteFormat, node: Node) -> Formatter:

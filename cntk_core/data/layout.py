@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cntk_core.interfaces.layout import IntArray, SequenceLayout
+from cntk_core.ops.rows import packed_slots, reader_slots
 
 Key = int | str
 
@@ -100,12 +101,6 @@ def _steps(lengths: IntArray) -> tuple[IntArray, IntArray]:
     return alive.astype(np.int64), start.astype(np.int64)
 
 
-def packed_slots(layout: SequenceLayout) -> tuple[IntArray, IntArray]:
-    """Return the slot and the step of every packed row, each of shape ``(frames,)``."""
-    steps = np.repeat(np.arange(layout.steps), layout.alive)
-    return np.arange(layout.frames) - np.repeat(layout.start, layout.alive), steps
-
-
 def packed_sources(layout: SequenceLayout, first: IntArray) -> IntArray:
     """Return where each packed row comes from if the frames of slot ``s`` lie at ``first[s]``, ``first[s] + 1``, ..."""
     if layout.is_frames:
@@ -144,14 +139,6 @@ def unpack(data: NDArray[Any], layout: SequenceLayout) -> list[NDArray[Any]]:
     for slot, place in enumerate(reader_slots(layout).tolist()):
         found[place] = data[slot_rows(layout, slot)]
     return found
-
-
-def reader_slots(layout: SequenceLayout) -> IntArray:
-    """Return for each slot its place in the reader's order of slots. Shape ``(slots,)``."""
-    # A slot without any sequence shares its number with the slot after it.
-    places = np.empty(layout.slots, dtype=np.int64)
-    places[np.lexsort((layout.lengths, layout.order))] = np.arange(layout.slots)
-    return places
 
 
 def unpack_sequences(data: NDArray[Any], layout: SequenceLayout) -> list[NDArray[Any]]:

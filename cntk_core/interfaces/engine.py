@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from cntk_core.interfaces.component import Component
 
 if TYPE_CHECKING:
+    from cntk_core.interfaces.layout import SequenceLayout
     from cntk_core.interfaces.learner import UpdateRule
     from cntk_core.interfaces.reader import Minibatch
     from cntk_core.plan.plan import Plan
@@ -65,6 +66,10 @@ class Program(ABC):
     @abstractmethod
     def value(self, name: str) -> NDArray[Any]:
         """Return a copy of a root's value after the last run: ``(frames, *shape)`` or ``shape``."""
+
+    @abstractmethod
+    def layout(self, name: str) -> SequenceLayout:
+        """Return the sequences of a root's dynamic axis in the last run. Raises NetworkError if it has none."""
 
     @abstractmethod
     def read_totals(self) -> Mapping[str, float]:

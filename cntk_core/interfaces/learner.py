@@ -27,7 +27,7 @@ class UpdateContext:
     """The numbers of one step, for one parameter.
 
     Attributes:
-        samples: N, samples of the (global) minibatch.
+        samples: N, samples of the (global) minibatch; for sequences with the gaps that CNTK would pad.
         learning_rate: per sample, the parameter's multiplier included.
         momentum: m ** N, the effective momentum of this minibatch.
         step: number of updates done before, from 0.

@@ -107,6 +107,9 @@ def _check_axes(node: Node) -> None:
     if node.op.axis_of is not None:
         return
     framed = [child for child in node.inputs if child.framed]
+    if len({child.axis for child in framed}) < 2:
+        return
+    framed = [child for child in framed if not _is_found_by_running(child)]
     other = next((child for child in framed if child.axis != framed[0].axis), None)
     if other is not None:
         first, second = (f"'{child.name}' has {_describe(child.axis)}" for child in (framed[0], other))
@@ -116,6 +119,21 @@ def _check_axes(node: Node) -> None:
             hint=f"ReconcileDynamicAxis({framed[0].name}, {other.name}) gives the first the axis of the second, "
             "if their sequences are equally long.",
         )
+
+
+def _is_found_by_running(node: Node) -> bool:
+    """Whether a node's sequences come from an operation such as Where: the data decide whether they fit others.
+
+    They do, for instance, where each sequence has its last step taken, and labels have one step.
+    """
+    seen: set[Node] = set()
+    while node not in seen:
+        seen.add(node)
+        if node.op.new_axis and node.op.role != "input":
+            return True
+        before = node.inputs if node.op.axis_of is None else [node.inputs[node.op.axis_of]]
+        node = next((child for child in before if child.framed and child.axis == node.axis), node)
+    return False
 
 
 def _describe(axis: str) -> str:

@@ -31,18 +31,22 @@ class OpContext:
         frames: rows of the minibatch on this node's dynamic axis.
         training: dropout and the like are on.
         layout: the sequences of the dynamic axis; None for values without one.
+        layouts: those of each input, where they differ from it.
         random: makes the generator of this node and minibatch (counter-based, the same on every engine).
         saved: what forward keeps for gradient.
         settings: numbers that training changes from outside, by name (``dropoutRate``).
+        carried: what the node keeps from one minibatch to the next (the end of a sequence that goes on).
     """
 
     framed: tuple[bool, ...]
     frames: int
     training: bool = False
     layout: SequenceLayout | None = None
+    layouts: tuple[SequenceLayout | None, ...] = ()
     random: Callable[[], np.random.Generator] = np.random.default_rng
     saved: dict[str, Any] = attrs.field(factory=dict)
     settings: Mapping[str, float] = attrs.field(factory=dict)
+    carried: dict[str, Any] = attrs.field(factory=dict)
 
 
 @attrs.frozen

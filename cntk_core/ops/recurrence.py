@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import attrs
 
 from cntk_core.errors import ShapeError
-from cntk_core.ops.define import declare_op, first_shape, guess_first
+from cntk_core.ops.define import declare_op, define_op, first_shape, guess_first
+from cntk_core.ops.delays import delay_forward, delay_gradient, shift_of
 from cntk_core.ops.geometry import Dims
-from cntk_core.ops.op import Op
+from cntk_core.ops.op import Array, Op, OpContext
 from cntk_core.ops.reshaping import ints
 from cntk_core.ops.shapes import Shape, elements, show
 
@@ -49,17 +51,35 @@ def _complete_delay(shapes: Sequence[Shape], attributes: DelayAttributes) -> Seq
 
 
 def _delay(name: str, where: str, aliases: dict[str, tuple[str, ...]]) -> Op:
-    return declare_op(
+    def forward(xp: Any, inputs: Sequence[Array], attributes: DelayAttributes, context: OpContext) -> Array:
+        shift = shift_of(name, attributes.time_step)
+        return delay_forward(xp, inputs, context, shift, attributes.default_hidden_activation)
+
+    def gradient(
+        xp: Any,
+        grad: Array,
+        output: Array,
+        inputs: Sequence[Array],
+        attributes: DelayAttributes,
+        context: OpContext,
+        needs: Sequence[bool],
+    ) -> list[Array | None]:
+        return delay_gradient(xp, grad, inputs, context, shift_of(name, attributes.time_step), needs)
+
+    return define_op(
         name,
-        f"The value some frames {where}; inputs: value [, initial state]. Closes loops.",
         inputs=(1, 2),
         infer=_infer_delay,
+        gradient=gradient,
         complete=_complete_delay,
         guess=guess_first,
         attributes=DelayAttributes,
         axis_of=0,
+        reads_inputs=False,
+        reads_output=False,
         aliases=aliases,
-    )
+        doc=f"The value some frames {where}; inputs: value [, initial state]. Closes loops.",
+    )(forward)
 
 
 _DELAY = ("Delay",)

@@ -8,7 +8,7 @@ import attrs
 
 from cntk_core.network.node import Node, Parameter
 from cntk_core.ops.shapes import elements
-from cntk_core.plan.plan import Buffer, GradientStep, Step
+from cntk_core.plan.plan import Buffer, GradientStep, Loop, LoopGradient, Step
 
 
 @attrs.define(eq=False)
@@ -45,7 +45,7 @@ class _Slot:
 
 
 def assign_buffers(
-    steps: Sequence[Step], gradients: Sequence[GradientStep], roots: Sequence[Node]
+    steps: Sequence[Step | Loop], gradients: Sequence[GradientStep | LoopGradient], roots: Sequence[Node]
 ) -> tuple[dict[Node, int], dict[Node, int], tuple[Buffer, ...]]:
     """Give every computed value and gradient a buffer; return both assignments and the buffers.
 
@@ -54,7 +54,7 @@ def assign_buffers(
     """
     items = _life_times(steps, gradients, set(roots))
     elementwise = [all(node.op.elementwise is not None for node in step.nodes) for step in steps]
-    elementwise += [all(node.op.elementwise is not None for node in step.step.nodes) for step in gradients]
+    elementwise += [_is_elementwise(step) for step in gradients]
     slots: list[_Slot] = []
     values: dict[Node, int] = {}
     grads: dict[Node, int] = {}
@@ -67,6 +67,10 @@ def assign_buffers(
         slot.size = max(slot.size, elements(item.node.known_shape))
         (grads if item.gradient else values)[item.node] = slot.index
     return values, grads, tuple(_freeze(slot) for slot in slots)
+
+
+def _is_elementwise(step: GradientStep | LoopGradient) -> bool:
+    return isinstance(step, GradientStep) and all(node.op.elementwise is not None for node in step.step.nodes)
 
 
 def _freeze(slot: _Slot) -> Buffer:
@@ -93,7 +97,9 @@ def _is_free(slot: _Slot, item: _Item, in_place: bool) -> bool:
     return in_place and holder.last == item.born and holder.born < item.born and holder.form == item.form
 
 
-def _life_times(steps: Sequence[Step], gradients: Sequence[GradientStep], roots: set[Node]) -> Iterator[_Item]:
+def _life_times(
+    steps: Sequence[Step | Loop], gradients: Sequence[GradientStep | LoopGradient], roots: set[Node]
+) -> Iterator[_Item]:
     end = len(steps) + len(gradients)
     values: dict[Node, _Item] = {}
     for position, step in enumerate(steps):

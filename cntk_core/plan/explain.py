@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from cntk_core.network.node import Node, Parameter
 from cntk_core.ops.shapes import elements, show
-from cntk_core.plan.plan import GradientStep, Plan, Step
+from cntk_core.plan.plan import GradientStep, Loop, LoopGradient, Plan, Step
 
 
 def explain(plan: Plan, *, frames: int = 1) -> str:
@@ -18,15 +18,35 @@ def _lines(plan: Plan, frames: int) -> Iterator[str]:
     yield f"Roots: {', '.join(node.name for node in plan.roots)}"
     yield f"Forward, {len(plan.steps)} steps:"
     for index, step in enumerate(plan.steps):
-        yield f"  {index:3}  {_step(plan, step)}"
+        yield from _forward(plan, index, step)
     if plan.criterion is not None:
         yield f"Gradients of {plan.criterion.name}, {len(plan.gradients)} steps:"
         for index, gradient in enumerate(plan.gradients):
-            yield f"  {index:3}  {_gradient(plan, gradient)}"
+            yield from _backward(plan, index, gradient)
         for parameter in plan.trained:
             note = "one product, the update may be folded into it" if plan.sole_writer(parameter) else "summed"
             yield f"  {parameter.name} {show(parameter.known_shape)}: {note}"
     yield from _memory(plan, frames)
+
+
+def _forward(plan: Plan, index: int, step: Step | Loop) -> Iterator[str]:
+    if isinstance(step, Step):
+        yield f"  {index:3}  {_step(plan, step)}"
+        return
+    way = "first to last" if step.direction > 0 else "last to first"
+    yield f"  {index:3}  loop over the time steps, {way}, {len(step.steps)} steps each:"
+    for part in step.steps:
+        yield f"         {_step(plan, part)}"
+
+
+def _backward(plan: Plan, index: int, gradient: GradientStep | LoopGradient) -> Iterator[str]:
+    if isinstance(gradient, GradientStep):
+        yield f"  {index:3}  {_gradient(plan, gradient)}"
+        return
+    way = "last to first" if gradient.loop.direction > 0 else "first to last"
+    yield f"  {index:3}  loop over the time steps, {way}, {len(gradient.steps)} steps each:"
+    for part in gradient.steps:
+        yield f"         {_gradient(plan, part)}"
 
 
 def _step(plan: Plan, step: Step) -> str:

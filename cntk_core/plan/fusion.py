@@ -26,14 +26,21 @@ def consumers_of(order: Sequence[Node]) -> dict[Node, list[Node]]:
     return consumers
 
 
-def group(order: Sequence[Node], consumers: Mapping[Node, Sequence[Node]], *, fuse: bool) -> list[tuple[Node, ...]]:
+def group(
+    order: Sequence[Node], consumers: Mapping[Node, Sequence[Node]], place: Mapping[Node, int], *, fuse: bool
+) -> list[tuple[Node, ...]]:
     """Cut an order of computed nodes into steps: single nodes, or element-wise nodes of one shape fused.
 
     A node joins the group of one of its inputs if both have the same shape and dynamic axis and nobody outside the
     group needs a member before this node is computed. A group stands at the place of its last member, so the result
     is in a valid order again.
+
+    Args:
+        order: the nodes.
+        consumers: who reads a node in the same pass over the frames.
+        place: position of every node, consumers included.
+        fuse: otherwise every node is a group.
     """
-    place = {node: index for index, node in enumerate(order)}
     group_of: dict[Node, list[Node]] = {}
     for node in order:
         group_of[node] = [node]

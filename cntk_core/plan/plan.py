@@ -6,7 +6,9 @@ from collections.abc import Mapping
 
 import attrs
 
-from cntk_core.network.network import Network
+from cntk_core.errors import NetworkError
+from cntk_core.interfaces.layout import SequenceLayout
+from cntk_core.network.network import DELAYS, Network
 from cntk_core.network.node import Input, Node, Parameter
 
 
@@ -57,6 +59,61 @@ class GradientStep:
     targets: tuple[Target, ...]
 
 
+@attrs.frozen(eq=False)
+class Loop:
+    """A recurrent loop: steps that are done for one time step after the other.
+
+    All its nodes have the same dynamic axis. A time step works on the rows of that step alone, but for a delay, which
+    reads its first input at another time step.
+
+    Attributes:
+        steps: the body, in order; delays come first, each a step of its own.
+        direction: 1 from the first time step to the last, -1 from the last to the first.
+        reads: values from outside that the body uses.
+        writes: nodes of the body whose values must be materialised for all time steps.
+    """
+
+    steps: tuple[Step, ...]
+    direction: int
+    reads: tuple[Node, ...]
+    writes: tuple[Node, ...]
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """All nodes of the body, in order."""
+        return tuple(node for step in self.steps for node in step.nodes)
+
+    @property
+    def delays(self) -> tuple[Node, ...]:
+        """The steps through which one time step sees another."""
+        return tuple(step.nodes[0] for step in self.steps if step.nodes[0].op.name in DELAYS)
+
+
+@attrs.frozen(eq=False)
+class LoopGradient:
+    """The gradients of a loop, time step by time step against its direction.
+
+    What needs no time loop is not here: gradients of values without frames (weights, biases) are ordinary gradient
+    steps over all frames after it.
+
+    Attributes:
+        loop: the forward loop.
+        steps: the gradient steps of the body, in order, for one time step. Targets inside the loop are added to or
+            overwritten row by row; a delay adds to the rows of the time step that it read.
+        cleared: nodes whose gradients must be zero before the loop begins.
+        sources: nodes of the loop whose output gradients come in from outside.
+        reads: forward values that the gradients look at.
+        targets: gradients that are complete for all time steps afterwards, inside the loop and outside.
+    """
+
+    loop: Loop
+    steps: tuple[GradientStep, ...]
+    cleared: tuple[Node, ...]
+    sources: tuple[Node, ...]
+    reads: tuple[Node, ...]
+    targets: tuple[Target, ...]
+
+
 @attrs.frozen
 class Buffer:
     """Storage that several values share one after the other.
@@ -94,8 +151,8 @@ class Plan:
     inputs: tuple[Input, ...]
     parameters: tuple[Node, ...]
     trained: tuple[Parameter, ...]
-    steps: tuple[Step, ...]
-    gradients: tuple[GradientStep, ...]
+    steps: tuple[Step | Loop, ...]
+    gradients: tuple[GradientStep | LoopGradient, ...]
     buffers: tuple[Buffer, ...]
     value_buffer: Mapping[Node, int]
     gradient_buffer: Mapping[Node, int]
@@ -109,3 +166,16 @@ class Plan:
         """Whether one step alone produces the parameter's gradient, so that the update may be folded into it."""
         targets = [target for step in self.gradients for target in step.targets if target.node is parameter]
         return len(targets) == 1
+
+
+def layout_of_root(plan: Plan, name: str, layouts: Mapping[str, SequenceLayout | None]) -> SequenceLayout:
+    """Return the layout of a root's dynamic axis.
+
+    Raises:
+        NetworkError: the plan has no such root, or it has no sequences.
+    """
+    node = next((root for root in plan.roots if root.name.lower() == name.lower()), None)
+    layout = layouts.get(node.axis) if node is not None and node.framed else None
+    if layout is None:
+        raise NetworkError(f"the root '{name}' has no sequences")
+    return layout

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cntk_core.data.layout import sequence_layout
 from cntk_core.interfaces.reader import Minibatch
 from cntk_core.network.network import Network
 from cntk_core.network.node import Node
@@ -87,8 +88,11 @@ def check_op_gradients(
 
 
 def make_context(values: Sequence[NDArray[Any]], framed: Sequence[bool], **fields: Any) -> OpContext:
-    """Return a context for values, its number of frames taken from them."""
+    """Return a context for values, its number of frames taken from them: those of two sequences, one twice as long."""
     frames = [len(value) for value, has in zip(values, framed, strict=True) if has]
+    if frames:
+        layout = sequence_layout([frames[0] // 3, frames[0] - frames[0] // 3])
+        fields = {"layout": layout, "layouts": tuple(layout if has else None for has in framed), **fields}
     return OpContext(framed=tuple(framed), frames=frames[0] if frames else 1, **fields)
 
 

@@ -6,6 +6,7 @@ from cntk_core.ops.alignment import EditDistanceAttributes, ForwardBackwardAttri
 from cntk_core.ops.distances import NegativeSamplesAttributes
 from cntk_core.ops.products import TimesAttributes
 from cntk_core.ops.quantized import QuantizedTimesAttributes
+from cntk_core.ops.recurrence import DelayAttributes
 from cntk_core.ops.reductions import ReduceAttributes
 from cntk_core.ops.reshaping import LegacyReshapeAttributes, ReshapeAttributes, TransposeAttributes
 from cntk_core.ops.sampling import RandomDistributionAttributes, RandomSampleAttributes
@@ -85,6 +86,17 @@ EXAMPLES: dict[str, tuple[OpExample, ...]] = {
     "TransposeTimes": (OpExample(((5, 4), (4,))), OpExample(((5, 4), (2, 4))), OpExample(((4,), (4,)))),
     "DiagTimes": (OpExample(((4,), (4,))), OpExample(((1, 4), (3, 4))), OpExample(((6,), (2, 3)))),
     "KhatriRaoProduct": (OpExample(((3,), (2,))),),
+    # A NaN in a frame that nobody looks back at does not show.
+    "PastValue": (
+        OpExample(((4,),), framed=(True,), nan=()),
+        OpExample(((2, 3),), DelayAttributes(time_step=2, default_hidden_activation=0.5), framed=(True,), nan=()),
+        OpExample(((4,), (4,)), framed=(True, False), nan=()),
+        OpExample(((4,), (4,)), framed=(True, True), nan=()),
+    ),
+    "FutureValue": (
+        OpExample(((4,),), framed=(True,), nan=()),
+        OpExample(((4,), (4,)), framed=(True, False), nan=()),
+    ),
     "CosDistance": (OpExample(((4,), (4,))), OpExample(((2, 3), (2, 3)))),
     "CosDistanceWithNegativeSamples": (
         OpExample(((4,), (4,)), NegativeSamplesAttributes(1, 2)),

@@ -250,6 +250,15 @@ def test_different_dynamic_axes_are_named():
     )
 
 
+def test_an_axis_that_the_data_decide_may_meet_another():
+    make = Maker()
+    x, y = make.input("x", 1, axis="text"), make.input("y", 1)
+    last = make("last", "GatherPacked", make("index", "PackedIndex", x, make("where", "Where", x)), x)
+    both = make("both", "Plus", make("s", "Sigmoid", last), y)
+    make.network.infer()
+    assert both.axis == "where"
+
+
 def test_axes_that_ops_make_and_take():
     make = Maker()
     x, mask = make.input("x", 3), make.input("mask", 1)

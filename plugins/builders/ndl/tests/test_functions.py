@@ -111,6 +111,10 @@ def test_constants(net, call: str, shape: tuple[int, ...]) -> None:
     assert not constant.learned
 
 
+def test_constants_beyond_the_precision(net) -> None:
+    assert net("c=Constant(-1e60)")["c"].value.item() == float("-inf")
+
+
 def test_negative_constants(net) -> None:
     assert net("c=Constant(-1.5e-3)")["c"].value.item() == pytest.approx(-1.5e-3)
 

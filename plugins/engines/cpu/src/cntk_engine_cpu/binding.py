@@ -9,8 +9,8 @@ from typing import Any
 import attrs
 import numpy as np
 
-from cntk_core.api import GradientStep, Node, OpContext, Parameter, Step, Target
-from cntk_engine_cpu import elementwise, fallback, products, rowwise
+from cntk_core.api import GradientStep, Loop, LoopGradient, Node, OpContext, Parameter, Step, Target
+from cntk_engine_cpu import elementwise, fallback, loop_kernels, loops, products, rowwise
 from cntk_engine_cpu.inputs import Ports
 from cntk_engine_cpu.site import Call, Site
 from cntk_engine_cpu.update import Numbers, Scalars, Update, runs_of
@@ -83,7 +83,10 @@ def straight_line(calls: Sequence[Call], ports: Ports) -> Callable[[], None]:
     return run
 
 
-def _forward_call(site: Site, step: Step) -> Call:
+def _forward_call(site: Site, step: Step | Loop) -> Call:
+    if isinstance(step, Loop):
+        compiled = loop_kernels.bind_forward(site, step)
+        return compiled if compiled is not None else loops.bind_forward(site, step)
     if elementwise.is_elementwise(step):
         found = elementwise.bind_forward(site, step)
     else:
@@ -92,8 +95,15 @@ def _forward_call(site: Site, step: Step) -> Call:
     return found if found is not None else fallback.bind_forward(site, step)
 
 
-def _gradient_calls(site: Site, step: GradientStep, targets: Sequence[Target]) -> list[Call]:
+def _loop_gradient(site: Site, step: LoopGradient) -> Call:
+    compiled = loop_kernels.bind_gradient(site, step)
+    return compiled if compiled is not None else loops.bind_gradient(site, step)
+
+
+def _gradient_calls(site: Site, step: GradientStep | LoopGradient, targets: Sequence[Target]) -> list[Call]:
     """The calls for some targets of a step: one for all, or one for each of a product."""
+    if isinstance(step, LoopGradient):
+        return [_loop_gradient(site, step)]
     part = step if len(targets) == len(step.targets) else attrs.evolve(step, targets=tuple(targets))
     if elementwise.is_elementwise(step.step):
         found = elementwise.bind_gradient(site, part)
@@ -117,11 +127,13 @@ def _train(site: Site, update: Update) -> Callable[[Sequence[Scalars]], None]:
     folded: set[Parameter] = set()
     for index, step in enumerate(site.plan.gradients):
         parameter = _foldable(site, update, index)
-        fold = _fold_call(site, update, step, parameter, place, current) if parameter is not None else None
+        if isinstance(step, LoopGradient) or parameter is None:
+            calls += _gradient_calls(site, step, step.targets)
+            continue
+        fold = _fold_call(site, update, step, parameter, place, current)
         if fold is None:
             calls += _gradient_calls(site, step, step.targets)
             continue
-        assert parameter is not None
         rest = [target for target in step.targets if target.node is not parameter]
         # The gradient by the other operand needs the weights as they were, so it comes first.
         calls += _gradient_calls(site, step, rest) if rest else []
@@ -141,7 +153,12 @@ def _train(site: Site, update: Update) -> Callable[[Sequence[Scalars]], None]:
 def _foldable(site: Site, update: Update, index: int) -> Parameter | None:
     """The parameter whose update can be folded into the product of a gradient step."""
     step = site.plan.gradients[index]
-    if update.fold is None or step.step.nodes[0].op.name not in products.NAMES or len(step.step.nodes) != 1:
+    if (
+        isinstance(step, LoopGradient)
+        or update.fold is None
+        or step.step.nodes[0].op.name not in products.NAMES
+        or len(step.step.nodes) != 1
+    ):
         return None
     left = step.step.nodes[0].inputs[0]
     if not isinstance(left, Parameter) or all(target.node is not left for target in step.targets):

@@ -40,6 +40,11 @@ class Gemm:
         """Whether a result may be part of the rows of a wider matrix."""
         return self.onednn is not None and dtype == np.float32
 
+    def set_threads(self, work: float) -> None:
+        """Set the number of threads of oneDNN's products that compiled code does; ``work`` is that of one product."""
+        if self.onednn is not None:
+            self.onednn.set_threads(self.threads if work >= THREADED_WORK else 1)
+
     def bind(
         self,
         a: Matrix,

@@ -75,6 +75,16 @@ def load_onednn() -> OneDnn | None:
         return None
 
 
+@cache
+def load_permanently() -> None:
+    """Let compiled code find oneDNN's functions by name."""
+    import llvmlite.binding
+
+    path = onednn_path()
+    assert path is not None
+    llvmlite.binding.load_library_permanently(str(path))
+
+
 def processors() -> int:
     """Processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from cntk_core.api import (
     DataError,
     Input,
+    LoopGradient,
     Minibatch,
     NetworkError,
     Node,
@@ -20,9 +21,11 @@ from cntk_core.api import (
     ParameterStore,
     Plan,
     Program,
+    SequenceLayout,
     StreamData,
     UpdateRule,
     did_you_mean,
+    layout_of_root,
     random_stream,
 )
 from cntk_engine_cpu.binding import Bound, contexts_of, empty, whole_update
@@ -78,6 +81,8 @@ class CpuProgram(Program):
         self._last: Bound | None = None
         self._axes = sorted({node.axis for node in plan.inputs})
         self._scratch: dict[Node, Array] = {}
+        self._layouts: dict[str, SequenceLayout] = {}
+        self._carried: dict[Node, dict[str, Any]] = {}
         self._scalars = tuple(node for node in plan.roots if _is_total(node))
         self._totals = {node.name: 0.0 for node in self._scalars}
         self._constants = {
@@ -85,6 +90,13 @@ class CpuProgram(Program):
             for node in plan.network
             if node.value is not None and not isinstance(node, Parameter)
         }
+
+    def begin_epoch(
+        self, epoch: int, settings: Mapping[str, float] | None = None, *, minibatches_done: int = 0
+    ) -> None:
+        """Start an epoch; nothing is carried into it."""
+        super().begin_epoch(epoch, settings, minibatches_done=minibatches_done)
+        self._carried.clear()
 
     def evaluate(self, minibatch: Minibatch) -> None:
         """Run the forward part."""
@@ -142,6 +154,14 @@ class CpuProgram(Program):
         guess = did_you_mean(name, [node.name for node in self.plan.roots])
         raise NetworkError(f"the plan has no root '{name}'{guess}")
 
+    def layout(self, name: str) -> SequenceLayout:
+        """Return the sequences of a root's dynamic axis in the last run.
+
+        Raises:
+            NetworkError: there is no such root, or it has none.
+        """
+        return layout_of_root(self.plan, name, self._layouts)
+
     def read_totals(self) -> Mapping[str, float]:
         """Return the sums of the scalar roots since the last call, and set them to zero."""
         totals = self._totals
@@ -172,25 +192,26 @@ class CpuProgram(Program):
                     f"another has {frames[node.axis]}"
                 )
             arrays[node] = self._inlets[node].take(stream)
+            self._layouts[node.axis] = stream.layout
         return self._bind(frames, arrays)
 
     def _run_forward(self, bound: Bound, streams: Streams, *, training: bool) -> None:
         if bound.site.interpreted:
-            self._set_contexts(bound, {node.axis: stream for node, stream in streams}, training=training)
+            self._set_contexts(bound, training=training)
         self._last = bound
         bound.forward()
         totals, values = self._totals, bound.site.values
         for node in self._scalars:
             totals[node.name] += values[node].item()
 
-    def _set_contexts(self, bound: Bound, streams: Mapping[str, StreamData], *, training: bool) -> None:
+    def _set_contexts(self, bound: Bound, *, training: bool) -> None:
         for node in bound.site.interpreted:
             context = bound.site.contexts[node]
             context.training = training
             context.settings = self.settings
-            axes = [child.axis for child in node.inputs if child.framed]
-            stream = streams.get(axes[0]) if axes else None
-            context.layout = stream.layout if stream is not None else None
+            context.layouts = tuple(self._layouts.get(child.axis) if child.framed else None for child in node.inputs)
+            context.layout = next((layout for layout in context.layouts if layout is not None), None)
+            context.carried = self._carried.setdefault(node, {})
             if node.op.random:
                 context.random = functools.partial(random_stream, self.seed, self._place[node], self.step)
 
@@ -278,13 +299,15 @@ def _is_total(node: Node) -> bool:
 def _path_of(plan: Plan) -> dict[Node, list[bool]]:
     """For each node through which a gradient flows, which of its inputs want one."""
     path: dict[Node, list[bool]] = {}
-    for step in plan.gradients:
+    parts = [part for step in plan.gradients for part in (step.steps if isinstance(step, LoopGradient) else [step])]
+    for step in parts:
         wanted = {*step.step.nodes, *(target.node for target in step.targets)}
         arriving = set(step.sources)
         for node in reversed(step.step.nodes):
             if node not in arriving:
                 continue
             needs = [node.op.flows_to(index) and child in wanted for index, child in enumerate(node.inputs)]
-            path[node] = needs
+            known = path.get(node, [False] * len(needs))  # a step of a loop has one part inside it and one after it
+            path[node] = [need or before for need, before in zip(needs, known, strict=True)]
             arriving.update(child for child, need in zip(node.inputs, needs, strict=True) if need)
     return path

@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import Node, OpContext, Plan
+from cntk_core.api import Loop, Node, OpContext, Plan
 from cntk_engine_cpu.gemm import Gemm
 from cntk_engine_cpu.inputs import Ports
 from cntk_engine_cpu.kernels import KernelLibrary
@@ -53,6 +53,8 @@ class Site:
         contexts: what ops see beside their inputs, by node.
         numbers: a number for each node, for names in expression trees.
         scratch: storage that a step keeps beside its value: ``(node, array of its shape, dynamic axis)``.
+        step_contexts: for each loop, what its ops kept at each time step of the last forward pass.
+        compiled_loops: loops whose forward pass is compiled.
         interpreted: nodes that the binding left to :mod:`fallback`: only they look at their contexts.
     """
 
@@ -68,6 +70,8 @@ class Site:
     contexts: Mapping[Node, OpContext]
     numbers: Mapping[Node, int]
     scratch: Callable[[Node, Array, str], Array]
+    step_contexts: dict[Loop, dict[tuple[Node, int], OpContext]] = attrs.field(factory=dict)
+    compiled_loops: set[Loop] = attrs.field(factory=set)
     interpreted: set[Node] = attrs.field(factory=set)
 
     def rows(self, node: Node) -> int:

@@ -3,11 +3,12 @@
 A kernel works on operands of four kinds:
 
 - ``full``: ``(rows, columns)``, read at ``[i, j]``;
+- ``at5``: some columns of a wider matrix, read at ``[i, j + 5]``;
 - ``row``: ``(columns,)``, the same for every row (a parameter);
 - ``col``: ``(rows,)``, the same for every column;
 - ``scalar``: ``(1,)``.
 
-Results are full, or sums: a ``row`` result is summed over the rows, a ``col`` result over the columns, a ``scalar``
+Results are matrices, or sums: a ``row`` result is summed over the rows, a ``col`` result over the columns, a ``scalar``
 result over both. A result may be added to what is there.
 """
 
@@ -20,7 +21,6 @@ import attrs
 
 from cntk_core.api import Expr
 
-KINDS = ("full", "row", "col", "scalar")
 _INDEX = {"full": "[i, j]", "row": "[j]", "col": "[i]", "scalar": "[0]"}
 _BINARY = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 _COMPARE = {
@@ -31,6 +31,20 @@ _COMPARE = {
     "equal": "==",
     "not_equal": "!=",
 }
+
+
+def part_of(offset: int) -> str:
+    """The kind of an operand that is some columns of a wider matrix, from ``offset`` on."""
+    return f"at{offset}" if offset else "full"
+
+
+def is_matrix(kind: str) -> bool:
+    """Whether an operand or result has an element for every row and column."""
+    return kind == "full" or kind.startswith("at")
+
+
+def _index(kind: str) -> str:
+    return f"[i, j + {kind[2:]}]" if kind.startswith("at") else _INDEX[kind]
 
 
 @attrs.frozen
@@ -70,19 +84,23 @@ class KernelSpec:
 
     def source(self, dtype: str) -> str:
         """Text of a module with the function ``kernel``."""
-        return "\n".join([_HEADER.format(dtype=dtype), *_Writer(self).lines(), ""])
+        return "\n".join([HEADER.format(dtype=dtype), *self.lines("kernel"), ""])
+
+    def lines(self, name: str) -> list[str]:
+        """Lines of the function under a name."""
+        return list(_Writer(self).lines(name))
 
     def signature(self, dtype: str) -> str:
         """Argument types for numba."""
         full, flat = f"{dtype}[:, ::1]", f"{dtype}[::1]"
         kinds = [kind for _, kind in self.operands] + [self.results[index].kind for index in self.outputs]
-        arrays = [full if kind == "full" else flat for kind in kinds]
+        arrays = [full if is_matrix(kind) else flat for kind in kinds]
         count = len(self.operands)
         types = ["int64", "int64", *arrays[:count], *["float64"] * len(self.numbers), *arrays[count:]]
         return f"void({', '.join(types)})"
 
 
-_HEADER = '''"""Generated kernel."""
+HEADER = '''"""Generated kernel."""
 
 import numpy as np
 from numba import njit
@@ -103,10 +121,10 @@ class _Writer:
         self.names: dict[Expr, str] = {}
         self.targets = [result.into or f"r{index}" for index, result in enumerate(spec.results)]
 
-    def lines(self) -> Iterator[str]:
+    def lines(self, function: str) -> Iterator[str]:
         spec = self.spec
         outputs = [self.targets[index] for index in spec.outputs]
-        yield f"def kernel(rows, columns, {', '.join([*self.kinds, *spec.numbers, *outputs])}):"
+        yield f"def {function}(rows, columns, {', '.join([*self.kinds, *spec.numbers, *outputs])}):"
         yield from self._hoisted()
         yield from self._cleared()
         yield "    for i in range(rows):"
@@ -159,9 +177,9 @@ class _Writer:
             yield from self._define(result.expression)
             values.append(self._atom(result.expression))
         for index, (result, value) in enumerate(zip(self.spec.results, values, strict=True)):
-            if result.kind in ("full", "row"):
+            if is_matrix(result.kind) or result.kind == "row":
                 add = "+=" if result.accumulate or result.kind == "row" else "="
-                yield f"            {self.targets[index]}{_INDEX[result.kind]} {add} {value}"
+                yield f"            {self.targets[index]}{_index(result.kind)} {add} {value}"
             else:
                 yield f"            sum{index} += {value}"
 
@@ -172,9 +190,9 @@ class _Writer:
         if expression.operation == "symbol":
             name = str(expression.args[0])
             kind = self.kinds[name]
-            if kind in ("full", "row"):
-                yield f"            {name}_v = {name}{_INDEX[kind]}"
-            self.names[expression] = name + {"full": "_v", "row": "_v", "col": "_c", "scalar": "_s"}[kind]
+            if is_matrix(kind) or kind == "row":
+                yield f"            {name}_v = {name}{_index(kind)}"
+            self.names[expression] = name + {"col": "_c", "scalar": "_s"}.get(kind, "_v")
             return
         for arg in expression.args:
             if isinstance(arg, Expr):

@@ -1,0 +1,147 @@
+"""How delays compute: PastValue and FutureValue for all frames at once, and piece by piece for the loops of an engine.
+
+``y_t = x_{t - timeStep}`` (``x_{t + timeStep}`` for FutureValue); beyond the begin (or end) of a sequence stands the
+initial state: a number, a value for all sequences, or one of each sequence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from cntk_core.interfaces.layout import SequenceLayout
+from cntk_core.ops.op import Array, OpContext
+from cntk_core.ops.rows import DelayRows, delay_rows, reader_slots, sequence_rows
+
+TAIL = "tail"
+"""Key of what a delay carries from minibatch to minibatch: ``(reader's slots, steps, *shape)``, nearest step first."""
+
+
+def shift_of(name: str, time_step: int) -> int:
+    """Return how many steps back a delay reads; negative numbers look ahead."""
+    return time_step if name == "PastValue" else -time_step
+
+
+def rows_of(context: OpContext, shift: int) -> DelayRows:
+    """Return which rows a delay reads in a minibatch."""
+    assert context.layout is not None, "a delay needs the sequences of its minibatch"
+    return delay_rows(context.layout, shift)
+
+
+def delay_forward(xp: Any, inputs: Sequence[Array], context: OpContext, shift: int, default: float) -> Array:
+    """Return the value of a delay for all frames: ``(frames, *shape)``."""
+    rows = rows_of(context, shift)
+    values = xp.take(inputs[0], np.maximum(rows.source, 0), axis=0)
+    fill_outside(values, inputs[1:], context, shift, default)
+    keep_tail(inputs[0], context, shift, default)
+    return values
+
+
+def fill_outside(values: Array, initial: Sequence[Array], context: OpContext, shift: int, default: float) -> None:
+    """Write the rows of a delay that come from outside the sequences of this minibatch.
+
+    Args:
+        values: of the delay, ``(frames, *shape)``.
+        initial: nothing, or the value of the initial state.
+        context: of the delay.
+        shift: how many steps back.
+        default: the number that stands for an initial state that is not given.
+    """
+    rows = rows_of(context, shift)
+    if len(rows.initial):
+        values[rows.initial] = _initial(initial, rows, context, shift, default)
+    if len(rows.carried):
+        tail = context.carried.get(TAIL)
+        values[rows.carried] = default if tail is None else tail[rows.carried_slot, rows.carried_back - 1]
+
+
+def _initial(initial: Sequence[Array], rows: DelayRows, context: OpContext, shift: int, default: float) -> Any:
+    if not initial:
+        return default
+    if not context.framed[1]:
+        return initial[0]
+    return initial[0][initial_rows(rows, context.layouts[1], shift)]
+
+
+def initial_rows(rows: DelayRows, layout: SequenceLayout | None, shift: int) -> Array:
+    """Return the row of the initial state that each initial row of a delay takes.
+
+    A state of one step is taken for all steps; of a longer one, PastValue takes the last steps, FutureValue the first.
+    """
+    assert layout is not None, "an initial state with a dynamic axis needs its sequences"
+    own = sequence_rows(layout)
+    row_at = {
+        (number, step - first): row
+        for row, (number, step, first) in enumerate(
+            zip(own.number.tolist(), own.step.tolist(), own.first.tolist(), strict=True)
+        )
+    }
+    length = {number: last - first + 1 for number, first, last in zip(own.number, own.first, own.last, strict=True)}
+    found = []
+    for number, distance in zip(rows.sequence.tolist(), rows.distance.tolist(), strict=True):
+        steps = int(length.get(number, 0))
+        place = 0 if steps == 1 else steps - distance if shift >= 0 else distance - 1
+        if (number, place) not in row_at:
+            raise _too_short(steps, abs(shift))
+        found.append(row_at[number, place])
+    return np.array(found, np.int64)
+
+
+def _too_short(steps: int, wanted: int) -> Exception:
+    from cntk_core.errors import DataError
+
+    return DataError(
+        f"the initial state of a delay by {wanted} steps has a sequence of {steps}",
+        hint="It needs one step for all, or as many steps as the delay.",
+    )
+
+
+def delay_gradient(
+    xp: Any, gradient: Array, inputs: Sequence[Array], context: OpContext, shift: int, needs: Sequence[bool]
+) -> list[Array | None]:
+    """Return the gradients of the input and of the initial state. None flows to earlier minibatches."""
+    rows = rows_of(context, shift)
+    found: list[Array | None] = [None] * len(inputs)
+    if needs[0]:
+        here = rows.source >= 0
+        by_input = xp.zeros_like(inputs[0])
+        by_input[rows.source[here]] = gradient[here]
+        found[0] = by_input
+    if len(inputs) > 1 and needs[1]:
+        by_state = xp.zeros_like(inputs[1])
+        arrived = gradient[rows.initial]
+        if context.framed[1]:
+            np.add.at(by_state, initial_rows(rows, context.layouts[1], shift), arrived)
+        else:
+            by_state = by_state + xp.sum(arrived, axis=0).reshape(by_state.shape)
+        found[1] = by_state
+    return found
+
+
+def keep_tail(values: Array, context: OpContext, shift: int, default: float) -> None:
+    """Keep the last steps of the slots whose sequences go on in the next minibatch.
+
+    Args:
+        values: of the delay's input, ``(frames, *shape)``.
+        context: of the delay.
+        shift: how many steps back; nothing is kept for a look ahead.
+        default: the initial state, for sequences that are shorter than the delay.
+    """
+    layout = context.layout
+    assert layout is not None
+    if shift <= 0 or not layout.continues:
+        context.carried.pop(TAIL, None)
+        return
+    old = context.carried.get(TAIL)
+    tail = np.full((layout.slots, shift, *values.shape[1:]), default, values.dtype)
+    places = reader_slots(layout)
+    for slot in layout.continues:
+        length = int(layout.lengths[slot])
+        for back in range(1, shift + 1):
+            if back <= length:
+                tail[places[slot], back - 1] = values[layout.start[length - back] + slot]
+            elif old is not None:
+                tail[places[slot], back - 1] = old[places[slot], back - length - 1]
+    context.carried[TAIL] = tail
