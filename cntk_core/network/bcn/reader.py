@@ -159,6 +159,8 @@ class BinaryReader:
     def expect(self, marker: str) -> None:
         """Go past the marker of a section, which must come next."""
         if not self.skip(marker):
+            if self.left < len(encoded(marker)):
+                self.fail(f"the file ends where the section mark '{marker}' must stand")
             found = self.content[self.position : self.position + _SHOWN].decode("utf-16-le", "replace").split("\0")[0]
             self.fail(f"here the section mark '{marker}' must stand, not {found!r}")
 
