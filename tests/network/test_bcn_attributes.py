@@ -60,6 +60,7 @@ CONVOLUTION = ConvolutionAttributes(
     (3, 2), (5,), (2,), (True,), (True, False), (0,), (1,), max_temp_mem_size_in_samples=9
 )
 POOLING = PoolingAttributes((3, 2), "average", (2,), (True, False), (0,), (1,))
+TRACE_FORMAT = b"<\0>\0\0\0\n\0 \0;\0.3\0"
 TRACE = b"hello\0" + size(10, 100) + flag(True, True) + wide("map.txt") + flag(False, False) + TRACE_FORMAT
 TWO_RANGES = int64(1, 2) + int32(1) + int64(-3, 3) + int32(2)
 
