@@ -17,7 +17,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.errors import CntkError, ModelFormatError, NetworkError
+from cntk_core.errors import CntkError, ModelFormatError, NetworkError, UnsupportedError
 from cntk_core.network.attribute_types import wrong_attribute
 from cntk_core.network.bcn import MAGIC, load_bcn
 from cntk_core.network.network import Network
@@ -45,6 +45,9 @@ LANGUAGE = "model"
 _METADATA = "__metadata__"
 _MARK = "node:"
 _PRECISIONS: dict[str, np.dtype[Any]] = {"float": np.dtype(np.float32), "double": np.dtype(np.float64)}
+
+_DICTIONARY = b"\x08\x01\x12"
+"""How a Protobuf dictionary of version 1 begins, in which the Python library of CNTK 2.0 kept models."""
 
 FindOp = Callable[[str, str], Op | None]
 
@@ -141,14 +144,16 @@ def is_model(path: str | Path) -> bool:
             begin = file.read(9)
     except OSError:
         return False
-    return begin.startswith(MAGIC) or (begin[8:] == b"{" and int.from_bytes(begin[:8], "little") <= MAX_HEADER)
+    return begin.startswith((MAGIC, _DICTIONARY)) or (
+        begin[8:] == b"{" and int.from_bytes(begin[:8], "little") <= MAX_HEADER
+    )
 
 
 def read_model_info(path: str | Path) -> ModelInfo:
     """Read how far the training of a model had come, without reading the model; models of the original do not say.
 
     Raises:
-        ModelFormatError: it is not a model file.
+        ModelFormatError, UnsupportedError: it is not a model file, or a Protobuf one.
     """
     path = Path(path)
     if _is_original(path):
@@ -199,9 +204,16 @@ def _is_original(path: Path) -> bool:
     check_is_file(path, "model")
     try:
         with path.open("rb") as file:
-            return file.read(len(MAGIC)) == MAGIC
+            begin = file.read(9)
     except OSError as error:
         raise ModelFormatError(f"the model '{path}' cannot be read: {error.strerror}") from None
+    if begin.startswith(_DICTIONARY) and begin[8:] != b"{":
+        raise UnsupportedError(
+            f"'{path}' is a model or checkpoint that the Python library of CNTK 2.0 saved (Protobuf); "
+            "only those that its actions wrote (BCN) can be read",
+            hint="Train the network again from its description.",
+        )
+    return begin.startswith(MAGIC)
 
 
 def _check_format(metadata: Mapping[str, str], path: Path) -> None:

@@ -75,3 +75,30 @@ def test_a_model_of_the_original_is_drawn_and_edited(capsys: pytest.CaptureFixtu
     assert ">Times [3 x *]<" in capsys.readouterr().out
     assert main(["edit", "old.dnn", "-c", 'Rename("z", "score")', "-o", "new.dnn"]) == 0
     assert "score" in load_model("new.dnn", core_ops().find)
+
+
+TRAIN = """\
+command = T
+T = [ action = train ; modelPath = net
+ NDLNetworkBuilder = [ run = n ; n = [ features = Input(2) ; y = SumElements(features)
+  FeatureNodes = (features) ; CriterionNodes = (y) ] ]
+ SGD = [ epochSize = 0 ; minibatchSize = 2 ; learningRatesPerSample = 0.5 ; maxEpochs = 2 ]
+ reader = [ readerType = CNTKTextFormatReader ; file = data.ctf ; randomize = false
+ input = [ features = [ dim = 2 ; format = dense ] ; labels = [ dim = 3 ; format = dense ] ] ] ]
+"""
+
+
+@pytest.mark.parametrize(("name", "epochs"), [("net.0", 2), ("net.1", 1)])
+def test_training_goes_on_from_a_model_of_the_original(
+    name: str, epochs: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("data.ctf").write_text("|features 1 2 |labels 0 1 0\n|features 3 4 |labels 1 0 0\n", encoding="utf-8")
+    Path("r.cntk").write_text(TRAIN, encoding="utf-8")
+    Path("old.dnn").rename(name)
+    Path(f"{name}.ckp").write_bytes(b"B\0C\0K\0P\0\0\0")  # as the original's begin
+    assert main(["configFile=r.cntk"]) == 0
+    output = capsys.readouterr().err
+    assert f"Starting from checkpoint. Loading network from '{name}'." in output
+    assert output.count("Finished Epoch[") == epochs
+    network = load_model("net", core_ops().find)
+    assert np.abs(network["W"].value).max() > 0

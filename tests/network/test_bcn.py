@@ -225,6 +225,18 @@ def trace():
     return b"hello\0" + size(10, 100) + flag(False, False) + wide("") + flag(False, True) + bytes(8) + size(5, 6)
 
 
+@pytest.mark.parametrize("read", [lambda path: load_model(path, find_op), read_model_info])
+def test_models_of_the_python_library_are_recognised(read, path):
+    path.write_bytes(b"\x08\x01\x12\x11\n\x07version\x12\x06\x08\x01\x10\x03(\x02")
+    assert is_model(path)
+    with pytest.raises(UnsupportedError) as caught:
+        read(path)
+    assert str(caught.value) == (
+        f"'{path}' is a model or checkpoint that the Python library of CNTK 2.0 saved (Protobuf); only those that its "
+        "actions wrote (BCN) can be read\n    Train the network again from its description."
+    )
+
+
 # -- what must not get through ----------------------------------------------------------------------------
 
 

@@ -29,7 +29,7 @@ _ELEMENTS: dict[int, np.dtype[Any]] = {4: np.dtype("<f4"), 8: np.dtype("<f8")}
 
 @attrs.frozen(eq=False)
 class Matrix:
-    """A dense matrix: its rows and columns, and its values column by column."""
+    """A dense matrix: its rows and columns, and its values column by column, which are those of the file itself."""
 
     rows: int
     columns: int
@@ -61,10 +61,14 @@ class BinaryReader:
         place = self.position if at is None else at
         raise ModelFormatError(f"'{self.path}' is damaged at byte {place}: {message}")
 
-    def take(self, count: int, what: str) -> bytes:
-        """Return the next bytes."""
+    def need(self, count: int, what: str) -> None:
+        """Check that so many bytes are there."""
         if count > self.left:
             self.fail(f"{what} needs {count} bytes, but the file ends after {self.left}")
+
+    def take(self, count: int, what: str) -> bytes:
+        """Return the next bytes."""
+        self.need(count, what)
         begin = self.position
         self.position += count
         return self.content[begin : self.position]
@@ -208,9 +212,11 @@ class BinaryReader:
         self.wide("the name of a matrix")
         self.int32()  # how it lies in memory; in the file it is always column by column
         rows, columns = self.amount("number of rows"), self.amount("number of columns")
-        values = np.frombuffer(self.take(rows * columns * dtype.itemsize, "a matrix"), dtype)
+        begin = self.position
+        self.need(rows * columns * dtype.itemsize, "a matrix")
+        self.position += rows * columns * dtype.itemsize
         self.expect("EMAT")
-        return Matrix(rows, columns, values)
+        return Matrix(rows, columns, np.frombuffer(self.content, dtype, rows * columns, begin))
 
 
 def encoded(text: str) -> bytes:
