@@ -1,6 +1,18 @@
 """The one module that a plugin imports. What is here is the plugin interface; its version is ``API_VERSION``."""
 
-from cntk_core.config import Config, Schedule, SourceText, Value, option, options, parse_text, read_source
+from cntk_core.config import (
+    COMMAND_LINE,
+    Config,
+    Content,
+    EvaluatedEntry,
+    Schedule,
+    SourceText,
+    Value,
+    option,
+    options,
+    parse_text,
+    read_source,
+)
 from cntk_core.data.chunked import ChunkedReader
 from cntk_core.data.layout import frame_layout, sequence_layout
 from cntk_core.data.randomize import Window
@@ -21,7 +33,7 @@ from cntk_core.errors import (
     nearest,
     raise_problems,
 )
-from cntk_core.interfaces.builder import BuildContext, NetworkBuilder
+from cntk_core.interfaces.builder import BuildContext, Document, NetworkBuilder
 from cntk_core.interfaces.component import API_VERSION, Available, Component, NoOptions, Unavailable
 from cntk_core.interfaces.engine import ExecutionEngine, Program
 from cntk_core.interfaces.layout import SequenceLayout
@@ -85,6 +97,7 @@ ILearner = Learner
 
 __all__ = [
     "API_VERSION",
+    "COMMAND_LINE",
     "PARAMETER_USES",
     "Accumulator",
     "ArrayMath",
@@ -102,12 +115,15 @@ __all__ = [
     "Component",
     "Config",
     "ConfigError",
+    "Content",
     "DataError",
     "DataReader",
+    "Document",
     "Elementwise",
     "EpochSpec",
     "EpochStart",
     "EpochSummary",
+    "EvaluatedEntry",
     "ExecutionEngine",
     "Expr",
     "FixedValue",
