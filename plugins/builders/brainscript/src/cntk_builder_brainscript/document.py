@@ -111,6 +111,12 @@ class _Sections:
             if type(value) is Thunk and isinstance(value.expression, Function) and not describes:
                 continue
             key = OTHER_KEYS.get(name, name)
+            if key != name and key in record.members:
+                raise BuildError(
+                    f"'{name}' and '{key}' mean the same, and both are given",
+                    where=self._place(record, key),
+                    hint=f"'{name}' is given at {self._place(record, name)}.",
+                )
             if key.lower() in found and not name[:1].islower():
                 continue
             if describes:
