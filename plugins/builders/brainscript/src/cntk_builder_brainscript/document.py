@@ -13,7 +13,7 @@ from cntk_builder_brainscript.evaluate import Evaluator
 from cntk_builder_brainscript.functions import show
 from cntk_builder_brainscript.recipe import NetworkInRecipe, Recipe, Step, record_of
 from cntk_builder_brainscript.recipe_objects import ACTIONS, RecipeObject, RecipeRuntime
-from cntk_builder_brainscript.syntax import Function
+from cntk_builder_brainscript.syntax import ArrayLiteral, Call, Expression, Function, Index, Infix, Member
 from cntk_builder_brainscript.values import Array, Record, TensorShape, Thunk, flatten, number_text
 from cntk_core.api import BuildContext, BuildError, Config, Content, Document, EvaluatedEntry, Location
 
@@ -126,18 +126,14 @@ class _Sections:
         return found
 
     def _entry(self, record: Record, name: str, key: str, steps: Steps) -> EvaluatedEntry:
-        where = self._place(record, name)
-
         def find() -> Content:
-            place = record.where_of(name) or where
-            return self._content(self.evaluator.run(lambda: record.own(name)), place, (*steps, name))
+            value = self.evaluator.run(lambda: record.own(name))
+            return self._content(value, self._value_place(record, name), (*steps, name))
 
-        return EvaluatedEntry(key, where, find)
+        return EvaluatedEntry(key, self._place(record, name), find)
 
     def _network(self, record: Record, name: str, key: str, steps: Steps) -> EvaluatedEntry:
-        content = Content.of_network(
-            NetworkInRecipe(self.recipe, steps, name), record.where_of(name) or self._place(record, name)
-        )
+        content = Content.of_network(NetworkInRecipe(self.recipe, steps, name), self._value_place(record, name))
         return EvaluatedEntry(key, self._place(record, name), lambda: content)
 
     def _place(self, record: Record, name: str) -> Location:
@@ -147,6 +143,11 @@ class _Sections:
         if member is not None and (type(value) is not Thunk or value.expression is member.value):
             return member.where
         return record.where_of(name) or self.recipe.where
+
+    def _value_place(self, record: Record, name: str) -> Location:
+        """Return the place where the value of a member begins."""
+        value = record.members[name]
+        return _begin(value.expression) if type(value) is Thunk else record.where_of(name) or self.recipe.where
 
     # -- values --------------------------------------------------------------------------------------------
 
@@ -181,10 +182,26 @@ class _Sections:
         return Content.of_section(entries, where)
 
     def _message(self, record: Record) -> EvaluatedEntry:
-        where = self._place(record, "what")
-
         def find() -> Content:
             text = self.evaluator.run(lambda: show(self.evaluator, record.own("what")))
-            return Content.of_text(text, record.where_of("what") or where)
+            return Content.of_text(text, self._value_place(record, "what"))
 
-        return EvaluatedEntry("what", where, find)
+        return EvaluatedEntry("what", self._place(record, "what"), find)
+
+
+def _begin(e: Expression) -> Location:
+    """Return the place of an expression's first character; that of an operator is in its middle."""
+    while True:
+        match e:
+            case Infix():
+                e = e.left
+            case Member():
+                e = e.record
+            case Call():
+                e = e.function
+            case Index():
+                e = e.array
+            case ArrayLiteral() if e.joins and e.items:
+                e = e.items[0]
+            case _:
+                return e.where
