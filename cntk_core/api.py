@@ -14,7 +14,6 @@ from cntk_core.config import (
     read_source,
 )
 from cntk_core.data.chunked import ChunkedReader
-from cntk_core.data.layout import frame_layout, sequence_layout
 from cntk_core.data.randomize import Window
 from cntk_core.data.source import Chunk, ChunkInfo, ChunkSource, Column
 from cntk_core.errors import (
@@ -76,7 +75,9 @@ from cntk_core.network.patterns import NamePattern, find_nodes, paired_names
 from cntk_core.ops.define import define_op, elementwise_op
 from cntk_core.ops.delays import fill_outside, keep_tail, shift_of
 from cntk_core.ops.expression import ArrayMath, Expr, TraceMath, symbol
+from cntk_core.ops.frame_moves import same_sequences
 from cntk_core.ops.framing import align, run_forward, run_gradient, unbroadcast
+from cntk_core.ops.layouts import frame_layout, sequence_layout
 from cntk_core.ops.op import Accumulator, Elementwise, NoAttributes, Op, OpContext
 from cntk_core.ops.random import random_stream
 from cntk_core.ops.rows import delay_rows
@@ -84,7 +85,19 @@ from cntk_core.ops.shapes import Shape, broadcast, from_cntk, show, to_cntk
 from cntk_core.ops.table import OpTable, core_ops
 from cntk_core.plan.explain import explain
 from cntk_core.plan.make import make_plan
-from cntk_core.plan.plan import Buffer, GradientStep, Loop, LoopGradient, Plan, Step, Target, layout_of_root
+from cntk_core.plan.plan import (
+    Buffer,
+    GradientStep,
+    Loop,
+    LoopGradient,
+    Plan,
+    Step,
+    Target,
+    derive_layout,
+    derived_nodes,
+    layout_of_root,
+    makes_axis_by_values,
+)
 from cntk_core.plugins.events import EpochStart, EpochSummary, Job, JobOutcome, MinibatchResult
 from cntk_core.plugins.markers import hookimpl
 from cntk_core.plugins.registry import Registry
@@ -194,6 +207,8 @@ __all__ = [
     "core_ops",
     "define_op",
     "delay_rows",
+    "derive_layout",
+    "derived_nodes",
     "did_you_mean",
     "duplicate",
     "elementwise_op",
@@ -209,6 +224,7 @@ __all__ = [
     "keep_tail",
     "layout_of_root",
     "make_plan",
+    "makes_axis_by_values",
     "nearest",
     "nodes_to_clone",
     "option",
@@ -224,6 +240,7 @@ __all__ = [
     "revise_parameter",
     "run_forward",
     "run_gradient",
+    "same_sequences",
     "sequence_layout",
     "set_input",
     "set_inputs",

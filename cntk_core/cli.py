@@ -249,6 +249,12 @@ def _dump(options: argparse.Namespace) -> int:
     )
 
 
+def _convert(options: argparse.Namespace) -> int:
+    from cntk_core.actions.convert_model import convert_model
+
+    return convert_model(options.model, options.output, precision=options.precision, plugin_files=options.plugin)
+
+
 def _show_config(options: argparse.Namespace) -> int:
     from cntk_core.actions.show_config import show_config
 
@@ -294,6 +300,7 @@ VERBS = {
     "config": "show what a recipe says once everything is put together, or check it",
     "plot": "draw the network of a model or of a recipe",
     "dump": "print the nodes of a model and their values",
+    "convert": "read a model, also one of the original CNTK, and write it as a model file of this program",
     "explain": "show how a recipe's network is computed, and how memory is shared",
     "plugins": "list, make and check plugins",
     "doctor": "say what works on this machine, and what mends the rest",
@@ -318,6 +325,7 @@ def _parser() -> tuple[argparse.ArgumentParser, Verbs]:
     _add_config(verbs.add_parser("config", help=VERBS["config"], description=_sentence("config")))
     _add_plot(verbs.add_parser("plot", help=VERBS["plot"], description=_sentence("plot")))
     _add_dump(verbs.add_parser("dump", help=VERBS["dump"], description=_sentence("dump")))
+    _add_convert(verbs.add_parser("convert", help=VERBS["convert"], description=_sentence("convert")))
     explain = verbs.add_parser("explain", help=VERBS["explain"], description=_sentence("explain"))
     _add_recipe(explain, _explain)
     explain.add_argument("--section", help="only this command section")
@@ -398,6 +406,14 @@ def _add_dump(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", default="-", metavar="FILE", help="the file (default: standard output)")
     _add_plugin_option(parser)
     parser.set_defaults(run=_dump)
+
+
+def _add_convert(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", metavar="MODEL", help="a model file")
+    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the new model file")
+    parser.add_argument("--precision", choices=("float", "double"), default="", help="default: that of the model")
+    _add_plugin_option(parser)
+    parser.set_defaults(run=_convert)
 
 
 def _add_plugin_option(parser: argparse.ArgumentParser) -> None:

@@ -308,12 +308,7 @@ def rename_nodes(network: Network, pairs: Sequence[tuple[Node, str]]) -> None:
         elif name in network and network[name] not in leaving:
             problems.append(NetworkError(f"cannot rename '{node.name}' to '{name}': the name is already used"))
     raise_problems(problems)
-    moving = [(node, name) for node, name in pairs if node.name != name]
-    for node, _ in moving:
-        if len(moving) > 1:
-            network.rename(node, f"\0{node.name}")  # no name of a person's: makes room for exchanges
-    for node, name in moving:
-        network.rename(node, name)
+    network.rename_all(dict(pairs))
 
 
 def remove_nodes(network: Network, nodes: Iterable[Node]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -77,6 +77,20 @@ class Network:
         entries = [(name.lower() if value is node else key, value) for key, value in self._nodes.items()]
         node.name = name
         self._nodes = dict(entries)
+
+    def rename_all(self, names: Mapping[Node, str]) -> None:
+        """Give nodes other names, all at once, so that they may exchange them; their places in the order stay.
+
+        Raises:
+            NetworkError: two nodes would have the same name; nothing is changed then.
+        """
+        nodes = {names.get(node, node.name).lower(): node for node in self}
+        if len(nodes) < len(self):
+            taken = [name for node, name in names.items() if nodes[name.lower()] is not node]
+            raise NetworkError(f"several nodes would have the name '{next(iter(taken), '')}'")
+        for node, name in names.items():
+            node.name = name
+        self._nodes = nodes
 
     def mark(self, node: Node, role: str) -> None:
         """Put a node into a group (``feature``, ``label``, ``criterion``, ``evaluation``, ``output``), once."""

@@ -23,15 +23,20 @@ class NamePattern:
     """
 
     text: str
+    _parts: tuple[str, ...] = attrs.field(init=False, repr=False, eq=False)
+
+    @_parts.default
+    def _split(self) -> tuple[str, ...]:
+        return tuple(self.text.lower().split("*"))
 
     @property
     def stars(self) -> int:
         """How many ``*`` there are; a plain name has none."""
-        return self.text.count("*")
+        return len(self._parts) - 1
 
     def match(self, name: str) -> tuple[str, ...] | None:
         """Return what each ``*`` stands for in a name, None if the name does not fit."""
-        first, *rest = self.text.lower().split("*")
+        first, *rest = self._parts
         lower = name.lower()
         if not rest:
             return () if lower == first else None

@@ -18,12 +18,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cntk_core.data.layout import frame_layout
 from cntk_core.errors import DataError, NetworkError
 from cntk_core.interfaces.engine import ExecutionEngine, Program
 from cntk_core.interfaces.learner import Slot, UpdateRule
 from cntk_core.interfaces.reader import Minibatch, StreamData
 from cntk_core.network.node import Input, Node
+from cntk_core.ops.layouts import frame_layout
 from cntk_core.ops.table import core_ops
 from cntk_core.plan.make import make_plan
 from cntk_core.plan.plan import Plan

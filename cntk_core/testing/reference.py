@@ -9,7 +9,6 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.data.layout import frame_layout
 from cntk_core.errors import DataError, NetworkError, did_you_mean
 from cntk_core.interfaces.engine import ExecutionEngine, Program
 from cntk_core.interfaces.layout import IntArray, SequenceLayout
@@ -19,10 +18,20 @@ from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.ops.delays import fill_outside, keep_tail, rows_of, shift_of
 from cntk_core.ops.expression import ArrayMath
 from cntk_core.ops.framing import dense, run_forward, run_gradient
+from cntk_core.ops.layouts import frame_layout
 from cntk_core.ops.op import OpContext
 from cntk_core.ops.random import random_stream
 from cntk_core.ops.shapes import elements
-from cntk_core.plan.plan import GradientStep, Loop, LoopGradient, Plan, layout_of_root
+from cntk_core.plan.plan import (
+    GradientStep,
+    Loop,
+    LoopGradient,
+    Plan,
+    derive_layout,
+    derived_nodes,
+    layout_of_root,
+    makes_axis_by_values,
+)
 from cntk_core.training.store import ParameterStore
 
 Array = NDArray[np.float64]
@@ -161,8 +170,19 @@ class ReferenceProgram(Program):
             for node in step.nodes:
                 context = self._contexts[node] = self._context(node, axes, training)
                 self._values[node] = self._result(node, [self._values[child] for child in node.inputs], context)
+                if context.new_layout is not None:
+                    axes[node.axis] = _Frames(context.new_layout.frames, context.new_layout)
+        if training:
+            self._keep_updates()
         for name in self._totals:
             self._totals[name] += float(self._values[self._roots[name.lower()]].reshape(-1)[0])
+
+    def _keep_updates(self) -> None:
+        """Write what ops changed in their inputs (running statistics) back to the store."""
+        for node in (node for step in self.plan.steps for node in step.nodes):
+            for child in (node.inputs[index] for index in node.op.updates if index < len(node.inputs)):
+                if isinstance(child, Parameter):
+                    self.store.value(child)[...] = self._values[child]
 
     def _read_inputs(self, minibatch: Minibatch) -> dict[str, _Frames]:
         streams = {name.lower(): data for name, data in minibatch.streams.items()}
@@ -175,6 +195,11 @@ class ReferenceProgram(Program):
             rows = _double(dense(data.data))
             self._values[node] = rows.reshape(rows.shape[0], *node.known_shape)
             axes[node.axis] = _Frames(rows.shape[0], data.layout)
+        for made in derived_nodes(self.plan):
+            if made.inputs[0].axis not in axes:
+                continue
+            layout = derive_layout(made, {axis: frames.layout for axis, frames in axes.items()})
+            axes[made.axis] = _Frames(layout.frames, layout)
         return axes
 
     def _context(self, node: Node, axes: Mapping[str, _Frames], training: bool) -> OpContext:
@@ -192,6 +217,8 @@ class ReferenceProgram(Program):
         )
 
     def _frames_of(self, node: Node, axes: Mapping[str, _Frames]) -> _Frames:
+        if node.framed and not makes_axis_by_values(node) and node.axis in axes:
+            return axes[node.axis]
         for child in node.inputs:
             if child.framed:
                 same_axis = axes.get(child.axis)

@@ -165,9 +165,18 @@ _UNSUPPORTED_KEYS = (
     "traceNodeNamesCategory",
     "traceNodeNamesReal",
     "traceNodeNamesSparse",
-    "truncated",
 )
-_ACCEPTED = ("modelPath", "disableWkInBatchNormal", *NO_EFFECT, *OTHER_LEARNERS, *SEQUENCE_TRAINING, *_UNSUPPORTED_KEYS)
+_READER_KEYS = ("truncated",)
+"""Keys that CNTK wants beside the SGD block's and that a reader obeys."""
+_ACCEPTED = (
+    "modelPath",
+    "disableWkInBatchNormal",
+    *NO_EFFECT,
+    *OTHER_LEARNERS,
+    *SEQUENCE_TRAINING,
+    *_UNSUPPORTED_KEYS,
+    *_READER_KEYS,
+)
 
 
 def learner_name(block: Config) -> str:
@@ -297,7 +306,7 @@ def _unsupported(block: Config) -> Iterator[UnsupportedError]:
 
 def _asked_for(block: Config) -> Iterator[tuple[str, Value]]:
     """What a block asks for that would change the result and is not there yet."""
-    for key in ("gradientcheck", "saveBestModelPerCriterion", "truncated"):
+    for key in ("gradientcheck", "saveBestModelPerCriterion"):
         flag = block.get(key)
         if flag is not None and flag.boolean():
             yield f"{key}=true", flag

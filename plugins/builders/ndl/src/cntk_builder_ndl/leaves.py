@@ -83,11 +83,13 @@ def make_constant(reader: Reader, op: Op) -> Made:
 
 def fixed(reader: Reader, name: str, shape: Shape, value: float) -> Parameter:
     """Return a parameter that is never learned."""
+    with np.errstate(over="ignore"):  # too great a number is infinite
+        values = np.full(shape, value, reader.context.dtype)
     return Parameter.make(
         name,
         shape,
         FixedValue(value),
-        value=np.full(shape, value, reader.context.dtype),
+        value=values,
         learning_rate_multiplier=0.0,
         where=reader.where,
     )

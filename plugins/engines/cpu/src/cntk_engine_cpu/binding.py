@@ -9,10 +9,21 @@ from typing import Any
 import attrs
 import numpy as np
 
-from cntk_core.api import GradientStep, Loop, LoopGradient, Node, OpContext, Parameter, Step, Target
+from cntk_core.api import (
+    GradientStep,
+    Loop,
+    LoopGradient,
+    Node,
+    OpContext,
+    Parameter,
+    Step,
+    Target,
+    makes_axis_by_values,
+)
 from cntk_engine_cpu import elementwise, fallback, loop_kernels, loops, products, rowwise
 from cntk_engine_cpu.inputs import Ports
 from cntk_engine_cpu.site import Call, Site
+from cntk_engine_cpu.stages import Stage
 from cntk_engine_cpu.update import Numbers, Scalars, Update, runs_of
 
 PANEL_ELEMENTS = 131072
@@ -40,12 +51,17 @@ class Bound:
     Args:
         site: the arrays.
         update: the rule, for :attr:`train`.
+        stage: which forward steps.
+        before: the code of the stage before.
     """
 
-    def __init__(self, site: Site, update: Update | None) -> None:
+    def __init__(self, site: Site, update: Update | None, stage: Stage, before: Bound | None = None) -> None:
         self.site = site
+        self.stage = stage
+        self.before = before
         self._update = update
-        self.forward = straight_line([_forward_call(site, step) for step in site.plan.steps], site.ports)
+        steps = site.plan.steps[stage.first : stage.end]
+        self.forward = straight_line([_forward_call(site, step) for step in steps], site.ports)
 
     @functools.cached_property
     def backward(self) -> Callable[[], None]:
@@ -87,6 +103,8 @@ def _forward_call(site: Site, step: Step | Loop) -> Call:
     if isinstance(step, Loop):
         compiled = loop_kernels.bind_forward(site, step)
         return compiled if compiled is not None else loops.bind_forward(site, step)
+    if makes_axis_by_values(step.nodes[0]):
+        return fallback.bind_new_axis(site, step)
     if elementwise.is_elementwise(step):
         found = elementwise.bind_forward(site, step)
     else:
@@ -288,19 +306,22 @@ def whole_update(site_plan: Any, update: Update) -> Callable[[Sequence[Scalars]]
 
 
 def contexts_of(plan: Any, frames: Mapping[str, int]) -> dict[Node, OpContext]:
-    """A context for each computed node."""
+    """A context for each computed node whose dynamic axis has a known number of frames."""
     return {
-        node: OpContext(
-            framed=tuple(bool(child.framed) for child in node.inputs), frames=_frames_of(node, frames), saved={}
-        )
+        node: OpContext(framed=tuple(bool(child.framed) for child in node.inputs), frames=count, saved={})
         for step in plan.steps
         for node in step.nodes
+        for count in [_frames_of(node, frames)]
+        if count >= 0
     }
 
 
 def _frames_of(node: Node, frames: Mapping[str, int]) -> int:
+    """Rows on a node's axis, or on that of its first input with one; -1 if they are not known yet."""
+    if node.framed and not makes_axis_by_values(node):
+        return frames.get(node.axis, -1)
     axes = [child.axis for child in node.inputs if child.framed]
-    return frames[axes[0]] if axes else 1
+    return frames.get(axes[0], -1) if axes else 1
 
 
 def empty(shape: tuple[int, ...], dtype: Any) -> Any:

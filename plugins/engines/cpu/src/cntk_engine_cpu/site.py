@@ -54,6 +54,7 @@ class Site:
         numbers: a number for each node, for names in expression trees.
         scratch: storage that a step keeps beside its value: ``(node, array of its shape, dynamic axis)``.
         step_contexts: for each loop, what its ops kept at each time step of the last forward pass.
+        made: values of nodes that make dynamic axes.
         compiled_loops: loops whose forward pass is compiled.
         interpreted: nodes that the binding left to :mod:`fallback`: only they look at their contexts.
     """
@@ -71,8 +72,13 @@ class Site:
     numbers: Mapping[Node, int]
     scratch: Callable[[Node, Array, str], Array]
     step_contexts: dict[Loop, dict[tuple[Node, int], OpContext]] = attrs.field(factory=dict)
+    made: dict[Node, Array] = attrs.field(factory=dict)
     compiled_loops: set[Loop] = attrs.field(factory=set)
     interpreted: set[Node] = attrs.field(factory=set)
+
+    def continuing(self, before: Site) -> Site:
+        """Return this site with what the steps of an earlier stage keep for their gradients."""
+        return attrs.evolve(self, step_contexts=before.step_contexts, compiled_loops=before.compiled_loops)
 
     def rows(self, node: Node) -> int:
         """Rows of a node's value seen as ``(rows, elements)``."""

@@ -13,7 +13,6 @@ from cntk_core.api import (
     ConfigError,
     ReaderContext,
     StreamInfo,
-    UnsupportedError,
     show,
 )
 from cntk_reader_cntk_text.options import StreamOptions, TextReaderOptions, read_options
@@ -29,11 +28,9 @@ class CNTKTextFormatReader(ChunkedReader):
     requires_api: ClassVar[str] = "1.0"
 
     def __init__(self, options: TextReaderOptions, context: ReaderContext) -> None:
-        if options.truncated:
-            raise UnsupportedError(
-                "CNTKTextFormatReader: truncated=true (truncated back-propagation) is not supported yet",
-                where=options.truncated_where,
-            )
+        if options.truncated and context.trace is not None:
+            # The original goes on without a word; a reader made of deserializers cuts sequences.
+            context.trace("CNTKTextFormatReader reads whole sequences, truncated=true does not change that.")
         rules = _rules(options, context)
         trace = context.trace if options.trace_level >= 1 and context.trace is not None else _say_nothing
         self._text = TextSource(TextFile(options.file, options.file_where), rules, trace)

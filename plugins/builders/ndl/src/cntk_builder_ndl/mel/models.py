@@ -26,8 +26,8 @@ from cntk_core.api import (
 DEFAULT = "default"
 """The name of a model that is made or loaded without a name."""
 
-MAX_NODES = 30_000
-"""Most nodes that a script may give a model by copying."""
+MAX_COPIES = 50_000
+"""Most nodes that a script may copy."""
 
 
 @attrs.define(eq=False)
@@ -51,9 +51,14 @@ class Selection:
     pattern: str
 
     @property
+    def stars(self) -> int:
+        """How many ``*`` the pattern has; a plain name has none."""
+        return self.pattern.count("*")
+
+    @property
     def is_pattern(self) -> bool:
         """Whether it may mean several nodes."""
-        return NamePattern(self.pattern).stars > 0
+        return self.stars > 0
 
     def nodes(self) -> list[Node]:
         """Return the nodes, at least one; a name of in-line NDL may mean the node that it stands for.
@@ -69,10 +74,11 @@ class Selection:
 
     def is_there(self) -> bool:
         """Tell whether there are such nodes."""
-        try:
-            return bool(self.nodes())
-        except NetworkError:
-            return False
+        network = self.model.network
+        if self.is_pattern:
+            pattern = NamePattern(self.pattern)
+            return any(pattern.match(node.name) is not None for node in network)
+        return self.pattern in network or self.model.statements.node_of(self.pattern) is not None
 
 
 class Models:

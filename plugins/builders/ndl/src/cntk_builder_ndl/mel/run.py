@@ -10,7 +10,7 @@ import numpy as np
 from cntk_builder_ndl.expand import GROUPS
 from cntk_builder_ndl.files import snippet_sources
 from cntk_builder_ndl.mel.commands import COPY_MODES, MODEL_FORMATS, choose
-from cntk_builder_ndl.mel.models import DEFAULT, MAX_NODES, Model, Models, Selection
+from cntk_builder_ndl.mel.models import DEFAULT, MAX_COPIES, Model, Models, Selection
 from cntk_builder_ndl.mel.properties import set_property, set_property_below
 from cntk_builder_ndl.mel.syntax import Argument, Call, Copy, InLine, Snippet, Step
 from cntk_core.api import (
@@ -62,6 +62,7 @@ class Script:
         self._context = context
         self._config = config
         self._write_dump = dump
+        self._copies = 0
         if context.base is not None:
             self.models.add(DEFAULT, context.base)
 
@@ -200,9 +201,8 @@ class Script:
             node = self.models.node(source, "what is copied")
             pairs = [(node, found.name) for found in self.models.nodes(target) if found is not node]
         else:
-            self.models.nodes(source)  # says where the name stands if there is no such node
-            pairs = _pairs(old, new, target)
-        self._prepare_copy(old.model, new.model, [node for node, _ in pairs], where)
+            pairs = _pairs(old, new, source, target)
+        self._prepare_copy(old.model, [node for node, _ in pairs], where)
         copy_nodes(pairs, new.model.network, values_only=values_only, where=where)
 
     def copy_sub_tree(self, call: Call) -> None:
@@ -211,27 +211,27 @@ class Script:
         source, target = self.models.selection(root).model, self.models.find(to)
         values_only = _copies_values(call)
         nodes = self.models.nodes(root)
-        self._prepare_copy(source, target, sub_tree(nodes), call.where)
+        self._prepare_copy(source, sub_tree(nodes), call.where)
         copy_sub_tree(nodes, source.network, target.network, prefix.text, values_only=values_only, where=call.where)
 
-    def _prepare_copy(self, source: Model, target: Model, nodes: Sequence[Node], where: Location) -> None:
+    def _prepare_copy(self, source: Model, nodes: Sequence[Node], where: Location) -> None:
         """See to it that what is copied has its first values, and that copies of copies do not fill the memory."""
         if any(isinstance(node, Parameter) and node.value is None for node in nodes):
             source.complete()
-        if len(target.network) + len(nodes) > MAX_NODES:
-            raise BuildError(f"the model {target.name} would get more than {MAX_NODES} nodes", where=where)
+        self._copies += len(nodes)
+        if self._copies > MAX_COPIES:
+            raise BuildError(f"the script copies more than {MAX_COPIES} nodes", where=where)
 
     def copy_inputs(self, call: Call) -> None:
         """``CopyNodeInputs(from, to)``."""
         source, target = call.arguments
         old, new = self.models.selection(source), self.models.target(target)
         _same_model(old, new, call, source, target)
-        self.models.nodes(source)
         if new.is_pattern and not old.is_pattern:
             node = self.models.node(source, "what the inputs are copied from")
             copy_inputs([(node, found.name) for found in self.models.nodes(target)], new.model.network)
         else:
-            copy_inputs(_pairs(old, new, target), new.model.network)
+            copy_inputs(_pairs(old, new, source, target), new.model.network)
 
     def set_input(self, call: Call) -> None:
         """``SetNodeInput(node, index, input)``."""
@@ -276,8 +276,7 @@ class Script:
         if "." not in target.text or new.pattern == target.text:
             new = Selection(old.model, target.text)
         _same_model(old, new, call, source, target)
-        self.models.nodes(source)
-        rename_nodes(old.model.network, _pairs(old, new, target))
+        rename_nodes(old.model.network, _pairs(old, new, source, target))
 
     def revise(self, call: Call) -> None:
         """``ReviseParameter(node, file)``."""
@@ -370,11 +369,14 @@ def _whole(argument: Argument, what: str) -> int:
     return int(argument.text)
 
 
-def _pairs(old: Selection, new: Selection, target: Argument) -> list[tuple[Node, str]]:
+def _pairs(old: Selection, new: Selection, source: Argument, target: Argument) -> list[tuple[Node, str]]:
+    """Return the nodes of a selection with the names that another one gives them."""
     try:
+        if not old.is_pattern and not new.is_pattern:
+            return [(node, new.pattern) for node in old.nodes()]
         return paired_names(old.model.network, old.pattern, new.pattern)
     except CntkError as error:
-        error.where = error.where or target.where
+        error.where = error.where or (source if old.stars == new.stars else target).where
         raise
 
 
