@@ -1,6 +1,18 @@
 """The one module that a plugin imports. What is here is the plugin interface; its version is ``API_VERSION``."""
 
-from cntk_core.config import Config, Schedule, SourceText, Value, option, options, parse_text, read_source
+from cntk_core.config import (
+    COMMAND_LINE,
+    Config,
+    Content,
+    EvaluatedEntry,
+    Schedule,
+    SourceText,
+    Value,
+    option,
+    options,
+    parse_text,
+    read_source,
+)
 from cntk_core.data.chunked import ChunkedReader
 from cntk_core.data.randomize import Window
 from cntk_core.data.source import Chunk, ChunkInfo, ChunkSource, Column
@@ -20,7 +32,7 @@ from cntk_core.errors import (
     nearest,
     raise_problems,
 )
-from cntk_core.interfaces.builder import BuildContext, NetworkBuilder
+from cntk_core.interfaces.builder import BuildContext, Document, NetworkBuilder
 from cntk_core.interfaces.component import API_VERSION, Available, Component, NoOptions, Unavailable
 from cntk_core.interfaces.engine import ExecutionEngine, Program
 from cntk_core.interfaces.layout import SequenceLayout
@@ -98,6 +110,7 @@ ILearner = Learner
 
 __all__ = [
     "API_VERSION",
+    "COMMAND_LINE",
     "PARAMETER_USES",
     "Accumulator",
     "ArrayMath",
@@ -115,12 +128,15 @@ __all__ = [
     "Component",
     "Config",
     "ConfigError",
+    "Content",
     "DataError",
     "DataReader",
+    "Document",
     "Elementwise",
     "EpochSpec",
     "EpochStart",
     "EpochSummary",
+    "EvaluatedEntry",
     "ExecutionEngine",
     "Expr",
     "FixedValue",
