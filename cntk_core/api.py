@@ -98,6 +98,7 @@ from cntk_core.plan.plan import (
     layout_of_root,
     makes_axis_by_values,
 )
+from cntk_core.plan.sparse import inputs_of_products
 from cntk_core.plugins.events import EpochStart, EpochSummary, Job, JobOutcome, MinibatchResult
 from cntk_core.plugins.markers import hookimpl
 from cntk_core.plugins.registry import Registry
@@ -221,6 +222,7 @@ __all__ = [
     "hookimpl",
     "initialize_parameters",
     "initializer",
+    "inputs_of_products",
     "keep_tail",
     "layout_of_root",
     "make_plan",
