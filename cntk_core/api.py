@@ -1,6 +1,18 @@
 """The one module that a plugin imports. What is here is the plugin interface; its version is ``API_VERSION``."""
 
-from cntk_core.config import Config, Schedule, SourceText, Value, option, options, parse_text, read_source
+from cntk_core.config import (
+    COMMAND_LINE,
+    Config,
+    Content,
+    EvaluatedEntry,
+    Schedule,
+    SourceText,
+    Value,
+    option,
+    options,
+    parse_text,
+    read_source,
+)
 from cntk_core.data.chunked import ChunkedReader
 from cntk_core.data.randomize import Window
 from cntk_core.data.source import Chunk, ChunkInfo, ChunkSource, Column
@@ -20,7 +32,7 @@ from cntk_core.errors import (
     nearest,
     raise_problems,
 )
-from cntk_core.interfaces.builder import BuildContext, NetworkBuilder
+from cntk_core.interfaces.builder import BuildContext, Document, NetworkBuilder
 from cntk_core.interfaces.component import API_VERSION, Available, Component, NoOptions, Unavailable
 from cntk_core.interfaces.engine import ExecutionEngine, Program
 from cntk_core.interfaces.layout import SequenceLayout
@@ -86,6 +98,7 @@ from cntk_core.plan.plan import (
     layout_of_root,
     makes_axis_by_values,
 )
+from cntk_core.plan.sparse import inputs_of_products
 from cntk_core.plugins.events import EpochStart, EpochSummary, Job, JobOutcome, MinibatchResult
 from cntk_core.plugins.markers import hookimpl
 from cntk_core.plugins.registry import Registry
@@ -98,6 +111,7 @@ ILearner = Learner
 
 __all__ = [
     "API_VERSION",
+    "COMMAND_LINE",
     "PARAMETER_USES",
     "Accumulator",
     "ArrayMath",
@@ -115,12 +129,15 @@ __all__ = [
     "Component",
     "Config",
     "ConfigError",
+    "Content",
     "DataError",
     "DataReader",
+    "Document",
     "Elementwise",
     "EpochSpec",
     "EpochStart",
     "EpochSummary",
+    "EvaluatedEntry",
     "ExecutionEngine",
     "Expr",
     "FixedValue",
@@ -205,6 +222,7 @@ __all__ = [
     "hookimpl",
     "initialize_parameters",
     "initializer",
+    "inputs_of_products",
     "keep_tail",
     "layout_of_root",
     "make_plan",

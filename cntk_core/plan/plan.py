@@ -143,6 +143,9 @@ class Plan:
         buffers: the shared storage.
         value_buffer: node to index of the buffer of its value. Inputs, parameters and precomputed nodes have none.
         gradient_buffer: node to index of the buffer of its gradient. Trained parameters have none (the store).
+        sparse: the trained parameters whose gradients come from products with sparse inputs alone, with these inputs.
+            An update touches only the rows (in memory order) whose elements occur in the minibatch, unless the rule
+            changes all values (``UpdateRule.everywhere``).
     """
 
     network: Network
@@ -156,6 +159,7 @@ class Plan:
     buffers: tuple[Buffer, ...]
     value_buffer: Mapping[Node, int]
     gradient_buffer: Mapping[Node, int]
+    sparse: Mapping[Parameter, tuple[Input, ...]] = attrs.field(factory=dict)
 
     @property
     def training(self) -> bool:

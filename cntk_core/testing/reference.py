@@ -13,7 +13,7 @@ from cntk_core.errors import DataError, NetworkError, did_you_mean
 from cntk_core.interfaces.engine import ExecutionEngine, Program
 from cntk_core.interfaces.layout import IntArray, SequenceLayout
 from cntk_core.interfaces.learner import UpdateRule
-from cntk_core.interfaces.reader import Minibatch
+from cntk_core.interfaces.reader import Minibatch, StreamData
 from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.ops.delays import fill_outside, keep_tail, rows_of, shift_of
 from cntk_core.ops.expression import ArrayMath
@@ -72,6 +72,7 @@ class ReferenceProgram(Program):
         self._values: dict[Node, Array] = {}
         self._contexts: dict[Any, OpContext] = {}
         self._axes: dict[str, _Frames] = {}
+        self._columns: dict[Node, IntArray] = {}
         self._carried: dict[Node, dict[str, Any]] = {}
         self._totals: dict[str, float] = {node.name: 0.0 for node in plan.roots if _is_scalar(node)}
         if rule is not None:
@@ -105,10 +106,14 @@ class ReferenceProgram(Program):
                 self._backward(step, gradients)
         for parameter in self.plan.trained:
             self.store.gradient(parameter)[...] = gradients.get(parameter, 0.0)
+        for parameter, inputs in self.plan.sparse.items():
+            touched = self.store.touched(parameter, elements(inputs[0].known_shape))
+            for node in inputs:
+                touched[self._columns[node]] = True
         self.step += 1
 
     def update(self, scalars: Sequence[Mapping[str, float]]) -> None:
-        """Apply the rule to each trained parameter.
+        """Apply the rule to each trained parameter; with a sparse gradient only to the rows that it has come to.
 
         Raises:
             NetworkError: the program was compiled without a rule.
@@ -118,12 +123,19 @@ class ReferenceProgram(Program):
         for parameter, numbers in zip(self.plan.trained, scalars, strict=True):
             views = {slot.name: self.store.slot(slot.name, parameter) for slot in self.rule.slots}
             value, gradient = self.store.value(parameter), self.store.gradient(parameter)
+            rows: Any = ...
+            if parameter in self.plan.sparse and not self.rule.everywhere:
+                count = elements(self.plan.sparse[parameter][0].known_shape)
+                rows = self.store.take_touched(parameter, count)
+                value, gradient = value.reshape(count, -1), gradient.reshape(count, -1)
+                views = {name: view.reshape(count, -1) for name, view in views.items()}
+            slots = {name: _double(view[rows]) for name, view in views.items()}
             new_value, new_slots = self.rule.expression(
-                ArrayMath(np), _double(value), _double(gradient), {n: _double(v) for n, v in views.items()}, numbers
+                ArrayMath(np), _double(value[rows]), _double(gradient[rows]), slots, numbers
             )
-            value[...] = new_value
+            value[rows] = new_value
             for name, view in views.items():
-                view[...] = new_slots[name]
+                view[rows] = new_slots[name]
 
     def value(self, name: str) -> Array:
         """Return a copy of a root's value after the last run.
@@ -192,6 +204,8 @@ class ReferenceProgram(Program):
             if data is None:
                 known = ", ".join(minibatch.streams)
                 raise DataError(f"the minibatch has no stream for the input '{node.name}'", hint=f"Streams: {known}")
+            if node.sparse:
+                self._columns[node] = _occurring(data)
             rows = _double(dense(data.data))
             self._values[node] = rows.reshape(rows.shape[0], *node.known_shape)
             axes[node.axis] = _Frames(rows.shape[0], data.layout)
@@ -309,6 +323,12 @@ class ReferenceProgram(Program):
                     place = arriving if child in inside else leaving
                     place[child] = place[child] + result if child in place else np.array(result)
         return leaving
+
+
+def _occurring(stream: StreamData) -> IntArray:
+    """The elements of a sparse input that a minibatch has, zeros included that the data name."""
+    data: Any = stream.data
+    return np.unique(data.indices if stream.sparse else data.reshape(len(data), -1).nonzero()[1])
 
 
 def _always(generator: np.random.Generator) -> Callable[[], np.random.Generator]:

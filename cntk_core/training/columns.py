@@ -7,7 +7,7 @@ were tuned with these numbers, so we count them although nothing is padded here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Callable, Iterator, Set
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -15,9 +15,14 @@ import numpy as np
 from cntk_core.interfaces.layout import SequenceLayout
 from cntk_core.interfaces.reader import Minibatch
 from cntk_core.network.network import Network
-from cntk_core.network.node import Input
 
 _COLUMNS: WeakKeyDictionary[SequenceLayout, int] = WeakKeyDictionary()
+
+
+UNCOUNTED = (
+    "Warning: no input has the default dynamic axis, where CNTK counts samples: criteria show as 0 * 0. "
+    "Give the labels the default axis to see them."
+)
 
 
 class MinibatchSizes:
@@ -25,13 +30,15 @@ class MinibatchSizes:
 
     Args:
         network: its inputs and roots tell which streams count.
+        say: gets a line if nothing will be counted.
     """
 
-    def __init__(self, network: Network) -> None:
+    def __init__(self, network: Network, say: Callable[[str], None] | None = None) -> None:
         self._features = {node.name.lower() for node in network.roots["feature"]}
-        counted = [node for node in network.inputs if not node.axis]
-        labels = [node for node in network.roots["label"] if isinstance(node, Input)]
-        self._counted = {node.name.lower() for node in counted or labels}
+        self._counted = {node.name.lower() for node in network.inputs if not node.axis}
+        self._counts = bool(self._counted) or not network.inputs
+        if not self._counts and say is not None:
+            say(UNCOUNTED)
 
     def columns(self, minibatch: Minibatch) -> int:
         """Return the columns of the widest feature stream, the number of samples if there is none."""
@@ -41,8 +48,10 @@ class MinibatchSizes:
     def samples(self, minibatch: Minibatch) -> int:
         """Return how many samples the criteria count: the frames on the default dynamic axis.
 
-        Where no input has that axis, CNTK counts none and shows criteria of 0; we count the labels.
+        Where no input has that axis, CNTK counts none, and so do we.
         """
+        if not self._counts:
+            return 0
         return max((layout.frames for layout in _layouts(minibatch, self._counted)), default=minibatch.samples)
 
 

@@ -86,7 +86,7 @@ class EpochLoop:
 
     @_sizes.default
     def _make_sizes(self) -> MinibatchSizes:
-        return MinibatchSizes(self.program.plan.network)
+        return MinibatchSizes(self.program.plan.network, self.log.line)
 
     @_uses.default
     def _count_uses(self) -> Mapping[Parameter, int]:

@@ -94,7 +94,7 @@ def evaluate_program(
 ) -> Mapping[str, Criterion]:
     """Do the work of :func:`evaluate` with a program that is compiled already."""
     sums = CriterionSums(program, roots)
-    sizes = MinibatchSizes(program.plan.network)
+    sizes = MinibatchSizes(program.plan.network, log.line)
     shown: Mapping[str, Criterion] = {}
     shown_at = count = 0
     if log.bar is not None:

@@ -16,13 +16,15 @@ from cntk_core.api import (
     Node,
     OpContext,
     Parameter,
+    Plan,
     Step,
     Target,
     makes_axis_by_values,
 )
 from cntk_engine_cpu import elementwise, fallback, loop_kernels, loops, products, rowwise
 from cntk_engine_cpu.inputs import Ports
-from cntk_engine_cpu.site import Call, Site
+from cntk_engine_cpu.site import Call, Site, elements_of
+from cntk_engine_cpu.sparse import RowGradient, bind_rows, inlet_of
 from cntk_engine_cpu.stages import Stage
 from cntk_engine_cpu.update import Numbers, Scalars, Update, runs_of
 
@@ -143,7 +145,16 @@ def _train(site: Site, update: Update) -> Callable[[Sequence[Scalars]], None]:
     current: list[Numbers] = []
     calls: list[Call] = []
     folded: set[Parameter] = set()
+    by_rows = {
+        parameter: RowGradient() for parameter in rows_alone(site.plan, update) if _stays_sparse(site, parameter)
+    }
     for index, step in enumerate(site.plan.gradients):
+        gradient = next((by_rows[target.node] for target in step.targets if target.node in by_rows), None)
+        if gradient is not None and isinstance(step, GradientStep):
+            inlet = inlet_of(site, step.step.nodes[0])
+            assert inlet is not None
+            calls.append(bind_rows(site, step.step.nodes[0], inlet, gradient))
+            continue
         parameter = _foldable(site, update, index)
         if isinstance(step, LoopGradient) or parameter is None:
             calls += _gradient_calls(site, step, step.targets)
@@ -158,12 +169,20 @@ def _train(site: Site, update: Update) -> Callable[[Sequence[Scalars]], None]:
         calls.append(fold)
         folded.add(parameter)
     backward = straight_line(calls, site.ports)
-    rest_of_update = _passes(update, [p for p in site.plan.trained if p not in folded], place)
+    others = [p for p in site.plan.trained if p not in folded and p not in by_rows]
+    rest_of_update = _passes(site.plan, update, others, place)
+    row_passes = [
+        (place[parameter], gradient, update.bind_rows(parameter, row_count(site.plan, parameter)))
+        for parameter, gradient in by_rows.items()
+    ]
 
     def train(scalars: Sequence[Scalars]) -> None:
         current[:] = update.numbers(scalars)
         backward()
         rest_of_update(current)
+        for index, gradient, apply in row_passes:
+            apply(gradient.rows, gradient.block, current[index])
+            gradient.clear()
 
     return train
 
@@ -179,6 +198,8 @@ def _foldable(site: Site, update: Update, index: int) -> Parameter | None:
     ):
         return None
     left = step.step.nodes[0].inputs[0]
+    if inlet_of(site, step.step.nodes[0]) is not None or left in rows_alone(site.plan, update):
+        return None
     if not isinstance(left, Parameter) or all(target.node is not left for target in step.targets):
         return None
     read_later = any(left in later.reads for later in site.plan.gradients[index + 1 :])
@@ -273,14 +294,33 @@ def _run_panels(update: Update, panels: Sequence[Panel], index: int, current: li
     return run
 
 
+def rows_alone(plan: Plan, update: Update) -> tuple[Parameter, ...]:
+    """The parameters of which an update changes only the rows that occur."""
+    return () if update.rule.everywhere else tuple(plan.sparse)
+
+
+def row_count(plan: Plan, parameter: Parameter) -> int:
+    """Rows of a parameter with a sparse gradient."""
+    return elements_of(plan.sparse[parameter][0])
+
+
+def _stays_sparse(site: Site, parameter: Parameter) -> bool:
+    return all(node in site.sparse for node in site.plan.sparse[parameter])
+
+
 def _passes(
-    update: Update, parameters: Sequence[Parameter], place: Mapping[Parameter, int]
+    plan: Plan, update: Update, parameters: Sequence[Parameter], place: Mapping[Parameter, int]
 ) -> Callable[[Sequence[Numbers]], None]:
     """The whole rule over some parameters: as few passes as their numbers allow."""
+    by_rows = [parameter for parameter in rows_alone(plan, update) if parameter in parameters]
+    parameters = [parameter for parameter in parameters if parameter not in by_rows]
+    touched = [_touched_rows(plan, update, parameter, place[parameter]) for parameter in by_rows]
     together = [update.bind(first, end) for first, end in runs_of(update.store, parameters)]
     single = [(place[parameter], update.bind(*update.store.range(parameter))) for parameter in parameters]
 
     def run(numbers: Sequence[Numbers]) -> None:
+        for update_rows in touched:
+            update_rows(numbers)
         if not single:
             return
         first = numbers[single[0][0]]
@@ -294,10 +334,22 @@ def _passes(
     return run
 
 
-def whole_update(site_plan: Any, update: Update) -> Callable[[Sequence[Scalars]], None]:
+def _touched_rows(plan: Plan, update: Update, parameter: Parameter, index: int) -> Callable[[Sequence[Numbers]], None]:
+    """The rule over the rows of a parameter that its gradient in the store has come to."""
+    count = row_count(plan, parameter)
+    apply = update.bind_rows(parameter, count)
+
+    def run(numbers: Sequence[Numbers]) -> None:
+        rows = update.store.take_touched(parameter, count)
+        apply(rows, update.store.gradient(parameter).reshape(count, -1)[rows], numbers[index])
+
+    return run
+
+
+def whole_update(site_plan: Plan, update: Update) -> Callable[[Sequence[Scalars]], None]:
     """The update of all trained parameters with the gradients in the store."""
     place = {parameter: index for index, parameter in enumerate(site_plan.trained)}
-    apply = _passes(update, site_plan.trained, place)
+    apply = _passes(site_plan, update, site_plan.trained, place)
 
     def run(scalars: Sequence[Scalars]) -> None:
         apply(update.numbers(scalars))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from cntk_core.api import (
     derive_layout,
     derived_nodes,
     did_you_mean,
+    inputs_of_products,
     layout_of_root,
     makes_axis_by_values,
     random_stream,
@@ -36,6 +37,7 @@ from cntk_engine_cpu.gemm import Gemm
 from cntk_engine_cpu.inputs import Inlet, Ports, apart
 from cntk_engine_cpu.kernels import KernelLibrary
 from cntk_engine_cpu.site import Site, elements_of
+from cntk_engine_cpu.sparse import SparseInlet
 from cntk_engine_cpu.stages import Stage, check_axes, meetings_of, stages_of
 from cntk_engine_cpu.update import Scalars, Update
 
@@ -79,7 +81,16 @@ class CpuProgram(Program):
         self._path = _path_of(plan)
         self._capacity: dict[str, int] = {}
         self._buffers: list[Array] = []
-        self._inlets = {node: Inlet(node, store.dtype, kept=node in plan.roots) for node in plan.inputs}
+        stays_sparse = inputs_of_products(plan.steps, plan.roots)
+        occurring = {node for inputs in plan.sparse.values() for node in inputs}
+        self._sparse: dict[Node, SparseInlet] = {
+            node: SparseInlet(node, store.dtype) for node in plan.inputs if node in stays_sparse | occurring
+        }
+        self._inlets = {
+            node: Inlet(node, store.dtype, kept=node in plan.roots) for node in plan.inputs if node not in stays_sparse
+        }
+        # The others' gradients are never in the store in a whole step, and need no marks.
+        self._dense_inputs = [p for p, inputs in plan.sparse.items() if any(node in self._inlets for node in inputs)]
         self._bound: OrderedDict[tuple[int, ...], Bound] = OrderedDict()
         self._last: Bound | None = None
         self._stages = stages_of(plan)
@@ -115,6 +126,7 @@ class CpuProgram(Program):
         """
         self._check_training()
         self._run_forward(minibatch, training=True, prepare=lambda bound: bound.backward).backward()
+        self._touch(self.plan.sparse)
         self.step += 1
 
     def update(self, scalars: Sequence[Scalars]) -> None:
@@ -134,6 +146,7 @@ class CpuProgram(Program):
             raise NetworkError("the program was compiled without an update rule")
         train = self._run_forward(minibatch, training=True, prepare=lambda bound: bound.train).train
         assert train is not None
+        self._touch(self._dense_inputs)
         train(scalars)
         self.step += 1
 
@@ -170,6 +183,14 @@ class CpuProgram(Program):
         copies = sum(inlet.nbytes for inlet in self._inlets.values())
         return copies + sum(array.nbytes for array in [*self._buffers, *(entry[1] for entry in self._scratch.values())])
 
+    def _touch(self, parameters: Iterable[Parameter]) -> None:
+        """Note which rows of parameters with sparse gradients the minibatch has come to."""
+        for parameter in parameters:
+            inputs = self.plan.sparse[parameter]
+            touched = self.store.touched(parameter, elements_of(inputs[0]))
+            for node in inputs:
+                touched[self._sparse[node].columns] = True
+
     def _check_training(self) -> None:
         if not self.plan.training:
             raise NetworkError("the plan has no gradients: it was made without a criterion")
@@ -186,7 +207,10 @@ class CpuProgram(Program):
                     f"the streams of one minibatch differ in length: '{node.name}' has {rows} frames, "
                     f"another has {frames[node.axis]}"
                 )
-            arrays[node] = self._inlets[node].take(stream)
+            if node in self._sparse:
+                self._sparse[node].take(stream)
+            if node in self._inlets:
+                arrays[node] = self._inlets[node].take(stream)
             self._layouts[node.axis] = stream.layout
         self._derive(frames)
         return frames, arrays
@@ -314,6 +338,7 @@ class CpuProgram(Program):
             path=self._path,
             gemm=self._gemm,
             kernels=self._kernels,
+            sparse={node: inlet for node, inlet in self._sparse.items() if node not in self._inlets},
             contexts=contexts if before is None else contexts | dict(before.site.contexts),
             numbers=self._place,
             scratch=self._scratch_for,
