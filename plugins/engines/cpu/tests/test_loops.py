@@ -60,7 +60,7 @@ def compiles(plan, backend="numba+onednn", dtype=np.float32):
     return program._last.site.compiled_loops == {step for step in plan.steps if isinstance(step, Loop)}
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("dtype", [np.float64, pytest.param(np.float32, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", NETWORKS)
 def test_interpreted(name, dtype):
     assert_same(recurrent_plan(name, dtype), "numpy+blas", minibatches(LENGTHS, dtype), dtype)
