@@ -45,7 +45,7 @@ KNOWN: dict[str, dict[str, tuple[str, Wheel]]] = {
         (Wheel("cntk-reader-cntk-text"), "CNTKTextFormatReader CNTKTextFormatDeserializer"),
         (Wheel("cntk-reader-mnist"), "MNISTReader"),
         (Wheel("cntk-reader-htk", released=False), "HTKMLFReader HTKDeserializers"),
-        (Wheel("cntk-reader-uci", released=False), "UCIFastReader"),
+        (Wheel("cntk-reader-uci"), "UCIFastReader"),
         (Wheel("cntk-reader-language", released=False), "LMSequenceReader LUSequenceReader"),
         (Wheel("cntk-reader-image", released=False), "ImageReader"),
     ),
