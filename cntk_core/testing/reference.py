@@ -265,7 +265,8 @@ class ReferenceProgram(Program):
                     inputs = [self._rows(child, self._values[child], rows) for child in node.inputs]
                     self._values[node][rows] = self._result(node, inputs, context)
         for delay in loop.delays:
-            keep_tail(self._values[delay.inputs[0]], self._contexts[delay], *_delay(delay))
+            value, *initial = (self._values[child] for child in delay.inputs)
+            keep_tail(value, initial, self._contexts[delay], *_delay(delay))
 
     def _step_context(self, node: Node, rows: slice) -> OpContext:
         layout = frame_layout(rows.stop - rows.start)
