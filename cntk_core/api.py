@@ -15,7 +15,6 @@ from cntk_core.config import (
 )
 from cntk_core.data.chunked import ChunkedReader
 from cntk_core.data.composite import CompositeSource, FrameSource, Part
-from cntk_core.data.layout import frame_layout, sequence_layout
 from cntk_core.data.randomize import Window
 from cntk_core.data.source import Chunk, ChunkInfo, ChunkSource, Column
 from cntk_core.data.truncation import Truncation

@@ -170,7 +170,7 @@ def _write_with(
 ) -> None:
     """Write with the writer of the section."""
     values = NodeValues.of_nodes(context, section, network, nodes)
-    features = [node.name for node in network.roots["feature"]]
+    sizes = MinibatchSizes(network)
     writer = context.make_writer(section, {node.name: int(np.prod(node.known_shape)) for node in nodes})
     samples = 0
     try:
@@ -178,7 +178,7 @@ def _write_with(
             values.evaluate(minibatch)
             found = {node.name: _sequences(values, node, minibatch) for node in nodes}
             writer.write({name: [SequenceOutput(one.key, one.values) for one in all_] for name, all_ in found.items()})
-            count = minibatch_columns(minibatch, features)
+            count = sizes.columns(minibatch)
             samples += count
             context.log.plain(f"Minibatch[{number}]: ActualMBSize = {count}")
         context.log.plain(f"Total Samples Evaluated = {samples}")

@@ -50,7 +50,7 @@ def mixed(dtype: Any) -> Sample:
 SPARSE_SAMPLES = {"product": product, "two_products": two_products, "read_densely": read_densely, "mixed": mixed}
 
 
-def _words(made: Sketch, name: str) -> Input:
+def _words(made: Sketch, name: str) -> Node:
     return made.network.add(Input.make(name, (WORDS,), sparse=True))
 
 
