@@ -29,9 +29,13 @@ def open_features(
     """
     script = read_script(stream.script, stream.prefix, stream.where)
     files = FeatureFiles()
-    header = first_header(script, files, stream.script, max_errors)
-    left, right = window_of(stream.dim, stream.window, header, stream.name, stream.where)
-    name, shape = _shape(stream, (1 + left + right) * header.dim, context)
+    try:
+        header = first_header(script, files, stream.script, max_errors)
+        left, right = window_of(stream.dim, stream.window, header, stream.name, stream.where)
+        name, shape = _shape(stream, (1 + left + right) * header.dim, context)
+    except BaseException:
+        files.close()
+        raise
     rules = FeatureRules(
         name=name,
         script=stream.script,
