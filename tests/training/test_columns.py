@@ -11,7 +11,7 @@ from cntk_core.interfaces.reader import Minibatch, StreamData
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input
 from cntk_core.ops.layouts import frame_layout, sequence_layout, slot_layout
-from cntk_core.training.columns import MinibatchSizes, columns
+from cntk_core.training.columns import UNCOUNTED, MinibatchSizes, columns
 
 LENGTHS = st.lists(st.integers(0, 9), min_size=1, max_size=12)
 
@@ -85,9 +85,17 @@ def test_samples_are_the_frames_of_the_default_axis():
     assert sizes.samples(minibatch(x=[7, 7], l=[2, 3])) == 5
 
 
-def test_without_a_default_axis_labels_count():
-    sizes = MinibatchSizes(network(("x", "feature", "a"), ("l", "label", "b")))
-    assert sizes.samples(minibatch(x=[7, 7], l=[2, 3])) == 5
+def test_without_a_default_axis_nothing_counts_and_a_line_says_so():
+    said: list[str] = []
+    sizes = MinibatchSizes(network(("x", "feature", "a"), ("l", "label", "b")), said.append)
+    assert sizes.samples(minibatch(x=[7, 7], l=[2, 3])) == 0
+    assert said == [UNCOUNTED]
+
+
+def test_nothing_is_said_with_a_default_axis():
+    said: list[str] = []
+    MinibatchSizes(network(("x", "feature", "a"), ("l", "label", "")), said.append)
+    assert said == []
 
 
 def test_without_any_known_stream_the_reader_counts():

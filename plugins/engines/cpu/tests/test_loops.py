@@ -73,10 +73,9 @@ def test_compiled(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("backend", ["numba+onednn", "numba+blas"])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(("backend", "dtype"), [("numba+onednn", np.float32), ("numba+blas", np.float64)])
 @pytest.mark.parametrize("name", NETWORKS)
-def test_all_compiled(name, dtype, backend):
+def test_all_compiled(name, backend, dtype):
     pytest.importorskip("numba")
     assert_same(recurrent_plan(name, dtype), backend, minibatches(LENGTHS, dtype), dtype)
 
