@@ -6,7 +6,6 @@ import io
 import json
 import os
 import shutil
-from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from itertools import groupby
 from pathlib import Path
@@ -25,11 +24,13 @@ NAMES = sorted(path.parent.relative_to(CASES).as_posix() for path in CASES.glob(
 QUICK = 4  # one case in so many, of each family, is in the quick run too
 
 
-def marked_cases() -> Iterator[ParameterSet]:
+def marked_cases() -> list[ParameterSet]:
     """All cases; those that the quick run leaves out are marked slow."""
-    for _, family in groupby(NAMES, key=lambda name: name.partition("/")[0]):
-        for index, name in enumerate(family):
-            yield pytest.param(name, marks=[pytest.mark.slow] if index % QUICK else [])
+    return [
+        pytest.param(name, marks=[pytest.mark.slow] if index % QUICK else [])
+        for _, family in groupby(NAMES, key=lambda name: name.partition("/")[0])
+        for index, name in enumerate(family)
+    ]
 
 
 def run_cntk(config: str, arguments: list[str]) -> tuple[int, str]:
