@@ -63,7 +63,7 @@ def with_sparse_streams(data: Minibatch, sample: Sample, seed: int) -> Minibatch
     rng = np.random.default_rng([seed, 3])
     streams = dict(data.streams)
     for node in sample.network.inputs:
-        if node.sparse:
+        if isinstance(node, Input) and node.sparse:
             frames = streams[node.name].data.shape[0]
             rows = np.zeros((frames, WORDS), sample.network.dtype)
             chosen = rng.permutation(WORDS)[:3]
