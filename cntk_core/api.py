@@ -14,8 +14,10 @@ from cntk_core.config import (
     read_source,
 )
 from cntk_core.data.chunked import ChunkedReader
+from cntk_core.data.composite import CompositeSource, FrameSource, Part
 from cntk_core.data.randomize import Window
 from cntk_core.data.source import Chunk, ChunkInfo, ChunkSource, Column
+from cntk_core.data.truncation import Truncation
 from cntk_core.errors import (
     BuildError,
     CntkError,
@@ -39,6 +41,7 @@ from cntk_core.interfaces.layout import SequenceLayout
 from cntk_core.interfaces.learner import Learner, Slot, UpdateContext, UpdateRule
 from cntk_core.interfaces.parallel import Communicator, Parallelizer, StepCounts
 from cntk_core.interfaces.reader import DataReader, EpochSpec, Minibatch, ReaderContext, StreamData, StreamInfo
+from cntk_core.interfaces.writer import DataWriter, SequenceOutput, WriterContext
 from cntk_core.network.clone import PARAMETER_USES, clone_nodes, duplicate, nodes_to_clone
 from cntk_core.network.dump import write_dump
 from cntk_core.network.edit import (
@@ -127,11 +130,13 @@ __all__ = [
     "Column",
     "Communicator",
     "Component",
+    "CompositeSource",
     "Config",
     "ConfigError",
     "Content",
     "DataError",
     "DataReader",
+    "DataWriter",
     "Document",
     "Elementwise",
     "EpochSpec",
@@ -141,6 +146,7 @@ __all__ = [
     "ExecutionEngine",
     "Expr",
     "FixedValue",
+    "FrameSource",
     "FromFile",
     "FromLiteral",
     "GradientStep",
@@ -173,6 +179,7 @@ __all__ = [
     "Parallelizer",
     "Parameter",
     "ParameterStore",
+    "Part",
     "Plan",
     "Problems",
     "Program",
@@ -181,6 +188,7 @@ __all__ = [
     "Registry",
     "Schedule",
     "SequenceLayout",
+    "SequenceOutput",
     "Shape",
     "ShapeError",
     "Slot",
@@ -191,12 +199,14 @@ __all__ = [
     "StreamInfo",
     "Target",
     "TraceMath",
+    "Truncation",
     "Unavailable",
     "UnsupportedError",
     "UpdateContext",
     "UpdateRule",
     "Value",
     "Window",
+    "WriterContext",
     "align",
     "broadcast",
     "check_links",

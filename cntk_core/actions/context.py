@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -14,6 +14,7 @@ from cntk_core.config import Config, Value
 from cntk_core.errors import CntkError, ConfigError, DataError, Location, UnsupportedError
 from cntk_core.interfaces.builder import BuildContext
 from cntk_core.interfaces.reader import DataReader, ReaderContext
+from cntk_core.interfaces.writer import DataWriter, WriterContext
 from cntk_core.network.initializers import initialize_parameters
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input
@@ -103,9 +104,13 @@ class ActionContext:
             MissingKeyError, PluginError, UnsupportedError: there is no block, or nothing can read it.
         """
         block = section.section(key)
-        for old in ("readers", "deserializers"):
-            if block.own(old) is not None:
-                raise UnsupportedError(f"readers made of several ({old}=) are not there yet", where=block.location(old))
+        if block.own("readers") is not None:
+            where = block.location("readers")
+            raise UnsupportedError("readers made of several (readers=) are not there yet", where=where)
+        if block.own("deserializers") is not None:
+            from cntk_core.actions.composite import composite_class
+
+            return composite_class(self.plugins.registry.readers.get), block, "Composite"
         value = block.own("readerType")
         name = DEFAULT_READER if value is None else value.string()
         name = _OTHER_READER_NAMES.get(name.lower(), name)
@@ -151,6 +156,31 @@ class ActionContext:
             reader.close()
             raise
         return reader
+
+    # -- writers ------------------------------------------------------------------------------------------
+
+    def writer_class(self, section: Config) -> tuple[type[DataWriter], Config, str]:
+        """Return the class of the writer that a section asks for, the writer's block, and the name in the recipe.
+
+        Raises:
+            MissingKeyError, PluginError: there is no block, it names no writer, or nothing installed offers it.
+        """
+        block = section.section("writer")
+        value = block.own("writerType")
+        if value is None:
+            raise block.missing("writerType")
+        name = value.string()
+        return self.plugins.registry.writers.get(name, where=value.where), block, name
+
+    def make_writer(self, section: Config, outputs: Mapping[str, int]) -> DataWriter:
+        """Make the writer of a section for output nodes with so many elements.
+
+        Raises:
+            CntkError: the block is wrong, or does not fit the nodes.
+        """
+        writer_class, block, name = self.writer_class(section)
+        options = writer_class.configure(block, f"writer '{name}'")
+        return writer_class(options, WriterContext(outputs, self.log.line))
 
     # -- networks -----------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from cntk_core.network.node import Input
 from cntk_core.plugins.events import Job
 from cntk_core.training.generations import ModelPaths
 from cntk_core.training.session import TrainingSession
-from cntk_core.training.settings import SGDSettings, learner_name, make_learner, read_settings
+from cntk_core.training.settings import SGDSettings, for_factors, learner_name, make_learner, read_settings
 
 _READERS = ("reader", "cvReader")
 
@@ -144,7 +144,7 @@ def train(
             context.make_engine(section),
             readers[0],
             learner,
-            settings,
+            for_factors(settings, readers[0].minibatch_factor),
             model,
             find_op=context.plugins.registry.ops.find,
             cv_reader=readers[1] if len(readers) > 1 else None,

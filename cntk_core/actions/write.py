@@ -19,6 +19,7 @@ from cntk_core.data.layout import unpack_sequences
 from cntk_core.errors import ConfigError, NetworkError, TrainingError, UnsupportedError
 from cntk_core.interfaces.layout import SequenceLayout
 from cntk_core.interfaces.reader import EpochSpec, Minibatch
+from cntk_core.interfaces.writer import SequenceOutput
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.ops.rows import reader_slots
@@ -38,12 +39,9 @@ def check(context: ActionContext, section: Config) -> None:
     if context.builder_value(section) is None:
         section.require("modelPath")
     if section.get("writer") is not None:
-        raise UnsupportedError(
-            "writer=[...] is not there yet",
-            where=section.location("writer"),
-            hint="Give outputPath=... for text files.",
-        )
-    if section.get("outputPath") is None:
+        writer, block, name = context.writer_class(section)
+        writer.configure(block, f"writer '{name}'")
+    elif section.get("outputPath") is None:
         raise ConfigError(
             "write command: You must specify either 'writer' or 'outputPath'",
             where=section.where,
@@ -61,7 +59,11 @@ def run(context: ActionContext, section: Config) -> None:
     needed = [node for node in network.order(nodes) if isinstance(node, Input)]
     reader = context.make_reader(section, needed, for_writing=True)
     try:
-        _write(context, section, network, nodes, reader.minibatches(_epoch(section)))
+        minibatches = reader.minibatches(_epoch(section))
+        if section.get("writer") is not None:
+            _write_with(context, section, network, nodes, minibatches)
+        else:
+            _write(context, section, network, nodes, minibatches)
     finally:
         reader.close()
 
@@ -161,6 +163,27 @@ def _write(
             file.write(form.epilogue)
     context.log.plain(f"Written to {path}*")
     context.log.plain(f"Total Samples Evaluated = {samples}")
+
+
+def _write_with(
+    context: ActionContext, section: Config, network: Network, nodes: Sequence[Node], minibatches: Iterator[Minibatch]
+) -> None:
+    """Write with the writer of the section."""
+    values = NodeValues.of_nodes(context, section, network, nodes)
+    sizes = MinibatchSizes(network)
+    writer = context.make_writer(section, {node.name: int(np.prod(node.known_shape)) for node in nodes})
+    samples = 0
+    try:
+        for number, minibatch in enumerate(minibatches):
+            values.evaluate(minibatch)
+            found = {node.name: _sequences(values, node, minibatch) for node in nodes}
+            writer.write({name: [SequenceOutput(one.key, one.values) for one in all_] for name, all_ in found.items()})
+            count = sizes.columns(minibatch)
+            samples += count
+            context.log.plain(f"Minibatch[{number}]: ActualMBSize = {count}")
+        context.log.plain(f"Total Samples Evaluated = {samples}")
+    finally:
+        writer.close()
 
 
 def _formatter(context: ActionContext, section: Config, form: WriteFormat, node: Node) -> Formatter:

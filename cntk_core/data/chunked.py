@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+
+import numpy as np
 
 from cntk_core.data.packing import make_minibatch
 from cntk_core.data.prefetch import Prefetcher
 from cntk_core.data.randomize import FileOrder, RandomOrder, SweepOrder, Window
 from cntk_core.data.source import CACHE_BYTES, ChunkCache, ChunkSource
 from cntk_core.data.timeline import plan_epoch
+from cntk_core.data.truncation import Truncation, truncated_minibatches
 from cntk_core.errors import DataError
 from cntk_core.interfaces.reader import DataReader, EpochSpec, Minibatch, ReaderContext, StreamInfo
 
+WINDOW_BYTES = 4 * 1024 * 1024 * 1024
+"""Dense data that the random order moves within where a recipe does not say how far."""
 PREFETCHED_SAMPLES = 8192
 """About how many samples are prepared ahead of time."""
 
@@ -29,6 +35,10 @@ class ChunkedReader(DataReader):
         window: how far the random order moves a sequence; None is the order of the files.
         seed: seed of the random order.
         keep_in_memory: keep all chunks.
+        cache_bytes: parsed data that is kept; a window of chunks should fit.
+        least_sequences: sequences that a minibatch of an epoch has at least, however small it is; the argument is the
+            number of the epoch.
+        truncation: cuts sequences for truncated training; the argument is the epoch.
         prefetch: prepare minibatches in a background thread.
     """
 
@@ -42,6 +52,9 @@ class ChunkedReader(DataReader):
         window: Window | None,
         seed: int = 0,
         keep_in_memory: bool = False,
+        cache_bytes: int = CACHE_BYTES,
+        least_sequences: Callable[[int], int] | None = None,
+        truncation: Callable[[EpochSpec], Truncation] | None = None,
         prefetch: bool = True,
     ) -> None:
         super().__init__(options, context)
@@ -50,7 +63,9 @@ class ChunkedReader(DataReader):
         self._window = None if context.for_writing else window
         self._seed = seed
         self._prefetch = prefetch
-        self._cache = ChunkCache(source, None if keep_in_memory else CACHE_BYTES)
+        self._least_sequences = least_sequences
+        self._truncation = None if context.for_writing else truncation
+        self._cache = ChunkCache(source, None if keep_in_memory else cache_bytes)
         self._order: SweepOrder | None = None
         self._lock = threading.Lock()
         self._running: list[tuple[weakref.ref[Prefetcher[Minibatch]], threading.Thread]] = []
@@ -65,6 +80,33 @@ class ChunkedReader(DataReader):
             if known.lower() == name.lower():
                 return known, shape
         return name, None
+
+    @staticmethod
+    def sized_window(
+        window: Window | None, streams: Sequence[StreamInfo], dtype: np.dtype[Any]
+    ) -> tuple[Window | None, int]:
+        """Return a window and the bytes of a cache that it fits into.
+
+        A window without size becomes one of as many samples as fit into ``WINDOW_BYTES``: memory stays bounded, and
+        smaller data sets are shuffled as a whole.
+        """
+        sample = sum(math.prod(stream.shape) for stream in streams if not stream.sparse) * dtype.itemsize
+        if window is None:
+            return None, CACHE_BYTES
+        if window.size is None:
+            window = Window(max(WINDOW_BYTES // max(sample, 1), 1), in_samples=True)
+        size = window.size or 0
+        return window, CACHE_BYTES + (min(size * sample, WINDOW_BYTES) if window.in_samples else WINDOW_BYTES)
+
+    @property
+    def expands(self) -> bool:
+        """Whether, as a part of a composite, the one frame of each sequence is repeated for all."""
+        return False
+
+    @property
+    def source(self) -> ChunkSource:
+        """The data, for a reader that joins several."""
+        return self._source
 
     @property
     def streams(self) -> tuple[StreamInfo, ...]:
@@ -82,7 +124,13 @@ class ChunkedReader(DataReader):
         return prefetcher
 
     def _read(self, epoch: EpochSpec) -> Iterator[Minibatch]:
-        for picks in plan_epoch(self.order(), epoch):
+        if self._truncation is not None:
+            cut = self._truncation(epoch)
+            dtype = self.context.dtype
+            yield from truncated_minibatches(self.order(), epoch, cut, self._cache.get, self._streams, dtype)
+            return
+        least = 1 if self._least_sequences is None else self._least_sequences(epoch.epoch)
+        for picks in plan_epoch(self.order(), epoch, least):
             yield make_minibatch(picks, self._cache.get, self._streams, self.context.dtype)
 
     def order(self) -> SweepOrder:

@@ -51,8 +51,11 @@ def make_minibatch(
 def _make_frames(picks: Picks, chunk: Chunk, streams: Sequence[StreamInfo]) -> Minibatch:
     """Gather independent frames out of one chunk: the usual case, and a short way."""
     layout = frame_layout(len(picks.sequences))
-    data = {stream.name: _take(chunk.columns[stream.name].data, picks.sequences) for stream in streams}
-    return Minibatch({name: StreamData(frames, layout) for name, frames in data.items()}, picks.samples)
+    found: dict[str, StreamData] = {}
+    for stream in streams:
+        column = chunk.columns[stream.name]
+        found[stream.name] = StreamData(_take(column.data, column.first_rows(picks.sequences)), layout)
+    return Minibatch(found, picks.samples)
 
 
 def _collect(picks: Picks, columns: Mapping[int, Column], what: Callable[[Column, IntArray], IntArray]) -> IntArray:
@@ -90,6 +93,26 @@ def _gather(
         (column,) = columns.values()
         return _take(column.data, rows)
     owners = picks.chunks[layout.order][packed_slots(layout)[0]]
+    return gather_rows(columns, owners, rows, stream, dtype)
+
+
+def gather_rows(
+    columns: Mapping[int, Column], owners: IntArray, rows: IntArray, stream: StreamInfo, dtype: np.dtype[Any]
+) -> NDArray[Any] | csr_array:
+    """Return rows out of several chunks.
+
+    Args:
+        columns: chunk number to the stream's frames.
+        owners: the chunk of each row.
+        rows: the row in the column of its chunk.
+        stream: what is gathered.
+        dtype: precision of the values.
+    """
+    if not columns:
+        return _nothing(stream, dtype)
+    if len(columns) == 1:
+        (column,) = columns.values()
+        return _take(column.data, rows)
     if stream.sparse:
         return _gather_sparse(columns, owners, rows)
     frames = np.empty((len(rows), *stream.shape), dtype=dtype)
@@ -100,8 +123,10 @@ def _gather(
 
 
 def _take(data: NDArray[Any] | csr_array, rows: IntArray) -> NDArray[Any] | csr_array:
-    """Return rows of a column: a view where they follow each other."""
+    """Return rows of a column: a view where they follow each other, unless the rows overlap."""
     count = len(rows)
+    if isinstance(data, np.ndarray) and not data.flags.c_contiguous:
+        return data[rows]
     if count and int(rows[-1]) - int(rows[0]) == count - 1 and (np.diff(rows) == 1).all():
         return data[int(rows[0]) : int(rows[0]) + count]
     if isinstance(data, np.ndarray):

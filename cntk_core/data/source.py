@@ -10,7 +10,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 import numpy as np
@@ -30,15 +30,24 @@ class Column:
     """The frames of one stream of one chunk.
 
     Attributes:
-        data: ``(frames, *shape)``, or a sparse matrix ``(frames, dim)``.
+        data: ``(frames, *shape)``, or a sparse matrix ``(frames, dim)``. It may be a view whose rows overlap.
         offsets: sequence ``i`` has the rows ``offsets[i]`` to ``offsets[i + 1]``. None: one row for each sequence.
+        rows: the first row of each sequence, where they do not lie end to end; ``offsets`` tells their lengths then.
     """
 
     data: NDArray[Any] | csr_array
     offsets: IntArray | None = None
+    rows: IntArray | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """True if sequence ``i`` is row ``i``."""
+        return self.offsets is None and self.rows is None
 
     def first_rows(self, sequences: IntArray) -> IntArray:
         """Return the first row of each of some sequences."""
+        if self.rows is not None:
+            return self.rows[sequences]
         return sequences if self.offsets is None else self.offsets[sequences]
 
     def lengths(self, sequences: IntArray) -> IntArray:
@@ -51,8 +60,28 @@ class Column:
     def nbytes(self) -> int:
         """Bytes of memory."""
         data = self.data
-        size = data.nbytes if isinstance(data, np.ndarray) else data.data.nbytes + data.indices.nbytes
-        return size + (0 if self.offsets is None else self.offsets.nbytes)
+        if isinstance(data, np.ndarray):
+            low, high = np.lib.array_utils.byte_bounds(data)
+            size = high - low
+        else:
+            size = data.data.nbytes + data.indices.nbytes
+        return size + sum(0 if array is None else array.nbytes for array in (self.offsets, self.rows))
+
+    def select(self, sequences: IntArray) -> Column:
+        """Return some of the sequences, in this order. The frames are not copied."""
+        lengths = self.lengths(sequences)
+        offsets = None if (lengths == 1).all() else np.concatenate([[0], np.cumsum(lengths)])
+        return Column(self.data, offsets, self.first_rows(sequences))
+
+    def frame_rows(self) -> IntArray | None:
+        """Return the row of every frame of every sequence; None if that is every row in its order."""
+        if self.rows is None:
+            return None
+        if self.offsets is None:
+            return self.rows
+        counts = np.diff(self.offsets)
+        rows: IntArray = np.repeat(self.rows - self.offsets[:-1], counts) + np.arange(int(self.offsets[-1]))
+        return rows
 
 
 @attrs.frozen(eq=False)
@@ -93,7 +122,13 @@ class ChunkInfo:
 
 
 class ChunkSource(ABC):
-    """A data set in chunks. ``load`` may be called from any thread, one call at a time."""
+    """A data set in chunks. ``load`` may be called from any thread, one call at a time.
+
+    Attributes:
+        numeric_keys: its keys are numbers by their nature.
+    """
+
+    numeric_keys: ClassVar[bool] = False
 
     @abstractmethod
     def index(self) -> Sequence[ChunkInfo]:
@@ -106,6 +141,17 @@ class ChunkSource(ABC):
     @abstractmethod
     def close(self) -> None:
         """Close files. May be called more than once."""
+
+    def keys(self, chunk: int) -> Sequence[int | str] | IntArray:
+        """Return the key of each sequence of a chunk without loading it, nothing if the data has no keys.
+
+        With keys a source can be joined with others: see :mod:`cntk_core.data.composite`.
+        """
+        return ()
+
+    def pick(self, chunks: IntArray, sequences: IntArray) -> Chunk | None:
+        """Read some sequences alone, in this order. None: this source can load whole chunks only."""
+        return None
 
 
 class ChunkCache:

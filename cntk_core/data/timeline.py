@@ -32,8 +32,10 @@ class Picks:
     samples: int
 
 
-def plan_epoch(order: SweepOrder, epoch: EpochSpec) -> Iterator[Picks]:
+def plan_epoch(order: SweepOrder, epoch: EpochSpec, least: int = 1) -> Iterator[Picks]:
     """Yield the minibatches of an epoch; without samples where a rank has no share of one.
+
+    A minibatch has at least ``least`` sequences (of all ranks) unless the epoch or the sweep ends.
 
     In file order rank ``r`` of ``R`` takes the sequences ``r, r + R, ...`` and reads on until it has one of them, as
     the original does. In random order each minibatch is divided so that the ranks have about equally many samples.
@@ -48,7 +50,7 @@ def plan_epoch(order: SweepOrder, epoch: EpochSpec) -> Iterator[Picks]:
     resume = walk.position + epoch.skip_samples
     while walk.position < end:
         before, first = walk.position, walk.sequence
-        block = walk.take(epoch.minibatch_size, end, epoch.rank, epoch.ranks if order.in_file_order else 1)
+        block = walk.take(epoch.minibatch_size, end, epoch.rank, epoch.ranks if order.in_file_order else 1, least)
         if before < resume:
             continue
         yield _share(block, first, epoch, in_file_order=order.in_file_order)
@@ -91,6 +93,14 @@ class _Walk:
     def _slice(self, end: int) -> Block:
         return Block(self._chunks[self._at : end], self._sequences[self._at : end], self._lengths[self._at : end])
 
+    def _samples_of(self, sequences: int) -> int:
+        """Count the samples of the next so many sequences, or of all that are left of the sweep."""
+        have = 0
+        while len(self._lengths) - self._at < sequences and int(self._lengths[self._at :].sum()) > have:
+            have = int(self._lengths[self._at :].sum())
+            self._fill(have + 1)
+        return int(self._lengths[self._at : self._at + sequences].sum())
+
     def _passed(self) -> int:
         return int(self._ends[self._at - 1]) if self._at else 0
 
@@ -106,12 +116,14 @@ class _Walk:
                 _, _, self._blocks = self._order.start_at(self._sweep, 0)
                 self._fill(1)
 
-    def take(self, size: int, end: int, rank: int, ranks: int) -> Block:
+    def take(self, size: int, end: int, rank: int, ranks: int, least: int) -> Block:
         """Take the sequences of the next minibatch of all ranks, as far as ``rank`` reads for it."""
         left = (self._sweep + 1) * self._order.samples - self.position
         limit = min(size, left)
         if int(self._ends[-1]) - self._passed() <= limit:
             self._fill(limit + 1)
+        if least > 1:
+            limit = min(max(limit, self._samples_of(least)), left)
         base = self._passed()
         fitting = int(np.searchsorted(self._ends, base + limit, side="right")) - self._at
         full = fitting > 0 and int(self._ends[self._at + fitting - 1]) - base == limit

@@ -117,6 +117,14 @@ class DataReader(Component):
     def minibatches(self, epoch: EpochSpec) -> Iterator[Minibatch]:
         """Yield the minibatches of an epoch. The same spec gives the same minibatches, whatever was read before."""
 
+    def minibatch_factor(self, epoch: int) -> int:
+        """Return how many times larger than ``minibatchSize`` a minibatch of an epoch is.
+
+        In the original's old way of truncated training ``minibatchSize`` is the length of a piece, and the reader has
+        several side by side; rates and momentum per minibatch belong to all of them.
+        """
+        return 1
+
     def check(self) -> Iterator[CntkError]:
         """Yield everything that is wrong with the data, without stopping at the first."""
         return iter(())

@@ -44,11 +44,15 @@ KNOWN: dict[str, dict[str, tuple[str, Wheel]]] = {
     "reader": _table(
         (Wheel("cntk-reader-cntk-text"), "CNTKTextFormatReader CNTKTextFormatDeserializer"),
         (Wheel("cntk-reader-mnist"), "MNISTReader"),
-        (Wheel("cntk-reader-htk", released=False), "HTKMLFReader HTKDeserializers"),
-        (Wheel("cntk-reader-uci", released=False), "UCIFastReader"),
+        (
+            Wheel("cntk-reader-htk"),
+            "HTKMLFReader HTKDeserializers HTKFeatureDeserializer HTKMLFDeserializer",
+        ),
+        (Wheel("cntk-reader-uci"), "UCIFastReader"),
         (Wheel("cntk-reader-language", released=False), "LMSequenceReader LUSequenceReader"),
         (Wheel("cntk-reader-image", released=False), "ImageReader"),
     ),
+    "writer": _table((Wheel("cntk-reader-htk"), "HTKMLFWriter")),
     "learner": _table(
         (Wheel("cntk-learner-sgd"), "sgd none normal simple"),
         (Wheel("cntk-learner-adagrad", released=False), "adagrad fsAdagrad"),

@@ -21,6 +21,7 @@ from cntk_core.interfaces.engine import ExecutionEngine
 from cntk_core.interfaces.learner import Learner
 from cntk_core.interfaces.parallel import Communicator, Parallelizer
 from cntk_core.interfaces.reader import DataReader
+from cntk_core.interfaces.writer import DataWriter
 from cntk_core.plugins.known import KNOWN
 from cntk_core.plugins.offer import HERE, ComponentOffer, Kind, Source, at
 
@@ -32,10 +33,11 @@ C = TypeVar("C", bound=Component)
 ENGINE = Kind("engine", "cntk.engines", ExecutionEngine)
 BUILDER = Kind("builder", "cntk.builders", NetworkBuilder)
 READER = Kind("reader", "cntk.readers", DataReader)
+WRITER = Kind("writer", "cntk.writers", DataWriter)
 LEARNER = Kind("learner", "cntk.learners", Learner)
 PARALLELIZER = Kind("parallelizer", "cntk.parallelizers", Parallelizer)
 COMMUNICATOR = Kind("communicator", "cntk.communicators", Communicator)
-KINDS = (ENGINE, BUILDER, READER, LEARNER, PARALLELIZER, COMMUNICATOR)
+KINDS = (ENGINE, BUILDER, READER, WRITER, LEARNER, PARALLELIZER, COMMUNICATOR)
 
 
 class Lazy(Protocol):
@@ -208,7 +210,7 @@ class Registry:
     """What plugins add to and everybody else reads from.
 
     Attributes:
-        engines, builders, readers, learners, parallelizers, communicators: the components by name.
+        engines, builders, readers, writers, learners, parallelizers, communicators: the components by name.
         notes: lines that every message about a missing name ends with (why discovery is limited).
         source: who is registering at the moment.
     """
@@ -219,6 +221,7 @@ class Registry:
         self.engines: ComponentTable[ExecutionEngine] = ComponentTable(ENGINE, self)
         self.builders: ComponentTable[NetworkBuilder] = ComponentTable(BUILDER, self)
         self.readers: ComponentTable[DataReader] = ComponentTable(READER, self)
+        self.writers: ComponentTable[DataWriter] = ComponentTable(WRITER, self)
         self.learners: ComponentTable[Learner] = ComponentTable(LEARNER, self)
         self.parallelizers: ComponentTable[Parallelizer] = ComponentTable(PARALLELIZER, self)
         self.communicators: ComponentTable[Communicator] = ComponentTable(COMMUNICATOR, self)
@@ -228,7 +231,8 @@ class Registry:
     @property
     def tables(self) -> tuple[ComponentTable[Any], ...]:
         """All component tables."""
-        return (self.engines, self.builders, self.readers, self.learners, self.parallelizers, self.communicators)
+        data = (self.readers, self.writers)
+        return (self.engines, self.builders, *data, self.learners, self.parallelizers, self.communicators)
 
     def table(self, word: str) -> ComponentTable[Any]:
         """Return the table of a kind (``reader``)."""

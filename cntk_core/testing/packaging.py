@@ -30,6 +30,7 @@ from cntk_core.interfaces.engine import ExecutionEngine
 from cntk_core.interfaces.learner import Learner
 from cntk_core.interfaces.parallel import Communicator, Parallelizer
 from cntk_core.interfaces.reader import DataReader
+from cntk_core.interfaces.writer import DataWriter
 from cntk_core.ops.op import Op
 from cntk_core.plugins.third_party_ops import ops_of
 from cntk_core.testing.contract import Contract, check_component
@@ -38,6 +39,7 @@ KINDS: dict[str, type[Component]] = {
     "engine": ExecutionEngine,
     "builder": NetworkBuilder,
     "reader": DataReader,
+    "writer": DataWriter,
     "learner": Learner,
     "parallelizer": Parallelizer,
     "communicator": Communicator,

@@ -229,6 +229,30 @@ def _collect(problems: list[CntkError], check: Iterator[CntkError]) -> None:
         problems.append(error)
 
 
+def for_factors(settings: SGDSettings, factor: Callable[[int], int]) -> SGDSettings:
+    """Return the settings for minibatches that are larger than ``minibatchSize``.
+
+    Rates and momentum that are given per minibatch are spread over all of it.
+
+    Args:
+        settings: as the recipe says.
+        factor: epoch to how many times larger its minibatches are.
+    """
+    epochs = range(settings.max_epochs)
+    if all(factor(epoch) == 1 for epoch in epochs):
+        return settings
+    rates, momentum = settings.learning_rates_per_mb, settings.momentum_per_mb
+    if momentum is None:
+        momentum = Schedule.constant(DEFAULT_MOMENTUM_PER_MB)
+    known: Any = settings
+    evolved: SGDSettings = attrs.evolve(
+        known,
+        learning_rates_per_mb=None if rates is None else Schedule.of(rates[epoch] / factor(epoch) for epoch in epochs),
+        momentum_per_mb=Schedule.of(float(momentum[epoch] ** (1 / factor(epoch))) for epoch in epochs),
+    )
+    return evolved
+
+
 def make_learner(block: Config, learner: type[Learner]) -> Learner:
     """Make the learner with its own keys of the SGD block.
 

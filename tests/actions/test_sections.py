@@ -44,7 +44,8 @@ def failed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
         ),
         (
             "action = write ; modelPath = m ; writer = [ a = 1 ]" + READER,
-            "s.cntk:1:40: writer=[...] is not there yet\n    Give outputPath=... for text files.\n",
+            "s.cntk:1:40: required parameter missing: X:writer:writerType\n"
+            "    Is 'writer' (s.cntk:1:40) meant for it?\n",
         ),
         (
             "action = write ; modelPath = m ; outputPath = o ; nodeUnitTest = true" + READER,
@@ -99,9 +100,9 @@ def test_wrong_sections(section: str, message: str, recipe: Path, capsys: pytest
 def test_all_that_is_wrong_with_a_training_is_reported_together(
     recipe: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = failed(capsys, "Train=[reader=[readerType=HTKMLFReader];SGD=[learningRatesPerMB=1;momentumPerMB=2]]")
+    text = failed(capsys, "Train=[reader=[readerType=ImageReader];SGD=[learningRatesPerMB=1;momentumPerMB=2]]")
     assert [line.partition(": ")[2] for line in text.splitlines() if line.startswith("<command line>")] == [
-        "no reader named 'HTKMLFReader'. It will live in cntk-reader-htk, which is not released yet.",
+        "no reader named 'ImageReader'. It will live in cntk-reader-image, which is not released yet.",
         "'learningRatesPerSample' and 'learningRatesPerMB' are both given",
         "momentumPerMB must be in [0, 1), not 2",
     ]

@@ -16,6 +16,7 @@ GROUPS = {
     "cntk.ops",
     "cntk.parallelizers",
     "cntk.readers",
+    "cntk.writers",
 }
 KINDS = {"builders": "builder", "engines": "engine", "learners": "learner", "parallel": "parallel", "readers": "reader"}
 

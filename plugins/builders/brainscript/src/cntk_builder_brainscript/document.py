@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from cntk_builder_brainscript.evaluate import Evaluator
 from cntk_builder_brainscript.functions import show
 from cntk_builder_brainscript.recipe import NetworkInRecipe, Recipe, Step, record_of
-from cntk_builder_brainscript.recipe_objects import ACTIONS, RecipeObject, RecipeRuntime
+from cntk_builder_brainscript.recipe_objects import ACTIONS, RecipeRuntime
 from cntk_builder_brainscript.syntax import ArrayLiteral, Call, Expression, Function, Index, Infix, Member
-from cntk_builder_brainscript.values import Array, Record, TensorShape, Thunk, flatten, number_text
+from cntk_builder_brainscript.values import Array, RecipeObject, Record, TensorShape, Thunk, flatten, number_text
 from cntk_core.api import BuildContext, BuildError, Config, Content, Document, EvaluatedEntry, Location
 
 ACTION_LISTS = ("actions", "command")
@@ -79,7 +79,7 @@ class _Sections:
         if isinstance(item, str):
             yield from filter(None, (name.strip() for name in item.split(":")))
             return
-        if record_of(item) is None or (isinstance(item, RecipeObject) and item.kind not in ACTIONS):
+        if record_of(item) is None:
             raise BuildError(
                 f"'{member}' must list actions, not {self.runtime.describe(item)}",
                 where=where,

@@ -10,11 +10,11 @@ from cntk_builder_brainscript.definitions import with_definitions
 from cntk_builder_brainscript.evaluate import Evaluator
 from cntk_builder_brainscript.host import NETWORK
 from cntk_builder_brainscript.parser import parse
-from cntk_builder_brainscript.recipe_objects import RecipeObject, RecipeRuntime
+from cntk_builder_brainscript.recipe_objects import RecipeRuntime
 from cntk_builder_brainscript.surroundings import surroundings
 from cntk_builder_brainscript.syntax import New, RecordLiteral
 from cntk_builder_brainscript.texts import Finder, read_text
-from cntk_builder_brainscript.values import Lambda, Record, Thunk, flatten
+from cntk_builder_brainscript.values import Lambda, RecipeObject, Record, Thunk, flatten
 from cntk_core.api import BuildContext, BuildError, Document, Location, Network, SourceText
 
 Step = str | int

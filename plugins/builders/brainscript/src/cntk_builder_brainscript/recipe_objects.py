@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-import attrs
-
 from cntk_builder_brainscript.host import KINDS, NetworkRuntime
-from cntk_builder_brainscript.values import Record
+from cntk_builder_brainscript.values import RecipeObject, Record
 from cntk_core.api import Location
 
 ACTIONS: Mapping[str, str] = {"TrainAction": "train", "PrintAction": "PrintAction", "FailAction": "FailAction"}
@@ -15,21 +13,6 @@ ACTIONS: Mapping[str, str] = {"TrainAction": "train", "PrintAction": "PrintActio
 
 PARTS = ("SGDOptimizer", "DataReaderPlugin")
 """Kinds that are no more than the record after ``new``."""
-
-
-@attrs.frozen(eq=False)
-class RecipeObject:
-    """``new TrainAction [...]`` and the like; it does nothing by itself.
-
-    Attributes:
-        kind: the word after ``new``.
-        arguments: the record.
-        where: the place of ``new``.
-    """
-
-    kind: str
-    arguments: Record
-    where: Location
 
 
 class RecipeRuntime(NetworkRuntime):
@@ -46,7 +29,9 @@ class RecipeRuntime(NetworkRuntime):
 
     def make(self, kind: str, arguments: Record, path: str, where: Location) -> object:
         """Return the object of ``new kind arguments``. Raises CntkError, Problems: its arguments are wrong."""
-        return super().make(kind, arguments, path, where) if kind in KINDS else RecipeObject(kind, arguments, where)
+        if kind in KINDS:
+            return super().make(kind, arguments, path, where)
+        return RecipeObject(kind, arguments, where) if kind in ACTIONS else arguments
 
     def member(self, value: object, name: str) -> object:
         """Return a member of an object, a network or a node, ``None`` if there is no such member."""

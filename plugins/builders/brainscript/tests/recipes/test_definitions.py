@@ -76,3 +76,16 @@ def test_definitions_that_are_wrong(problem, definition, message):
 def test_a_value_that_cannot_be_evaluated(problem):
     message = problem(RECIPE, "n = dri + '1'", then=lambda config: config.integer("twice"))
     assert message == "<command line>:11:5: unknown identifier 'dri'; did you mean 'dir'?"
+
+
+def test_with_changes_objects_and_their_parts(read):
+    config = read(
+        "actions = a : b ; a = new TrainAction [ modelPath = 'm' ; second = modelPath + '2' ; reader = r ]\n"
+        "r = new DataReaderPlugin [ readerType = 'X' ; file = 'f' ]\n"
+        "b = a with [ modelPath = 'n' ; reader = a.reader with [ file = 'g' ] ]"
+    )
+    a, b = config.section("a"), config.section("b")
+    assert (a.string("second"), b.string("second")) == ("m2", "n2")
+    assert (a.section("reader").string("file"), b.section("reader").string("file")) == ("f", "g")
+    assert b.section("reader").string("readerType") == "X"
+    assert b.string("action") == "train"

@@ -70,9 +70,8 @@ def test_a_description_that_is_no_network(read, build):
 
 
 def test_a_mistake_in_a_network_has_its_place(read, build):
-    section = read(HEAD + "train = new TrainAction [ BrainScriptNetworkBuilder = {\n  x = Inptu {4}\n} ]").section(
-        "train"
-    )
+    text = HEAD + "train = new TrainAction [ BrainScriptNetworkBuilder = {\n  x = Inptu {4}\n} ]"
+    section = read(text).section("train")
     with pytest.raises(CntkError) as caught:
         build(section)
     assert str(caught.value).endswith("r.bs:4:7: unknown identifier 'Inptu'; did you mean 'Input'?")

@@ -21,12 +21,6 @@ from cntk_core.api import CntkError
             "    Accepted: new TrainAction, PrintAction, FailAction; records with a member 'action'; names of such "
             "members.",
         ),
-        (
-            "actions = new SGDOptimizer [ ]",
-            "r.bs:1:1: 'actions' must list actions, not new SGDOptimizer [...]\n"
-            "    Accepted: new TrainAction, PrintAction, FailAction; records with a member 'action'; names of such "
-            "members.",
-        ),
         ("actions = trian\ntrain = 1", "r.bs:1:11: unknown identifier 'trian'; did you mean 'train'?"),
         ("actions = 'a'\nb = [", "r.bs:2:6: a definition or ']' expected, not the end of the text\n"
          "    The '[' at r.bs:2:5 is still open."),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 import numpy as np
@@ -61,6 +61,8 @@ class TextRules:
 class TextSource(ChunkSource):
     """The chunks of a text file."""
 
+    numeric_keys: ClassVar[bool] = True
+
     def __init__(self, file: TextFile, rules: TextRules, warn: Callable[[str], None]) -> None:
         self._file = file
         self._rules = rules
@@ -102,6 +104,19 @@ class TextSource(ChunkSource):
             for stream, samples, offsets in zip(self._rules.streams, sequences.samples, sequences.offsets, strict=True)
         }
         return Chunk(columns, sequences.keys)
+
+    def keys(self, chunk: int) -> Sequence[int | str] | IntArray:
+        """Return the ids of a chunk's sequences; where the file has none, their numbers."""
+        info = self.index()[chunk]
+        if self._by_line:
+            first = sum(before.sequences for before in self._index[:chunk])
+            return np.arange(first, first + info.sequences)
+        if self._rules.max_errors:
+            return self.load(chunk).keys
+        piece = self._pieces[chunk]
+        data = self._file.lines(piece.offset, piece.size)
+        ids = _fill_forward(self._ids(data, line_starts(np.frombuffer(data, dtype=np.uint8)), piece.line), -1)
+        return ids[np.flatnonzero(np.diff(ids, prepend=-2))]
 
     def check(self) -> Iterator[CntkError]:
         """Yield everything that is wrong with the file."""

@@ -1,0 +1,128 @@
+"""One stream of labels: the class of every frame, one-hot and sparse, out of label files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+
+from cntk_core.api import Chunk, ChunkInfo, ChunkSource, CntkError, Column, Location
+from cntk_reader_htk.chunks import IntArray, cut_chunks, say_skipped, too_many
+from cntk_reader_htk.mlf import LabelParser, Labels, read_states
+
+PHONE_START = 2
+"""The label of a frame with which a phone begins, with ``phoneBoundaries``; else it is 1."""
+
+
+@attrs.frozen(eq=False)
+class LabelRules:
+    """How a stream of labels is read.
+
+    Attributes:
+        name: of the stream.
+        files: label files.
+        states: list of states; None if the labels have their numbers.
+        dim: number of classes.
+        dtype: precision of the values.
+        phone_boundaries: mark the first frame of each range.
+        max_errors: malformed entries that are left out.
+        where: where the recipe names the files.
+    """
+
+    name: str
+    files: tuple[Path, ...]
+    states: Path | None
+    dim: int
+    dtype: np.dtype[Any]
+    phone_boundaries: bool = False
+    max_errors: int = 0
+    where: Location | None = None
+
+
+class LabelSource(ChunkSource):
+    """The utterances of label files, in their order."""
+
+    def __init__(self, rules: LabelRules, warn: Callable[[str], None]) -> None:
+        self._rules = rules
+        self._warn = warn
+        self._labels: Labels | None = None
+        self._starts: list[int] = []
+        self._index: list[ChunkInfo] = []
+
+    def __str__(self) -> str:
+        return str(self._rules.files[0])
+
+    def index(self) -> Sequence[ChunkInfo]:
+        """Return what the chunks hold. All files are read at the first call; the ranges of labels are kept.
+
+        Raises DataError if a file cannot be read or there are more malformed entries than ``maxErrors``.
+        """
+        if not self._index:
+            labels = self._read()
+            if len(labels.errors) > self._rules.max_errors:
+                what = "malformed entries"
+                raise too_many(what, labels.errors, self._rules.max_errors, self._rules.files[0])
+            say_skipped(labels.errors, self._rules.files[0], self._warn)
+            frames = np.concatenate([[0], np.cumsum(labels.counts, dtype=np.int64)])
+            self._starts, self._index = cut_chunks(np.diff(frames[labels.offsets]))
+            self._labels = labels
+        return self._index
+
+    def _read(self) -> Labels:
+        states = None if self._rules.states is None else read_states(self._rules.states, self._rules.where)
+        parser = LabelParser(states, self._rules.dim)
+        for path in self._rules.files:
+            parser.read(path, self._rules.where)
+        return parser.labels()
+
+    def check(self) -> Iterator[CntkError]:
+        """Yield everything that is wrong with the files."""
+        try:
+            yield from self._read().errors
+        except CntkError as error:
+            yield error
+
+    def keys(self, chunk: int) -> list[str]:
+        """Return the keys of a chunk's utterances."""
+        return self._known().keys[self._starts[chunk] : self._starts[chunk + 1]]
+
+    def load(self, chunk: int) -> Chunk:
+        """Make the labels of a chunk."""
+        keys = self.keys(chunk)
+        return Chunk({self._rules.name: self._column(np.arange(len(keys)) + self._starts[chunk])}, keys)
+
+    def pick(self, chunks: IntArray, sequences: IntArray) -> Chunk:
+        """Make the labels of some utterances."""
+        self.index()
+        return Chunk({self._rules.name: self._column(np.array(self._starts, dtype=np.int64)[chunks] + sequences)})
+
+    def _known(self) -> Labels:
+        self.index()
+        assert self._labels is not None
+        return self._labels
+
+    def _column(self, numbers: IntArray) -> Column:
+        from scipy.sparse import csr_array
+
+        labels = self._known()
+        first, last = labels.offsets[numbers], labels.offsets[numbers + 1]
+        sizes = last - first
+        ranges = np.repeat(first - np.cumsum(sizes) + sizes, sizes) + np.arange(int(sizes.sum()))
+        counts = labels.counts[ranges].astype(np.int64)
+        indices = np.repeat(labels.classes[ranges], counts)
+        values = np.ones(len(indices), dtype=self._rules.dtype)
+        if self._rules.phone_boundaries:
+            values[(np.cumsum(counts) - counts)[counts > 0]] = PHONE_START
+        pointers = np.arange(len(indices) + 1, dtype=np.int32 if len(indices) < 2**31 else np.int64)
+        data = csr_array((values, indices, pointers), shape=(len(indices), self._rules.dim))
+        ends = np.cumsum(counts)[np.cumsum(sizes) - 1] if len(numbers) else np.zeros(0, dtype=np.int64)
+        lengths = np.diff(np.concatenate([[0], ends]))
+        return Column(data, None if (lengths == 1).all() else np.concatenate([[0], ends]))
+
+    def close(self) -> None:
+        """Forget the labels."""
+        self._labels = None
+        self._index = []

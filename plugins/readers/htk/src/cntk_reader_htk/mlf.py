@@ -1,0 +1,221 @@
+"""Master label files (MLF) and state lists: the class of every frame of every utterance.
+
+An MLF begins with ``#!MLF!#``. Each entry has a line with the name in quotation marks, lines ``start end state ...``
+(or ``start end name id`` without a state list), and a line with a dot. Times are frames, or units of 100 ns where the
+entry is at least 10 ms long. The ranges follow each other from 0 on without gaps.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping
+from pathlib import Path
+
+import attrs
+import numpy as np
+
+from cntk_core.api import CntkError, DataError, Location, did_you_mean
+from cntk_reader_htk.scp import read_lines, sequence_key
+
+HEADER = "#!MLF!#"
+FRAME_TIME = 100_000.0
+"""A frame of 10 ms in units of 100 ns."""
+
+
+@attrs.frozen(eq=False)
+class Labels:
+    """The label files of a stream.
+
+    Attributes:
+        keys: the utterances.
+        offsets: utterance ``i`` has the ranges ``offsets[i]`` to ``offsets[i + 1]``.
+        classes: the class of each range.
+        counts: frames of each range.
+        errors: one for each malformed entry; such entries have no key.
+    """
+
+    keys: list[str]
+    offsets: np.ndarray[tuple[int], np.dtype[np.int64]]
+    classes: np.ndarray[tuple[int], np.dtype[np.int32]]
+    counts: np.ndarray[tuple[int], np.dtype[np.int32]]
+    errors: tuple[CntkError, ...]
+
+
+def read_states(path: Path, where: Location | None = None) -> dict[str, int]:
+    """Read a state list: one name to a line; the first one is class 0.
+
+    Raises:
+        DataError: it cannot be read, is empty, or has a name twice.
+    """
+    states: dict[str, int] = {}
+    lines: dict[str, int] = {}
+    for number, line in read_lines(path, where, "state list"):
+        if line in states:
+            raise DataError(
+                f"state '{line}' stands in line {lines[line]} already",
+                where=Location(str(path), number),
+                hint="Each state has one line; its place is the number of its class.",
+            )
+        states[line] = len(states)
+        lines[line] = number
+    if not states:
+        raise DataError("the state list is empty", where=Location(str(path)), hint="One state name to a line.")
+    return states
+
+
+class LabelParser:
+    """Reads label files one after the other.
+
+    Args:
+        states: name to class; None if the class stands in the fourth column.
+        classes: number of classes.
+    """
+
+    def __init__(self, states: Mapping[str, int] | None, classes: int) -> None:
+        self._states = states
+        self._limit = classes
+        self._places: dict[str, Location] = {}
+        self._offsets = array("q", [0])
+        self._classes = array("i")
+        self._counts = array("i")
+        self._errors: list[CntkError] = []
+
+    def read(self, path: Path, where: Location | None = None) -> None:
+        """Read a file.
+
+        Raises:
+            DataError: it cannot be read, or is no label file.
+        """
+        name = str(path)
+        lines = read_lines(path, where, "label file")
+        number, line = next(lines, (1, ""))
+        if line != HEADER:
+            shown = "the file is empty" if not line else f"the file begins with '{line[:40]}'"
+            text = f"{shown}, not with {HEADER}"
+            raise DataError(text, where=Location(name, number), hint="mlfFile= wants a master label file of HTK.")
+        entry: _Entry | None = None
+        for number, line in lines:
+            if entry is None:
+                if line != HEADER:
+                    entry = _Entry(self._key(line, Location(name, number)), Location(name, number))
+            elif line == ".":
+                self._finish(entry)
+                entry = None
+            elif entry.error is None:
+                try:
+                    self._add_range(entry, line, name, number)
+                except DataError as error:
+                    entry.error = error
+        if entry is not None:
+            entry.error = DataError(
+                f"the entry '{entry.key}' does not end",
+                where=entry.where,
+                hint="An entry ends with a line that has only a dot; the file may be cut off.",
+            )
+            self._finish(entry)
+
+    def labels(self) -> Labels:
+        """Return what was read."""
+        return Labels(
+            list(self._places),
+            np.array(self._offsets, dtype=np.int64),
+            np.array(self._classes, dtype=np.int32),
+            np.array(self._counts, dtype=np.int32),
+            tuple(self._errors),
+        )
+
+    def _key(self, line: str, where: Location) -> str | DataError:
+        if len(line) < 3 or line[0] != '"' or line[-1] != '"':
+            return DataError(
+                f"the name of an utterance in quotation marks was expected, not '{line[:40]}'",
+                where=where,
+                hint='An entry is "name", lines of labels, and a line with only a dot.',
+            )
+        return sequence_key(line[1:-1].removeprefix("*/"))
+
+    def _finish(self, entry: _Entry) -> None:
+        """Keep an entry, or note what is wrong with it."""
+        if entry.error is None and entry.end == 0:
+            entry.error = DataError(f"the entry '{entry.key}' has no labels", where=entry.where)
+        if entry.error is None and entry.key in self._places:
+            before = self._places[str(entry.key)]
+            text = f"the utterance '{entry.key}' has labels at {before} already"
+            entry.error = DataError(text, where=entry.where, hint="The first entry counts; remove the other.")
+        if entry.error is not None:
+            self._errors.append(entry.error)
+            return
+        self._places[str(entry.key)] = entry.where
+        self._classes.extend(entry.classes)
+        self._counts.extend(entry.counts)
+        self._offsets.append(len(self._classes))
+
+    def _add_range(self, entry: _Entry, line: str, name: str, number: int) -> None:
+        tokens = line.split()
+        where = Location(name, number)
+        if len(tokens) < 3:
+            hint = "A label is: start end state. An entry ends with a line that has only a dot."
+            raise DataError(f"a label has at least three columns, not '{line[:40]}'", where=where, hint=hint)
+        try:
+            start, end = float(tokens[0]), float(tokens[1])
+            if end - start >= FRAME_TIME - 1:
+                first, last = int(start / FRAME_TIME + 0.5), int(end / FRAME_TIME + 0.5)
+            else:
+                first, last = int(start), int(end)
+        except (ValueError, OverflowError):
+            raise DataError(f"'{tokens[0]} {tokens[1]}' is not a start and an end", where=where) from None
+        if last < first:
+            raise DataError(f"the end {tokens[1]} is before the start {tokens[0]}", where=where)
+        if first != entry.end:
+            raise DataError(
+                f"the label begins at frame {first}, but the one before it ends at {entry.end}"
+                if entry.classes
+                else f"the first label of '{entry.key}' begins at frame {first}, not at 0",
+                where=where,
+                hint="Labels follow each other from 0 on without gaps.",
+            )
+        if last >= 2**31:
+            raise DataError(f"the end {tokens[1]} is more than an utterance can have", where=where)
+        entry.classes.append(self._class(tokens, where))
+        entry.counts.append(last - first)
+        entry.end = last
+
+    def _class(self, tokens: list[str], where: Location) -> int:
+        if self._states is None:
+            if len(tokens) != 4:
+                raise DataError(
+                    f"the label has {len(tokens)} columns; without labelMappingFile it has four, the last is the class",
+                    where=where,
+                    hint="Give labelMappingFile=..., the list of states.",
+                )
+            if not (tokens[3].isascii() and tokens[3].isdigit()):
+                raise DataError(f"'{tokens[3]}' is not the number of a class", where=where)
+            number = int(tokens[3])
+        else:
+            known = self._states.get(tokens[2])
+            if known is None:
+                guess = did_you_mean(tokens[2], list(self._states))
+                raise DataError(f"state '{tokens[2]}' is not in the state list{guess}", where=where)
+            number = known
+        if number >= self._limit:
+            raise DataError(
+                f"'{tokens[2]}' is class {number}, but labelDim={self._limit}",
+                where=where,
+                hint="Classes are counted from 0; labelDim is how many there are.",
+            )
+        return number
+
+
+@attrs.define(eq=False)
+class _Entry:
+    """An entry while it is read; a name that cannot be read is its first error."""
+
+    key: str | DataError
+    where: Location
+    classes: list[int] = attrs.field(factory=list)
+    counts: list[int] = attrs.field(factory=list)
+    end: int = 0
+    error: DataError | None = None
+
+    def __attrs_post_init__(self) -> None:
+        if isinstance(self.key, DataError):
+            self.error = self.key

@@ -1,0 +1,99 @@
+"""From the options of a stream to its source of data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from cntk_core.api import ChunkedReader, ChunkSource, ConfigError, Part, ReaderContext, StreamInfo, show
+from cntk_reader_htk.features import FeatureRules, FeatureSource, first_header, window_of
+from cntk_reader_htk.htkfile import FeatureFiles
+from cntk_reader_htk.labels import LabelRules, LabelSource
+from cntk_reader_htk.options import FeatureOptions, LabelOptions, StreamOptions
+from cntk_reader_htk.scp import read_script
+
+Warn = Callable[[str], None]
+
+
+def say_nothing(line: str) -> None:
+    """Drop a warning."""
+
+
+def open_features(
+    stream: FeatureOptions, context: ReaderContext, warn: Warn, *, max_errors: int, longest: int | None = None
+) -> tuple[FeatureSource, StreamInfo]:
+    """Open a stream of features: its list is read, and the header of its first file.
+
+    Raises:
+        DataError, ConfigError: a file is wrong, or the dimensions do not fit.
+    """
+    script = read_script(stream.script, stream.prefix, stream.where)
+    files = FeatureFiles()
+    try:
+        header = first_header(script, files, stream.script, max_errors)
+        left, right = window_of(stream.dim, stream.window, header, stream.name, stream.where)
+        name, shape = _shape(stream, (1 + left + right) * header.dim, context)
+    except BaseException:
+        files.close()
+        raise
+    rules = FeatureRules(
+        name=name,
+        script=stream.script,
+        left=left,
+        right=right,
+        shape=shape,
+        dtype=context.dtype,
+        max_errors=max_errors,
+        longest=longest,
+    )
+    return FeatureSource(script, files, header, rules, warn), StreamInfo(name, shape)
+
+
+def open_labels(
+    stream: LabelOptions, context: ReaderContext, warn: Warn, *, max_errors: int
+) -> tuple[LabelSource, StreamInfo]:
+    """Open a stream of labels; nothing is read yet.
+
+    Raises:
+        ConfigError: the dimensions do not fit.
+    """
+    name, shape = _shape(stream, stream.dim, context)
+    rules = LabelRules(
+        name=name,
+        files=stream.files,
+        states=stream.states,
+        dim=stream.dim,
+        dtype=context.dtype,
+        phone_boundaries=stream.phone_boundaries,
+        max_errors=max_errors,
+        where=stream.where,
+    )
+    return LabelSource(rules, warn), StreamInfo(name, shape, sparse=True)
+
+
+def open_part(
+    stream: StreamOptions, context: ReaderContext, warn: Warn, *, max_errors: int, longest: int | None
+) -> tuple[Part, StreamInfo]:
+    """Open any stream as a part of a reader."""
+    source: ChunkSource
+    if isinstance(stream, FeatureOptions):
+        limit = None if stream.expand else longest
+        source, info = open_features(stream, context, warn, max_errors=max_errors, longest=limit)
+        return Part(source, (info.name,), stream.expand), info
+    source, info = open_labels(stream, context, warn, max_errors=max_errors)
+    return Part(source, (info.name,)), info
+
+
+def _shape(stream: StreamOptions, dim: int, context: ReaderContext) -> tuple[str, tuple[int, ...]]:
+    """Return the name and the shape of the network's input that a stream feeds."""
+    name, shape = ChunkedReader.find_input(context, stream.name)
+    if shape is None:
+        return name, (dim,)
+    if math.prod(shape) != dim:
+        what = "samples" if isinstance(stream, FeatureOptions) else "labels"
+        raise ConfigError(
+            f"stream '{stream.name}' has {what} of dimension {dim}, but the network's input '{name}' is {show(shape)}",
+            where=stream.where,
+            hint="Change dim and contextWindow of the stream, or the input of the network.",
+        )
+    return name, shape

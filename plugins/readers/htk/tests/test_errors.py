@@ -1,0 +1,270 @@
+"""Corrupt files and wrong blocks: each one message, with its place and what to do."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cntk_core.api import CntkError, EpochSpec
+
+F = "features=[ dim=2 ; scpFile=archive.scp ]\n"
+L = "labels=[ labelDim=3 ; mlfFile=ali.mlf ; labelMappingFile=states.list ]\n"
+NO_MAP = "labels=[ labelDim=3 ; mlfFile=ali.mlf ]\n"
+ONE = "one.scp"
+FORMS = "\n    A line is path, name=path, or name=archive[first,last]."
+DOT = "An entry ends with a line that has only a dot"
+
+
+def read(make, text: str, **options) -> None:
+    reader = make(text, **options)
+    for _ in reader.minibatches(EpochSpec(minibatch_size=100)):
+        pass
+
+
+def header(frames: int = 2, period: int = 100_000, size: int = 8, kind: int = 9, order: str = ">") -> bytes:
+    return struct.pack(f"{order}iiHH", frames, period, size, kind)
+
+
+BODY = np.arange(4, dtype=">f4").tobytes()
+
+HTK_FILES = {
+    "empty": (b"", "'x.mfc', byte 0: the file ends inside the header of an HTK file"
+              "\n    The file is damaged or is no HTK feature file."),
+    "short header": (header()[:7], "'x.mfc', byte 7: the file ends inside the header of an HTK file"
+                     "\n    The file is damaged or is no HTK feature file."),
+    "cut off": (header() + BODY[:-3], "'x.mfc', byte 25: the file ends here, but its header promises 2 frames up to "
+                "byte 28\n    The file is damaged or was not copied to its end."),
+    "text": (b"utt0.mfc=feat/utt0.mfc\n", "'x.mfc', byte 10: feature kind 33 cannot be read"
+             "\n    Kinds that can be read: MFCC (6), FBANK (7), USER (9), PLP (11). Or this is no HTK file."),
+    "waveform": (header(kind=0) + BODY, "'x.mfc', byte 10: feature kind 0 (WAVEFORM) cannot be read"
+                 "\n    Kinds that can be read: MFCC (6), FBANK (7), USER (9), PLP (11). Or this is no HTK file."),
+    "discrete": (header(kind=10) + BODY, "'x.mfc', byte 10: feature kind 10 (DISCRETE) cannot be read"
+                 "\n    Kinds that can be read: MFCC (6), FBANK (7), USER (9), PLP (11). Or this is no HTK file."),
+    "vector quantisation": (header(kind=9 | 0o40000) + BODY,
+                            "'x.mfc', byte 10: features with vector quantisation (_V) cannot be read"),
+    "frame size": (header(size=7) + BODY, "'x.mfc', byte 8: a frame of 7 bytes is not a number of 4-byte values"),
+    "compressed size": (header(size=3, kind=6 | 0o2000) + BODY,
+                        "'x.mfc', byte 8: a frame of 3 bytes is not a number of 2-byte values"),
+    "no frames": (header(frames=0), "'x.mfc', byte 0: the header says that the file has 0 frames"),
+    "negative frames": (header(frames=-3) + BODY, "'x.mfc', byte 0: the header says that the file has -3 frames"),
+    "no values": (header(size=0) + BODY, "'x.mfc', byte 8: the header says that a frame has no values"),
+    "compressed without frames": (header(frames=4, size=4, kind=6 | 0o2000) + BODY,
+                                  "'x.mfc', byte 0: the header says that the file has 0 frames"),
+    "compressed without scales": (header(frames=6, size=4, kind=6 | 0o2000) + b"1234",
+                                  "'x.mfc', byte 16: the file ends inside the scales of a compressed file"
+                                  "\n    The file is damaged or is no HTK feature file."),
+    "scale of zero": (header(frames=5, size=4, kind=6 | 0o2000) + bytes(16) + b"1234",
+                      "'x.mfc', byte 12: a scale of the compressed values is zero"),
+    "guid": (header(kind=12) + b"12345", "'x.mfc', byte 17: the file ends inside the GUID of the stream"
+             "\n    The file is damaged or is no HTK feature file."),
+}
+
+
+@pytest.mark.parametrize("case", HTK_FILES)
+def test_feature_files(make, case: str) -> None:
+    data, message = HTK_FILES[case]
+    Path("x.mfc").write_bytes(data)
+    Path(ONE).write_text("\nu=x.mfc\n")
+    with pytest.raises(CntkError) as caught:
+        read(make, f"features=[ dim=2 ; scpFile={ONE} ]")
+    assert str(caught.value) == f"one.scp:2: {message}"
+
+
+def test_idx_file(make) -> None:
+    Path("x-ubyte").write_bytes(struct.pack(">4i", 2049, 1, 1, 2) + b"ab")
+    Path(ONE).write_text("x-ubyte\n")
+    with pytest.raises(CntkError) as caught:
+        read(make, f"features=[ dim=2 ; scpFile={ONE} ]")
+    assert str(caught.value) == (
+        "one.scp:1: 'x-ubyte', byte 0: the magic number is 2049, not 2051\n"
+        "    Files whose name ends in -ubyte are IDX files of images; rename it if it is an HTK file."
+    )
+
+
+SCRIPTS = {
+    "missing file": ("a=b.mfc", "one.scp:1: cannot open feature file 'b.mfc': no such file or directory\n"
+                     "    A relative name starts where the command runs; prefixPathInSCP=... puts a folder in front."),
+    "no name": ("=all.chunk[0,3]", "one.scp:1: the name before '=' is missing" + FORMS),
+    "no path": ("a=[0,3]", "one.scp:1: the path after '=' is missing" + FORMS),
+    "range without name": ("all.chunk[0,3]", "one.scp:1: 'all.chunk[0,3]' has a range of frames, but no name\n"
+                           "    Write name=all.chunk[0,3]; the name is the key of the labels."),
+    "one number": ("a=all.chunk[3]", "one.scp:1: the range of frames '[3]' is not [first,last]" + FORMS),
+    "no numbers": ("a=all.chunk[x,y]", "one.scp:1: the range of frames '[x,y]' is not [first,last]" + FORMS),
+    "negative": ("a=all.chunk[-1,3]", "one.scp:1: the range of frames '[-1,3]' is not [first,last]" + FORMS),
+    "open": ("a=all.chunk[0,3", "one.scp:1: the range of frames in 'all.chunk[0,3' has no ']' at the end" + FORMS),
+    "not opened": ("a=all.chunk0,3]", "one.scp:1: the range of frames at the end of 'all.chunk0,3]' has no '['" + FORMS),
+    "backwards": ("a=all.chunk[5,3]", "one.scp:1: the first frame 5 of the range is behind the last, 3\n"
+                  "    Both are counted from 0, and the last is part of the utterance."),
+    "beyond the end": ("a=all.chunk[20,27]", "one.scp:1: frame 27 of 'all.chunk' is wanted, but the file has frames "
+                       "0 to 26\n    The range [20,27] of the list counts frames from 0 and includes the last."),
+    "too large": ("a=all.chunk[0,9999999999]", "one.scp:1: frame 9999999999 is more than a file can have"),
+    "empty": ("", "one.scp: the list of feature files has no utterances"),
+    "twice": ("a=all.chunk[0,1]\na=all.chunk[2,3]", "one.scp: the list of feature files has no utterances\n"
+              "    Every name occurs more than once, and such utterances are left out."),
+    "not text": (b"\xff\xfe", "one.scp:1: byte 1 of the line is not UTF-8, so this is no list of feature files"),
+    "mixed kinds": ("a=all.chunk[0,1]\nb=other.mfc", "one.scp:2: 'other.mfc' is 2-dimensional MFCC with a frame of 10 ms, "
+                    "but the stream 'features' is 2-dimensional USER with a frame of 10 ms\n"
+                    "    All files of a list have the same kind, dimension and frame period."),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", SCRIPTS)
+def test_lists(make, case: str) -> None:
+    text, message = SCRIPTS[case]
+    Path("other.mfc").write_bytes(header(kind=6) + BODY)
+    Path(ONE).write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(CntkError) as caught:
+        read(make, f"features=[ dim=2 ; scpFile={ONE} ]")
+    assert str(caught.value) == message
+
+
+GAP = "\n    Labels follow each other from 0 on without gaps."
+ENTRY = '\n    An entry is "name", lines of labels, and a line with only a dot.'
+LABELS = {
+    "no header": ('"utt0.lab"\n0 1 a[2]\n.\n', L, "ali.mlf:1: the file begins with '\"utt0.lab\"', not with #!MLF!#\n"
+                  "    mlfFile= wants a master label file of HTK."),
+    "empty": ("\n", L, "ali.mlf:1: the file is empty, not with #!MLF!#\n    mlfFile= wants a master label file of HTK."),
+    "no quotation marks": ("#!MLF!#\nutt0.lab\n0 7 a[2]\n.\n", L, "ali.mlf:2: the name of an utterance in quotation "
+                           "marks was expected, not 'utt0.lab'" + ENTRY),
+    "no end": ('#!MLF!#\n"utt0.lab"\n0 7 a[2]\n', L, "ali.mlf:2: the entry 'utt0' does not end\n"
+               "    An entry ends with a line that has only a dot; the file may be cut off."),
+    "no labels": ('#!MLF!#\n"utt0.lab"\n.\n', L, "ali.mlf:2: the entry 'utt0' has no labels"),
+    "twice": ('#!MLF!#\n"utt0.lab"\n0 7 a[2]\n.\n"*/utt0.rec"\n0 7 a[2]\n.\n', L, "ali.mlf:5: the utterance 'utt0' has "
+              "labels at ali.mlf:2 already\n    The first entry counts; remove the other."),
+    "columns": ('#!MLF!#\n"utt0.lab"\n0 7\n.\n', L, "ali.mlf:3: a label has at least three columns, not '0 7'\n"
+                f"    A label is: start end state. {DOT}."),
+    "lost dot": ('#!MLF!#\n"utt0.lab"\n0 7 a[2]\n"utt1.lab"\n0 4 a[2]\n.\n', L, "ali.mlf:4: a label has at least three "
+                 f"columns, not '\"utt1.lab\"'\n    A label is: start end state. {DOT}."),
+    "no number": ('#!MLF!#\n"utt0.lab"\n0 x a[2]\n.\n', L, "ali.mlf:3: '0 x' is not a start and an end"),
+    "no finite number": ('#!MLF!#\n"utt0.lab"\n0 inf a[2]\n.\n', L, "ali.mlf:3: '0 inf' is not a start and an end"),
+    "backwards": ('#!MLF!#\n"utt0.lab"\n3 2 a[2]\n.\n', L, "ali.mlf:3: the end 2 is before the start 3"),
+    "late start": ('#!MLF!#\n"utt0.lab"\n1 7 a[2]\n.\n', L, "ali.mlf:3: the first label of 'utt0' begins at frame 1, "
+                   "not at 0" + GAP),
+    "gap": ('#!MLF!#\n"utt0.lab"\n0 3 a[2]\n4 7 a[3]\n.\n', L, "ali.mlf:4: the label begins at frame 4, but the one "
+            "before it ends at 3" + GAP),
+    "overlap": ('#!MLF!#\n"utt0.lab"\n0 400000 a[2]\n300000 700000 a[3]\n.\n', L, "ali.mlf:4: the label begins at frame "
+                "3, but the one before it ends at 4" + GAP),
+    "unknown state": ('#!MLF!#\n"utt0.lab"\n0 7 sill[2]\n.\n', L, "ali.mlf:3: state 'sill[2]' is not in the state list; "
+                      "did you mean 'sil[2]'?"),
+    "four columns": ('#!MLF!#\n"utt0.lab"\n0 7 a[2]\n.\n', NO_MAP, "ali.mlf:3: the label has 3 columns; without "
+                     "labelMappingFile it has four, the last is the class\n"
+                     "    Give labelMappingFile=..., the list of states."),
+    "class": ('#!MLF!#\n"utt0.lab"\n0 7 a[2] x\n.\n', NO_MAP, "ali.mlf:3: 'x' is not the number of a class"),
+    "large class": ('#!MLF!#\n"utt0.lab"\n0 7 a[2] 3\n.\n', NO_MAP, "ali.mlf:3: 'a[2]' is class 3, but labelDim=3\n"
+                    "    Classes are counted from 0; labelDim is how many there are."),
+    "small dim": ('#!MLF!#\n"utt0.lab"\n0 7 sil[2]\n.\n', L.replace("=3", "=2"), "ali.mlf:3: 'sil[2]' is class 2, but "
+                  "labelDim=2\n    Classes are counted from 0; labelDim is how many there are."),
+    "far end": ('#!MLF!#\n"utt0.lab"\n0 900000000000000 a[2]\n.\n', L, "ali.mlf:3: the end 900000000000000 is more than "
+                "an utterance can have"),
+    "missing": (None, L, "r.cntk:2:23: cannot open the label file 'ali.mlf': no such file or directory\n"
+                "    A relative name starts at the directory in which the command runs."),
+    "not text": (b"#!MLF!#\n\x80", L, "ali.mlf:2: byte 1 of the line is not UTF-8, so this is no label file"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", LABELS)
+def test_label_files(make, case: str) -> None:
+    text, block, message = LABELS[case]
+    Path("ali.mlf").unlink()
+    if text is not None:
+        Path("ali.mlf").write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(CntkError) as caught:
+        read(make, F + block)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a\nb\na\n", "states.list:3: state 'a' stands in line 1 already\n"
+         "    Each state has one line; its place is the number of its class."),
+        ("\n", "states.list: the state list is empty\n    One state name to a line."),
+    ],
+)  # fmt: skip
+def test_state_lists(make, text: str, message: str) -> None:
+    Path("states.list").write_text(text)
+    with pytest.raises(CntkError) as caught:
+        read(make, F + L)
+    assert str(caught.value) == message
+
+
+BLOCKS = {
+    "no features": (L, "r.cntk: reader 'HTKMLFReader' has no block of features\n"
+                    "    Add features=[ dim=... ; scpFile=... ] and labels=[ labelDim=... ; mlfFile=... ]."),
+    "neither": ("x=[ dim=2 ]", "r.cntk:1:1: stream 'x' of reader 'HTKMLFReader' has neither scpFile nor mlfFile\n"
+                "    Features have scpFile=..., the list of feature files; labels have mlfFile=... or mlfFileList=..."),
+    "even window": (F.replace("dim=2", "dim=2 ; contextWindow=4"), "r.cntk:1:20: contextWindow must be an odd number "
+                    "of frames, or left:right, not '4'\n    contextWindow=11 is the same as contextWindow=5:5."),
+    "dim": (F.replace("dim=2", "dim=5"), "r.cntk:1:20: stream 'features' has dim=5, and a frame of its files has 2 "
+            "values: this is no window of 2 x (1, 3, 5, ...)\n"
+            "    Write dim=2 ; contextWindow=..., frames of the window or left:right."),
+    "dim of the window": (F.replace("dim=2", "dim=6 ; contextWindow=3"), "r.cntk:1:38: stream 'features' has dim=6, but "
+                          "a frame of its files has 2 values\n"
+                          "    With contextWindow, dim is the dimension of the files: 2."),
+    "type": (F.replace("dim=2", "dim=2 ; type=category"), "r.cntk:1:25: features:type must be 'real', not 'category'\n"
+             "    Accepted: real."),
+    "randomize": (F + "randomize=sometimes", "r.cntk: randomize must be auto, none, or a number of frames, not "
+                  "'sometimes'"),
+    "truncated frames": (F + "truncated=true", "r.cntk: frameMode=true and truncated=true exclude each other\n"
+                         "    Truncated training needs utterances: set frameMode=false."),
+    "nobody side by side": (F + "nbruttsineachrecurrentiter=0", "r.cntk: nbruttsineachrecurrentiter must be at least 1"),
+    "legacy": (F + "legacyMode=true", "r.cntk:2:1: legacyMode is no longer a key of the reader"),
+    "expanded alone": (F.replace("dim=2", "dim=2 ; expandToUtterance=true"), "r.cntk:1:45: stream 'features' cannot be "
+                       "expanded: no other stream of features gives the lengths\n"
+                       "    Remove expandToUtterance=true, or add the features of the utterances."),
+    "lattices": (F + "l=[ denlatTocFile=x ]", "r.cntk:2:5: stream 'l' of reader 'HTKMLFReader': denlatTocFile (sequence "
+                 "training with lattices) is not there yet"),
+    "unknown key": (F + "frameMod=true", "r.cntk:2:1: reader 'HTKMLFReader' has no option 'frameMod'; did you mean "
+                    "'frameMode'?"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BLOCKS)
+def test_blocks(make, case: str) -> None:
+    text, message = BLOCKS[case]
+    with pytest.raises(CntkError) as caught:
+        make(text)
+    assert str(caught.value).partition("\n    Options:")[0] == message
+
+
+def test_input_of_the_network(make) -> None:
+    with pytest.raises(CntkError) as caught:
+        make(F, inputs={"features": (3,)})
+    assert str(caught.value) == (
+        "r.cntk:1:20: stream 'features' has samples of dimension 2, but the network's input 'features' is [3]\n"
+        "    Change dim and contextWindow of the stream, or the input of the network."
+    )
+
+
+class TestMaxErrors:
+    BAD = ("\n".join(f"a{i}=none{i}.mfc" for i in range(7)) + "\nb=all.chunk[0,3]\n").replace("a3=none3.mfc", "a3=x[1")
+
+    def test_counted_exactly(self, make) -> None:
+        Path(ONE).write_text(self.BAD)
+        reader = make(f"features=[ dim=2 ; scpFile={ONE} ]\nmaxErrors=7")
+        (minibatch,) = reader.minibatches(EpochSpec(minibatch_size=100))
+        assert minibatch.samples == 4
+        assert len(reader.told) == 6
+        assert reader.told[0] == "WARNING: left out: one.scp:4: the range of frames in 'x[1' has no ']' at the end" + FORMS
+        assert reader.told[-1] == "WARNING: one.scp: 7 malformed entries left out in all"
+        assert len(list(reader.check())) == 7
+        with pytest.raises(CntkError) as caught:
+            make(f"features=[ dim=2 ; scpFile={ONE} ]\nmaxErrors=6")
+        text = str(caught.value)
+        assert text.startswith("one.scp: 7 malformed utterances, maxErrors=6\n")
+        assert text.endswith("    ... and 2 more\n    `cntk check-data` lists them all; maxErrors=n leaves out up to n.")
+
+    def test_labels(self, make) -> None:
+        text = Path("ali.mlf").read_text().replace("a[2]\n.", "b\n.", 2)
+        bad = text.count(" b\n")
+        assert bad == 2
+        Path("ali.mlf").write_text(text)
+        reader = make(F + L + f"maxErrors={bad}")
+        list(reader.minibatches(EpochSpec(minibatch_size=100)))
+        assert sum("malformed" not in line and "left out: ali.mlf:" in line for line in reader.told) == bad
+        with pytest.raises(CntkError) as caught:
+            read(make, F + L + f"maxErrors={bad - 1}")
+        assert str(caught.value).startswith(f"ali.mlf: {bad} malformed entries, maxErrors={bad - 1}\n")
