@@ -35,6 +35,7 @@ def test_a_chain_of_100_000_nodes(tmp_path):
     assert len(load_model(tmp_path / "deep", find_op)) == 100_001
 
 
+@pytest.mark.slow
 def test_100_000_members_of_a_group(tmp_path):
     network = Network()
     for index in range(100_000):
