@@ -104,7 +104,7 @@ def mutated(value, data):
 
 
 @given(data=st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_any_description_is_a_network_or_a_typed_error(tmp_path_factory, data):
     path = tmp_path_factory.getbasetemp() / "described"
     save_model(make_network(), path)
