@@ -116,7 +116,8 @@ def test_a_chunk_is_loaded_once() -> None:
         (
             [part("a", {0: 2}), part("b", {0: 3})],
             {"equal_lengths": True, "drop": False},
-            "sequence '0' has 2 frames in stream 'a', but 3 in stream 'b'\n    checkData=true leaves such sequences out.",
+            "sequence '0' has 2 frames in stream 'a', but 3 in stream 'b'\n    checkData=true leaves "
+             "such sequences out.",
         ),
         (
             [part("a", {0: 2}), part("v", {0: 3}, expand=True)],

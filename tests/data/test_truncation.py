@@ -86,8 +86,8 @@ def test_streams_of_different_length() -> None:
     infos, loaded = data_of([[3]])
     loaded[0] = Chunk({"a": loaded[0].columns["a"], "b": Column(np.ones((2, 1)), np.array([0, 2]))}, ["u"])
     streams = (*A, StreamInfo("b", (1,), sequence=True))
+    spec, cut = EpochSpec(), Truncation(2, 1)
     with pytest.raises(DataError) as caught:
-        spec, cut = EpochSpec(), Truncation(2, 1)
         list(truncated_minibatches(FileOrder(infos), spec, cut, loaded.__getitem__, streams, np.dtype(float)))
     assert str(caught.value) == (
         "sequence 'u' has 2 frames in stream 'b', but 3 in the longest\n"

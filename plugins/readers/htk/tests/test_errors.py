@@ -31,35 +31,66 @@ def header(frames: int = 2, period: int = 100_000, size: int = 8, kind: int = 9,
 BODY = np.arange(4, dtype=">f4").tobytes()
 
 HTK_FILES = {
-    "empty": (b"", "'x.mfc', byte 0: the file ends inside the header of an HTK file"
-              "\n    The file is damaged or is no HTK feature file."),
-    "short header": (header()[:7], "'x.mfc', byte 7: the file ends inside the header of an HTK file"
-                     "\n    The file is damaged or is no HTK feature file."),
-    "cut off": (header() + BODY[:-3], "'x.mfc', byte 25: the file ends here, but its header promises 2 frames up to "
-                "byte 28\n    The file is damaged or was not copied to its end."),
-    "text": (b"utt0.mfc=feat/utt0.mfc\n", "'x.mfc', byte 10: feature kind 33 cannot be read"
-             "\n    Kinds that can be read: MFCC (6), FBANK (7), USER (9), PLP (11). Or this is no HTK file."),
-    "waveform": (header(kind=0) + BODY, "'x.mfc', byte 10: feature kind 0 (WAVEFORM) cannot be read"
-                 "\n    Kinds that can be read: MFCC (6), FBANK (7), USER (9), PLP (11). Or this is no HTK file."),
-    "discrete": (header(kind=10) + BODY, "'x.mfc', byte 10: feature kind 10 (DISCRETE) cannot be read"
-                 "\n    Kinds that can be read: MFCC (6), FBANK (7), USER (9), PLP (11). Or this is no HTK file."),
-    "vector quantisation": (header(kind=9 | 0o40000) + BODY,
-                            "'x.mfc', byte 10: features with vector quantisation (_V) cannot be read"),
+    "empty": (
+        b"",
+        "'x.mfc', byte 0: the file ends inside the header of an HTK file"
+        "\n    The file is damaged or is no HTK feature file.",
+    ),
+    "short header": (
+        header()[:7],
+        "'x.mfc', byte 7: the file ends inside the header of an HTK file"
+        "\n    The file is damaged or is no HTK feature file.",
+    ),
+    "cut off": (
+        header() + BODY[:-3],
+        "'x.mfc', byte 25: the file ends here, but its header promises 2 frames up to "
+        "byte 28\n    The file is damaged or was not copied to its end.",
+    ),
+    "text": (
+        b"utt0.mfc=feat/utt0.mfc\n",
+        "'x.mfc', byte 10: feature kind 33 cannot be read"
+        "\n    Kinds that can be read: MFCC (6), FBANK (7), USER (9), PLP (11). Or this is no HTK file.",
+    ),
+    "waveform": (
+        header(kind=0) + BODY,
+        "'x.mfc', byte 10: feature kind 0 (WAVEFORM) cannot be read"
+        "\n    Kinds that can be read: MFCC (6), FBANK (7), USER (9), PLP (11). Or this is no HTK file.",
+    ),
+    "discrete": (
+        header(kind=10) + BODY,
+        "'x.mfc', byte 10: feature kind 10 (DISCRETE) cannot be read"
+        "\n    Kinds that can be read: MFCC (6), FBANK (7), USER (9), PLP (11). Or this is no HTK file.",
+    ),
+    "vector quantisation": (
+        header(kind=9 | 0o40000) + BODY,
+        "'x.mfc', byte 10: features with vector quantisation (_V) cannot be read",
+    ),
     "frame size": (header(size=7) + BODY, "'x.mfc', byte 8: a frame of 7 bytes is not a number of 4-byte values"),
-    "compressed size": (header(size=3, kind=6 | 0o2000) + BODY,
-                        "'x.mfc', byte 8: a frame of 3 bytes is not a number of 2-byte values"),
+    "compressed size": (
+        header(size=3, kind=6 | 0o2000) + BODY,
+        "'x.mfc', byte 8: a frame of 3 bytes is not a number of 2-byte values",
+    ),
     "no frames": (header(frames=0), "'x.mfc', byte 0: the header says that the file has 0 frames"),
     "negative frames": (header(frames=-3) + BODY, "'x.mfc', byte 0: the header says that the file has -3 frames"),
     "no values": (header(size=0) + BODY, "'x.mfc', byte 8: the header says that a frame has no values"),
-    "compressed without frames": (header(frames=4, size=4, kind=6 | 0o2000) + BODY,
-                                  "'x.mfc', byte 0: the header says that the file has 0 frames"),
-    "compressed without scales": (header(frames=6, size=4, kind=6 | 0o2000) + b"1234",
-                                  "'x.mfc', byte 16: the file ends inside the scales of a compressed file"
-                                  "\n    The file is damaged or is no HTK feature file."),
-    "scale of zero": (header(frames=5, size=4, kind=6 | 0o2000) + bytes(16) + b"1234",
-                      "'x.mfc', byte 12: a scale of the compressed values is zero"),
-    "guid": (header(kind=12) + b"12345", "'x.mfc', byte 17: the file ends inside the GUID of the stream"
-             "\n    The file is damaged or is no HTK feature file."),
+    "compressed without frames": (
+        header(frames=4, size=4, kind=6 | 0o2000) + BODY,
+        "'x.mfc', byte 0: the header says that the file has 0 frames",
+    ),
+    "compressed without scales": (
+        header(frames=6, size=4, kind=6 | 0o2000) + b"1234",
+        "'x.mfc', byte 16: the file ends inside the scales of a compressed file"
+        "\n    The file is damaged or is no HTK feature file.",
+    ),
+    "scale of zero": (
+        header(frames=5, size=4, kind=6 | 0o2000) + bytes(16) + b"1234",
+        "'x.mfc', byte 12: a scale of the compressed values is zero",
+    ),
+    "guid": (
+        header(kind=12) + b"12345",
+        "'x.mfc', byte 17: the file ends inside the GUID of the stream"
+        "\n    The file is damaged or is no HTK feature file.",
+    ),
 }
 
 
@@ -95,7 +126,8 @@ SCRIPTS = {
     "no numbers": ("a=all.chunk[x,y]", "one.scp:1: the range of frames '[x,y]' is not [first,last]" + FORMS),
     "negative": ("a=all.chunk[-1,3]", "one.scp:1: the range of frames '[-1,3]' is not [first,last]" + FORMS),
     "open": ("a=all.chunk[0,3", "one.scp:1: the range of frames in 'all.chunk[0,3' has no ']' at the end" + FORMS),
-    "not opened": ("a=all.chunk0,3]", "one.scp:1: the range of frames at the end of 'all.chunk0,3]' has no '['" + FORMS),
+    "not opened": ("a=all.chunk0,3]", "one.scp:1: the range of frames at the end of 'all.chunk0,3]' "
+     "has no '['" + FORMS),
     "backwards": ("a=all.chunk[5,3]", "one.scp:1: the first frame 5 of the range is behind the last, 3\n"
                   "    Both are counted from 0, and the last is part of the utterance."),
     "beyond the end": ("a=all.chunk[20,27]", "one.scp:1: frame 27 of 'all.chunk' is wanted, but the file has frames "
@@ -105,7 +137,8 @@ SCRIPTS = {
     "twice": ("a=all.chunk[0,1]\na=all.chunk[2,3]", "one.scp: the list of feature files has no utterances\n"
               "    Every name occurs more than once, and such utterances are left out."),
     "not text": (b"\xff\xfe", "one.scp:1: byte 1 of the line is not UTF-8, so this is no list of feature files"),
-    "mixed kinds": ("a=all.chunk[0,1]\nb=other.mfc", "one.scp:2: 'other.mfc' is 2-dimensional MFCC with a frame of 10 ms, "
+    "mixed kinds": ("a=all.chunk[0,1]\nb=other.mfc", "one.scp:2: 'other.mfc' is 2-dimensional MFCC "
+     "with a frame of 10 ms, "
                     "but the stream 'features' is 2-dimensional USER with a frame of 10 ms\n"
                     "    All files of a list have the same kind, dimension and frame period."),
 }  # fmt: skip
@@ -126,7 +159,8 @@ ENTRY = '\n    An entry is "name", lines of labels, and a line with only a dot.'
 LABELS = {
     "no header": ('"utt0.lab"\n0 1 a[2]\n.\n', L, "ali.mlf:1: the file begins with '\"utt0.lab\"', not with #!MLF!#\n"
                   "    mlfFile= wants a master label file of HTK."),
-    "empty": ("\n", L, "ali.mlf:1: the file is empty, not with #!MLF!#\n    mlfFile= wants a master label file of HTK."),
+    "empty": ("\n", L, "ali.mlf:1: the file is empty, not with #!MLF!#\n    mlfFile= wants a master "
+     "label file of HTK."),
     "no quotation marks": ("#!MLF!#\nutt0.lab\n0 7 a[2]\n.\n", L, "ali.mlf:2: the name of an utterance in quotation "
                            "marks was expected, not 'utt0.lab'" + ENTRY),
     "no end": ('#!MLF!#\n"utt0.lab"\n0 7 a[2]\n', L, "ali.mlf:2: the entry 'utt0' does not end\n"
@@ -145,9 +179,11 @@ LABELS = {
                    "not at 0" + GAP),
     "gap": ('#!MLF!#\n"utt0.lab"\n0 3 a[2]\n4 7 a[3]\n.\n', L, "ali.mlf:4: the label begins at frame 4, but the one "
             "before it ends at 3" + GAP),
-    "overlap": ('#!MLF!#\n"utt0.lab"\n0 400000 a[2]\n300000 700000 a[3]\n.\n', L, "ali.mlf:4: the label begins at frame "
+    "overlap": ('#!MLF!#\n"utt0.lab"\n0 400000 a[2]\n300000 700000 a[3]\n.\n', L, "ali.mlf:4: the "
+     "label begins at frame "
                 "3, but the one before it ends at 4" + GAP),
-    "unknown state": ('#!MLF!#\n"utt0.lab"\n0 7 sill[2]\n.\n', L, "ali.mlf:3: state 'sill[2]' is not in the state list; "
+    "unknown state": ('#!MLF!#\n"utt0.lab"\n0 7 sill[2]\n.\n', L, "ali.mlf:3: state 'sill[2]' is not "
+     "in the state list; "
                       "did you mean 'sil[2]'?"),
     "four columns": ('#!MLF!#\n"utt0.lab"\n0 7 a[2]\n.\n', NO_MAP, "ali.mlf:3: the label has 3 columns; without "
                      "labelMappingFile it has four, the last is the class\n"
@@ -157,7 +193,8 @@ LABELS = {
                     "    Classes are counted from 0; labelDim is how many there are."),
     "small dim": ('#!MLF!#\n"utt0.lab"\n0 7 sil[2]\n.\n', L.replace("=3", "=2"), "ali.mlf:3: 'sil[2]' is class 2, but "
                   "labelDim=2\n    Classes are counted from 0; labelDim is how many there are."),
-    "far end": ('#!MLF!#\n"utt0.lab"\n0 900000000000000 a[2]\n.\n', L, "ali.mlf:3: the end 900000000000000 is more than "
+    "far end": ('#!MLF!#\n"utt0.lab"\n0 900000000000000 a[2]\n.\n', L, "ali.mlf:3: the end "
+     "900000000000000 is more than "
                 "an utterance can have"),
     "missing": (None, L, "r.cntk:2:23: cannot open the label file 'ali.mlf': no such file or directory\n"
                 "    A relative name starts at the directory in which the command runs."),
@@ -201,7 +238,8 @@ BLOCKS = {
     "dim": (F.replace("dim=2", "dim=5"), "r.cntk:1:20: stream 'features' has dim=5, and a frame of its files has 2 "
             "values: this is no window of 2 x (1, 3, 5, ...)\n"
             "    Write dim=2 ; contextWindow=..., frames of the window or left:right."),
-    "dim of the window": (F.replace("dim=2", "dim=6 ; contextWindow=3"), "r.cntk:1:38: stream 'features' has dim=6, but "
+    "dim of the window": (F.replace("dim=2", "dim=6 ; contextWindow=3"), "r.cntk:1:38: stream "
+     "'features' has dim=6, but "
                           "a frame of its files has 2 values\n"
                           "    With contextWindow, dim is the dimension of the files: 2."),
     "type": (F.replace("dim=2", "dim=2 ; type=category"), "r.cntk:1:25: features:type must be 'real', not 'category'\n"
@@ -210,12 +248,14 @@ BLOCKS = {
                   "'sometimes'"),
     "truncated frames": (F + "truncated=true", "r.cntk: frameMode=true and truncated=true exclude each other\n"
                          "    Truncated training needs utterances: set frameMode=false."),
-    "nobody side by side": (F + "nbruttsineachrecurrentiter=0", "r.cntk: nbruttsineachrecurrentiter must be at least 1"),
+    "nobody side by side": (F + "nbruttsineachrecurrentiter=0", "r.cntk: nbruttsineachrecurrentiter "
+     "must be at least 1"),
     "legacy": (F + "legacyMode=true", "r.cntk:2:1: legacyMode is no longer a key of the reader"),
     "expanded alone": (F.replace("dim=2", "dim=2 ; expandToUtterance=true"), "r.cntk:1:45: stream 'features' cannot be "
                        "expanded: no other stream of features gives the lengths\n"
                        "    Remove expandToUtterance=true, or add the features of the utterances."),
-    "lattices": (F + "l=[ denlatTocFile=x ]", "r.cntk:2:5: stream 'l' of reader 'HTKMLFReader': denlatTocFile (sequence "
+    "lattices": (F + "l=[ denlatTocFile=x ]", "r.cntk:2:5: stream 'l' of reader 'HTKMLFReader': "
+     "denlatTocFile (sequence "
                  "training with lattices) is not there yet"),
     "unknown key": (F + "frameMod=true", "r.cntk:2:1: reader 'HTKMLFReader' has no option 'frameMod'; did you mean "
                     "'frameMode'?"),
@@ -248,14 +288,18 @@ class TestMaxErrors:
         (minibatch,) = reader.minibatches(EpochSpec(minibatch_size=100))
         assert minibatch.samples == 4
         assert len(reader.told) == 6
-        assert reader.told[0] == "WARNING: left out: one.scp:4: the range of frames in 'x[1' has no ']' at the end" + FORMS
+        assert (
+            reader.told[0] == "WARNING: left out: one.scp:4: the range of frames in 'x[1' has no ']' at the end" + FORMS
+        )
         assert reader.told[-1] == "WARNING: one.scp: 7 malformed entries left out in all"
         assert len(list(reader.check())) == 7
         with pytest.raises(CntkError) as caught:
             make(f"features=[ dim=2 ; scpFile={ONE} ]\nmaxErrors=6")
         text = str(caught.value)
         assert text.startswith("one.scp: 7 malformed utterances, maxErrors=6\n")
-        assert text.endswith("    ... and 2 more\n    `cntk check-data` lists them all; maxErrors=n leaves out up to n.")
+        assert text.endswith(
+            "    ... and 2 more\n    `cntk check-data` lists them all; maxErrors=n leaves out up to n."
+        )
 
     def test_labels(self, make) -> None:
         text = Path("ali.mlf").read_text().replace("a[2]\n.", "b\n.", 2)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cntk_reader_htk.htkfile import FeatureFile
 
 from cntk_core.api import CntkError, EpochSpec
 from cntk_core.data.layout import pack, unpack
-from cntk_reader_htk.htkfile import FeatureFile
 
 LENGTHS = {"utt0": 7, "utt1": 4, "utt2": 9, "utt3": 1, "utt4": 6}
 FEATURES = "features=[ dim=2 ; scpFile=archive.scp ]\n"
@@ -263,7 +263,7 @@ class TestFormats:
         Path("lists").mkdir()
         Path("lists/bare.scp").write_text("".join(f"{name}.mfc=feat/{name}.mfc\n" for name in LENGTHS))
         Path("feat/near.scp").write_text("".join(f".../{name}.mfc\n" for name in LENGTHS))
-        text = "features=[ dim=2 ; scpFile=lists/bare.scp ; prefixPathInSCP=\"./\" ]"
+        text = 'features=[ dim=2 ; scpFile=lists/bare.scp ; prefixPathInSCP="./" ]'
         assert np.array_equal(whole(make(text))["features"].data, expected)
         near = make("features=[ dim=2 ; scpFile=feat/near.scp ]")
         assert np.array_equal(whole(near)["features"].data, expected)

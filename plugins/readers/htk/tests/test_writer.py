@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cntk_reader_htk import HTKMLFWriter
+from cntk_reader_htk.htkfile import FeatureFile
 
 from cntk_core.api import CntkError, Config, SequenceOutput, SourceText, WriterContext
-from cntk_reader_htk.htkfile import FeatureFile
 
 BLOCK = "outputNodeNames=z\nz=[ dim=2 ; scpFile=out.scp ; type=Real ]"
 
@@ -66,10 +66,11 @@ def test_a_file_that_cannot_be_written() -> None:
 
 def test_a_frame_that_is_too_large() -> None:
     with pytest.raises(CntkError) as caught:
-        make(BLOCK.replace("dim=2", "dim=20000"), {"z": 20000}).write({"z": [SequenceOutput("a", np.zeros((1, 20000)))]})
+        make(BLOCK.replace("dim=2", "dim=20000"), {"z": 20000}).write(
+            {"z": [SequenceOutput("a", np.zeros((1, 20000)))]}
+        )
     assert str(caught.value) == (
-        "r.cntk: 'out/a.mfc' cannot be written: "
-        "a frame of 20000 values is too large for an HTK file (at most 16383)"
+        "r.cntk: 'out/a.mfc' cannot be written: a frame of 20000 values is too large for an HTK file (at most 16383)"
     )
 
 
