@@ -65,7 +65,7 @@ from cntk_core.ops.delays import fill_outside, keep_tail, shift_of
 from cntk_core.ops.expression import ArrayMath, Expr, TraceMath, symbol
 from cntk_core.ops.frame_moves import same_sequences
 from cntk_core.ops.framing import align, run_forward, run_gradient, unbroadcast
-from cntk_core.ops.layouts import frame_layout, sequence_layout
+from cntk_core.ops.layouts import frame_layout, sequence_layout, slot_layout
 from cntk_core.ops.op import Accumulator, Elementwise, NoAttributes, Op, OpContext
 from cntk_core.ops.random import random_stream
 from cntk_core.ops.rows import delay_rows
@@ -233,6 +233,7 @@ __all__ = [
     "set_role",
     "shift_of",
     "show",
+    "slot_layout",
     "sub_tree",
     "symbol",
     "to_cntk",

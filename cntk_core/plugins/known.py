@@ -46,7 +46,7 @@ KNOWN: dict[str, dict[str, tuple[str, Wheel]]] = {
         (Wheel("cntk-reader-mnist"), "MNISTReader"),
         (Wheel("cntk-reader-htk", released=False), "HTKMLFReader HTKDeserializers"),
         (Wheel("cntk-reader-uci"), "UCIFastReader"),
-        (Wheel("cntk-reader-language", released=False), "LMSequenceReader LUSequenceReader"),
+        (Wheel("cntk-reader-language"), "LMSequenceReader LUSequenceReader"),
         (Wheel("cntk-reader-image", released=False), "ImageReader"),
     ),
     "learner": _table(
