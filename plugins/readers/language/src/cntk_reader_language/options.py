@@ -24,7 +24,7 @@ from cntk_core.api import (
 T = TypeVar("T")
 
 FOREIGN_KEYS = ("readerType", "type", "module", "precision", "traceLevel", "verbosity", "minibatchMode")
-CACHE_KEYS = ("wfile", "wrecords", "wsize", "windowSize", "elementSize", "wref", "sectionType", "compressed")
+CACHE_KEYS = ("wfile", "wrecords", "wsize", "windowSize", "elementSize", "wref", "sectionType", "mapping", "category")
 """Keys of binary caches; they mean nothing without writerType."""
 
 

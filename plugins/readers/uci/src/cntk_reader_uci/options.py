@@ -24,7 +24,7 @@ from cntk_core.api import (
 
 CHUNK_BYTES = 32 * 1024 * 1024
 _FOREIGN_KEYS = ("readerType", "type", "module")
-_CACHE_KEYS = ("writerType", "wfile", "wrecords", "wsize", "windowSize", "elementSize", "wref")
+_CACHE_KEYS = ("writerType", "wfile", "wrecords", "wsize", "windowSize", "elementSize", "wref", "mapping", "category")
 _LABEL_KEYS = ("labelType", "labelDim", "labelMappingFile")
 _NO_ORDER = ("none", "false", "f", "0")
 _ANY_ORDER = ("auto", "true", "t", "1")
