@@ -49,7 +49,7 @@ KNOWN: dict[str, dict[str, tuple[str, Wheel]]] = {
             "HTKMLFReader HTKDeserializers HTKFeatureDeserializer HTKMLFDeserializer",
         ),
         (Wheel("cntk-reader-uci"), "UCIFastReader"),
-        (Wheel("cntk-reader-language", released=False), "LMSequenceReader LUSequenceReader"),
+        (Wheel("cntk-reader-language"), "LMSequenceReader LUSequenceReader"),
         (Wheel("cntk-reader-image", released=False), "ImageReader"),
     ),
     "writer": _table((Wheel("cntk-reader-htk"), "HTKMLFWriter")),

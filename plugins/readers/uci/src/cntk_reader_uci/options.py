@@ -24,7 +24,7 @@ from cntk_core.api import (
 
 CHUNK_BYTES = 32 * 1024 * 1024
 _FOREIGN_KEYS = ("readerType", "type", "module")
-_CACHE_KEYS = ("writerType", "wfile", "wrecords", "wsize", "windowSize")
+_CACHE_KEYS = ("writerType", "wfile", "wrecords", "wsize", "windowSize", "elementSize", "wref", "mapping", "category")
 _LABEL_KEYS = ("labelType", "labelDim", "labelMappingFile")
 _NO_ORDER = ("none", "false", "f", "0")
 _ANY_ORDER = ("auto", "true", "t", "1")
@@ -112,7 +112,8 @@ class UCIReaderOptions(ReaderKeys):
 
 def read_options(block: Config, what: str) -> UCIReaderOptions:
     """Read the reader's block and its sub-blocks, one for each stream. Raises all errors together."""
-    errors: list[CntkError] = [_no_cache(block, key) for key in _CACHE_KEYS if block.own(key) is not None]
+    # Without writerType the other keys of a cache mean nothing.
+    errors: list[CntkError] = [] if block.own("writerType") is None else [_no_cache(block, "writerType")]
     names = [key for key in block.keys() if _is_block(block, key)]  # noqa: SIM118 - a Config is no dict
     ignore = (*_FOREIGN_KEYS, *_CACHE_KEYS, "file", "randomize", *names)
     keys = _collect(lambda: block.bind(ReaderKeys, ignore=ignore, what=what), errors)
