@@ -1,9 +1,20 @@
 """The one module that a plugin imports. What is here is the plugin interface; its version is ``API_VERSION``."""
 
-from cntk_core.config import Config, Schedule, SourceText, Value, option, options, parse_text, read_source
+from cntk_core.config import (
+    COMMAND_LINE,
+    Config,
+    Content,
+    EvaluatedEntry,
+    Schedule,
+    SourceText,
+    Value,
+    option,
+    options,
+    parse_text,
+    read_source,
+)
 from cntk_core.data.chunked import ChunkedReader
 from cntk_core.data.composite import CompositeSource, FrameSource, Part
-from cntk_core.data.layout import frame_layout, sequence_layout
 from cntk_core.data.randomize import Window
 from cntk_core.data.source import Chunk, ChunkInfo, ChunkSource, Column
 from cntk_core.data.truncation import Truncation
@@ -23,7 +34,7 @@ from cntk_core.errors import (
     nearest,
     raise_problems,
 )
-from cntk_core.interfaces.builder import BuildContext, NetworkBuilder
+from cntk_core.interfaces.builder import BuildContext, Document, NetworkBuilder
 from cntk_core.interfaces.component import API_VERSION, Available, Component, NoOptions, Unavailable
 from cntk_core.interfaces.engine import ExecutionEngine, Program
 from cntk_core.interfaces.layout import SequenceLayout
@@ -67,7 +78,9 @@ from cntk_core.network.patterns import NamePattern, find_nodes, paired_names
 from cntk_core.ops.define import define_op, elementwise_op
 from cntk_core.ops.delays import fill_outside, keep_tail, shift_of
 from cntk_core.ops.expression import ArrayMath, Expr, TraceMath, symbol
+from cntk_core.ops.frame_moves import same_sequences
 from cntk_core.ops.framing import align, run_forward, run_gradient, unbroadcast
+from cntk_core.ops.layouts import frame_layout, sequence_layout, slot_layout
 from cntk_core.ops.op import Accumulator, Elementwise, NoAttributes, Op, OpContext
 from cntk_core.ops.random import random_stream
 from cntk_core.ops.rows import delay_rows
@@ -75,7 +88,20 @@ from cntk_core.ops.shapes import Shape, broadcast, from_cntk, show, to_cntk
 from cntk_core.ops.table import OpTable, core_ops
 from cntk_core.plan.explain import explain
 from cntk_core.plan.make import make_plan
-from cntk_core.plan.plan import Buffer, GradientStep, Loop, LoopGradient, Plan, Step, Target, layout_of_root
+from cntk_core.plan.plan import (
+    Buffer,
+    GradientStep,
+    Loop,
+    LoopGradient,
+    Plan,
+    Step,
+    Target,
+    derive_layout,
+    derived_nodes,
+    layout_of_root,
+    makes_axis_by_values,
+)
+from cntk_core.plan.sparse import inputs_of_products
 from cntk_core.plugins.events import EpochStart, EpochSummary, Job, JobOutcome, MinibatchResult
 from cntk_core.plugins.markers import hookimpl
 from cntk_core.plugins.registry import Registry
@@ -88,6 +114,7 @@ ILearner = Learner
 
 __all__ = [
     "API_VERSION",
+    "COMMAND_LINE",
     "PARAMETER_USES",
     "Accumulator",
     "ArrayMath",
@@ -106,13 +133,16 @@ __all__ = [
     "CompositeSource",
     "Config",
     "ConfigError",
+    "Content",
     "DataError",
     "DataReader",
     "DataWriter",
+    "Document",
     "Elementwise",
     "EpochSpec",
     "EpochStart",
     "EpochSummary",
+    "EvaluatedEntry",
     "ExecutionEngine",
     "Expr",
     "FixedValue",
@@ -188,6 +218,8 @@ __all__ = [
     "core_ops",
     "define_op",
     "delay_rows",
+    "derive_layout",
+    "derived_nodes",
     "did_you_mean",
     "duplicate",
     "elementwise_op",
@@ -200,9 +232,11 @@ __all__ = [
     "hookimpl",
     "initialize_parameters",
     "initializer",
+    "inputs_of_products",
     "keep_tail",
     "layout_of_root",
     "make_plan",
+    "makes_axis_by_values",
     "nearest",
     "nodes_to_clone",
     "option",
@@ -218,6 +252,7 @@ __all__ = [
     "revise_parameter",
     "run_forward",
     "run_gradient",
+    "same_sequences",
     "sequence_layout",
     "set_input",
     "set_inputs",
@@ -226,6 +261,7 @@ __all__ = [
     "set_role",
     "shift_of",
     "show",
+    "slot_layout",
     "sub_tree",
     "symbol",
     "to_cntk",

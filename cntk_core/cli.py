@@ -11,10 +11,10 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from cntk_core import __version__
-from cntk_core.errors import CntkError, UnsupportedError, UsageError, did_you_mean
+from cntk_core.errors import CntkError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from cntk_core.actions.log import Log
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 USAGE = """\
 -------------------------------------------------------------------
 Usage: cntk configFile=yourConfigFile [key=value ...]
+   or: cntk -f recipe.bs [-D "name = value"] [-I folder] [--cd folder]
    or: cntk train|test|write yourConfigFile [key=value ...]
    or: cntk demo        trains on real handwritten digits and shows how
    or: cntk --help      lists everything
@@ -33,7 +34,7 @@ TRACEBACK = "CNTK_TRACEBACK"
 """Set this variable to 1 to see the Python traceback of an error."""
 
 _INTERRUPTED = 130
-_BRAINSCRIPT_OPTIONS = ("-f", "--file", "-I", "-D", "--cd")
+_DOCUMENT_OPTIONS = ("-f", "--file", "-I", "-D", "--cd")
 
 Handler = Callable[[argparse.Namespace], int]
 
@@ -59,10 +60,10 @@ def _dispatch(arguments: list[str]) -> int:
         _say(USAGE)
         return 1
     first = arguments[0]
+    if first in _DOCUMENT_OPTIONS:
+        return _run_as_cntk(arguments)
     if first not in VERBS and any("=" in argument for argument in arguments) and first not in ("-h", "--help"):
         return _run_as_cntk(arguments)
-    if first in _BRAINSCRIPT_OPTIONS:
-        return _guarded(_refuse_brainscript)
     return _run_verb(arguments)
 
 
@@ -134,13 +135,6 @@ def _guarded(step: Callable[[], int]) -> int:
             raise
         _say(f"error: {_text_of(error)}")
         return error.exit_code if isinstance(error, CntkError) else 1
-
-
-def _refuse_brainscript() -> NoReturn:
-    raise UnsupportedError(
-        "recipes that are BrainScript as a whole (-f, -I, -D, --cd) are not there yet",
-        hint="cntk configFile=recipe.cntk [key=value ...]",
-    )
 
 
 def _run_verb(arguments: list[str]) -> int:
@@ -255,6 +249,12 @@ def _dump(options: argparse.Namespace) -> int:
     )
 
 
+def _convert(options: argparse.Namespace) -> int:
+    from cntk_core.actions.convert_model import convert_model
+
+    return convert_model(options.model, options.output, precision=options.precision, plugin_files=options.plugin)
+
+
 def _show_config(options: argparse.Namespace) -> int:
     from cntk_core.actions.show_config import show_config
 
@@ -300,6 +300,7 @@ VERBS = {
     "config": "show what a recipe says once everything is put together, or check it",
     "plot": "draw the network of a model or of a recipe",
     "dump": "print the nodes of a model and their values",
+    "convert": "read a model, also one of the original CNTK, and write it as a model file of this program",
     "explain": "show how a recipe's network is computed, and how memory is shared",
     "plugins": "list, make and check plugins",
     "doctor": "say what works on this machine, and what mends the rest",
@@ -312,7 +313,8 @@ def _parser() -> tuple[argparse.ArgumentParser, Verbs]:
     parser = argparse.ArgumentParser(
         prog="cntk",
         description="Runs CNTK recipes; every part is a plugin.",
-        epilog="As with CNTK: cntk configFile=recipe.cntk key=value section=[key=value] ...",
+        epilog="As with CNTK: cntk configFile=recipe.cntk key=value section=[key=value] ..., "
+        'or cntk -f recipe.bs [-D "name = value"] [-I folder] [--cd folder]',
     )
     parser.add_argument("--version", action="version", version=f"cntk-core {__version__}")
     verbs = parser.add_subparsers(metavar="VERB", dest="verb")
@@ -323,6 +325,7 @@ def _parser() -> tuple[argparse.ArgumentParser, Verbs]:
     _add_config(verbs.add_parser("config", help=VERBS["config"], description=_sentence("config")))
     _add_plot(verbs.add_parser("plot", help=VERBS["plot"], description=_sentence("plot")))
     _add_dump(verbs.add_parser("dump", help=VERBS["dump"], description=_sentence("dump")))
+    _add_convert(verbs.add_parser("convert", help=VERBS["convert"], description=_sentence("convert")))
     explain = verbs.add_parser("explain", help=VERBS["explain"], description=_sentence("explain"))
     _add_recipe(explain, _explain)
     explain.add_argument("--section", help="only this command section")
@@ -403,6 +406,14 @@ def _add_dump(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", default="-", metavar="FILE", help="the file (default: standard output)")
     _add_plugin_option(parser)
     parser.set_defaults(run=_dump)
+
+
+def _add_convert(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", metavar="MODEL", help="a model file")
+    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the new model file")
+    parser.add_argument("--precision", choices=("float", "double"), default="", help="default: that of the model")
+    _add_plugin_option(parser)
+    parser.set_defaults(run=_convert)
 
 
 def _add_plugin_option(parser: argparse.ArgumentParser) -> None:

@@ -19,7 +19,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
@@ -28,12 +28,14 @@ import attrs
 from cntk_core.api import (
     BuildContext,
     CntkError,
+    Config,
     Location,
     Network,
     SourceText,
     complete_network,
     copy_nodes,
     core_ops,
+    parse_text,
     raise_problems,
 )
 from cntk_core.config.source import strip_comments
@@ -198,8 +200,42 @@ OutputNodes=(OL.P)
 """
 
 
+def config() -> Check:
+    """Read a recipe, every value of it, and the networks of its SimpleNetworkBuilder sections."""
+    from cntk_builder_simple import SimpleNetworkBuilder
+
+    table = core_ops()
+    names = tuple(table.names(""))
+    context = BuildContext(find_op=table.find, op_names=lambda language: names, trace=lambda line: None)
+
+    def visit(section: Config, problems: list[CntkError]) -> None:
+        for key in section.keys():  # noqa: SIM118 # a section is no mapping
+            value = section.own(key)
+            assert value is not None
+            for read in (value.string, value.array, value.real, value.boolean):
+                with suppress(CntkError):
+                    read()
+            try:
+                if key.lower() == "simplenetworkbuilder":
+                    SimpleNetworkBuilder().build(value, context).infer()
+                elif value.is_block:
+                    visit(value.config(), problems)
+            except CntkError as error:
+                problems.append(error)
+
+    def check(text: str) -> None:
+        recipe = parse_text(text)
+        recipe.dump(resolved=False)
+        problems: list[CntkError] = []
+        visit(recipe, problems)
+        raise_problems(problems)
+
+    return check
+
+
 LANGUAGES: dict[str, Callable[[], Check]] = {
     "brainscript": brainscript,
+    "config": config,
     "mel": mel,
     "ndl": ndl,
 }

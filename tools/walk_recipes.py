@@ -27,9 +27,11 @@ import attrs
 
 from cntk_core.actions import edit
 from cntk_core.actions.context import BUILDERS, NOT_SECTIONS, ActionContext, precision_of
+from cntk_core.actions.document import LANGUAGE
 from cntk_core.actions.log import Log
 from cntk_core.config import Config, Value, load_recipe
-from cntk_core.errors import CntkError, PluginError, Problems, UnsupportedError
+from cntk_core.errors import CntkError, Location, PluginError, Problems, UnsupportedError
+from cntk_core.interfaces.builder import BuildContext, Document
 from cntk_core.plugins.manager import PluginManager
 
 SUFFIXES = {".cntk": "recipes", ".ndl": "NDL", ".mel": "MEL", ".bs": "BrainScript"}
@@ -46,7 +48,7 @@ NOTHING, BUILT, FILES, OPERATORS, OTHER, TRACEBACK, TIMEOUT = OUTCOMES = (
 )
 """What can come of a file, from good to bad."""
 
-_BUILDERS = {name.lower() for name in BUILDERS}
+_BUILDERS = [name.lower() for name in BUILDERS]
 _SCRIPTS = {"edit"}
 _UNKNOWN_VARIABLE = re.compile(r"(?:unknown variable|variables that need each other:) \$([^$]+)\$")
 _NO_FILE = re.compile(r"No such file|does not exist|cannot read|cannot be read|cannot be found")
@@ -119,6 +121,17 @@ class Recipe:
         return ActionContext(config, Log(quiet=True), self.plugins, precision_of(config))
 
 
+class WholeRecipe(Recipe):
+    """A recipe that is BrainScript as a whole."""
+
+    def load(self) -> Config:
+        """Read the files as they are."""
+        registry = self.plugins.registry
+        context = BuildContext(find_op=registry.ops.find, op_names=registry.ops.names, trace=lambda text: None)
+        document = Document(tuple((str(file), Location(str(file))) for file in self.files))
+        return registry.builders.get(LANGUAGE)().read_recipe(document, context)
+
+
 def _is_open(config: Config, name: str) -> bool:
     """Whether a recipe leaves a variable to the command line: it does not set it, or only to itself."""
     value = config.own(name)
@@ -151,10 +164,14 @@ def _guess(name: str, folder: Path) -> str:
 
 @attrs.frozen
 class Description:
-    """A network description, or an editing script, in a recipe: where it stands and its key."""
+    """A network description, or an editing script, in a recipe: where it stands and its key.
+
+    It is not used where another builder's key, which is looked for first, stands in the same section.
+    """
 
     section: str
     key: str
+    is_used: bool = True
 
     @property
     def name(self) -> str:
@@ -164,13 +181,18 @@ class Description:
 
 def descriptions(config: Config) -> list[Description]:
     """Return all that a recipe describes."""
-    found = [Description("", key) for key in _builder_keys(config)]
+    found = _described(config)
     for section in config.sections(leave_out=NOT_SECTIONS):
-        found += [Description(section.name, key) for key in _builder_keys(section)]
+        found += _described(section)
         actions = section.own("action")
         if actions is not None and actions.string().lower() in _SCRIPTS and not _builder_keys(section):
             found.append(Description(section.name, "edit"))
     return found
+
+
+def _described(section: Config) -> list[Description]:
+    keys = sorted(_builder_keys(section), key=lambda key: _BUILDERS.index(key.lower()))
+    return [Description(section.name, key, is_used=key is keys[0]) for key in keys]
 
 
 def _builder_keys(config: Config) -> list[str]:
@@ -192,7 +214,14 @@ def _user_of(config: Config) -> Config:
 
 
 def build(recipe: Recipe, wanted: Description) -> Result:
-    """Build one description."""
+    """Build one description; one that no action looks at has no outcome."""
+    if not wanted.is_used:
+        result = _build(recipe, attrs.evolve(wanted, is_used=True))
+        return attrs.evolve(result, outcome=NOTHING, message=f"not used ({result.outcome}: {result.message})")
+    return _build(recipe, wanted)
+
+
+def _build(recipe: Recipe, wanted: Description) -> Result:
 
     def step(config: Config) -> Result:
         context = recipe.context(config)
@@ -247,16 +276,16 @@ class Walker:
         """Return what comes of each description in a file."""
         os.chdir(path.parent)
         if path.suffix == ".cntk" or not self._is_overlay(path):
-            return self._recipe([path])
+            return self._recipe(Recipe([path], self.plugins))
         if path.suffix == ".bs" and _WHOLE.search(self.texts[path]):
-            return [Result("recipe", OPERATORS, "recipes that are BrainScript as a whole (cntk -f) are not walked")]
+            return self._recipe(WholeRecipe([path], self.plugins))
         users = self._users(path)
         if users:
             return [result for user in users for result in self._mentions(user, path)]
         return self._alone(path)
 
-    def _recipe(self, files: Sequence[Path]) -> list[Result]:
-        recipe = Recipe(files, self.plugins)
+    def _recipe(self, recipe: Recipe) -> list[Result]:
+        files = recipe.files
         found: list[Description] = []
 
         def step(config: Config) -> Result:
@@ -283,7 +312,7 @@ class Walker:
         near = [other for other in self.files if other.suffix == ".cntk" and other.parent in path.parents]
         for base in sorted(near, key=lambda other: -len(other.parts)):
             if base != path and not self._is_overlay(base):
-                results = self._recipe([base, path])
+                results = self._recipe(Recipe([base, path], self.plugins))
                 if results and all(result.outcome == BUILT for result in results):
                     return results
         return []
@@ -301,7 +330,7 @@ class Walker:
     def _mentions(self, user: Path, path: Path) -> Iterator[Result]:
         """Results of those descriptions of a recipe that name the file; of all, if none does so itself."""
         os.chdir(user.parent)
-        results = self._recipe([user])
+        results = self._recipe(Recipe([user], self.plugins))
         named = [result for result in results if path.name in self._text_of(user, result.what)]
         for result in named or results:
             yield attrs.evolve(result, what=f"{user.name}: {result.what}")
@@ -334,7 +363,7 @@ class Walker:
             with tempfile.TemporaryDirectory() as folder:
                 wrapper = Path(folder) / "alone.cntk"
                 wrapper.write_text(text + "\n", encoding="utf-8")
-                results = self._recipe([wrapper])
+                results = self._recipe(Recipe([wrapper], self.plugins))
             if all(result.outcome == BUILT for result in results):
                 break
         return [attrs.evolve(result, what=f"alone: {result.what}") for result in results]

@@ -66,12 +66,17 @@ class ActionContext:
         *,
         plugin_files: Sequence[str] = (),
         listeners: Sequence[object] = (),
+        plugins: PluginManager | None = None,
         progress: bool = False,
     ) -> ActionContext:
-        """Return the context of a run; ``plugin_files`` are loaded and ``listeners`` get its events."""
+        """Return the context of a run.
+
+        ``plugin_files`` are loaded and ``listeners`` get its events, unless there are ``plugins`` already.
+        """
         from cntk_core.plugins.manager import PluginManager
 
-        plugins = PluginManager(plugin_files, listeners, report=log.line)
+        if plugins is None:
+            plugins = PluginManager(plugin_files, listeners, report=log.line)
         for listener in plugins.listeners("cntk_configure"):
             listener(config=config)
         return cls(config, log, plugins, precision_of(config), progress)

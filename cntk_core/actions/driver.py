@@ -8,15 +8,20 @@ import socket
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import cntk_core
 from cntk_core.actions.context import ActionContext
+from cntk_core.actions.document import is_document, load_document
 from cntk_core.actions.jobs import Job, check_jobs, check_top_level, find_jobs
 from cntk_core.actions.log import Log
 from cntk_core.actions.table import same_action, tells_listeners
 from cntk_core.config import Config, load_recipe
 from cntk_core.errors import ConfigError
 from cntk_core.plugins import events
+
+if TYPE_CHECKING:
+    from cntk_core.plugins.manager import PluginManager
 
 _WIDTH = 78
 
@@ -34,7 +39,7 @@ def run_recipe(
     """Run what the command line names.
 
     Args:
-        arguments: ``configFile=a+b``, ``key=value``, in the order given.
+        arguments: ``configFile=a+b``, ``key=value``, in the order given; or ``-f recipe.bs`` with its options.
         log: where lines go; a ``stderr=`` of the recipe redirects it.
         only: run only this action, whichever commands have it.
         plugin_files: Python files whose components are registered for this run.
@@ -50,19 +55,32 @@ def run_recipe(
     brief = progress and only is not None
     if not brief:
         log.plain(banner)
-    config = load_recipe(arguments)
+    plugins: PluginManager | None = None
+    if is_document(arguments):
+        plugins = _plugin_manager(plugin_files, listeners, log)
+        config = load_document(arguments, plugins, log)
+    else:
+        config = load_recipe(arguments)
     _enter_directory(config, log)
     config.check_variables()
     log.timestamps = config.boolean("timestamping", False)
     _redirect(config, log, banner)
     check_top_level(config)
     jobs = find_jobs(config, only)
-    context = ActionContext.create(config, log, plugin_files=plugin_files, listeners=listeners, progress=progress)
+    context = ActionContext.create(
+        config, log, plugin_files=plugin_files, listeners=listeners, plugins=plugins, progress=progress
+    )
     if not brief or log.to_file:
         _print_configuration(context, jobs)
     check_jobs(context, jobs)
     _run(context, jobs)
     _finish(context)
+
+
+def _plugin_manager(plugin_files: Sequence[str], listeners: Sequence[object], log: Log) -> PluginManager:
+    from cntk_core.plugins.manager import PluginManager
+
+    return PluginManager(plugin_files, listeners, report=log.line)
 
 
 def _banner(program: str, arguments: Sequence[str]) -> str:

@@ -59,7 +59,7 @@ def plot(
 
 def _network(source: str, overrides: Sequence[str], section: str | None, plugin_files: Sequence[str]) -> Network:
     if is_model(source):
-        return _model(source, plugin_files)
+        return load_any_model(source, plugin_files)
     context, sections = open_recipe([f"configFile={source}", *overrides], section, plugin_files)
     described = [part for part in sections if context.builder_value(part) is not None]
     if not described:
@@ -69,13 +69,17 @@ def _network(source: str, overrides: Sequence[str], section: str | None, plugin_
     return network
 
 
-def _model(path: str, plugin_files: Sequence[str]) -> Network:
-    """Load a model in its own precision."""
+def load_any_model(path: str, plugin_files: Sequence[str], dtype: str | None = None) -> Network:
+    """Load a model, by default in its own precision.
+
+    Raises:
+        ModelFormatError: there is no such file, or it is no model.
+    """
     from cntk_core.plugins.manager import PluginManager
 
     if not Path(path).is_file():
         raise ModelFormatError(f"the model '{path}' does not exist{did_you_mean(path, _beside(path))}")
-    return load_model(path, PluginManager(plugin_files).registry.ops.find)
+    return load_model(path, PluginManager(plugin_files).registry.ops.find, dtype)
 
 
 def _beside(path: str) -> list[str]:
@@ -109,7 +113,7 @@ def dump_model(
         wanted = re.compile(pattern or ".*", re.DOTALL)
     except re.error as error:
         raise UsageError(f"'{pattern}' is not a regular expression: {error}") from None
-    network = _model(path, plugin_files)
+    network = load_any_model(path, plugin_files)
     nodes = [node for node in network if wanted.fullmatch(node.name)]
     if not nodes:
         names = [node.name for node in network]

@@ -32,6 +32,8 @@ _MODULES = {
     "devtest": "devtest",
     "convertdbn": "convert_dbn",
     "exportdbn": "export_dbn",
+    "PrintAction": "print_action",
+    "FailAction": "fail_action",
 }
 
 NAMES = tuple(_MODULES)

@@ -24,7 +24,7 @@ from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.ops.rows import reader_slots
 from cntk_core.plan.make import make_plan
-from cntk_core.training.columns import minibatch_columns
+from cntk_core.training.columns import MinibatchSizes
 from cntk_core.training.store import ParameterStore
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def _write(
     form = read_format(section)
     formatters = [_formatter(context, section, form, node) for node in nodes]
     path = section.string("outputPath")
-    features = [node.name for node in network.roots["feature"]]
+    sizes = MinibatchSizes(network)
     samples = 0
     with ExitStack() as stack:
         files = [_open(path, node, stack) for node in nodes]
@@ -154,7 +154,7 @@ def _write(
             values.evaluate(minibatch)
             for node, formatter, file in zip(nodes, formatters, files, strict=True):
                 file.write(formatter.text(_sequences(values, node, minibatch), number))
-            count = minibatch_columns(minibatch, features)
+            count = sizes.columns(minibatch)
             samples += count
             context.log.plain(f"Minibatch[{number}]: ActualMBSize = {count}")
             if path == _STDOUT:
@@ -170,7 +170,7 @@ def _write_with(
 ) -> None:
     """Write with the writer of the section."""
     values = NodeValues.of_nodes(context, section, network, nodes)
-    features = [node.name for node in network.roots["feature"]]
+    sizes = MinibatchSizes(network)
     writer = context.make_writer(section, {node.name: int(np.prod(node.known_shape)) for node in nodes})
     samples = 0
     try:
@@ -178,7 +178,7 @@ def _write_with(
             values.evaluate(minibatch)
             found = {node.name: _sequences(values, node, minibatch) for node in nodes}
             writer.write({name: [SequenceOutput(one.key, one.values) for one in all_] for name, all_ in found.items()})
-            count = minibatch_columns(minibatch, features)
+            count = sizes.columns(minibatch)
             samples += count
             context.log.plain(f"Minibatch[{number}]: ActualMBSize = {count}")
         context.log.plain(f"Total Samples Evaluated = {samples}")

@@ -6,6 +6,7 @@ builders, readers and learners take their values. ``docs/config-language.md`` de
 
 from __future__ import annotations
 
+from cntk_core.config.evaluated import Content, EvaluatedEntry
 from cntk_core.config.recipe import (
     Argument,
     CommandLine,
@@ -26,6 +27,8 @@ __all__ = [
     "Argument",
     "CommandLine",
     "Config",
+    "Content",
+    "EvaluatedEntry",
     "Schedule",
     "SourceText",
     "Value",

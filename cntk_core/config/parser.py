@@ -28,6 +28,10 @@ class Entry:
     where: Location
     value: SourceText
 
+    @property
+    def content(self) -> None:
+        """There is nothing but the text."""
+
 
 def parse_entries(
     source: SourceText,

@@ -9,6 +9,7 @@ from typing import Final, TypeVar, overload
 
 import attrs
 
+from cntk_core.config.evaluated import EvaluatedEntry, shown_entry
 from cntk_core.config.parser import Entry, parse_entries
 from cntk_core.config.schedule import Schedule
 from cntk_core.config.source import SourceText
@@ -46,7 +47,7 @@ class Config:
         warnings: What was odd but legal while the text was read.
     """
 
-    _entries: Mapping[str, Entry]
+    _entries: Mapping[str, Entry | EvaluatedEntry]
     name: str = ""
     where: Location = attrs.field(factory=Location)
     parent: Config | None = None
@@ -222,7 +223,7 @@ class Config:
         ``leave_out`` are keys, in lower case, of blocks that are not written in this language.
         """
         own = (self._value(self, entry) for key, entry in self._entries.items() if key not in leave_out)
-        return tuple(value.config() for value in own if value.raw.text[:1] in ("[", "{"))
+        return tuple(value.config() for value in own if _is_section(value))
 
     def child(self, text: str, *, name: str = "child", file: str = "<text>") -> Config:
         """Return a section made of a text, whose parent is this section."""
@@ -246,6 +247,8 @@ class Config:
 
     def section_of(self, value: Value) -> Config:
         """Return the block of a value as a child of this section."""
+        if value.content is not None and value.content.entries is not None:
+            return Config(value.content.entries, value.name, value.key_where or value.where, self)
         raw = value.raw if value.raw.text[:1] in ("[", "{") else value.full()
         return Config.from_source(raw, name=value.name, where=value.key_where or value.where, parent=self)
 
@@ -263,13 +266,17 @@ class Config:
         """Raise all errors of the variables that this section and its blocks use."""
         errors: list[CntkError] = []
         for entry in self._entries.values():
+            if isinstance(entry, EvaluatedEntry):
+                continue
             try:
                 self._resolve_entry(entry)
             except ConfigError as error:
                 errors.append(error)
         raise_problems(errors)
 
-    def _resolve_entry(self, entry: Entry, trail: _Trail = ()) -> SourceText:
+    def _resolve_entry(self, entry: Entry | EvaluatedEntry, trail: _Trail = ()) -> SourceText:
+        if isinstance(entry, EvaluatedEntry):
+            return entry.value
         name = entry.key.lower()
         known = self._resolved.get(name)
         if known is None:
@@ -299,7 +306,7 @@ class Config:
 
         return substitute(source, find)
 
-    def _find_variable(self, name: str, where: Location, inner_first: bool) -> tuple[Config, Entry]:
+    def _find_variable(self, name: str, where: Location, inner_first: bool) -> tuple[Config, Entry | EvaluatedEntry]:
         chain = list(self.chain())
         # The original fills in a whole command section when it enters it, so the top level wins.
         order = chain if inner_first else [chain[-1], *chain[:-1]]
@@ -323,13 +330,14 @@ class Config:
         title = ":".join(part for part in (Path(self.where.file).name, self.name) if part)
         lines = []
         for _, entry in sorted(self._entries.items()):
-            text = self._resolve_entry(entry) if resolved else entry.value
-            lines.append(f"configparameters: {title}:{entry.key}={text.text}\n")
+            is_plain = resolved and not isinstance(entry, EvaluatedEntry)
+            text = self._resolve_entry(entry).text if is_plain else shown_entry(entry)
+            lines.append(f"configparameters: {title}:{entry.key}={text}\n")
         return "".join(lines)
 
     # -- inner parts --------------------------------------------------------------------------------------
 
-    def _find(self, keys: Iterable[str]) -> tuple[Config, Entry] | None:
+    def _find(self, keys: Iterable[str]) -> tuple[Config, Entry | EvaluatedEntry] | None:
         names = [key.lower() for key in keys]
         for config in self.chain():
             for name in names:
@@ -338,9 +346,14 @@ class Config:
                     return None if entry.value.text == _NOT_GIVEN else (config, entry)
         return None
 
-    def _value(self, owner: Config, entry: Entry) -> Value:
+    def _value(self, owner: Config, entry: Entry | EvaluatedEntry) -> Value:
         name = owner._path(entry.key)
-        return Value(entry.value, name, entry.value.where, self, entry.where, lambda: owner._resolve_entry(entry))
+        where = entry.value.where
+        return Value(entry.value, name, where, self, entry.where, lambda: owner._resolve_entry(entry), entry.content)
 
     def _path(self, key: str) -> str:
         return f"{self.name}:{key}" if self.name else key
+
+
+def _is_section(value: Value) -> bool:
+    return value.is_block if value.content is not None else value.raw.text[:1] in ("[", "{")

@@ -137,6 +137,12 @@ def read_file(path: Path, *, what: str = "config file", where: Location | None =
             where=where,
             hint="Relative paths count from currentDirectory, or from where the command was started.",
         ) from None
+    if b"\0" in data:
+        raise ConfigError(
+            f"the {what} '{path}' is no text: it has bytes that are 0",
+            where=where,
+            hint="Is it a text in UTF-16? Save it in UTF-8." if data[:2] in (b"\xff\xfe", b"\xfe\xff") else None,
+        )
     return strip_comments(_decode(data), str(path))
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import attrs
 
+from cntk_core.config.evaluated import Content
 from cntk_core.config.lexer import block_contents
 from cntk_core.config.parser import is_block, parse_elements
 from cntk_core.config.schedule import Schedule
@@ -46,6 +47,7 @@ class Value:
         name: The path of the key, for messages: ``Train:SGD:maxEpochs``, ``layerSizes[1]``.
         where: The place of its first character in the recipe.
         key_where: The place of its key, ``None`` for an element of an array.
+        content: The value itself, if it comes from another language; ``raw`` is its text then.
     """
 
     raw: SourceText
@@ -54,6 +56,7 @@ class Value:
     _scope: Scope
     key_where: Location | None = None
     _resolve: Callable[[], SourceText] | None = None
+    content: Content | None = None
 
     def resolved(self) -> SourceText:
         """Return the text that a reader of the value sees: variables filled in, the braces of a block removed.
@@ -65,7 +68,16 @@ class Value:
         return full if contents is None else contents
 
     def full(self) -> SourceText:
-        """Return the text with variables filled in and with the braces of a block."""
+        """Return the text with variables filled in and with the braces of a block.
+
+        Raises ConfigError if a variable is unknown, or if the value is something without a place in a recipe.
+        """
+        if self.content is not None and self.content.other:
+            raise ConfigError(
+                f"{self.name} is {self.content.other}, which no key of a recipe takes",
+                where=self.where,
+                hint="Accepted: numbers, texts, true, false, arrays and records of them.",
+            )
         return self.raw if self._resolve is None else self._resolve()
 
     @property
@@ -76,6 +88,8 @@ class Value:
     @property
     def is_block(self) -> bool:
         """Whether the value is ``[...]`` or ``{...}``."""
+        if self.content is not None:
+            return self.content.entries is not None
         return is_block(self.raw if self._begins_with_brace else self.full())
 
     @property
@@ -94,7 +108,7 @@ class Value:
         Raises ConfigError if the value is not a block.
         """
         full = self.raw if self._begins_with_brace else self.full()
-        if not (self.is_block or "=" in full.text):
+        if not (self.is_block or ("=" in full.text and self.content is None)):
             raise self.error("a section", f"Accepted: a block, {self.short_name}=[ key=value ; ... ]")
         return self._scope.section_of(self)
 
@@ -103,18 +117,24 @@ class Value:
 
         Raises ConfigError if there are more than a million.
         """
-        elements = parse_elements(self.full())
-        if sum(element.count for element in elements) > _MAX_ELEMENTS:
+        runs = self._runs()
+        if sum(count for _, count in runs) > _MAX_ELEMENTS:
             raise ConfigError(
                 f"{self.name} has too many elements",
                 where=self.where,
                 hint=f"An array has at most {_MAX_ELEMENTS} elements.",
             )
-        texts = [element.value for element in elements for _ in range(element.count)]
-        return tuple(self._element(text, index) for index, text in enumerate(texts))
+        elements = [element for element, count in runs for _ in range(count)]
+        return tuple(self._element(raw, content, index) for index, (raw, content) in enumerate(elements))
 
-    def _element(self, text: SourceText, index: int) -> Value:
-        return Value(text, f"{self.name}[{index}]", text.where, self._scope)
+    def _runs(self) -> list[tuple[tuple[SourceText, Content | None], int]]:
+        """Return the elements of an array, each with how many times it stands there."""
+        if self.content is None or (self.content.elements is None and self.content.entries is None):
+            return [((element.value, None), element.count) for element in parse_elements(self.full())]
+        return [((element.text, element), 1) for element in self.content.elements or (self.content,)]
+
+    def _element(self, raw: SourceText, content: Content | None, index: int) -> Value:
+        return Value(raw, f"{self.name}[{index}]", raw.where, self._scope, content=content)
 
     def string(self) -> str:
         """Return the text as it is (a block with its braces)."""
@@ -152,10 +172,10 @@ class Value:
 
     def schedule(self, kind: type[T]) -> Schedule[T]:
         """Return ``a*n:b`` as a schedule of ``float``, ``int`` or ``bool``."""
-        elements = parse_elements(self.full())
-        if not elements:
+        runs = self._runs()
+        if not runs:
             raise self.error("a schedule", "Accepted: values for the epochs, such as 0.8:3.2*14:0.08.")
-        read = [(self._element(e.value, index), e.count) for index, e in enumerate(elements)]
+        read = [(self._element(raw, content, index), count) for index, ((raw, content), count) in enumerate(runs)]
         return Schedule.runs((_convert(element, kind), count) for element, count in read)
 
     def error(self, wanted: str, accepted: str) -> ConfigError:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.data.layout import frame_layout, packed_sources, sequence_layout
+from cntk_core.data.layout import packed_sources
 from cntk_core.data.source import Chunk, Column
 from cntk_core.data.timeline import Picks
 from cntk_core.interfaces.layout import IntArray, SequenceLayout
 from cntk_core.interfaces.reader import Minibatch, StreamData, StreamInfo
+from cntk_core.ops.layouts import frame_layout, sequence_layout
 from cntk_core.ops.rows import packed_slots
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from cntk_core.data.layout import packed_sources, slot_layout
+from cntk_core.data.layout import packed_sources
 from cntk_core.data.packing import gather_rows
 from cntk_core.data.randomize import SweepOrder
 from cntk_core.data.source import Chunk
@@ -22,6 +22,7 @@ from cntk_core.data.timeline import plan_epoch
 from cntk_core.errors import DataError
 from cntk_core.interfaces.layout import IntArray, SequenceLayout
 from cntk_core.interfaces.reader import EpochSpec, Minibatch, StreamData, StreamInfo
+from cntk_core.ops.layouts import slot_layout
 from cntk_core.ops.rows import reader_slots
 
 

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from cntk_core.errors import BuildError
+from cntk_core.errors import BuildError, UnsupportedError
 from cntk_core.interfaces.component import Component
 
 if TYPE_CHECKING:
+    from cntk_core.config import Config
     from cntk_core.errors import Location
     from cntk_core.network.network import Network
     from cntk_core.ops.op import Op
@@ -56,6 +57,21 @@ class BuildContext:
     trace: Callable[[str], None] = print
 
 
+@attrs.frozen
+class Document:
+    """A recipe that is written in the language of a builder as a whole, as the command line gives it.
+
+    Attributes:
+        files: paths of the files that it consists of, in order, each with its place on the command line.
+        definitions: texts that define further members, or other values of members, each with its place.
+        folders: folders in which included files are looked for, too.
+    """
+
+    files: tuple[tuple[str, Location], ...]
+    definitions: tuple[tuple[str, Location], ...] = ()
+    folders: tuple[str, ...] = ()
+
+
 class NetworkBuilder(Component):
     """Builds networks. Made without arguments; one instance may build many networks."""
 
@@ -73,3 +89,17 @@ class NetworkBuilder(Component):
         Actions call it before the first one of a recipe runs, so models that earlier actions write need not be there.
         """
         return
+
+    def read_recipe(self, document: Document, context: BuildContext) -> Config:
+        """Return the top level of a recipe that is written in this builder's language.
+
+        Its values are evaluated when actions ask for them (``EvaluatedEntry``); where it describes a network, the value
+        that ``build`` gets has what this builder wants to know in ``content.description``.
+
+        Raises:
+            UnsupportedError: recipes cannot be written in this language.
+            CntkError, Problems: what is wrong with the text.
+        """
+        raise UnsupportedError(
+            f"{type(self).__name__} reads no whole recipes", where=document.files[0][1] if document.files else None
+        )

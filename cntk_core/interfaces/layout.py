@@ -43,6 +43,18 @@ class SequenceLayout:
     keys: tuple[int | str, ...] = ()
     continues: tuple[int, ...] = ()
 
+    @classmethod
+    def of_frames(cls, frames: int) -> SequenceLayout:
+        """Return the layout of independent frames: every frame is a slot of its own, in order."""
+        slots = np.arange(frames)
+        return cls(
+            lengths=np.ones(frames),
+            alive=[frames] if frames else [],
+            start=[0] if frames else [],
+            order=slots,
+            begins=np.stack([slots, np.zeros_like(slots)], axis=1),
+        )
+
     @property
     def frames(self) -> int:
         """Total number of frames (rows)."""

@@ -74,6 +74,8 @@ class UpdateRule:
         expression: ``(m, value, gradient, slots, scalars) -> (new value, new slots)``.
         identity_gradient: True if the learner's rule sees the gradient as it is (no clipping, no regularisation), so
             that an engine may fold a rule that is linear in the gradient into the gradient's matrix product.
+        everywhere: True if values change whose gradient is zero (L1, L2), so that a sparse gradient (``Plan.sparse``)
+            is treated as any other.
         key: text that is equal for equal expressions (for caches of compiled code).
     """
 
@@ -82,3 +84,4 @@ class UpdateRule:
     expression: Callable[..., tuple[Any, Mapping[str, Any]]] = attrs.field(eq=False)
     identity_gradient: bool = True
     key: str = ""
+    everywhere: bool = False

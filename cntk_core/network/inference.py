@@ -60,7 +60,8 @@ def infer_node(node: Node) -> None:
         error.where = error.where or node.where
         raise
     _check_axes(node)
-    _set_axis(node, _axis(node, [child.axis if child.framed else None for child in node.inputs]))
+    inputs = [Guess(child.shape, child.axis if child.framed else None) for child in node.inputs]
+    _set_axis(node, _axis(node, inputs))
 
 
 def _set_axis(node: Node, axis: str | None) -> None:
@@ -85,10 +86,10 @@ def _complete_parameters(node: Node, shapes: Sequence[Shape]) -> None:
 # -- dynamic axes -----------------------------------------------------------------------------------------
 
 
-def _axis(node: Node, axes: Sequence[str | None]) -> str | None:
-    """The dynamic axis of a node whose inputs have these; None if it has none."""
-    op = node.op
-    if op.new_axis:
+def _axis(node: Node, inputs: Sequence[Guess]) -> str | None:
+    """The dynamic axis of a node with inputs of which this is known; None if it has none."""
+    op, axes = node.op, [guess.axis for guess in inputs]
+    if op.makes_axis(inputs[0].shape if inputs else None, node.attributes):
         return str(getattr(node.attributes, "dynamic_axis_name", "") or node.name)
     if op.reduces_frames:
         return None
@@ -104,6 +105,23 @@ def _check_axes(node: Node) -> None:
             f"{node.op.name} '{node.name}' looks along the dynamic axis, but its input '{source}' has none",
             where=node.where,
         )
+    if (
+        node.op.relayout is not None
+        and not node.inputs[0].framed
+        and node.op.makes_axis(node.inputs[0].shape, node.attributes)
+    ):
+        source = node.inputs[0].name
+        raise NetworkError(
+            f"{node.op.name} '{node.name}' changes the number of frames, but its input '{source}' has none",
+            where=node.where,
+        )
+    for index in node.op.unframed:
+        if index < len(node.inputs) and node.inputs[index].framed:
+            raise NetworkError(
+                f"input {index + 1} of {node.op.name} '{node.name}', '{node.inputs[index].name}', has a dynamic axis; "
+                "it must be a parameter or a constant",
+                where=node.where,
+            )
     if node.op.axis_of is not None:
         return
     framed = [child for child in node.inputs if child.framed]
@@ -129,8 +147,8 @@ def _is_found_by_running(node: Node) -> bool:
     seen: set[Node] = set()
     while node not in seen:
         seen.add(node)
-        if node.op.new_axis and node.op.role != "input":
-            return True
+        if node.op.makes_axis(node.inputs[0].shape if node.inputs else None, node.attributes):
+            return node.op.relayout is None
         before = node.inputs if node.op.axis_of is None else [node.inputs[node.op.axis_of]]
         node = next((child for child in before if child.framed and child.axis == node.axis), node)
     return False
@@ -235,7 +253,7 @@ class _Guesses:
         known = [self._of(child) for child in node.inputs]
         old = self._of(node)
         shape = _guess_delay(node, known[0].shape) if is_delay(node) else _guess_shape(node, known, bold=bold)
-        new = Guess(shape or old.shape, _axis(node, [guess.axis for guess in known]))
+        new = Guess(shape or old.shape, _axis(node, known))
         if new == old:
             return False
         self.changes[node] += 1

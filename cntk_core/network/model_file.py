@@ -17,8 +17,9 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.errors import CntkError, ModelFormatError, NetworkError, Problems, UnsupportedError
+from cntk_core.errors import CntkError, ModelFormatError, NetworkError, UnsupportedError
 from cntk_core.network.attribute_types import wrong_attribute
+from cntk_core.network.bcn import MAGIC, load_bcn
 from cntk_core.network.network import Network
 from cntk_core.network.node import ROLES, Input, Node, Parameter
 from cntk_core.network.tensor_file import (
@@ -31,6 +32,7 @@ from cntk_core.network.tensor_file import (
     whole_numbers,
     write_tensors,
 )
+from cntk_core.network.unsound import unsound
 from cntk_core.ops.leaves import INPUT, PARAMETER, SPARSE_INPUT
 from cntk_core.ops.op import Op
 from cntk_core.ops.shapes import show
@@ -42,11 +44,10 @@ LANGUAGE = "model"
 
 _METADATA = "__metadata__"
 _MARK = "node:"
-_SHOWN = 300
-"""Longest message of the network's own checks that is passed on: a hostile file can make them very long."""
-
-_ORIGINAL = "BCN".encode("utf-16-le")
 _PRECISIONS: dict[str, np.dtype[Any]] = {"float": np.dtype(np.float32), "double": np.dtype(np.float64)}
+
+_DICTIONARY = b"\x08\x01\x12"
+"""How a Protobuf dictionary of version 1 begins, in which the Python library of CNTK 2.0 kept models."""
 
 FindOp = Callable[[str, str], Op | None]
 
@@ -143,17 +144,20 @@ def is_model(path: str | Path) -> bool:
             begin = file.read(9)
     except OSError:
         return False
-    return begin.startswith(_ORIGINAL) or (begin[8:] == b"{" and int.from_bytes(begin[:8], "little") <= MAX_HEADER)
+    return begin.startswith((MAGIC, _DICTIONARY)) or (
+        begin[8:] == b"{" and int.from_bytes(begin[:8], "little") <= MAX_HEADER
+    )
 
 
 def read_model_info(path: str | Path) -> ModelInfo:
-    """Read how far the training of a model had come, without reading the model.
+    """Read how far the training of a model had come, without reading the model; models of the original do not say.
 
     Raises:
-        ModelFormatError, UnsupportedError: it is not a model file.
+        ModelFormatError, UnsupportedError: it is not a model file, or a Protobuf one.
     """
     path = Path(path)
-    _refuse_original(path)
+    if _is_original(path):
+        return ModelInfo()
     metadata = read_metadata(path)
     _check_format(metadata, path)
     return _info(metadata)
@@ -171,7 +175,7 @@ def _info(metadata: Mapping[str, str]) -> ModelInfo:
 
 
 def load_model(path: str | Path, find_op: FindOp, dtype: Any = None) -> Network:
-    """Read a network with its values and infer its shapes.
+    """Read a network with its values and infer its shapes. Models of the original (BCN) are read as well.
 
     Args:
         path: the file.
@@ -180,10 +184,11 @@ def load_model(path: str | Path, find_op: FindOp, dtype: Any = None) -> Network:
 
     Raises:
         ModelFormatError: the file is missing, damaged, from a newer version, or describes no sound network.
-        UnsupportedError: a model of the original, which cannot be read yet.
+        UnsupportedError: a model of the original with something in it that is not there yet.
     """
     path = Path(path)
-    _refuse_original(path)
+    if _is_original(path):
+        return load_bcn(path, find_op, dtype)
     content = read_tensors(path)
     _check_format(content.metadata, path)
     try:
@@ -195,18 +200,20 @@ def load_model(path: str | Path, find_op: FindOp, dtype: Any = None) -> Network:
         raise ModelFormatError(f"'{path}' is damaged: its description of the network makes no sense") from error
 
 
-def _refuse_original(path: Path) -> None:
+def _is_original(path: Path) -> bool:
     check_is_file(path, "model")
     try:
         with path.open("rb") as file:
-            begin = file.read(len(_ORIGINAL))
+            begin = file.read(9)
     except OSError as error:
         raise ModelFormatError(f"the model '{path}' cannot be read: {error.strerror}") from None
-    if begin == _ORIGINAL:
+    if begin.startswith(_DICTIONARY) and begin[8:] != b"{":
         raise UnsupportedError(
-            f"'{path}' is a model of the original CNTK (BCN), which cannot be read yet",
-            hint="Train the network again from its recipe.",
+            f"'{path}' is a model or checkpoint that the Python library of CNTK 2.0 saved (Protobuf); "
+            "only those that its actions wrote (BCN) can be read",
+            hint="Train the network again from its description.",
         )
+    return begin.startswith(MAGIC)
 
 
 def _check_format(metadata: Mapping[str, str], path: Path) -> None:
@@ -247,7 +254,7 @@ class _Loader:
         except ModelFormatError:
             raise
         except CntkError as error:
-            raise self._unsound(error) from None
+            raise unsound(self.path, error) from None
         for node, shape in declared.items():
             self._check_shape(node, shape)
         return network
@@ -255,15 +262,8 @@ class _Loader:
     def _find(self, network: Network, name: Any) -> Node:
         """Return a node by name, without looking for a similar name: that takes long in a large file."""
         if not isinstance(name, str) or name not in network:
-            raise self._unsound(NetworkError(f"the network has no node '{name}'"))
+            raise unsound(self.path, NetworkError(f"the network has no node '{name}'"))
         return network[name]
-
-    def _unsound(self, error: CntkError) -> ModelFormatError:
-        first = error.errors[0] if isinstance(error, Problems) else error
-        message = first.message
-        if len(message) > _SHOWN:
-            message = f"{message[: _SHOWN // 2]} ... {message[-_SHOWN // 2 :]}"
-        return ModelFormatError(f"'{self.path}' holds no sound network: {message}")
 
     def _check_ops(self, entries: list[dict[str, Any]]) -> None:
         known = {op.name for op in (INPUT, SPARSE_INPUT, PARAMETER)}

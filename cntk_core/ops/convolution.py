@@ -8,7 +8,8 @@ from typing import Any
 import attrs
 
 from cntk_core.errors import ShapeError
-from cntk_core.ops.define import declare_op
+from cntk_core.ops.define import define_op
+from cntk_core.ops.framing import sample_shape
 from cntk_core.ops.geometry import (
     Dims,
     Geometry,
@@ -20,8 +21,10 @@ from cntk_core.ops.geometry import (
     transposed_dims,
     window_of,
 )
+from cntk_core.ops.op import Array, OpContext
 from cntk_core.ops.reshaping import ints
 from cntk_core.ops.shapes import Shape, elements, from_cntk, show, to_cntk
+from cntk_core.ops.windows import gathered, put_back
 
 
 def flags(value: bool | Iterable[bool]) -> tuple[bool, ...]:
@@ -208,14 +211,143 @@ def _complete_convolution(shapes: Sequence[Shape], attributes: ConvolutionAttrib
     return [from_cntk(dims), data]
 
 
-CONVOLUTION = declare_op(
+def _limits(attributes: ConvolutionAttributes) -> str | None:
+    if not all(attributes.sharing):
+        return "with weights that are not shared"
+    if any(count > 1 for count in attributes.map_count[:-1]):
+        return "with output maps along several axes"
+    if is_legacy(attributes.image_layout) and not attributes.convolution_2d:
+        return "in the image layout HWC with a kernel of any dimensions"
+    return None
+
+
+@attrs.frozen(eq=False)
+class _Form:
+    """A convolution as products of matrices. The legacy layout is turned into the other and back.
+
+    Data come and go as ``(frames, elements)``, weights as ``(maps, kernel elements)``, products as
+    ``(frames, windows, maps)``.
+    """
+
+    geometry: Geometry
+    legacy: bool
+    maps: int
+
+    @classmethod
+    def make(cls, inputs: Sequence[Array], attributes: ConvolutionAttributes, context: OpContext) -> _Form:
+        weights, data = (sample_shape(value, framed) for value, framed in zip(inputs, context.framed, strict=True))
+        setup = convolution_setup(weights, data, attributes)
+        geometry, legacy = setup.geometry, is_legacy(attributes.image_layout)
+        if legacy and all(attributes.auto_padding):
+            # The legacy form centres its windows on the first element, also where the last ones leave more room.
+            geometry = attrs.evolve(geometry, lower=(*(size // 2 for size in geometry.kernel[:2]), 0))
+        return cls(geometry, legacy, geometry.maps[-1])
+
+    def data(self, value: Array, framed: bool) -> Array:
+        """Samples as rows. A legacy image lies column by column, channels fastest: ``(width, height, channels)``."""
+        frames = value.shape[0] if framed else 1
+        if not self.legacy:
+            return value.reshape(frames, -1)
+        width, height, channels = self.geometry.input
+        return value.reshape(frames, width, height, channels).transpose(0, 3, 2, 1).reshape(frames, -1)
+
+    def data_back(self, rows: Array, like: Array) -> Array:
+        if not self.legacy:
+            return rows.reshape(like.shape)
+        width, height, channels = self.geometry.input
+        return rows.reshape(-1, channels, height, width).transpose(0, 3, 2, 1).reshape(like.shape)
+
+    def weights(self, value: Array) -> Array:
+        """Weights by map. Legacy ones are a matrix with the maps fastest."""
+        if not self.legacy:
+            return value.reshape(self.maps, -1)
+        width, height, channels = self.geometry.kernel
+        return value.reshape(channels, width, height, self.maps).transpose(3, 0, 2, 1).reshape(self.maps, -1)
+
+    def weights_back(self, matrix: Array, like: Array) -> Array:
+        if not self.legacy:
+            return matrix.reshape(like.shape)
+        width, height, channels = self.geometry.kernel
+        return matrix.reshape(self.maps, channels, height, width).transpose(1, 3, 2, 0).reshape(like.shape)
+
+    def result(self, products: Array) -> Array:
+        """Products ``(frames, windows, maps)`` as rows of the result."""
+        frames = products.shape[0]
+        if not self.legacy:
+            return products.swapaxes(1, 2).reshape(frames, -1)
+        width, height = self.geometry.counts[:2]
+        return products.reshape(frames, height, width, self.maps).transpose(0, 2, 1, 3).reshape(frames, -1)
+
+    def products(self, rows: Array) -> Array:
+        """The inverse of :meth:`result`."""
+        frames = rows.shape[0]
+        if not self.legacy:
+            return rows.reshape(frames, self.maps, -1).swapaxes(1, 2)
+        width, height = self.geometry.counts[:2]
+        return rows.reshape(frames, width, height, self.maps).transpose(0, 2, 1, 3).reshape(frames, -1, self.maps)
+
+
+def _by_weights(products: Array, covered: Array) -> Array:
+    """Gradient of the weights: ``(maps, kernel elements)``, from products and what the windows cover."""
+    return products.reshape(-1, products.shape[2]).T @ covered.reshape(-1, covered.shape[2])
+
+
+def _convolution_gradient(
+    xp: Any,
+    gradient: Array,
+    output: Array,
+    inputs: Sequence[Array],
+    attributes: ConvolutionAttributes,
+    context: OpContext,
+    needs: Sequence[bool],
+) -> Sequence[Array | None]:
+    form = _Form.make(inputs, attributes, context)
+    weights = form.weights(inputs[0])
+    framed = context.framed[1]
+    to_weights = to_data = None
+    if attributes.transpose:
+        covered = gathered(xp, gradient.reshape(gradient.shape[0] if framed else 1, -1), form.geometry, 0.0)
+        frames = inputs[1].shape[0] if framed else 1
+        if needs[0]:
+            products = form.products(inputs[1].reshape(frames, -1))
+            to_weights = form.weights_back(_by_weights(products, covered), inputs[0])
+        if needs[1]:
+            to_data = form.result(covered @ weights.T).reshape(inputs[1].shape)
+        return to_weights, to_data
+    products = form.products(gradient.reshape(gradient.shape[0] if framed else 1, -1))
+    if needs[0]:
+        covered = gathered(xp, form.data(inputs[1], framed), form.geometry, 0.0)
+        to_weights = form.weights_back(_by_weights(products, covered), inputs[0])
+    if needs[1]:
+        to_data = form.data_back(put_back(xp, products @ weights, form.geometry), inputs[1])
+    return to_weights, to_data
+
+
+@define_op(
     "Convolution",
-    "Convolution of the second input with the weights (the first), in any number of dimensions; also transposed.",
     inputs=2,
     infer=_infer_convolution,
     complete=_complete_convolution,
+    gradient=_convolution_gradient,
     attributes=ConvolutionAttributes,
+    limits=_limits,
+    unframed=frozenset({0}),
+    reads_output=False,
     aliases={"ndl": ("Convolve",)},
 )
+def CONVOLUTION(xp: Any, inputs: Sequence[Array], attributes: ConvolutionAttributes, context: OpContext) -> Array:
+    """Convolution of the second input with the weights (the first), in any number of dimensions; also transposed."""
+    form = _Form.make(inputs, attributes, context)
+    weights, framed = form.weights(inputs[0]), context.framed[1]
+    shape = _infer_convolution(
+        [sample_shape(value, has) for value, has in zip(inputs, context.framed, strict=True)], attributes
+    )
+    if attributes.transpose:
+        frames = inputs[1].shape[0] if framed else 1
+        rows = put_back(xp, form.products(inputs[1].reshape(frames, -1)) @ weights, form.geometry)
+    else:
+        rows = form.result(gathered(xp, form.data(inputs[1], framed), form.geometry, 0.0) @ weights.T)
+    return rows.reshape((len(rows), *shape) if framed else shape)
 
-OPS: tuple[Any, ...] = (CONVOLUTION,)
+
+OPS = (CONVOLUTION,)

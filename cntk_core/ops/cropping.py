@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import attrs
 
 from cntk_core.errors import ShapeError
-from cntk_core.ops.define import declare_op
+from cntk_core.ops.define import define_op
+from cntk_core.ops.op import Array, OpContext
 from cntk_core.ops.shapes import Shape, show
 
 
@@ -30,14 +32,48 @@ def _infer_crop(shapes: Sequence[Shape], attributes: CropAttributes) -> Shape:
     return (*image[:-2], height, width)
 
 
-CROP = declare_op(
+def _limits(attributes: CropAttributes) -> str | None:
+    return "without offsets" if attributes.x_offset is None or attributes.y_offset is None else None
+
+
+def _window(inputs: Sequence[Array], attributes: CropAttributes) -> tuple[Any, ...]:
+    height, width = inputs[1].shape[-2:]
+    x, y = attributes.x_offset or 0, attributes.y_offset or 0
+    return (..., slice(y, y + height), slice(x, x + width))
+
+
+def _crop_gradient(
+    xp: Any,
+    gradient: Array,
+    output: Array,
+    inputs: Sequence[Array],
+    attributes: CropAttributes,
+    context: OpContext,
+    needs: Sequence[bool],
+) -> Sequence[Array | None]:
+    incoming = gradient if context.framed[0] or not any(context.framed) else xp.sum(gradient, axis=0)
+    result = xp.zeros_like(inputs[0])
+    result[_window(inputs, attributes)] = incoming
+    return [result, *[None] * (len(inputs) - 1)]
+
+
+@define_op(
     "Crop",
-    "The part of the first input that has the width and height of the second; with two further inputs the place is "
-    "worked out from the paths to them.",
     inputs=(2, 4),
     infer=_infer_crop,
+    gradient=_crop_gradient,
     attributes=CropAttributes,
+    limits=_limits,
     differentiable=(True, False),
+    reads_inputs=False,
+    reads_output=False,
 )
+def CROP(xp: Any, inputs: Sequence[Array], attributes: CropAttributes, context: OpContext) -> Array:
+    """The part of the first input that has the width and height of the second."""
+    part = inputs[0][_window(inputs, attributes)]
+    if any(context.framed) and not context.framed[0]:
+        return xp.broadcast_to(part, (context.frames, *part.shape))
+    return part
+
 
 OPS = (CROP,)

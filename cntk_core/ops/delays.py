@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from cntk_core.interfaces.layout import SequenceLayout
+from cntk_core.interfaces.layout import IntArray, SequenceLayout
 from cntk_core.ops.op import Array, OpContext
 from cntk_core.ops.rows import DelayRows, delay_rows, reader_slots, sequence_rows
 
@@ -35,7 +35,7 @@ def delay_forward(xp: Any, inputs: Sequence[Array], context: OpContext, shift: i
     rows = rows_of(context, shift)
     values = xp.take(inputs[0], np.maximum(rows.source, 0), axis=0)
     fill_outside(values, inputs[1:], context, shift, default)
-    keep_tail(inputs[0], context, shift, default)
+    keep_tail(inputs[0], inputs[1:], context, shift, default)
     return values
 
 
@@ -51,24 +51,35 @@ def fill_outside(values: Array, initial: Sequence[Array], context: OpContext, sh
     """
     rows = rows_of(context, shift)
     if len(rows.initial):
-        values[rows.initial] = _initial(initial, rows, context, shift, default)
+        values[rows.initial] = _initial(initial, rows.sequence, rows.distance, context, shift, default)
     if len(rows.carried):
         tail = context.carried.get(TAIL)
         values[rows.carried] = default if tail is None else tail[rows.carried_slot, rows.carried_back - 1]
 
 
-def _initial(initial: Sequence[Array], rows: DelayRows, context: OpContext, shift: int, default: float) -> Any:
+def _initial(
+    initial: Sequence[Array], sequence: IntArray, distance: IntArray, context: OpContext, shift: int, default: float
+) -> Any:
     if not initial:
         return default
     if not context.framed[1]:
         return initial[0]
-    return initial[0][initial_rows(rows, context.layouts[1], shift)]
+    return initial[0][initial_rows(sequence, distance, context.layouts[1], shift)]
 
 
-def initial_rows(rows: DelayRows, layout: SequenceLayout | None, shift: int) -> Array:
-    """Return the row of the initial state that each initial row of a delay takes.
+def initial_rows(sequence: IntArray, distance: IntArray, layout: SequenceLayout | None, shift: int) -> IntArray:
+    """Return the rows of the initial state for steps beyond the begin (or end) of sequences.
 
     A state of one step is taken for all steps; of a longer one, PastValue takes the last steps, FutureValue the first.
+
+    Args:
+        sequence: the reader's position of the sequence of each.
+        distance: how many steps beyond, from 1.
+        layout: of the initial state.
+        shift: how many steps back.
+
+    Raises:
+        DataError: there is no such step of the initial state.
     """
     assert layout is not None, "an initial state with a dynamic axis needs its sequences"
     own = sequence_rows(layout)
@@ -80,9 +91,9 @@ def initial_rows(rows: DelayRows, layout: SequenceLayout | None, shift: int) -> 
     }
     length = {number: last - first + 1 for number, first, last in zip(own.number, own.first, own.last, strict=True)}
     found = []
-    for number, distance in zip(rows.sequence.tolist(), rows.distance.tolist(), strict=True):
+    for number, beyond in zip(sequence.tolist(), distance.tolist(), strict=True):
         steps = int(length.get(number, 0))
-        place = 0 if steps == 1 else steps - distance if shift >= 0 else distance - 1
+        place = 0 if steps == 1 else steps - beyond if shift >= 0 else beyond - 1
         if (number, place) not in row_at:
             raise _too_short(steps, abs(shift))
         found.append(row_at[number, place])
@@ -113,21 +124,22 @@ def delay_gradient(
         by_state = xp.zeros_like(inputs[1])
         arrived = gradient[rows.initial]
         if context.framed[1]:
-            np.add.at(by_state, initial_rows(rows, context.layouts[1], shift), arrived)
+            np.add.at(by_state, initial_rows(rows.sequence, rows.distance, context.layouts[1], shift), arrived)
         else:
             by_state = by_state + xp.sum(arrived, axis=0).reshape(by_state.shape)
         found[1] = by_state
     return found
 
 
-def keep_tail(values: Array, context: OpContext, shift: int, default: float) -> None:
+def keep_tail(values: Array, initial: Sequence[Array], context: OpContext, shift: int, default: float) -> None:
     """Keep the last steps of the slots whose sequences go on in the next minibatch.
 
     Args:
         values: of the delay's input, ``(frames, *shape)``.
+        initial: nothing, or the value of the initial state; it stands before sequences that are shorter than the delay.
         context: of the delay.
         shift: how many steps back; nothing is kept for a look ahead.
-        default: the initial state, for sequences that are shorter than the delay.
+        default: the number that stands for an initial state that is not given.
     """
     layout = context.layout
     assert layout is not None
@@ -139,9 +151,23 @@ def keep_tail(values: Array, context: OpContext, shift: int, default: float) -> 
     places = reader_slots(layout)
     for slot in layout.continues:
         length = int(layout.lengths[slot])
+        here, number = _last_sequence(layout, slot)
         for back in range(1, shift + 1):
-            if back <= length:
+            if back <= here:
                 tail[places[slot], back - 1] = values[layout.start[length - back] + slot]
+            elif number >= 0:
+                sequence, beyond = np.array([number]), np.array([back - here])
+                tail[places[slot], back - 1] = _initial(initial, sequence, beyond, context, shift, default)
             elif old is not None:
-                tail[places[slot], back - 1] = old[places[slot], back - length - 1]
+                tail[places[slot], back - 1] = old[places[slot], back - here - 1]
     context.carried[TAIL] = tail
+
+
+def _last_sequence(layout: SequenceLayout, slot: int) -> tuple[int, int]:
+    """Return how many steps the last sequence of a slot has here, and its position; -1 if it did not begin here."""
+    length = int(layout.lengths[slot])
+    if not length:
+        return 0, -1
+    rows = sequence_rows(layout)
+    last = int(layout.start[length - 1]) + slot
+    return length - int(rows.first[last]), int(rows.number[last])

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
 import attrs
 
 from cntk_core.errors import ShapeError
-from cntk_core.ops.define import declare_op, first_shape, guess_first
+from cntk_core.ops.define import declare_op, define_op, first_shape, guess_first
+from cntk_core.ops.framing import sample_shape, samples
+from cntk_core.ops.op import Array, OpContext
 from cntk_core.ops.shapes import Shape, show
 
 
@@ -34,22 +37,68 @@ class TraceAttributes:
     format: tuple[str, ...] = ()
 
 
-TRACE = declare_op(
-    "Trace",
-    "The value itself; it is logged now and then.",
-    infer=first_shape,
-    guess=guess_first,
-    attributes=TraceAttributes,
-)
+def _limits_of_trace(attributes: TraceAttributes) -> str | None:
+    return "with a format" if attributes.format else None
 
-EPOCH_ACCUMULATOR = declare_op(
-    "EpochAccumulator",
-    "Mean of a value over all samples of the epoch so far.",
+
+MINIBATCHES = "minibatches"
+"""Key under which Trace carries how many minibatches it has seen."""
+
+
+def _is_logged(count: int, attributes: TraceAttributes) -> bool:
+    """Whether a minibatch, counted from 1, is logged."""
+    return count <= attributes.log_first or (attributes.log_frequency > 0 and count % attributes.log_frequency == 0)
+
+
+def _log(kind: str, value: Array, framed: bool, attributes: TraceAttributes) -> None:
+    """Write a value to the error stream: a line for each frame."""
+    rows = samples(value, framed)[: attributes.only_up_to_t, : attributes.only_up_to_row]
+    lines = [f"Trace --> {attributes.say}{kind}"]
+    lines += [" ".join(f"{number:.6g}" for number in row) for row in rows.tolist()]
+    print("\n".join(lines), file=sys.stderr)
+
+
+def _trace_gradient(
+    xp: Any,
+    gradient: Array,
+    output: Array,
+    inputs: Sequence[Array],
+    attributes: TraceAttributes,
+    context: OpContext,
+    needs: Sequence[bool],
+) -> Sequence[Array | None]:
+    if attributes.log_gradient_too and _is_logged(context.carried.get(MINIBATCHES, 0), attributes):
+        _log(" (gradient)", gradient, context.framed[0], attributes)
+    return (gradient,)
+
+
+@define_op(
+    "Trace",
     infer=first_shape,
     guess=guess_first,
-    reduces_frames=True,
-    differentiable=(False,),
+    gradient=_trace_gradient,
+    attributes=TraceAttributes,
+    limits=_limits_of_trace,
+    reads_inputs=False,
+    reads_output=False,
 )
+def TRACE(xp: Any, inputs: Sequence[Array], attributes: TraceAttributes, context: OpContext) -> Array:
+    """The value itself; it is logged for the first minibatches of an epoch, and now and then."""
+    count = context.carried[MINIBATCHES] = context.carried.get(MINIBATCHES, 0) + 1
+    if _is_logged(count, attributes):
+        _log("", inputs[0], context.framed[0], attributes)
+    return inputs[0]
+
+
+@define_op("EpochAccumulator", infer=first_shape, guess=guess_first, reduces_frames=True)
+def EPOCH_ACCUMULATOR(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:
+    """Mean of a value over all frames of the epoch so far."""
+    shape = sample_shape(inputs[0], context.framed[0])
+    rows = samples(inputs[0], context.framed[0])
+    count, total = context.carried.get("mean", (0, 0.0))
+    count, total = count + len(rows), total + xp.sum(rows, axis=0, dtype=xp.float64)
+    context.carried["mean"] = (count, total)
+    return xp.asarray(total / max(count, 1), dtype=inputs[0].dtype).reshape(shape)
 
 
 def _infer_assign(shapes: Sequence[Shape], attributes: Any) -> Shape:

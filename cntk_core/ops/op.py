@@ -36,6 +36,7 @@ class OpContext:
         saved: what forward keeps for gradient.
         settings: numbers that training changes from outside, by name (``dropoutRate``).
         carried: what the node keeps from one minibatch to the next (the end of a sequence that goes on).
+        new_layout: the sequences of the axis that an op with ``new_axis`` makes; its ``forward`` sets it.
     """
 
     framed: tuple[bool, ...]
@@ -47,6 +48,7 @@ class OpContext:
     saved: dict[str, Any] = attrs.field(factory=dict)
     settings: Mapping[str, float] = attrs.field(factory=dict)
     carried: dict[str, Any] = attrs.field(factory=dict)
+    new_layout: SequenceLayout | None = None
 
 
 @attrs.frozen
@@ -100,13 +102,17 @@ class Op:
             known yet: what the output will be as far as the known inputs tell. Without it nothing is guessed.
         reduces_frames: the result has no dynamic axis although inputs have one (criteria, Mean).
         axis_of: the input whose dynamic axis the result has; the others may have other axes. None: all have the same.
-        new_axis: the result has a dynamic axis of its own.
+        new_axis: the result has a dynamic axis of its own; or ``(shape of the first input, attributes) -> bool``.
+        relayout: ``(layout and shape of the first input, attributes) -> layout`` of that axis, where it does not depend
+            on values. Without it ``forward`` puts the sequences into the context.
         limits: ``attributes -> text or None``: what of the op
             nodes with such attributes need that cannot run yet (``over dynamic axes``).
         aliases: language (``ndl``, ``brainscript``, ``model``) to further names.
         role: ``operation``, ``input``, ``parameter``, ``axis``, ``criterion`` (scalar, sums of frames), ``precompute``.
         random: draws random numbers, so that it is never computed twice nor folded.
         sparse_inputs: inputs whose value may be a ``scipy.sparse`` matrix ``(frames, dim)``; others are given dense.
+        unframed: inputs that cannot have a dynamic axis (weights of a convolution), by index.
+        updates: parameters among the inputs that computing the op in training changes (running statistics), by index.
         accumulator: for a precomputed value, makes the object that gathers it in one pass over the data.
         doc: one line for the reference page.
     """
@@ -125,18 +131,27 @@ class Op:
     guess: Callable[[Sequence[Shape | None], Any], Shape | None] | None = None
     reduces_frames: bool = False
     axis_of: int | None = None
-    new_axis: bool = False
+    new_axis: bool | Callable[[Shape, Any], bool] = False
+    relayout: Callable[[SequenceLayout, Shape, Any], SequenceLayout] | None = None
     limits: Callable[[Any], str | None] | None = None
     aliases: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
     role: str = "operation"
     random: bool = False
     sparse_inputs: frozenset[int] = frozenset()
+    unframed: frozenset[int] = frozenset()
+    updates: frozenset[int] = frozenset()
     accumulator: Callable[[Shape], Accumulator] | None = None
     doc: str = ""
 
     def flows_to(self, index: int) -> bool:
         """Whether a gradient can flow to input ``index``."""
         return self.differentiable[min(index, len(self.differentiable) - 1)]
+
+    def makes_axis(self, shape: Shape | None, attributes: Any) -> bool:
+        """Whether the result has a dynamic axis of its own; ``shape`` is that of the first input, None if unknown."""
+        if callable(self.new_axis):
+            return shape is not None and self.new_axis(shape, attributes)
+        return self.new_axis
 
     @property
     def computable(self) -> bool:

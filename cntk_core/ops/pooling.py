@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from typing import Any
 
 import attrs
+import numpy as np
 
 from cntk_core.errors import ShapeError
 from cntk_core.ops.convolution import flags
-from cntk_core.ops.define import declare_op
+from cntk_core.ops.define import define_op
+from cntk_core.ops.framing import sample_shape
 from cntk_core.ops.geometry import Dims, Geometry, ImageDims, is_legacy, make_geometry, window_of
-from cntk_core.ops.op import Op
-from cntk_core.ops.reshaping import ints
-from cntk_core.ops.shapes import Shape, from_cntk, show, to_cntk
+from cntk_core.ops.op import Array, Op, OpContext
+from cntk_core.ops.reshaping import ints, reshaped
+from cntk_core.ops.shapes import Shape, elements, from_cntk, show, to_cntk
+from cntk_core.ops.windows import OUTSIDE, add_at, gathered, positions, put_back
 
 KINDS = ("max", "average")
 """What a pooling can take of a window."""
@@ -123,35 +128,235 @@ def _infer_roi(shapes: Sequence[Shape], attributes: ROIPoolingAttributes) -> Sha
     return (regions[0], data[0], height, width)
 
 
-def _image_pooling(name: str, what: str) -> Op:
-    return declare_op(
-        name,
-        f"{what} of windows of an image, without padding (the old form of Pooling).",
-        infer=_infer_image_pooling,
-        attributes=LegacyPoolingAttributes,
-    )
+@attrs.frozen(eq=False)
+class _Pool:
+    """A pooling of samples given as rows."""
+
+    geometry: Geometry
+    average: bool
+    include_pad: bool = False
+
+    def forward(self, xp: Any, rows: Array) -> Array:
+        if self.average:
+            return xp.sum(gathered(xp, rows, self.geometry, 0.0), axis=2) / self._counted(rows.dtype)
+        return xp.max(gathered(xp, rows, self.geometry, -math.inf), axis=2)
+
+    def gradient(self, xp: Any, gradient: Array, rows: Array) -> Array:
+        places = positions(self.geometry)
+        if self.average:
+            share = (gradient / self._counted(gradient.dtype))[:, :, None]
+            return put_back(xp, xp.broadcast_to(share, (*gradient.shape, places.shape[1])), self.geometry)
+        return add_at(gradient, self.largest(xp, rows), rows.shape[1])
+
+    def largest(self, xp: Any, rows: Array) -> Array:
+        """The place of the first largest element of each window: ``(frames, windows)``."""
+        places = positions(self.geometry)
+        best = xp.argmax(gathered(xp, rows, self.geometry, -math.inf), axis=2)
+        return places[np.arange(len(places)), best]
+
+    def _counted(self, dtype: Any) -> Array:
+        """How many elements of each window count."""
+        places = positions(self.geometry)
+        inside = np.sum(places != OUTSIDE, axis=1)
+        return (np.full_like(inside, places.shape[1]) if self.include_pad else inside).astype(dtype)
 
 
-POOLING = declare_op(
-    "Pooling", "Largest or mean element of windows.", infer=_infer_pooling, attributes=PoolingAttributes
+def _rows(value: Array, framed: bool) -> Array:
+    return value.reshape(value.shape[0] if framed else 1, -1)
+
+
+def _pool_of(inputs: Sequence[Array], attributes: PoolingAttributes, context: OpContext) -> _Pool:
+    geometry = pooling_geometry(sample_shape(inputs[0], context.framed[0]), attributes)
+    return _Pool(geometry, attributes.pool_kind.lower() == "average", attributes.include_pad)
+
+
+def _pooling_gradient(
+    xp: Any,
+    gradient: Array,
+    output: Array,
+    inputs: Sequence[Array],
+    attributes: PoolingAttributes,
+    context: OpContext,
+    needs: Sequence[bool],
+) -> Sequence[Array | None]:
+    framed = context.framed[0]
+    pool = _pool_of(inputs, attributes, context)
+    return (pool.gradient(xp, _rows(gradient, framed), _rows(inputs[0], framed)).reshape(inputs[0].shape),)
+
+
+@define_op(
+    "Pooling", infer=_infer_pooling, gradient=_pooling_gradient, attributes=PoolingAttributes, reads_output=False
 )
-MAX_POOLING = _image_pooling("MaxPooling", "Largest element")
-AVERAGE_POOLING = _image_pooling("AveragePooling", "Mean element")
-MAX_UNPOOLING = declare_op(
+def POOLING(xp: Any, inputs: Sequence[Array], attributes: PoolingAttributes, context: OpContext) -> Array:
+    """Largest or mean element of windows."""
+    framed = context.framed[0]
+    result = _pool_of(inputs, attributes, context).forward(xp, _rows(inputs[0], framed))
+    return reshaped(result, framed, _infer_pooling([sample_shape(inputs[0], framed)], attributes))
+
+
+def _image_pool(sample: Shape, attributes: LegacyPoolingAttributes, *, average: bool) -> _Pool:
+    """The pooling of rows in which legacy images are ``(width, height, channels)`` in memory."""
+    if not is_legacy(attributes.image_layout):
+        return _Pool(image_pooling_geometry(sample, attributes), average)
+    height, width, channels = sample
+    kernel = (1, attributes.window_height, attributes.window_width)
+    stride = (1, attributes.vertical_subsample, attributes.horizontal_subsample)
+    settings = PoolingAttributes(kernel, stride=stride, auto_padding=(False,))
+    dims = (channels, height, width)
+    return _Pool(make_geometry(dims, window_of(dims, settings, reduces=False)), average)
+
+
+def _image_pooling(name: str, what: str, *, average: bool) -> Op:
+    def forward(xp: Any, inputs: Sequence[Array], attributes: LegacyPoolingAttributes, context: OpContext) -> Array:
+        framed = context.framed[0]
+        sample = sample_shape(inputs[0], framed)
+        result = _image_pool(sample, attributes, average=average).forward(xp, _rows(inputs[0], framed))
+        return reshaped(result, framed, _infer_image_pooling([sample], attributes))
+
+    def gradient(
+        xp: Any,
+        gradient: Array,
+        output: Array,
+        inputs: Sequence[Array],
+        attributes: LegacyPoolingAttributes,
+        context: OpContext,
+        needs: Sequence[bool],
+    ) -> Sequence[Array | None]:
+        framed = context.framed[0]
+        pool = _image_pool(sample_shape(inputs[0], framed), attributes, average=average)
+        return (pool.gradient(xp, _rows(gradient, framed), _rows(inputs[0], framed)).reshape(inputs[0].shape),)
+
+    return define_op(
+        name,
+        infer=_infer_image_pooling,
+        gradient=gradient,
+        attributes=LegacyPoolingAttributes,
+        reads_output=False,
+        doc=f"{what} of windows of an image, without padding (the old form of Pooling).",
+    )(forward)
+
+
+MAX_POOLING = _image_pooling("MaxPooling", "Largest element", average=False)
+AVERAGE_POOLING = _image_pooling("AveragePooling", "Mean element", average=True)
+
+
+def _unpooling_places(xp: Any, inputs: Sequence[Array], attributes: PoolingAttributes, context: OpContext) -> Array:
+    like = inputs[1]
+    geometry = pooling_geometry(sample_shape(like, context.framed[1]), attributes)
+    places = _Pool(geometry, average=False).largest(xp, _rows(like, context.framed[1]))
+    return xp.broadcast_to(places, (context.frames if any(context.framed) else 1, places.shape[1]))
+
+
+def _unpooling_gradient(
+    xp: Any,
+    gradient: Array,
+    output: Array,
+    inputs: Sequence[Array],
+    attributes: PoolingAttributes,
+    context: OpContext,
+    needs: Sequence[bool],
+) -> Sequence[Array | None]:
+    places = _unpooling_places(xp, inputs, attributes, context)
+    rows = np.arange(len(places))[:, None]
+    incoming = gradient.reshape(len(places), -1)
+    # Where windows overlap the last one wrote.
+    writer = np.zeros(incoming.shape, np.int64)
+    index = np.arange(places.shape[1])
+    writer[rows, places] = index
+    found = np.where(writer[rows, places] == index, incoming[rows, places], 0.0).astype(gradient.dtype)
+    if not context.framed[0]:
+        found = found.sum(axis=0)
+    return found.reshape(inputs[0].shape), None
+
+
+@define_op(
     "MaxUnpooling",
-    "The inverse of max pooling: each element goes to the place where the second input's window is largest.",
     inputs=2,
     infer=_infer_unpooling,
+    gradient=_unpooling_gradient,
     attributes=PoolingAttributes,
     differentiable=(True, False),
+    reads_output=False,
 )
-ROI_POOLING = declare_op(
+def MAX_UNPOOLING(xp: Any, inputs: Sequence[Array], attributes: PoolingAttributes, context: OpContext) -> Array:
+    """The inverse of max pooling: elements go to the places where the second input's windows are largest."""
+    places = _unpooling_places(xp, inputs, attributes, context)
+    sample = sample_shape(inputs[1], context.framed[1])
+    result = xp.zeros((len(places), elements(sample)), dtype=inputs[0].dtype)
+    result[np.arange(len(places))[:, None], places] = _rows(inputs[0], context.framed[0])
+    return reshaped(result, any(context.framed), sample)
+
+
+def _bins(first: float, last: float, scale: float, size: int, count: int) -> list[tuple[int, int]]:
+    """Begin and end of each bin of a region along an axis, inside the image."""
+    begin, end = (math.floor(place * scale + 0.5) for place in (first, last))
+    length = max(end - begin + 1, 1)
+    found = []
+    for index in range(count):
+        low, high = math.floor(index * length / count), math.ceil((index + 1) * length / count)
+        found.append((min(max(low + begin, 0), size), min(max(high + begin, 0), size)))
+    return found
+
+
+def _region_places(data: Array, regions: Array, attributes: ROIPoolingAttributes) -> tuple[Array, Array]:
+    """Largest elements of the bins, and their places in the sample: ``(regions, channels, height, width)`` each."""
+    channels, height, width = data.shape
+    columns, rows = attributes.roi_output_shape
+    values = np.zeros((len(regions), channels, rows, columns), data.dtype)
+    places = np.full(values.shape, OUTSIDE, np.int64)
+    offsets = np.arange(channels) * height * width
+    for number, (x1, y1, x2, y2) in enumerate(regions.tolist()):
+        across = _bins(x1, x2, attributes.spatial_scale, width, columns)
+        down = _bins(y1, y2, attributes.spatial_scale, height, rows)
+        for row, (top, bottom) in enumerate(down):
+            for column, (left, right) in enumerate(across):
+                if bottom <= top or right <= left:
+                    continue
+                part = data[:, top:bottom, left:right].reshape(channels, -1)
+                best = np.argmax(part, axis=1)
+                values[number, :, row, column] = part[np.arange(channels), best]
+                y, x = np.divmod(best, right - left)
+                places[number, :, row, column] = offsets + (top + y) * width + left + x
+    return values, places
+
+
+def _roi_gradient(
+    xp: Any,
+    gradient: Array,
+    output: Array,
+    inputs: Sequence[Array],
+    attributes: ROIPoolingAttributes,
+    context: OpContext,
+    needs: Sequence[bool],
+) -> Sequence[Array | None]:
+    places = context.saved["places"]
+    incoming = gradient.reshape(len(places), -1)
+    result = add_at(incoming, places, elements(sample_shape(inputs[0], context.framed[0])))
+    return (result if context.framed[0] else result.sum(axis=0)).reshape(inputs[0].shape), None
+
+
+@define_op(
     "ROIPooling",
-    "Largest elements of a grid over each region of interest; inputs: image, regions (x1, y1, x2, y2 in pixels).",
     inputs=2,
     infer=_infer_roi,
+    gradient=_roi_gradient,
     attributes=ROIPoolingAttributes,
     differentiable=(True, False),
+    reads_output=False,
 )
+def ROI_POOLING(xp: Any, inputs: Sequence[Array], attributes: ROIPoolingAttributes, context: OpContext) -> Array:
+    """Largest elements of a grid over each region; inputs: image, regions of interest (x1, y1, x2, y2 in pixels)."""
+    data, regions = inputs
+    frames = context.frames if any(context.framed) else 1
+    found = [
+        _region_places(
+            data[frame] if context.framed[0] else data, regions[frame] if context.framed[1] else regions, attributes
+        )
+        for frame in range(frames)
+    ]
+    context.saved["places"] = np.stack([places.reshape(-1) for _, places in found])
+    values = np.stack([value for value, _ in found])
+    return xp.asarray(values if any(context.framed) else values[0])
+
 
 OPS = (POOLING, MAX_POOLING, AVERAGE_POOLING, MAX_UNPOOLING, ROI_POOLING)

@@ -10,7 +10,8 @@ from typing import Any
 
 import attrs
 
-from cntk_core.errors import ShapeError, UnsupportedError
+from cntk_core.errors import DataError, ShapeError, UnsupportedError
+from cntk_core.interfaces.layout import SequenceLayout
 from cntk_core.ops.define import define_op
 from cntk_core.ops.framing import sample_shape
 from cntk_core.ops.op import Array, OpContext
@@ -106,16 +107,37 @@ class LegacyReshapeAttributes:
 
 
 def _infer_legacy_reshape(shapes: Sequence[Shape], attributes: LegacyReshapeAttributes) -> Shape:
-    size = elements(shapes[0])
-    if attributes.rows != size:
-        raise UnsupportedError(
-            f"LegacyReshape of {size} rows to {attributes.rows}, which changes the number of samples, "
-            "is not supported yet"
-        )
-    if attributes.image and elements(attributes.image) != size:
+    size, rows = elements(shapes[0]), attributes.rows
+    if rows < 1 or (rows % size and size % rows):
+        raise ShapeError(f"{rows} rows are neither a multiple nor a part of the {size} rows of {show(shapes[0])}")
+    if attributes.image and elements(attributes.image) != rows:
         image = show(from_cntk(attributes.image))
-        raise ShapeError(f"the image {image} has {elements(attributes.image)} elements, not {size}")
-    return from_cntk(attributes.image or (size,))
+        raise ShapeError(f"the image {image} has {elements(attributes.image)} elements, not {rows}")
+    return from_cntk(attributes.image or (rows,))
+
+
+def _changes_frames(shape: Shape, attributes: LegacyReshapeAttributes) -> bool:
+    return attributes.rows != elements(shape)
+
+
+def _new_frames(layout: SequenceLayout, shape: Shape, attributes: LegacyReshapeAttributes) -> SequenceLayout:
+    """Frames of their own: each old one is cut into several, or several become one.
+
+    Raises:
+        UnsupportedError: the minibatch has sequences.
+        DataError: the last frame would not be full.
+    """
+    if not layout.is_frames:
+        raise UnsupportedError(
+            "Reshape to another number of frames works on single frames, not on sequences",
+            hint="Read the data frame by frame.",
+        )
+    count = layout.frames * elements(shape)
+    if count % attributes.rows:
+        raise DataError(
+            f"{layout.frames} frames of {elements(shape)} elements do not fill frames of {attributes.rows} elements"
+        )
+    return SequenceLayout.of_frames(count // attributes.rows)
 
 
 @define_op(
@@ -123,13 +145,15 @@ def _infer_legacy_reshape(shapes: Sequence[Shape], attributes: LegacyReshapeAttr
     infer=_infer_legacy_reshape,
     gradient=_back_to_shape,
     attributes=LegacyReshapeAttributes,
+    new_axis=_changes_frames,
+    relayout=_new_frames,
     reads_inputs=False,
     reads_output=False,
 )
 def LEGACY_RESHAPE(xp: Any, inputs: Sequence[Array], attributes: LegacyReshapeAttributes, context: OpContext) -> Array:
-    """NDL's Reshape: the same elements as another number of rows."""
+    """NDL's Reshape: the same elements as another number of rows, which may change the number of frames."""
     shape = _infer_legacy_reshape([sample_shape(inputs[0], context.framed[0])], attributes)
-    return reshaped(inputs[0], context.framed[0], shape)
+    return inputs[0].reshape((-1, *shape) if context.framed[0] else shape)
 
 
 @attrs.frozen

@@ -131,3 +131,47 @@ def _delay_rows(layout: SequenceLayout, shift: int) -> DelayRows:
         carried_slot=reader_slots(layout)[rows.slot[carried]],
         carried_back=-wanted[carried],
     )
+
+
+@attrs.frozen(eq=False)
+class SequenceTable:
+    """The sequences that begin in a minibatch, by the reader's position of each.
+
+    Attributes:
+        number: the positions, increasing. Shape ``(sequences,)``.
+        slot, first: the slot of each and the step at which it begins there.
+        length: its frames.
+    """
+
+    number: IntArray
+    slot: IntArray
+    first: IntArray
+    length: IntArray
+
+    def find(self, numbers: IntArray) -> IntArray:
+        """Return the places of some positions in this table; -1 where one is not there."""
+        if not len(self.number):
+            return np.full(len(numbers), -1, np.int64)
+        places = np.minimum(np.searchsorted(self.number, numbers), len(self.number) - 1)
+        return np.where(self.number[places] == numbers, places, -1)
+
+    def rows(self, layout: SequenceLayout, places: IntArray, steps: IntArray) -> IntArray:
+        """Return the rows of time steps of sequences, each within its sequence."""
+        rows: IntArray = layout.start[self.first[places] + steps] + self.slot[places]
+        return rows
+
+
+_TABLES: WeakKeyDictionary[SequenceLayout, SequenceTable] = WeakKeyDictionary()
+
+
+def sequence_table(layout: SequenceLayout) -> SequenceTable:
+    """Return the sequences that begin in a minibatch. Computed once for a layout."""
+    found = _TABLES.get(layout)
+    if found is None:
+        rows = sequence_rows(layout)
+        begins = np.flatnonzero(rows.begun & (rows.step == rows.first))
+        begins = begins[np.argsort(rows.number[begins], kind="stable")]
+        found = _TABLES[layout] = SequenceTable(
+            rows.number[begins], rows.slot[begins], rows.first[begins], rows.last[begins] - rows.first[begins] + 1
+        )
+    return found

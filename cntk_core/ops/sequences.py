@@ -8,7 +8,18 @@ from typing import Any
 import attrs
 
 from cntk_core.errors import ShapeError, UnsupportedError
-from cntk_core.ops.define import declare_op, first_shape, guess_first, scalar_shape
+from cntk_core.ops.define import declare_op, define_op, first_shape, guess_first, scalar_shape
+from cntk_core.ops.frame_moves import (
+    layout_of,
+    packed_index,
+    reconciled_rows,
+    scatter_add,
+    sequence_places,
+    to_sequences,
+    where,
+    whole,
+)
+from cntk_core.ops.op import Array, OpContext
 from cntk_core.ops.shapes import Shape, elements, show
 
 
@@ -29,14 +40,10 @@ class WhereAttributes:
     dynamic_axis_name: str = ""
 
 
-WHERE = declare_op(
-    "Where",
-    "The indices of the frames of each sequence where the condition is not 0; makes a new dynamic axis.",
-    infer=_infer_where,
-    attributes=WhereAttributes,
-    new_axis=True,
-    differentiable=(False,),
-)
+@define_op("Where", infer=_infer_where, attributes=WhereAttributes, new_axis=True)
+def WHERE(xp: Any, inputs: Sequence[Array], attributes: WhereAttributes, context: OpContext) -> Array:
+    """The indices of the frames of each sequence where the condition is not 0; makes a new dynamic axis."""
+    return where(context, inputs[0])
 
 
 def _infer_packed_index(shapes: Sequence[Shape], attributes: Any) -> Shape:
@@ -44,14 +51,10 @@ def _infer_packed_index(shapes: Sequence[Shape], attributes: Any) -> Shape:
     return shapes[1]
 
 
-PACKED_INDEX = declare_op(
-    "PackedIndex",
-    "From indices in a sequence to rows of the minibatch; inputs: the sequences that the indices mean, indices.",
-    inputs=2,
-    infer=_infer_packed_index,
-    axis_of=1,
-    differentiable=(False,),
-)
+@define_op("PackedIndex", infer=_infer_packed_index, inputs=2, axis_of=1)
+def PACKED_INDEX(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:
+    """From indices in a sequence to rows of the minibatch; inputs: the sequences that the indices mean, indices."""
+    return packed_index(context, inputs[1])
 
 
 def _infer_gather_packed(shapes: Sequence[Shape], attributes: Any) -> Shape:
@@ -59,15 +62,31 @@ def _infer_gather_packed(shapes: Sequence[Shape], attributes: Any) -> Shape:
     return shapes[1]
 
 
-GATHER_PACKED = declare_op(
+def _gather_gradient(
+    xp: Any,
+    grad: Array,
+    output: Array,
+    inputs: Sequence[Array],
+    attributes: Any,
+    context: OpContext,
+    needs: Sequence[bool],
+) -> list[Array | None]:
+    return [None, scatter_add(xp, inputs[1], whole(inputs[0]), grad) if needs[1] else None]
+
+
+@define_op(
     "GatherPacked",
-    "The frames of the second input at the rows that the first gives, on the dynamic axis of the first.",
-    inputs=2,
     infer=_infer_gather_packed,
+    inputs=2,
+    gradient=_gather_gradient,
     guess=lambda shapes, attributes: shapes[1],
     axis_of=0,
     differentiable=(False, True),
+    reads_output=False,
 )
+def GATHER_PACKED(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:
+    """The frames of the second input at the rows that the first gives, on the dynamic axis of the first."""
+    return xp.take(inputs[1], whole(inputs[0]), axis=0)
 
 
 def _infer_scatter_packed(shapes: Sequence[Shape], attributes: Any) -> Shape:
@@ -75,30 +94,72 @@ def _infer_scatter_packed(shapes: Sequence[Shape], attributes: Any) -> Shape:
     return shapes[2]
 
 
-SCATTER_PACKED = declare_op(
+def _scatter_gradient(
+    xp: Any,
+    grad: Array,
+    output: Array,
+    inputs: Sequence[Array],
+    attributes: Any,
+    context: OpContext,
+    needs: Sequence[bool],
+) -> list[Array | None]:
+    return [None, None, xp.take(grad, whole(inputs[1]), axis=0) if needs[2] else None]
+
+
+@define_op(
     "ScatterPacked",
-    "The inverse of GatherPacked; inputs: a value with the wanted dynamic axis, rows, frames. Other frames are 0.",
-    inputs=3,
     infer=_infer_scatter_packed,
+    inputs=3,
+    gradient=_scatter_gradient,
     guess=lambda shapes, attributes: shapes[2],
     axis_of=0,
     differentiable=(False, False, True),
+    reads_output=False,
 )
+def SCATTER_PACKED(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:
+    """The inverse of GatherPacked; inputs: a value with the wanted axis, rows, frames. Other frames are 0."""
+    out = xp.zeros((context.frames, *inputs[2].shape[1:]), inputs[2].dtype)
+    out[whole(inputs[1])] = inputs[2]
+    return out
 
-RECONCILE_DYNAMIC_AXIS = declare_op(
+
+def _reconcile_gradient(
+    xp: Any,
+    grad: Array,
+    output: Array,
+    inputs: Sequence[Array],
+    attributes: Any,
+    context: OpContext,
+    needs: Sequence[bool],
+) -> list[Array | None]:
+    if not context.framed[0]:
+        return [xp.sum(grad, axis=0).reshape(inputs[0].shape), None]
+    rows = reconciled_rows(context)
+    return [grad if rows is None else scatter_add(xp, inputs[0], rows, grad), None]
+
+
+@define_op(
     "ReconcileDynamicAxis",
-    "The first input on the dynamic axis of the second, whose sequences must be as long, or the first's a frame each.",
-    inputs=2,
     infer=first_shape,
+    inputs=2,
+    gradient=_reconcile_gradient,
     guess=guess_first,
     axis_of=1,
     differentiable=(True, False),
+    reads_output=False,
     aliases={
         "ndl": ("ReconcileMBLayout",),
         "brainscript": ("ReconcileMBLayout",),
         "model": ("ReconcileMBLayout",),
     },
 )
+def RECONCILE_DYNAMIC_AXIS(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:
+    """The first input on the dynamic axis of the second, whose sequences are as long, or the first's a frame each."""
+    value, like = inputs
+    if not context.framed[0]:
+        return xp.broadcast_to(value, (len(like), *value.shape)) if context.framed[1] else value
+    rows = reconciled_rows(context)
+    return value if rows is None else xp.take(value, rows, axis=0)
 
 
 def _drop_last(shapes: Sequence[Shape], attributes: Any) -> Shape:
@@ -120,24 +181,51 @@ class ToSequenceAttributes:
     dynamic_axis_prefix: str = ""
 
 
-TO_SEQUENCE = declare_op(
+def _to_sequence_gradient(
+    xp: Any,
+    grad: Array,
+    output: Array,
+    inputs: Sequence[Array],
+    attributes: Any,
+    context: OpContext,
+    needs: Sequence[bool],
+) -> list[Array | None]:
+    layout = context.new_layout if context.new_layout is not None else layout_of(context, 1)
+    rows, steps = sequence_places(context, layout)
+    by_value = xp.zeros_like(inputs[0])
+    by_value[rows, steps] = grad
+    return [by_value, *[None] * (len(inputs) - 1)]
+
+
+@define_op(
     "ToSequence",
-    "The last static axis becomes a dynamic one; inputs: value [, length of each sequence].",
-    inputs=(1, 2),
     infer=_infer_to_sequence,
+    inputs=(1, 2),
+    gradient=_to_sequence_gradient,
     attributes=ToSequenceAttributes,
     new_axis=True,
     differentiable=(True, False),
+    reads_output=False,
 )
+def TO_SEQUENCE(xp: Any, inputs: Sequence[Array], attributes: ToSequenceAttributes, context: OpContext) -> Array:
+    """The last static axis becomes a dynamic one; inputs: value [, length of each sequence]."""
+    lengths = whole(inputs[1]).tolist() if len(inputs) > 1 else None
+    made = context.new_layout = to_sequences(context, lengths, inputs[0].shape[1])
+    return inputs[0][sequence_places(context, made)]
 
-TO_SEQUENCE_LIKE = declare_op(
+
+@define_op(
     "ToSequenceLike",
-    "The last static axis becomes the dynamic axis of the second input.",
-    inputs=2,
     infer=_drop_last,
+    inputs=2,
+    gradient=_to_sequence_gradient,
     axis_of=1,
     differentiable=(True, False),
+    reads_output=False,
 )
+def TO_SEQUENCE_LIKE(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:
+    """The last static axis becomes the dynamic axis of the second input."""
+    return inputs[0][sequence_places(context, layout_of(context, 1))]
 
 
 @attrs.frozen

@@ -59,6 +59,7 @@ def _look_up_gradient(
     complete=_complete_look_up,
     gradient=_look_up_gradient,
     reads_output=False,
+    unframed=frozenset({0}),
     sparse_inputs=frozenset({1}),
 )
 def LOOKUP_TABLE(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:
@@ -142,6 +143,7 @@ def _class_based_gradient(
     role="criterion",
     reads_output=False,
     differentiable=(False, True, True, True),
+    unframed=frozenset({2}),
     aliases={"ndl": ("CBCEWithSM",)},
 )
 def CLASS_BASED_CROSS_ENTROPY_WITH_SOFTMAX(
@@ -248,6 +250,7 @@ _NCE = ("NCEBasedCrossEntropyWithSoftmax",)
     reads_output=False,
     attributes=NoiseContrastiveAttributes,
     differentiable=(False, True, True, True),
+    unframed=frozenset({2, 3}),
     aliases={"ndl": _NCE, "brainscript": _NCE, "model": _NCE},
 )
 def NOISE_CONTRASTIVE_ESTIMATION(

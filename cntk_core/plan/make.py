@@ -16,6 +16,7 @@ from cntk_core.plan.gradients import Flow, gradient_steps
 from cntk_core.plan.loops import Component, components, is_delay
 from cntk_core.plan.plan import GradientStep, Loop, LoopGradient, Plan, Step
 from cntk_core.plan.runnable import check_runnable
+from cntk_core.plan.sparse import find_sparse
 
 
 def make_plan(
@@ -51,6 +52,7 @@ def make_plan(
     units = _units(parts, consumers, fuse=fuse)
     steps = _steps(units, flow, consumers, set(wanted))
     gradients = _mark_last(gradient_steps(steps, flow))
+    trained = tuple(node for node in order if isinstance(node, Parameter) and node in flow.path)
     value_buffer, gradient_buffer, buffers = assign_buffers(steps, gradients, wanted)
     return Plan(
         network=network,
@@ -58,12 +60,13 @@ def make_plan(
         criterion=criterion,
         inputs=tuple(node for node in order if isinstance(node, Input)),
         parameters=tuple(node for node in order if isinstance(node, Parameter)),
-        trained=tuple(node for node in order if isinstance(node, Parameter) and node in flow.path),
+        trained=trained,
         steps=steps,
         gradients=gradients,
         buffers=buffers,
         value_buffer=value_buffer,
         gradient_buffer=gradient_buffer,
+        sparse=find_sparse(gradients, trained),
     )
 
 

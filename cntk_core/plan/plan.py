@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from cntk_core.errors import NetworkError
+from cntk_core.errors import CntkError, NetworkError
 from cntk_core.interfaces.layout import SequenceLayout
 from cntk_core.network.network import DELAYS, Network
 from cntk_core.network.node import Input, Node, Parameter
@@ -143,6 +143,9 @@ class Plan:
         buffers: the shared storage.
         value_buffer: node to index of the buffer of its value. Inputs, parameters and precomputed nodes have none.
         gradient_buffer: node to index of the buffer of its gradient. Trained parameters have none (the store).
+        sparse: the trained parameters whose gradients come from products with sparse inputs alone, with these inputs.
+            An update touches only the rows (in memory order) whose elements occur in the minibatch, unless the rule
+            changes all values (``UpdateRule.everywhere``).
     """
 
     network: Network
@@ -156,6 +159,7 @@ class Plan:
     buffers: tuple[Buffer, ...]
     value_buffer: Mapping[Node, int]
     gradient_buffer: Mapping[Node, int]
+    sparse: Mapping[Parameter, tuple[Input, ...]] = attrs.field(factory=dict)
 
     @property
     def training(self) -> bool:
@@ -166,6 +170,42 @@ class Plan:
         """Whether one step alone produces the parameter's gradient, so that the update may be folded into it."""
         targets = [target for step in self.gradients for target in step.targets if target.node is parameter]
         return len(targets) == 1
+
+
+def makes_axis_by_values(node: Node) -> bool:
+    """Whether a node makes a dynamic axis whose sequences are known only after it was computed."""
+    op = node.op
+    if op.forward is None or op.relayout is not None:
+        return False
+    return op.makes_axis(node.inputs[0].shape if node.inputs else None, node.attributes)
+
+
+def derived_nodes(plan: Plan) -> tuple[Node, ...]:
+    """Return the nodes with a dynamic axis of their own whose layout follows from that of their first input."""
+    return tuple(
+        node
+        for step in plan.steps
+        for node in step.nodes
+        if node.op.relayout is not None and node.op.makes_axis(node.inputs[0].shape, node.attributes)
+    )
+
+
+def derive_layout(node: Node, layouts: Mapping[str, SequenceLayout | None]) -> SequenceLayout:
+    """Return the layout of the axis that a node makes, from the layouts of the axes before it.
+
+    Raises:
+        CntkError: the frames of this minibatch do not fit; with the node's name and place.
+    """
+    source = node.inputs[0]
+    layout = layouts[source.axis]
+    assert layout is not None
+    assert node.op.relayout is not None
+    try:
+        return node.op.relayout(layout, source.known_shape, node.attributes)
+    except CntkError as error:
+        error.message = f"{node.op.name} '{node.name}': {error.message}"
+        error.where = error.where or node.where
+        raise
 
 
 def layout_of_root(plan: Plan, name: str, layouts: Mapping[str, SequenceLayout | None]) -> SequenceLayout:

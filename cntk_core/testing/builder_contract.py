@@ -19,13 +19,13 @@ import numpy as np
 import pytest
 
 from cntk_core.config import parse_text
-from cntk_core.data.layout import frame_layout
 from cntk_core.errors import CntkError, Location, Problems
 from cntk_core.interfaces.builder import BuildContext, NetworkBuilder
 from cntk_core.interfaces.learner import UpdateRule
 from cntk_core.interfaces.reader import Minibatch, StreamData
 from cntk_core.network.initializers import initialize_parameters
 from cntk_core.network.network import Network
+from cntk_core.ops.layouts import frame_layout
 from cntk_core.ops.table import core_ops
 from cntk_core.plan.make import make_plan
 from cntk_core.testing.contract import Contract, check_component

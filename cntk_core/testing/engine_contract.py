@@ -18,12 +18,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cntk_core.data.layout import frame_layout
 from cntk_core.errors import DataError, NetworkError
 from cntk_core.interfaces.engine import ExecutionEngine, Program
 from cntk_core.interfaces.learner import Slot, UpdateRule
 from cntk_core.interfaces.reader import Minibatch, StreamData
-from cntk_core.network.node import Input, Node
+from cntk_core.network.node import Node
+from cntk_core.ops.layouts import frame_layout
 from cntk_core.ops.table import core_ops
 from cntk_core.plan.make import make_plan
 from cntk_core.plan.plan import Plan
@@ -32,6 +32,7 @@ from cntk_core.testing.networks import SAMPLES, Sample, Sketch, classifier, drop
 from cntk_core.testing.op_contract import FRAMES, ExampleCase, example_cases
 from cntk_core.testing.op_examples import EXAMPLES
 from cntk_core.testing.reference import ReferenceEngine
+from cntk_core.testing.sparse_networks import SPARSE_SAMPLES, product, sparse_stream, with_sparse_streams
 from cntk_core.training.store import ParameterStore
 
 SIZES = (32, 7, 1, 50, 7)
@@ -303,16 +304,37 @@ class EngineContract(Contract):
         """A sparse stream gives what the same numbers give as a dense one."""
         if not self.supports_sparse:
             pytest.skip("the engine takes no sparse streams")
-        ours, reference = start(engine, sparse_network(dtype)), start(ReferenceEngine(), sparse_network(dtype))
+        ours, reference = start(engine, product(dtype)), start(ReferenceEngine(), product(dtype))
         for frames in (6, 2):
             rows = np.zeros((frames, 9), dtype=dtype)
             rows[np.arange(frames), np.arange(frames) % 4 + 3] = 1.5
             target = ours.sample.minibatch(frames).streams["target"]
-            ours.program.compute_gradients(Minibatch({"x": _sparse(rows), "target": target}, frames))
+            ours.program.compute_gradients(Minibatch({"x": sparse_stream(rows), "target": target}, frames))
             dense = StreamData(rows, frame_layout(frames))
             reference.program.compute_gradients(Minibatch({"x": dense, "target": target}, frames))
             self.assert_same_roots(ours, reference, dtype)
             self.assert_same_gradients(ours, reference, dtype)
+
+    @pytest.mark.parametrize("whole", [True, False], ids=["train_step", "two_calls"])
+    @pytest.mark.parametrize("rule", RULES)
+    @pytest.mark.parametrize("name", SPARSE_SAMPLES)
+    def test_sparse_updates(self, engine: ExecutionEngine, name: str, rule: str, dtype: str, whole: bool) -> None:
+        """Rows of a sparse gradient that do not occur keep their values and slots, as those of the reference do."""
+        if not self.supports_sparse:
+            pytest.skip("the engine takes no sparse streams")
+        ours = start(engine, SPARSE_SAMPLES[name](dtype), rule=RULES[rule])
+        reference = start(ReferenceEngine(), SPARSE_SAMPLES[name](dtype), rule=RULES[rule])
+        before = ours.values()
+        for step, frames in enumerate(SIZES):
+            data = with_sparse_streams(ours.sample.minibatch(frames, step), ours.sample, step)
+            if whole:
+                ours.program.train_step(data, ours.scalars(RULES[rule], step))
+            else:
+                ours.program.compute_gradients(data)
+                ours.program.update(ours.scalars(RULES[rule], step))
+            reference.program.train_step(data, reference.scalars(RULES[rule], step))
+            self.assert_same_changes(ours, reference, before, dtype)
+        self.assert_same_roots(ours, reference, dtype)
 
     def test_a_minibatch_without_frames(self, engine: ExecutionEngine, dtype: str) -> None:
         """A rank may have no share of a minibatch: the gradients are zero then."""
@@ -379,18 +401,3 @@ def _total_of(made: Sketch, root: Node) -> Node:
     weights = np.cos(np.arange(int(np.prod(shape)), dtype=np.float64)).reshape(shape) + 1.5
     weighted = made.op("ElementTimes", root, made.given("weights", weights, multiplier=0.0))
     return made.op("SumElements", weighted, name="total")
-
-
-def sparse_network(dtype: str) -> Sample:
-    """A product with an input that is declared sparse."""
-    made = Sketch(dtype)
-    x = made.network.add(Input.make("x", (9,), sparse=True))
-    target = made.input("target", 3)
-    z = made.dense(x, (9, 3), 0)
-    return made.finish(made.op("SquareError", target, z, name="se"), z)
-
-
-def _sparse(rows: Array) -> StreamData:
-    from scipy.sparse import csr_array
-
-    return StreamData(csr_array(rows), frame_layout(rows.shape[0]))

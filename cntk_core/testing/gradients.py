@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.data.layout import sequence_layout
 from cntk_core.interfaces.reader import Minibatch
 from cntk_core.network.network import Network
 from cntk_core.network.node import Node
 from cntk_core.ops.framing import run_forward, run_gradient
+from cntk_core.ops.layouts import sequence_layout
 from cntk_core.ops.op import Op, OpContext
 from cntk_core.plan.make import make_plan
 from cntk_core.testing.reference import ReferenceEngine

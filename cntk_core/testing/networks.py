@@ -9,10 +9,10 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.data.layout import frame_layout
 from cntk_core.interfaces.reader import Minibatch, StreamData
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
+from cntk_core.ops.layouts import frame_layout
 from cntk_core.ops.reductions import ReduceAttributes
 from cntk_core.ops.slicing import SliceAttributes
 from cntk_core.ops.table import core_ops

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 from cntk_core.ops.alignment import EditDistanceAttributes, ForwardBackwardAttributes
+from cntk_core.ops.convolution import ConvolutionAttributes
+from cntk_core.ops.cropping import CropAttributes
 from cntk_core.ops.distances import NegativeSamplesAttributes
+from cntk_core.ops.monitoring import TraceAttributes
+from cntk_core.ops.normalization import BatchNormalizationAttributes, LocalResponseNormalizationAttributes
+from cntk_core.ops.pooling import LegacyPoolingAttributes, PoolingAttributes, ROIPoolingAttributes
 from cntk_core.ops.products import TimesAttributes
 from cntk_core.ops.quantized import QuantizedTimesAttributes
 from cntk_core.ops.recurrence import DelayAttributes
@@ -21,6 +28,7 @@ NOT_SMOOTH = tuple(OpExample(example.shapes, gradient=False) for example in BINA
 NORMALIZATION = (OpExample(((4,), (4,), (4,)), kinds=("smooth", "smooth", "positive")),)
 BOTH = (True, True)
 LATTER = (False, True)
+LABELLED = ("index", "smooth", "smooth", "smooth")
 NCE = (True, True, False, False)
 WORDS_AND_CLASSES = [[1, 0, 0, 2], [2, 1, 2, 6], [5, 1, 2, 6]]
 WORDS_AND_NOISE = [[1, -1.5, 3, 1.2, 0, 2.0], [4, -0.7, 1, 1.4, 1, 1.4], [0, -2.0, 2, 0.9, 4, 0.7]]
@@ -37,6 +45,36 @@ def _reductions() -> tuple[OpExample, ...]:
     # A NaN has a place too, so that it cannot show.
     found += [OpExample(((2, 3),), ReduceAttributes(name, 1), gradient=False, nan=()) for name in ("Argmax", "Argmin")]
     return tuple(found)
+
+
+NORMALIZED = ("smooth", "positive", "smooth", "smooth", "positive", "positive")
+STATISTICS = (True, False, False, False, False, False)
+NO_PADDING = (False,)
+PLANE = (True, True, False)
+
+CONVOLUTIONS = tuple(
+    OpExample(shapes, attributes, framed=framed, nan=())
+    for framed in ((False, True), (False, False))
+    for shapes, attributes in (
+        (((3, 2, 3, 3), (2, 4, 5)), ConvolutionAttributes((3, 3), (3,))),
+        (((3, 2, 2, 3), (2, 4, 6)), ConvolutionAttributes((3, 2, 2), (3,), (2, 2, 2), auto_padding=NO_PADDING)),
+        (((18, 3), (2, 5, 5)), ConvolutionAttributes((3, 3, 2), (3,), (2, 2, 2), auto_padding=PLANE)),
+        (((2, 4), (7,)), ConvolutionAttributes((4,), (2,), (3,), (True,), NO_PADDING, (2,), (1,))),
+        (((2, 3, 3, 3), (2, 3, 4)), ConvolutionAttributes((3, 3, 3), (2,), (2, 2, 3), (True,), PLANE, transpose=True)),
+        (((18, 3), (4, 5, 2)), ConvolutionAttributes.image(3, 3, 3, 2, 1, zero_padding=True)),
+        (((12, 3), (4, 5, 2)), ConvolutionAttributes.image(2, 3, 3, 1, 2)),
+    )
+)
+POOLINGS = tuple(
+    OpExample(
+        ((2, 5, 6),),
+        PoolingAttributes((3, 2), kind, (2,), (padded,), ceil_out_dim=ceil, include_pad=padded),
+        nan=(),
+    )
+    for kind in ("max", "average")
+    for padded in (True, False)
+    for ceil in (True, False)
+)
 
 
 EXAMPLES: dict[str, tuple[OpExample, ...]] = {
@@ -174,21 +212,27 @@ EXAMPLES: dict[str, tuple[OpExample, ...]] = {
         OpExample(
             ((4,), (3,), (6, 3), (2,)),
             framed=(True, True, False, True),
+            kinds=LABELLED,
             values={0: WORDS_AND_CLASSES},
         ),
     ),
     "NoiseContrastiveEstimation": (
-        OpExample(((6,), (3,), (5, 3), (1, 5)), framed=NCE, nan=(1,), values={0: WORDS_AND_NOISE}),
+        OpExample(((6,), (3,), (5, 3), (1, 5)), framed=NCE, kinds=LABELLED, nan=(1,), values={0: WORDS_AND_NOISE}),
         OpExample(
             ((1,), (3,), (5, 3), (5,)),
             framed=NCE,
             nan=(1,),
-            kinds=("index", "smooth", "smooth", "smooth"),
+            kinds=LABELLED,
             values={0: [[1], [4], [1]]},
         ),
-        OpExample(((1,), (3,), (5, 3), (5,)), framed=NCE, nan=(1,), values={0: [[-1], [-4], [0]]}),
+        OpExample(((1,), (3,), (5, 3), (5,)), framed=NCE, kinds=LABELLED, nan=(1,), values={0: [[-1], [-4], [0]]}),
         OpExample(
-            ((6,), (3,), (5, 3), (5,)), NoiseContrastiveAttributes(1), framed=NCE, nan=(1,), values={0: [[-2] * 6]}
+            ((6,), (3,), (5, 3), (5,)),
+            NoiseContrastiveAttributes(1),
+            framed=NCE,
+            kinds=LABELLED,
+            nan=(1,),
+            values={0: [[-2] * 6]},
         ),
     ),
     # The gradient is not that of the value, and a NaN has a place too.
@@ -228,10 +272,67 @@ EXAMPLES: dict[str, tuple[OpExample, ...]] = {
     ),
     "LabelsToGraph": UNARY,
     "ForwardBackward": (
-        OpExample(((3,), (3,)), framed=BOTH, values={0: PHONES}, gradient=False, nan=(1,)),
+        OpExample(((3,), (3,)), framed=BOTH, kinds=LABELLED[:2], values={0: PHONES}, gradient=False, nan=(1,)),
         OpExample(
-            ((3,), (3,)), ForwardBackwardAttributes(0, 1), framed=BOTH, values={0: PHONES}, gradient=False, nan=(1,)
+            ((3,), (3,)),
+            ForwardBackwardAttributes(0, 1),
+            framed=BOTH,
+            kinds=LABELLED[:2],
+            values={0: PHONES},
+            gradient=False,
+            nan=(1,),
         ),
+    ),
+    "Convolution": CONVOLUTIONS,
+    "Pooling": POOLINGS,
+    "MaxPooling": (
+        OpExample(((2, 5, 4),), LegacyPoolingAttributes(2, 2, 2, 1, "CHW"), nan=()),
+        OpExample(((5, 4, 2),), LegacyPoolingAttributes(2, 3, 1, 2), nan=()),
+    ),
+    "AveragePooling": (
+        OpExample(((2, 5, 4),), LegacyPoolingAttributes(2, 2, 2, 1, "CHW"), nan=()),
+        OpExample(((5, 4, 2),), LegacyPoolingAttributes(2, 3, 1, 2), nan=()),
+    ),
+    "MaxUnpooling": (
+        OpExample(((2, 2, 2), (2, 4, 5)), PoolingAttributes((2, 2), stride=(2,), auto_padding=(False,))),
+        OpExample(((2, 2, 3), (2, 3, 5)), PoolingAttributes((3, 3), stride=(2,)), nan=()),
+    ),
+    "ROIPooling": (
+        OpExample(
+            ((2, 5, 6), (2, 4)),
+            ROIPoolingAttributes((3, 2), 0.5),
+            framed=BOTH,
+            values={1: [[0, 0, 7, 5], [4, 2, 11, 9]]},
+            nan=(),
+        ),
+    ),
+    "BatchNormalization": (
+        OpExample(((4,), (4,), (4,), (4,), (4,), (1,)), framed=STATISTICS, kinds=NORMALIZED, nan=(0, 1, 2)),
+        OpExample(
+            ((2, 3, 2), (2,), (2,), (2,), (2,)),
+            BatchNormalizationAttributes(True, normalization_time_constant=5.0),
+            framed=STATISTICS[:5],
+            kinds=NORMALIZED[:5],
+            nan=(0, 1, 2),
+        ),
+        OpExample(
+            ((4,), (4,), (4,), (4,), (4,), (1,)),
+            BatchNormalizationAttributes(normalization_time_constant=math.inf, blend_time_constant=4.0, epsilon=0.01),
+            framed=STATISTICS,
+            kinds=NORMALIZED,
+            nan=(0, 1, 2),
+        ),
+    ),
+    "LocalResponseNormalization": (
+        OpExample(((5, 2, 2),), LocalResponseNormalizationAttributes(1, 2.0, 0.5, 0.75)),
+        OpExample(((3,),), LocalResponseNormalizationAttributes(4)),
+    ),
+    "Crop": (OpExample(((2, 5, 6), (2, 3)), CropAttributes(2, 1), nan=()),),
+    "Trace": (OpExample(((4,),), TraceAttributes(log_first=0)),),
+    "EpochAccumulator": UNARY,
+    "ReconcileDynamicAxis": (
+        OpExample(((4,), (2,)), framed=(True, True)),
+        OpExample(((4,), (2,)), framed=(False, True)),
     ),
     "DummyCriterion": (OpExample(((1,), (4,), (4,)), gradient=False, nan=(0,)),),
     "PerDimMeanVarNormalization": NORMALIZATION,
@@ -241,3 +342,6 @@ EXAMPLES: dict[str, tuple[OpExample, ...]] = {
 
 NOT_COMPUTED = {"InputValue", "SparseInputValue", "LearnableParameter", "DynamicAxis", "Mean", "InvStdDev"}
 """Ops whose values are given: leaves and precomputed values."""
+
+MOVES = frozenset({"Where", "PackedIndex", "GatherPacked", "ScatterPacked", "ToSequence", "ToSequenceLike"})
+"""Ops whose inputs and results have different dynamic axes; they are checked on whole networks."""

@@ -9,20 +9,29 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.data.layout import frame_layout
 from cntk_core.errors import DataError, NetworkError, did_you_mean
 from cntk_core.interfaces.engine import ExecutionEngine, Program
 from cntk_core.interfaces.layout import IntArray, SequenceLayout
 from cntk_core.interfaces.learner import UpdateRule
-from cntk_core.interfaces.reader import Minibatch
+from cntk_core.interfaces.reader import Minibatch, StreamData
 from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.ops.delays import fill_outside, keep_tail, rows_of, shift_of
 from cntk_core.ops.expression import ArrayMath
 from cntk_core.ops.framing import dense, run_forward, run_gradient
+from cntk_core.ops.layouts import frame_layout
 from cntk_core.ops.op import OpContext
 from cntk_core.ops.random import random_stream
 from cntk_core.ops.shapes import elements
-from cntk_core.plan.plan import GradientStep, Loop, LoopGradient, Plan, layout_of_root
+from cntk_core.plan.plan import (
+    GradientStep,
+    Loop,
+    LoopGradient,
+    Plan,
+    derive_layout,
+    derived_nodes,
+    layout_of_root,
+    makes_axis_by_values,
+)
 from cntk_core.training.store import ParameterStore
 
 Array = NDArray[np.float64]
@@ -63,6 +72,7 @@ class ReferenceProgram(Program):
         self._values: dict[Node, Array] = {}
         self._contexts: dict[Any, OpContext] = {}
         self._axes: dict[str, _Frames] = {}
+        self._columns: dict[Node, IntArray] = {}
         self._carried: dict[Node, dict[str, Any]] = {}
         self._totals: dict[str, float] = {node.name: 0.0 for node in plan.roots if _is_scalar(node)}
         if rule is not None:
@@ -96,10 +106,14 @@ class ReferenceProgram(Program):
                 self._backward(step, gradients)
         for parameter in self.plan.trained:
             self.store.gradient(parameter)[...] = gradients.get(parameter, 0.0)
+        for parameter, inputs in self.plan.sparse.items():
+            touched = self.store.touched(parameter, elements(inputs[0].known_shape))
+            for node in inputs:
+                touched[self._columns[node]] = True
         self.step += 1
 
     def update(self, scalars: Sequence[Mapping[str, float]]) -> None:
-        """Apply the rule to each trained parameter.
+        """Apply the rule to each trained parameter; with a sparse gradient only to the rows that it has come to.
 
         Raises:
             NetworkError: the program was compiled without a rule.
@@ -109,12 +123,19 @@ class ReferenceProgram(Program):
         for parameter, numbers in zip(self.plan.trained, scalars, strict=True):
             views = {slot.name: self.store.slot(slot.name, parameter) for slot in self.rule.slots}
             value, gradient = self.store.value(parameter), self.store.gradient(parameter)
+            rows: Any = ...
+            if parameter in self.plan.sparse and not self.rule.everywhere:
+                count = elements(self.plan.sparse[parameter][0].known_shape)
+                rows = self.store.take_touched(parameter, count)
+                value, gradient = value.reshape(count, -1), gradient.reshape(count, -1)
+                views = {name: view.reshape(count, -1) for name, view in views.items()}
+            slots = {name: _double(view[rows]) for name, view in views.items()}
             new_value, new_slots = self.rule.expression(
-                ArrayMath(np), _double(value), _double(gradient), {n: _double(v) for n, v in views.items()}, numbers
+                ArrayMath(np), _double(value[rows]), _double(gradient[rows]), slots, numbers
             )
-            value[...] = new_value
+            value[rows] = new_value
             for name, view in views.items():
-                view[...] = new_slots[name]
+                view[rows] = new_slots[name]
 
     def value(self, name: str) -> Array:
         """Return a copy of a root's value after the last run.
@@ -161,8 +182,19 @@ class ReferenceProgram(Program):
             for node in step.nodes:
                 context = self._contexts[node] = self._context(node, axes, training)
                 self._values[node] = self._result(node, [self._values[child] for child in node.inputs], context)
+                if context.new_layout is not None:
+                    axes[node.axis] = _Frames(context.new_layout.frames, context.new_layout)
+        if training:
+            self._keep_updates()
         for name in self._totals:
             self._totals[name] += float(self._values[self._roots[name.lower()]].reshape(-1)[0])
+
+    def _keep_updates(self) -> None:
+        """Write what ops changed in their inputs (running statistics) back to the store."""
+        for node in (node for step in self.plan.steps for node in step.nodes):
+            for child in (node.inputs[index] for index in node.op.updates if index < len(node.inputs)):
+                if isinstance(child, Parameter):
+                    self.store.value(child)[...] = self._values[child]
 
     def _read_inputs(self, minibatch: Minibatch) -> dict[str, _Frames]:
         streams = {name.lower(): data for name, data in minibatch.streams.items()}
@@ -172,9 +204,16 @@ class ReferenceProgram(Program):
             if data is None:
                 known = ", ".join(minibatch.streams)
                 raise DataError(f"the minibatch has no stream for the input '{node.name}'", hint=f"Streams: {known}")
+            if node.sparse:
+                self._columns[node] = _occurring(data)
             rows = _double(dense(data.data))
             self._values[node] = rows.reshape(rows.shape[0], *node.known_shape)
             axes[node.axis] = _Frames(rows.shape[0], data.layout)
+        for made in derived_nodes(self.plan):
+            if made.inputs[0].axis not in axes:
+                continue
+            layout = derive_layout(made, {axis: frames.layout for axis, frames in axes.items()})
+            axes[made.axis] = _Frames(layout.frames, layout)
         return axes
 
     def _context(self, node: Node, axes: Mapping[str, _Frames], training: bool) -> OpContext:
@@ -192,6 +231,8 @@ class ReferenceProgram(Program):
         )
 
     def _frames_of(self, node: Node, axes: Mapping[str, _Frames]) -> _Frames:
+        if node.framed and not makes_axis_by_values(node) and node.axis in axes:
+            return axes[node.axis]
         for child in node.inputs:
             if child.framed:
                 same_axis = axes.get(child.axis)
@@ -224,7 +265,8 @@ class ReferenceProgram(Program):
                     inputs = [self._rows(child, self._values[child], rows) for child in node.inputs]
                     self._values[node][rows] = self._result(node, inputs, context)
         for delay in loop.delays:
-            keep_tail(self._values[delay.inputs[0]], self._contexts[delay], *_delay(delay))
+            value, *initial = (self._values[child] for child in delay.inputs)
+            keep_tail(value, initial, self._contexts[delay], *_delay(delay))
 
     def _step_context(self, node: Node, rows: slice) -> OpContext:
         layout = frame_layout(rows.stop - rows.start)
@@ -281,6 +323,12 @@ class ReferenceProgram(Program):
                     place = arriving if child in inside else leaving
                     place[child] = place[child] + result if child in place else np.array(result)
         return leaving
+
+
+def _occurring(stream: StreamData) -> IntArray:
+    """The elements of a sparse input that a minibatch has, zeros included that the data name."""
+    data: Any = stream.data
+    return np.unique(data.indices if stream.sparse else data.reshape(len(data), -1).nonzero()[1])
 
 
 def _always(generator: np.random.Generator) -> Callable[[], np.random.Generator]:

@@ -1,27 +1,62 @@
-"""The size of a minibatch as CNTK counts it for momentum, clipping and regularisation: its columns, gaps included.
+"""The size of a minibatch, as CNTK counts it: columns for the update, labelled samples for the criteria.
 
 CNTK pads: a minibatch is a matrix of parallel rows as long as its longest sequence, and shorter sequences fill rows end
-to end where they fit. Recipes were tuned with these numbers, so we count them although nothing is padded here.
+to end where they fit. Momentum, clipping and regularisation go by the columns of that matrix, gaps included. Recipes
+were tuned with these numbers, so we count them although nothing is padded here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterator, Set
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from cntk_core.interfaces.layout import SequenceLayout
 from cntk_core.interfaces.reader import Minibatch
+from cntk_core.network.network import Network
 
 _COLUMNS: WeakKeyDictionary[SequenceLayout, int] = WeakKeyDictionary()
 
 
-def minibatch_columns(minibatch: Minibatch, features: Iterable[str]) -> int:
-    """Return the columns of the widest feature stream, the number of samples if there is none."""
-    names = {name.lower() for name in features}
-    layouts = {data.layout: None for name, data in minibatch.streams.items() if name.lower() in names}
-    return max((columns(layout) for layout in layouts), default=minibatch.samples)
+UNCOUNTED = (
+    "Warning: no input has the default dynamic axis, where CNTK counts samples: criteria show as 0 * 0. "
+    "Give the labels the default axis to see them."
+)
+
+
+class MinibatchSizes:
+    """Counts the minibatches of a network.
+
+    Args:
+        network: its inputs and roots tell which streams count.
+        say: gets a line if nothing will be counted.
+    """
+
+    def __init__(self, network: Network, say: Callable[[str], None] | None = None) -> None:
+        self._features = {node.name.lower() for node in network.roots["feature"]}
+        self._counted = {node.name.lower() for node in network.inputs if not node.axis}
+        self._counts = bool(self._counted) or not network.inputs
+        if not self._counts and say is not None:
+            say(UNCOUNTED)
+
+    def columns(self, minibatch: Minibatch) -> int:
+        """Return the columns of the widest feature stream, the number of samples if there is none."""
+        found = {id(layout): columns(layout) for layout in _layouts(minibatch, self._features)}
+        return max(found.values(), default=minibatch.samples)
+
+    def samples(self, minibatch: Minibatch) -> int:
+        """Return how many samples the criteria count: the frames on the default dynamic axis.
+
+        Where no input has that axis, CNTK counts none, and so do we.
+        """
+        if not self._counts:
+            return 0
+        return max((layout.frames for layout in _layouts(minibatch, self._counted)), default=minibatch.samples)
+
+
+def _layouts(minibatch: Minibatch, names: Set[str]) -> Iterator[SequenceLayout]:
+    return (data.layout for name, data in minibatch.streams.items() if name.lower() in names)
 
 
 def columns(layout: SequenceLayout) -> int:

@@ -15,7 +15,7 @@ from cntk_core.interfaces.reader import Minibatch
 from cntk_core.network.node import Node, Parameter
 from cntk_core.ops.random import random_stream
 from cntk_core.plugins.events import Job, MinibatchResult
-from cntk_core.training.columns import minibatch_columns
+from cntk_core.training.columns import MinibatchSizes
 from cntk_core.training.criteria import Criterion, CriterionSums, averages, is_nan, since
 from cntk_core.training.progress import RunLog, share_of_epoch
 from cntk_core.training.schedules import effective_momentum
@@ -82,6 +82,12 @@ class EpochLoop:
     steps: int = 0
     _uses: Mapping[Parameter, int] = attrs.field(init=False)
 
+    _sizes: MinibatchSizes = attrs.field(init=False)
+
+    @_sizes.default
+    def _make_sizes(self) -> MinibatchSizes:
+        return MinibatchSizes(self.program.plan.network, self.log.line)
+
     @_uses.default
     def _count_uses(self) -> Mapping[Parameter, int]:
         return count_uses(self.program.plan)
@@ -107,16 +113,13 @@ class EpochLoop:
             if not learns:
                 self.program.evaluate(minibatch)
             elif plain:
-                scalars = self._scalars(self._before_update(self._columns(minibatch), epoch, state.count, rate))
+                scalars = self._scalars(self._before_update(self._sizes.columns(minibatch), epoch, state.count, rate))
                 self.program.train_step(minibatch, scalars)
             else:
                 self._step_in_parts(minibatch, epoch, state.count, rate)
             self.steps += 1
-            state.done(minibatch.samples)
+            state.done(self._sizes.samples(minibatch))
         return state.finish()
-
-    def _columns(self, minibatch: Minibatch) -> int:
-        return minibatch_columns(minibatch, (node.name for node in self.program.plan.network.roots["feature"]))
 
     def _before_update(self, samples: int, epoch: int, minibatch: int, rate: float) -> UpdateContext:
         if self.settings.gaussian_noise_inject_std[epoch] > 0:
@@ -149,7 +152,7 @@ class EpochLoop:
                 total = self.store.gradients.copy() if total is None else np.add(total, self.store.gradients, out=total)
         if total is not None:
             self.store.gradients[...] = total
-        context = self._before_update(self._columns(minibatch), epoch, index, rate)
+        context = self._before_update(self._sizes.columns(minibatch), epoch, index, rate)
         if self.settings.clips_norm:
             self.program.update([self._clipped(parameter, context) for parameter in self.program.plan.trained])
         else:

@@ -11,6 +11,7 @@ from cntk_core.interfaces.reader import SWEEP, DataReader, EpochSpec
 from cntk_core.network.network import Network
 from cntk_core.network.node import Node
 from cntk_core.plan.make import make_plan
+from cntk_core.training.columns import MinibatchSizes
 from cntk_core.training.criteria import Criterion, CriterionSums, describe, since
 from cntk_core.training.progress import RunLog
 from cntk_core.training.store import ParameterStore
@@ -93,6 +94,7 @@ def evaluate_program(
 ) -> Mapping[str, Criterion]:
     """Do the work of :func:`evaluate` with a program that is compiled already."""
     sums = CriterionSums(program, roots)
+    sizes = MinibatchSizes(program.plan.network, log.line)
     shown: Mapping[str, Criterion] = {}
     shown_at = count = 0
     if log.bar is not None:
@@ -100,7 +102,7 @@ def evaluate_program(
     for count, minibatch in enumerate(reader.minibatches(spec), start=1):
         for part in split(minibatch, parts):
             program.evaluate(part)
-            sums.add(part.samples)
+            sums.add(sizes.samples(part))
         if each is not None:
             each(count - 1, minibatch.samples)
         if log.bar is not None:

@@ -165,9 +165,18 @@ _UNSUPPORTED_KEYS = (
     "traceNodeNamesCategory",
     "traceNodeNamesReal",
     "traceNodeNamesSparse",
-    "truncated",
 )
-_ACCEPTED = ("modelPath", "disableWkInBatchNormal", *NO_EFFECT, *OTHER_LEARNERS, *SEQUENCE_TRAINING, *_UNSUPPORTED_KEYS)
+_READER_KEYS = ("truncated",)
+"""Keys that CNTK wants beside the SGD block's and that a reader obeys."""
+_ACCEPTED = (
+    "modelPath",
+    "disableWkInBatchNormal",
+    *NO_EFFECT,
+    *OTHER_LEARNERS,
+    *SEQUENCE_TRAINING,
+    *_UNSUPPORTED_KEYS,
+    *_READER_KEYS,
+)
 
 
 def learner_name(block: Config) -> str:

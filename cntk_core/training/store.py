@@ -47,6 +47,7 @@ class ParameterStore:
         self.values = self._allocate()
         self.slots: dict[str, FloatArray] = {}
         self._gradients: FloatArray | None = None
+        self._touched: dict[Parameter, NDArray[np.bool_]] = {}
         for parameter in self.parameters:
             view = self.value(parameter)
             assert parameter.value is not None, f"parameter '{parameter.name}' has no value"
@@ -94,6 +95,27 @@ class ParameterStore:
     def _view(self, buffer: FloatArray, parameter: Parameter) -> FloatArray:
         first, end = self._range[parameter]
         return buffer[first:end].reshape(parameter.known_shape)
+
+    def touched(self, parameter: Parameter, rows: int) -> NDArray[np.bool_]:
+        """Which of a parameter's rows a sparse gradient has come to since the last update: an array to read and change.
+
+        Args:
+            parameter: one of ``Plan.sparse``.
+            rows: how many it has.
+        """
+        if parameter not in self._touched:
+            self._touched[parameter] = np.zeros(rows, np.bool_)
+        return self._touched[parameter]
+
+    def take_touched(self, parameter: Parameter, rows: int) -> NDArray[np.intp]:
+        """Return the indices of the touched rows and of those whose gradient is not zero; none is touched afterwards.
+
+        What others added to the gradient (parts of a minibatch, other ranks) counts even if they did not say where.
+        """
+        touched = self.touched(parameter, rows)
+        found = np.flatnonzero(touched | self.gradient(parameter).reshape(rows, -1).any(axis=1))
+        touched[...] = False
+        return found
 
     def snapshot(self) -> dict[str, FloatArray]:
         """Copies of the values and slots, by name; what a roll-back needs."""

@@ -65,6 +65,7 @@ def compose_update(learner: Learner, settings: SGDSettings) -> UpdateRule:
         scalars=(*own, *extra),
         expression=expression,
         identity_gradient=not (settings.clips or l2),
+        everywhere=l2 or l1,
         key=f"{kind.__module__}.{kind.__qualname__}({learner.settings!r})+{','.join(extra)}",
     )
 

@@ -141,9 +141,10 @@ def test_no_recipe(capsys: pytest.CaptureFixture[str]) -> None:
     )
 
 
-def test_whole_recipe_in_brainscript(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["-f", "recipe.bs"]) == 1
-    assert capsys.readouterr().err == (
-        "error: recipes that are BrainScript as a whole (-f, -I, -D, --cd) are not there yet\n"
-        "    cntk configFile=recipe.cntk [key=value ...]\n"
+@pytest.mark.parametrize("text", ["\0", "\ufeffcommand=a\n"])
+def test_a_recipe_that_is_no_text(capsys: pytest.CaptureFixture[str], text: str) -> None:
+    Path("r.cntk").write_bytes(text.encode("utf-16-le" if len(text) > 1 else "utf-8"))
+    hint = "    Is it a text in UTF-16? Save it in UTF-8.\n" if len(text) > 1 else ""
+    assert failed(capsys, "configFile=r.cntk") == (
+        f"<command line>:1:12: the config file 'r.cntk' is no text: it has bytes that are 0\n{hint}"
     )

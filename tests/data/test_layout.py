@@ -5,16 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cntk_core.data.layout import (
-    frame_layout,
-    pack,
-    packed_slots,
-    sequence_layout,
-    slot_layout,
-    unpack,
-    unpack_sequences,
-)
+from cntk_core.data.layout import pack, packed_slots, unpack, unpack_sequences
 from cntk_core.interfaces.layout import SequenceLayout
+from cntk_core.ops.layouts import frame_layout, sequence_layout, slot_layout
 
 Lengths = st.lists(st.integers(0, 9), max_size=12)
 

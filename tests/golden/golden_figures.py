@@ -11,6 +11,7 @@ from typing import Any
 Record = dict[str, Any]
 
 NUMBER = r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan|inf|NAN|INF|-nan)"
+_VALUES = re.compile(rf"{NUMBER}(\s|$)")
 _CRITERION = re.compile(rf"([^=;\[\]]+?) = ({NUMBER})(%?) \* (\d+)")
 _SEEN = re.compile(r"totalSamplesSeen = (\d+)")
 _RATE = re.compile(rf"learningRatePerSample = ({NUMBER})")
@@ -102,7 +103,7 @@ def dump_of(text: str) -> dict[str, Record]:
             current = None
         elif heading is not None:
             current = nodes[heading[1]] = _dump_heading(heading)
-        elif current is not None and line:
+        elif current is not None and _VALUES.match(line):  # a geometry is told in words
             current["values"].append([float(number) for number in line.split()])
     return {name: node for name, node in nodes.items() if node["values"]}
 

@@ -7,16 +7,30 @@ import json
 import os
 import shutil
 from contextlib import redirect_stderr, redirect_stdout
+from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from golden_compare import Tolerance, check_file, check_run
 
 from cntk_core.cli import main
 
+if TYPE_CHECKING:
+    from _pytest.mark import ParameterSet
+
 CASES = Path(__file__).parent / "cases"
 NAMES = sorted(path.parent.relative_to(CASES).as_posix() for path in CASES.glob("*/*/expected.json"))
+QUICK = 4  # one case in so many, of each family, is in the quick run too
+
+
+def marked_cases() -> list[ParameterSet]:
+    """All cases; those that the quick run leaves out are marked slow."""
+    return [
+        pytest.param(name, marks=[pytest.mark.slow] if index % QUICK else [])
+        for _, family in groupby(NAMES, key=lambda name: name.partition("/")[0])
+        for index, name in enumerate(family)
+    ]
 
 
 def run_cntk(config: str, arguments: list[str]) -> tuple[int, str]:
@@ -34,7 +48,7 @@ def move_files(moves: list[list[str]], folder: Path) -> None:
             os.replace(folder / old, folder / new) if new else os.remove(folder / old)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", marked_cases())
 def test_case(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected: dict[str, Any] = json.loads((CASES / name / "expected.json").read_text(encoding="utf-8"))
     folder = tmp_path / "case"

@@ -250,6 +250,14 @@ def test_different_dynamic_axes_are_named():
     )
 
 
+def test_weights_without_dynamic_axis_are_asked_for():
+    make = Maker()
+    make("y", "LookupTable", make.input("table", 5, 3), make.input("x", 5))
+    assert message(make) == (
+        "input 1 of LookupTable 'y', 'table', has a dynamic axis; it must be a parameter or a constant"
+    )
+
+
 def test_an_axis_that_the_data_decide_may_meet_another():
     make = Maker()
     x, y = make.input("x", 1, axis="text"), make.input("y", 1)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from model_files import TABLE, OddAttributes, find_op, make_network, node, refused, rewrite
 
-from cntk_core.errors import CntkError, ModelFormatError, UnsupportedError
+from cntk_core.errors import CntkError, ModelFormatError
 from cntk_core.network.model_file import ModelInfo, load_model, read_model_info, save_model
 from cntk_core.network.node import Input, Parameter
 from cntk_core.network.tensor_file import read_tensors, write_tensors
@@ -85,17 +85,6 @@ def test_a_missing_file(tmp_path):
     with pytest.raises(ModelFormatError) as caught:
         load_model(tmp_path / "no", find_op)
     assert str(caught.value) == f"the model '{tmp_path}/no' cannot be read: No such file or directory"
-
-
-def test_an_original_model_is_recognised(path):
-    path.write_bytes("BCN\0BVersion\0".encode("utf-16-le") + bytes(100))
-    for read in (lambda: load_model(path, find_op), lambda: read_model_info(path)):
-        with pytest.raises(UnsupportedError) as caught:
-            read()
-        assert str(caught.value) == (
-            f"'{path}' is a model of the original CNTK (BCN), which cannot be read yet\n"
-            "    Train the network again from its recipe."
-        )
 
 
 @pytest.mark.parametrize("content", [b"", b"hello", b"\x80\x04K\x01.", bytes(64), b"\xff" * 64])

@@ -35,6 +35,7 @@ def test_a_chain_of_100_000_nodes(tmp_path):
     assert len(load_model(tmp_path / "deep", find_op)) == 100_001
 
 
+@pytest.mark.slow
 def test_100_000_members_of_a_group(tmp_path):
     network = Network()
     for index in range(100_000):
@@ -103,7 +104,7 @@ def mutated(value, data):
 
 
 @given(data=st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_any_description_is_a_network_or_a_typed_error(tmp_path_factory, data):
     path = tmp_path_factory.getbasetemp() / "described"
     save_model(make_network(), path)

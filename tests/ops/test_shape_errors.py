@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cntk_core.errors import CntkError, ShapeError, UnsupportedError
+from cntk_core.errors import CntkError, ShapeError
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.ops.distances import NegativeSamplesAttributes
@@ -103,12 +103,12 @@ def test_what_is_not_there_yet_is_named(name, shapes, attributes, text):
     assert op.missing(attributes) == text
 
 
-def test_a_reshape_that_changes_the_number_of_frames_is_named():
+def test_a_reshape_to_rows_that_do_not_divide_is_refused():
     op = TABLE.find("", "LegacyReshape")
     assert op is not None
-    with pytest.raises(UnsupportedError) as error:
-        op.infer([(4,)], LegacyReshapeAttributes(2))
-    assert str(error.value) == "LegacyReshape of 4 rows to 2, which changes the number of samples, is not supported yet"
+    with pytest.raises(ShapeError) as error:
+        op.infer([(4,)], LegacyReshapeAttributes(3))
+    assert str(error.value) == "3 rows are neither a multiple nor a part of the 4 rows of [4]"
 
 
 INCOMPLETE = [

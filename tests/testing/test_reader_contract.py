@@ -8,9 +8,9 @@ import attrs
 import numpy as np
 import pytest
 
-from cntk_core.data.layout import frame_layout
 from cntk_core.interfaces.component import NoOptions
 from cntk_core.interfaces.reader import DataReader, EpochSpec, Minibatch, ReaderContext, StreamData, StreamInfo
+from cntk_core.ops.layouts import frame_layout
 from cntk_core.testing.reader_contract import ReaderContract
 
 SAMPLES = 11

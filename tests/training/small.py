@@ -11,10 +11,10 @@ import numpy as np
 from cntk_learner_sgd import SGD, SGDOptions
 
 from cntk_core.config import Schedule
-from cntk_core.data.layout import frame_layout
 from cntk_core.interfaces.reader import DataReader, EpochSpec, Minibatch, ReaderContext, StreamData, StreamInfo
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
+from cntk_core.ops.layouts import frame_layout
 from cntk_core.ops.table import core_ops
 from cntk_core.testing.reference import ReferenceEngine
 from cntk_core.training.progress import RunLog

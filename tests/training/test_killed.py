@@ -24,6 +24,7 @@ def environment() -> dict[str, str]:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.slow
 def test_every_operation_on_files_may_be_the_last(tmp_path):
     """A cut before each opening, renaming and removal of a file in turn."""
     train(tmp_path / "straight", 2)

@@ -135,16 +135,17 @@ def test_an_unknown_key_names_the_nearest():
 def test_everything_that_is_not_there_yet_is_named_at_once():
     with pytest.raises(CntkError) as caught:
         read(
-            GOOD + "\nautoAdjust=[ autoAdjustLR=afterEpoch ; autoAdjustMinibatch=true ]"
+            GOOD + "\nautoAdjust=[ autoAdjustLR=afterEpoch ; autoAdjustMinibatch=true ]\ngradientcheck=true"
             "\nparallelTrain=[ parallelizationMethod=DataParallelSGD ]",
             top="parallelTrain=true",
         )
     assert str(caught.value) == (
-        "r.cntk:4:14: the SGD block asks for what is not there yet: "
-        "autoAdjustLR=afterEpoch, autoAdjustMinibatch=true, parallelTrain\n"
+        "r.cntk:5:1: the SGD block asks for what is not there yet: "
+        "gradientcheck=true, autoAdjustLR=afterEpoch, autoAdjustMinibatch=true, parallelTrain\n"
+        "    gradientcheck=true at r.cntk:5:1\n"
         "    autoAdjustLR=afterEpoch at r.cntk:4:14\n"
         "    autoAdjustMinibatch=true at r.cntk:4:40\n"
-        "    parallelTrain at r.cntk:5:1"
+        "    parallelTrain at r.cntk:6:1"
     )
 
 

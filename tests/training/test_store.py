@@ -63,3 +63,12 @@ def test_restore_brings_back_a_snapshot():
     store.restore(saved)
     np.testing.assert_array_equal(store.values, values)
     assert not store.slots["a"].any()
+
+
+def test_touched_rows_are_taken_once():
+    store, parameters = make()
+    parameter = parameters[0]
+    store.touched(parameter, 3)[1] = True
+    store.gradient(parameter)[2, 4] = -1.0
+    assert store.take_touched(parameter, 3).tolist() == [1, 2]
+    assert store.take_touched(parameter, 3).tolist() == [2]

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small import minibatch
 
-from cntk_core.data.layout import sequence_layout, unpack_sequences
+from cntk_core.data.layout import unpack_sequences
 from cntk_core.interfaces.reader import Minibatch, StreamData
+from cntk_core.ops.layouts import sequence_layout
 from cntk_core.training.subminibatch import split
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from cntk_builder_ndl import expand
 from cntk_builder_ndl.parser import parse
 
 from cntk_core.api import CntkError, SourceText
@@ -286,13 +287,14 @@ def test_list_of_nodes_that_cannot_be_written(recipe, tmp_path) -> None:
     assert str(error.value) == f"r.cntk:1:29: cannot write the node list '{tmp_path / 'out'}': Is a directory"
 
 
-def test_too_many_calls(message) -> None:
+def test_too_many_calls(message, monkeypatch) -> None:
+    monkeypatch.setattr(expand, "_MAX_CALLS", 5000)
     macros = ["M0(a) { s=Sigmoid(a) }"]
     macros += [f"M{n}(a) {{ s=M{n - 1}(a) ; t=M{n - 1}(s) }}" for n in range(1, 20)]
     text = "\n".join([*macros, "x=Input(4,tag=feature)", "z=M19(x)"])
     lines = message(text).splitlines()
-    assert lines[0] == "r.cntk:4:21: the macros expand to more than 50000 calls"
-    assert lines[1] == "    In the macro 'M2', called at r.cntk:5:21."
+    assert lines[0] == "r.cntk:3:21: the macros expand to more than 5000 calls"
+    assert lines[1] == "    In the macro 'M1', called at r.cntk:4:21."
     assert len(lines) == 7
 
 

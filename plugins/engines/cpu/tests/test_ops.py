@@ -39,7 +39,7 @@ def network_of(name, example, framed, dtype, fuse):
         kind = example.kinds[index] if example.kinds else "smooth"
         value = values(rng, kind, (FRAMES, *shape) if has else shape, has).astype(dtype)
         if index in example.values:
-            value = np.broadcast_to(np.asarray(example.values[index], dtype), value.shape).copy()
+            value = example.given(index, value.shape).astype(dtype)
         if has:
             operand = net.input(f"x{index}", *shape)
             streams[f"x{index}"] = StreamData(value, frame_layout(FRAMES))

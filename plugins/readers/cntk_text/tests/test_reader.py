@@ -10,7 +10,7 @@ from cntk_reader_cntk_text import StreamOptions
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cntk_core.api import CntkError, ConfigError, DataError, EpochSpec, Minibatch, MissingKeyError
+from cntk_core.api import CntkError, ConfigError, DataError, EpochSpec, Minibatch
 
 A = StreamOptions(name="a", dim=2, format="dense")
 L = StreamOptions(name="l", dim=3, format="sparse")
@@ -325,24 +325,10 @@ def test_dim_differs_from_the_network(make) -> None:
     )
 
 
-def test_truncated_needs_a_length(make) -> None:
-    with pytest.raises(MissingKeyError) as caught:
-        make(LINES, truncated=True)
-    assert str(caught.value) == (
-        "CNTKTextFormatReader: truncated=true needs truncationLength\n"
-        "    Give the rows of a piece; minibatchSize / truncationLength sequences go side by side."
-    )
-
-
-def test_truncated(make) -> None:
-    reader = make("".join(f"{s} |a {s} {t}\n" for s in range(3) for t in range(5)), truncated=True, truncation_length=2)
-    first, *others = reader.minibatches(EpochSpec(minibatch_size=4))
-    layout = first.streams["a"].layout
-    assert layout.lengths.tolist() == [2, 2]
-    assert layout.continues == (0, 1)
-    assert layout.keys == (0, 1)
-    assert first.streams["a"].data.tolist() == [[0, 0], [1, 0], [0, 1], [1, 1]]
-    assert [minibatch.samples for minibatch in others] == [4, 3, 2, 2]
+def test_truncated_changes_nothing_and_says_so(make) -> None:
+    reader = make(LINES, truncated=True)
+    assert reader.told == ["CNTKTextFormatReader reads whole sequences, truncated=true does not change that."]
+    assert sum(minibatch.samples for minibatch in reader.minibatches(EpochSpec(minibatch_size=1))) > 0
 
 
 Noise = st.lists(

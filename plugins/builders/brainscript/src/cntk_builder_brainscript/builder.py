@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from cntk_builder_brainscript.document import read_recipe
 from cntk_builder_brainscript.evaluate import Evaluator
 from cntk_builder_brainscript.host import NETWORK, NetworkRuntime
 from cntk_builder_brainscript.parser import parse_expression
+from cntk_builder_brainscript.recipe import NetworkInRecipe
+from cntk_builder_brainscript.surroundings import surroundings
 from cntk_builder_brainscript.syntax import Expression, New, RecordLiteral
-from cntk_builder_brainscript.texts import Finder, library, read_text
-from cntk_builder_brainscript.values import Record
-from cntk_core.api import BuildContext, BuildError, Location, Network, NetworkBuilder, SourceText, Value
+from cntk_builder_brainscript.texts import Finder, read_text
+from cntk_core.api import (
+    BuildContext,
+    BuildError,
+    Config,
+    Document,
+    Location,
+    Network,
+    NetworkBuilder,
+    SourceText,
+    Value,
+)
 
 OPENING = ("(", "{", "[")
 
@@ -28,6 +40,9 @@ class BrainScriptNetworkBuilder(NetworkBuilder):
         Raises:
             BuildError, NetworkError, UnsupportedError, Problems: everything that is wrong with it.
         """
+        described = _in_recipe(block)
+        if described is not None:
+            return described.build(context, block.where)
         return evaluate_network(_parse(block, context), context, block.where)
 
     def check(self, block: Value, context: BuildContext) -> None:
@@ -36,7 +51,22 @@ class BrainScriptNetworkBuilder(NetworkBuilder):
         Raises:
             BuildError, Problems: everything that the parser finds.
         """
-        _parse(block, context)
+        if _in_recipe(block) is None:
+            _parse(block, context)
+
+    def read_recipe(self, document: Document, context: BuildContext) -> Config:
+        """Return the top level of a recipe that is BrainScript as a whole.
+
+        Raises:
+            BuildError, Problems: the text is wrong, or its list of actions is.
+        """
+        return read_recipe(document, context)
+
+
+def _in_recipe(block: Value) -> NetworkInRecipe | None:
+    """Return what :meth:`read_recipe` said of a network; ``None`` for a value of an ordinary recipe."""
+    described = None if block.content is None else block.content.description
+    return described if isinstance(described, NetworkInRecipe) else None
 
 
 def _parse(block: Value, context: BuildContext) -> Expression:
@@ -59,7 +89,7 @@ def evaluate_network(expression: Expression, context: BuildContext, where: Locat
     runtime = NetworkRuntime(context)
     evaluator = Evaluator(runtime)
     runtime.use(evaluator.call)
-    value = evaluator.value(expression, _surroundings(evaluator, context), (None, "network"))
+    value = evaluator.value(expression, surroundings(evaluator, context), (None, "network"))
     network = runtime.network_of(value)
     if network is None:
         raise BuildError(
@@ -68,17 +98,6 @@ def evaluate_network(expression: Expression, context: BuildContext, where: Locat
             hint="Write new ComputationNetwork { ... }, BS.Network.Load (...) or BS.Network.Edit (...).",
         )
     return network
-
-
-def _surroundings(evaluator: Evaluator, context: BuildContext) -> Record:
-    """Return the record around a description: the library, and what the original told it about the run."""
-    scope = evaluator.record(library())
-    scope.members |= {
-        "deviceId": -1.0,
-        "traceLevel": 0.0,
-        "precision": "double" if context.dtype.itemsize == 8 else "float",
-    }
-    return scope
 
 
 def _file(source: SourceText, block: Value, context: BuildContext) -> SourceText:

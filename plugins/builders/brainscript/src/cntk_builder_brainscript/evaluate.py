@@ -125,10 +125,6 @@ class Evaluator:
         """Return the result of a function for values, as a runtime calls it."""
         return self.run(lambda: self.apply(function, list(arguments), dict(named or {}), path, None, None))
 
-    def override(self, record: Record, definitions: Record) -> Record:
-        """Return ``record with definitions``, as the command line's ``-D`` wants it."""
-        return infix.override(self, record, definitions, record.path)
-
     # The machine
 
     def evaluate(self, expression: Expression, scope: Record | None, path: Path) -> object:
@@ -290,6 +286,8 @@ class Evaluator:
         kind = e.kind
         own = KINDS.get(kind)
         runtime = self.runtime
+        if own is not None and kind in runtime.kinds and not in_library(e.where):
+            own = None
         if own is None and kind not in runtime.kinds:
             known = [*KINDS, *runtime.kinds]
             hint = f"Kinds: {', '.join(sorted(known))}."

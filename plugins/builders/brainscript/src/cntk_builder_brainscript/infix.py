@@ -7,9 +7,11 @@ import operator as python
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+import attrs
+
 from cntk_builder_brainscript.syntax import Infix, Unary
 from cntk_builder_brainscript.trace import failure
-from cntk_builder_brainscript.values import Array, Lambda, Path, Record, Thunk, number_text
+from cntk_builder_brainscript.values import Array, Lambda, Path, RecipeObject, Record, Thunk, number_text
 from cntk_core.api import BuildError
 
 if TYPE_CHECKING:
@@ -136,6 +138,8 @@ def _other(machine: Evaluator, e: Infix, left: object, right: object, scope: Rec
         return _shifted(e, left, right, scope)
     if e.operator == "with" and type(left) is Record and type(right) is Record:
         return override(machine, left, right, path)
+    if e.operator == "with" and isinstance(left, RecipeObject) and type(right) is Record:
+        return attrs.evolve(left, arguments=override(machine, left.arguments, right, path))
     raise does_not_fit(machine, e, left, right, scope)
 
 

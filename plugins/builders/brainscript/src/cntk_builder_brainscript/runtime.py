@@ -29,7 +29,10 @@ class Runtime(Protocol):
 
     @property
     def kinds(self) -> Collection[str]:
-        """The kinds that ``new`` accepts beside the language's own, such as ``ComputationNode``."""
+        """The kinds that ``new`` accepts beside the language's own, such as ``ComputationNode``.
+
+        One of the language's own may be among them: the recipe's text then means this one, the library its own.
+        """
 
     def names_from_root(self, kind: str) -> bool:
         """Whether the paths in ``new kind [...]`` begin anew: true for what has members itself, nodes and networks."""

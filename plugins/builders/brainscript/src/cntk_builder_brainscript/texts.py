@@ -41,11 +41,11 @@ def library_text(name: str, where: Location | None = None) -> SourceText:
 
 @attrs.frozen
 class Finder:
-    """Finds included texts: as the path says, then by the file's name beside the recipe's files, then in the library.
+    """Finds included texts: as the path says, in further folders, there also by the name alone, and in the library.
 
     Attributes:
         directory: relative paths start here.
-        folders: the folders of the recipe's files.
+        folders: the folders of the recipe's files, and those that the command line names.
     """
 
     directory: Path
@@ -67,7 +67,8 @@ class Finder:
             return library_text(path, where)
         name = PurePosixPath(PureWindowsPath(path).as_posix()).name
         beside = self.directory / Path(where.file).parent if not where.file.startswith("<") else self.directory
-        for candidate in (self.directory / path, beside / path, *(folder / name for folder in self.folders)):
+        further = [folder / part for folder in self.folders for part in dict.fromkeys((path, name))]
+        for candidate in (self.directory / path, beside / path, *further):
             if candidate.is_file():
                 return read_text(candidate, where)
         try:

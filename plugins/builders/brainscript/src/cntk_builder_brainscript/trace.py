@@ -98,6 +98,8 @@ def wrong_count(function: Lambda, given: int, named: Sequence[str]) -> tuple[str
     name = f"'{function.name}'" if function.name else "the function"
     listed = f" ({', '.join(function.parameters)})" if wanted else ""
     message = f"{name} takes {wanted or 'no'} argument{'' if wanted == 1 else 's'}{listed}, not {given}"
+    if wanted == 1 and function.parameters[0] == "dims" and given > 1:
+        return message, f"Write several dimensions as one argument: {function.name} (m : n)."
     by_name = [word for word in named if word in function.parameters]
     if by_name:
         return message, f"Give {', '.join(by_name)} by position: only optional parameters have names."

@@ -40,6 +40,7 @@ __all__ = [
     "Lambda",
     "Machine",
     "Path",
+    "RecipeObject",
     "Record",
     "TensorShape",
     "Thunk",
@@ -349,6 +350,21 @@ class Lambda:
     def signature(self) -> str:
         """The parameters as they are written, such as ``(x, y, tag=)``."""
         return f"({', '.join([*self.parameters, *(f'{name}=' for name in self.optional)])})"
+
+
+@attrs.frozen(eq=False)
+class RecipeObject:
+    """``new TrainAction [...]`` and the like; it does nothing by itself.
+
+    Attributes:
+        kind: the word after ``new``.
+        arguments: the record.
+        where: the place of ``new``.
+    """
+
+    kind: str
+    arguments: Record
+    where: Location
 
 
 @attrs.frozen

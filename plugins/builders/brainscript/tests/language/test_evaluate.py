@@ -126,14 +126,6 @@ def test_with(value, text, expected):
     assert value(text) == expected
 
 
-def test_definitions_of_the_command_line(script):
-    made = script("n = 1 ; z = n + 1")
-    definitions = script("n = 5").record
-    record = made.evaluator.override(made.record, definitions)
-    assert made.evaluator.run(lambda: record.get("z")) == 6.0
-    assert made.get() == 2.0
-
-
 @pytest.mark.parametrize(
     ("text", "nodes"),
     [

@@ -28,7 +28,7 @@ ASSIGNMENTS = st.tuples(st.sampled_from(WORDS), st.one_of(st.sampled_from(WORDS)
 SCRIPTS = st.lists(st.one_of(CALLS, ASSIGNMENTS), max_size=10).map("\n".join)
 
 
-QUIET = settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+QUIET = settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @QUIET

@@ -9,10 +9,23 @@ from typing import Any
 import attrs
 import numpy as np
 
-from cntk_core.api import GradientStep, Loop, LoopGradient, Node, OpContext, Parameter, Step, Target
+from cntk_core.api import (
+    GradientStep,
+    Loop,
+    LoopGradient,
+    Node,
+    OpContext,
+    Parameter,
+    Plan,
+    Step,
+    Target,
+    makes_axis_by_values,
+)
 from cntk_engine_cpu import elementwise, fallback, loop_kernels, loops, products, rowwise
 from cntk_engine_cpu.inputs import Ports
-from cntk_engine_cpu.site import Call, Site
+from cntk_engine_cpu.site import Call, Site, elements_of
+from cntk_engine_cpu.sparse import RowGradient, bind_rows, inlet_of
+from cntk_engine_cpu.stages import Stage
 from cntk_engine_cpu.update import Numbers, Scalars, Update, runs_of
 
 PANEL_ELEMENTS = 131072
@@ -40,12 +53,17 @@ class Bound:
     Args:
         site: the arrays.
         update: the rule, for :attr:`train`.
+        stage: which forward steps.
+        before: the code of the stage before.
     """
 
-    def __init__(self, site: Site, update: Update | None) -> None:
+    def __init__(self, site: Site, update: Update | None, stage: Stage, before: Bound | None = None) -> None:
         self.site = site
+        self.stage = stage
+        self.before = before
         self._update = update
-        self.forward = straight_line([_forward_call(site, step) for step in site.plan.steps], site.ports)
+        steps = site.plan.steps[stage.first : stage.end]
+        self.forward = straight_line([_forward_call(site, step) for step in steps], site.ports)
 
     @functools.cached_property
     def backward(self) -> Callable[[], None]:
@@ -87,6 +105,8 @@ def _forward_call(site: Site, step: Step | Loop) -> Call:
     if isinstance(step, Loop):
         compiled = loop_kernels.bind_forward(site, step)
         return compiled if compiled is not None else loops.bind_forward(site, step)
+    if makes_axis_by_values(step.nodes[0]):
+        return fallback.bind_new_axis(site, step)
     if elementwise.is_elementwise(step):
         found = elementwise.bind_forward(site, step)
     else:
@@ -125,7 +145,16 @@ def _train(site: Site, update: Update) -> Callable[[Sequence[Scalars]], None]:
     current: list[Numbers] = []
     calls: list[Call] = []
     folded: set[Parameter] = set()
+    by_rows = {
+        parameter: RowGradient() for parameter in rows_alone(site.plan, update) if _stays_sparse(site, parameter)
+    }
     for index, step in enumerate(site.plan.gradients):
+        gradient = next((by_rows[target.node] for target in step.targets if target.node in by_rows), None)
+        if gradient is not None and isinstance(step, GradientStep):
+            inlet = inlet_of(site, step.step.nodes[0])
+            assert inlet is not None
+            calls.append(bind_rows(site, step.step.nodes[0], inlet, gradient))
+            continue
         parameter = _foldable(site, update, index)
         if isinstance(step, LoopGradient) or parameter is None:
             calls += _gradient_calls(site, step, step.targets)
@@ -140,12 +169,20 @@ def _train(site: Site, update: Update) -> Callable[[Sequence[Scalars]], None]:
         calls.append(fold)
         folded.add(parameter)
     backward = straight_line(calls, site.ports)
-    rest_of_update = _passes(update, [p for p in site.plan.trained if p not in folded], place)
+    others = [p for p in site.plan.trained if p not in folded and p not in by_rows]
+    rest_of_update = _passes(site.plan, update, others, place)
+    row_passes = [
+        (place[parameter], gradient, update.bind_rows(parameter, row_count(site.plan, parameter)))
+        for parameter, gradient in by_rows.items()
+    ]
 
     def train(scalars: Sequence[Scalars]) -> None:
         current[:] = update.numbers(scalars)
         backward()
         rest_of_update(current)
+        for index, gradient, apply in row_passes:
+            apply(gradient.rows, gradient.block, current[index])
+            gradient.clear()
 
     return train
 
@@ -161,6 +198,8 @@ def _foldable(site: Site, update: Update, index: int) -> Parameter | None:
     ):
         return None
     left = step.step.nodes[0].inputs[0]
+    if inlet_of(site, step.step.nodes[0]) is not None or left in rows_alone(site.plan, update):
+        return None
     if not isinstance(left, Parameter) or all(target.node is not left for target in step.targets):
         return None
     read_later = any(left in later.reads for later in site.plan.gradients[index + 1 :])
@@ -255,14 +294,33 @@ def _run_panels(update: Update, panels: Sequence[Panel], index: int, current: li
     return run
 
 
+def rows_alone(plan: Plan, update: Update) -> tuple[Parameter, ...]:
+    """The parameters of which an update changes only the rows that occur."""
+    return () if update.rule.everywhere else tuple(plan.sparse)
+
+
+def row_count(plan: Plan, parameter: Parameter) -> int:
+    """Rows of a parameter with a sparse gradient."""
+    return elements_of(plan.sparse[parameter][0])
+
+
+def _stays_sparse(site: Site, parameter: Parameter) -> bool:
+    return all(node in site.sparse for node in site.plan.sparse[parameter])
+
+
 def _passes(
-    update: Update, parameters: Sequence[Parameter], place: Mapping[Parameter, int]
+    plan: Plan, update: Update, parameters: Sequence[Parameter], place: Mapping[Parameter, int]
 ) -> Callable[[Sequence[Numbers]], None]:
     """The whole rule over some parameters: as few passes as their numbers allow."""
+    by_rows = [parameter for parameter in rows_alone(plan, update) if parameter in parameters]
+    parameters = [parameter for parameter in parameters if parameter not in by_rows]
+    touched = [_touched_rows(plan, update, parameter, place[parameter]) for parameter in by_rows]
     together = [update.bind(first, end) for first, end in runs_of(update.store, parameters)]
     single = [(place[parameter], update.bind(*update.store.range(parameter))) for parameter in parameters]
 
     def run(numbers: Sequence[Numbers]) -> None:
+        for update_rows in touched:
+            update_rows(numbers)
         if not single:
             return
         first = numbers[single[0][0]]
@@ -276,10 +334,22 @@ def _passes(
     return run
 
 
-def whole_update(site_plan: Any, update: Update) -> Callable[[Sequence[Scalars]], None]:
+def _touched_rows(plan: Plan, update: Update, parameter: Parameter, index: int) -> Callable[[Sequence[Numbers]], None]:
+    """The rule over the rows of a parameter that its gradient in the store has come to."""
+    count = row_count(plan, parameter)
+    apply = update.bind_rows(parameter, count)
+
+    def run(numbers: Sequence[Numbers]) -> None:
+        rows = update.store.take_touched(parameter, count)
+        apply(rows, update.store.gradient(parameter).reshape(count, -1)[rows], numbers[index])
+
+    return run
+
+
+def whole_update(site_plan: Plan, update: Update) -> Callable[[Sequence[Scalars]], None]:
     """The update of all trained parameters with the gradients in the store."""
     place = {parameter: index for index, parameter in enumerate(site_plan.trained)}
-    apply = _passes(update, site_plan.trained, place)
+    apply = _passes(site_plan, update, site_plan.trained, place)
 
     def run(scalars: Sequence[Scalars]) -> None:
         apply(update.numbers(scalars))
@@ -288,19 +358,22 @@ def whole_update(site_plan: Any, update: Update) -> Callable[[Sequence[Scalars]]
 
 
 def contexts_of(plan: Any, frames: Mapping[str, int]) -> dict[Node, OpContext]:
-    """A context for each computed node."""
+    """A context for each computed node whose dynamic axis has a known number of frames."""
     return {
-        node: OpContext(
-            framed=tuple(bool(child.framed) for child in node.inputs), frames=_frames_of(node, frames), saved={}
-        )
+        node: OpContext(framed=tuple(bool(child.framed) for child in node.inputs), frames=count, saved={})
         for step in plan.steps
         for node in step.nodes
+        for count in [_frames_of(node, frames)]
+        if count >= 0
     }
 
 
 def _frames_of(node: Node, frames: Mapping[str, int]) -> int:
+    """Rows on a node's axis, or on that of its first input with one; -1 if they are not known yet."""
+    if node.framed and not makes_axis_by_values(node):
+        return frames.get(node.axis, -1)
     axes = [child.axis for child in node.inputs if child.framed]
-    return frames[axes[0]] if axes else 1
+    return frames.get(axes[0], -1) if axes else 1
 
 
 def empty(shape: tuple[int, ...], dtype: Any) -> Any:

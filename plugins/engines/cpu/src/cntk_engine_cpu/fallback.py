@@ -28,6 +28,18 @@ def bind_forward(site: Site, step: Step) -> Call:
     return Call(compute)
 
 
+def bind_new_axis(site: Site, step: Step) -> Call:
+    """Return the call that computes a node that makes a dynamic axis; its size is known only then."""
+    (node,) = step.nodes
+    site.interpreted.add(node)
+
+    def compute() -> None:
+        inputs = [site.values[child] for child in node.inputs]
+        site.made[node] = run_forward(node.op, np, inputs, node.attributes, site.contexts[node])
+
+    return Call(compute)
+
+
 def bind_gradient(site: Site, step: GradientStep) -> Call:
     """Return the call that computes all gradients of a step."""
     site.interpreted.update(step.step.nodes)

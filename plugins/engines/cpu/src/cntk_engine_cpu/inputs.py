@@ -104,11 +104,7 @@ class Inlet:
         if data.shape[1:] == self._shape and self._fits(data):
             return data  # type: ignore[no-any-return]
         rows = data.shape[0]
-        if int(np.prod(data.shape[1:], dtype=np.int64)) != self._count:
-            raise DataError(
-                f"the input '{self.node.name}' is {show(self.node.known_shape)}, "
-                f"but its stream gives samples of {show(data.shape[1:])}"
-            )
+        check_size(self.node, stream)
         if self._fits(data):
             return self._shaped(data)
         target = self._room(rows)
@@ -132,6 +128,19 @@ class Inlet:
             self._buffer = np.empty((rows, self._count), self._dtype)
             self.nbytes = self._buffer.nbytes
         return self._buffer[:rows]
+
+
+def check_size(node: Input, stream: StreamData) -> None:
+    """Make sure that the samples of a stream have as many values as the input.
+
+    Raises:
+        DataError: they have not.
+    """
+    sample = stream.data.shape[1:]
+    if int(np.prod(sample, dtype=np.int64)) != int(np.prod(node.known_shape, dtype=np.int64)):
+        raise DataError(
+            f"the input '{node.name}' is {show(node.known_shape)}, but its stream gives samples of {show(sample)}"
+        )
 
 
 def apart(arrays: Mapping[Input, Array]) -> dict[Input, Array]:

@@ -57,7 +57,8 @@ def prepare_delays(site: Site, loop: Loop) -> None:
 def finish_delays(site: Site, loop: Loop) -> None:
     """Keep what the next minibatch needs of this one."""
     for delay in loop.delays:
-        keep_tail(site.values[delay.inputs[0]], site.contexts[delay], *shift_and_default(delay))
+        value, *initial = (site.values[child] for child in delay.inputs)
+        keep_tail(value, initial, site.contexts[delay], *shift_and_default(delay))
 
 
 def bind_forward(site: Site, loop: Loop) -> Call:

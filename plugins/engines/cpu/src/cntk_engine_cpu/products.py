@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cntk_core.api import GradientStep, Node, Step, Target
+from cntk_engine_cpu import sparse
 from cntk_engine_cpu.gemm import Product
 from cntk_engine_cpu.site import Array, Call, Site, elements_of
 
@@ -49,6 +50,9 @@ def results(node: Node, array: Array, stored: Array) -> Array:
 def bind_forward(site: Site, step: Step) -> Call | None:
     """Return the call that computes a product."""
     (node,) = step.nodes
+    inlet = sparse.inlet_of(site, node)
+    if inlet is not None:
+        return sparse.bind_forward(site, node, inlet)
     found = matrices(site, node, site.values[node.inputs[0]], site.values[node.inputs[1]])
     if found is None:
         return None
@@ -60,6 +64,9 @@ def bind_forward(site: Site, step: Step) -> Call | None:
 
 def bind_target(site: Site, step: GradientStep, target: Target) -> Call | None:
     """Return the call that computes one gradient of a product; None if it is no plain one."""
+    inlet = sparse.inlet_of(site, step.step.nodes[0])
+    if inlet is not None:
+        return sparse.bind_gradient(site, step.step.nodes[0], inlet, accumulate=target.accumulate)
     product = weight_product(site, step, site.gradients[target.node], target.node)
     if product is None:
         (node,) = step.step.nodes

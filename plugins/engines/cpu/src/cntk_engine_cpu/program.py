@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,8 +24,12 @@ from cntk_core.api import (
     SequenceLayout,
     StreamData,
     UpdateRule,
+    derive_layout,
+    derived_nodes,
     did_you_mean,
+    inputs_of_products,
     layout_of_root,
+    makes_axis_by_values,
     random_stream,
 )
 from cntk_engine_cpu.binding import Bound, contexts_of, empty, whole_update
@@ -33,13 +37,14 @@ from cntk_engine_cpu.gemm import Gemm
 from cntk_engine_cpu.inputs import Inlet, Ports, apart
 from cntk_engine_cpu.kernels import KernelLibrary
 from cntk_engine_cpu.site import Site, elements_of
+from cntk_engine_cpu.sparse import SparseInlet
+from cntk_engine_cpu.stages import Stage, check_axes, meetings_of, stages_of
 from cntk_engine_cpu.update import Scalars, Update
 
-REMEMBERED = 32
+REMEMBERED = 256
 """Numbers of frames whose bound code is kept."""
 
 Array = NDArray[Any]
-Streams = list[tuple[Input, StreamData]]
 
 
 class CpuProgram(Program):
@@ -76,11 +81,22 @@ class CpuProgram(Program):
         self._path = _path_of(plan)
         self._capacity: dict[str, int] = {}
         self._buffers: list[Array] = []
-        self._inlets = {node: Inlet(node, store.dtype, kept=node in plan.roots) for node in plan.inputs}
+        stays_sparse = inputs_of_products(plan.steps, plan.roots)
+        occurring = {node for inputs in plan.sparse.values() for node in inputs}
+        self._sparse: dict[Node, SparseInlet] = {
+            node: SparseInlet(node, store.dtype) for node in plan.inputs if node in stays_sparse | occurring
+        }
+        self._inlets = {
+            node: Inlet(node, store.dtype, kept=node in plan.roots) for node in plan.inputs if node not in stays_sparse
+        }
+        # The others' gradients are never in the store in a whole step, and need no marks.
+        self._dense_inputs = [p for p, inputs in plan.sparse.items() if any(node in self._inlets for node in inputs)]
         self._bound: OrderedDict[tuple[int, ...], Bound] = OrderedDict()
         self._last: Bound | None = None
-        self._axes = sorted({node.axis for node in plan.inputs})
-        self._scratch: dict[Node, Array] = {}
+        self._stages = stages_of(plan)
+        self._meetings = meetings_of(plan)
+        self._scratch: dict[Node, tuple[str, Array]] = {}
+        self._derived = derived_nodes(plan)
         self._layouts: dict[str, SequenceLayout] = {}
         self._carried: dict[Node, dict[str, Any]] = {}
         self._scalars = tuple(node for node in plan.roots if _is_total(node))
@@ -100,9 +116,7 @@ class CpuProgram(Program):
 
     def evaluate(self, minibatch: Minibatch) -> None:
         """Run the forward part."""
-        streams = self._streams(minibatch)
-        bound = self._take(streams)
-        self._run_forward(bound, streams, training=False)
+        self._run_forward(minibatch, training=False)
 
     def compute_gradients(self, minibatch: Minibatch) -> None:
         """Run forward and backward; the gradients are in the store afterwards.
@@ -111,11 +125,8 @@ class CpuProgram(Program):
             NetworkError: the plan has no criterion.
         """
         self._check_training()
-        streams = self._streams(minibatch)
-        bound = self._take(streams)
-        backward = bound.backward
-        self._run_forward(bound, streams, training=True)
-        backward()
+        self._run_forward(minibatch, training=True, prepare=lambda bound: bound.backward).backward()
+        self._touch(self.plan.sparse)
         self.step += 1
 
     def update(self, scalars: Sequence[Scalars]) -> None:
@@ -131,12 +142,11 @@ class CpuProgram(Program):
     def train_step(self, minibatch: Minibatch, scalars: Sequence[Scalars]) -> None:
         """Do a whole step; where the rule allows, gradients go straight into the learner's slot."""
         self._check_training()
-        streams = self._streams(minibatch)
-        bound = self._take(streams)
-        train = bound.train
-        if train is None:
+        if self._update is None:
             raise NetworkError("the program was compiled without an update rule")
-        self._run_forward(bound, streams, training=True)
+        train = self._run_forward(minibatch, training=True, prepare=lambda bound: bound.train).train
+        assert train is not None
+        self._touch(self._dense_inputs)
         train(scalars)
         self.step += 1
 
@@ -171,38 +181,80 @@ class CpuProgram(Program):
     def memory(self) -> int:
         """Bytes of the buffers and of copied inputs."""
         copies = sum(inlet.nbytes for inlet in self._inlets.values())
-        return copies + sum(array.nbytes for array in [*self._buffers, *self._scratch.values()])
+        return copies + sum(array.nbytes for array in [*self._buffers, *(entry[1] for entry in self._scratch.values())])
+
+    def _touch(self, parameters: Iterable[Parameter]) -> None:
+        """Note which rows of parameters with sparse gradients the minibatch has come to."""
+        for parameter in parameters:
+            inputs = self.plan.sparse[parameter]
+            touched = self.store.touched(parameter, elements_of(inputs[0]))
+            for node in inputs:
+                touched[self._sparse[node].columns] = True
 
     def _check_training(self) -> None:
         if not self.plan.training:
             raise NetworkError("the plan has no gradients: it was made without a criterion")
 
-    def _streams(self, minibatch: Minibatch) -> Streams:
-        return [(node, _stream_of(minibatch, node)) for node in self.plan.inputs]
-
-    def _take(self, streams: Streams) -> Bound:
-        """Take the inputs in and return the code for their numbers of frames."""
+    def _take(self, minibatch: Minibatch) -> tuple[dict[str, int], dict[Input, Array]]:
+        """Take the inputs in; return the frames of each dynamic axis and the arrays."""
         frames: dict[str, int] = {}
         arrays: dict[Input, Array] = {}
-        for node, stream in streams:
+        for node in self.plan.inputs:
+            stream = _stream_of(minibatch, node)
             rows = stream.data.shape[0]
             if frames.setdefault(node.axis, rows) != rows:
                 raise DataError(
                     f"the streams of one minibatch differ in length: '{node.name}' has {rows} frames, "
                     f"another has {frames[node.axis]}"
                 )
-            arrays[node] = self._inlets[node].take(stream)
+            if node in self._sparse:
+                self._sparse[node].take(stream)
+            if node in self._inlets:
+                arrays[node] = self._inlets[node].take(stream)
             self._layouts[node.axis] = stream.layout
-        return self._bind(frames, arrays)
+        self._derive(frames)
+        return frames, arrays
 
-    def _run_forward(self, bound: Bound, streams: Streams, *, training: bool) -> None:
-        if bound.site.interpreted:
-            self._set_contexts(bound, training=training)
+    def _derive(self, frames: dict[str, int]) -> None:
+        """Find the sequences of axes that follow from those that are known."""
+        for made in self._derived:
+            if made.axis not in frames and made.inputs[0].axis in frames:
+                layout = self._layouts[made.axis] = derive_layout(made, self._layouts)
+                frames[made.axis] = layout.frames
+
+    def _run_forward(
+        self, minibatch: Minibatch, *, training: bool, prepare: Callable[[Bound], object] | None = None
+    ) -> Bound:
+        """Run the forward part, stage by stage; return the last stage's code.
+
+        ``prepare`` gets the code of the last stage before it runs, to bind what will run after it.
+        """
+        frames, arrays = self._take(minibatch)
+        bound: Bound | None = None
+        for stage in self._stages:
+            before, bound = bound, self._bind(stage, frames, arrays, bound)
+            if before is not None and before.stage.makes is not None:
+                made = before.stage.makes
+                np.copyto(bound.site.values[made], before.site.made[made])
+            if stage is self._stages[-1]:
+                check_axes(self._meetings, self._layouts)
+                if prepare is not None:
+                    prepare(bound)
+            if bound.site.interpreted:
+                self._set_contexts(bound, training=training)
+            bound.forward()
+            if stage.makes is not None:
+                layout = bound.site.contexts[stage.makes].new_layout
+                assert layout is not None, f"{stage.makes.op.name} makes an axis, but no sequences of it"
+                self._layouts[stage.makes.axis] = layout
+                frames[stage.makes.axis] = layout.frames
+                self._derive(frames)
+        assert bound is not None
         self._last = bound
-        bound.forward()
         totals, values = self._totals, bound.site.values
         for node in self._scalars:
             totals[node.name] += values[node].item()
+        return bound
 
     def _set_contexts(self, bound: Bound, *, training: bool) -> None:
         for node in bound.site.interpreted:
@@ -210,18 +262,24 @@ class CpuProgram(Program):
             context.training = training
             context.settings = self.settings
             context.layouts = tuple(self._layouts.get(child.axis) if child.framed else None for child in node.inputs)
-            context.layout = next((layout for layout in context.layouts if layout is not None), None)
+            own = self._layouts.get(node.axis) if node.framed and not makes_axis_by_values(node) else None
+            first = next((layout for layout in context.layouts if layout is not None), None)
+            context.layout = own if own is not None else first
             context.carried = self._carried.setdefault(node, {})
             if node.op.random:
                 context.random = functools.partial(random_stream, self.seed, self._place[node], self.step)
 
-    def _bind(self, frames: Mapping[str, int], arrays: Mapping[Input, Array]) -> Bound:
-        key = tuple(frames[axis] for axis in self._axes)
+    def _bind(
+        self, stage: Stage, frames: Mapping[str, int], arrays: Mapping[Input, Array], before: Bound | None
+    ) -> Bound:
+        key = (stage.first, *(frames[axis] for axis in stage.axes))
         bound = self._bound.get(key)
-        if bound is None:
-            if not self._bound or any(frames[axis] > self._capacity.get(axis, -1) for axis in self._axes):
-                self._grow(frames)
-            bound = self._bound[key] = Bound(self._site(frames, apart(arrays)), self._update)
+        if bound is None or bound.before is not before:
+            grown = {axis for axis in stage.axes if frames[axis] > self._capacity.get(axis, -1)}
+            if grown or not self._buffers:
+                self._grow(grown, frames)
+            site = self._site(frames, apart(arrays), before)
+            bound = self._bound[key] = Bound(site, self._update, stage, before)
             if len(self._bound) > REMEMBERED:
                 self._bound.popitem(last=False)
         else:
@@ -232,53 +290,67 @@ class CpuProgram(Program):
                     bound.site.values[node] = arrays[node]
         return bound
 
-    def _grow(self, frames: Mapping[str, int]) -> None:
-        """Allocate all buffers anew; what was bound to the old ones is forgotten."""
+    def _grow(self, axes: set[str], frames: Mapping[str, int]) -> None:
+        """Allocate the buffers of dynamic axes anew; what was bound to the old ones is forgotten.
+
+        Sequences are seldom twice as long together, so that there is some room to spare.
+        """
         self._bound.clear()
         self._last = None
-        self._buffers = []
-        self._scratch = {}
-        self._capacity = {axis: max(frames[axis], self._capacity.get(axis, 0)) for axis in self._axes}
-        for buffer in self.plan.buffers:
-            count = buffer.per_frame * self._capacity.get(buffer.axis, 0) + buffer.fixed
-            self._buffers.append(empty((count,), self._dtype))
+        fresh = not self._buffers
+        for axis in axes:
+            known = self._capacity.get(axis, 0)
+            self._capacity[axis] = max(frames[axis], known + known // 4)
+        self._scratch = {node: entry for node, entry in self._scratch.items() if entry[0] not in axes}
+        for index, buffer in enumerate(self.plan.buffers):
+            if fresh or (buffer.per_frame and buffer.axis in axes):
+                count = buffer.per_frame * self._capacity.get(buffer.axis, 0) + buffer.fixed
+                made = empty((count,), self._dtype)
+                if fresh:
+                    self._buffers.append(made)
+                else:
+                    self._buffers[index] = made
 
-    def _site(self, frames: Mapping[str, int], arrays: Mapping[Input, Array]) -> Site:
-        def view(flat: Array, node: Node) -> Array:
+    def _site(self, frames: Mapping[str, int], arrays: Mapping[Input, Array], before: Bound | None) -> Site:
+        def view(node: Node, places: Mapping[Node, int]) -> Array:
             shape = (frames[node.axis], *node.known_shape) if node.framed else node.known_shape
-            return flat[: int(np.prod(shape, dtype=np.int64))].reshape(shape)
+            return self._buffers[places[node]][: int(np.prod(shape, dtype=np.int64))].reshape(shape)
+
+        def views(places: Mapping[Node, int]) -> dict[Node, Array]:
+            return {node: view(node, places) for node in places if not node.framed or node.axis in frames}
 
         values: dict[Node, Array] = dict(arrays.items())
         values |= {node: self.store.value(node) for node in self.plan.parameters if isinstance(node, Parameter)}
         values |= self._constants
-        values |= {node: view(self._buffers[index], node) for node, index in self.plan.value_buffer.items()}
-        gradients: dict[Node, Array] = {
-            node: view(self._buffers[index], node) for node, index in self.plan.gradient_buffer.items()
-        }
+        values |= views(self.plan.value_buffer)
+        gradients = views(self.plan.gradient_buffer)
         gradients |= {parameter: self.store.gradient(parameter) for parameter in self.plan.trained}
         if self.plan.criterion is not None:
             gradients[self.plan.criterion] = np.ones(self.plan.criterion.known_shape, self._dtype)
-        return Site(
+        contexts = contexts_of(self.plan, frames)
+        site = Site(
             plan=self.plan,
             dtype=self._dtype,
-            frames=frames,
+            frames=dict(frames),
             ports=Ports(arrays),
             values=values,
             gradients=gradients,
             path=self._path,
             gemm=self._gemm,
             kernels=self._kernels,
-            contexts=contexts_of(self.plan, frames),
+            sparse={node: inlet for node, inlet in self._sparse.items() if node not in self._inlets},
+            contexts=contexts if before is None else contexts | dict(before.site.contexts),
             numbers=self._place,
             scratch=self._scratch_for,
         )
+        return site if before is None else site.continuing(before.site)
 
     def _scratch_for(self, node: Node, like: Array, axis: str) -> Array:
         """Storage that a kernel keeps from forward to gradient: one for a node, whatever the number of frames."""
         if node not in self._scratch:
             per_frame = like.size // max(1, like.shape[0])
-            self._scratch[node] = empty((self._capacity[axis] * per_frame,), like.dtype)
-        return self._scratch[node][: like.size].reshape(like.shape)
+            self._scratch[node] = axis, empty((self._capacity[axis] * per_frame,), like.dtype)
+        return self._scratch[node][1][: like.size].reshape(like.shape)
 
 
 def _stream_of(minibatch: Minibatch, node: Input) -> StreamData:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
@@ -13,6 +13,9 @@ from cntk_core.api import Loop, Node, OpContext, Plan
 from cntk_engine_cpu.gemm import Gemm
 from cntk_engine_cpu.inputs import Ports
 from cntk_engine_cpu.kernels import KernelLibrary
+
+if TYPE_CHECKING:
+    from cntk_engine_cpu.sparse import SparseInlet
 
 Array = NDArray[Any]
 
@@ -53,7 +56,9 @@ class Site:
         contexts: what ops see beside their inputs, by node.
         numbers: a number for each node, for names in expression trees.
         scratch: storage that a step keeps beside its value: ``(node, array of its shape, dynamic axis)``.
+        sparse: inputs that stay sparse; they have no values.
         step_contexts: for each loop, what its ops kept at each time step of the last forward pass.
+        made: values of nodes that make dynamic axes.
         compiled_loops: loops whose forward pass is compiled.
         interpreted: nodes that the binding left to :mod:`fallback`: only they look at their contexts.
     """
@@ -70,9 +75,15 @@ class Site:
     contexts: Mapping[Node, OpContext]
     numbers: Mapping[Node, int]
     scratch: Callable[[Node, Array, str], Array]
+    sparse: Mapping[Node, SparseInlet] = attrs.field(factory=dict)
     step_contexts: dict[Loop, dict[tuple[Node, int], OpContext]] = attrs.field(factory=dict)
+    made: dict[Node, Array] = attrs.field(factory=dict)
     compiled_loops: set[Loop] = attrs.field(factory=set)
     interpreted: set[Node] = attrs.field(factory=set)
+
+    def continuing(self, before: Site) -> Site:
+        """Return this site with what the steps of an earlier stage keep for their gradients."""
+        return attrs.evolve(self, step_contexts=before.step_contexts, compiled_loops=before.compiled_loops)
 
     def rows(self, node: Node) -> int:
         """Rows of a node's value seen as ``(rows, elements)``."""

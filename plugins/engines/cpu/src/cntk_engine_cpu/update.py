@@ -209,6 +209,29 @@ class Update:
 
         return run
 
+    def bind_rows(self, parameter: Parameter, rows: int) -> Callable[[Any, Any, Numbers], None]:
+        """Return the whole rule for some rows of a parameter: called with their indices and their gradients.
+
+        Args:
+            parameter: whose values and slots are changed.
+            rows: how many rows it has.
+        """
+        kernel, order, targets = self._whole
+        first, end = self.store.range(parameter)
+        changed = [VALUE, *(_slot(slot.name) for slot in self.rule.slots)]
+        stored = {name: self._buffer(name)[first:end].reshape(rows, -1) for name in changed}
+
+        def run(chosen: Any, gradient: Any, numbers: Numbers) -> None:
+            if not gradient.size:
+                return
+            taken = {name: matrix[chosen].reshape(1, -1) for name, matrix in stored.items()}
+            taken[GRADIENT] = np.ascontiguousarray(gradient, self.store.dtype).reshape(1, -1)
+            kernel(1, gradient.size, *map(taken.__getitem__, order), *numbers, *map(taken.__getitem__, targets))
+            for name, matrix in stored.items():
+                matrix[chosen] = taken[name].reshape(gradient.shape)
+
+        return run
+
     def factors(self) -> Callable[[Numbers], tuple[float, float]]:
         """The function that gives ``alpha`` and ``beta`` of a folded product for the numbers of a step."""
         assert self.fold is not None

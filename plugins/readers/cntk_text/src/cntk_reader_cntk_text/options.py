@@ -75,8 +75,8 @@ class ReaderKeys:
     prefetch: bool = option(default=True, doc="Prepare the next minibatches in a background thread.")
     trace_level: int = option(default=1, doc="0: errors; 1: warnings too.")
     precision: Literal["float", "double"] | None = option(default=None, doc="The network's own precision is used.")
-    truncated: bool = option(default=False, doc="Truncated back-propagation.")
-    truncation_length: int = option(default=0, doc="Rows of a piece of a sequence.", validator=_at_least(0))
+    truncated: bool = option(default=False, doc="Sequences are read whole whatever this says.")
+    truncation_length: int = option(default=0, doc="Accepted with truncated.")
     verbosity: int = option(default=0, doc="Accepted; traceLevel decides.")
     nbruttsineachrecurrentiter: str = option(default="", doc="Accepted; minibatches are packed without gaps.")
 
@@ -87,7 +87,6 @@ class TextReaderOptions(ReaderKeys):
 
     streams: tuple[StreamOptions, ...] = attrs.field()
     file_where: Location | None = None
-    truncated_where: Location | None = None
 
     @property
     def window(self) -> Window | None:
@@ -112,7 +111,6 @@ def read_options(block: Config, what: str) -> TextReaderOptions:
         **attrs.asdict(keys, recurse=False),
         streams=streams or (),
         file_where=block.location("file"),
-        truncated_where=block.location("truncated"),
     )
 
 

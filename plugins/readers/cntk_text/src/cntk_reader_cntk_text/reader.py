@@ -11,11 +11,8 @@ from cntk_core.api import (
     CntkError,
     Config,
     ConfigError,
-    EpochSpec,
-    MissingKeyError,
     ReaderContext,
     StreamInfo,
-    Truncation,
     show,
 )
 from cntk_reader_cntk_text.options import StreamOptions, TextReaderOptions, read_options
@@ -31,12 +28,9 @@ class CNTKTextFormatReader(ChunkedReader):
     requires_api: ClassVar[str] = "1.0"
 
     def __init__(self, options: TextReaderOptions, context: ReaderContext) -> None:
-        if options.truncated and not options.truncation_length:
-            raise MissingKeyError(
-                "CNTKTextFormatReader: truncated=true needs truncationLength",
-                where=options.truncated_where,
-                hint="Give the rows of a piece; minibatchSize / truncationLength sequences go side by side.",
-            )
+        if options.truncated and context.trace is not None:
+            # The original goes on without a word; a reader made of deserializers cuts sequences.
+            context.trace("CNTKTextFormatReader reads whole sequences, truncated=true does not change that.")
         rules = _rules(options, context)
         trace = context.trace if options.trace_level >= 1 and context.trace is not None else _say_nothing
         self._text = TextSource(TextFile(options.file, options.file_where), rules, trace)
@@ -50,12 +44,8 @@ class CNTKTextFormatReader(ChunkedReader):
             window=options.window,
             seed=options.randomization_seed,
             keep_in_memory=options.keep_data_in_memory,
-            truncation=self._truncation if options.truncated else None,
             prefetch=options.prefetch,
         )
-
-    def _truncation(self, epoch: EpochSpec) -> Truncation:
-        return Truncation.of_size(epoch.minibatch_size, self.settings.truncation_length)
 
     @classmethod
     def configure(cls, block: Config, what: str) -> TextReaderOptions:

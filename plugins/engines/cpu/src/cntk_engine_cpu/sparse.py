@@ -1,0 +1,139 @@
+"""Products with sparse inputs: neither the input nor the gradient of the weights is ever a dense array."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from cntk_core.api import Input, Node, StreamData
+from cntk_engine_cpu.inputs import check_size
+from cntk_engine_cpu.site import Array, Call, Site, elements_of
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+IntArray = NDArray[np.intp]
+
+
+class SparseInlet:
+    """Holds the minibatch of a sparse input.
+
+    Args:
+        node: the input.
+        dtype: precision of the program.
+    """
+
+    def __init__(self, node: Input, dtype: np.dtype[Any]) -> None:
+        self.node = node
+        self.matrix: csr_array
+        self._dtype = dtype
+
+    def take(self, stream: StreamData) -> None:
+        """Take in a stream, which may be an array, too.
+
+        Raises:
+            DataError: the samples have another size than the input.
+        """
+        from scipy.sparse import csr_array
+
+        check_size(self.node, stream)
+        data: Any = stream.data
+        rows = data if stream.sparse else data.reshape(data.shape[0], elements_of(self.node))
+        self.matrix = csr_array(rows).astype(self._dtype, copy=False)
+        for name in ("_places", "columns", "compact"):
+            self.__dict__.pop(name, None)
+
+    @functools.cached_property
+    def _places(self) -> tuple[IntArray, IntArray]:
+        columns, places = np.unique(self.matrix.indices, return_inverse=True)
+        return columns.astype(np.intp, copy=False), places.reshape(-1)
+
+    @functools.cached_property
+    def columns(self) -> IntArray:
+        """The elements that occur in the minibatch, sorted."""
+        return self._places[0]
+
+    @functools.cached_property
+    def compact(self) -> csr_array:
+        """The minibatch with the occurring elements alone: ``(frames, len(columns))``."""
+        from scipy.sparse import csr_array
+
+        matrix = self.matrix
+        shape = (matrix.shape[0], len(self.columns))
+        return csr_array((matrix.data, self._places[1], matrix.indptr), shape=shape)
+
+
+def inlet_of(site: Site, node: Node) -> SparseInlet | None:
+    """The input of a product that is kept sparse, None for any other node."""
+    return site.sparse.get(node.inputs[1]) if len(node.inputs) == 2 else None
+
+
+def _weights(node: Node, array: Array) -> Array:
+    """The weights, or something of their size, as a matrix ``(inner, outer)``."""
+    return array.reshape(elements_of(node.inputs[1]), -1)
+
+
+def _results(node: Node, array: Array) -> Array:
+    return array.reshape(array.shape[0], elements_of(node))
+
+
+def bind_forward(site: Site, node: Node, inlet: SparseInlet) -> Call:
+    """Return the call that computes a product."""
+    weights, out = _weights(node, site.values[node.inputs[0]]), _results(node, site.values[node])
+
+    def compute() -> None:
+        out[...] = inlet.matrix @ weights
+
+    return Call(compute)
+
+
+def bind_gradient(site: Site, node: Node, inlet: SparseInlet, *, accumulate: bool) -> Call:
+    """Return the call that computes the gradient of the weights into an array as large as they are."""
+    block = bind_block(site, node, inlet)
+    out = _weights(node, site.gradients[node.inputs[0]])
+
+    def compute() -> None:
+        if not accumulate:
+            out.fill(0.0)
+        out[inlet.columns] += block()
+
+    return Call(compute)
+
+
+def bind_block(site: Site, node: Node, inlet: SparseInlet) -> Any:
+    """Return the function that gives the gradient of the weights by the occurring elements: ``(columns, outer)``."""
+    gradient = _results(node, site.gradients[node])
+    return lambda: inlet.compact.T @ gradient
+
+
+@attrs.define(eq=False)
+class RowGradient:
+    """The gradient of a parameter by the elements that occur: the sum of those of several products."""
+
+    rows: IntArray | None = None
+    block: Array | None = None
+
+    def clear(self) -> None:
+        """Forget the last minibatch."""
+        self.rows = self.block = None
+
+    def add(self, rows: IntArray, block: Array) -> None:
+        """Add the gradient that a product gives."""
+        if self.rows is None or self.block is None:
+            self.rows, self.block = rows, block
+            return
+        union = np.union1d(self.rows, rows)
+        total = np.zeros((len(union), block.shape[1]), block.dtype)
+        total[np.searchsorted(union, self.rows)] = self.block
+        total[np.searchsorted(union, rows)] += block
+        self.rows, self.block = union, total
+
+
+def bind_rows(site: Site, node: Node, inlet: SparseInlet, gradient: RowGradient) -> Call:
+    """Return the call that adds the gradient of a product to those of other products."""
+    block = bind_block(site, node, inlet)
+    return Call(lambda: gradient.add(inlet.columns, block()))

@@ -1,0 +1,146 @@
+"""Recurrent networks on this engine, interpreted and compiled, against the reference."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from cpu_networks import SCALARS, compile_on, engine, momentum_rule, reference
+from recurrent_networks import NETWORKS, minibatches, recurrent_plan, sequences
+
+from cntk_core.api import Loop, slot_layout
+
+LENGTHS = ([4, 2, 7], [1, 1, 3, 0, 5], [6], [1, 1], [2, 2, 9, 2, 1, 2], [3, 1, 2], [1], [0, 1, 0], [4, 2, 7])
+"""More and fewer frames and sequences than before, and none of a length that the buffers were made for."""
+
+QUICK = ("elman", "learned state")
+INTERPRETED = ("softmax", "own gradient")
+
+
+def assert_same(plan, backend, batches, dtype):
+    """Values and every gradient of minibatches one after the other, then every parameter's change."""
+    tolerance = {"rtol": 2e-3, "atol": 3e-5} if np.dtype(dtype) == np.float32 else {"rtol": 1e-8, "atol": 1e-11}
+    (wanted, expected), (store, program) = reference(plan), compile_on(engine(backend), plan, None, dtype)
+    for number, batch in enumerate(batches):
+        for each in (expected, program):
+            each.compute_gradients(batch)
+        for root in plan.roots:
+            found = program.value(root.name)
+            np.testing.assert_allclose(found, expected.value(root.name), **tolerance, err_msg=f"{number} {root.name}")
+        for parameter in plan.trained:
+            np.testing.assert_allclose(
+                store.gradient(parameter),
+                wanted.gradient(parameter),
+                **tolerance,
+                err_msg=f"{number} {parameter.name}",
+            )
+    assert_same_changes(plan, backend, batches, dtype)
+
+
+def assert_same_changes(plan, backend, batches, dtype):
+    """What train_step makes of every parameter."""
+    tolerance = 1e-3 if np.dtype(dtype) == np.float32 else 1e-8
+    rule = momentum_rule()
+    (wanted, expected), (store, program) = reference(plan, rule), compile_on(engine(backend), plan, rule, dtype)
+    first = {parameter: wanted.value(parameter).copy() for parameter in plan.trained}
+    for batch in batches:
+        for each in (expected, program):
+            each.train_step(batch, [SCALARS] * len(plan.trained))
+    for parameter in plan.trained:
+        change = wanted.value(parameter) - first[parameter]
+        error = np.linalg.norm(store.value(parameter) - first[parameter] - change)
+        rounding = np.finfo(dtype).eps * np.linalg.norm(first[parameter]) * len(batches)
+        assert error <= tolerance * np.linalg.norm(change) + rounding, parameter.name
+    assert any(np.abs(wanted.value(parameter) - first[parameter]).max() > 1e-3 for parameter in plan.trained)
+
+
+def compiles(plan, backend="numba+onednn", dtype=np.float32):
+    """Whether the loops of a plan are compiled."""
+    _, program = compile_on(engine(backend), plan, None, dtype)
+    program.compute_gradients(minibatches([[2, 1]], dtype)[0])
+    return program._last.site.compiled_loops == {step for step in plan.steps if isinstance(step, Loop)}
+
+
+@pytest.mark.parametrize("dtype", [np.float64, pytest.param(np.float32, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", NETWORKS)
+def test_interpreted(name, dtype):
+    assert_same(recurrent_plan(name, dtype), "numpy+blas", minibatches(LENGTHS, dtype), dtype)
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_compiled(name):
+    pytest.importorskip("numba")
+    assert_same(recurrent_plan(name, np.float32), "numba+onednn", minibatches(LENGTHS, np.float32), np.float32)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("backend", "dtype"), [("numba+onednn", np.float32), ("numba+blas", np.float64)])
+@pytest.mark.parametrize("name", NETWORKS)
+def test_all_compiled(name, backend, dtype):
+    pytest.importorskip("numba")
+    assert_same(recurrent_plan(name, dtype), backend, minibatches(LENGTHS, dtype), dtype)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NETWORKS)
+def test_only_loops_with_other_ops_are_interpreted(name):
+    pytest.importorskip("numba")
+    assert compiles(recurrent_plan(name, np.float32)) == (name not in INTERPRETED)
+
+
+def truncated(dtype):
+    """Three slots of which some go on in the next minibatch, others begin or end inside."""
+    rng = np.random.default_rng(2)
+    layouts = [
+        slot_layout([[4], [1, 2], [3]], continues=[True, False, True]),
+        slot_layout([[4], [2, 2], [1, 3]], continued=[True, False, True], continues=[True, True, False]),
+        slot_layout([[1], [4], [2, 1, 1]], continued=[True, True, False]),
+    ]
+    return [sequences(rng, layout, len(layout.begins), dtype) for layout in layouts]
+
+
+@pytest.mark.parametrize("backend", ["numpy+blas", pytest.param("numba+onednn", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["elman", "elman back", "elman 3 steps", "lstm", "learned state", "straight"])
+def test_state_is_carried_over_minibatches(name, backend):
+    if "numba" in backend:
+        pytest.importorskip("numba")
+    assert_same(recurrent_plan(name), backend, truncated(np.float64), np.float64)
+
+
+def test_an_epoch_begins_without_state():
+    plan = recurrent_plan("lstm")
+    _, program = compile_on(engine("numpy+blas"), plan, None, np.float64)
+    first, second, _ = truncated(np.float64)
+    found = []
+    for batch in (second, first, second):
+        program.begin_epoch(0)
+        program.evaluate(batch)
+        found.append(program.value("z"))
+        program.evaluate(first)  # leaves a state behind
+    np.testing.assert_array_equal(found[0], found[2])
+    program.evaluate(second)
+    assert np.abs(program.value("z") - found[0]).max() > 1e-3
+
+
+@pytest.mark.parametrize("name", ["elman", "stacked", "softmax", "straight", "gathered"])
+def test_minibatches_without_frames(name):
+    plan = recurrent_plan(name)
+    batches = minibatches([[3, 2], [0, 0], [2, 3]])
+    assert_same(plan, "numpy+blas", batches, np.float64)
+
+
+@pytest.mark.parametrize("name", ["elman", "lstm", "gru"])
+def test_padding_changes_nothing(name):
+    """A sequence alone has the values that it has among others."""
+    plan = recurrent_plan(name)
+    _, program = compile_on(engine("numpy+blas"), plan, None, np.float64)
+    rng = np.random.default_rng(0)
+    together = slot_layout([[3], [2], [5]])
+    batch = sequences(rng, together, 3)
+    program.evaluate(batch)
+    values = program.value("z")
+    for slot in range(3):
+        rows = together.start[: together.lengths[slot]] + slot
+        alone = sequences(rng, slot_layout([[len(rows)]]), 1)
+        alone.streams["x"].data[...] = batch.streams["x"].data[rows]
+        program.evaluate(alone)
+        np.testing.assert_allclose(program.value("z"), values[rows], rtol=1e-12)

@@ -1,0 +1,84 @@
+"""Sparse inputs on this engine: no dense arrays, the elements that the data name, mistakes."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from cpu_networks import BACKENDS, engine
+from scipy.sparse import csr_array
+
+from cntk_core.api import DataError, Input, Minibatch, StreamData, frame_layout
+from cntk_core.testing import ReferenceEngine
+from cntk_core.testing.engine_contract import MOMENTUM, start
+from cntk_core.testing.networks import Sketch
+from cntk_core.testing.sparse_networks import product
+
+DIM, FRAMES, OUT = 100_000, 64, 4
+
+
+def large():
+    made = Sketch(np.float32)
+    x = made.network.add(Input.make("x", (DIM,), sparse=True))
+    weights = made.given("E", np.ones((DIM, OUT)))
+    z = made.op("Times", weights, x)
+    return made.finish(made.op("SquareError", made.input("target", OUT), z, name="se"))
+
+
+def words(seed):
+    rng = np.random.default_rng(seed)
+    columns = rng.integers(DIM, size=FRAMES)
+    rows = csr_array((np.ones(FRAMES, np.float32), columns, np.arange(FRAMES + 1)), shape=(FRAMES, DIM))
+    target = np.zeros((FRAMES, OUT), np.float32)
+    layout = frame_layout(FRAMES)
+    return Minibatch({"x": StreamData(rows, layout), "target": StreamData(target, layout)}, FRAMES)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_step_makes_nothing_as_large_as_the_input_or_its_weights(backend):
+    run = start(engine(backend), large(), rule=MOMENTUM)
+    run.program.train_step(words(0), run.scalars(MOMENTUM))
+    batches = [words(seed) for seed in range(1, 4)]
+    tracemalloc.start()
+    try:
+        for data in batches:
+            run.program.train_step(data, run.scalars(MOMENTUM))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < DIM * OUT * 4 / 4
+    assert run.program.memory() < 100 * FRAMES * OUT * 4
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_zeros_that_the_data_name_occur(backend):
+    """An element with the value 0 has no gradient, but its momentum goes on."""
+    runs = [start(each, product(np.float64), rule=MOMENTUM) for each in (engine(backend), ReferenceEngine())]
+    target = runs[0].sample.minibatch(1).streams["target"]
+    for value in (1.0, 0.0):
+        rows = csr_array((np.array([value]), np.array([3]), np.array([0, 1])), shape=(1, 9))
+        before = [run.sample.network["W0"].value.copy() for run in runs]
+        for run in runs:
+            data = Minibatch({"x": StreamData(rows, frame_layout(1)), "target": target}, 1)
+            run.program.train_step(data, run.scalars(MOMENTUM))
+    changes = [run.sample.network["W0"].value - old for run, old in zip(runs, before, strict=True)]
+    assert changes[0].any(axis=1).nonzero()[0].tolist() == [3]
+    np.testing.assert_allclose(*changes)
+
+
+def test_a_minibatch_without_frames_changes_no_row():
+    run = start(engine("numpy+blas"), product(np.float32), rule=MOMENTUM)
+    run.program.train_step(run.sample.minibatch(4), run.scalars(MOMENTUM))
+    before = run.sample.network["W0"].value.copy()
+    run.program.train_step(run.sample.minibatch(0), run.scalars(MOMENTUM))
+    np.testing.assert_array_equal(run.sample.network["W0"].value, before)
+
+
+def test_a_stream_of_another_size_is_named():
+    run = start(engine("numpy+blas"), product(np.float32), training=False)
+    data = run.sample.minibatch(2)
+    data.streams["x"] = StreamData(csr_array(np.eye(2, 7)), frame_layout(2))
+    with pytest.raises(DataError) as caught:
+        run.program.evaluate(data)
+    assert caught.value.message == "the input 'x' is [9], but its stream gives samples of [7]"

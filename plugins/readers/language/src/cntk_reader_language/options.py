@@ -1,0 +1,104 @@
+"""What both readers read of a recipe."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import attrs
+
+from cntk_core.api import (
+    ChunkedReader,
+    CntkError,
+    Config,
+    ConfigError,
+    Location,
+    Problems,
+    ReaderContext,
+    UnsupportedError,
+    did_you_mean,
+    show,
+)
+
+T = TypeVar("T")
+
+FOREIGN_KEYS = ("readerType", "type", "module", "precision", "traceLevel", "verbosity", "minibatchMode")
+CACHE_KEYS = ("wfile", "wrecords", "wsize", "windowSize", "elementSize", "wref", "sectionType", "mapping", "category")
+"""Keys of binary caches; they mean nothing without writerType."""
+
+
+def at_least(least: int) -> Any:
+    """Return a check that a number is not below another."""
+
+    def check(_: object, field: attrs.Attribute[int], value: int) -> None:
+        if value < least:
+            raise ValueError(f"'{field.name}' must be at least {least}, not {value}")
+
+    return check
+
+
+def collect(read: Callable[[], T], errors: list[CntkError]) -> T | None:
+    """Call a function; keep its errors."""
+    try:
+        return read()
+    except Problems as error:
+        errors.extend(error.errors)
+    except CntkError as error:
+        errors.append(error)
+    return None
+
+
+def blocks_of(block: Config) -> list[str]:
+    """Return the keys of a section whose values are blocks."""
+    return [key for key in block.keys() if (value := block.own(key)) is not None and value.is_block]  # noqa: SIM118
+
+
+def label_names(block: Config, what: str) -> tuple[str, str]:
+    """Return the names of the blocks for the labels that go in and those that come out: the first by name is in.
+
+    Raises ConfigError if there are not two.
+    """
+    keys = ("labelMappingFile", "labelType", "labelDim", "token")
+    found = [name for name in blocks_of(block) if any(block.section(name).own(key) is not None for key in keys)]
+    if len(found) != 2:
+        raise ConfigError(
+            f"{what} needs two blocks of labels, and has {len(found)}",
+            where=block.where,
+            hint="The first by name describes the words (labelIn=[...]), the second what is learned (labels=[...]).",
+        )
+    first, second = sorted(found, key=str.lower)
+    return first, second
+
+
+def feature_name(block: Config, labels: tuple[str, ...], what: str) -> str:
+    """Return the name of the block of features: the one with ``dim`` that has no labels. Raises ConfigError."""
+    names = [name for name in blocks_of(block) if name not in labels and block.section(name).own("dim") is not None]
+    names = [name for name in names if name.lower() not in ("sequence", "labelsmap")] or names
+    if not names:
+        hint = "Add features=[ dim=... ] for the input of the network."
+        raise ConfigError(f"{what} needs a block of features", where=block.where, hint=hint)
+    return sorted(names, key=str.lower)[0]
+
+
+def no_cache(block: Config, errors: list[CntkError]) -> None:
+    """Note that binary caches are not supported."""
+    if block.own("writerType") is not None:
+        text = "the readers for language do not read or write binary caches ('writerType')"
+        hint = "Remove writerType: the text is parsed directly."
+        errors.append(UnsupportedError(text, where=block.location("writerType"), hint=hint))
+
+
+def stream_shape(context: ReaderContext, name: str, dim: int, where: Location | None) -> tuple[str, tuple[int, ...]]:
+    """Return the name and shape of the network's input that a stream feeds. Raises ConfigError if the sizes differ."""
+    known, shape = ChunkedReader.find_input(context, name)
+    if shape is not None and math.prod(shape) != dim:
+        text = f"stream '{name}' has {dim} rows, but the network's input '{known}' is {show(shape)}"
+        raise ConfigError(text, where=where)
+    return known, shape or (dim,)
+
+
+def unknown_word(word: str, unknown: str, words: Any, what: str) -> str:
+    """Return the message for a word without a number."""
+    near = did_you_mean(word, list(words))
+    return f"'{word}' is not in {what}{near}, nor is the unknown word '{unknown}'"

@@ -1,0 +1,126 @@
+"""What the readers read, and what they say of a wrong text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cntk_core.api import CntkError, EpochSpec
+
+
+def rows(reader, **spec: int) -> dict[str, list]:
+    found: dict[str, list] = {stream.name: [] for stream in reader.streams}
+    for minibatch in reader.minibatches(EpochSpec(**spec)):
+        for name, stream in minibatch.streams.items():
+            data = stream.data.toarray().argmax(axis=1) if stream.sparse else stream.data
+            found[name].append(data.tolist())
+    return found
+
+
+def error_of(make, **parts) -> str:
+    with pytest.raises(CntkError) as caught:
+        rows(make(**parts))
+    return str(caught.value)
+
+
+def test_words_and_class_rows(lm) -> None:
+    found = rows(lm(for_writing=True))
+    assert found["features"] == [[0, 1, 2], [0, 3, 4, 1, 2], [0, 2, 3], [0, 1, 1]]
+    assert found["labels"][0] == [[1, 0, 0, 2], [2, 1, 2, 4], [0, 0, 0, 2]]
+    assert found["labels"][1][1] == [4, 2, 4, 5]
+
+
+def test_sentences_side_by_side(lm) -> None:
+    found = rows(lm(for_writing=True, keys="; nbruttsineachrecurrentiter = 2"))
+    assert found["features"] == [[0, 0, 1, 2, 2, 3], [0, 3, 4, 1, 2], [0, 1, 1]]
+
+
+def test_long_sentences_are_cut(lm) -> None:
+    reader = lm(for_writing=True)
+    assert rows(reader, minibatch_size=2)["features"][:4] == [[0, 1], [2], [0, 3], [4, 1]]
+    layouts = [mb.streams["labels"].layout for mb in reader.minibatches(EpochSpec(minibatch_size=2))]
+    assert [layout.continues for layout in layouts[:3]] == [(0,), (), (0,)]
+    assert [len(layout.begins) for layout in layouts[:3]] == [1, 0, 1]
+
+
+def test_other_rows_of_labels(lm) -> None:
+    softmax = rows(lm(for_writing=True, features="; mode = softmax"))["labels"]
+    assert softmax[0] == [[1], [2], [1e-6]]
+    (noise,) = {len(row) for part in rows(lm(features="; mode = nce ; noise_number = 3"))["labels"] for row in part}
+    assert noise == 8
+    first = rows(lm(for_writing=True, features="; mode = nce ; noise_number = 1"))["labels"][0][0]
+    assert first[:2] == [1, np.log(5 / 22)]
+    assert first[3] == -np.log(np.array([9, 5, 4, 3, 1])[int(first[2])] / 22)
+
+
+def test_words_of_a_mapping_file(lm) -> None:
+    Path("none.txt").write_text("</s>\na\nb\nc\n<unk>\n")
+    assert rows(lm(for_writing=True))["features"][0] == [0, 1, 2]
+
+
+def test_errors_of_the_text(lm) -> None:
+    text = error_of(lm, keys="; unk = nothing")
+    assert text == "lm.txt:3: 'zebra' is not in the words of 'labelIn', nor is the unknown word 'nothing'\n" + (
+        "lm.txt:3: 'zebra' is not in the words of 'labels', nor is the unknown word 'nothing'\n2 problems found"
+    )
+    Path("lm.txt").write_text("a\n")
+    assert error_of(lm) == "lm.txt: the text has no sentences"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("0 9 a\n", "classes.txt:1: the line is not 'number count word class'"),
+        ("0 9 a 0\n2 1 b 0\n", "classes.txt:2: word number 2 stands where 1 should be"),
+        ("0 9 a 0\n1 1 a 0\n", "classes.txt:2: the word 'a' is there twice"),
+        ("0 9 a 1\n1 1 b 0\n", "classes.txt:2: class 0 comes after class 1"),
+        ("\n", "classes.txt: the class file is empty"),
+    ],
+)
+def test_errors_of_the_class_file(lm, text: str, message: str) -> None:
+    Path("classes.txt").write_text(text)
+    assert error_of(lm) == message
+
+
+def test_errors_of_the_recipe(lm, lu) -> None:
+    message = "r.cntk:3:37: stream 'features' has 5 rows, but the network's input 'features' is [7]"
+    assert error_of(lm, inputs={"features": (7,)}) == message
+    assert "('writerType')" in error_of(lm, keys="; writerType = BinaryWriter")
+    text = error_of(lu, keys="; nbruttsineachrecurrentiter = 0 ; randomize = often", labels="; mode = odd")
+    assert "3 problems found" in text
+    assert "dataMultiPass=true is not supported" in error_of(lu, keys="; dataMultiPass = true")
+    assert "ioNodeNames" in error_of(lu, keys="; ioNodeNames = a:b")
+
+
+def test_words_with_tags(lu) -> None:
+    found = rows(lu())
+    assert found["features"] == [[1, 2, 0], [3, 4], [1, 3, 2, 0]]
+    assert found["labels"][0] == [[1, 0], [0, 1], [1, 0]]
+
+
+def test_context_and_several_words(lu) -> None:
+    reader = lu(keys="; wordContext = -1:0")
+    third = list(reader.minibatches(EpochSpec()))[2].streams["features"].data.toarray()
+    assert [np.flatnonzero(row).tolist() for row in third] == [[1, 2, 6, 7], [1, 2, 8], [3, 7], [2, 5]]
+
+
+def test_word_map(lu) -> None:
+    assert rows(lu(words="; useWordMap = true"))["features"] == [[1, 1, 0], [4, 4], [1, 4, 1, 0]]
+
+
+def test_tags_in_classes(lu) -> None:
+    Path("tags.txt").write_text("O 0\nT 1\n")
+    assert rows(lu(labels="; mode = class"))["labels"][0] == [[0, 0, 0, 1], [1, 1, 1, 2], [0, 0, 0, 1]]
+    Path("tags.txt").write_text("O 1\nT 0\n")
+    assert "the class of 'T' is '0'; classes are numbers that do not decrease" in error_of(lu, labels="; mode = class")
+
+
+def test_errors_of_words_with_tags(lu) -> None:
+    Path("lu.txt").write_text("x O\nx U\n")
+    assert error_of(lu) == "lu.txt:2: 'U' is not in the list of tags, nor is the unknown word '<unk>'"
+    Path("lu.txt").write_text("")
+    assert error_of(lu) == "lu.txt: the text has no sentences"
+    Path("words.txt").unlink()
+    assert "the list of words 'words.txt' cannot be read: no such file or directory" in error_of(lu)

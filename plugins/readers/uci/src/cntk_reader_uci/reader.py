@@ -1,0 +1,102 @@
+"""The reader: options to a source of chunks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import ClassVar
+
+from cntk_core.api import (
+    ChunkedReader,
+    CntkError,
+    Config,
+    ConfigError,
+    Problems,
+    ReaderContext,
+    StreamInfo,
+    raise_problems,
+    show,
+)
+from cntk_reader_uci.labels import make_classes, read_classes
+from cntk_reader_uci.options import ColumnOptions, LabelOptions, UCIReaderOptions, read_options
+from cntk_reader_uci.source import Stream, TableSource
+from cntk_reader_uci.table import Columns, Marks
+
+
+class UCIFastReader(ChunkedReader):
+    """Reads a table of columns, one sample per line."""
+
+    options: ClassVar[type] = UCIReaderOptions
+    requires_api: ClassVar[str] = "1.0"
+
+    def __init__(self, options: UCIReaderOptions, context: ReaderContext) -> None:
+        marks = Marks(options.custom_delimiter.encode(), options.custom_decimal_point.encode())
+        streams: list[Stream] = []
+        errors: list[CntkError] = []
+        for given in options.streams:
+            if isinstance(given, LabelOptions) and given.label_type == "none":
+                continue
+            try:
+                streams.append(_stream(given, options, marks, context))
+            except Problems as error:
+                errors.extend(error.errors)
+            except CntkError as error:
+                errors.append(error)
+        raise_problems(errors)
+        first = options.streams[0]
+        self._table = TableSource(first.file, first.where, streams, marks, options.chunk_size_in_bytes, context.dtype)
+        super().__init__(
+            options,
+            context,
+            source=self._table,
+            streams=tuple(StreamInfo(stream.name, stream.shape) for stream in streams),
+            window=options.window,
+            seed=options.randomization_seed,
+            keep_in_memory=options.keep_data_in_memory,
+            prefetch=options.prefetch,
+        )
+
+    @classmethod
+    def configure(cls, block: Config, what: str) -> UCIReaderOptions:
+        """Read the reader's block and its sub-blocks. Raises all errors together."""
+        return read_options(block, what)
+
+    def check(self) -> Iterator[CntkError]:
+        """Yield everything that is wrong with the table, in the order of its lines."""
+        return self._table.check()
+
+
+def _stream(
+    given: ColumnOptions | LabelOptions, options: UCIReaderOptions, marks: Marks, context: ReaderContext
+) -> Stream:
+    """Return what is read for a block: with the name and shape of the network's input, if it has one."""
+    name, shape = ChunkedReader.find_input(context, given.name)
+    if isinstance(given, LabelOptions) and given.label_type == "category":
+        classes = _classes(given, options, marks, context)
+        dim = given.label_dim or len(classes)
+        key = "labelDim"
+        columns = Columns(name, given.start, 1, classes)
+    else:
+        classes = {}
+        dim = given.dim
+        key = "dim"
+        columns = Columns(name, given.start, given.dim)
+    if shape is not None and math.prod(shape) != dim:
+        text = f"stream '{given.name}' has {key}={dim}, but the network's input '{name}' is {show(shape)}"
+        raise ConfigError(text, where=given.where, hint=f"Set {key}={math.prod(shape)}, or change the input.")
+    return Stream(columns, shape or (dim,), dim if classes else 0)
+
+
+def _classes(given: LabelOptions, options: UCIReaderOptions, marks: Marks, context: ReaderContext) -> dict[bytes, int]:
+    path = given.label_mapping_file
+    assert path is not None
+    if options.allow_map_creation and not path.exists():
+        classes = make_classes(given, path, marks)
+        if options.trace_level >= 1 and context.trace is not None:
+            context.trace(f"label mapping file '{path}' written with {len(classes)} labels")
+    else:
+        classes = read_classes(given, path)
+    if given.label_dim and len(classes) > given.label_dim:
+        text = f"stream '{given.name}' has labelDim={given.label_dim}, but '{path}' names {len(classes)} classes"
+        raise ConfigError(text, where=given.where, hint=f"Set labelDim={len(classes)}, or shorten the file.")
+    return classes

@@ -1,0 +1,145 @@
+"""Ops that move frames between dynamic axes, in networks, against the same done sequence by sequence."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cntk_core.errors import DataError
+from cntk_core.interfaces.reader import Minibatch, StreamData
+from cntk_core.network.network import Network
+from cntk_core.network.node import Input, Node, Parameter
+from cntk_core.ops.frame_moves import emissions
+from cntk_core.ops.layouts import sequence_layout
+from cntk_core.ops.rows import sequence_rows
+from cntk_core.ops.table import core_ops
+from cntk_core.plan.make import make_plan
+from cntk_core.testing.gradients import check_gradients
+from cntk_core.testing.reference import ReferenceEngine
+from cntk_core.training.store import ParameterStore
+
+TABLE = core_ops()
+LENGTHS = st.lists(st.integers(0, 4), min_size=1, max_size=5).filter(any)
+
+
+def add(network: Network, name: str, op: str, *inputs: Node, **attributes) -> Node:
+    found = TABLE.find("", op)
+    return network.add(Node(name, found, inputs=list(inputs), attributes=found.attributes(**attributes)))
+
+
+def gathering(dim: int = 2) -> Network:
+    """Frames of W * x where the condition holds, summed; and the same put back."""
+    network = Network(np.float64)
+    x = network.add(Input.make("x", (dim,)))
+    condition = network.add(Input.make("condition", (1,)))
+    weights = network.add(Parameter.make("W", (dim, dim), value=np.array([[0.5, -1.0], [2.0, 0.25]])))
+    product = add(network, "product", "Times", weights, x)
+    index = add(network, "index", "Where", condition)
+    rows = add(network, "rows", "PackedIndex", product, index)
+    gathered = add(network, "gathered", "GatherPacked", rows, product)
+    squares = add(network, "squares", "ElementTimes", gathered, gathered)
+    back = add(network, "back", "ScatterPacked", condition, rows, squares)
+    add(network, "criterion", "SumElements", back)
+    network.infer()
+    return network
+
+
+def minibatch(lengths, conditions, seed=0, dim=2) -> Minibatch:
+    layout = sequence_layout(lengths)
+    values = np.random.default_rng(seed).standard_normal((layout.frames, dim))
+    rows = sequence_rows(layout)
+    flags = [conditions[number][step] for number, step in zip(rows.number.tolist(), rows.step.tolist(), strict=True)]
+    streams = {
+        "x": StreamData(values, layout),
+        "condition": StreamData(np.array(flags, np.float64).reshape(-1, 1), layout),
+    }
+    return Minibatch(streams, layout.frames)
+
+
+@settings(max_examples=40, deadline=None)
+@given(LENGTHS, st.data())
+def test_gathered_and_scattered_frames_are_those_of_the_condition(lengths, data):
+    conditions = [[data.draw(st.integers(0, 1)) for _ in range(length)] for length in lengths]
+    network, batch = gathering(), minibatch(lengths, conditions)
+    roots = [network[name] for name in ("gathered", "back")]
+    program = ReferenceEngine().compile(make_plan(network, roots), ParameterStore(network.parameters, network.dtype))
+    program.evaluate(batch)
+    product = batch.streams["x"].data @ network["W"].value
+    flags = batch.streams["condition"].data
+    np.testing.assert_allclose(program.value("back"), flags * product**2)
+    made = program.layout("gathered")
+    assert made.frames == int(flags.sum())
+    source, own = sequence_rows(batch.streams["x"].layout), sequence_rows(made)
+    for row, (number, place) in enumerate(zip(own.number.tolist(), (own.step - own.first).tolist(), strict=True)):
+        step = [index for index, flag in enumerate(conditions[number]) if flag][place]
+        (origin,) = np.flatnonzero((source.number == number) & (source.step == step))
+        np.testing.assert_array_equal(program.value("gathered")[row], product[origin])
+
+
+@settings(max_examples=10, deadline=None)
+@given(LENGTHS, st.data())
+def test_gradients_flow_through_gathered_frames(lengths, data):
+    conditions = [[data.draw(st.integers(0, 1)) for _ in range(length)] for length in lengths]
+    network = gathering()
+    check_gradients(network, network["criterion"], minibatch(lengths, conditions))
+
+
+@pytest.mark.parametrize(
+    ("counts", "expected"),
+    [
+        ([1, 0, 1], [0, 2]),
+        ([0, 0], []),
+        ([2, 1], [0, 0, 1]),
+        ([0.5, 0.5, 0.5, 0.5], [1, 3]),
+        ([1 / 3] * 6, [2, 5]),
+    ],
+)
+def test_conditions_that_are_counts_emit_when_they_add_up(counts, expected):
+    assert emissions(np.array(counts)).tolist() == expected
+
+
+def test_an_index_outside_its_sequence_is_named():
+    network = Network(np.float64)
+    x = network.add(Input.make("x", (2,)))
+    condition = network.add(Input.make("condition", (1,)))
+    add(network, "rows", "PackedIndex", x, condition)
+    network.infer()
+    program = ReferenceEngine().compile(
+        make_plan(network, [network["rows"]]), ParameterStore(network.parameters, network.dtype)
+    )
+    with pytest.raises(DataError) as caught:
+        program.evaluate(minibatch([2, 1], [[0, 1], [1]]))
+    assert str(caught.value) == "PackedIndex: the index 1 lies outside a sequence of 1 frames"
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=4))
+def test_a_static_axis_becomes_sequences(lengths):
+    network = Network(np.float64)
+    x = network.add(Input.make("x", (3, 2)))
+    length = network.add(Input.make("length", (1,)))
+    weights = network.add(Parameter.make("W", (2, 2), value=np.array([[0.5, -1.0], [2.0, 0.25]])))
+    sequences = add(network, "sequences", "ToSequence", x, length)
+    product = add(network, "product", "Times", weights, sequences)
+    add(network, "criterion", "SumElements", add(network, "squares", "ElementTimes", product, product))
+    network.infer()
+    layout = sequence_layout([1] * len(lengths))
+    values = np.random.default_rng(1).standard_normal((len(lengths), 3, 2))
+    batch = Minibatch(
+        {
+            "x": StreamData(values, layout),
+            "length": StreamData(np.array(lengths, np.float64).reshape(-1, 1), layout),
+        },
+        len(lengths),
+    )
+    program = ReferenceEngine().compile(
+        make_plan(network, [sequences]), ParameterStore(network.parameters, network.dtype)
+    )
+    program.evaluate(batch)
+    rows = sequence_rows(program.layout("sequences"))
+    expected = [values[number, step] for number, step in zip(rows.number.tolist(), rows.step.tolist(), strict=True)]
+    np.testing.assert_array_equal(program.value("sequences"), np.array(expected).reshape(-1, 2))
+    if any(lengths):
+        check_gradients(network, network["criterion"], batch)

@@ -1,0 +1,39 @@
+"""Which parameters have sparse gradients, and which inputs stay sparse."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cntk_core.plan.make import make_plan
+from cntk_core.plan.sparse import inputs_of_products
+from cntk_core.testing.sparse_networks import SPARSE_SAMPLES
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "inputs"),
+    [
+        ("product", {"W0": ["x"]}, {"x"}),
+        ("two_products", {"E": ["y", "x"]}, {"x", "y"}),
+        ("read_densely", {"W0": ["x"]}, set()),
+        ("mixed", {}, {"x"}),
+    ],
+)
+def test_sparse_gradients(name, parameters, inputs):
+    sample = SPARSE_SAMPLES[name](np.float32)
+    plan = make_plan(sample.network, sample.roots, sample.criterion)
+    found = {p.name: sorted(node.name for node in sources) for p, sources in plan.sparse.items()}
+    assert found == {key: sorted(value) for key, value in parameters.items()}
+    assert {node.name for node in inputs_of_products(plan.steps, plan.roots)} == inputs
+
+
+def test_a_root_is_needed_dense():
+    sample = SPARSE_SAMPLES["product"](np.float32)
+    plan = make_plan(sample.network, [sample.network["x"], *sample.roots], sample.criterion)
+    assert inputs_of_products(plan.steps, plan.roots) == frozenset()
+    assert len(plan.sparse) == 1
+
+
+def test_an_evaluation_has_no_gradients():
+    sample = SPARSE_SAMPLES["product"](np.float32)
+    assert not make_plan(sample.network, sample.roots).sparse
