@@ -6,6 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from cntk_builder_simple import SimpleNetworkBuilder
+
+from cntk_core.api import BuildContext, CntkError, core_ops, parse_text
 
 CLASSES = "trainingCriterion=classCrossEntropyWithSoftmax\nevalCriterion=classCrossEntropyWithSoftmax"
 NOISE = "trainingCriterion=noiseContrastiveEstimation\nevalCriterion=noiseContrastiveEstimation"
@@ -191,3 +194,13 @@ def test_remarks(text: str, said: list[str], build: Any) -> None:
     lines: list[str] = []
     build(text, trace=lines.append)
     assert lines == said
+
+
+def test_no_layer_sizes_beside_a_vocabulary():
+    text = "SimpleNetworkBuilder = [ rnnType = CLASSLM ; layerSizes = ; vocabSize = 50 ; nbrClass = 5 ]"
+    value = parse_text(text).get("SimpleNetworkBuilder")
+    table = core_ops()
+    context = BuildContext(find_op=table.find, op_names=lambda language: ())
+    with pytest.raises(CntkError) as caught:
+        SimpleNetworkBuilder().build(value, context)
+    assert "layerSizes" in str(caught.value)

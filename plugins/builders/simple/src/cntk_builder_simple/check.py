@@ -165,7 +165,8 @@ def _needs(config: Config, chosen: SimpleOptions, kind: Kind) -> Iterator[CntkEr
             yield ConfigError(
                 f"rnnType={kind.name} needs {key}{given}", where=config.location(key), hint=_EXAMPLES[key]
             )
-    if "vocabSize" in kind.needs and chosen.vocab_size > 0 and chosen.vocab_size != chosen.layer_sizes[-1]:
+    wrong = chosen.vocab_size > 0 and chosen.layer_sizes[-1:] not in ((), (chosen.vocab_size,))
+    if "vocabSize" in kind.needs and wrong:
         yield ConfigError(
             f"vocabSize={chosen.vocab_size} is not the size of the output, {chosen.layer_sizes[-1]}",
             where=config.location("vocabSize"),
