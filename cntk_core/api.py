@@ -63,6 +63,7 @@ from cntk_core.network.edit import (
     sub_tree,
     users_of,
 )
+from cntk_core.network.inference import is_delay
 from cntk_core.network.initializers import (
     FixedValue,
     FromFile,
@@ -233,6 +234,7 @@ __all__ = [
     "initialize_parameters",
     "initializer",
     "inputs_of_products",
+    "is_delay",
     "keep_tail",
     "layout_of_root",
     "make_plan",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import attrs
 
@@ -19,23 +19,35 @@ class _Visit:
     low: int
 
 
-def components(roots: Iterable[Node]) -> Iterator[list[Node]]:
+def inputs_of(node: Node, stop_at_constants: bool) -> Sequence[Node]:
+    """The nodes that must be there before a node is, over all time steps."""
+    return () if stop_at_constants and node.value is not None else node.inputs
+
+
+def components(roots: Iterable[Node], *, stop_at_constants: bool = False) -> Iterator[list[Node]]:
     """Yield what the roots need, nodes of one loop together, each part after what it reads.
 
-    A node that is in no loop is alone. Tarjan's algorithm with an explicit stack, so that depth does not matter.
+    A node that is in no loop is alone. R. Tarjan, "Depth-first search and linear graph algorithms", SIAM J. Comput. 1
+    (1972), with an explicit stack, so that depth does not matter.
+
+    Args:
+        roots: where to begin.
+        stop_at_constants: leave out what only feeds nodes that have their value.
     """
     found: dict[Node, int] = {}
     waiting: dict[Node, None] = {}
     for root in roots:
         if root not in found:
-            yield from _from(root, found, waiting)
+            yield from _from(root, found, waiting, stop_at_constants)
 
 
-def _from(root: Node, found: dict[Node, int], waiting: dict[Node, None]) -> Iterator[list[Node]]:
+def _from(
+    root: Node, found: dict[Node, int], waiting: dict[Node, None], stop_at_constants: bool
+) -> Iterator[list[Node]]:
     def enter(node: Node) -> None:
         found[node] = len(found)
         waiting[node] = None
-        path.append(_Visit(node, iter(node.inputs), found[node], found[node]))
+        path.append(_Visit(node, iter(inputs_of(node, stop_at_constants)), found[node], found[node]))
 
     path: list[_Visit] = []
     enter(root)

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import attrs
 
 from cntk_core.network.arrange import Arrangement, Box, arrange
+from cntk_core.network.inference import is_delay
 from cntk_core.network.node import Node, Parameter
 from cntk_core.ops.shapes import show
 
 if TYPE_CHECKING:
     from cntk_core.network.network import Network
 
-_DELAYS = frozenset({"PastValue", "FutureValue"})
 _MARGIN = 24.0
 _GAP = 28.0
 _LAYER_GAP = 44.0
@@ -100,7 +100,7 @@ def _drawn(network: Network) -> list[Node]:
 
 
 def _figure(node: Node, role: str | None) -> _Figure:
-    style = _STYLES[role or ("delay" if node.op.name in _DELAYS else node.op.role)]
+    style = _STYLES[role or ("delay" if is_delay(node) else node.op.role)]
     shape = show(node.shape, framed=bool(node.framed)) if node.shape is not None else ""
     lines = [
         _Line(_shorten(node.name), 13.0, "600", "#0f172a"),
@@ -124,7 +124,7 @@ def _edges(nodes: list[Node], index: dict[Node, int]) -> tuple[list[tuple[int, i
         for child in node.inputs:
             if child not in index:
                 continue
-            if node.op.name in _DELAYS:
+            if is_delay(node):
                 edges.setdefault((index[node], index[child]), True)
             else:
                 edges.setdefault((index[child], index[node]), False)

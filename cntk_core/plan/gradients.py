@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from cntk_core.errors import NetworkError
+from cntk_core.network.inference import is_delay
 from cntk_core.network.node import Node, Parameter
 from cntk_core.plan.fusion import gradient_reads
-from cntk_core.plan.loops import is_delay
 from cntk_core.plan.plan import GradientStep, Loop, LoopGradient, Step, Target
 
 SUMMED_AT_ONCE = frozenset({"Times", "TransposeTimes"})

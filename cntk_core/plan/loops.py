@@ -7,7 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 import attrs
 
 from cntk_core.errors import CntkError, NetworkError, raise_problems
-from cntk_core.network.network import DELAYS
+from cntk_core.network.components import components as connected
+from cntk_core.network.components import inputs_of
+from cntk_core.network.inference import is_delay
 from cntk_core.network.node import Node
 
 
@@ -22,11 +24,6 @@ class Component:
 
     nodes: tuple[Node, ...]
     direction: int = 0
-
-
-def is_delay(node: Node) -> bool:
-    """Whether a node reads another time step of its first input."""
-    return node.op.name in DELAYS
 
 
 def direction_of(delay: Node) -> int:
@@ -46,68 +43,12 @@ def components(roots: Iterable[Node], *, stop_at_constants: bool = False) -> lis
         NetworkError, Problems: a loop without delay, with delays in both directions, or with a delay of 0 steps;
             names the nodes of the cycle.
     """
-    found = [_component(members, stop_at_constants) for members in _connected(roots, stop_at_constants)]
+    found = [
+        _component(members, stop_at_constants) for members in connected(roots, stop_at_constants=stop_at_constants)
+    ]
     problems = [problem for item in found for problem in _problems(item)]
     raise_problems(problems)
     return found
-
-
-def inputs_of(node: Node, stop_at_constants: bool) -> Sequence[Node]:
-    """The nodes that must be there before a node is, over all time steps."""
-    return () if stop_at_constants and node.value is not None else node.inputs
-
-
-@attrs.define(eq=False)
-class _Visit:
-    """A node on the stack of Tarjan's algorithm."""
-
-    node: Node
-    rest: Iterator[Node]
-
-
-def _connected(roots: Iterable[Node], stop_at_constants: bool) -> Iterator[list[Node]]:
-    """Yield strongly connected components, inputs first: R. Tarjan, "Depth-first search and linear graph algorithms",
-    SIAM J. Comput. 1 (1972), with an explicit stack, so that deep networks do not exhaust Python's.
-    """
-    index: dict[Node, int] = {}
-    lowest: dict[Node, int] = {}
-    open_nodes: dict[Node, None] = {}
-    work: list[_Visit] = []
-
-    def enter(node: Node) -> None:
-        index[node] = lowest[node] = len(index)
-        open_nodes[node] = None
-        work.append(_Visit(node, iter(inputs_of(node, stop_at_constants))))
-
-    for root in roots:
-        if root in index:
-            continue
-        enter(root)
-        while work:
-            visit = work[-1]
-            node = visit.node
-            for child in visit.rest:
-                if child not in index:
-                    enter(child)
-                    break
-                if child in open_nodes:
-                    lowest[node] = min(lowest[node], index[child])
-            else:
-                work.pop()
-                if work:
-                    above = work[-1].node
-                    lowest[above] = min(lowest[above], lowest[node])
-                if lowest[node] == index[node]:
-                    yield _close(node, open_nodes)
-
-
-def _close(first: Node, open_nodes: dict[Node, None]) -> list[Node]:
-    members = []
-    while True:
-        node, _ = open_nodes.popitem()
-        members.append(node)
-        if node is first:
-            return members[::-1]
 
 
 def _component(members: list[Node], stop_at_constants: bool) -> Component:

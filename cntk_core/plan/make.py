@@ -7,13 +7,14 @@ from collections.abc import Sequence
 import attrs
 
 from cntk_core.errors import NetworkError
+from cntk_core.network.inference import is_delay
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.ops.shapes import elements, show
 from cntk_core.plan.buffers import assign_buffers
 from cntk_core.plan.fusion import consumers_of, group
 from cntk_core.plan.gradients import Flow, gradient_steps
-from cntk_core.plan.loops import Component, components, is_delay
+from cntk_core.plan.loops import Component, components
 from cntk_core.plan.plan import GradientStep, Loop, LoopGradient, Plan, Step
 from cntk_core.plan.runnable import check_runnable
 from cntk_core.plan.sparse import find_sparse

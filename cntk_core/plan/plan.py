@@ -8,7 +8,8 @@ import attrs
 
 from cntk_core.errors import CntkError, NetworkError
 from cntk_core.interfaces.layout import SequenceLayout
-from cntk_core.network.network import DELAYS, Network
+from cntk_core.network.inference import is_delay
+from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
 
 
@@ -86,7 +87,7 @@ class Loop:
     @property
     def delays(self) -> tuple[Node, ...]:
         """The steps through which one time step sees another."""
-        return tuple(step.nodes[0] for step in self.steps if step.nodes[0].op.name in DELAYS)
+        return tuple(step.nodes[0] for step in self.steps if is_delay(step.nodes[0]))
 
 
 @attrs.frozen(eq=False)

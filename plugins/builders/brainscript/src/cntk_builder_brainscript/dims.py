@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cntk_core.api import CntkError, Network, Node, Shape
+from cntk_core.api import CntkError, Network, Node, Shape, is_delay
 
 
 def shape_of(node: Node) -> Shape | None:
@@ -22,7 +22,7 @@ def shape_of(node: Node) -> Shape | None:
 def _shape(node: Node, found: dict[Node, Shape]) -> Shape | None:
     if node.shape is not None:
         return node.shape
-    if node.op.name in ("PastValue", "FutureValue"):
+    if is_delay(node):
         return _declared(node)
     if any(child not in found for child in node.inputs):
         return None

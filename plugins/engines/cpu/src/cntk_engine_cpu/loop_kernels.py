@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from cntk_core.api import GradientStep, Loop, LoopGradient, Node, Step, delay_rows, symbol
+from cntk_core.api import GradientStep, Loop, LoopGradient, Node, Step, delay_rows, is_delay, symbol
 from cntk_engine_cpu import products
 from cntk_engine_cpu.elementwise import is_elementwise, operand_kind
 from cntk_engine_cpu.kernels import Kernel, compile_text
@@ -24,7 +24,6 @@ from cntk_engine_cpu.site import Array, Call, Site, elements_of
 from cntk_engine_cpu.source import Result, part_of, spec_of
 from cntk_engine_cpu.trees import Names, forward_trees, gradient_trees
 
-DELAYS = ("PastValue", "FutureValue")
 STACKS = ("RowStack", "Splice")
 
 TRANSPOSED_STEPS = 48
@@ -201,7 +200,7 @@ class _Forward(_Writer):
         (node, *_) = step.nodes
         if is_elementwise(step):
             self._elementwise(step)
-        elif node.op.name in DELAYS:
+        elif is_delay(node):
             shift, _ = shift_and_default(node)
             values = self.site.values
             self.text.delay(self._whole(node), self.matrix(values[node.inputs[0]], node.inputs[0]), shift)
@@ -308,7 +307,7 @@ class _Backward(_Writer):
         (node, *_) = part.step.nodes
         if is_elementwise(part.step):
             self._elementwise(part)
-        elif node.op.name in DELAYS:
+        elif is_delay(node):
             shift, _ = shift_and_default(node)
             self.text.delay_gradient(self._whole(node), self._whole(node.inputs[0]), shift)
         elif node.op.name in products.NAMES:

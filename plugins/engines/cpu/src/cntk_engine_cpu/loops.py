@@ -21,6 +21,7 @@ from cntk_core.api import (
     delay_rows,
     fill_outside,
     frame_layout,
+    is_delay,
     keep_tail,
     run_forward,
     run_gradient,
@@ -112,7 +113,7 @@ class _Pass:
         """Compute a step of the body for the rows of a time step."""
         values = self.site.values
         (first, *_) = step.nodes
-        if first.op.name in ("PastValue", "FutureValue"):
+        if is_delay(first):
             here, source = self._delayed(first, rows)
             values[first][here] = values[first.inputs[0]][source]
             return
@@ -128,7 +129,7 @@ class _Pass:
         """Add the gradients of a step for the rows of a time step."""
         gradients = self.site.gradients
         (first, *_) = step.step.nodes
-        if first.op.name in ("PastValue", "FutureValue"):
+        if is_delay(first):
             here, source = self._delayed(first, rows)
             gradients[first.inputs[0]][source] += gradients[first][here]
             return
