@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from candidates.training import Trainer
 from workloads import FeedForward
 
+from candidates.training import Trainer
 from cntk_core.api import Minibatch, StreamData, frame_layout
 
 

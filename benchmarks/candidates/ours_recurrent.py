@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from candidates.training import Trainer
 from workloads import Recurrent
 
+from candidates.training import Trainer
 from cntk_core.actions.context import ActionContext
 from cntk_core.actions.log import Log
 from cntk_core.api import Minibatch, StreamData, sequence_layout
@@ -56,7 +56,7 @@ def _minibatch(sequences: list[tuple[np.ndarray, np.ndarray]], workload: Recurre
     )
 
 
-def _features(inputs: np.ndarray, workload: Recurrent):  # noqa: ANN202 - dense or sparse
+def _features(inputs: np.ndarray, workload: Recurrent):
     if not workload.embedding:
         return inputs
     from scipy.sparse import csr_array

@@ -9,6 +9,8 @@ from workloads import RATE, Recurrent
 GATES = (0, 2, 1, 3)
 """Ours: input, candidate, forget, output; theirs: input, forget, candidate, output. The order is its own inverse."""
 
+LAYER_NAMES = {"W": "weight_ih", "H": "weight_hh", "B": "bias_ih", "P": "weight_hr"}
+
 FIRST_STATE = 0.1
 
 
@@ -36,10 +38,10 @@ class Candidate:
     def _tensor(self, name: str) -> torch.Tensor:
         kind, layer = name[0], name[1:]
         if layer:
-            return getattr(
-                self.lstm, {"W": "weight_ih", "H": "weight_hh", "B": "bias_ih", "P": "weight_hr"}[kind] + f"_l{layer}"
-            )
-        return {"E": lambda: self.embedding.weight, "V": lambda: self.last.weight, "v": lambda: self.last.bias}[kind]()
+            return getattr(self.lstm, f"{LAYER_NAMES[kind]}_l{layer}")
+        if kind == "E":
+            return self.embedding.weight
+        return self.last.weight if kind == "V" else self.last.bias
 
     @staticmethod
     def _theirs(name: str, value: np.ndarray) -> np.ndarray:
