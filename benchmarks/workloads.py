@@ -122,7 +122,7 @@ class Recurrent(NamedTuple):
         return values
 
     def data(self) -> list[list[tuple[np.ndarray, np.ndarray]]]:
-        """Minibatches: of each sequence the features ``(frames, inputs)``, or the words ``(frames,)``, and the classes."""
+        """Minibatches: of each sequence its features ``(frames, inputs)`` or words ``(frames,)``, and its classes."""
         rng = np.random.default_rng(2)
         return [[self._sequence(rng, length) for length in self._lengths(rng)] for _ in range(self.batches)]
 
