@@ -34,6 +34,7 @@ TITLES = {
     "ranking": "Ranking",
     "mixtures": "Gaussian mixtures",
     "recurrence": "Along the dynamic axis",
+    "recurrent_stack": "Recurrent stacks",
     "sequences": "Other dynamic axes",
     "alignment": "Criteria of whole sequences",
     "convolution": "Convolution",

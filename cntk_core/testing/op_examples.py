@@ -14,6 +14,7 @@ from cntk_core.ops.pooling import LegacyPoolingAttributes, PoolingAttributes, RO
 from cntk_core.ops.products import TimesAttributes
 from cntk_core.ops.quantized import QuantizedTimesAttributes
 from cntk_core.ops.recurrence import DelayAttributes
+from cntk_core.ops.recurrent_stack import OVER_COLUMNS, RNNStackAttributes, stack_weights
 from cntk_core.ops.reductions import ReduceAttributes
 from cntk_core.ops.reshaping import LegacyReshapeAttributes, ReshapeAttributes, TransposeAttributes
 from cntk_core.ops.sampling import RandomDistributionAttributes, RandomSampleAttributes
@@ -77,6 +78,21 @@ POOLINGS = tuple(
 )
 
 
+def _stacks() -> tuple[OpExample, ...]:
+    plain = [RNNStackAttributes(2, 1, False, kind) for kind in ("lstm", "rnnTanh")]
+    deep = [RNNStackAttributes(2, 2, True, "rnnReLU")]
+    over_columns = [RNNStackAttributes(2, 2, True, "gru", 2)]
+    return tuple(
+        OpExample(
+            ((stack_weights(3, attributes) // 2, 2), (2, 3) if attributes.axis == OVER_COLUMNS else (3,)),
+            attributes,
+            framed=LATTER,
+            nan=(1,),
+        )
+        for attributes in [*plain, *deep, *over_columns]
+    )
+
+
 EXAMPLES: dict[str, tuple[OpExample, ...]] = {
     "Abs": UNARY,
     "Cosine": UNARY,
@@ -135,6 +151,7 @@ EXAMPLES: dict[str, tuple[OpExample, ...]] = {
         OpExample(((4,),), framed=(True,), nan=()),
         OpExample(((4,), (4,)), framed=(True, False), nan=()),
     ),
+    "OptimizedRNNStack": _stacks(),
     "CosDistance": (OpExample(((4,), (4,))), OpExample(((2, 3), (2, 3)))),
     "CosDistanceWithNegativeSamples": (
         OpExample(((4,), (4,)), NegativeSamplesAttributes(1, 2)),
