@@ -36,6 +36,7 @@ TITLES = {
     "recurrence": "Along the dynamic axis",
     "recurrent_stack": "Recurrent stacks",
     "sequences": "Other dynamic axes",
+    "linear_chain": "Linear chains",
     "alignment": "Criteria of whole sequences",
     "convolution": "Convolution",
     "pooling": "Pooling",

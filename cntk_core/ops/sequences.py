@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from cntk_core.errors import ShapeError, UnsupportedError
-from cntk_core.ops.define import declare_op, define_op, first_shape, guess_first, scalar_shape
+from cntk_core.ops.define import declare_op, define_op, first_shape, guess_first
 from cntk_core.ops.frame_moves import (
     layout_of,
     packed_index,
@@ -282,35 +282,6 @@ OUTPUT_MULTIPLEXER = declare_op(
     attributes=MultiplexerAttributes,
 )
 
-SEQUENCE_DECODER = declare_op(
-    "SequenceDecoder",
-    "Best path through a sequence; inputs: labels, scores of states, scores of transitions.",
-    inputs=3,
-    infer=lambda shapes, attributes: shapes[1],
-    differentiable=(False,),
-)
-
-
-def _infer_crf(shapes: Sequence[Shape], attributes: Any) -> Shape:
-    labels, scores, transitions = shapes
-    size = elements(scores)
-    if elements(labels) != size:
-        raise ShapeError(f"the labels {show(labels)} and the scores {show(scores)} must have the same size")
-    if elements(transitions) != size * size:
-        raise ShapeError(f"the transitions must be [{size} x {size}], not {show(transitions)}")
-    return scalar_shape(shapes, attributes)
-
-
-CRF = declare_op(
-    "CRF",
-    "-log of the probability of the label path of a linear chain; inputs: labels, scores, transitions.",
-    inputs=3,
-    infer=_infer_crf,
-    reduces_frames=True,
-    role="criterion",
-    differentiable=(False, True, True),
-)
-
 OPS = (
     WHERE,
     PACKED_INDEX,
@@ -322,6 +293,4 @@ OPS = (
     UNPACK_SEQUENCE,
     GATHER,
     OUTPUT_MULTIPLEXER,
-    SEQUENCE_DECODER,
-    CRF,
 )

@@ -36,6 +36,10 @@ WORDS_AND_NOISE = [[1, -1.5, 3, 1.2, 0, 2.0], [4, -0.7, 1, 1.4, 1, 1.4], [0, -2.
 PHONES = [[2, 0, 0], [1, 0, 0], [0, 2, 0]]
 """Labels of three frames: a phone of two, another of one; the last class is the blank."""
 
+CHAIN = [[0, 1, 0], [1, 0, 0], [0, 0, 1]]
+"""Labels of three frames."""
+ON_A_MATRIX = (True, True, False)
+
 
 def _reductions() -> tuple[OpExample, ...]:
     found = [
@@ -286,6 +290,14 @@ EXAMPLES: dict[str, tuple[OpExample, ...]] = {
         OpExample(
             ((4,), (4,)), EditDistanceAttributes(2.0, 1.0, 1.0, True, (1,)), kinds=("one_hot", "smooth"), framed=BOTH
         ),
+    ),
+    "CRF": tuple(
+        OpExample(((3,), (3,), size), framed=ON_A_MATRIX, kinds=LABELLED[:3], values={0: CHAIN}, nan=(1, 2))
+        for size in ((3, 3), (9,))
+    ),
+    # The result has no numbers but 0 and 1.
+    "SequenceDecoder": (
+        OpExample(((3,), (3,), (3, 3)), framed=ON_A_MATRIX, kinds=LABELLED[:3], values={0: CHAIN}, nan=()),
     ),
     "LabelsToGraph": UNARY,
     "ForwardBackward": (
