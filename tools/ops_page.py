@@ -34,6 +34,7 @@ TITLES = {
     "ranking": "Ranking",
     "mixtures": "Gaussian mixtures",
     "recurrence": "Along the dynamic axis",
+    "shifting": "Shifts",
     "recurrent_stack": "Recurrent stacks",
     "sequences": "Other dynamic axes",
     "linear_chain": "Linear chains",

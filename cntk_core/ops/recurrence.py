@@ -1,4 +1,4 @@
-"""Ops that look along the dynamic axis: the delays that close loops, and Shift."""
+"""The delays that close loops: PastValue and FutureValue."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from cntk_core.errors import ShapeError
-from cntk_core.ops.define import declare_op, define_op, first_shape, guess_first
+from cntk_core.ops.define import define_op, guess_first
 from cntk_core.ops.delays import delay_forward, delay_gradient, shift_of
 from cntk_core.ops.geometry import Dims
 from cntk_core.ops.op import Array, Op, OpContext
@@ -84,30 +84,4 @@ PAST_VALUE = _delay("PastValue", "back", {"ndl": _DELAY, "brainscript": _DELAY, 
 FUTURE_VALUE = _delay("FutureValue", "ahead", {})
 
 
-@attrs.frozen
-class ShiftAttributes:
-    """Attributes of Shift.
-
-    Attributes:
-        from_offset: distance to the element that is taken; negative is the past.
-        boundary_mode: how elements beyond the ends are made.
-        dim: the axis (from 1); -1 is the dynamic axis.
-    """
-
-    from_offset: int
-    boundary_mode: int = -1
-    dim: int = -1
-
-
-SHIFT = declare_op(
-    "Shift",
-    "The first input moved along an axis; the second is the value beyond the ends.",
-    inputs=2,
-    infer=first_shape,
-    guess=guess_first,
-    attributes=ShiftAttributes,
-    axis_of=0,
-)
-
-
-OPS = (PAST_VALUE, FUTURE_VALUE, SHIFT)
+OPS = (PAST_VALUE, FUTURE_VALUE)

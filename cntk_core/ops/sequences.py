@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import attrs
+import numpy as np
 
-from cntk_core.errors import ShapeError, UnsupportedError
+from cntk_core.errors import DataError, ShapeError, UnsupportedError
+from cntk_core.interfaces.layout import IntArray
 from cntk_core.ops.define import declare_op, define_op, first_shape, guess_first
 from cntk_core.ops.frame_moves import (
     layout_of,
@@ -259,28 +261,74 @@ def _infer_gather(shapes: Sequence[Shape], attributes: Any) -> Shape:
     return (*index, *table[1:])
 
 
-GATHER = declare_op(
+def _places(indices: Array, size: int) -> IntArray:
+    """Indices as whole numbers.
+
+    Raises:
+        DataError: one lies outside.
+    """
+    found = np.asarray(indices).astype(np.int64)
+    wrong = found[(found < 0) | (found >= size)]
+    if wrong.size:
+        raise DataError(f"Gather: the index {int(wrong.flat[0])} is not between 0 and {size - 1}")
+    return found
+
+
+def _gather_rows_gradient(
+    xp: Any,
+    grad: Array,
+    output: Array,
+    inputs: Sequence[Array],
+    attributes: Any,
+    context: OpContext,
+    needs: Sequence[bool],
+) -> list[Array | None]:
+    table = inputs[1]
+    places = _places(inputs[0], len(table)).reshape(-1)
+    return [None, scatter_add(xp, table, places, grad.reshape(len(places), *table.shape[1:]))]
+
+
+@define_op(
     "Gather",
-    "Slices of the second input along its last axis, by the numbers in the first.",
     inputs=2,
     infer=_infer_gather,
+    gradient=_gather_rows_gradient,
     differentiable=(False, True),
+    reads_output=False,
+    unframed=frozenset({1}),
 )
+def GATHER(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:
+    """Slices of the second input along its last axis, by the numbers in the first."""
+    return xp.take(inputs[1], _places(inputs[0], len(inputs[1])), axis=0)
 
 
 @attrs.frozen
 class MultiplexerAttributes:
-    """Attributes of OutputMultiplexer: which output of its input it stands for."""
+    """Attributes of OutputMultiplexer: which output of its input it stands for, from 0."""
 
     output_index: int = 0
 
 
-OUTPUT_MULTIPLEXER = declare_op(
+def _limits_of_multiplexer(attributes: MultiplexerAttributes) -> str | None:
+    return "of a further output" if attributes.output_index else None
+
+
+@define_op(
     "OutputMultiplexer",
-    "One output of an operation that has several.",
     infer=first_shape,
+    guess=guess_first,
+    gradient=lambda xp, grad, output, inputs, attributes, context, needs: [grad],
     attributes=MultiplexerAttributes,
+    limits=_limits_of_multiplexer,
+    reads_inputs=False,
+    reads_output=False,
 )
+def OUTPUT_MULTIPLEXER(
+    xp: Any, inputs: Sequence[Array], attributes: MultiplexerAttributes, context: OpContext
+) -> Array:
+    """One output of an operation that has several; those here have one."""
+    return inputs[0]
+
 
 OPS = (
     WHERE,

@@ -18,6 +18,7 @@ from cntk_core.ops.recurrent_stack import OVER_COLUMNS, RNNStackAttributes, stac
 from cntk_core.ops.reductions import ReduceAttributes
 from cntk_core.ops.reshaping import LegacyReshapeAttributes, ReshapeAttributes, TransposeAttributes
 from cntk_core.ops.sampling import RandomDistributionAttributes, RandomSampleAttributes
+from cntk_core.ops.shifting import ShiftAttributes
 from cntk_core.ops.slicing import OneHotAttributes, RepeatAttributes, SliceAttributes, StackAttributes
 from cntk_core.ops.vocabulary import NoiseContrastiveAttributes
 from cntk_core.testing.op_contract import OpExample
@@ -39,6 +40,7 @@ PHONES = [[2, 0, 0], [1, 0, 0], [0, 2, 0]]
 CHAIN = [[0, 1, 0], [1, 0, 0], [0, 0, 1]]
 """Labels of three frames."""
 ON_A_MATRIX = (True, True, False)
+ON_A_TABLE = (True, False)
 
 
 def _reductions() -> tuple[OpExample, ...]:
@@ -150,11 +152,32 @@ EXAMPLES: dict[str, tuple[OpExample, ...]] = {
         OpExample(((2, 3),), DelayAttributes(time_step=2, default_hidden_activation=0.5), framed=(True,), nan=()),
         OpExample(((4,), (4,)), framed=(True, False), nan=()),
         OpExample(((4,), (4,)), framed=(True, True), nan=()),
+        OpExample(((2, 3), (1,)), framed=(True, False), nan=()),
+        OpExample(((2, 3), (1,)), framed=(True, True), nan=()),
     ),
     "FutureValue": (
         OpExample(((4,),), framed=(True,), nan=()),
         OpExample(((4,), (4,)), framed=(True, False), nan=()),
     ),
+    # A NaN in a frame that nobody looks at does not show.
+    "Shift": (
+        *(
+            OpExample(((2, 3), boundary), ShiftAttributes(offset, mode), framed=(True, framed), nan=())
+            for boundary, framed in (((3,), False), ((1,), True))
+            for offset, mode in ((-1, -1), (2, -1), (-2, 0), (1, 0))
+        ),
+        *(
+            OpExample(((2, 3), (1,)), ShiftAttributes(offset, mode, 2), nan=(), framed=framed)
+            for framed in (BOTH, (True, False), (False, False))
+            for offset, mode in ((-1, -1), (1, 0))
+        ),
+        OpExample(((3,), (3,)), ShiftAttributes(2, dim=1), nan=(), framed=BOTH),
+    ),
+    "Gather": (
+        OpExample(((2,), (4, 3)), framed=ON_A_TABLE, kinds=("index", "smooth"), nan=()),
+        OpExample(((1,), (5,)), framed=(False, False), kinds=("index", "smooth"), nan=()),
+    ),
+    "OutputMultiplexer": UNARY,
     "OptimizedRNNStack": _stacks(),
     "CosDistance": (OpExample(((4,), (4,))), OpExample(((2, 3), (2, 3)))),
     "CosDistanceWithNegativeSamples": (
@@ -369,8 +392,16 @@ EXAMPLES: dict[str, tuple[OpExample, ...]] = {
 }
 """Op name to examples."""
 
-NOT_COMPUTED = {"InputValue", "SparseInputValue", "LearnableParameter", "DynamicAxis", "Mean", "InvStdDev"}
-"""Ops whose values are given: leaves and precomputed values."""
+NOT_COMPUTED = {
+    "InputValue",
+    "SparseInputValue",
+    "LearnableParameter",
+    "DynamicAxis",
+    "EnvironmentInput",
+    "Mean",
+    "InvStdDev",
+}
+"""Ops whose values do not come from inputs: leaves and precomputed values."""
 
 MOVES = frozenset({"Where", "PackedIndex", "GatherPacked", "ScatterPacked", "ToSequence", "ToSequenceLike"})
 """Ops whose inputs and results have different dynamic axes; they are checked on whole networks."""
