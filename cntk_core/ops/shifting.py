@@ -18,7 +18,7 @@ from cntk_core.interfaces.layout import IntArray
 from cntk_core.ops.define import define_op, guess_first
 from cntk_core.ops.delays import delay_forward, delay_gradient, rows_of
 from cntk_core.ops.frame_moves import layout_of
-from cntk_core.ops.framing import align, unbroadcast
+from cntk_core.ops.framing import align, sample_shape, unbroadcast
 from cntk_core.ops.layouts import sequence_layout
 from cntk_core.ops.op import Array, OpContext
 from cntk_core.ops.rows import sequence_rows, sequence_table
@@ -46,6 +46,21 @@ class ShiftAttributes:
     dim: int = OVER_TIME
 
 
+def _without_ones(shape: Shape, rank: int) -> Shape:
+    """A shape without the axes of length 1 that are too many: CNTK's [1 x 1] is a number."""
+    while len(shape) > rank and shape[0] == 1:
+        shape = shape[1:]
+    return shape
+
+
+def _fitted(inputs: Sequence[Array], framed: Sequence[bool]) -> list[Array]:
+    """The inputs, the boundary value with no more axes than the value."""
+    value, boundary = inputs
+    rank = len(sample_shape(value, framed[0]))
+    shape = _without_ones(sample_shape(boundary, framed[1]), rank)
+    return [value, boundary.reshape(*boundary.shape[: int(framed[1])], *shape)]
+
+
 def _infer_shift(shapes: Sequence[Shape], attributes: ShiftAttributes) -> Shape:
     value, boundary = shapes
     if attributes.boundary_mode not in (REACH_ACROSS, DUPLICATE):
@@ -54,7 +69,7 @@ def _infer_shift(shapes: Sequence[Shape], attributes: ShiftAttributes) -> Shape:
         )
     if attributes.dim != OVER_TIME and not 1 <= attributes.dim <= len(value):
         raise ShapeError(f"the input {show(value)} has no axis {attributes.dim}")
-    if broadcast([value, boundary]) != value:
+    if broadcast([value, _without_ones(boundary, len(value))]) != value:
         raise ShapeError(f"the boundary value {show(boundary)} does not fit the value {show(value)}")
     return value
 
@@ -205,7 +220,9 @@ def _shift_gradient(
     needs: Sequence[bool],
 ) -> list[Array | None]:
     compute = _over_time_gradient if attributes.dim == OVER_TIME else _over_places_gradient
-    return compute(xp, gradient, inputs, attributes, context, needs)
+    fitted = _fitted(inputs, context.framed)
+    to_value, to_boundary = compute(xp, gradient, fitted, attributes, context, needs)
+    return [to_value, None if to_boundary is None else to_boundary.reshape(inputs[1].shape)]
 
 
 @define_op(
@@ -222,7 +239,7 @@ def _shift_gradient(
 def SHIFT(xp: Any, inputs: Sequence[Array], attributes: ShiftAttributes, context: OpContext) -> Array:
     """The first input moved along an axis; the second is the value beyond the ends."""
     compute = _over_time if attributes.dim == OVER_TIME else _over_places
-    return compute(xp, inputs, attributes, context)
+    return compute(xp, _fitted(inputs, context.framed), attributes, context)
 
 
 OPS = (SHIFT,)

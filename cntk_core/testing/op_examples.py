@@ -172,6 +172,8 @@ EXAMPLES: dict[str, tuple[OpExample, ...]] = {
             for offset, mode in ((-1, -1), (1, 0))
         ),
         OpExample(((3,), (3,)), ShiftAttributes(2, dim=1), nan=(), framed=BOTH),
+        OpExample(((3,), (1, 1)), ShiftAttributes(1, dim=1), nan=(), framed=(True, False)),
+        OpExample(((3,), (1, 1)), ShiftAttributes(1), nan=(), framed=BOTH),
     ),
     "Gather": (
         OpExample(((2,), (4, 3)), framed=ON_A_TABLE, kinds=("index", "smooth"), nan=()),
