@@ -29,6 +29,7 @@ from cntk_core.ops.op import Array, OpContext
 from cntk_core.ops.recurrent_cells import Step, steps_of
 from cntk_core.ops.rows import sequence_rows
 from cntk_core.ops.shapes import Shape, elements, show
+from cntk_core.ops.sparse_rows import best_columns
 
 Numbers = NDArray[np.float64]
 
@@ -61,11 +62,6 @@ def _chains(context: OpContext) -> _Chains:
         np.flatnonzero(own.step == 0),
         np.flatnonzero(own.step == own.last),
     )
-
-
-def _labels(values: Array) -> IntArray:
-    """The label of each row."""
-    return np.asarray(values.argmax(axis=1), np.int64).reshape(-1)
 
 
 def _log_sum(values: Numbers, axis: int) -> Numbers:
@@ -175,7 +171,7 @@ def CRF(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -
     chains = _chains(context)
     values = samples(inputs[1], context.framed[1])
     scores = np.asarray(values, np.float64)[chains.rows]
-    labels = _labels(samples(inputs[0], context.framed[0]))[chains.rows]
+    labels = best_columns(samples(inputs[0], context.framed[0]))[chains.rows]
     transitions = np.asarray(inputs[2], np.float64).reshape(scores.shape[1], scores.shape[1])
     ahead, behind = _ahead(chains, scores, transitions, labels), _behind(chains, scores, transitions)
     both = ahead + behind
@@ -215,7 +211,7 @@ def SEQUENCE_DECODER(xp: Any, inputs: Sequence[Array], attributes: Any, context:
     """
     chains = _chains(context)
     best = np.asarray(samples(inputs[1], context.framed[1]), np.float64)[chains.rows]
-    labels = _labels(samples(inputs[0], context.framed[0]))[chains.rows]
+    labels = best_columns(samples(inputs[0], context.framed[0]))[chains.rows]
     transitions = np.asarray(inputs[2], np.float64).reshape(best.shape[1], best.shape[1])
     before = np.zeros(best.shape, np.int64)
     start = best[chains.begins, labels[chains.begins]]

@@ -21,7 +21,8 @@ Train = [
     BrainScriptNetworkBuilder = {
         x = Input {3} ; l = Input {2}
         fused = RecurrentLSTMLayerStack {(4:4), allowOptimizedEngine = true} (x)
-        old = RNNStack (x, ParameterTensor {(0:0)}, hiddenSize = 3, numLayers = 2, bidirectional = true, rnnMode = 'gru')
+        W = ParameterTensor {(0:0)}
+        old = RNNStack (x, W, hiddenSize = 3, numLayers = 2, bidirectional = true, rnnMode = 'gru')
         z = DenseLayer {2} (Splice (fused : old))
         ce = CrossEntropyWithSoftmax (l, z)
         featureNodes = (x) ; labelNodes = (l) ; criterionNodes = (ce) ; outputNodes = (z)
