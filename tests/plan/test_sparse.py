@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cntk_core.plan.make import make_plan
-from cntk_core.plan.sparse import inputs_of_products
+from cntk_core.plan.sparse import sparse_inputs
 from cntk_core.testing.sparse_networks import SPARSE_SAMPLES
 
 
@@ -17,6 +17,8 @@ from cntk_core.testing.sparse_networks import SPARSE_SAMPLES
         ("two_products", {"E": ["y", "x"]}, {"x", "y"}),
         ("read_densely", {"W0": ["x"]}, set()),
         ("mixed", {}, {"x"}),
+        ("labels", {"E": ["x"], "B": ["l"]}, {"x", "l"}),
+        ("targets", {}, {"l"}),
     ],
 )
 def test_sparse_gradients(name, parameters, inputs):
@@ -24,13 +26,13 @@ def test_sparse_gradients(name, parameters, inputs):
     plan = make_plan(sample.network, sample.roots, sample.criterion)
     found = {p.name: sorted(node.name for node in sources) for p, sources in plan.sparse.items()}
     assert found == {key: sorted(value) for key, value in parameters.items()}
-    assert {node.name for node in inputs_of_products(plan.steps, plan.roots)} == inputs
+    assert {node.name for node in sparse_inputs(plan.steps, plan.roots)} == inputs
 
 
 def test_a_root_is_needed_dense():
     sample = SPARSE_SAMPLES["product"](np.float32)
     plan = make_plan(sample.network, [sample.network["x"], *sample.roots], sample.criterion)
-    assert inputs_of_products(plan.steps, plan.roots) == frozenset()
+    assert sparse_inputs(plan.steps, plan.roots) == frozenset()
     assert len(plan.sparse) == 1
 
 

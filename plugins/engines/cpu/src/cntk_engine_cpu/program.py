@@ -27,10 +27,10 @@ from cntk_core.api import (
     derive_layout,
     derived_nodes,
     did_you_mean,
-    inputs_of_products,
     layout_of_root,
     makes_axis_by_values,
     random_stream,
+    sparse_inputs,
 )
 from cntk_engine_cpu.binding import Bound, contexts_of, empty, whole_update
 from cntk_engine_cpu.gemm import Gemm
@@ -81,7 +81,7 @@ class CpuProgram(Program):
         self._path = _path_of(plan)
         self._capacity: dict[str, int] = {}
         self._buffers: list[Array] = []
-        stays_sparse = inputs_of_products(plan.steps, plan.roots)
+        stays_sparse = sparse_inputs(plan.steps, plan.roots)
         occurring = {node for inputs in plan.sparse.values() for node in inputs}
         self._sparse: dict[Node, SparseInlet] = {
             node: SparseInlet(node, store.dtype) for node in plan.inputs if node in stays_sparse | occurring
