@@ -103,7 +103,7 @@ from cntk_core.plan.plan import (
     layout_of_root,
     makes_axis_by_values,
 )
-from cntk_core.plan.sparse import is_sparse_product, sparse_inputs
+from cntk_core.plan.sparse import is_sparse_product, label_inputs, sparse_inputs
 from cntk_core.plugins.events import EpochStart, EpochSummary, Job, JobOutcome, MinibatchResult
 from cntk_core.plugins.markers import hookimpl
 from cntk_core.plugins.registry import Registry
@@ -238,6 +238,7 @@ __all__ = [
     "is_delay",
     "is_sparse_product",
     "keep_tail",
+    "label_inputs",
     "layout_of_root",
     "make_plan",
     "makes_axis_by_values",

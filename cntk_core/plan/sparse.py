@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.ops.shapes import elements
@@ -33,6 +33,11 @@ def takes_sparse(node: Node, index: int) -> bool:
     return index in node.op.sparse_inputs
 
 
+def _takes_either(node: Node, index: int) -> bool:
+    """Whether an op reads an input of any kind as a sparse matrix as well: it is a criterion, and these are labels."""
+    return node.op.role == "criterion" and index in node.op.sparse_inputs
+
+
 def find_sparse(
     gradients: Sequence[GradientStep | LoopGradient], trained: Sequence[Parameter]
 ) -> dict[Parameter, tuple[Input, ...]]:
@@ -59,6 +64,19 @@ def _input_of(nodes: Sequence[Node], target: Node) -> Input | None:
 
 def sparse_inputs(steps: Sequence[Step | Loop], roots: Sequence[Node]) -> frozenset[Input]:
     """Return the sparse inputs that nothing needs as arrays: ops outside of loops read them as they are."""
+    return frozenset(node for node in _read_only(takes_sparse, steps, roots) if node.sparse)
+
+
+def label_inputs(steps: Sequence[Step | Loop], roots: Sequence[Node]) -> frozenset[Input]:
+    """Return the inputs, not declared sparse, that only criteria read, in a place that takes sparse matrices, too.
+
+    A stream that is sparse all the same need not become an array for them.
+    """
+    return frozenset(node for node in _read_only(_takes_either, steps, roots) if not node.sparse)
+
+
+def _read_only(takes: Callable[[Node, int], bool], steps: Sequence[Step | Loop], roots: Sequence[Node]) -> set[Input]:
+    """The inputs of which every reader takes a sparse matrix."""
     found: set[Input] = set()
     others: set[Node] = set(roots)
     for step in steps:
@@ -67,8 +85,8 @@ def sparse_inputs(steps: Sequence[Step | Loop], roots: Sequence[Node]) -> frozen
             continue
         for node in step.nodes:
             for index, child in enumerate(node.inputs):
-                if isinstance(child, Input) and child.sparse and takes_sparse(node, index):
+                if isinstance(child, Input) and takes(node, index):
                     found.add(child)
                 else:
                     others.add(child)
-    return frozenset(found - others)
+    return found - others

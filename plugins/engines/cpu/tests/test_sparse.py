@@ -12,8 +12,8 @@ from scipy.sparse import csr_array
 from cntk_core.api import DataError, Input, Minibatch, StreamData, frame_layout
 from cntk_core.testing import ReferenceEngine
 from cntk_core.testing.engine_contract import MOMENTUM, start
-from cntk_core.testing.networks import Sketch
-from cntk_core.testing.sparse_networks import product
+from cntk_core.testing.networks import Sketch, classifier
+from cntk_core.testing.sparse_networks import product, sparse_stream
 
 DIM, FRAMES, OUT = 100_000, 64, 4
 
@@ -82,6 +82,22 @@ def test_a_stream_of_another_size_is_named():
     with pytest.raises(DataError) as caught:
         run.program.evaluate(data)
     assert caught.value.message == "the input 'x' is [9], but its stream gives samples of [7]"
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_labels_that_come_sparse_now_and_then(backend):
+    """The criteria of a network are the same for a sparse stream, and nothing of its size is made for it."""
+    runs = [start(each, classifier(np.float64), rule=MOMENTUM) for each in (engine(backend), ReferenceEngine())]
+    for step, kind in enumerate(("dense", "sparse", "sparse", "dense")):
+        data = runs[0].sample.minibatch(5, step)
+        for run, sparse in zip(runs, (kind == "sparse", False), strict=True):
+            labels = data.streams["labels"].data
+            streams = data.streams | {"labels": sparse_stream(labels)} if sparse else data.streams
+            run.program.train_step(Minibatch(streams, 5), run.scalars(MOMENTUM))
+        for name in ("ce", "err"):
+            np.testing.assert_allclose(*(run.program.value(name) for run in runs), rtol=1e-10)
+        for ours, theirs in zip(*(run.values() for run in runs), strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
 
 
 VOCABULARY = 500_000
