@@ -86,6 +86,7 @@ from cntk_core.ops.op import Accumulator, Elementwise, NoAttributes, Op, OpConte
 from cntk_core.ops.random import random_stream
 from cntk_core.ops.rows import delay_rows
 from cntk_core.ops.shapes import Shape, broadcast, from_cntk, show, to_cntk
+from cntk_core.ops.sparse_rows import best_columns
 from cntk_core.ops.table import OpTable, core_ops
 from cntk_core.plan.explain import explain
 from cntk_core.plan.make import make_plan
@@ -102,7 +103,7 @@ from cntk_core.plan.plan import (
     layout_of_root,
     makes_axis_by_values,
 )
-from cntk_core.plan.sparse import inputs_of_products
+from cntk_core.plan.sparse import is_sparse_product, label_inputs, sparse_inputs
 from cntk_core.plugins.events import EpochStart, EpochSummary, Job, JobOutcome, MinibatchResult
 from cntk_core.plugins.markers import hookimpl
 from cntk_core.plugins.registry import Registry
@@ -209,6 +210,7 @@ __all__ = [
     "Window",
     "WriterContext",
     "align",
+    "best_columns",
     "broadcast",
     "check_links",
     "clone_nodes",
@@ -233,9 +235,10 @@ __all__ = [
     "hookimpl",
     "initialize_parameters",
     "initializer",
-    "inputs_of_products",
     "is_delay",
+    "is_sparse_product",
     "keep_tail",
+    "label_inputs",
     "layout_of_root",
     "make_plan",
     "makes_axis_by_values",
@@ -264,6 +267,7 @@ __all__ = [
     "shift_of",
     "show",
     "slot_layout",
+    "sparse_inputs",
     "sub_tree",
     "symbol",
     "to_cntk",
