@@ -22,7 +22,7 @@ from cntk_core.training.schedules import effective_momentum
 from cntk_core.training.settings import SGDSettings
 from cntk_core.training.store import ParameterStore
 from cntk_core.training.subminibatch import split
-from cntk_core.training.update import NOISE_SLOT, clip_factor, count_uses, scalars_for
+from cntk_core.training.update import NOISE_SLOT, STEPS, clip_factor, count_uses, scalars_for
 
 NOISE_STREAM = (1 << 64) - 1
 """Random stream of injected noise, in the place of a node's number."""
@@ -67,7 +67,6 @@ class EpochLoop:
         job: for listeners.
         seed: of the injected noise.
         listeners: called after each minibatch with ``job`` and ``result``.
-        steps: updates done so far.
     """
 
     program: Program
@@ -79,7 +78,6 @@ class EpochLoop:
     job: Job
     seed: int = 0
     listeners: Sequence[Callable[..., object]] = ()
-    steps: int = 0
     _uses: Mapping[Parameter, int] = attrs.field(init=False)
 
     _sizes: MinibatchSizes = attrs.field(init=False)
@@ -117,17 +115,24 @@ class EpochLoop:
                 self.program.train_step(minibatch, scalars)
             else:
                 self._step_in_parts(minibatch, epoch, state.count, rate)
-            self.steps += 1
             state.done(self._sizes.samples(minibatch))
         return state.finish()
 
     def _before_update(self, samples: int, epoch: int, minibatch: int, rate: float) -> UpdateContext:
+        """Draw the noise of a step, and let the learner's state, which the store keeps, go on to it."""
         if self.settings.gaussian_noise_inject_std[epoch] > 0:
             noise = self.store.slots[NOISE_SLOT]
             generator = random_stream(self.seed, NOISE_STREAM, (epoch << 32) + minibatch)
             noise[...] = generator.standard_normal(len(noise), dtype=np.float32)
         momentum = effective_momentum(self.settings.momentum(epoch), samples)
-        return UpdateContext(samples, rate, momentum, self.steps, epoch)
+        known = self.store.state
+        steps = int(known.get(STEPS, 0))
+        own = {slot.name: known.get(slot.name, slot.initial) for slot in self.learner.state}
+        context = UpdateContext(samples, rate, momentum, steps, epoch, own)
+        now = self.learner.advance(context)
+        known.update(now)
+        known[STEPS] = steps + 1
+        return attrs.evolve(context, state=now)
 
     def _scalars(self, context: UpdateContext) -> Scalars:
         """Numbers for each trained parameter; parameters with the same multipliers share them."""
