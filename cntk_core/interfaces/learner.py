@@ -36,6 +36,7 @@ class UpdateContext:
         step: number of updates done before, from 0.
         epoch: epoch index, from 0.
         state: the learner's numbers of :attr:`Learner.state`, by name.
+        dtype: name of the parameters' type, ``float32`` or ``float64``. Scalars are double precision in any case.
     """
 
     samples: int
@@ -44,6 +45,7 @@ class UpdateContext:
     step: int = 0
     epoch: int = 0
     state: Mapping[str, float] = attrs.field(factory=dict)
+    dtype: str = "float64"
 
 
 class Learner(Component):

@@ -128,7 +128,7 @@ class EpochLoop:
         known = self.store.state
         steps = int(known.get(STEPS, 0))
         own = {slot.name: known.get(slot.name, slot.initial) for slot in self.learner.state}
-        context = UpdateContext(samples, rate, momentum, steps, epoch, own)
+        context = UpdateContext(samples, rate, momentum, steps, epoch, own, self.store.dtype.name)
         now = self.learner.advance(context)
         known.update(now)
         known[STEPS] = steps + 1
