@@ -1,10 +1,10 @@
 """Checkpoints: one folder per generation, with everything that training needs beside the model.
 
 The generations of a model lie in ``MODEL.checkpoints``. In each, ``arrays.safetensors`` has the parameters
-(``value/NAME``), the precomputed values (``precomputed/NAME``), the learner's slots (``slot/SLOT/NAME``) and its numbers
-(``state/NAME``, one element each, in double precision);
-``manifest.json`` has the SHA-256 of each file and how far training had come. A generation appears in one step, complete
-and flushed to the disk; its name ends in a part of the manifest's SHA-256.
+(``value/NAME``), the precomputed values (``precomputed/NAME``), the learner's slots (``slot/SLOT/NAME``) and its
+numbers (``state/NAME``, one element each, in double precision); ``manifest.json`` has the SHA-256 of each file and how
+far training had come. A generation appears in one step, complete and flushed to the disk; its name ends in a part of
+the manifest's SHA-256.
 
 Beside each model stands a small file, ``MODEL.n.ckp``, that names its generation. People and scripts move and remove it
 as they always did; generations that none of these files names are removed.

@@ -154,7 +154,9 @@ class Update:
         self.fold = find_fold(rule, self.traced)
         self._whole = self._pass([(VALUE, self.traced.value), *self._slot_results()], kernels)
         self._folded = self._pass([(VALUE, self.fold.value)], kernels) if self.fold is not None else None
-        self._means = Means(self.traced.means, self._buffers, rule.scalars, kernels, store.dtype) if rule.means else None
+        self._means = (
+            Means(self.traced.means, self._buffers, rule.scalars, kernels, store.dtype) if rule.means else None
+        )
 
     def _slot_results(self) -> list[tuple[str, Tree]]:
         return [(_slot(name), tree) for name, tree in self.traced.slots.items()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from cntk_core.api import Learner, Slot, UpdateContext, option, options
 from cntk_learner_adam.checks import is_not_negative, is_positive, is_share
@@ -50,7 +50,7 @@ class Adam(Learner):
     product of all that were used stands for ``beta1 ** t``.
     """
 
-    options: type = AdamOptions
+    options: ClassVar[type] = AdamOptions
     requires_api = "1.0"
     slots = (Slot(SMOOTHED), Slot(SQUARES))
     state = (Slot(BIAS1, initial=1.0), Slot(BIAS2, initial=1.0))

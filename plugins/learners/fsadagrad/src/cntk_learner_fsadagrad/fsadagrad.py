@@ -19,20 +19,23 @@ LARGEST = 10.0
 """Largest factor of a gradient."""
 
 
+def _is_positive(instance: Any, field: attrs.Attribute[Any], number: float) -> None:
+    if not 0.0 < number < math.inf:
+        raise ValueError(f"'{field.name}' must be more than 0, not {number:g}")
+
+
 @options
 class FSAdaGradOptions:
     """Options of the rule, in the SGD block."""
 
     variance_time_constant: float = option(
-        default=2.0 * 3600 * 100, doc="samples over which variances are remembered; two hours of speech"
+        default=2.0 * 3600 * 100,
+        validator=_is_positive,
+        doc="samples over which variances are remembered; two hours of speech",
     )
-    fs_adagrad_target_av_denom: float = option(default=1.0, doc="factor of the scaled gradients")
-
-    @variance_time_constant.validator
-    @fs_adagrad_target_av_denom.validator
-    def _check(self, field: attrs.Attribute[float], number: float) -> None:
-        if not 0.0 < number < math.inf:
-            raise ValueError(f"'{field.name}' must be more than 0, not {number:g}")
+    fs_adagrad_target_av_denom: float = option(
+        default=1.0, validator=_is_positive, doc="factor of the scaled gradients"
+    )
 
 
 class FSAdaGrad(Learner):
@@ -66,8 +69,8 @@ class FSAdaGrad(Learner):
 
         Without momentum the smoothed gradient is left as it is, and the step is that of the scaled gradient itself.
         """
-        # As the original does, in the precision of the parameters: of 1 - v single precision leaves two or three digits,
-        # and recipes were tuned with the steps that this gives.
+        # As the original does, in the precision of the parameters: of 1 - v single precision leaves two or three
+        # digits, and recipes were tuned with the steps that this gives.
         kept, momentum = float(np.dtype(context.dtype).type(self._kept(context))), context.momentum
         smooths = momentum > 0.0
         return {

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import attrs
@@ -21,38 +22,48 @@ FIRST_STEP = 0.02
 """Size of a weight's step before its first gradient."""
 
 
+def _check(good: Callable[[float], bool], rule: str) -> Callable[[Any, attrs.Attribute[Any], float], None]:
+    """Return a validator that says which rule a number breaks."""
+
+    def check(instance: Any, field: attrs.Attribute[Any], number: float) -> None:
+        if not good(number):
+            raise ValueError(f"'{field.name}' {rule}, not {number:g}")
+
+    return check
+
+
 @options
 class RmsPropOptions:
     """Options of the rule, in the SGD block."""
 
-    rms_gamma: float = option(default=0.99, key="rms_gamma", doc="share of the old mean square, in [0, 1)")
-    rms_wgt_inc: float = option(default=1.2, key="rms_wgt_inc", doc="factor of a step after an equal sign, at least 1")
-    rms_wgt_dec: float = option(default=0.75, key="rms_wgt_dec", doc="factor of a step after another sign, in (0, 1]")
+    rms_gamma: float = option(
+        default=0.99,
+        key="rms_gamma",
+        validator=_check(lambda x: 0.0 <= x < 1.0, "must be in [0, 1)"),
+        doc="share of the old mean square",
+    )
+    rms_wgt_inc: float = option(
+        default=1.2,
+        key="rms_wgt_inc",
+        validator=_check(lambda x: 1.0 <= x < math.inf, "must be at least 1"),
+        doc="factor of a step after an equal sign",
+    )
+    rms_wgt_dec: float = option(
+        default=0.75,
+        key="rms_wgt_dec",
+        validator=_check(lambda x: 0.0 < x <= 1.0, "must be in (0, 1]"),
+        doc="factor of a step after another sign",
+    )
     rms_wgt_max: float = option(default=10.0, key="rms_wgt_max", doc="largest step")
-    rms_wgt_min: float = option(default=0.1, key="rms_wgt_min", doc="smallest step")
+    rms_wgt_min: float = option(
+        default=0.1,
+        key="rms_wgt_min",
+        validator=_check(lambda x: x > 0.0, "must be more than 0"),
+        doc="smallest step",
+    )
     norm_with_ave_multiplier: bool = option(
         default=True, doc="divide the steps of a parameter by the average of its multipliers"
     )
-
-    @rms_gamma.validator
-    def _check_gamma(self, field: attrs.Attribute[float], gamma: float) -> None:
-        if not 0.0 <= gamma < 1.0:
-            raise ValueError(f"rms_gamma must be in [0, 1), not {gamma:g}")
-
-    @rms_wgt_inc.validator
-    def _check_increase(self, field: attrs.Attribute[float], factor: float) -> None:
-        if not factor >= 1.0:
-            raise ValueError(f"rms_wgt_inc must be at least 1, not {factor:g}")
-
-    @rms_wgt_dec.validator
-    def _check_decrease(self, field: attrs.Attribute[float], factor: float) -> None:
-        if not 0.0 < factor <= 1.0:
-            raise ValueError(f"rms_wgt_dec must be in (0, 1], not {factor:g}")
-
-    @rms_wgt_min.validator
-    def _check_smallest(self, field: attrs.Attribute[float], step: float) -> None:
-        if not step > 0.0:
-            raise ValueError(f"rms_wgt_min must be more than 0, not {step:g}")
 
     def __attrs_post_init__(self) -> None:
         if not self.rms_wgt_min <= self.rms_wgt_max:
