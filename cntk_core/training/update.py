@@ -34,9 +34,6 @@ _L2 = "l2_weight"
 _NOISE = "noise_std"
 _L1 = "l1_threshold"
 
-STEPS = "steps"
-"""Number among the state of the store (beside those of the learner): updates done."""
-
 
 def compose_update(learner: Learner, settings: SGDSettings) -> UpdateRule:
     """Put clipping, regularisation and noise around a learner's rule; what is off is not in the expression."""

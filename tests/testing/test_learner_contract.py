@@ -159,17 +159,10 @@ class CountsMore(Counting):
         return {**context.state, "more": 1.0}
 
 
-class TakesTheSessionsName(Counting):
-    """Has a number that is the session's."""
-
-    state = (Slot("steps"),)
-
-
 STATE_FAULTS = [
     (KeepsCount, "advance remembers something"),
     (CountsInPlace, "advance remembers something|advance changes the state"),
     (CountsMore, r"the state has \['count', 'more'\] instead of \['count'\]"),
-    (TakesTheSessionsName, "the name 'steps' is the session's"),
 ]
 
 

@@ -184,8 +184,8 @@ def test_numbers_of_a_learner_matter_after_a_restart(name, tmp_path, monkeypatch
 def test_a_roll_back_takes_the_numbers_back():
     steps = Steps(ReferenceEngine(), classifier("float64"), Adam(), settings())
     store = steps.run.store
-    store.state = {"bias1": 0.5, "steps": 7.0}
+    store.state = {"bias1": 0.5}
     kept = store.snapshot()
-    store.state = {"bias1": 0.25, "steps": 8.0}
+    store.state = {"bias1": 0.25, "bias2": 0.125}
     store.restore(kept)
-    assert store.state == {"bias1": 0.5, "steps": 7.0}
+    assert store.state == {"bias1": 0.5}
