@@ -61,8 +61,9 @@ def _first_values(settings: Settings, shape: Shape, context: BuildContext) -> In
     kind = settings.text("init", "") or _implied_kind(settings)
     literal = settings.text("initFromLiteral", "")
     if literal and kind.lower() != "fromliteral":
+        used = kind if kind == "initValue" else f"init='{kind}'"
         context.trace(
-            f"{settings.where}: Warning: initFromLiteral has no effect, {settings.owner} is initialized by {_described(kind)}; "
+            f"{settings.where}: Warning: initFromLiteral has no effect, {settings.owner} is initialized by {used}; "
             "write init='fromLiteral' as well"
         )
     if kind == "initValue":
@@ -85,10 +86,6 @@ def _first_values(settings: Settings, shape: Shape, context: BuildContext) -> In
         where=settings.where,
     )
     return numbered(first, lambda: context.next_seed("brainscript"))
-
-
-def _described(kind: str) -> str:
-    return kind if kind == "initValue" else f"init='{kind}'"
 
 
 def _implied_kind(settings: Settings) -> str:
