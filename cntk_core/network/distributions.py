@@ -162,7 +162,7 @@ class _Ziggurat:
         """Return for each place whether the draw that begins there is under the curve: 1, 0, or -1 for not decided."""
         number, layer = numbers[places], layers[places]
         parts = words[np.minimum(places + 1, len(words) - 1)].astype(self.dtype) * self.dtype.type(_UNIT)
-        verdicts = self._under_curve(number, layer, parts).astype(np.int8)
+        verdicts: NDArray[np.int8] = self._under_curve(number, layer, parts).astype(np.int8)
         verdicts[(layer == 0) | (parts >= 1) | (places + 1 == len(words))] = -1
         return verdicts
 

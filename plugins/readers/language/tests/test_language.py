@@ -101,9 +101,8 @@ def test_words_with_tags(lu) -> None:
 
 
 def test_each_sentence_has_a_row_of_its_own(lu) -> None:
-    (minibatch,) = lu(for_writing=True, keys="; nbruttsineachrecurrentiter = 9 ; equalLength = false").minibatches(
-        EpochSpec()
-    )
+    reader = lu(for_writing=True, keys="; nbruttsineachrecurrentiter = 9 ; equalLength = false")
+    (minibatch,) = reader.minibatches(EpochSpec())
     lengths = minibatch.streams["labels"].layout.lengths.tolist()
     assert minibatch.samples == sum(lengths) < len(lengths) * max(lengths) == minibatch.columns
 
