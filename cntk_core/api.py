@@ -34,7 +34,7 @@ from cntk_core.errors import (
     nearest,
     raise_problems,
 )
-from cntk_core.interfaces.builder import BuildContext, Document, NetworkBuilder
+from cntk_core.interfaces.builder import BuildContext, Document, NetworkBuilder, SeedNumbers
 from cntk_core.interfaces.component import API_VERSION, Available, Component, NoOptions, Unavailable
 from cntk_core.interfaces.engine import ExecutionEngine, Program
 from cntk_core.interfaces.layout import SequenceLayout
@@ -72,6 +72,7 @@ from cntk_core.network.initializers import (
     Random,
     initialize_parameters,
     initializer,
+    numbered,
 )
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
@@ -189,6 +190,7 @@ __all__ = [
     "ReaderContext",
     "Registry",
     "Schedule",
+    "SeedNumbers",
     "SequenceLayout",
     "SequenceOutput",
     "Shape",
@@ -244,6 +246,7 @@ __all__ = [
     "makes_axis_by_values",
     "nearest",
     "nodes_to_clone",
+    "numbered",
     "option",
     "options",
     "paired_names",
