@@ -41,7 +41,7 @@ from cntk_core.interfaces.layout import SequenceLayout
 from cntk_core.interfaces.learner import Learner, Slot, UpdateContext, UpdateRule
 from cntk_core.interfaces.parallel import Communicator, Parallelizer, StepCounts
 from cntk_core.interfaces.reader import DataReader, EpochSpec, Minibatch, ReaderContext, StreamData, StreamInfo
-from cntk_core.interfaces.writer import DataWriter, SequenceOutput, WriterContext
+from cntk_core.interfaces.writer import DataWriter, SequenceOutput, SparseRows, WriterContext
 from cntk_core.network.clone import PARAMETER_USES, clone_nodes, duplicate, nodes_to_clone
 from cntk_core.network.dump import write_dump
 from cntk_core.network.edit import (
@@ -194,6 +194,7 @@ __all__ = [
     "ShapeError",
     "Slot",
     "SourceText",
+    "SparseRows",
     "Step",
     "StepCounts",
     "StreamData",
