@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import attrs
 import numpy as np
+from numpy.typing import NDArray
 
 from cntk_core.actions.check_data import open_recipe
 from cntk_core.actions.context import ActionContext
@@ -22,7 +23,7 @@ from cntk_core.interfaces.writer import DataWriter, SequenceOutput, SparseRows, 
 from cntk_core.ops.shapes import show
 
 WRITER = "CNTKBinaryWriter"
-PRECISIONS = {"float": np.dtype(np.float32), "double": np.dtype(np.float64)}
+PRECISIONS: dict[str, np.dtype[Any]] = {"float": np.dtype(np.float32), "double": np.dtype(np.float64)}
 """What ``--precision`` accepts, and what it means."""
 
 
@@ -52,8 +53,9 @@ def convert_data(
     found = next((part for part in sections if part.get(key) is not None), None)
     if found is None:
         raise ConfigError(f"the recipe has no block '{key}' to convert", where=context.config.where)
-    context = attrs.evolve(context, dtype=PRECISIONS.get(precision, context.dtype))
-    _refuse_own_input(found.section(key), output)
+    dtype: np.dtype[Any] = PRECISIONS.get(precision, context.dtype)
+    context = attrs.evolve(context, dtype=dtype)
+    _check_output(found.section(key), output)
     reader = context.make_reader(found, key=key, for_writing=True)
     try:
         if not isinstance(reader, ChunkedReader):
@@ -72,8 +74,10 @@ def convert_data(
     return 0
 
 
-def _refuse_own_input(block: Config, output: str) -> None:
-    """Raise if the output is the file that is read."""
+def _check_output(block: Config, output: str) -> None:
+    """Raise if the output is a folder, or the file that is read."""
+    if Path(output).is_dir():
+        raise UsageError(f"'{output}' is a folder", hint="Give the name of the new file.")
     value = block.own("file")
     if value is None or not Path(output).exists():
         return
@@ -107,13 +111,15 @@ def _outputs(
     keys = [str(key) for key in chunk.keys] or [""] * sequences
     for stream in streams:
         column = chunk.columns[stream.name]
-        values = _sparse(column, sequences) if stream.sparse else _dense(column, sequences)
+        read: Callable[[Column, int], Iterator[NDArray[Any] | SparseRows]] = _sparse if stream.sparse else _dense
+        values = read(column, sequences)
         yield stream.name, [SequenceOutput(key, value) for key, value in zip(keys, values, strict=True)]
 
 
-def _dense(column: Column, sequences: int) -> Iterator[np.ndarray[Any, Any]]:
+def _dense(column: Column, sequences: int) -> Iterator[NDArray[Any]]:
+    data: Any = column.data
     for first, last in _rows(column, sequences):
-        yield column.data[first:last].reshape(last - first, -1)
+        yield data[first:last].reshape(last - first, -1)
 
 
 def _sparse(column: Column, sequences: int) -> Iterator[SparseRows]:

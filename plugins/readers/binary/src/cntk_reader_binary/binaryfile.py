@@ -157,12 +157,15 @@ class BinaryFile:
         found: list[StoredStream] = []
         at = _COUNTS
         for _ in range(streams):
-            stream, at = self._read_stream(head, at, begin)
+            stream, end = self._read_stream(head, at, begin)
             if stream.name.lower() in {known.name.lower() for known in found}:
                 raise self.wrong(begin + at, f"two streams of the file have the name '{stream.name}'")
             found.append(stream)
+            at = end
         if at + chunks * _TABLE.itemsize != len(head):
-            text = f"the table of {chunks} chunks should end at byte {begin + at + chunks * _TABLE.itemsize}, not {tail}"
+            text = (
+                f"the table of {chunks} chunks should end at byte {begin + at + chunks * _TABLE.itemsize}, not {tail}"
+            )
             raise self.wrong(begin + at, text, _CUT)
         return tuple(found), self._read_table(np.frombuffer(head, dtype=_TABLE, offset=at), begin, begin + at)
 
@@ -204,7 +207,7 @@ class BinaryFile:
     def _read_table(self, table: NDArray[Any], header: int, at: int) -> tuple[StoredChunk, ...]:
         """Return the chunks. Each ends where the next one begins, the last one at the header."""
         begins = table["offset"].astype(np.int64)
-        ends = np.append(begins[1:], header)
+        ends = np.append(begins, header)[1:]
         sequences = table["sequences"].astype(np.int64)
         bad = (begins < PREAMBLE) | (ends > header) | (ends - begins < 4 * sequences)
         if bad.any():

@@ -38,9 +38,7 @@ class BinarySource(ChunkSource):
         """Return what the chunks hold: the lengths of the sequences stand at the beginning of each."""
         if not self._index:
             lengths = (self._file.lengths(number) for number in range(len(self._file.chunks)))
-            self._index = [
-                ChunkInfo(len(own), int(own.sum()), None if (own == 1).all() else own) for own in lengths
-            ]
+            self._index = [ChunkInfo(len(own), int(own.sum()), None if (own == 1).all() else own) for own in lengths]
         return self._index
 
     def keys(self, chunk: int) -> IntArray:

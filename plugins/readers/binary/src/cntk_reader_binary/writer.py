@@ -75,7 +75,7 @@ class CNTKBinaryWriter(DataWriter):
     @classmethod
     def configure(cls, block: Config, what: str) -> BinaryWriterOptions:
         """Read the writer's block. Raises all errors together."""
-        keys = block.bind(WriterKeys, ignore=("writerType",), what=what)
+        keys: Any = block.bind(WriterKeys, ignore=("writerType",), what=what)
         return BinaryWriterOptions(**attrs.asdict(keys, recurse=False), where=block.location("file"))
 
     def write(self, outputs: Mapping[str, Sequence[SequenceOutput]]) -> None:
@@ -113,6 +113,8 @@ class CNTKBinaryWriter(DataWriter):
             self._file.close()
             self._temporary.replace(self.settings.file)
         except OSError as error:
+            self._file.close()
+            self._temporary.unlink(missing_ok=True)
             raise self._cannot_write(error) from None
 
     def discard(self) -> None:
