@@ -51,6 +51,8 @@ class Progress:
         seed: of the random streams. They are keyed by seed, epoch and minibatch, so nothing else need be kept.
         reader_epoch, reader_samples: where reading goes on: the next epoch, and samples of it that are done.
         settings: hash of the settings that change results.
+        steps: updates done.
+        control: what automatic control remembers (``ControlState.entries``).
     """
 
     epochs: int
@@ -63,6 +65,8 @@ class Progress:
     reader_epoch: int = 0
     reader_samples: int = 0
     settings: str = ""
+    steps: int = 0
+    control: Mapping[str, Any] = attrs.field(factory=dict)
 
 
 @attrs.frozen(eq=False)
@@ -212,8 +216,11 @@ def _named(folder: Path) -> Iterator[Path]:
 
 
 def _progress(entries: Mapping[str, Any]) -> Progress:
-    kinds = {"learning_rate": float, "criterion": float, "settings": str}
-    return Progress(**{field.name: kinds.get(field.name, int)(entries[field.name]) for field in attrs.fields(Progress)})
+    kinds = {"learning_rate": float, "criterion": float, "settings": str, "control": dict}
+    later = {"steps": 0, "control": {}}  # not in the checkpoints of the first releases
+    names = [field.name for field in attrs.fields(Progress)]
+    found = {name: entries.get(name, later[name]) if name in later else entries[name] for name in names}
+    return Progress(**{name: kinds.get(name, int)(value) for name, value in found.items()})
 
 
 def restore_slots(checkpoint: Checkpoint, store: ParameterStore) -> tuple[str, ...]:
@@ -229,6 +236,20 @@ def restore_slots(checkpoint: Checkpoint, store: ParameterStore) -> tuple[str, .
             if array is not None:
                 _copy(array, store.slot(slot, parameter), f"{slot} of '{parameter.name}'")
     return found
+
+
+def restore_store(checkpoint: Checkpoint, store: ParameterStore) -> None:
+    """Take the parameters and the learner's slots back into the buffers of a training that runs.
+
+    Raises:
+        CheckpointError: an array is missing or does not fit.
+    """
+    for parameter in store.parameters:
+        array = checkpoint.arrays.get(f"value/{parameter.name}")
+        if array is None:
+            raise CheckpointError(f"the checkpoint has no parameter '{parameter.name}'")
+        _copy(array, store.value(parameter), f"'{parameter.name}'")
+    restore_slots(checkpoint, store)
 
 
 def restore_values(checkpoint: Checkpoint, network: Network) -> None:
