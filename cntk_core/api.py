@@ -16,7 +16,7 @@ from cntk_core.config import (
 from cntk_core.data.chunked import ChunkedReader
 from cntk_core.data.composite import CompositeSource, FrameSource, Part
 from cntk_core.data.randomize import Window
-from cntk_core.data.source import Chunk, ChunkInfo, ChunkSource, Column
+from cntk_core.data.source import CACHE_BYTES, Chunk, ChunkInfo, ChunkSource, Column
 from cntk_core.data.truncation import Truncation
 from cntk_core.errors import (
     BuildError,
@@ -115,6 +115,7 @@ ILearner = Learner
 
 __all__ = [
     "API_VERSION",
+    "CACHE_BYTES",
     "COMMAND_LINE",
     "PARAMETER_USES",
     "Accumulator",

@@ -264,6 +264,7 @@ def _convert_data(options: argparse.Namespace) -> int:
         section=options.section,
         key=options.key,
         precision=options.precision,
+        chunk_bytes=options.chunk_size,
         plugin_files=options.plugin,
     )
 
@@ -439,6 +440,7 @@ def _add_convert_data(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--section", help="the command section (default: the first that reads data)")
     parser.add_argument("--key", choices=("reader", "cvReader"), default="reader", help="the block (default: reader)")
     parser.add_argument("--precision", choices=("float", "double"), default="", help="default: that of the recipe")
+    parser.add_argument("--chunk-size", type=int, default=0, metavar="BYTES", help="a chunk is about this large")
 
 
 def _add_plugin_option(parser: argparse.ArgumentParser) -> None:

@@ -34,6 +34,7 @@ def convert_data(
     section: str | None = None,
     key: str = "reader",
     precision: str = "",
+    chunk_bytes: int = 0,
     plugin_files: Sequence[str] = (),
 ) -> int:
     """Write all sequences of a reader block, in the order of its files, as a binary file.
@@ -44,6 +45,7 @@ def convert_data(
         section: the command section; by default the first one that has the block.
         key: ``reader`` or ``cvReader``.
         precision: ``float`` or ``double``; by default the recipe's.
+        chunk_bytes: about how large a chunk is; 0 is the writer's default.
         plugin_files: Python files with further readers.
 
     Raises:
@@ -60,7 +62,7 @@ def convert_data(
     try:
         if not isinstance(reader, ChunkedReader):
             raise UnsupportedError(f"{type(reader).__name__} gives no chunks, so its data cannot be converted")
-        writer = _open_writer(context, reader, output)
+        writer = _open_writer(context, reader, output, chunk_bytes)
         try:
             sequences = _copy(reader, writer)
             writer.close()
@@ -86,10 +88,10 @@ def _check_output(block: Config, output: str) -> None:
         raise UsageError(f"'{output}' is the file that is read", hint="Give the new one another name.")
 
 
-def _open_writer(context: ActionContext, reader: DataReader, output: str) -> DataWriter:
+def _open_writer(context: ActionContext, reader: DataReader, output: str, chunk_bytes: int) -> DataWriter:
     writer_class = context.plugins.registry.writers.get(WRITER, where=Location("cntk convert-data"))
     precision = "float" if context.dtype == np.float32 else "double"
-    text = f'file="{output}"\nprecision={precision}\n'
+    text = f'file="{output}"\nprecision={precision}\n' + (f"chunkSizeInBytes={chunk_bytes}\n" if chunk_bytes else "")
     options = writer_class.configure(Config.from_source(SourceText.of(text, "cntk convert-data")), f"'{WRITER}'")
     outputs = {stream.name: math.prod(stream.shape) for stream in reader.streams}
     sparse = frozenset(stream.name for stream in reader.streams if stream.sparse)

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import attrs
 
-from cntk_core.api import CntkError, Config, Location, Problems, Window, option, options, raise_problems
+from cntk_core.api import CACHE_BYTES, CntkError, Config, Location, Problems, Window, option, options, raise_problems
 
 AUTO_WINDOW_CHUNKS = 128
 """How far the random order moves a sequence where the recipe does not say it; chunks are often 32 MB."""
@@ -53,6 +53,9 @@ class ReaderKeys:
     sample_based_randomization_window: bool = option(default=False, doc="randomizationWindow counts samples.")
     randomization_seed: int = option(default=0, doc="Another seed gives another random order.")
     keep_data_in_memory: bool = option(default=False, doc="Read the file once and keep it.")
+    cache_size_in_bytes: int = option(
+        default=CACHE_BYTES, doc="Parsed data that is kept, if a window has less.", validator=_not_negative
+    )
     prefetch: bool = option(default=True, doc="Prepare the next minibatches in a background thread.")
     trace_level: int = option(default=1, doc="0: errors; 1: warnings too.")
     precision: Literal["float", "double"] | None = option(default=None, doc="The network's own precision is used.")

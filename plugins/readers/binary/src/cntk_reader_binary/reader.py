@@ -47,6 +47,7 @@ class CNTKBinaryReader(ChunkedReader):
             window=options.window,
             seed=options.randomization_seed,
             keep_in_memory=options.keep_data_in_memory,
+            cache_bytes=options.cache_size_in_bytes,
             prefetch=options.prefetch,
         )
 

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import attrs
 
 from cntk_core.api import (
+    CACHE_BYTES,
     CntkError,
     Config,
     ConfigError,
@@ -115,6 +116,9 @@ class ReaderKeys:
     use_numeric_sequence_keys: bool = option(default=False, doc="Keys are numbers.")
     max_errors: int = option(default=0, doc="Malformed utterances that are left out.", validator=_at_least(0))
     keep_data_in_memory: bool = option(default=False, doc="Read the files once and keep their frames.")
+    cache_size_in_bytes: int = option(
+        default=CACHE_BYTES, doc="Parsed data that is kept, if a window has less.", validator=_at_least(0)
+    )
     prefetch: bool = option(default=True, doc="Prepare the next minibatches in a background thread.")
     verbosity: int = option(default=0, doc="Accepted; traceLevel decides.")
     trace_level: int = option(default=1, doc="0: errors; 1: warnings too.")
