@@ -14,6 +14,9 @@ _RANGE = re.compile(r"(.*)\[([^\[\]]*)\]")
 _FRAMES = re.compile(r"\s*([0-9]+)\s*,\s*([0-9]+)\s*")
 
 
+_TEXT = "Save it as UTF-8 text; or the recipe names a file of another kind."
+
+
 @attrs.frozen
 class Entry:
     """One utterance of a list.
@@ -100,8 +103,7 @@ def read_lines(path: Path, where: Location | None, what: str) -> Iterator[tuple[
                     line = raw.decode("utf-8").strip("\ufeff \t\r\n")
                 except UnicodeDecodeError as error:
                     text = f"byte {error.start + 1} of the line is not UTF-8, so this is no {what}"
-                    hint = "Save it as UTF-8 text; or the recipe names a file of another kind."
-                    raise DataError(text, where=Location(str(path), number), hint=hint) from None
+                    raise DataError(text, where=Location(str(path), number), hint=_TEXT) from None
                 if line:
                     yield number, line
     except OSError as error:
