@@ -16,7 +16,7 @@ from cntk_core.config import (
 from cntk_core.data.chunked import ChunkedReader
 from cntk_core.data.composite import CompositeSource, FrameSource, Part
 from cntk_core.data.randomize import Window
-from cntk_core.data.source import Chunk, ChunkInfo, ChunkSource, Column
+from cntk_core.data.source import CACHE_BYTES, Chunk, ChunkInfo, ChunkSource, Column
 from cntk_core.data.truncation import Truncation
 from cntk_core.errors import (
     BuildError,
@@ -41,7 +41,7 @@ from cntk_core.interfaces.layout import SequenceLayout
 from cntk_core.interfaces.learner import Learner, Slot, UpdateContext, UpdateRule
 from cntk_core.interfaces.parallel import Communicator, Parallelizer, StepCounts
 from cntk_core.interfaces.reader import DataReader, EpochSpec, Minibatch, ReaderContext, StreamData, StreamInfo
-from cntk_core.interfaces.writer import DataWriter, SequenceOutput, WriterContext
+from cntk_core.interfaces.writer import DataWriter, SequenceOutput, SparseRows, WriterContext
 from cntk_core.network.clone import PARAMETER_USES, clone_nodes, duplicate, nodes_to_clone
 from cntk_core.network.dump import write_dump
 from cntk_core.network.edit import (
@@ -117,6 +117,7 @@ ILearner = Learner
 
 __all__ = [
     "API_VERSION",
+    "CACHE_BYTES",
     "COMMAND_LINE",
     "PARAMETER_USES",
     "Accumulator",
@@ -197,6 +198,7 @@ __all__ = [
     "ShapeError",
     "Slot",
     "SourceText",
+    "SparseRows",
     "Step",
     "StepCounts",
     "StreamData",
