@@ -91,8 +91,13 @@ def compile_file(path: Path, function: str, dtype: str, signature: str) -> Kerne
     return compile_text(text, function, signature)
 
 
+@cache
 def compile_text(text: str, function: str, signature: str) -> Kernel:
-    """Compile a function of a module's text, or take it from the disk if it was compiled before."""
+    """Compile a function of a module's text, or take it from the disk if it was compiled before.
+
+    The kernel is kept: a loop is bound anew for every number of frames, and reading it from the disk takes as long as
+    a minibatch.
+    """
     import numba
 
     _prepare_compiler()
