@@ -16,7 +16,7 @@ from cntk_core.config import (
 from cntk_core.data.chunked import ChunkedReader
 from cntk_core.data.composite import CompositeSource, FrameSource, Part
 from cntk_core.data.randomize import Window
-from cntk_core.data.source import Chunk, ChunkInfo, ChunkSource, Column
+from cntk_core.data.source import CACHE_BYTES, Chunk, ChunkInfo, ChunkSource, Column
 from cntk_core.data.truncation import Truncation
 from cntk_core.errors import (
     BuildError,
@@ -34,14 +34,14 @@ from cntk_core.errors import (
     nearest,
     raise_problems,
 )
-from cntk_core.interfaces.builder import BuildContext, Document, NetworkBuilder
+from cntk_core.interfaces.builder import BuildContext, Document, NetworkBuilder, SeedNumbers
 from cntk_core.interfaces.component import API_VERSION, Available, Component, NoOptions, Unavailable
 from cntk_core.interfaces.engine import ExecutionEngine, Program
 from cntk_core.interfaces.layout import SequenceLayout
 from cntk_core.interfaces.learner import Learner, Slot, UpdateContext, UpdateRule
 from cntk_core.interfaces.parallel import Communicator, Parallelizer, StepCounts
 from cntk_core.interfaces.reader import DataReader, EpochSpec, Minibatch, ReaderContext, StreamData, StreamInfo
-from cntk_core.interfaces.writer import DataWriter, SequenceOutput, WriterContext
+from cntk_core.interfaces.writer import DataWriter, SequenceOutput, SparseRows, WriterContext
 from cntk_core.network.clone import PARAMETER_USES, clone_nodes, duplicate, nodes_to_clone
 from cntk_core.network.dump import write_dump
 from cntk_core.network.edit import (
@@ -72,6 +72,7 @@ from cntk_core.network.initializers import (
     Random,
     initialize_parameters,
     initializer,
+    numbered,
 )
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
@@ -116,6 +117,7 @@ ILearner = Learner
 
 __all__ = [
     "API_VERSION",
+    "CACHE_BYTES",
     "COMMAND_LINE",
     "PARAMETER_USES",
     "Accumulator",
@@ -189,12 +191,14 @@ __all__ = [
     "ReaderContext",
     "Registry",
     "Schedule",
+    "SeedNumbers",
     "SequenceLayout",
     "SequenceOutput",
     "Shape",
     "ShapeError",
     "Slot",
     "SourceText",
+    "SparseRows",
     "Step",
     "StepCounts",
     "StreamData",
@@ -244,6 +248,7 @@ __all__ = [
     "makes_axis_by_values",
     "nearest",
     "nodes_to_clone",
+    "numbered",
     "option",
     "options",
     "paired_names",

@@ -335,8 +335,11 @@ class CpuProgram(Program):
         values |= views(self.plan.value_buffer)
         gradients = views(self.plan.gradient_buffer)
         gradients |= {parameter: self.store.gradient(parameter) for parameter in self.plan.trained}
-        if self.plan.criterion is not None:
-            gradients[self.plan.criterion] = np.ones(self.plan.criterion.known_shape, self._dtype)
+        criterion = self.plan.criterion
+        if criterion is not None and (not criterion.framed or criterion.axis in frames):
+            # A criterion by frame counts as the sum over its frames.
+            rows = (frames[criterion.axis],) if criterion.framed else ()
+            gradients[criterion] = np.ones((*rows, *criterion.known_shape), self._dtype)
         contexts = contexts_of(self.plan, frames)
         site = Site(
             plan=self.plan,
