@@ -1,6 +1,7 @@
 """Kernels of products with sparse rows. Compiled by :func:`cntk_engine_cpu.kernels.compile_file`.
 
-Sparse rows are ``begins`` (where the entries of each row begin, and the end), and the entries' ``elements`` and ``numbers``.
+Sparse rows are ``begins`` (where the entries of each row begin, and the end), ``elements`` and ``numbers`` (of the
+entries).
 """
 
 from __future__ import annotations
