@@ -98,6 +98,7 @@ class SGDSettings:
     max_samples_in_ram: int = option(default=0, key="maxSamplesInRAM", doc="limit of a part; 0 is no limit")
     num_mbs_to_show_result: int = option(default=10, key="numMBsToShowResult", doc="minibatches between log lines")
     first_mbs_to_show_result: int = option(default=0, key="firstMBsToShowResult", doc="log each of the first ones")
+    save_best_model_per_criterion: bool = option(default=False, doc="copy the best model by each criterion")
     keep_check_point_files: bool = option(default=False, doc="keep the checkpoint of every epoch")
     trace_level: int = option(default=0)
     train_criterion_node_name: str = option(default="", doc="default: the first of the network's criteria")
@@ -173,7 +174,6 @@ _UNSUPPORTED_KEYS = (
     "adaptationRegWeight",
     "gradientcheck",
     "sigFigs",
-    "saveBestModelPerCriterion",
     "tensorBoardLogDir",
     "tensorBoardNumMBsToLogResult",
     "traceNodeNamesCategory",
@@ -348,7 +348,7 @@ def _unsupported(block: Config) -> Iterator[UnsupportedError]:
 
 def _asked_for(block: Config) -> Iterator[tuple[str, Value]]:
     """What a block asks for that would change the result and is not there yet."""
-    for key in ("gradientcheck", "saveBestModelPerCriterion"):
+    for key in ("gradientcheck",):
         flag = block.get(key)
         if flag is not None and flag.boolean():
             yield f"{key}=true", flag
@@ -359,7 +359,6 @@ def _asked_for(block: Config) -> Iterator[tuple[str, Value]]:
         text = block.get(key)
         if text is not None and not text.is_empty:
             yield key, text
-    yield from _automatic(block)
     parallel = block.own("parallelTrain")
     if parallel is not None and _runs_parallel(block):
         yield "parallelTrain", parallel
@@ -373,19 +372,6 @@ def _searches(block: Config) -> bool:
         return kind is not None and AutoAdjust(auto_adjust_lr=kind.string()).rate_control is RateControl.BEFORE
     except ValueError:
         return False
-
-
-def _automatic(block: Config) -> Iterator[tuple[str, Value]]:
-    value = block.get("autoAdjust")
-    if value is None:
-        return
-    adjust = value.config()
-    search = adjust.own("autoAdjustLR")
-    if search is not None and _searches(block):
-        yield f"autoAdjustLR={search.string()}", search
-    minibatch = adjust.own("autoAdjustMinibatch")
-    if minibatch is not None and minibatch.boolean():
-        yield "autoAdjustMinibatch=true", minibatch
 
 
 def _runs_parallel(block: Config) -> bool:

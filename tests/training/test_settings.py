@@ -120,8 +120,16 @@ CASES = {
     GOOD + "\nepochSize=10\nminibatchSize=16": """r.cntk:4:1: epochSize is 10, less than the minibatchSize 16
     An epoch has at least one minibatch; epochSize=0 is one sweep over the data.""",
     GOOD + "\ngradientcheck=true": "r.cntk:4:1: the SGD block asks for what is not there yet: gradientcheck=true",
-    GOOD + "\nsaveBestModelPerCriterion=true": (
-        "r.cntk:4:1: the SGD block asks for what is not there yet: saveBestModelPerCriterion=true"
+    GOOD + "\nautoAdjust=[ learnRateDecreaseFactor=2 ]": (
+        "r.cntk:4:38: 'learnRateDecreaseFactor' must be in (0, 1], not 2\n    adjustAfterEpoch: at most 1"
+    ),
+    GOOD + "\nautoAdjust=[ numSamples4Search=9:0 ]": (
+        "r.cntk:4:32: 'numSamples4Search' must be at least 1, not 0\n"
+        "    samples of a trial, by epoch; default: 500 minibatches"
+    ),
+    GOOD + "\nautoAdjust=[ autoAdjustLR=sometimes ]": (
+        "r.cntk:4:27: 'autoAdjustLR' must be none, searchBeforeEpoch or adjustAfterEpoch, not 'sometimes'\n"
+        "    none, searchBeforeEpoch or adjustAfterEpoch"
     ),
 }
 
@@ -145,17 +153,17 @@ def test_an_unknown_key_names_the_nearest():
 def test_everything_that_is_not_there_yet_is_named_at_once():
     with pytest.raises(CntkError) as caught:
         read(
-            GOOD + "\nautoAdjust=[ autoAdjustLR=beforeEpoch ; autoAdjustMinibatch=true ]\ngradientcheck=true"
+            GOOD + "\nadaptationRegType=KL\ngradientcheck=true\ntraceNodeNamesReal=z"
             "\nparallelTrain=[ parallelizationMethod=DataParallelSGD ]",
             top="parallelTrain=true",
         )
     assert str(caught.value) == (
         "r.cntk:5:1: the SGD block asks for what is not there yet: "
-        "gradientcheck=true, autoAdjustLR=beforeEpoch, autoAdjustMinibatch=true, parallelTrain\n"
+        "gradientcheck=true, adaptationRegType=KL, traceNodeNamesReal, parallelTrain\n"
         "    gradientcheck=true at r.cntk:5:1\n"
-        "    autoAdjustLR=beforeEpoch at r.cntk:4:14\n"
-        "    autoAdjustMinibatch=true at r.cntk:4:41\n"
-        "    parallelTrain at r.cntk:6:1"
+        "    adaptationRegType=KL at r.cntk:4:1\n"
+        "    traceNodeNamesReal at r.cntk:6:1\n"
+        "    parallelTrain at r.cntk:7:1"
     )
 
 
