@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, cast
 
@@ -62,6 +63,9 @@ SEQUENCE_TRAINING = (
     "seqGammarWordPen",
 )
 """Keys of criteria for sequence training; without such a criterion they change nothing."""
+
+_LAUNCHERS = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS")
+"""Environment variables in which launchers tell the number of workers."""
 
 _PLAIN_RULES = ("", "none", "normal", "simple")
 
@@ -360,8 +364,8 @@ def _asked_for(block: Config) -> Iterator[tuple[str, Value]]:
         if text is not None and not text.is_empty:
             yield key, text
     parallel = block.own("parallelTrain")
-    if parallel is not None and _runs_parallel(block):
-        yield "parallelTrain", parallel
+    if parallel is not None and _runs_parallel(block) and workers() > 1:
+        yield f"parallelTrain with {workers()} workers", parallel
 
 
 def _searches(block: Config) -> bool:
@@ -380,6 +384,15 @@ def _runs_parallel(block: Config) -> bool:
     return switch is not None and not switch.is_block and switch.boolean()
 
 
+def workers() -> int:
+    """Return how many processes a launcher such as ``mpiexec`` says it has started; 1 without one."""
+    for name in _LAUNCHERS:
+        text = os.environ.get(name, "")
+        if text.isdecimal():
+            return max(1, int(text))
+    return 1
+
+
 def _notes(block: Config, used: Collection[str]) -> Iterator[str]:
     unused = () if block.get("autoAdjust") is not None else _ADJUST_KEYS
     idle = {key.lower() for key in (*NO_EFFECT, *OTHER_LEARNERS, *SEQUENCE_TRAINING, *unused)}.difference(used)
@@ -388,4 +401,7 @@ def _notes(block: Config, used: Collection[str]) -> Iterator[str]:
         yield f"SGD: without effect here: {', '.join(keys)}"
     parallel = block.own("parallelTrain")
     if parallel is not None and parallel.is_block:
-        yield "parallelTrain option is not enabled. ParallelTrain config will be ignored."
+        if _runs_parallel(block):
+            yield "SGD: parallelTrain: there is one worker, so training is serial and the block has no effect."
+        else:
+            yield "parallelTrain option is not enabled. ParallelTrain config will be ignored."

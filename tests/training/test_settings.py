@@ -150,7 +150,15 @@ def test_an_unknown_key_names_the_nearest():
     )
 
 
-def test_everything_that_is_not_there_yet_is_named_at_once():
+def test_one_worker_trains_serially_and_says_so():
+    notes: list[str] = []
+    text = GOOD + "; parallelTrain=[ parallelizationMethod=DataParallelSGD ]"
+    read(text, top="parallelTrain=true", note=notes.append)
+    assert notes == ["SGD: parallelTrain: there is one worker, so training is serial and the block has no effect."]
+
+
+def test_everything_that_is_not_there_yet_is_named_at_once(monkeypatch):
+    monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "4")
     with pytest.raises(CntkError) as caught:
         read(
             GOOD + "\nadaptationRegType=KL\ngradientcheck=true\ntraceNodeNamesReal=z"
@@ -159,11 +167,11 @@ def test_everything_that_is_not_there_yet_is_named_at_once():
         )
     assert str(caught.value) == (
         "r.cntk:5:1: the SGD block asks for what is not there yet: "
-        "gradientcheck=true, adaptationRegType=KL, traceNodeNamesReal, parallelTrain\n"
+        "gradientcheck=true, adaptationRegType=KL, traceNodeNamesReal, parallelTrain with 4 workers\n"
         "    gradientcheck=true at r.cntk:5:1\n"
         "    adaptationRegType=KL at r.cntk:4:1\n"
         "    traceNodeNamesReal at r.cntk:6:1\n"
-        "    parallelTrain at r.cntk:7:1"
+        "    parallelTrain with 4 workers at r.cntk:7:1"
     )
 
 
