@@ -17,6 +17,7 @@ from cntk_core.ops.random import random_stream
 from cntk_core.plugins.events import Job, MinibatchResult
 from cntk_core.training.columns import MinibatchSizes
 from cntk_core.training.criteria import Criterion, CriterionSums, averages, is_nan, since
+from cntk_core.training.gradient_check import GradientCheck
 from cntk_core.training.progress import RunLog, share_of_epoch
 from cntk_core.training.schedules import effective_momentum
 from cntk_core.training.settings import SGDSettings
@@ -88,6 +89,7 @@ class EpochLoop:
         job: for listeners.
         seed: of the injected noise.
         listeners: called after each minibatch with ``job`` and ``result``.
+        check: compares gradients before each minibatch is learned; None if that is not asked for.
         steps: updates done so far.
     """
 
@@ -100,6 +102,7 @@ class EpochLoop:
     job: Job
     seed: int = 0
     listeners: Sequence[Callable[..., object]] = ()
+    check: GradientCheck | None = None
     steps: int = 0
     _uses: Mapping[Parameter, int] = attrs.field(init=False)
 
@@ -132,8 +135,12 @@ class EpochLoop:
         parts = self.settings.parts(pace.minibatch_size)
         plain = parts == 1 and not self.settings.clips_norm
         for minibatch in minibatches:
+            if self.check is not None and not pace.trial:
+                self.check.check(minibatch, epoch, state.count)
             if not learns:
-                self.program.evaluate(minibatch)
+                # In training mode, so that dropout and batch normalisation are as with any other rate.
+                self.program.compute_gradients(minibatch)
+                self.store.forget_gradients(self.program.plan.sparse)
             elif plain:
                 scalars = self._scalars(self._before_update(self._sizes.columns(minibatch), epoch, state.count, rate))
                 self.program.train_step(minibatch, scalars)

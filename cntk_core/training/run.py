@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import attrs
+import numpy as np
 
 from cntk_core.errors import TrainingError
 from cntk_core.interfaces.engine import Program
@@ -21,6 +22,8 @@ from cntk_core.training.criteria import Criterion, averages
 from cntk_core.training.epoch import EpochLoop, EpochResult, Pace
 from cntk_core.training.evaluate import evaluate_program
 from cntk_core.training.generations import Start, checkpoint_of
+from cntk_core.training.gradient_check import GradientCheck
+from cntk_core.training.node_settings import NodeSettings, spare_normalizations
 from cntk_core.training.pacing import Pacing
 from cntk_core.training.precompute import precompute
 from cntk_core.training.progress import RunLog
@@ -75,6 +78,7 @@ class TrainingRun:
         self.first = self.done = start.epochs if start is not None else 0
         self.criterion, self.evaluations = choose_criteria(network, self.settings)
         self.nodes = (self.criterion, *self.evaluations)
+        spare_normalizations(network, self.settings)
         self.store = ParameterStore(network.parameters, network.dtype)
         self.saver = Saver(session, network, self.store)
         self.state = ControlState(minibatch_size=self.settings.minibatch_size[self.first])
@@ -85,15 +89,19 @@ class TrainingRun:
     def run(self) -> TrainingSummary:
         """Do everything."""
         self._describe()
+        if self.settings.gradient_check and self.network.dtype != np.float64:
+            raise TrainingError("gradientcheck needs numbers of double precision", hint="Give precision=double.")
         if self.settings.save_best_model_per_criterion and self.session.cv_reader is None:
             self.log.line("Warning: saveBestModelPerCriterion has no effect without a cvReader.")
         self.loop = self._prepare()
         self.pacing = Pacing(self.loop, self.session.reader)
         self._restore()
+        node_settings = NodeSettings(self.network.order([self.criterion]), self.settings, self.log.line)
         last: EpochResult | None = None
         validation: Mapping[str, Criterion] = {}
         trained, stopped = 0, ""
         while self.done < self.settings.max_epochs and not stopped:
+            node_settings.begin(self.done)
             pace, self.state = self.pacing.decide(self.done, self.state, self.epoch_samples)
             stopped = self._rate_is_too_low(pace)
             if stopped:
@@ -145,6 +153,11 @@ class TrainingRun:
         rule = compose_update(session.learner, self.settings)
         self.store.add_slots(rule.slots)
         program = session.engine.compile(plan, self.store, rule, seed=session.seed)
+        check = None
+        if self.settings.gradient_check:
+            own = session.engine.compile(plan, self.store, rule, seed=session.seed)
+            numbers, digits = self.settings.program_settings, int(self.settings.sig_figs)
+            check = GradientCheck(own, self.store, self.criterion.name, digits, numbers, session.seed)
         return EpochLoop(
             program,
             self.store,
@@ -155,6 +168,7 @@ class TrainingRun:
             session.job,
             seed=session.seed,
             listeners=session.listeners("cntk_minibatch_end"),
+            check=check,
         )
 
     def _restore(self) -> None:

@@ -108,6 +108,8 @@ class SGDSettings:
     train_criterion_node_name: str = option(default="", doc="default: the first of the network's criteria")
     eval_criterion_node_name: str = option(default="", doc="default: all evaluation nodes of the network")
     use_all_data_for_pre_computed_node: bool = option(default=True, doc="false: one epoch")
+    gradient_check: bool = option(default=False, key="gradientcheck", doc="compare gradients with numeric ones")
+    sig_figs: float = option(default=6.0, doc="gradientcheck: digits that must agree")
     auto_adjust: AutoAdjust = option(default=AutoAdjust(), doc="what training decides by itself")
 
     def rate(self, epoch: int) -> float:
@@ -176,8 +178,6 @@ _UNSUPPORTED_KEYS = (
     "useAdagrad",
     "adaptationRegType",
     "adaptationRegWeight",
-    "gradientcheck",
-    "sigFigs",
     "tensorBoardLogDir",
     "tensorBoardNumMBsToLogResult",
     "traceNodeNamesCategory",
@@ -352,10 +352,6 @@ def _unsupported(block: Config) -> Iterator[UnsupportedError]:
 
 def _asked_for(block: Config) -> Iterator[tuple[str, Value]]:
     """What a block asks for that would change the result and is not there yet."""
-    for key in ("gradientcheck",):
-        flag = block.get(key)
-        if flag is not None and flag.boolean():
-            yield f"{key}=true", flag
     kind = block.get("adaptationRegType")
     if kind is not None and kind.string().lower() not in ("", "none"):
         yield f"adaptationRegType={kind.string()}", kind

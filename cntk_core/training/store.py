@@ -117,6 +117,13 @@ class ParameterStore:
         touched[...] = False
         return found
 
+    def forget_gradients(self, parameters: Iterable[Parameter]) -> None:
+        """Clear gradients that no update took, and what :meth:`touched` noted of them."""
+        for parameter in parameters:
+            self.gradient(parameter)[...] = 0.0
+            if parameter in self._touched:
+                self._touched[parameter][...] = False
+
     def snapshot(self) -> dict[str, FloatArray]:
         """Copies of the values and slots, by name; what a roll-back needs."""
         return {"values": self.values.copy(), **{f"slot.{name}": slot.copy() for name, slot in self.slots.items()}}
