@@ -315,7 +315,9 @@ def _passes(
     by_rows = [parameter for parameter in rows_alone(plan, update) if parameter in parameters]
     parameters = [parameter for parameter in parameters if parameter not in by_rows]
     touched = [_touched_rows(plan, update, parameter, place[parameter]) for parameter in by_rows]
-    together = [update.bind(first, end) for first, end in runs_of(update.store, parameters)]
+    # A mean goes over one parameter, so that a rule with means never runs over several together.
+    alike = not update.rule.means
+    together = [update.bind(first, end) for first, end in runs_of(update.store, parameters)] if alike else []
     single = [(place[parameter], update.bind(*update.store.range(parameter))) for parameter in parameters]
 
     def run(numbers: Sequence[Numbers]) -> None:
@@ -324,7 +326,7 @@ def _passes(
         if not single:
             return
         first = numbers[single[0][0]]
-        if all(numbers[index] is first or numbers[index] == first for index, _ in single):
+        if alike and all(numbers[index] is first or numbers[index] == first for index, _ in single):
             for apply in together:
                 apply(first)
         else:
