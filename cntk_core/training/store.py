@@ -84,6 +84,12 @@ class ParameterStore:
                 if slot.initial:
                     self.slots[slot.name].fill(slot.initial)
 
+    def reset_slots(self, slots: Iterable[Slot]) -> None:
+        """Give the learner's slots their initial values again, and forget its numbers."""
+        for slot in slots:
+            self.slots[slot.name].fill(slot.initial)
+        self.state.clear()
+
     def range(self, parameter: Parameter) -> tuple[int, int]:
         """First and past-the-end element of a parameter in every buffer."""
         return self._range[parameter]

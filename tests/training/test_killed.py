@@ -17,6 +17,8 @@ from small import Lines
 SCRIPT = Path(__file__).with_name("killed_run.py")
 EPOCHS = 40
 KILLS = 30
+STEPS = {"plain": "1", "search": "3", "sizes": "3", "after": "7", "interval": "11"}
+"""Every so many operations on files there is a cut."""
 
 
 def environment() -> dict[str, str]:
@@ -28,12 +30,12 @@ def environment() -> dict[str, str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("recipe", CRASH_EPOCHS)
 def test_every_operation_on_files_may_be_the_last(tmp_path, recipe):
-    """A cut before each opening, renaming and removal of a file in turn; before every third of the longer runs."""
+    """A cut before each opening, renaming and removal of a file in turn; before some in the longer runs."""
     lines = Lines()
     train(tmp_path / "straight", CRASH_EPOCHS[recipe], recipe, lines)
     if recipe in ("after", "interval"):
         assert lines.with_text("rolling back to"), "the recipe rolls back"
-    command = [sys.executable, str(SCRIPT), "crash", str(tmp_path / "cut"), "1" if recipe == "plain" else "3", recipe]
+    command = [sys.executable, str(SCRIPT), "crash", str(tmp_path / "cut"), STEPS[recipe], recipe]
     done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stderr
     rows = [line.split() for line in done.stdout.splitlines()]

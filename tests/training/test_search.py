@@ -332,7 +332,7 @@ RESUMED = {
 def test_a_run_that_was_stopped_ends_in_the_same_bytes(tmp_path, adjust, changes):
     epochs = 5
     train(tmp_path / "straight", epochs, adjust, **changes)
-    for stop in range(1, epochs):
+    for stop in (2, 4):
         folder = tmp_path / str(stop)
         with pytest.raises(Stop):
             train(folder, epochs, adjust, hooks=StopAt(stop), **changes)
