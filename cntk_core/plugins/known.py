@@ -43,6 +43,7 @@ KNOWN: dict[str, dict[str, tuple[str, Wheel]]] = {
     ),
     "reader": _table(
         (Wheel("cntk-reader-cntk-text"), "CNTKTextFormatReader CNTKTextFormatDeserializer"),
+        (Wheel("cntk-reader-binary"), "CNTKBinaryReader CNTKBinaryFormatDeserializer"),
         (Wheel("cntk-reader-mnist"), "MNISTReader"),
         (
             Wheel("cntk-reader-htk"),
@@ -52,7 +53,11 @@ KNOWN: dict[str, dict[str, tuple[str, Wheel]]] = {
         (Wheel("cntk-reader-language"), "LMSequenceReader LUSequenceReader"),
         (Wheel("cntk-reader-image", released=False), "ImageReader"),
     ),
-    "writer": _table((Wheel("cntk-reader-htk"), "HTKMLFWriter")),
+    "writer": _table(
+        (Wheel("cntk-reader-binary"), "CNTKBinaryWriter"),
+        (Wheel("cntk-reader-htk"), "HTKMLFWriter"),
+        (Wheel("cntk-reader-language"), "LUSequenceWriter"),
+    ),
     "learner": _table(
         (Wheel("cntk-learner-sgd"), "sgd none normal simple"),
         (Wheel("cntk-learner-adagrad"), "adagrad"),

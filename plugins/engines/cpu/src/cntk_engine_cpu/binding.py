@@ -21,7 +21,7 @@ from cntk_core.api import (
     Target,
     makes_axis_by_values,
 )
-from cntk_engine_cpu import elementwise, fallback, loop_kernels, loops, products, rowwise
+from cntk_engine_cpu import elementwise, fallback, loop_kernels, loops, products, rowwise, sparse
 from cntk_engine_cpu.inputs import Ports
 from cntk_engine_cpu.site import Call, Site, elements_of
 from cntk_engine_cpu.sparse import RowGradient, bind_rows, inlet_of
@@ -42,6 +42,7 @@ FOLD_BY_PANELS = 196608
 
 SPECIAL_FORWARD: Mapping[str, Callable[[Site, Step], Call | None]] = {
     **dict.fromkeys(products.NAMES, products.bind_forward),
+    "LookupTable": sparse.bind_look_up,
     "CrossEntropyWithSoftmax": rowwise.bind_cross_entropy,
     "ClassificationError": rowwise.bind_classification_error,
 }
@@ -132,6 +133,10 @@ def _gradient_calls(site: Site, step: GradientStep | LoopGradient, targets: Sequ
     if name == "CrossEntropyWithSoftmax":
         found = rowwise.bind_cross_entropy_gradient(site, part)
         return [found if found is not None else fallback.bind_gradient(site, part)]
+    inlet = inlet_of(site, step.step.nodes[0])
+    if inlet is not None:
+        node = step.step.nodes[0]
+        return [sparse.bind_gradient(site, node, inlet, accumulate=target.accumulate) for target in targets]
     if name in products.NAMES:
         calls = [products.bind_target(site, part, target) for target in targets]
         if None not in calls:
