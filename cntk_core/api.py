@@ -16,7 +16,7 @@ from cntk_core.config import (
 from cntk_core.data.chunked import ChunkedReader
 from cntk_core.data.composite import CompositeSource, FrameSource, Part
 from cntk_core.data.randomize import Window
-from cntk_core.data.source import Chunk, ChunkInfo, ChunkSource, Column
+from cntk_core.data.source import CACHE_BYTES, Chunk, ChunkInfo, ChunkSource, Column
 from cntk_core.data.truncation import Truncation
 from cntk_core.errors import (
     BuildError,
@@ -41,7 +41,7 @@ from cntk_core.interfaces.layout import SequenceLayout
 from cntk_core.interfaces.learner import Learner, Slot, UpdateContext, UpdateRule
 from cntk_core.interfaces.parallel import Communicator, Parallelizer, StepCounts
 from cntk_core.interfaces.reader import DataReader, EpochSpec, Minibatch, ReaderContext, StreamData, StreamInfo
-from cntk_core.interfaces.writer import DataWriter, SequenceOutput, WriterContext
+from cntk_core.interfaces.writer import DataWriter, SequenceOutput, SparseRows, WriterContext
 from cntk_core.network.clone import PARAMETER_USES, clone_nodes, duplicate, nodes_to_clone
 from cntk_core.network.dump import write_dump
 from cntk_core.network.edit import (
@@ -87,6 +87,7 @@ from cntk_core.ops.op import Accumulator, Elementwise, NoAttributes, Op, OpConte
 from cntk_core.ops.random import random_stream
 from cntk_core.ops.rows import delay_rows
 from cntk_core.ops.shapes import Shape, broadcast, from_cntk, show, to_cntk
+from cntk_core.ops.sparse_rows import best_columns
 from cntk_core.ops.table import OpTable, core_ops
 from cntk_core.plan.explain import explain
 from cntk_core.plan.make import make_plan
@@ -103,7 +104,7 @@ from cntk_core.plan.plan import (
     layout_of_root,
     makes_axis_by_values,
 )
-from cntk_core.plan.sparse import inputs_of_products
+from cntk_core.plan.sparse import is_sparse_product, label_inputs, sparse_inputs
 from cntk_core.plugins.events import EpochStart, EpochSummary, Job, JobOutcome, MinibatchResult
 from cntk_core.plugins.markers import hookimpl
 from cntk_core.plugins.registry import Registry
@@ -116,6 +117,7 @@ ILearner = Learner
 
 __all__ = [
     "API_VERSION",
+    "CACHE_BYTES",
     "COMMAND_LINE",
     "PARAMETER_USES",
     "Accumulator",
@@ -196,6 +198,7 @@ __all__ = [
     "ShapeError",
     "Slot",
     "SourceText",
+    "SparseRows",
     "Step",
     "StepCounts",
     "StreamData",
@@ -211,6 +214,7 @@ __all__ = [
     "Window",
     "WriterContext",
     "align",
+    "best_columns",
     "broadcast",
     "check_links",
     "clone_nodes",
@@ -235,9 +239,10 @@ __all__ = [
     "hookimpl",
     "initialize_parameters",
     "initializer",
-    "inputs_of_products",
     "is_delay",
+    "is_sparse_product",
     "keep_tail",
+    "label_inputs",
     "layout_of_root",
     "make_plan",
     "makes_axis_by_values",
@@ -267,6 +272,7 @@ __all__ = [
     "shift_of",
     "show",
     "slot_layout",
+    "sparse_inputs",
     "sub_tree",
     "symbol",
     "to_cntk",
