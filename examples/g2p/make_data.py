@@ -3,7 +3,7 @@
 python make_data.py [FOLDER]
 
 Spelling follows rules, but none that reads one letter at a time: what a letter stands for depends on the letters after
-it (`c` before `e` and `i`), before it (`s` between vowels), on a silent `e` at the other side of a consonant, and on the
+it (`c` before `e` and `i`), before it (`s` between vowels), on a silent `e` beyond a consonant, and on the
 whole word (vowels after the first two syllables lose their colour, unless they are long).
 """
 
