@@ -7,6 +7,7 @@ import math
 import pytest
 from cntk_learner_adagrad import AdaGrad
 from cntk_learner_adam import Adam, AdamOptions
+from cntk_learner_rmsprop import RmsProp
 from cntk_learner_sgd import SGD, SGDOptions
 
 from cntk_core.config import Config, parse_text
@@ -169,6 +170,12 @@ def test_an_unknown_key_names_the_nearest():
     assert first == (
         "r.cntk:4:1: the SGD block has no option 'learningRatePerSample'; did you mean 'learningRatesPerSample'?"
     )
+
+
+def test_an_unknown_key_names_the_nearest_of_the_learner_too():
+    with pytest.raises(CntkError) as caught:
+        read(GOOD + "; gradUpdateType=rmsprop; rms_gama=0.9", learner_options=RmsProp.options)
+    assert caught.value.message == "the SGD block has no option 'rms_gama'; did you mean 'rms_gamma'?"
 
 
 def test_one_worker_trains_serially_and_says_so():
