@@ -100,7 +100,10 @@ def bind(config: Config, options_class: type[T], *, ignore: Collection[str] = ()
         except CntkError as error:
             errors.append(error)
     raise_problems(errors)
-    return options_class(**given)
+    try:
+        return options_class(**given)
+    except ValueError as error:  # what a class checks of several options together
+        raise ConfigError(f"{what}: {error}", where=config.where) from None
 
 
 def _names(field: attrs.Attribute[Any]) -> tuple[str, ...]:

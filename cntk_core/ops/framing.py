@@ -15,6 +15,7 @@ import numpy as np
 from cntk_core.ops.expression import ArrayMath
 from cntk_core.ops.op import Array, Op, OpContext
 from cntk_core.ops.shapes import Shape, elements
+from cntk_core.ops.sparse_rows import is_sparse
 
 
 def sample_shape(value: Array, framed: bool) -> Shape:
@@ -71,7 +72,7 @@ def paired(left: Array, right: Array, framed: Sequence[bool]) -> tuple[Array, Ar
     if not (framed[0] or framed[1]):
         return columns(left, False), columns(right, False)
     first, second = (
-        value if _is_sparse(value) else samples(value, has) for value, has in ((left, framed[0]), (right, framed[1]))
+        value if is_sparse(value) else samples(value, has) for value, has in ((left, framed[0]), (right, framed[1]))
     )
     return first, second
 
@@ -91,13 +92,9 @@ def scalar(xp: Any, value: Any, like: Array) -> Array:
     return xp.asarray(value, dtype=like.dtype).reshape(1)
 
 
-def _is_sparse(value: Any) -> bool:
-    return hasattr(value, "toarray")
-
-
 def dense(value: Any, shape: Sequence[int] | None = None) -> Array:
     """Return a sparse matrix ``(frames, dim)`` as an array, with the given sample shape; arrays stay as they are."""
-    if not _is_sparse(value):
+    if not is_sparse(value):
         return value
     array = value.toarray()
     return array if shape is None else array.reshape(array.shape[0], *shape)

@@ -9,7 +9,7 @@ import attrs
 
 from cntk_core.errors import ShapeError
 from cntk_core.ops.define import define_op
-from cntk_core.ops.framing import sample_shape, samples
+from cntk_core.ops.framing import dense, sample_shape, samples
 from cntk_core.ops.op import Array, OpContext
 from cntk_core.ops.shapes import Shape, elements, from_cntk, show, to_cntk
 
@@ -132,7 +132,7 @@ def _product(xp: Any, left: Array, right: Array, split: _Split, framed: tuple[bo
     outer = elements(split.out)
     matrices = _matrices(left, framed[0], split.inner, outer)
     if framed[0]:
-        stacked = right.reshape(-1, elements(split.rest), split.inner)
+        stacked = dense(right).reshape(-1, elements(split.rest), split.inner)
         return xp.matmul(stacked, matrices).reshape(left.shape[0], *split.rest, *split.out)
     result = _rows(right, split.inner) @ matrices
     frames = (right.shape[0],) if framed[1] else ()
@@ -152,7 +152,7 @@ def _product_gradients(
     matrices = _matrices(left, framed[0], split.inner, outer)
     to_left = to_right = None
     if framed[0]:
-        stacked = right.reshape(-1, elements(split.rest), split.inner)
+        stacked = dense(right).reshape(-1, elements(split.rest), split.inner)
         incoming = gradient.reshape(left.shape[0], elements(split.rest), outer)
         if needs[0]:
             to_left = xp.matmul(xp.swapaxes(stacked, 1, 2), incoming).reshape(left.shape)

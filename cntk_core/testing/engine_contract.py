@@ -56,9 +56,32 @@ def _adaptive(
     return value - scalars["rate"] * limited / m.sqrt(squares), {"squares": squares}
 
 
+def _normalized(
+    m: Any, value: Any, gradient: Any, slots: Mapping[str, Any], scalars: Mapping[str, Any]
+) -> tuple[Any, Mapping[str, Any]]:
+    squares = slots["squares"] + gradient * gradient
+    step = scalars["rate"] / scalars["size"] * gradient
+    return value - step / (1.0 + scalars["momentum"] * scalars["spread"]), {"squares": squares}
+
+
+def _sizes(
+    m: Any, value: Any, gradient: Any, slots: Mapping[str, Any], scalars: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    limited = m.minimum(m.abs(value), scalars["limit"])
+    return {"size": 1.0 + limited, "spread": m.sqrt(slots["squares"] + gradient * gradient)}
+
+
 MOMENTUM = UpdateRule((Slot("smoothed"),), ("rate", "momentum"), _momentum, key="contract.momentum")
 ADAPTIVE = UpdateRule((Slot("squares", 0.1),), ("rate", "limit"), _adaptive, False, key="contract.adaptive")
-RULES = {"momentum": MOMENTUM, "adaptive": ADAPTIVE}
+NORMALIZED = UpdateRule(
+    (Slot("squares", 0.1),),
+    ("rate", "momentum", "limit"),
+    _normalized,
+    key="contract.normalized",
+    means=("size", "spread"),
+    mean_expression=_sizes,
+)
+RULES = {"momentum": MOMENTUM, "adaptive": ADAPTIVE, "normalized": NORMALIZED}
 
 
 @attrs.define
@@ -71,7 +94,7 @@ class Run:
     program: Program
 
     def numbers(self, step: int = 0) -> list[dict[str, float]]:
-        """The scalars of both rules for each trained parameter; they change from step to step."""
+        """The scalars of all rules for each trained parameter; they change from step to step."""
         return [
             {
                 "rate": 0.01 / (1 + step) * parameter.learning_rate_multiplier,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import attrs
@@ -15,13 +17,15 @@ from cntk_core.network.network import Network
 from cntk_core.plan.make import make_plan
 from cntk_core.plan.runnable import check_runnable
 from cntk_core.plugins.events import EpochStart, EpochSummary
-from cntk_core.training.checkpoint import Progress, restore_slots, save_checkpoint
+from cntk_core.training.automatic import RateControl
+from cntk_core.training.checkpoint import Progress, load_checkpoint, restore_slots, restore_store, save_checkpoint
+from cntk_core.training.control import ControlState, Verdict, judge
 from cntk_core.training.criteria import Criterion, averages
-from cntk_core.training.epoch import EpochLoop, EpochResult
+from cntk_core.training.epoch import EpochLoop, EpochResult, Pace
 from cntk_core.training.evaluate import evaluate_program
 from cntk_core.training.generations import Start, checkpoint_of
 from cntk_core.training.precompute import precompute
-from cntk_core.training.progress import RunLog
+from cntk_core.training.progress import RunLog, single
 from cntk_core.training.roots import choose_criteria, describe_parameters
 from cntk_core.training.schedules import effective_momentum, time_constant
 from cntk_core.training.store import ParameterStore
@@ -29,6 +33,9 @@ from cntk_core.training.update import NOISE_SLOT, compose_update
 
 if TYPE_CHECKING:
     from cntk_core.training.session import TrainingSession
+
+LEAST_RATE = 1e-12
+"""Learning rate per sample below which the log says so."""
 
 
 @attrs.frozen
@@ -72,6 +79,8 @@ class TrainingRun:
         self.store = ParameterStore(network.parameters, network.dtype)
         self.samples = 0
         self.epoch_samples = self.settings.epoch_size
+        self.state = ControlState(minibatch_size=self.settings.minibatch_size[self.first])
+        self.done = self.first
         self._stale_files = not session.make_mode
         self._validation: Program | None = None
 
@@ -79,28 +88,27 @@ class TrainingRun:
         """Do everything."""
         self._describe()
         loop = self._prepare()
-        self._restore()
+        self._restore(loop)
         last: EpochResult | None = None
         validation: Mapping[str, Criterion] = {}
-        stopped = ""
-        epoch = self.first
-        for epoch in range(self.first, self.settings.max_epochs):
-            stopped = self._rate_is_too_low(epoch)
+        trained, stopped = 0, ""
+        while self.done < self.settings.max_epochs and not stopped:
+            pace = self._pace(loop, self.done)
+            stopped = self._rate_is_too_low(pace)
             if stopped:
-                self._save(epoch, last, final=True)
+                self._save(loop, last, final=True)
                 break
-            last = self._train(loop, epoch)
-            validation = self._validate(epoch)
-            stopped = self._epoch_ended(epoch, last, validation)
-            self._save(epoch + 1, last, final=bool(stopped))
+            last = self._train(loop, pace)
+            trained += 1
+            validation = self._validate(pace)
+            stopped = self._tell(pace, last, validation)
             if stopped:
-                self.log.line(f"Training ends after epoch {epoch + 1}: {stopped}")
-                epoch += 1
-                break
-        else:
-            epoch = max(self.settings.max_epochs, self.first)
+                self.log.line(f"Training ends after epoch {pace.epoch + 1}: {stopped}")
+            verdict = self._judge(loop, pace, last, validation)
+            stopped = stopped or verdict.finished
+            self._keep(loop, pace, last, verdict, final=bool(stopped))
         criteria = averages(last.criteria) if last is not None else {}
-        return TrainingSummary(epoch, epoch - self.first, criteria, averages(validation), stopped)
+        return TrainingSummary(self.done, trained, criteria, averages(validation), stopped)
 
     # -- before the first epoch ---------------------------------------------------------------------------
 
@@ -146,14 +154,17 @@ class TrainingRun:
             listeners=session.listeners("cntk_minibatch_end"),
         )
 
-    def _restore(self) -> None:
+    def _restore(self, loop: EpochLoop) -> None:
         """Take the learner's state back, and say so."""
         checkpoint = self.start.checkpoint if self.start is not None else None
         if checkpoint is None or self.start is None:
+            self._need_rate()
             return
         slots = restore_slots(checkpoint, self.store)
         progress = checkpoint.progress
         self.samples = progress.samples
+        loop.steps = progress.steps
+        self.state = self._restored_state(progress)
         self.epoch_samples = self.epoch_samples or progress.epoch_samples
         self.log.line(
             f"Restored from '{checkpoint_of(self.start.model)}': {progress.epochs} epochs, {progress.samples} samples"
@@ -165,59 +176,95 @@ class TrainingRun:
         if progress.seed != self.session.seed:
             self.log.line(f"Warning: the random seed was {progress.seed}, now it is {self.session.seed}.")
 
+    def _restored_state(self, progress: Progress) -> ControlState:
+        """What control remembered; without a control it is where it was when training left off."""
+        if not progress.control:  # a checkpoint of the first releases
+            return attrs.evolve(self.state, rate=progress.learning_rate)
+        return ControlState.of(progress.control)
+
+    def _need_rate(self) -> None:
+        """Raise if nobody knows the learning rate of the first epoch of this run."""
+        options = self.settings.auto_adjust
+        if options.rate_control is RateControl.AFTER and not self.settings.has_rate(self.first):
+            raise TrainingError(
+                f"adjustAfterEpoch does not know the learning rate of epoch {self.first + 1}: "
+                "there is no checkpoint, and the recipe gives none",
+                hint=f"Give {self.first + 1} rates in learningRatesPerSample or learningRatesPerMB.",
+            )
+
     # -- epochs -------------------------------------------------------------------------------------------
 
-    def _rate_is_too_low(self, epoch: int) -> str:
-        rate, least = self.settings.rate(epoch), self.settings.min_learning_rate_per_sample
-        if rate >= least:
+    def _pace(self, loop: EpochLoop, epoch: int) -> Pace:
+        """Decide the learning rate and the size of minibatches of an epoch."""
+        settings, options = self.settings, self.settings.auto_adjust
+        if settings.has_rate(epoch):
+            rate = settings.rate(epoch)
+            # The original's rates are of single precision, and adjusted ones are products of them.
+            self.state = attrs.evolve(self.state, rate=single(rate))
+        else:
+            rate = self.state.rate
+        size = settings.minibatch_size[epoch]
+        may_fail = options.rolls_back and self._compares(epoch) and self.state.previous is not None
+        return Pace(epoch, rate, size, may_fail=may_fail)
+
+    def _compares(self, epoch: int) -> bool:
+        """Whether the rate is adjusted after an epoch."""
+        options, given = self.settings.auto_adjust, self.settings.has_rate(epoch)
+        return not given and options.rate_control is RateControl.AFTER and (epoch + 1) % options.interval == 0
+
+    def _rate_is_too_low(self, pace: Pace) -> str:
+        least = self.settings.min_learning_rate_per_sample
+        if pace.rate >= least:
             return ""
         text = (
-            f"Learn Rate Per Sample for Epoch[{epoch + 1}] = {rate:.8g} "
+            f"Learn Rate Per Sample for Epoch[{pace.epoch + 1}] = {pace.rate:.8g} "
             f"is less than minLearningRatePerSample {least:.8g}."
         )
         self.log.line(f"{text} Training complete.")
         return text
 
-    def _train(self, loop: EpochLoop, epoch: int) -> EpochResult:
-        settings, session = self.settings, self.session
-        rate, momentum, size = settings.rate(epoch), settings.momentum(epoch), settings.minibatch_size[epoch]
-        effective = effective_momentum(momentum, size)
+    def _train(self, loop: EpochLoop, pace: Pace) -> EpochResult:
+        settings, session, epoch = self.settings, self.session, pace.epoch
+        momentum = settings.momentum(epoch)
+        effective = effective_momentum(momentum, pace.minibatch_size)
         for listener in session.listeners("cntk_epoch_begin"):
-            listener(job=session.job, epoch=EpochStart(epoch, size, rate, effective))
-        self.log.epoch_begins(epoch, rate, effective, time_constant(momentum))
-        self.log.loop_begins(settings.parts(epoch), settings.max_samples_in_ram)
+            listener(job=session.job, epoch=EpochStart(epoch, pace.minibatch_size, pace.rate, effective))
+        self.log.epoch_begins(epoch, pace.rate, effective, time_constant(momentum))
+        self.log.loop_begins(settings.parts(pace.minibatch_size), settings.max_samples_in_ram)
         if self.log.bar is not None:
-            self.log.bar.begin(f"epoch {epoch + 1} of {settings.max_epochs}", self.epoch_samples, rate)
-        spec = EpochSpec(epoch=epoch, epoch_size=settings.epoch_size, minibatch_size=size)
-        result = loop.run(session.reader.minibatches(spec), epoch, self.epoch_samples)
+            self.log.bar.begin(f"epoch {epoch + 1} of {settings.max_epochs}", self.epoch_samples, pace.rate)
+        spec = EpochSpec(epoch=epoch, epoch_size=settings.epoch_size, minibatch_size=pace.minibatch_size)
+        result = loop.run(session.reader.minibatches(spec), pace, self.epoch_samples)
         self.samples += result.samples
         self.epoch_samples = settings.epoch_size or result.samples
-        self.log.epoch_ends(epoch, settings.max_epochs, result.criteria, self.samples, rate, result.seconds)
+        shown = self.state.rate
+        self.log.epoch_ends(epoch, settings.max_epochs, result.criteria, self.samples, shown, result.seconds)
         return result
 
-    def _validate(self, epoch: int) -> Mapping[str, Criterion]:
+    def _validate(self, pace: Pace) -> Mapping[str, Criterion]:
         reader, session = self.session.cv_reader, self.session
         if reader is None:
             return {}
         if self._validation is None:
             self._validation = session.engine.compile(make_plan(self.network, self.nodes), self.store)
-        spec = EpochSpec(minibatch_size=self.settings.minibatch_size[epoch])
+        # As in the original, the configured size: that of the search may be too large for the validation set.
+        spec = EpochSpec(minibatch_size=self.settings.minibatch_size[pace.epoch])
         quiet = RunLog(_Through(self.log))
         criteria = evaluate_program(self._validation, reader, self.nodes, spec, quiet)
-        self.log.validated(epoch, self.settings.max_epochs, criteria)
+        self.log.validated(pace.epoch, self.settings.max_epochs, criteria)
         return criteria
 
-    def _epoch_ended(self, epoch: int, result: EpochResult, validation: Mapping[str, Criterion]) -> str:
+    def _tell(self, pace: Pace, result: EpochResult, validation: Mapping[str, Criterion]) -> str:
         """Tell the listeners; return why training should end now, or nothing."""
-        session, settings = self.session, self.settings
+        session = self.session
         summary = EpochSummary(
-            epoch,
+            pace.epoch,
             result.samples,
             result.minibatches,
             averages(result.criteria),
             averages(validation),
-            settings.rate(epoch),
-            settings.minibatch_size[epoch],
+            pace.rate,
+            pace.minibatch_size,
             result.seconds,
         )
         for listener in session.listeners("cntk_epoch_end"):
@@ -228,43 +275,121 @@ class TrainingRun:
                 return str(reason)
         return ""
 
+    # -- control ------------------------------------------------------------------------------------------
+
+    def _judge(self, loop: EpochLoop, pace: Pace, result: EpochResult, validation: Mapping[str, Criterion]) -> Verdict:
+        """Compare the criterion with the one before; adjust the rate, and go back if that was better."""
+        options = self.settings.auto_adjust
+        self.state = self.state.with_criterion(self._controlling(result, validation))
+        if self._compares(pace.epoch):
+            verdict = judge(options, self.state, lambda: self._roll_back(loop, pace))
+        elif (pace.epoch + 1) % options.interval == 0:
+            verdict = Verdict(self.state.compared())
+        else:
+            verdict = Verdict(self.state)
+        self.state = verdict.state
+        if verdict.change:
+            self.log.line(f"learnRatePerSample {verdict.change} to {self.state.rate:.8g}")
+        if verdict.finished:
+            self.log.line("Finished training and saved final model")
+            self.log.line()
+        elif verdict.roll_back and self.state.rate == pace.rate:
+            reason = "the same epoch would be repeated, because the learning rate was not reduced"
+            self.log.line(f"Training ends after epoch {pace.epoch + 1}: {reason}")
+            return attrs.evolve(verdict, finished=reason)
+        return verdict
+
+    def _controlling(self, result: EpochResult, validation: Mapping[str, Criterion]) -> float:
+        """Return the average of the criterion that controls the learning rate."""
+        options = self.settings.auto_adjust
+        chosen = validation if validation and options.use_cv_set_control_lr_if_cv_exists else result.criteria
+        values = list(averages(chosen).values())
+        return values[1 if options.use_eval_criterion_control_lr and len(values) > 1 else 0]
+
+    def _roll_back(self, loop: EpochLoop, pace: Pace) -> ControlState | None:
+        """Go back to the model of the comparison before, if there is one."""
+        if self.state.previous is None:
+            return None
+        model = self.paths.model(pace.epoch + 1 - self.settings.auto_adjust.interval)
+        self.log.line(f"Loading (rolling back to) previous model with best training-criterion value: {model}.")
+        checkpoint = load_checkpoint(checkpoint_of(model))
+        restore_store(checkpoint, self.store)
+        self.samples = checkpoint.progress.samples
+        loop.steps = checkpoint.progress.steps
+        return ControlState.of(checkpoint.progress.control)
+
+    def _keep(self, loop: EpochLoop, pace: Pace, result: EpochResult, verdict: Verdict, *, final: bool) -> None:
+        """Save what an epoch gave, or, after a roll-back, the new state of the model that training went back to."""
+        if not verdict.roll_back:
+            self.done = pace.epoch + 1
+            self._save(loop, result, final=final)
+            return
+        self.done = pace.epoch + 1 - self.settings.auto_adjust.interval
+        for epochs in range(pace.epoch, self.done, -1):
+            self.log.line(
+                f"SGD: removing model and checkpoint files for epoch {epochs} after rollback to epoch {self.done}"
+            )
+            self.paths.remove_epoch(epochs)
+        if final:
+            self._save(loop, result, final=True)
+            return
+        self.log.line(f"SGD: revoke back to and update checkpoint file for epoch {self.done}")
+        self._save_checkpoint(loop, result, self.paths.model(self.done))
+        if self.state.rate < LEAST_RATE:
+            self.log.line(
+                f"learnRate per sample is reduced to {self.state.rate:.8g} which is below 1e-12. stop training."
+            )
+
     # -- files --------------------------------------------------------------------------------------------
 
-    def _save(self, epochs: int, result: EpochResult | None, *, final: bool) -> None:
+    def _save(self, loop: EpochLoop, result: EpochResult | None, *, final: bool) -> None:
         """Save the checkpoint, then the model, then remove checkpoints that are not needed any more."""
-        session, settings = self.session, self.settings
         if self._stale_files:
             self._stale_files = False
             if count := self.paths.remove_all():
                 self.log.line(f"makeMode=false: removed {count} files of an earlier training of '{self.paths.final}'.")
-        model = self.paths.final if final else self.paths.model(epochs)
-        epoch = max(epochs - 1, 0)
-        progress = Progress(
-            epochs=epochs,
-            samples=self.samples,
-            epoch_samples=self.epoch_samples,
-            learning_rate=settings.rate(epoch),
-            criterion=result.loss if result is not None else 0.0,
-            minibatch_size=settings.minibatch_size[epoch],
-            seed=session.seed,
-            reader_epoch=epochs,
-            settings=session.settings_hash(),
-        )
+        settings, session = self.settings, self.session
+        model = self.paths.final if final else self.paths.model(self.done)
         self.log.detail(f"SGD: Saving checkpoint model '{model}'")
-        try:
-            save_checkpoint(
-                checkpoint_of(model), self.paths.folder, self.network, self.store, progress, leave_out=(NOISE_SLOT,)
-            )
-            save_model(self.network, model, ModelInfo(epochs, self.samples))
-        except OSError as error:
-            raise TrainingError(
-                f"the model '{model}' cannot be saved: {error.strerror or error}",
-                hint="The models and checkpoints of earlier epochs are untouched; run again to go on from them.",
-            ) from None
+        self._save_checkpoint(loop, result, model)
+        with _saving(model):
+            save_model(self.network, model, ModelInfo(self.done, self.samples))
         if not settings.keep_check_point_files:
-            self.paths.prune_checkpoints(settings.max_epochs if final else epochs)
+            options = settings.auto_adjust
+            back_to = self.done - self.done % options.interval if options.rolls_back and not final else None
+            self.paths.prune_checkpoints(settings.max_epochs if final else self.done, back_to)
         for listener in session.listeners("cntk_checkpoint_saved"):
             listener(job=session.job, path=model)
+
+    def _save_checkpoint(self, loop: EpochLoop, result: EpochResult | None, model: Path) -> None:
+        progress = Progress(
+            epochs=self.done,
+            samples=self.samples,
+            epoch_samples=self.epoch_samples,
+            learning_rate=self.state.rate,
+            criterion=result.loss if result is not None else 0.0,
+            minibatch_size=self.state.minibatch_size,
+            seed=self.session.seed,
+            reader_epoch=self.done,
+            settings=self.session.settings_hash(),
+            steps=loop.steps,
+            control=self.state.entries(),
+        )
+        path = checkpoint_of(model)
+        with _saving(model):
+            save_checkpoint(path, self.paths.folder, self.network, self.store, progress, leave_out=(NOISE_SLOT,))
+
+
+@contextmanager
+def _saving(model: Path) -> Iterator[None]:
+    """Turn what the system says while a model is saved into a message."""
+    try:
+        yield
+    except OSError as error:
+        raise TrainingError(
+            f"the model '{model}' cannot be saved: {error.strerror or error}",
+            hint="The models and checkpoints of earlier epochs are untouched; run again to go on from them.",
+        ) from None
 
 
 class _Through:

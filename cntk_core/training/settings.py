@@ -21,6 +21,7 @@ from cntk_core.errors import (
 from cntk_core.interfaces.component import NoOptions
 from cntk_core.interfaces.learner import Learner
 from cntk_core.training import schedules
+from cntk_core.training.automatic import AutoAdjust, RateControl
 
 WHAT = "the SGD block"
 RATE_KEYS = ("learningRatesPerSample", "learningRatesPerMB")
@@ -29,7 +30,6 @@ DEFAULT_MOMENTUM_PER_MB = 0.9
 
 NO_EFFECT = (
     "executionEngine",
-    "loadBestModel",
     "maxTempMemSizeInSamplesForCNN",
     "numMBsToCUDAProfile",
     "packThresholdSizeInKB",
@@ -47,9 +47,10 @@ OTHER_LEARNERS = (
     "rms_wgt_inc",
     "rms_wgt_max",
     "rms_wgt_min",
+    "useNAG",
     "varianceTimeConstant",
 )
-"""Keys of update rules that are not there yet; without such a rule they change nothing."""
+"""Keys of CNTK's update rules. Those that the chosen learner does not have change nothing, as in the original."""
 
 SEQUENCE_TRAINING = (
     "doReferenceAlign",
@@ -103,6 +104,7 @@ class SGDSettings:
     train_criterion_node_name: str = option(default="", doc="default: the first of the network's criteria")
     eval_criterion_node_name: str = option(default="", doc="default: all evaluation nodes of the network")
     use_all_data_for_pre_computed_node: bool = option(default=True, doc="false: one epoch")
+    auto_adjust: AutoAdjust = option(default=AutoAdjust(), doc="what training decides by itself")
 
     def rate(self, epoch: int) -> float:
         """Learning rate per sample of an epoch."""
@@ -120,10 +122,24 @@ class SGDSettings:
         per_mb = DEFAULT_MOMENTUM_PER_MB if self.momentum_per_mb is None else self.momentum_per_mb[epoch]
         return schedules.momentum_per_sample(per_mb, self.minibatch_size[epoch])
 
-    def parts(self, epoch: int) -> int:
-        """Parts that each minibatch of an epoch is computed in."""
+    @property
+    def given_rates(self) -> int:
+        """Epochs for which the recipe names a learning rate."""
+        given = self.learning_rates_per_sample or self.learning_rates_per_mb
+        return len(given) if given is not None else 0
+
+    def has_rate(self, epoch: int) -> bool:
+        """Whether the recipe decides the learning rate of an epoch."""
+        return self.auto_adjust.rate_control is RateControl.NONE or epoch < self.given_rates
+
+    def has_minibatch_size(self, epoch: int) -> bool:
+        """Whether the recipe decides the size of an epoch's minibatches."""
+        return not self.auto_adjust.auto_adjust_minibatch or epoch < len(self.minibatch_size)
+
+    def parts(self, minibatch_size: int) -> int:
+        """Parts that a minibatch of this many samples is computed in."""
         if self.max_samples_in_ram:
-            return max(1, math.ceil(self.minibatch_size[epoch] / self.max_samples_in_ram))
+            return max(1, math.ceil(minibatch_size / self.max_samples_in_ram))
         return max(1, self.num_subminibatches)
 
     def program_settings(self, epoch: int) -> Mapping[str, float]:
@@ -152,9 +168,7 @@ class SGDSettings:
 
 KEYS: tuple[str, ...] = tuple(option_key(field) for field in attrs.fields(cast(Any, SGDSettings)))
 _UNSUPPORTED_KEYS = (
-    "autoAdjust",
     "parallelTrain",
-    "useAdagrad",
     "adaptationRegType",
     "adaptationRegWeight",
     "gradientcheck",
@@ -166,14 +180,18 @@ _UNSUPPORTED_KEYS = (
     "traceNodeNamesReal",
     "traceNodeNamesSparse",
 )
+_ADJUST_KEYS: tuple[str, ...] = tuple(option_key(field) for field in attrs.fields(cast(Any, AutoAdjust)))
+"""Keys of ``autoAdjust``; the block looks them up here, too."""
 _READER_KEYS = ("truncated",)
 """Keys that CNTK wants beside the SGD block's and that a reader obeys."""
 _ACCEPTED = (
     "modelPath",
+    "useAdagrad",
     "disableWkInBatchNormal",
     *NO_EFFECT,
     *OTHER_LEARNERS,
     *SEQUENCE_TRAINING,
+    *_ADJUST_KEYS,
     *_UNSUPPORTED_KEYS,
     *_READER_KEYS,
 )
@@ -244,10 +262,11 @@ def for_factors(settings: SGDSettings, factor: Callable[[int], int]) -> SGDSetti
     rates, momentum = settings.learning_rates_per_mb, settings.momentum_per_mb
     if momentum is None:
         momentum = Schedule.constant(DEFAULT_MOMENTUM_PER_MB)
+    given = [epoch for epoch in epochs if settings.has_rate(epoch)]
     known: Any = settings
     evolved: SGDSettings = attrs.evolve(
         known,
-        learning_rates_per_mb=None if rates is None else Schedule.of(rates[epoch] / factor(epoch) for epoch in epochs),
+        learning_rates_per_mb=None if rates is None else Schedule.of(rates[epoch] / factor(epoch) for epoch in given),
         momentum_per_mb=Schedule.of(float(momentum[epoch] ** (1 / factor(epoch))) for epoch in epochs),
     )
     return evolved
@@ -262,6 +281,14 @@ def make_learner(block: Config, learner: type[Learner]) -> Learner:
     return learner(bind(block, learner.options, ignore=block.keys(), what=WHAT))
 
 
+def idle_momentum(block: Config, learner: Learner) -> str:
+    """Return a line for the log if a block gives a momentum that the learner does not look at; usually nothing."""
+    keys = [key for key in MOMENTUM_KEYS if block.own(key) is not None]
+    if learner.uses_momentum or not keys:
+        return ""
+    return f"SGD: without effect here, since the learner '{learner_name(block)}' has no momentum: {', '.join(keys)}"
+
+
 def _given(block: Config, keys: Collection[str]) -> list[Value]:
     """The values of those of the keys that are given, here or in a parent, the innermost first."""
     found = [(key, block.get(key)) for key in keys]
@@ -270,7 +297,7 @@ def _given(block: Config, keys: Collection[str]) -> list[Value]:
 
 def _contradictions(block: Config) -> Iterator[CntkError]:
     rates = _given(block, RATE_KEYS)
-    if not rates:
+    if not rates and not _searches(block):
         yield MissingKeyError(
             "the learning rate is missing",
             where=block.where,
@@ -347,13 +374,23 @@ def _asked_for(block: Config) -> Iterator[tuple[str, Value]]:
         yield "parallelTrain", parallel
 
 
+def _searches(block: Config) -> bool:
+    """Whether the learning rate of the first epoch need not be given. A wrong word is reported elsewhere."""
+    value = block.get("autoAdjust")
+    kind = value.config().get("autoAdjustLR") if value is not None else None
+    try:
+        return kind is not None and AutoAdjust(auto_adjust_lr=kind.string()).rate_control is RateControl.BEFORE
+    except ValueError:
+        return False
+
+
 def _automatic(block: Config) -> Iterator[tuple[str, Value]]:
     value = block.get("autoAdjust")
     if value is None:
         return
     adjust = value.config()
     search = adjust.own("autoAdjustLR")
-    if search is not None and search.string().lower() not in ("false", "none"):
+    if search is not None and _searches(block):
         yield f"autoAdjustLR={search.string()}", search
     minibatch = adjust.own("autoAdjustMinibatch")
     if minibatch is not None and minibatch.boolean():
@@ -367,7 +404,8 @@ def _runs_parallel(block: Config) -> bool:
 
 
 def _notes(block: Config, used: Collection[str]) -> Iterator[str]:
-    idle = {key.lower() for key in (*NO_EFFECT, *OTHER_LEARNERS, *SEQUENCE_TRAINING)}.difference(used)
+    unused = () if block.get("autoAdjust") is not None else _ADJUST_KEYS
+    idle = {key.lower() for key in (*NO_EFFECT, *OTHER_LEARNERS, *SEQUENCE_TRAINING, *unused)}.difference(used)
     keys = [key for key in block.keys() if key.lower() in idle]  # noqa: SIM118 - a Config is no dict
     if keys:
         yield f"SGD: without effect here: {', '.join(keys)}"

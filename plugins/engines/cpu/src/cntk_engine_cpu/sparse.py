@@ -1,4 +1,4 @@
-"""Products with sparse inputs: neither the input nor the gradient of the weights is ever a dense array."""
+"""Sparse inputs; and products with them: neither the input nor the gradient of the weights is ever a dense array."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import Input, Node, StreamData
+from cntk_core.api import Input, Node, Step, StreamData, best_columns, is_sparse_product
 from cntk_engine_cpu.inputs import check_size
 from cntk_engine_cpu.site import Array, Call, Site, elements_of
 
@@ -44,13 +44,24 @@ class SparseInlet:
         data: Any = stream.data
         rows = data if stream.sparse else data.reshape(data.shape[0], elements_of(self.node))
         self.matrix = csr_array(rows).astype(self._dtype, copy=False)
-        for name in ("_places", "columns", "compact"):
+        for name in ("_places", "columns", "compact", "best", "entries"):
             self.__dict__.pop(name, None)
 
     @functools.cached_property
     def _places(self) -> tuple[IntArray, IntArray]:
         columns, places = np.unique(self.matrix.indices, return_inverse=True)
         return columns.astype(np.intp, copy=False), places.reshape(-1)
+
+    @functools.cached_property
+    def best(self) -> NDArray[np.int64]:
+        """The element of the largest number of each row."""
+        return best_columns(self.matrix)
+
+    @functools.cached_property
+    def entries(self) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
+        """The elements that the rows name: where each row's begin (and the end), which they are, and their numbers."""
+        matrix = self.matrix
+        return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64), np.ascontiguousarray(matrix.data)
 
     @functools.cached_property
     def columns(self) -> IntArray:
@@ -69,7 +80,7 @@ class SparseInlet:
 
 def inlet_of(site: Site, node: Node) -> SparseInlet | None:
     """The input of a product that is kept sparse, None for any other node."""
-    return site.sparse.get(node.inputs[1]) if len(node.inputs) == 2 else None
+    return site.sparse.get(node.inputs[1]) if is_sparse_product(node) else None
 
 
 def _weights(node: Node, array: Array) -> Array:
@@ -79,6 +90,13 @@ def _weights(node: Node, array: Array) -> Array:
 
 def _results(node: Node, array: Array) -> Array:
     return array.reshape(array.shape[0], elements_of(node))
+
+
+def bind_look_up(site: Site, step: Step) -> Call | None:
+    """Return the call that computes LookupTable of one sparse word."""
+    (node,) = step.nodes
+    inlet = inlet_of(site, node)
+    return bind_forward(site, node, inlet) if inlet is not None else None
 
 
 def bind_forward(site: Site, node: Node, inlet: SparseInlet) -> Call:

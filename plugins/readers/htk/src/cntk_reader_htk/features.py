@@ -12,7 +12,7 @@ import numpy as np
 from cntk_core.api import Chunk, ChunkInfo, ChunkSource, CntkError, Column, DataError, Location
 from cntk_reader_htk.chunks import IntArray, cut_chunks, say_skipped, too_many
 from cntk_reader_htk.htkfile import FeatureFiles, Header
-from cntk_reader_htk.scp import Entry, Script
+from cntk_reader_htk.scp import FORMS, Entry, Script
 
 
 @attrs.frozen(eq=False)
@@ -209,7 +209,7 @@ def first_header(script: Script, files: FeatureFiles, path: Path, max_errors: in
                 break
     if errors:
         raise too_many("malformed utterances", errors, max_errors, path)
-    hint = "Every name occurs more than once, and such utterances are left out." if script.duplicates else None
+    hint = "Every name occurs more than once, and such utterances are left out." if script.duplicates else FORMS
     raise DataError("the list of feature files has no utterances", where=Location(str(path)), hint=hint)
 
 

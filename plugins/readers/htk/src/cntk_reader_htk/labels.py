@@ -30,6 +30,7 @@ class LabelRules:
         phone_boundaries: mark the first frame of each range.
         max_errors: malformed entries that are left out.
         where: where the recipe names the files.
+        places: the lines of a list that names the files, one for each; nothing if the recipe names the file.
     """
 
     name: str
@@ -40,6 +41,7 @@ class LabelRules:
     phone_boundaries: bool = False
     max_errors: int = 0
     where: Location | None = None
+    places: tuple[Location, ...] = ()
 
 
 class LabelSource(ChunkSource):
@@ -74,8 +76,9 @@ class LabelSource(ChunkSource):
     def _read(self) -> Labels:
         states = None if self._rules.states is None else read_states(self._rules.states, self._rules.where)
         parser = LabelParser(states, self._rules.dim)
-        for path in self._rules.files:
-            parser.read(path, self._rules.where)
+        places = self._rules.places or (self._rules.where,) * len(self._rules.files)
+        for path, place in zip(self._rules.files, places, strict=True):
+            parser.read(path, place)
         return parser.labels()
 
     def check(self) -> Iterator[CntkError]:
