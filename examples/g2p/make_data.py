@@ -2,9 +2,9 @@
 
 python make_data.py [FOLDER]
 
-Spelling follows rules, but none that reads one letter at a time: what a letter stands for depends on the letters after
-it (`c` before `e` and `i`), before it (`s` between vowels), on a silent `e` at the other side of a consonant, and on the
-whole word (short vowels lose their colour after the first syllable).
+Spelling follows rules, but not one letter at a time: what a letter stands for depends on those after it (`c` before `e`
+and `i`), before it (`s` between vowels), on a silent `e` at the other side of a consonant, and on where in the word it
+is (short vowels lose their colour after the first syllable).
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ NODES, EDGES, FARTHEST = 10, 12, 5
 
 
 class Question(NamedTuple):
-    """Edges in the order in which they are told, the two nodes, and the edges of the shortest way; 0 if there is none."""
+    """Edges in the order in which they are told, two nodes, and how many edges the shortest way has; 0: no way."""
 
     edges: list[tuple[int, int]]
     source: int

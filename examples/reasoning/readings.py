@@ -30,7 +30,7 @@ def numbers_in(path: Path) -> list[list[float]]:
 
 def answers_in(folder: Path, run: str) -> list[Answer]:
     """Read what a model answered to the questions of the test."""
-    distances = [int(number) for number, in numbers_in(folder / "test.txt")]
+    distances = [int(number) for (number,) in numbers_in(folder / "test.txt")]
     said, chances = (numbers_in(folder / "run" / run / f"out.{node}") for node in ("p", "chances"))
     return [
         Answer(distance, (yes > no) == (distance > 0), sum(place * chance for place, chance in enumerate(each, 1)))
@@ -77,7 +77,7 @@ def main(folder: Path) -> None:
     """Print the table, and draw it where matplotlib is."""
     found = table(folder)
     for run, rows in found.items():
-        print(f"{run:12}" + "".join(f"{f'{key} edges' if key else 'no way':>10}" for key in rows))
+        print(f"{run:12}" + "".join(f"{f'{key} edge' + 's' * (key > 1) if key else 'no way':>10}" for key in rows))
         print(f"  mistakes %{''.join(f'{mistakes:10.1f}' for mistakes, _ in rows.values())}")
         print(f"  readings  {''.join(f'{readings:10.2f}' for _, readings in rows.values())}")
     if found and find_spec("matplotlib"):

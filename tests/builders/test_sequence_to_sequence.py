@@ -29,7 +29,9 @@ y = Input (3, tag = 'label')
 before = BS.Loop.Previous (y)
 """
 CE = "\nz = DenseLayer {3} (d.h)\nce = Pass (ReduceLogSum (z) - TransposeTimes (y, z), tag = 'criterion')\n"
-HOOK = "f = BS.Seq2Seq.CreateAugmentWithFixedWindowAttentionHook (6, {span}, y, e, enableSelfStabilization = {stable})\n"
+HOOK = (
+    "f = BS.Seq2Seq.CreateAugmentWithFixedWindowAttentionHook (6, {span}, y, e, enableSelfStabilization = {stable})\n"
+)
 
 NETWORKS = {
     "lstm": "e = BS.RNNs.RecurrentLSTMP (5, x, enableSelfStabilization = true)\n"
