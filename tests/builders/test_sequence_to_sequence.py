@@ -36,7 +36,8 @@ HOOK = (
 NETWORKS = {
     "lstm": "e = BS.RNNs.RecurrentLSTMP (5, x, enableSelfStabilization = true)\n"
     + HOOK.format(span=3, stable="true")
-    + "d = BS.RNNs.RecurrentLSTMP (7, before, augmentInputHook = f, augmentInputDim = 5, enableSelfStabilization = true)",
+    + "d = BS.RNNs.RecurrentLSTMP (7, before, augmentInputHook = f, augmentInputDim = 5,"
+    " enableSelfStabilization = true)",
     "gru": "e = BS.RNNs.RecurrentGRU (5, cellDim = 5, x, inputDim = 4)\n"
     + HOOK.format(span=6, stable="false")
     + "d = BS.RNNs.RecurrentGRU (7, cellDim = 7, before, inputDim = 3, augmentInputHook = f, augmentInputDim = 5)",
