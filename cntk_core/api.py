@@ -35,7 +35,7 @@ from cntk_core.errors import (
     nearest,
     raise_problems,
 )
-from cntk_core.interfaces.builder import BuildContext, Document, NetworkBuilder
+from cntk_core.interfaces.builder import BuildContext, Document, NetworkBuilder, SeedNumbers
 from cntk_core.interfaces.component import API_VERSION, Available, Component, NoOptions, Unavailable
 from cntk_core.interfaces.engine import ExecutionEngine, Program
 from cntk_core.interfaces.layout import SequenceLayout
@@ -73,6 +73,7 @@ from cntk_core.network.initializers import (
     Random,
     initialize_parameters,
     initializer,
+    numbered,
 )
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
@@ -87,6 +88,7 @@ from cntk_core.ops.op import Accumulator, Elementwise, NoAttributes, Op, OpConte
 from cntk_core.ops.random import random_stream
 from cntk_core.ops.rows import delay_rows
 from cntk_core.ops.shapes import Shape, broadcast, from_cntk, show, to_cntk
+from cntk_core.ops.sparse_rows import best_columns
 from cntk_core.ops.table import OpTable, core_ops
 from cntk_core.plan.explain import explain
 from cntk_core.plan.make import make_plan
@@ -103,7 +105,7 @@ from cntk_core.plan.plan import (
     layout_of_root,
     makes_axis_by_values,
 )
-from cntk_core.plan.sparse import inputs_of_products
+from cntk_core.plan.sparse import is_sparse_product, label_inputs, sparse_inputs
 from cntk_core.plugins.events import EpochStart, EpochSummary, Job, JobOutcome, MinibatchResult
 from cntk_core.plugins.markers import hookimpl
 from cntk_core.plugins.registry import Registry
@@ -190,6 +192,7 @@ __all__ = [
     "ReaderContext",
     "Registry",
     "Schedule",
+    "SeedNumbers",
     "SequenceLayout",
     "SequenceOutput",
     "Shape",
@@ -212,6 +215,7 @@ __all__ = [
     "Window",
     "WriterContext",
     "align",
+    "best_columns",
     "broadcast",
     "check_links",
     "class_column",
@@ -238,14 +242,16 @@ __all__ = [
     "hookimpl",
     "initialize_parameters",
     "initializer",
-    "inputs_of_products",
     "is_delay",
+    "is_sparse_product",
     "keep_tail",
+    "label_inputs",
     "layout_of_root",
     "make_plan",
     "makes_axis_by_values",
     "nearest",
     "nodes_to_clone",
+    "numbered",
     "option",
     "options",
     "paired_names",
@@ -270,6 +276,7 @@ __all__ = [
     "shift_of",
     "show",
     "slot_layout",
+    "sparse_inputs",
     "sub_tree",
     "symbol",
     "to_cntk",

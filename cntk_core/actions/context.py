@@ -12,7 +12,7 @@ import numpy as np
 from cntk_core.actions.log import Log
 from cntk_core.config import Config, Value
 from cntk_core.errors import CntkError, ConfigError, DataError, Location, UnsupportedError
-from cntk_core.interfaces.builder import BuildContext
+from cntk_core.interfaces.builder import BuildContext, SeedNumbers
 from cntk_core.interfaces.reader import DataReader, ReaderContext
 from cntk_core.interfaces.writer import DataWriter, WriterContext
 from cntk_core.network.initializers import initialize_parameters
@@ -50,6 +50,7 @@ class ActionContext:
         plugins: the plugin manager of this run.
         dtype: precision of values and parameters.
         progress: whether a progress bar is shown on the console.
+        seeds: numbers the random parameters of all networks of this run.
     """
 
     config: Config
@@ -57,6 +58,7 @@ class ActionContext:
     plugins: PluginManager
     dtype: np.dtype[Any]
     progress: bool = False
+    seeds: SeedNumbers = attrs.field(factory=SeedNumbers, init=False)
 
     @classmethod
     def create(
@@ -227,6 +229,7 @@ class ActionContext:
             load_model=self.load_model,
             save_model=self.save_model,
             trace=self.log.line,
+            seeds=self.seeds,
         )
 
     def build_network(self, section: Config) -> Network:

@@ -64,8 +64,10 @@ KNOWN: dict[str, dict[str, tuple[str, Wheel]]] = {
     ),
     "learner": _table(
         (Wheel("cntk-learner-sgd"), "sgd none normal simple"),
-        (Wheel("cntk-learner-adagrad", released=False), "adagrad fsAdagrad"),
-        (Wheel("cntk-learner-rmsprop", released=False), "rmsProp"),
+        (Wheel("cntk-learner-adagrad"), "adagrad"),
+        (Wheel("cntk-learner-rmsprop"), "rmsProp"),
+        (Wheel("cntk-learner-fsadagrad"), "fsAdagrad"),
+        (Wheel("cntk-learner-adam"), "adam adamax adadelta adamw"),
     ),
     "parallelizer": _table(
         (Wheel("cntk-parallel-data-parallel", released=False), "DataParallelSGD"),

@@ -1,9 +1,10 @@
 """Checkpoints: one folder per generation, with everything that training needs beside the model.
 
 The generations of a model lie in ``MODEL.checkpoints``. In each, ``arrays.safetensors`` has the parameters
-(``value/NAME``), the precomputed values (``precomputed/NAME``) and the learner's slots (``slot/SLOT/NAME``);
-``manifest.json`` has the SHA-256 of each file and how far training had come. A generation appears in one step, complete
-and flushed to the disk; its name ends in a part of the manifest's SHA-256.
+(``value/NAME``), the precomputed values (``precomputed/NAME``), the learner's slots (``slot/SLOT/NAME``) and its
+numbers (``state/NAME``, one element each, in double precision); ``manifest.json`` has the SHA-256 of each file and how
+far training had come. A generation appears in one step, complete and flushed to the disk; its name ends in a part of
+the manifest's SHA-256.
 
 Beside each model stands a small file, ``MODEL.n.ckp``, that names its generation. People and scripts move and remove it
 as they always did; generations that none of these files names are removed.
@@ -35,6 +36,8 @@ FOLDER = ".checkpoints"
 ARRAYS = "arrays.safetensors"
 MANIFEST = "manifest.json"
 MAX_MANIFEST = 1 << 20
+
+_STATE = "state/"
 
 
 @attrs.frozen
@@ -129,6 +132,7 @@ def _arrays(network: Network, store: ParameterStore, leave_out: set[str]) -> dic
     for slot in store.slots:
         if slot not in leave_out:
             arrays.update({f"slot/{slot}/{p.name}": store.slot(slot, p) for p in store.parameters if p.learned})
+    arrays.update({f"{_STATE}{name}": np.array([number], np.float64) for name, number in store.state.items()})
     return arrays
 
 
@@ -224,7 +228,7 @@ def _progress(entries: Mapping[str, Any]) -> Progress:
 
 
 def restore_slots(checkpoint: Checkpoint, store: ParameterStore) -> tuple[str, ...]:
-    """Take the learner's slots back; return the names of those that were there.
+    """Take the learner's slots and numbers back; return the names of the slots that were there.
 
     Raises:
         CheckpointError: an array does not fit the parameter.
@@ -235,6 +239,12 @@ def restore_slots(checkpoint: Checkpoint, store: ParameterStore) -> tuple[str, .
             array = checkpoint.arrays.get(f"slot/{slot}/{parameter.name}")
             if array is not None:
                 _copy(array, store.slot(slot, parameter), f"{slot} of '{parameter.name}'")
+    store.state = {}
+    for name, array in checkpoint.arrays.items():
+        if name.startswith(_STATE):
+            number = np.empty(1, np.float64)
+            _copy(array, number, f"the number '{name.removeprefix(_STATE)}'")
+            store.state[name.removeprefix(_STATE)] = float(number[0])
     return found
 
 

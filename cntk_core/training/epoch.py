@@ -146,12 +146,16 @@ class EpochLoop:
         return state.finish()
 
     def _before_update(self, samples: int, epoch: int, minibatch: int, rate: float) -> UpdateContext:
+        """Draw the noise of a step, and let the learner's state, which the store keeps, go on to it."""
         if self.settings.gaussian_noise_inject_std[epoch] > 0:
             noise = self.store.slots[NOISE_SLOT]
             generator = random_stream(self.seed, NOISE_STREAM, (epoch << 32) + minibatch)
             noise[...] = generator.standard_normal(len(noise), dtype=np.float32)
         momentum = effective_momentum(self.settings.momentum(epoch), samples)
-        return UpdateContext(samples, rate, momentum, self.steps, epoch)
+        known = {slot.name: self.store.state.get(slot.name, slot.initial) for slot in self.learner.state}
+        context = UpdateContext(samples, rate, momentum, self.steps, epoch, known, self.store.dtype.name)
+        self.store.state = dict(self.learner.advance(context))
+        return attrs.evolve(context, state=self.store.state)
 
     def _scalars(self, context: UpdateContext) -> Scalars:
         """Numbers for each trained parameter; parameters with the same multipliers share them."""

@@ -47,9 +47,10 @@ OTHER_LEARNERS = (
     "rms_wgt_inc",
     "rms_wgt_max",
     "rms_wgt_min",
+    "useNAG",
     "varianceTimeConstant",
 )
-"""Keys of update rules that are not there yet; without such a rule they change nothing."""
+"""Keys of CNTK's update rules. Those that the chosen learner does not have change nothing, as in the original."""
 
 SEQUENCE_TRAINING = (
     "doReferenceAlign",
@@ -168,7 +169,6 @@ class SGDSettings:
 KEYS: tuple[str, ...] = tuple(option_key(field) for field in attrs.fields(cast(Any, SGDSettings)))
 _UNSUPPORTED_KEYS = (
     "parallelTrain",
-    "useAdagrad",
     "adaptationRegType",
     "adaptationRegWeight",
     "gradientcheck",
@@ -186,6 +186,7 @@ _READER_KEYS = ("truncated",)
 """Keys that CNTK wants beside the SGD block's and that a reader obeys."""
 _ACCEPTED = (
     "modelPath",
+    "useAdagrad",
     "disableWkInBatchNormal",
     *NO_EFFECT,
     *OTHER_LEARNERS,
@@ -278,6 +279,14 @@ def make_learner(block: Config, learner: type[Learner]) -> Learner:
         ConfigError: an option has a wrong value.
     """
     return learner(bind(block, learner.options, ignore=block.keys(), what=WHAT))
+
+
+def idle_momentum(block: Config, learner: Learner) -> str:
+    """Return a line for the log if a block gives a momentum that the learner does not look at; usually nothing."""
+    keys = [key for key in MOMENTUM_KEYS if block.own(key) is not None]
+    if learner.uses_momentum or not keys:
+        return ""
+    return f"SGD: without effect here, since the learner '{learner_name(block)}' has no momentum: {', '.join(keys)}"
 
 
 def _given(block: Config, keys: Collection[str]) -> list[Value]:

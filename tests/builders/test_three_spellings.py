@@ -19,8 +19,16 @@ STAGES = ("net.dnn.0", "net.dnn.1", "net.dnn")
 PARAMETERS = ("W1", "b1", "W2", "b2", "W3", "b3")
 
 
-def blocks(language: str = "") -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+def blocks(chapter: int, language: str = "") -> list[str]:
+    """The code of the page's first part, or of its second part on a recurrent network."""
+    text = PAGE.read_text(encoding="utf-8").split("\n## A recurrent network\n")[chapter]
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+
+
+def write_files(chapter: int, data: str) -> None:
+    Path("train.ctf").write_text(data, encoding="utf-8")
+    Path("r.cntk").write_text("\n".join(blocks(chapter)), encoding="utf-8")
+    Path("net.py").write_text("\n".join(blocks(chapter, "python")), encoding="utf-8")
 
 
 @pytest.fixture
@@ -33,10 +41,22 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         features = np.eye(4)[kind] + random.standard_normal(4)
         labels = np.eye(3, dtype=int)[kind]
         lines.append(f"|features {' '.join(map(str, features.round(3)))} |labels {' '.join(map(str, labels))}\n")
-    (tmp_path / "train.ctf").write_text("".join(lines), encoding="utf-8")
-    (tmp_path / "r.cntk").write_text("\n".join(blocks()), encoding="utf-8")
-    (tmp_path / "net.py").write_text("\n".join(blocks("python")), encoding="utf-8")
+    write_files(0, "".join(lines))
     return tmp_path
+
+
+@pytest.fixture
+def sentences(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Words of which each gets the class of the word before it; lengths from 1 to 9."""
+    monkeypatch.chdir(tmp_path)
+    random = np.random.default_rng(3)
+    lines = []
+    for number in range(30):
+        before = 0
+        for word in random.integers(7, size=random.integers(1, 10)):
+            lines.append(f"{number} |words {word}:1 |classes {before % 3}:1\n")
+            before = word
+    write_files(1, "".join(lines))
 
 
 def trained(stage: str) -> list[Network]:
@@ -77,3 +97,16 @@ def test_the_numbers_of_parameters_are_those_of_the_page(folder: Path) -> None:
     assert np.array_equal(network["W1"].value, Random("uniform", 4.0)((4, 6), single, 1))
     assert np.array_equal(network["W2"].value, Random("gaussian")((6, 5), single, 2))
     assert np.array_equal(network["W3"].value, Random("glorotUniform")((5, 3), single, 3))
+
+
+@pytest.mark.parametrize("precision", ["float", "double"])
+def test_recurrent_training_is_the_same_bit_for_bit(precision: str, sentences: None) -> None:
+    assert main(["configFile=r.cntk", f"precision={precision}"]) == 0
+    for stage in STAGES:
+        networks = trained(stage)
+        for name in ("E", "V", "B", "W", "H", "Co", "Cf", "Ci"):
+            short = [f"lstm.{name}", *[f"lstm.lstm.{name}"] * 2] if name not in "EV" else [name] * 3
+            values = {network[full].value.tobytes() for network, full in zip(networks, short, strict=True)}
+            assert len(values) == 1, f"{name} of {stage}"
+    first, _, last = (trained(stage)[0]["lstm.H"].value for stage in STAGES)
+    assert np.abs(first - last).max() > 1e-3

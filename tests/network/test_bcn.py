@@ -16,7 +16,7 @@ from cntk_core.errors import CntkError, ModelFormatError, UnsupportedError
 from cntk_core.network.model_file import ModelInfo, is_model, load_model, read_model_info, save_model
 from cntk_core.network.node import Input, Parameter
 from cntk_core.ops.distances import NegativeSamplesAttributes
-from cntk_core.ops.recurrence import RNNStackAttributes
+from cntk_core.ops.recurrent_stack import RNNStackAttributes
 
 VERSIONS = range(1, 27)
 

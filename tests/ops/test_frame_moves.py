@@ -12,8 +12,11 @@ from cntk_core.interfaces.reader import Minibatch, StreamData
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.ops.frame_moves import emissions
+from cntk_core.ops.framing import run_forward, run_gradient
 from cntk_core.ops.layouts import sequence_layout
+from cntk_core.ops.op import NoAttributes, OpContext
 from cntk_core.ops.rows import sequence_rows
+from cntk_core.ops.sequences import GATHER, OUTPUT_MULTIPLEXER, MultiplexerAttributes
 from cntk_core.ops.table import core_ops
 from cntk_core.plan.make import make_plan
 from cntk_core.testing.gradients import check_gradients
@@ -143,3 +146,30 @@ def test_a_static_axis_becomes_sequences(lengths):
     np.testing.assert_array_equal(program.value("sequences"), np.array(expected).reshape(-1, 2))
     if any(lengths):
         check_gradients(network, network["criterion"], batch)
+
+
+@pytest.mark.parametrize("index", [5, -1])
+def test_gather_of_a_row_that_is_not_there(index):
+    values = [np.array([[0.0], [index]]), np.zeros((5, 2))]
+    with pytest.raises(DataError) as caught:
+        run_forward(GATHER, np, values, NoAttributes(), OpContext((True, False), 2))
+    assert caught.value.message == f"Gather: the index {index} is not between 0 and 4"
+
+
+def test_gather_adds_the_gradients_of_a_row_that_is_taken_twice():
+    indices, table = np.array([[2.0, 0.0], [2.0, 2.0]]), np.arange(8.0).reshape(4, 2)
+    context = OpContext((True, False), 2)
+    found = run_forward(GATHER, np, [indices, table], NoAttributes(), context)
+    assert found.tolist() == [[[4, 5], [0, 1]], [[4, 5], [4, 5]]]
+    gradient = run_gradient(
+        GATHER, np, np.ones_like(found), found, [indices, table], NoAttributes(), context, [False, True]
+    )[1]
+    assert gradient is not None
+    assert gradient.tolist() == [[1, 1], [0, 0], [3, 3], [0, 0]]
+
+
+def test_only_the_first_output_of_an_operation_is_there():
+    assert OUTPUT_MULTIPLEXER.missing(MultiplexerAttributes(0)) is None
+    assert OUTPUT_MULTIPLEXER.missing(MultiplexerAttributes(1)) == (
+        "OutputMultiplexer of a further output is not there yet"
+    )

@@ -5,19 +5,22 @@ from __future__ import annotations
 import math
 
 import pytest
+from cntk_learner_adagrad import AdaGrad
+from cntk_learner_adam import Adam, AdamOptions
+from cntk_learner_rmsprop import RmsProp
 from cntk_learner_sgd import SGD, SGDOptions
 
 from cntk_core.config import Config, parse_text
 from cntk_core.errors import CntkError
-from cntk_core.training.settings import SGDSettings, learner_name, make_learner, read_settings
+from cntk_core.training.settings import SGDSettings, idle_momentum, learner_name, make_learner, read_settings
 
 
 def block(text: str, top: str = "") -> Config:
     return parse_text(f"{top}\nSGD=[\n{text}\n]", file="r.cntk").section("SGD")
 
 
-def read(text: str, top: str = "", **more) -> SGDSettings:
-    return read_settings(block(text, top), SGDOptions, **more)
+def read(text: str, top: str = "", learner_options: type = SGDOptions, **more) -> SGDSettings:
+    return read_settings(block(text, top), learner_options, **more)
 
 
 GOOD = "maxEpochs=3 ; learningRatesPerSample=0.1"
@@ -75,6 +78,24 @@ def test_keys_without_effect_are_noted_once():
     notes: list[str] = []
     read(GOOD + "; numMBsToCUDAProfile=3; executionEngine=synchronous; unroll=false", note=notes.append)
     assert notes == ["SGD: without effect here: numMBsToCUDAProfile, executionEngine, unroll"]
+
+
+def test_options_of_another_rule_are_noted_but_not_those_of_the_chosen_one():
+    notes: list[str] = []
+    text = GOOD + "; rms_gamma=0.9; normWithAveMultiplier=false; useNAG=true"
+    read(text, learner_options=AdaGrad.options, note=notes.append)
+    assert notes == ["SGD: without effect here: rms_gamma, useNAG"]
+
+
+def test_a_momentum_that_the_rule_does_not_look_at_is_noted():
+    given = block(GOOD + "; momentumPerSample=0.9; gradUpdateType=AdaGrad")
+    assert idle_momentum(given, AdaGrad()) == (
+        "SGD: without effect here, since the learner 'AdaGrad' has no momentum: momentumPerSample"
+    )
+    assert idle_momentum(block(GOOD + "; gradUpdateType=AdaGrad"), AdaGrad()) == ""
+    assert idle_momentum(given, SGD()) == ""
+    assert idle_momentum(given, Adam()) == ""
+    assert idle_momentum(given, Adam(AdamOptions(beta1=0.9))) != ""
 
 
 def test_keys_of_automatic_control_may_stand_beside_their_block():
@@ -140,6 +161,12 @@ def test_an_unknown_key_names_the_nearest():
     assert first == (
         "r.cntk:4:1: the SGD block has no option 'learningRatePerSample'; did you mean 'learningRatesPerSample'?"
     )
+
+
+def test_an_unknown_key_names_the_nearest_of_the_learner_too():
+    with pytest.raises(CntkError) as caught:
+        read(GOOD + "; gradUpdateType=rmsprop; rms_gama=0.9", learner_options=RmsProp.options)
+    assert caught.value.message == "the SGD block has no option 'rms_gama'; did you mean 'rms_gamma'?"
 
 
 def test_everything_that_is_not_there_yet_is_named_at_once():

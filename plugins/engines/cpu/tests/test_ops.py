@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cpu_networks import Net, assert_same_gradients
+from cpu_networks import Net, assert_same_gradients, compile_on, engine
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cntk_core.api import Minibatch, StreamData, frame_layout
+from cntk_core.api import Minibatch, StreamData, core_ops, frame_layout
 from cntk_core.testing.op_examples import EXAMPLES as OP_EXAMPLES
 
 FRAMES = 5
@@ -144,3 +144,20 @@ def test_random_networks(recipe, fuse):
 @settings(max_examples=8, deadline=None, derandomize=True)
 def test_random_networks_compiled(recipe):
     check(recipe, True, "numba+blas")
+
+
+@pytest.mark.parametrize("backend", ["numpy+blas", "numba+onednn"])
+def test_a_network_knows_whether_it_is_trained(backend):
+    net = Net(dtype=np.float64)
+    environment = core_ops().find("", "EnvironmentInput")
+    assert environment is not None
+    training = net.node("EnvironmentInput", attributes=environment.attributes("isTraining"))
+    z = net.node("ElementTimes", net.parameter(2, value=3.0), training, name="z")
+    plan = net.plan(net.node("SquareError", z, net.input("x", 2), name="se"), z)
+    batch = Minibatch({"x": StreamData(np.ones((3, 2)), frame_layout(3))}, 3)
+    assert_same_gradients(plan, backend, batch, np.float64)
+    _, program = compile_on(engine(backend), plan, None, np.float64)
+    program.compute_gradients(batch)
+    assert program.value("z").tolist() == [3.0, 3.0]
+    program.evaluate(batch)
+    assert program.value("z").tolist() == [0.0, 0.0]

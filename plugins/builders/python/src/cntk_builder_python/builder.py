@@ -66,7 +66,7 @@ class PythonNetworkBuilder(NetworkBuilder):
                 where=config.where,
                 hint="Call graph.criterion(term), graph.evaluation(term) or graph.output(term).",
             )
-        graph.network.infer()
+        graph.infer()
         return graph.network
 
 

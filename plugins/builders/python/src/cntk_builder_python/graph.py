@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from cntk_core.api import (
     did_you_mean,
     initialize_parameters,
     initializer,
+    raise_problems,
 )
 
 _PACKAGE = str(Path(__file__).resolve().parent)
@@ -82,8 +83,58 @@ class Term:
         """Return ``x @ W``: ``(in,) @ (in, out) -> (out,)``, CNTK's ``Times(W, x)``."""
         return self.graph.apply("Times", other, self)
 
+    def __getitem__(self, part: slice) -> Term:
+        """Return a range of the last axis, which is CNTK's first one: ``x[0:10]``, ``x[-3:]``.
+
+        Raises:
+            BuildError: the range has a step, is empty, or is no range.
+        """
+        if not isinstance(part, slice) or part.step not in (None, 1) or part.stop == 0:
+            raise BuildError(
+                "a part of a term is a range without a step, such as x[0:10]",
+                where=caller(),
+                hint="For one element write x[3:4].",
+            )
+        return self.graph.apply("Slice", self, begin=part.start or 0, end=part.stop or 0)
+
+    def __iter__(self) -> NoReturn:
+        """Raise TypeError: a term knows its length only when the network is complete."""
+        raise TypeError("a term cannot be iterated over; take parts of it, such as x[0:10]")
+
+
+class Feedback(Term):
+    """What a value was some steps ago (or will be), before the value itself is there: how loops are written.
+
+    Made by :meth:`Graph.feedback`. Use it like any term, then say once with :meth:`resolve_to` what it is a delay of.
+    """
+
+    def resolve_to(self, term: Term) -> Term:
+        """Close the loop, and return the term.
+
+        Raises:
+            BuildError: it is closed already.
+        """
+        delay = self.node
+        if self in self.graph.open:
+            self.graph.open.remove(self)
+            delay.inputs = [term.node, *delay.inputs]
+            return term
+        raise BuildError(
+            f"the loop through '{delay.name}' is closed already: it is the delay of '{delay.inputs[0].name}'",
+            where=caller(),
+        )
+
 
 Operand = Term | float | np.ndarray
+Init = str | float | np.ndarray
+"""How a parameter starts: a word of CNTK, the value of all elements, or the values."""
+
+
+def _filled(wanted: tuple[int, ...], given: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of an array that is to be a parameter of a shape with dimensions 0."""
+    if len(wanted) != len(given) or any(dim not in (0, size) for dim, size in zip(wanted, given, strict=True)):
+        raise BuildError(f"first values of shape {given} do not fit a parameter {wanted}", where=caller())
+    return given
 
 
 class Graph:
@@ -98,8 +149,10 @@ class Graph:
     def __init__(self, dtype: Any = np.float32, *, find_op: Any = None, seed: int = 0) -> None:
         self.network = Network(dtype)
         self.seed = seed
+        self.open: list[Feedback] = []
         self._find_op = find_op or core_ops().find
         self._counts: dict[str, int] = {}
+        self._stems: set[str] = set()
 
     def unique(self, stem: str) -> str:
         """Return a name that is not used yet: ``stem``, ``stem1``, ``stem2``, ..."""
@@ -109,31 +162,77 @@ class Graph:
             name = f"{stem}{self._counts[stem]}"
         return name
 
-    def input(self, name: str, shape: int | Sequence[int], *, sparse: bool = False, role: str = "feature") -> Term:
-        """Add an input stream. ``role`` is ``feature`` or ``label``."""
+    def unique_layer(self, stem: str) -> str:
+        """Return a stem that no layer has yet and no node begins with: ``stem``, ``stem2``, ``stem3``, ..."""
+        number, name = 1, stem
+        while name.lower() in self._stems or any(
+            node.name.lower().startswith(f"{name}.".lower()) for node in self.network
+        ):
+            number += 1
+            name = f"{stem}{number}"
+        self._stems.add(name.lower())
+        return name
+
+    def input(
+        self, name: str, shape: int | Sequence[int], *, sparse: bool = False, role: str = "feature", axis: str = ""
+    ) -> Term:
+        """Add an input stream.
+
+        Args:
+            name: of the reader's stream.
+            shape: of a sample.
+            sparse: samples name only their elements that are not zero (one-hot words).
+            role: ``feature`` or ``label``.
+            axis: name of the dynamic axis, for sequences of other lengths than those of the other inputs.
+        """
         dims = (shape,) if isinstance(shape, int) else tuple(shape)
-        node = self.network.add(Input.make(name, dims, sparse=sparse, where=caller()))
+        node = self.network.add(Input.make(name, dims, sparse=sparse, where=caller(), axis=axis))
         self.network.mark(node, role)
         return Term(self, node)
 
-    def label(self, name: str, shape: int | Sequence[int], *, sparse: bool = False) -> Term:
+    def label(self, name: str, shape: int | Sequence[int], *, sparse: bool = False, axis: str = "") -> Term:
         """Add a label stream."""
-        return self.input(name, shape, sparse=sparse, role="label")
+        return self.input(name, shape, sparse=sparse, role="label", axis=axis)
 
     def parameter(
         self,
         shape: int | Sequence[int],
         *,
-        init: str = "glorotUniform",
+        init: Init = "glorotUniform",
         scale: float = 1.0,
+        seed: int | None = None,
         name: str = "W",
         learning_rate_multiplier: float = 1.0,
     ) -> Term:
-        """Add a learned tensor; a dimension 0 is inferred. ``init`` is CNTK's word (``gaussian``, ...)."""
+        """Add a learned tensor.
+
+        Args:
+            shape: a dimension 0 is inferred.
+            init: how it starts: CNTK's word (``gaussian``, ...), the value of all elements, or an array.
+            scale: factor on random values.
+            seed: of random values; by default the tensor's number among the random ones of the network.
+            name: made unique.
+            learning_rate_multiplier: 0 keeps the first values.
+
+        Raises:
+            BuildError: there is no such word, or the array has another shape.
+        """
         dims = (shape,) if isinstance(shape, int) else tuple(shape)
-        first = initializer(init, scale=scale)
+        first, value = None, None
+        if isinstance(init, str):
+            first = initializer(init, scale=scale, seed=seed, where=caller())
+        elif isinstance(init, np.ndarray):
+            value = np.asarray(init, self.network.dtype)
+            dims = _filled(dims, value.shape)
+        else:
+            first = initializer("fixedValue", value=float(init))
         node = Parameter.make(
-            self.unique(name), dims, first, learning_rate_multiplier=learning_rate_multiplier, where=caller()
+            self.unique(name),
+            dims,
+            first,
+            value=value,
+            learning_rate_multiplier=learning_rate_multiplier,
+            where=caller(),
         )
         return Term(self, self.network.add(node))
 
@@ -149,10 +248,8 @@ class Graph:
         Raises:
             BuildError: there is no such operation, or it has no such attribute.
         """
-        op: Op | None = self._find_op("", operation)
-        if op is None:
-            raise BuildError(f"there is no operation '{operation}'", where=caller())
-        inputs = [operand if isinstance(operand, Term) else self.constant(operand) for operand in operands]
+        op = self._op(operation)
+        inputs = [self._operand(operand) for operand in operands]
         fields = [field.name for field in getattr(op.attributes, "__attrs_attrs__", ())]
         for key in attributes:
             if key not in fields:
@@ -170,6 +267,43 @@ class Graph:
         )
         return Term(self, self.network.add(node))
 
+    def _op(self, operation: str) -> Op:
+        op: Op | None = self._find_op("", operation)
+        if op is None:
+            raise BuildError(f"there is no operation '{operation}'", where=caller())
+        return op
+
+    def _operand(self, operand: Operand) -> Term:
+        return operand if isinstance(operand, Term) else self.constant(operand)
+
+    def feedback(self, time_step: int = 1, *, initial_state: Operand = 0.0, name: str | None = None) -> Feedback:
+        """Begin a loop: return what a value that is still to come was ``time_step`` steps ago.
+
+        Args:
+            time_step: how many steps back; negative looks ahead.
+            initial_state: what stands before the first step (after the last): a number, an array, or a term without
+                dynamic axis or with one frame for each sequence.
+            name: of the delay.
+
+        Raises:
+            BuildError: the time step is 0.
+        """
+        if not time_step:
+            raise BuildError("a loop needs a time step other than 0", where=caller())
+        op = self._op("PastValue" if time_step > 0 else "FutureValue")
+        number = float(initial_state) if isinstance(initial_state, int | float) else 0.0
+        inputs = [] if isinstance(initial_state, int | float) else [self._operand(initial_state).node]
+        node = Node(
+            name=self.unique(name or op.name),
+            op=op,
+            inputs=inputs,
+            attributes=op.attributes(time_step=abs(time_step), default_hidden_activation=number),
+            where=caller(),
+        )
+        delay = Feedback(self, self.network.add(node))
+        self.open.append(delay)
+        return delay
+
     def criterion(self, term: Term, name: str | None = None) -> Term:
         """Mark what is minimised, and name it."""
         return self._mark(term, "criterion", name)
@@ -186,12 +320,32 @@ class Graph:
         self.network.mark(term.node, role)
         return term.named(name) if name else term
 
+    def infer(self) -> None:
+        """Infer all shapes.
+
+        Raises:
+            Problems, ShapeError: everything that does not fit.
+            BuildError: a loop is not closed.
+        """
+        raise_problems(
+            [
+                BuildError(
+                    f"the loop through '{delay.node.name}' is not closed",
+                    where=delay.node.where,
+                    hint="Say with resolve_to(term) what it is a delay of.",
+                )
+                for delay in self.open
+            ]
+        )
+        self.network.infer()
+
     def finish(self) -> Network:
         """Infer all shapes, give every parameter its first value, and return the network.
 
         Raises:
             Problems, ShapeError: everything that does not fit.
+            BuildError: a loop is not closed.
         """
-        self.network.infer()
+        self.infer()
         initialize_parameters(self.network, self.seed)
         return self.network

@@ -1,0 +1,56 @@
+"""Functions from terms to terms without parameters, and criteria."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cntk_builder_python.graph import Operand, Term
+
+Function = Callable[[Term], Term]
+
+
+def _unary(operation: str) -> Function:
+    def apply(x: Term) -> Term:
+        return x.graph.apply(operation, x)
+
+    apply.__name__ = apply.__qualname__ = operation
+    apply.__doc__ = f"Apply {operation} to a term."
+    return apply
+
+
+sigmoid = _unary("Sigmoid")
+tanh = _unary("Tanh")
+relu = _unary("RectifiedLinear")
+exp = _unary("Exp")
+log = _unary("Log")
+sqrt = _unary("Sqrt")
+absolute = _unary("Abs")
+softmax = _unary("Softmax")
+log_softmax = _unary("LogSoftmax")
+hardmax = _unary("Hardmax")
+stop_gradient = _unary("StopGradient")
+
+
+def splice(*terms: Term) -> Term:
+    """Put terms one after the other along their last axis, which is CNTK's first one."""
+    return terms[0].graph.apply("RowStack", *terms)
+
+
+def element_select(condition: Term, then: Operand, otherwise: Operand) -> Term:
+    """Return ``then`` where the condition is not 0, ``otherwise`` elsewhere."""
+    return condition.graph.apply("If", condition, then, otherwise)
+
+
+def cross_entropy_with_softmax(z: Term, labels: Operand) -> Term:
+    """Sum over the samples of ``-labels . log softmax(z)``; the output first, as in CNTK's Python interface."""
+    return z.graph.apply("CrossEntropyWithSoftmax", labels, z)
+
+
+def classification_error(z: Term, labels: Operand) -> Term:
+    """Count of samples whose largest output is not the label's."""
+    return z.graph.apply("ClassificationError", labels, z)
+
+
+def squared_error(z: Term, targets: Operand) -> Term:
+    """Sum over the samples of the squared differences."""
+    return z.graph.apply("SquareError", targets, z)

@@ -1,0 +1,105 @@
+"""Sequences as wholes: ``sequence.first(x)``, ``sequence.last(x)``, ``sequence.gather(x, condition)``, ...
+
+The names are those of CNTK's Python interface. A sequence of one step stands for a value of the whole sequence.
+"""
+
+from __future__ import annotations
+
+from cntk_builder_python.graph import Operand, Term
+
+
+def delay(x: Term, initial_state: Operand = 0.0, time_step: int = 1) -> Term:
+    """Return the value of ``time_step`` steps ago (ahead, if negative); ``x`` itself for 0."""
+    if time_step == 0:
+        return x
+    before = x.graph.feedback(time_step, initial_state=initial_state)
+    before.resolve_to(x)
+    return before
+
+
+def past_value(x: Term, initial_state: Operand = 0.0, time_step: int = 1) -> Term:
+    """Return the value of ``time_step`` steps ago, and ``initial_state`` before the first step."""
+    return delay(x, initial_state, time_step)
+
+
+def future_value(x: Term, initial_state: Operand = 0.0, time_step: int = 1) -> Term:
+    """Return the value of ``time_step`` steps ahead, and ``initial_state`` after the last step."""
+    return delay(x, initial_state, -time_step)
+
+
+def zeros_like(x: Term) -> Term:
+    """Return one 0 for each step of a sequence."""
+    return x.graph.apply("SumColumnElements", x[0:1] * 0.0)
+
+
+def is_first(x: Term) -> Term:
+    """Return 1 at the first step, 0 at the others."""
+    return past_value(zeros_like(x), 1.0)
+
+
+def is_last(x: Term) -> Term:
+    """Return 1 at the last step, 0 at the others."""
+    return future_value(zeros_like(x), 1.0)
+
+
+def where(condition: Term) -> Term:
+    """Return the numbers (from 0) of the steps at which a condition is not 0, as a sequence of its own."""
+    return condition.graph.apply("Where", condition)
+
+
+def gather(x: Term, condition: Term) -> Term:
+    """Return the steps of ``x`` at which a condition is not 0, as a shorter sequence."""
+    places = x.graph.apply("PackedIndex", x, where(condition))
+    return x.graph.apply("GatherPacked", places, x)
+
+
+def scatter(x: Term, condition: Term) -> Term:
+    """Put the steps of ``x`` where a condition is not 0, with zeros between them: the reverse of :func:`gather`."""
+    places = x.graph.apply("PackedIndex", condition, where(condition))
+    return x.graph.apply("ScatterPacked", condition, places, x)
+
+
+def first(x: Term) -> Term:
+    """Return the first step, as a sequence of one step."""
+    return gather(x, is_first(x))
+
+
+def last(x: Term) -> Term:
+    """Return the last step, as a sequence of one step."""
+    return gather(x, is_last(x))
+
+
+def reverse(x: Term) -> Term:
+    """Return a sequence with its last step first."""
+    one = x.graph.constant(1.0, name="one")
+    ones = zeros_like(x) + one
+    later = x.graph.feedback(-1, initial_state=0.0)
+    left = later.resolve_to(ones + later)
+    places = x.graph.apply("PackedIndex", x, left - one)
+    return x.graph.apply("GatherPacked", places, x)
+
+
+def broadcast_as(x: Term, like: Term) -> Term:
+    """Return ``x``, which has one step in each sequence or no dynamic axis, at all steps of sequences like ``like``."""
+    return x.graph.apply("ReconcileDynamicAxis", x, like)
+
+
+def past_value_window(x: Term, size: int) -> tuple[Term, Term]:
+    """Return the last steps side by side, the last one first, as sequences of one step.
+
+    Returns:
+        The values ``(size, *shape)``, and which of them there are ``(size, 1)``: 0 where a sequence is shorter.
+    """
+    graph = x.graph
+    at_end = graph.apply("PackedIndex", x, where(is_last(x)))
+    ones = zeros_like(x) + 1.0
+    values, valid = [], []
+    for back in range(size):
+        values.append(graph.apply("GatherPacked", at_end, delay(x, 0.0, back)))
+        valid.append(graph.apply("GatherPacked", at_end, delay(ones, 0.0, back)))
+    return stack(values), stack(valid)
+
+
+def stack(terms: list[Term]) -> Term:
+    """Return vectors as the rows of a matrix ``(terms, units)``."""
+    return terms[0].graph.apply("RowStack", *terms, axis=2)
