@@ -8,9 +8,9 @@ from cntk_core.plan.make import make_plan
 
 
 def gated(second: str = "Wx", *, also_read: bool = False) -> Maker:
-    """h = sigmoid(p[0:3]) * tanh(p[3:6]) with p = R past(h) + W x; somebody else may read W x, too."""
+    """h = sigmoid(p[0:3]) * tanh(p[3:6]) + U x with p = R past(h) + W x; somebody else may read W x, too."""
     make = Maker()
-    for name, shape in {"W": (4, 6), "R": (3, 6)}.items():
+    for name, shape in {"W": (4, 6), "R": (3, 6), "U": (4, 3)}.items():
         make.parameter(name, *shape)
     make.delay("past")
     make("Wx", "Times", "W", "x")
@@ -20,7 +20,9 @@ def gated(second: str = "Wx", *, also_read: bool = False) -> Maker:
     make("high", "Slice", "p", begin=3, end=6, axis=1)
     make("gate", "Sigmoid", "low")
     make("content", "Tanh", "high")
-    make("h", "ElementTimes", "gate", "content")
+    make("gated", "ElementTimes", "gate", "content")
+    make("Ux", "Times", "U", "x")
+    make("h", "Plus", "gated", "Ux")
     make.close("past", "h")
     if also_read:
         make("part", "Slice", "Wx", begin=0, end=3, axis=1)
