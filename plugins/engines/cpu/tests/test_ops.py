@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from cpu_networks import Net, assert_same_gradients, compile_on, engine
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cntk_core.api import Minibatch, StreamData, core_ops, frame_layout
+from cntk_core.testing.examples import examples
 from cntk_core.testing.op_examples import EXAMPLES as OP_EXAMPLES
 
 FRAMES = 5
@@ -134,14 +135,14 @@ def check(recipe, fuse, backend):
 
 
 @given(recipe=recipes(), fuse=st.booleans())
-@settings(max_examples=80, deadline=None)
+@examples(80)
 def test_random_networks(recipe, fuse):
     check(recipe, fuse, "numpy+blas")
 
 
 @pytest.mark.slow
 @given(recipe=recipes())
-@settings(max_examples=8, deadline=None, derandomize=True)
+@examples(8, derandomize=True)
 def test_random_networks_compiled(recipe):
     check(recipe, True, "numba+blas")
 
