@@ -29,7 +29,9 @@ GRAMMAR = {
         "{ask} the {return:round_trip} fare {route}", "{ask} ground transportation in {city:city}",
         "{ask} {flights} {route} with a stop in {city:stoploc}", "{ask} {flights} {route} via {city:stoploc} {when}",
     ],
-    "ask": ["show me", "show me", "please list", "list", "i would like", "give me", "find", "what are the", "are there"],
+    "ask": [
+        "show me", "show me", "please list", "list", "i would like", "give me", "find", "what are the", "are there",
+    ],
     "flights": ["flights", "flights", "all flights", "the flights", "a flight", "nonstop flights"],
     "cheap": ["{price:cost} fares for", "what are the {price:cost}"],
     "price": ["cheapest", "lowest priced", "most expensive"],
@@ -59,7 +61,9 @@ GRAMMAR = {
     "hour": [str(number) for number in range(1, 13)],
     "day": ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"],
     "month": ["january", "march", "april", "may", "june", "july", "august", "october", "december"],
-    "number_of_day": ["first", "second", "third", "fifth", "tenth", "twelfth", "twentieth", "twenty first", "thirtieth"],
+    "number_of_day": [
+        "first", "second", "third", "fifth", "tenth", "twelfth", "twentieth", "twenty first", "thirtieth",
+    ],
     "number": [str(number) for number in range(101, 1000, 37)],
     "class": ["first", "business", "economy", "coach"],
     "meal": ["breakfast", "lunch", "dinner", "a snack"],
@@ -68,15 +72,16 @@ GRAMMAR = {
 }  # fmt: skip
 """What a symbol may become; ``{symbol:tag}`` is a phrase that gets a tag."""
 
-CITIES = (
-    "boston:denver:atlanta:dallas:pittsburgh:baltimore:san francisco:philadelphia:washington:oakland:new york:chicago:"
-    "milwaukee:charlotte:los angeles:saint louis:phoenix:houston:cleveland:detroit:las vegas:kansas city:newark:"
-    "memphis:san diego:orlando:seattle:toronto:montreal:miami:minneapolis:nashville:tacoma:long beach:salt lake city:"
-    "indianapolis:cincinnati:columbus:burbank:tampa:westchester county:san jose:fort worth:ontario:louisville:"
-    "new orleans:tucson:portland:omaha:boise:santa fe:little rock:el paso:buffalo:rochester:anchorage:honolulu:"
-    "el centro:green bay:grand rapids:baton rouge:corpus christi:des moines:sioux falls:cedar rapids:palm springs:"
-    "santa barbara:colorado springs:fort wayne:long island:key west:jackson hole:saint paul:saint petersburg:fargo"
-).split(":")
+NAMES = """
+boston:denver:atlanta:dallas:pittsburgh:baltimore:san francisco:philadelphia:washington:oakland:new york:chicago:
+milwaukee:charlotte:los angeles:saint louis:phoenix:houston:cleveland:detroit:las vegas:kansas city:newark:
+memphis:san diego:orlando:seattle:toronto:montreal:miami:minneapolis:nashville:tacoma:long beach:salt lake city:
+indianapolis:cincinnati:columbus:burbank:tampa:westchester county:san jose:fort worth:ontario:louisville:
+new orleans:tucson:portland:omaha:boise:santa fe:little rock:el paso:buffalo:rochester:anchorage:honolulu:
+el centro:green bay:grand rapids:baton rouge:corpus christi:des moines:sioux falls:cedar rapids:palm springs:
+santa barbara:colorado springs:fort wayne:long island:key west:jackson hole:saint paul:saint petersburg:fargo
+"""
+CITIES = [name.strip() for name in NAMES.split(":")]
 """From frequent to rare ones."""
 
 UNKNOWN = "<unk>"
