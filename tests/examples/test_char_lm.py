@@ -16,8 +16,8 @@ from cntk_core.model import Model
 Example = Callable[[str], Callable[[str], ModuleType]]
 
 
-def make_data(script: Callable[[str], ModuleType], monkeypatch: pytest.MonkeyPatch, passages: int) -> None:
-    monkeypatch.setattr("sys.argv", ["make_data.py", "--passages", str(passages)])
+def make_data(script: Callable[[str], ModuleType], monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
+    monkeypatch.setattr("sys.argv", ["make_data.py", *arguments])
     script("make_data").main()
 
 
@@ -42,9 +42,8 @@ def train(capsys: pytest.CaptureFixture[str], *arguments: str) -> float:
 def test_a_few_minibatches_help(
     example: Example, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    make_data(example("char_lm"), monkeypatch, 6)
-    small = ("hiddenDim=16", "cpuKernels=numpy", "Train=[SGD=[maxEpochs=2;minibatchSize=400;epochSize=1200]]")
-    small += ("Test=[epochSize=400]",)
+    make_data(example("char_lm"), monkeypatch, "--passages", "60", "--length", "150")
+    small = ("hiddenDim=16", "cpuKernels=numpy", "Train=[SGD=[maxEpochs=2;minibatchSize=400;epochSize=2000]]")
     found = train(capsys, *small)
     assert found < 0.5 * train(capsys, *small, "command=Test", "modelPath=run/charlm.dnn.0")
 
@@ -52,7 +51,7 @@ def test_a_few_minibatches_help(
 @pytest.mark.slow
 def test_text_is_written(example: Example, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     script = example("char_lm")
-    make_data(script, monkeypatch, 30)
+    make_data(script, monkeypatch, "--passages", "30")
     found = train(capsys, "hiddenDim=80", "Train=[SGD=[maxEpochs=6;minibatchSize=400]]")
     assert found < min(8, 0.4 * perplexity_of_single_characters())
     sample, model = script("sample").sample, Model.load("run/charlm.dnn")
