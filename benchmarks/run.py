@@ -26,8 +26,6 @@ import attrs
 import numpy as np
 from workloads import WORKLOADS, Workload
 
-OURS = "ours"
-PEERS = ("torch_eager", "torch_compile", "jax_jit")
 CHECKED_STEPS = 8
 HERE = Path(__file__).resolve().parent
 
@@ -97,7 +95,7 @@ def running(
             answer = server.answer()
             if "missing" in answer:
                 server.stop()
-                if name == OURS:
+                if name == workload.ours:
                     raise SystemExit(f"our own candidate cannot run: {answer['missing']}")
                 print(f"left out: {name} ({answer['missing']})", flush=True)
             else:
@@ -120,7 +118,7 @@ def compare_changes(servers: list[Server], workload: Workload) -> None:
             server.ask(f"save {file}")
             with np.load(file) as arrays:
                 changes[server.name] = {name: arrays[name] - first[name] for name in first}
-        ours = changes[OURS]
+        ours = changes[workload.ours]
         for server in servers:
             theirs = changes[server.name]
             server.change = max(
@@ -130,14 +128,14 @@ def compare_changes(servers: list[Server], workload: Workload) -> None:
 
 def measure(workload: Workload, threads: int, rounds: int, pythons: dict[str, str]) -> dict[str, Any]:
     """Run the comparison; return the record that ``--json`` writes."""
-    with running((OURS, *PEERS), pythons, workload, threads) as servers:
+    with running((workload.ours, *workload.peers), pythons, workload, threads) as servers:
         compare_changes(servers, workload)
         for _ in range(rounds):
             for server in servers:
                 server.round(workload.steps)
         results = {server.name: server for server in servers}
     figure = "cpu" if threads == 1 else "wall"
-    ours = results.pop(OURS)
+    ours = results.pop(workload.ours)
     best = min((getattr(server, figure) for server in results.values()), default=None)
     return {
         "workload": workload.name,
@@ -162,7 +160,7 @@ def show(record: dict[str, Any]) -> None:
     print(f"{record['workload']}, {record['threads']} thread(s), {record['figure']}")
     print(f"  {'candidate':14} {'ms':>10} {'peer/ours':>10} {'peak MB':>9}  largest relative difference of a change")
     ours = record["ours_s"]
-    print(f"  {OURS:14} {1e3 * ours:10.3f} {1:10.2f} {record['peak_memory'] / 1e6:9.0f}")
+    print(f"  {'ours':14} {1e3 * ours:10.3f} {1:10.2f} {record['peak_memory'] / 1e6:9.0f}")
     for name, peer in record["peers"].items():
         print(
             f"  {name:14} {1e3 * peer['seconds']:10.3f} {peer['seconds'] / ours:10.2f} {peer['peak_memory'] / 1e6:9.0f}"
@@ -181,8 +179,9 @@ def main() -> int:
     parser.add_argument("--json", type=Path, help="write the record here")
     parser.add_argument("--peer-python", default=sys.executable, help="interpreter that has PyTorch and JAX")
     arguments = parser.parse_args()
-    pythons = {OURS: sys.executable, **dict.fromkeys(PEERS, arguments.peer_python)}
-    record = measure(WORKLOADS[arguments.workload], arguments.threads, arguments.rounds, pythons)
+    workload = WORKLOADS[arguments.workload]
+    pythons = {workload.ours: sys.executable, **dict.fromkeys(workload.peers, arguments.peer_python)}
+    record = measure(workload, arguments.threads, arguments.rounds, pythons)
     show(record)
     if arguments.json:
         arguments.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")

@@ -1,7 +1,8 @@
 """The workloads: what every candidate trains, with the same first values and the same data.
 
 A step is forward, backward and a momentum update in float32, data in memory. Losses are sums over the minibatch; the
-momentum is CNTK's unit-gain form ``s = m s + (1 - m) lr g; w -= s``.
+momentum is CNTK's unit-gain form ``s = m s + (1 - m) lr g; w -= s``. Where words are embedded there is none: with it
+CNTK lets rows of words that do not occur rest, its peers do not.
 """
 
 from __future__ import annotations
@@ -14,13 +15,17 @@ MOMENTUM = 0.9
 RATE = 0.002
 
 
-class Workload(NamedTuple):
+class FeedForward(NamedTuple):
     """A feed-forward net: ``sizes`` from input to output, sigmoid between, softmax cross entropy at the end."""
 
     name: str
     sizes: tuple[int, ...]
     minibatch: int
     steps: int
+
+    ours = "ours"
+    momentum = MOMENTUM
+    peers = ("torch_eager", "torch_compile", "jax_jit")
 
     @property
     def batches(self) -> int:
@@ -52,13 +57,153 @@ class Workload(NamedTuple):
         ]
 
 
-WORKLOADS = {
+class Recurrent(NamedTuple):
+    """LSTM layers over ragged sequences, softmax cross entropy for every frame.
+
+    Attributes:
+        name: of the workload.
+        inputs: dimension of the features, or the number of words if there is an embedding.
+        embedding: dimension of the embedding of words; 0 for dense features.
+        layers, cells, outputs: of the LSTM; where ``outputs`` differs from ``cells``, the result is projected.
+        labels: classes.
+        lengths: shortest and longest sequence, both included.
+        sequences: of a minibatch; 0 for as many as give about ``words`` frames.
+        words: see there.
+        batches: how many different minibatches are cycled through.
+        steps: of one round.
+    """
+
+    name: str
+    inputs: int
+    embedding: int
+    layers: int
+    cells: int
+    outputs: int
+    labels: int
+    lengths: tuple[int, int]
+    sequences: int
+    words: int
+    batches: int
+    steps: int
+
+    ours = "ours_recurrent"
+    peers = ("torch_padded",)
+
+    @property
+    def momentum(self) -> float:
+        """Of the update."""
+        return 0.0 if self.embedding else MOMENTUM
+
+    @property
+    def widths(self) -> list[int]:
+        """Dimension of what each layer reads."""
+        return [self.embedding or self.inputs, *[self.outputs] * (self.layers - 1)]
+
+    def parameters(self) -> dict[str, np.ndarray]:
+        """First values by name.
+
+        ``E`` (words, embedding); for each layer ``W0`` (in, 4 cells), ``H0`` (outputs, 4 cells), ``B0`` (4 cells,) and
+        ``P0`` (cells, outputs), gates in the order input, candidate, forget, output; ``V`` (outputs, labels), ``v``.
+        """
+        rng = np.random.default_rng(1)
+
+        def weights(rows: int, columns: int) -> np.ndarray:
+            return (rng.random((rows, columns), dtype=np.float32) - np.float32(0.5)) * np.float32(0.2)
+
+        values = {"E": weights(self.inputs, self.embedding)} if self.embedding else {}
+        for layer, width in enumerate(self.widths):
+            values[f"W{layer}"] = weights(width, 4 * self.cells)
+            values[f"H{layer}"] = weights(self.outputs, 4 * self.cells)
+            values[f"B{layer}"] = np.zeros(4 * self.cells, np.float32)
+            if self.outputs != self.cells:
+                values[f"P{layer}"] = weights(self.cells, self.outputs)
+        values["V"] = weights(self.outputs, self.labels)
+        values["v"] = np.zeros(self.labels, np.float32)
+        return values
+
+    def data(self) -> list[list[tuple[np.ndarray, np.ndarray]]]:
+        """Minibatches: of each sequence its features ``(frames, inputs)`` or words ``(frames,)``, and its classes."""
+        rng = np.random.default_rng(2)
+        return [[self._sequence(rng, length) for length in self._lengths(rng)] for _ in range(self.batches)]
+
+    def _lengths(self, rng: np.random.Generator) -> list[int]:
+        shortest, longest = self.lengths
+        if self.sequences:
+            return [int(length) for length in np.linspace(shortest, longest, self.sequences).round()]
+        found: list[int] = []
+        while sum(found) + (shortest + longest) / 4 < self.words:
+            found.append(int(rng.integers(shortest, longest + 1)))
+        return found
+
+    def _sequence(self, rng: np.random.Generator, length: int) -> tuple[np.ndarray, np.ndarray]:
+        if self.embedding:
+            inputs = rng.integers(0, self.inputs, length)
+        else:
+            inputs = rng.standard_normal((length, self.inputs), dtype=np.float32)
+        return inputs, rng.integers(0, self.labels, length)
+
+
+class RuleUpdate(NamedTuple):
+    """One update of a single parameter by a learner's rule, with a gradient that is given.
+
+    Attributes:
+        name: of the workload.
+        rule: see ``candidates/ours_update.py``.
+        streams: how often one element is read or written in an update, in all passes.
+        in_torch: whether PyTorch has a fused optimiser for it.
+        elements: of the parameter.
+        steps: of one round.
+    """
+
+    name: str
+    rule: str
+    streams: int
+    in_torch: bool = False
+    elements: int = 10_000_000
+    steps: int = 4
+
+    ours = "ours_update"
+
+    @property
+    def peers(self) -> tuple[str, ...]:
+        """PyTorch where it can."""
+        return ("torch_update",) if self.in_torch else ()
+
+    def parameters(self) -> dict[str, np.ndarray]:
+        """The first value."""
+        return {"W": np.random.default_rng(1).standard_normal(self.elements, dtype=np.float32)}
+
+    def gradient(self) -> np.ndarray:
+        """The gradient of every step."""
+        return np.random.default_rng(2).standard_normal(self.elements, dtype=np.float32)
+
+
+Workload = FeedForward | Recurrent | RuleUpdate
+
+WORKLOADS: dict[str, Workload] = {
     workload.name: workload
     for workload in (
-        Workload("W1a", (784, 256, 10), 32, 1000),
-        Workload("W1b", (784, 200, 10), 32, 1000),
-        Workload("W2a", (363, 512, 512, 132), 256, 60),
-        Workload("W2b", (363, 512, 512, 132), 1024, 20),
-        Workload("W6", (26752, 2048, 2048, 2048, 26752), 64, 3),
+        FeedForward("W1a", (784, 256, 10), 32, 1000),
+        FeedForward("W1b", (784, 200, 10), 32, 1000),
+        FeedForward("W2a", (363, 512, 512, 132), 256, 60),
+        FeedForward("W2b", (363, 512, 512, 132), 1024, 20),
+        Recurrent("W3a", 363, 0, 3, 512, 512, 132, (50, 600), 16, 0, 1, 1),
+        Recurrent("W3b", 363, 0, 3, 1024, 256, 132, (50, 300), 16, 0, 1, 1),
+        Recurrent("W3e", 363, 0, 3, 512, 512, 132, (200, 200), 16, 0, 1, 1),
+        Recurrent("W4", 943, 150, 1, 300, 300, 127, (5, 30), 0, 76, 64, 64),
+        FeedForward("W6", (26752, 2048, 2048, 2048, 26752), 64, 3),
+        # Streams: the value, the gradient and the slots are read, all but the gradient are written; for a mean over the
+        # parameter the gradient and the slots are read once more.
+        RuleUpdate("U-momentum", "momentum", 5, in_torch=True),
+        RuleUpdate("U-nag", "nag", 5, in_torch=True),
+        RuleUpdate("U-adagrad", "adagrad", 5, in_torch=True),
+        RuleUpdate("U-adagrad-mean", "adagrad-mean", 5 + 2),
+        RuleUpdate("U-rmsprop", "rmsprop", 9),
+        RuleUpdate("U-rmsprop-mean", "rmsprop-mean", 9 + 4),
+        RuleUpdate("U-fsadagrad", "fsadagrad", 7),
+        RuleUpdate("U-adam", "adam", 7, in_torch=True),
+        RuleUpdate("U-adamw", "adamw", 7, in_torch=True),
+        RuleUpdate("U-adamax", "adamax", 7),
+        RuleUpdate("U-adadelta", "adadelta", 7),
     )
 }

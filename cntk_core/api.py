@@ -16,8 +16,9 @@ from cntk_core.config import (
 from cntk_core.data.chunked import ChunkedReader
 from cntk_core.data.composite import CompositeSource, FrameSource, Part
 from cntk_core.data.randomize import Window
-from cntk_core.data.source import Chunk, ChunkInfo, ChunkSource, Column
+from cntk_core.data.source import CACHE_BYTES, Chunk, ChunkInfo, ChunkSource, Column
 from cntk_core.data.truncation import Truncation
+from cntk_core.data.utterances import class_column, cut_chunks, read_windows
 from cntk_core.errors import (
     BuildError,
     CntkError,
@@ -34,14 +35,14 @@ from cntk_core.errors import (
     nearest,
     raise_problems,
 )
-from cntk_core.interfaces.builder import BuildContext, Document, NetworkBuilder
+from cntk_core.interfaces.builder import BuildContext, Document, NetworkBuilder, SeedNumbers
 from cntk_core.interfaces.component import API_VERSION, Available, Component, NoOptions, Unavailable
 from cntk_core.interfaces.engine import ExecutionEngine, Program
 from cntk_core.interfaces.layout import SequenceLayout
 from cntk_core.interfaces.learner import Learner, Slot, UpdateContext, UpdateRule
 from cntk_core.interfaces.parallel import Communicator, Parallelizer, StepCounts
 from cntk_core.interfaces.reader import DataReader, EpochSpec, Minibatch, ReaderContext, StreamData, StreamInfo
-from cntk_core.interfaces.writer import DataWriter, SequenceOutput, WriterContext
+from cntk_core.interfaces.writer import DataWriter, SequenceOutput, SparseRows, WriterContext
 from cntk_core.network.clone import PARAMETER_USES, clone_nodes, duplicate, nodes_to_clone
 from cntk_core.network.dump import write_dump
 from cntk_core.network.edit import (
@@ -72,6 +73,7 @@ from cntk_core.network.initializers import (
     Random,
     initialize_parameters,
     initializer,
+    numbered,
 )
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
@@ -86,6 +88,7 @@ from cntk_core.ops.op import Accumulator, Elementwise, NoAttributes, Op, OpConte
 from cntk_core.ops.random import random_stream
 from cntk_core.ops.rows import delay_rows
 from cntk_core.ops.shapes import Shape, broadcast, from_cntk, show, to_cntk
+from cntk_core.ops.sparse_rows import best_columns
 from cntk_core.ops.table import OpTable, core_ops
 from cntk_core.plan.explain import explain
 from cntk_core.plan.make import make_plan
@@ -102,7 +105,7 @@ from cntk_core.plan.plan import (
     layout_of_root,
     makes_axis_by_values,
 )
-from cntk_core.plan.sparse import inputs_of_products
+from cntk_core.plan.sparse import is_sparse_product, label_inputs, sparse_inputs
 from cntk_core.plugins.events import EpochStart, EpochSummary, Job, JobOutcome, MinibatchResult
 from cntk_core.plugins.markers import hookimpl
 from cntk_core.plugins.registry import Registry
@@ -115,6 +118,7 @@ ILearner = Learner
 
 __all__ = [
     "API_VERSION",
+    "CACHE_BYTES",
     "COMMAND_LINE",
     "PARAMETER_USES",
     "Accumulator",
@@ -188,12 +192,14 @@ __all__ = [
     "ReaderContext",
     "Registry",
     "Schedule",
+    "SeedNumbers",
     "SequenceLayout",
     "SequenceOutput",
     "Shape",
     "ShapeError",
     "Slot",
     "SourceText",
+    "SparseRows",
     "Step",
     "StepCounts",
     "StreamData",
@@ -209,14 +215,17 @@ __all__ = [
     "Window",
     "WriterContext",
     "align",
+    "best_columns",
     "broadcast",
     "check_links",
+    "class_column",
     "clone_nodes",
     "complete_network",
     "copy_inputs",
     "copy_nodes",
     "copy_sub_tree",
     "core_ops",
+    "cut_chunks",
     "define_op",
     "delay_rows",
     "derive_layout",
@@ -233,14 +242,16 @@ __all__ = [
     "hookimpl",
     "initialize_parameters",
     "initializer",
-    "inputs_of_products",
     "is_delay",
+    "is_sparse_product",
     "keep_tail",
+    "label_inputs",
     "layout_of_root",
     "make_plan",
     "makes_axis_by_values",
     "nearest",
     "nodes_to_clone",
+    "numbered",
     "option",
     "options",
     "paired_names",
@@ -248,6 +259,7 @@ __all__ = [
     "raise_problems",
     "random_stream",
     "read_source",
+    "read_windows",
     "remove_nodes",
     "rename_nodes",
     "replace_node",
@@ -264,6 +276,7 @@ __all__ = [
     "shift_of",
     "show",
     "slot_layout",
+    "sparse_inputs",
     "sub_tree",
     "symbol",
     "to_cntk",

@@ -255,6 +255,20 @@ def _convert(options: argparse.Namespace) -> int:
     return convert_model(options.model, options.output, precision=options.precision, plugin_files=options.plugin)
 
 
+def _convert_data(options: argparse.Namespace) -> int:
+    from cntk_core.actions.convert_data import convert_data
+
+    return convert_data(
+        _recipe_arguments(options),
+        output=options.output,
+        section=options.section,
+        key=options.key,
+        precision=options.precision,
+        chunk_bytes=options.chunk_size,
+        plugin_files=options.plugin,
+    )
+
+
 def _show_config(options: argparse.Namespace) -> int:
     from cntk_core.actions.show_config import show_config
 
@@ -301,6 +315,7 @@ VERBS = {
     "plot": "draw the network of a model or of a recipe",
     "dump": "print the nodes of a model and their values",
     "convert": "read a model, also one of the original CNTK, and write it as a model file of this program",
+    "convert-data": "write what a recipe reads as a file in CNTK's binary format",
     "explain": "show how a recipe's network is computed, and how memory is shared",
     "plugins": "list, make and check plugins",
     "doctor": "say what works on this machine, and what mends the rest",
@@ -326,6 +341,9 @@ def _parser() -> tuple[argparse.ArgumentParser, Verbs]:
     _add_plot(verbs.add_parser("plot", help=VERBS["plot"], description=_sentence("plot")))
     _add_dump(verbs.add_parser("dump", help=VERBS["dump"], description=_sentence("dump")))
     _add_convert(verbs.add_parser("convert", help=VERBS["convert"], description=_sentence("convert")))
+    _add_convert_data(
+        verbs.add_parser("convert-data", help=VERBS["convert-data"], description=_sentence("convert-data"))
+    )
     explain = verbs.add_parser("explain", help=VERBS["explain"], description=_sentence("explain"))
     _add_recipe(explain, _explain)
     explain.add_argument("--section", help="only this command section")
@@ -414,6 +432,15 @@ def _add_convert(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--precision", choices=("float", "double"), default="", help="default: that of the model")
     _add_plugin_option(parser)
     parser.set_defaults(run=_convert)
+
+
+def _add_convert_data(parser: argparse.ArgumentParser) -> None:
+    _add_recipe(parser, _convert_data)
+    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the new file")
+    parser.add_argument("--section", help="the command section (default: the first that reads data)")
+    parser.add_argument("--key", choices=("reader", "cvReader"), default="reader", help="the block (default: reader)")
+    parser.add_argument("--precision", choices=("float", "double"), default="", help="default: that of the recipe")
+    parser.add_argument("--chunk-size", type=int, default=0, metavar="BYTES", help="a chunk is about this large")
 
 
 def _add_plugin_option(parser: argparse.ArgumentParser) -> None:

@@ -6,13 +6,13 @@ import os
 from functools import partial
 
 import numpy as np
-from workloads import MOMENTUM, RATE, Workload
+from workloads import MOMENTUM, RATE, FeedForward
 
 
 class Candidate:
     """Trains with ``jax.jit``; pinned to as many processors as it may have threads, since its flags do not limit it."""
 
-    def __init__(self, workload: Workload, threads: int) -> None:
+    def __init__(self, workload: FeedForward, threads: int) -> None:
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
         import jax
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from workloads import MOMENTUM, RATE, Workload
+from workloads import MOMENTUM, RATE, FeedForward
 
 
 class Candidate:
@@ -12,7 +12,7 @@ class Candidate:
 
     compiled = False
 
-    def __init__(self, workload: Workload, threads: int) -> None:
+    def __init__(self, workload: FeedForward, threads: int) -> None:
         torch.set_num_threads(threads)
         self.values = {name: torch.tensor(value, requires_grad=True) for name, value in workload.parameters().items()}
         self.data = [(torch.from_numpy(x), torch.from_numpy(y)) for x, y in workload.data()]

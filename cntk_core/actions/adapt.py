@@ -144,7 +144,7 @@ class _Mixture:
         share = labels.dtype.type(self.weight)
         mixed = (1 - share) * labels + share * reference.reshape(labels.shape)
         streams = {**minibatch.streams, self.label: StreamData(mixed.astype(labels.dtype, copy=False), given.layout)}
-        return Minibatch(streams, minibatch.samples)
+        return attrs.evolve(minibatch, streams=streams)
 
 
 class MixedLabels(DataReader):

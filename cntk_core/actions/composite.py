@@ -12,6 +12,7 @@ from cntk_core.config import Config, Value, option, options
 from cntk_core.data.chunked import ChunkedReader
 from cntk_core.data.composite import CompositeSource, FrameSource, Part
 from cntk_core.data.randomize import Window
+from cntk_core.data.source import CACHE_BYTES
 from cntk_core.data.truncation import Truncation
 from cntk_core.errors import (
     CntkError,
@@ -60,6 +61,9 @@ class CompositeKeys:
     )
     hash_sequence_keys: bool = option(default=False, doc="Accepted; keys are compared as they are.")
     keep_data_in_memory: bool = option(default=False, doc="Read everything once and keep it.")
+    cache_size_in_bytes: int = option(
+        default=CACHE_BYTES, doc="Parsed data that is kept, if a window has less.", validator=_positive
+    )
     prefetch: bool = option(default=True, doc="Prepare the next minibatches in a background thread.")
     max_errors: int = option(default=0, doc="Malformed sequences of each part that are left out.", validator=_positive)
     trace_level: int = option(default=1, doc="0: errors; 1: warnings too.")
@@ -121,8 +125,9 @@ class CompositeReader(ChunkedReader):
                 equal_lengths=frames or options.truncated,
                 drop=options.check_data,
                 warn=trace,
+                cache_bytes=options.cache_size_in_bytes,
             )
-            window, cache_bytes = self.sized_window(options.window, streams, context.dtype)
+            window = self.sized_window(options.window, streams, context.dtype)
             super().__init__(
                 options,
                 context,
@@ -131,7 +136,7 @@ class CompositeReader(ChunkedReader):
                 window=window,
                 seed=options.randomization_seed,
                 keep_in_memory=options.keep_data_in_memory,
-                cache_bytes=cache_bytes,
+                cache_bytes=options.cache_size_in_bytes,
                 truncation=self._truncation if options.truncated else None,
                 prefetch=options.prefetch,
             )

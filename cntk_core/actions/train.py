@@ -16,7 +16,8 @@ from cntk_core.network.node import Input
 from cntk_core.plugins.events import Job
 from cntk_core.training.generations import ModelPaths
 from cntk_core.training.session import TrainingSession
-from cntk_core.training.settings import SGDSettings, for_factors, learner_name, make_learner, read_settings
+from cntk_core.training.settings import SGDSettings, for_factors
+from cntk_core.training.sgd_block import idle_momentum, learner_name, make_learner, read_settings
 
 _READERS = ("reader", "cvReader")
 
@@ -82,7 +83,11 @@ def settings_of(
     name = learner_name(block)
     learner_class = context.plugins.registry.learners.get(name, where=None if value is None else value.where)
     settings = read_settings(block, learner_class.options, note=note)
-    return settings, make_learner(block, learner_class)
+    learner = make_learner(block, learner_class)
+    idle = idle_momentum(block, learner)
+    if idle and note is not None:
+        note(idle)
+    return settings, learner
 
 
 def run(context: ActionContext, section: Config) -> None:

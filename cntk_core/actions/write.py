@@ -181,9 +181,11 @@ def _write_with(
             count = sizes.columns(minibatch)
             samples += count
             context.log.plain(f"Minibatch[{number}]: ActualMBSize = {count}")
-        context.log.plain(f"Total Samples Evaluated = {samples}")
-    finally:
         writer.close()
+    except BaseException:
+        writer.discard()
+        raise
+    context.log.plain(f"Total Samples Evaluated = {samples}")
 
 
 def _formatter(context: ActionContext, section: Config, form: WriteFormat, node: Node) -> Formatter:

@@ -100,7 +100,10 @@ def bind(config: Config, options_class: type[T], *, ignore: Collection[str] = ()
         except CntkError as error:
             errors.append(error)
     raise_problems(errors)
-    return options_class(**given)
+    try:
+        return options_class(**given)
+    except ValueError as error:  # what a class checks of several options together
+        raise ConfigError(f"{what}: {error}", where=config.where) from None
 
 
 def _names(field: attrs.Attribute[Any]) -> tuple[str, ...]:
@@ -115,7 +118,9 @@ def _unknown_keys(
     known |= {name.lower() for name in ignore}
     hint = f"Options: {', '.join(keys)}" if keys else "It has no options."
     return [
-        OptionError(f"{what} has no option '{key}'{did_you_mean(key, keys)}", where=config.location(key), hint=hint)
+        OptionError(
+            f"{what} has no option '{key}'{did_you_mean(key, [*keys, *ignore])}", where=config.location(key), hint=hint
+        )
         for key in config.keys()  # noqa: SIM118 - a Config is no dict
         if key.lower() not in known
     ]

@@ -35,7 +35,7 @@ class ChunkedReader(DataReader):
         window: how far the random order moves a sequence; None is the order of the files.
         seed: seed of the random order.
         keep_in_memory: keep all chunks.
-        cache_bytes: parsed data that is kept; a window of chunks should fit.
+        cache_bytes: parsed data that is kept; the chunks of the current window are kept in any case.
         least_sequences: sequences that a minibatch of an epoch has at least, however small it is; the argument is the
             number of the epoch.
         truncation: cuts sequences for truncated training; the argument is the epoch.
@@ -65,7 +65,7 @@ class ChunkedReader(DataReader):
         self._prefetch = prefetch
         self._least_sequences = least_sequences
         self._truncation = None if context.for_writing else truncation
-        self._cache = ChunkCache(source, None if keep_in_memory else cache_bytes)
+        self._cache = ChunkCache(source, None if keep_in_memory else cache_bytes, lambda: self.order().open_chunks)
         self._order: SweepOrder | None = None
         self._lock = threading.Lock()
         self._running: list[tuple[weakref.ref[Prefetcher[Minibatch]], threading.Thread]] = []
@@ -82,21 +82,32 @@ class ChunkedReader(DataReader):
         return name, None
 
     @staticmethod
-    def sized_window(
-        window: Window | None, streams: Sequence[StreamInfo], dtype: np.dtype[Any]
-    ) -> tuple[Window | None, int]:
-        """Return a window and the bytes of a cache that it fits into.
+    def sized_window(window: Window | None, streams: Sequence[StreamInfo], dtype: np.dtype[Any]) -> Window | None:
+        """Return a window with a size.
 
-        A window without size becomes one of as many samples as fit into ``WINDOW_BYTES``: memory stays bounded, and
-        smaller data sets are shuffled as a whole.
+        One without becomes one of as many samples as fit into ``WINDOW_BYTES``: memory stays bounded, and smaller data
+        sets are shuffled as a whole.
         """
+        if window is None or window.size is not None:
+            return window
         sample = sum(math.prod(stream.shape) for stream in streams if not stream.sparse) * dtype.itemsize
-        if window is None:
-            return None, CACHE_BYTES
-        if window.size is None:
-            window = Window(max(WINDOW_BYTES // max(sample, 1), 1), in_samples=True)
-        size = window.size or 0
-        return window, CACHE_BYTES + (min(size * sample, WINDOW_BYTES) if window.in_samples else WINDOW_BYTES)
+        return Window(max(WINDOW_BYTES // max(sample, 1), 1), in_samples=True)
+
+    def over(self, source: ChunkSource, streams: tuple[StreamInfo, ...]) -> ChunkedReader:
+        """Return a reader of another source in the order that this one would have for it, with the same pieces."""
+        return ChunkedReader(
+            self.settings,
+            self.context,
+            source=source,
+            streams=streams,
+            window=self._window,
+            seed=self._seed,
+            keep_in_memory=self._cache.limit is None,
+            cache_bytes=self._cache.limit or 0,
+            least_sequences=self._least_sequences,
+            truncation=self._truncation,
+            prefetch=self._prefetch,
+        )
 
     @property
     def expands(self) -> bool:

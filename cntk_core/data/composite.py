@@ -66,6 +66,7 @@ class CompositeSource(ChunkSource):
         equal_lengths: all streams of a sequence must have equally many frames.
         drop: leave out a sequence that does not fit together; else it is an error. A missing one is always left out.
         warn: function for warnings, one line each.
+        cache_bytes: parsed data that is kept of each source whose sequences cannot be read alone.
     """
 
     def __init__(
@@ -76,13 +77,14 @@ class CompositeSource(ChunkSource):
         equal_lengths: bool = False,
         drop: bool = True,
         warn: Callable[[str], None] | None = None,
+        cache_bytes: int = CACHE_BYTES,
     ) -> None:
         self._parts = tuple(parts)
         self._numeric = numeric_keys
         self._equal = equal_lengths
         self._drop = drop
         self._warn = warn or _say_nothing
-        self._caches = [ChunkCache(part.source, CACHE_BYTES) for part in parts]
+        self._caches = [ChunkCache(part.source, cache_bytes) for part in parts]
         self._index: list[ChunkInfo] = []
         self._kept: list[IntArray | None] = []
         self._own_chunks: list[int] = []

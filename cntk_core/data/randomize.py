@@ -62,9 +62,17 @@ class Block:
 
 
 class SweepOrder(ABC):
-    """The order of all sequences in each sweep."""
+    """The order of all sequences in each sweep.
+
+    Attributes:
+        index: what the chunks hold.
+        samples: of a sweep.
+        in_file_order: whether the sequences come as they lie in the files.
+        open_chunks: the chunks of the last window: the order comes back to each of them.
+    """
 
     def __init__(self, index: Sequence[ChunkInfo]) -> None:
+        self.open_chunks: frozenset[int] = frozenset()
         self.index = index
         self.samples = sum(chunk.samples for chunk in index)
         self.in_file_order = False
@@ -141,6 +149,7 @@ class RandomOrder(SweepOrder):
             while end[first] <= place:
                 del open_chunks[first]
                 first += 1
+            self.open_chunks = frozenset(int(order[position]) for position in open_chunks)
             yield self._merge(order, open_chunks, place)
 
     def _windows(self, order: IntArray) -> tuple[IntArray, IntArray]:

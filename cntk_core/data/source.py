@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 CACHE_BYTES = 512 * 1024 * 1024
-"""Parsed data that a reader keeps beside what the current window needs."""
+"""Parsed data that a reader keeps, if its window has less."""
+
+_SPARE = 2
+"""A chunk that left the window may have sequences in the minibatch that is being made."""
 
 
 @attrs.frozen(eq=False)
@@ -155,14 +158,27 @@ class ChunkSource(ABC):
 
 
 class ChunkCache:
-    """Loads chunks and keeps those that were used last, up to a number of bytes.
+    """Loads chunks and keeps those that were used last.
 
-    A chunk that is still in use stays alive beyond the limit, since its user holds it.
+    Args:
+        source: where they come from.
+        limit: bytes of the chunks that are kept; None is no limit.
+        needed: returns the chunks that are kept although they have more bytes: those of the current window, since a
+            random order comes back to each of them. The last two others are kept, too.
+
+    Attributes:
+        limit: as given.
     """
 
-    def __init__(self, source: ChunkSource, limit: int | None = CACHE_BYTES) -> None:
+    def __init__(
+        self,
+        source: ChunkSource,
+        limit: int | None = CACHE_BYTES,
+        needed: Callable[[], Collection[int]] = frozenset,
+    ) -> None:
         self._source = source
-        self._limit = limit
+        self.limit = limit
+        self._needed = needed
         self._chunks: OrderedDict[int, Chunk] = OrderedDict()
         self._bytes = 0
         self._lock = threading.Lock()
@@ -177,10 +193,19 @@ class ChunkCache:
             chunk = self._source.load(number)
             self._chunks[number] = chunk
             self._bytes += chunk.nbytes
-            while self._limit is not None and self._bytes > self._limit and len(self._chunks) > 1:
-                _, old = self._chunks.popitem(last=False)
-                self._bytes -= old.nbytes
+            self._make_room()
             return chunk
+
+    def _make_room(self) -> None:
+        """Forget chunks that are not needed while there are too many bytes."""
+        if self.limit is None or self._bytes <= self.limit:
+            return
+        needed = self._needed()
+        others = [number for number in self._chunks if number not in needed]
+        for number in others[:-_SPARE]:
+            self._bytes -= self._chunks.pop(number).nbytes
+            if self._bytes <= self.limit:
+                return
 
     def clear(self) -> None:
         """Forget everything."""

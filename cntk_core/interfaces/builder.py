@@ -28,6 +28,19 @@ def _no_save(network: Network, path: str, where: Location | None = None) -> None
     raise BuildError(f"the model '{path}' cannot be saved here: this context takes no models", where=where)
 
 
+@attrs.define
+class SeedNumbers:
+    """The numbers that the random parameters of a run get, from 1: each language counts on from network to network."""
+
+    _next: dict[object, int] = attrs.field(factory=dict, init=False)
+
+    def take(self, kind: object) -> int:
+        """Return the next number of a kind."""
+        number = self._next.get(kind, 1)
+        self._next[kind] = number + 1
+        return number
+
+
 @attrs.frozen
 class BuildContext:
     """What a builder is told beside its block.
@@ -43,6 +56,7 @@ class BuildContext:
         load_model: ``(path, place in the recipe) -> Network`` of a model file, for descriptions that start from one.
         save_model: ``(network, path, place in the recipe)`` writes a model file, for scripts that edit models.
         trace: function for information and warnings, one line each.
+        seeds: what :meth:`next_seed` counts with; the networks of one run share it.
     """
 
     find_op: Callable[[str, str], Op | None]
@@ -55,6 +69,11 @@ class BuildContext:
     load_model: Callable[[str, Location | None], Network] = _no_load
     save_model: Callable[[Network, str, Location | None], None] = _no_save
     trace: Callable[[str], None] = print
+    seeds: SeedNumbers = attrs.field(factory=SeedNumbers)
+
+    def next_seed(self, language: str) -> int:
+        """Return the seed of the next random parameter that a language makes, as the original numbers them."""
+        return self.random_seed + self.seeds.take((language, np.dtype(self.dtype).char))
 
 
 @attrs.frozen

@@ -78,10 +78,12 @@ class Minibatch:
     Attributes:
         streams: stream name to data.
         samples: number of samples that this minibatch counts for (of the stream that defines the size).
+        columns: columns of CNTK's matrix of it, where its reader pads otherwise than most; see ``training/columns.py``.
     """
 
     streams: Mapping[str, StreamData]
     samples: int
+    columns: int | None = None
 
 
 @attrs.frozen

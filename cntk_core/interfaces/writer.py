@@ -13,16 +13,34 @@ from cntk_core.interfaces.component import Component
 
 
 @attrs.frozen(eq=False)
+class SparseRows:
+    """Frames of which only some elements are not zero, one frame after the other.
+
+    Attributes:
+        values: ``(n,)``, of all frames together.
+        indices: the element of each value. Shape ``(n,)``.
+        counts: how many values each frame has. Shape ``(frames,)``.
+    """
+
+    values: NDArray[Any]
+    indices: NDArray[Any]
+    counts: NDArray[Any]
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+
+@attrs.frozen(eq=False)
 class SequenceOutput:
     """The values of a node for one sequence.
 
     Attributes:
         key: of the sequence; empty if the reader has no keys.
-        values: ``(frames, elements)``.
+        values: ``(frames, elements)``; of an output that is ``sparse`` in the context, its :class:`SparseRows`.
     """
 
     key: str
-    values: NDArray[Any]
+    values: NDArray[Any] | SparseRows
 
 
 @attrs.frozen
@@ -31,11 +49,13 @@ class WriterContext:
 
     Attributes:
         outputs: output node to the number of its elements.
+        sparse: those that come as :class:`SparseRows`; only `cntk convert-data` gives any.
         trace: function for information, one line each.
     """
 
     outputs: Mapping[str, int] = attrs.field(factory=dict)
     trace: Any = None
+    sparse: frozenset[str] = frozenset()
 
 
 class DataWriter(Component):
@@ -55,3 +75,7 @@ class DataWriter(Component):
 
     def close(self) -> None:
         """Finish. May be called more than once."""
+
+    def discard(self) -> None:
+        """End after an error: what is not whole must not look so. May be called more than once."""
+        self.close()

@@ -1,7 +1,7 @@
 """How parameters get their first values.
 
-Random numbers are counter-based (Philox): the values of a parameter depend on its seed and shape and on nothing else.
-They are not those of the original, which drew from a Mersenne Twister.
+Random numbers are those of the original on the CPU (:mod:`cntk_core.network.distributions`): the values of a parameter
+depend on its seed, its shape and the precision, and on nothing else.
 """
 
 from __future__ import annotations
@@ -25,14 +25,12 @@ from cntk_core.errors import (
     did_you_mean,
     raise_problems,
 )
+from cntk_core.network.distributions import fill_normal, fill_uniform
 from cntk_core.network.text_matrix import complete_shape, fit_matrix, parse_matrix
 from cntk_core.ops.shapes import Shape, elements, show, to_cntk
 
 if TYPE_CHECKING:
     from cntk_core.network.network import Network
-
-_PURPOSE = 0x696E6974
-"""Second half of the Philox key, so that other users of the same seed draw other numbers."""
 
 
 class Initializer(Protocol):
@@ -63,8 +61,11 @@ class Distribution:
     doc: str
 
 
+_SMALL = float(np.float32(0.05))
+"""In double precision too the original takes this number in single precision."""
+
 RANDOM_KINDS: dict[str, Distribution] = {
-    "uniform": Distribution("uniform", lambda fan_in, fan_out: 0.05, "U(-0.05, 0.05)"),
+    "uniform": Distribution("uniform", lambda fan_in, fan_out: _SMALL, "U(-0.05, 0.05)"),
     "uniform1": Distribution("uniform", lambda fan_in, fan_out: 1.0, "U(-1, 1)"),
     "gaussian": Distribution("normal", lambda fan_in, fan_out: 0.2 / math.sqrt(fan_in), "N(0, 0.2 / sqrt(fanIn))"),
     "normal": Distribution("normal", lambda fan_in, fan_out: 1.0, "N(0, 1)"),
@@ -94,7 +95,7 @@ class Random:
         scale: CNTK's ``initValueScale``.
         filter_rank: how many of CNTK's first axes are a filter (convolution kernels); they count in both fans.
         output_rank: how many axes after the filter are outputs; negative: how many of the last axes.
-        seed: a given seed in place of the parameter's number in the network.
+        seed: a given seed in place of the base seed plus the parameter's number in the network.
         seed_offset: CNTK's ``randomSeedOffset``, added to either.
     """
 
@@ -106,30 +107,27 @@ class Random:
     seed_offset: int = 0
 
     def __call__(self, shape: Shape, dtype: np.dtype[Any], seed: int) -> NDArray[Any]:
-        """Return random values, drawn in place in the wanted precision."""
+        """Return random values, drawn in memory order in the wanted precision.
+
+        Raises:
+            BuildError: ``scale`` is negative or no number.
+        """
+        if not 0 <= self.scale < math.inf:
+            raise BuildError(
+                f"initValueScale = {self.scale:g} is no scale of random numbers",
+                hint="It must be 0 or greater; 0 gives zeros.",
+            )
         distribution = RANDOM_KINDS[self.kind]
         fan_in, fan_out = fans(shape, self.filter_rank, self.output_rank)
-        width = distribution.width(fan_in, fan_out) * self.scale
-        generator = np.random.Generator(np.random.Philox(key=np.array([seed % 2**64, _PURPOSE], np.uint64)))
-        values = np.empty(shape, dtype)
-        if distribution.family == "uniform":
-            generator.random(dtype=values.dtype.type, out=values)
-            values *= 2 * width
-            values -= width
+        values = np.zeros(shape, dtype)
+        width = values.dtype.type(distribution.width(fan_in, fan_out)) * values.dtype.type(self.scale)
+        if width == 0:
             return values
-        generator.standard_normal(dtype=values.dtype.type, out=values)
-        if distribution.family == "truncated":
-            _draw_again_beyond(values, 2.0, generator)
-        values *= width
+        if distribution.family == "uniform":
+            fill_uniform(values, -width, width, seed)
+        else:
+            fill_normal(values, width, seed, 2.0 if distribution.family == "truncated" else None)
         return values
-
-
-def _draw_again_beyond(values: NDArray[Any], limit: float, generator: np.random.Generator) -> None:
-    flat = values.reshape(-1)
-    outside = np.flatnonzero((flat > limit) | (flat < -limit))
-    while outside.size:
-        flat[outside] = generator.standard_normal(outside.size, dtype=flat.dtype.type)
-        outside = outside[np.abs(flat[outside]) > limit]
 
 
 def fans(shape: Shape, filter_rank: int = 0, output_rank: int = 1) -> tuple[int, int]:
@@ -298,6 +296,13 @@ def initializer(
     return Bilinear(*_given(kernel, name, "kernelWidth and kernelHeight", where))
 
 
+def numbered(first: Initializer, take: Callable[[], int]) -> Initializer:
+    """Return an initializer with a seed: random ones that have none get the next number."""
+    if isinstance(first, Random) and first.seed is None:
+        return attrs.evolve(first, seed=take())
+    return first
+
+
 def _given(value: Any, kind: str, key: str, where: Location | None) -> Any:
     if not value:
         raise BuildError(f"the initializer '{kind}' needs {key}", where=where)
@@ -309,8 +314,8 @@ def initialize_parameters(network: Network, seed: int = 0) -> None:
 
     Shapes must be known (``network.infer()``). Random initializers are numbered from 1 in the order in which the
     parameters were made, those with a value included, so that adding to a network does not repeat numbers. A
-    parameter's seed is ``seed`` plus its number (or the seed that its initializer was given) plus the initializer's
-    offset.
+    parameter's seed is the one that its initializer was given, else ``seed`` plus its number; the initializer's offset
+    is added to either.
 
     Raises:
         DataError, ShapeError, NetworkError, Problems: all parameters that cannot be filled.
@@ -327,7 +332,7 @@ def initialize_parameters(network: Network, seed: int = 0) -> None:
         try:
             if made is None:
                 raise NetworkError(f"the parameter '{parameter.name}' has neither a value nor an initializer")
-            used = seed + offset + (number if own is None else own)
+            used = offset + (seed + number if own is None else own)
             parameter.value = made(parameter.known_shape, network.dtype, used)
         except CntkError as error:
             if error.where is None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from cntk_core.errors import ShapeError
 from cntk_core.ops.define import define_op, fill_from_others
-from cntk_core.ops.framing import math_of, paired, samples, scalar, unpaired
+from cntk_core.ops.framing import dense, math_of, paired, samples, scalar, unpaired
 from cntk_core.ops.op import Array, Op, OpContext
 from cntk_core.ops.shapes import Shape, broadcast, elements, show
 from cntk_core.ops.softmax import log_softmax
+from cntk_core.ops.sparse_rows import add_at, best_columns, entries, is_sparse, pick, row_sums
 from cntk_core.ops.unary import clipped_log
 
 SMALLEST_DIVISOR = 1e-30
@@ -55,14 +58,42 @@ def _square_error_gradient(
     needs: Sequence[bool],
 ) -> Sequence[Array | None]:
     left, right = paired(inputs[0], inputs[1], context.framed)
+    if is_sparse(left) or is_sparse(right):
+        return _sparse_square_gradient(gradient, left, right, inputs, needs)
     change = (2.0 * gradient) * (left - right)
     return unpaired(xp, change, inputs[0]), unpaired(xp, -change, inputs[1])
 
 
-@_criterion("SquareError", _square_error_gradient, aliases={"ndl": ("SE",)})
+def _apart(left: Any, right: Any) -> tuple[Any, Any]:
+    """A sparse and a dense one of two matrices, of which one at least is sparse."""
+    return (left, dense(right)) if is_sparse(left) else (right, left)
+
+
+def _sparse_square_gradient(
+    gradient: Array, left: Any, right: Any, inputs: Sequence[Array], needs: Sequence[bool]
+) -> Sequence[Array | None]:
+    """The gradient of the dense input; a sparse one gets none."""
+    labels, values = _apart(left, right)
+    rows, columns, data = entries(labels)
+    to_values = (2.0 * gradient) * values
+    if len(values) == 1 < labels.shape[0]:
+        to_values = to_values * labels.shape[0]
+    add_at(to_values, rows, columns, (-2.0 * gradient) * data)
+    place = 1 if is_sparse(left) else 0
+    return [to_values.reshape(inputs[index].shape) if index == place and needs[index] else None for index in (0, 1)]
+
+
+@_criterion("SquareError", _square_error_gradient, aliases={"ndl": ("SE",)}, sparse_inputs=frozenset({0, 1}))
 def SQUARE_ERROR(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:
     """Sum of the squares of a - b."""
     left, right = paired(inputs[0], inputs[1], context.framed)
+    if is_sparse(left) or is_sparse(right):
+        labels, values = _apart(left, right)
+        rows, columns, data = entries(labels)
+        # (b - a)^2 is b^2 but where a is not 0.
+        repeated = labels.shape[0] if len(values) == 1 else 1
+        changes = xp.sum(data * (data - 2.0 * pick(values, rows, columns)))
+        return scalar(xp, repeated * xp.sum(values * values) + changes, values)
     difference = left - right
     return scalar(xp, xp.sum(difference * difference), difference)
 
@@ -83,9 +114,13 @@ def _ce_softmax_gradient(
         to_labels = unpaired(xp, change, inputs[0])
     if needs[1]:
         # Labels that do not sum to 1 (soft labels with a weight) are allowed for.
-        mass = labels.sum(axis=1).reshape(-1, 1)
-        change = context.saved["softmax"] * mass - (labels.toarray() if hasattr(labels, "toarray") else labels)
-        to_logits = unpaired(xp, gradient * change, inputs[1])
+        change = context.saved["softmax"] * (gradient * row_sums(labels))
+        if is_sparse(labels):
+            rows, columns, data = entries(labels)
+            add_at(change, rows, columns, -gradient * data)
+        else:
+            change -= gradient * labels
+        to_logits = unpaired(xp, change, inputs[1])
     return to_labels, to_logits
 
 
@@ -97,8 +132,10 @@ def CROSS_ENTROPY_WITH_SOFTMAX(xp: Any, inputs: Sequence[Array], attributes: Any
     labels, logits = paired(inputs[0], inputs[1], context.framed)
     logarithms = log_softmax(xp, logits)
     context.saved["softmax"] = xp.exp(logarithms)
-    products = labels.multiply(logarithms) if hasattr(labels, "multiply") else labels * logarithms
-    return scalar(xp, -products.sum(), logits)
+    if is_sparse(labels):
+        rows, columns, data = entries(labels)
+        return scalar(xp, -xp.sum(data * pick(logarithms, rows, columns)), logits)
+    return scalar(xp, -xp.sum(labels * logarithms), logits)
 
 
 def _cross_entropy_gradient(
@@ -111,16 +148,24 @@ def _cross_entropy_gradient(
     needs: Sequence[bool],
 ) -> Sequence[Array | None]:
     labels, chances = paired(inputs[0], inputs[1], context.framed)
+    if is_sparse(labels):
+        rows, columns, data = entries(labels)
+        to_chances = xp.zeros_like(chances)
+        add_at(to_chances, rows, columns, -gradient * (data / _guarded(xp, pick(chances, rows, columns))))
+        return None, to_chances.reshape(inputs[1].shape)
     return (
         unpaired(xp, -gradient * clipped_log(math_of(xp), chances), inputs[0]),
         unpaired(xp, -gradient * (labels / _guarded(xp, chances)), inputs[1]),
     )
 
 
-@_criterion("CrossEntropy", _cross_entropy_gradient)
+@_criterion("CrossEntropy", _cross_entropy_gradient, sparse_inputs=frozenset({0}))
 def CROSS_ENTROPY(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:
     """-sum(labels * log(probabilities)); inputs: labels, probabilities."""
     labels, chances = paired(inputs[0], inputs[1], context.framed)
+    if is_sparse(labels):
+        rows, columns, data = entries(labels)
+        return scalar(xp, -xp.sum(data * clipped_log(math_of(xp), pick(chances, rows, columns))), chances)
     return scalar(xp, -xp.sum(labels * clipped_log(math_of(xp), chances)), chances)
 
 
@@ -136,15 +181,16 @@ def _infer_error(shapes: Sequence[Shape], attributes: Any) -> Shape:
     None,
     inputs=(2, 3),
     infer=_infer_error,
+    sparse_inputs=frozenset({0}),
     aliases={"ndl": ("ErrorPrediction",), "brainscript": ("ErrorPrediction",), "model": ("ErrorPrediction",)},
 )
 def CLASSIFICATION_ERROR(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:
     """How many samples do not have their label among the N best (default 1); inputs: labels, scores [, N]."""
     labels, scores = paired(inputs[0], inputs[1], context.framed)
     best = int(inputs[2].reshape(-1)[0]) if len(inputs) == 3 else 1
-    rows = max(len(labels), len(scores))
+    (rows,) = np.broadcast_shapes((labels.shape[0],), (len(scores),))
     scores = xp.broadcast_to(scores, (rows, scores.shape[1]))
-    wanted = xp.broadcast_to(xp.argmax(labels, axis=1).reshape(-1, 1), (rows, 1))
+    wanted = xp.broadcast_to(best_columns(labels).reshape(-1, 1), (rows, 1))
     score = xp.take_along_axis(scores, wanted, axis=1)
     # Of equal scores the first counts as the best; what cannot be compared (NaN) counts as better.
     behind = (scores < score) | ((scores == score) & (xp.arange(scores.shape[1]) >= wanted))

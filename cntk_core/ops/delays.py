@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from cntk_core.interfaces.layout import IntArray, SequenceLayout
+from cntk_core.ops.framing import align, unbroadcast
 from cntk_core.ops.op import Array, OpContext
 from cntk_core.ops.rows import DelayRows, delay_rows, reader_slots, sequence_rows
 
@@ -51,20 +52,27 @@ def fill_outside(values: Array, initial: Sequence[Array], context: OpContext, sh
     """
     rows = rows_of(context, shift)
     if len(rows.initial):
-        values[rows.initial] = _initial(initial, rows.sequence, rows.distance, context, shift, default)
+        values[rows.initial] = _initial(initial, rows.sequence, rows.distance, context, shift, default, values.ndim - 1)
     if len(rows.carried):
         tail = context.carried.get(TAIL)
         values[rows.carried] = default if tail is None else tail[rows.carried_slot, rows.carried_back - 1]
 
 
 def _initial(
-    initial: Sequence[Array], sequence: IntArray, distance: IntArray, context: OpContext, shift: int, default: float
+    initial: Sequence[Array],
+    sequence: IntArray,
+    distance: IntArray,
+    context: OpContext,
+    shift: int,
+    default: float,
+    rank: int,
 ) -> Any:
     if not initial:
         return default
     if not context.framed[1]:
         return initial[0]
-    return initial[0][initial_rows(sequence, distance, context.layouts[1], shift)]
+    rows = initial_rows(sequence, distance, context.layouts[1], shift)
+    return align(initial[0][rows], framed=True, rank=rank)
 
 
 def initial_rows(sequence: IntArray, distance: IntArray, layout: SequenceLayout | None, shift: int) -> IntArray:
@@ -121,13 +129,13 @@ def delay_gradient(
         by_input[rows.source[here]] = gradient[here]
         found[0] = by_input
     if len(inputs) > 1 and needs[1]:
-        by_state = xp.zeros_like(inputs[1])
-        arrived = gradient[rows.initial]
+        state, arrived = inputs[1], gradient[rows.initial]
         if context.framed[1]:
-            np.add.at(by_state, initial_rows(rows.sequence, rows.distance, context.layouts[1], shift), arrived)
+            found[1] = by_state = xp.zeros_like(state)
+            to_rows = unbroadcast(xp, arrived, (len(arrived), *state.shape[1:]), framed=True, gradient_framed=True)
+            np.add.at(by_state, initial_rows(rows.sequence, rows.distance, context.layouts[1], shift), to_rows)
         else:
-            by_state = by_state + xp.sum(arrived, axis=0).reshape(by_state.shape)
-        found[1] = by_state
+            found[1] = unbroadcast(xp, arrived, state.shape, framed=False, gradient_framed=True)
     return found
 
 
@@ -157,7 +165,9 @@ def keep_tail(values: Array, initial: Sequence[Array], context: OpContext, shift
                 tail[places[slot], back - 1] = values[layout.start[length - back] + slot]
             elif number >= 0:
                 sequence, beyond = np.array([number]), np.array([back - here])
-                tail[places[slot], back - 1] = _initial(initial, sequence, beyond, context, shift, default)
+                tail[places[slot], back - 1] = _initial(
+                    initial, sequence, beyond, context, shift, default, values.ndim - 1
+                )
             elif old is not None:
                 tail[places[slot], back - 1] = old[places[slot], back - here - 1]
     context.carried[TAIL] = tail

@@ -15,6 +15,7 @@ import numpy as np
 from cntk_core.ops.expression import ArrayMath
 from cntk_core.ops.op import Array, Op, OpContext
 from cntk_core.ops.shapes import Shape, elements
+from cntk_core.ops.sparse_rows import is_sparse
 
 
 def sample_shape(value: Array, framed: bool) -> Shape:
@@ -61,6 +62,11 @@ def columns(value: Array, framed: bool) -> Array:
     return value.reshape(-1, value.shape[-1] if value.ndim else 1)
 
 
+def flat_rows(value: Array) -> Array:
+    """Return a value as a matrix with one row for each element of its first axis, of which there may be none."""
+    return value.reshape(value.shape[0], elements(value.shape[1:]))
+
+
 def samples(value: Array, framed: bool) -> Array:
     """Return a value as a matrix with one row for each sample; one without the dynamic axis has one row."""
     return value.reshape(value.shape[0] if framed else 1, elements(sample_shape(value, framed)))
@@ -71,18 +77,18 @@ def paired(left: Array, right: Array, framed: Sequence[bool]) -> tuple[Array, Ar
     if not (framed[0] or framed[1]):
         return columns(left, False), columns(right, False)
     first, second = (
-        value if _is_sparse(value) else samples(value, has) for value, has in ((left, framed[0]), (right, framed[1]))
+        value if is_sparse(value) else samples(value, has) for value, has in ((left, framed[0]), (right, framed[1]))
     )
     return first, second
 
 
 def unpaired(xp: Any, gradient: Array, value: Array) -> Array:
     """Turn a gradient of :func:`paired`'s matrices into one of the value: repeat it, or sum over repeated rows."""
-    size = elements(value.shape)
-    if gradient.size > size:
+    rows, width = elements(value.shape) // gradient.shape[1], gradient.shape[1]
+    if rows == 1 != len(gradient):
         gradient = xp.sum(gradient, axis=0)
-    elif gradient.size < size:
-        gradient = xp.broadcast_to(gradient, (size // gradient.shape[1], gradient.shape[1]))
+    elif rows != len(gradient):
+        gradient = xp.broadcast_to(gradient, (rows, width))
     return gradient.reshape(value.shape)
 
 
@@ -91,13 +97,9 @@ def scalar(xp: Any, value: Any, like: Array) -> Array:
     return xp.asarray(value, dtype=like.dtype).reshape(1)
 
 
-def _is_sparse(value: Any) -> bool:
-    return hasattr(value, "toarray")
-
-
 def dense(value: Any, shape: Sequence[int] | None = None) -> Array:
     """Return a sparse matrix ``(frames, dim)`` as an array, with the given sample shape; arrays stay as they are."""
-    if not _is_sparse(value):
+    if not is_sparse(value):
         return value
     array = value.toarray()
     return array if shape is None else array.reshape(array.shape[0], *shape)

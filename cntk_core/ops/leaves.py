@@ -7,8 +7,9 @@ from typing import Any
 
 import attrs
 
-from cntk_core.ops.define import declare_op, scalar_shape
-from cntk_core.ops.op import Op
+from cntk_core.errors import ShapeError
+from cntk_core.ops.define import define_op, scalar_shape
+from cntk_core.ops.op import Array, Op, OpContext
 from cntk_core.ops.shapes import Shape
 
 
@@ -30,18 +31,31 @@ DYNAMIC_AXIS = Op(
 
 @attrs.frozen
 class EnvironmentInputAttributes:
-    """Attributes of EnvironmentInput: the property of the network's environment."""
+    """Attributes of EnvironmentInput: the property of the network's environment (``isTraining``)."""
 
     property_name: str = ""
 
 
-ENVIRONMENT_INPUT = declare_op(
+def _infer_environment(shapes: Sequence[Shape], attributes: EnvironmentInputAttributes) -> Shape:
+    if attributes.property_name != "isTraining":
+        raise ShapeError(
+            f"there is no environment property '{attributes.property_name}'", hint="Properties: isTraining"
+        )
+    return (1,)
+
+
+@define_op(
     "EnvironmentInput",
-    "A number of the network's environment, by its name.",
     inputs=0,
-    infer=scalar_shape,
+    infer=_infer_environment,
     attributes=EnvironmentInputAttributes,
     differentiable=(False,),
 )
+def ENVIRONMENT_INPUT(
+    xp: Any, inputs: Sequence[Array], attributes: EnvironmentInputAttributes, context: OpContext
+) -> Array:
+    """A number of the network's environment, by its name: isTraining is 1 in training and 0 elsewhere."""
+    return xp.full((1,), float(context.training))
+
 
 OPS = (INPUT, SPARSE_INPUT, PARAMETER, DYNAMIC_AXIS, ENVIRONMENT_INPUT)

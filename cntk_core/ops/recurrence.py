@@ -1,4 +1,4 @@
-"""Ops that look along the dynamic axis: the delays that close loops, Shift, and whole recurrent stacks."""
+"""The delays that close loops: PastValue and FutureValue."""
 
 from __future__ import annotations
 
@@ -8,15 +8,12 @@ from typing import Any
 import attrs
 
 from cntk_core.errors import ShapeError
-from cntk_core.ops.define import declare_op, define_op, first_shape, guess_first
+from cntk_core.ops.define import define_op, guess_first
 from cntk_core.ops.delays import delay_forward, delay_gradient, shift_of
 from cntk_core.ops.geometry import Dims
 from cntk_core.ops.op import Array, Op, OpContext
 from cntk_core.ops.reshaping import ints
 from cntk_core.ops.shapes import Shape, elements, show
-
-GATES = {"lstm": 4, "gru": 3, "rnntanh": 1, "rnnrelu": 1}
-"""Recurrent ops that OptimizedRNNStack knows, and how many products each makes."""
 
 
 @attrs.frozen
@@ -87,102 +84,4 @@ PAST_VALUE = _delay("PastValue", "back", {"ndl": _DELAY, "brainscript": _DELAY, 
 FUTURE_VALUE = _delay("FutureValue", "ahead", {})
 
 
-@attrs.frozen
-class ShiftAttributes:
-    """Attributes of Shift.
-
-    Attributes:
-        from_offset: distance to the element that is taken; negative is the past.
-        boundary_mode: how elements beyond the ends are made.
-        dim: the axis (from 1); -1 is the dynamic axis.
-    """
-
-    from_offset: int
-    boundary_mode: int = -1
-    dim: int = -1
-
-
-SHIFT = declare_op(
-    "Shift",
-    "The first input moved along an axis; the second is the value beyond the ends.",
-    inputs=2,
-    infer=first_shape,
-    guess=guess_first,
-    attributes=ShiftAttributes,
-    axis_of=0,
-)
-
-
-@attrs.frozen
-class RNNStackAttributes:
-    """Attributes of OptimizedRNNStack.
-
-    Attributes:
-        hidden_size: state size of a layer and direction.
-        num_layers: layers, each fed by the one below.
-        bidirectional: every layer runs in both directions and joins their results.
-        recurrent_op: ``lstm``, ``gru``, ``rnnTanh`` or ``rnnReLU``.
-        axis: -1 runs along the dynamic axis, 2 along the second static one.
-    """
-
-    hidden_size: int
-    num_layers: int = 1
-    bidirectional: bool = False
-    recurrent_op: str = "lstm"
-    axis: int = -1
-
-    @property
-    def directions(self) -> int:
-        """1, or 2 if bidirectional."""
-        return 2 if self.bidirectional else 1
-
-
-def stack_weights(input_size: int, attributes: RNNStackAttributes) -> int:
-    """Weights of a stack: for each layer and direction the products of input and state, and two biases.
-
-    Raises:
-        ShapeError: there is no such recurrent op.
-    """
-    gates = GATES.get(attributes.recurrent_op.lower())
-    if gates is None:
-        raise ShapeError(
-            f"there is no recurrent op '{attributes.recurrent_op}'", hint="Ops: lstm, gru, rnnTanh, rnnReLU"
-        )
-    hidden, total = attributes.hidden_size, 0
-    for _ in range(attributes.num_layers):
-        total += attributes.directions * gates * hidden * (input_size + hidden + 2)
-        input_size = attributes.directions * hidden
-    return total
-
-
-def _infer_stack(shapes: Sequence[Shape], attributes: RNNStackAttributes) -> Shape:
-    weights, data = shapes
-    rank = 2 if attributes.axis == 2 else 1
-    if len(data) != rank:
-        raise ShapeError(f"the input {show(data)} must have {rank} axes for axis {attributes.axis}")
-    wanted = stack_weights(elements(data), attributes)
-    if elements(weights) != wanted:
-        raise ShapeError(f"the weights {show(weights)} have {elements(weights)} elements, not {wanted}")
-    return (*data[:-1], attributes.directions * attributes.hidden_size)
-
-
-def _complete_stack(shapes: Sequence[Shape], attributes: RNNStackAttributes) -> Sequence[Shape]:
-    weights, data = shapes
-    total = stack_weights(elements(data), attributes)
-    if len(weights) == 2:
-        hidden = weights[1] or attributes.hidden_size
-        return [(weights[0] or total // hidden, hidden), data]
-    return [tuple(dim or total for dim in weights), data]
-
-
-OPTIMIZED_RNN_STACK = declare_op(
-    "OptimizedRNNStack",
-    "A stack of LSTM, GRU or plain recurrent layers; inputs: all weights in one matrix, data.",
-    inputs=2,
-    infer=_infer_stack,
-    complete=_complete_stack,
-    attributes=RNNStackAttributes,
-    aliases={"ndl": ("RNN", "RNNStack"), "brainscript": ("RNN", "RNNStack"), "model": ("RNN", "RNNStack")},
-)
-
-OPS = (PAST_VALUE, FUTURE_VALUE, SHIFT, OPTIMIZED_RNN_STACK)
+OPS = (PAST_VALUE, FUTURE_VALUE)

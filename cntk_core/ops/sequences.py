@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import attrs
+import numpy as np
 
-from cntk_core.errors import ShapeError, UnsupportedError
-from cntk_core.ops.define import declare_op, define_op, first_shape, guess_first, scalar_shape
+from cntk_core.errors import DataError, ShapeError, UnsupportedError
+from cntk_core.interfaces.layout import IntArray
+from cntk_core.ops.define import declare_op, define_op, first_shape, guess_first
 from cntk_core.ops.frame_moves import (
     layout_of,
     packed_index,
@@ -259,57 +261,74 @@ def _infer_gather(shapes: Sequence[Shape], attributes: Any) -> Shape:
     return (*index, *table[1:])
 
 
-GATHER = declare_op(
+def _places(indices: Array, size: int) -> IntArray:
+    """Indices as whole numbers.
+
+    Raises:
+        DataError: one lies outside.
+    """
+    found = np.asarray(indices).astype(np.int64)
+    wrong = found[(found < 0) | (found >= size)]
+    if wrong.size:
+        raise DataError(f"Gather: the index {int(wrong.flat[0])} is not between 0 and {size - 1}")
+    return found
+
+
+def _gather_rows_gradient(
+    xp: Any,
+    grad: Array,
+    output: Array,
+    inputs: Sequence[Array],
+    attributes: Any,
+    context: OpContext,
+    needs: Sequence[bool],
+) -> list[Array | None]:
+    table = inputs[1]
+    places = _places(inputs[0], len(table)).reshape(-1)
+    return [None, scatter_add(xp, table, places, grad.reshape(len(places), *table.shape[1:]))]
+
+
+@define_op(
     "Gather",
-    "Slices of the second input along its last axis, by the numbers in the first.",
     inputs=2,
     infer=_infer_gather,
+    gradient=_gather_rows_gradient,
     differentiable=(False, True),
+    reads_output=False,
+    unframed=frozenset({1}),
 )
+def GATHER(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:
+    """Slices of the second input along its last axis, by the numbers in the first."""
+    return xp.take(inputs[1], _places(inputs[0], len(inputs[1])), axis=0)
 
 
 @attrs.frozen
 class MultiplexerAttributes:
-    """Attributes of OutputMultiplexer: which output of its input it stands for."""
+    """Attributes of OutputMultiplexer: which output of its input it stands for, from 0."""
 
     output_index: int = 0
 
 
-OUTPUT_MULTIPLEXER = declare_op(
+def _limits_of_multiplexer(attributes: MultiplexerAttributes) -> str | None:
+    return "of a further output" if attributes.output_index else None
+
+
+@define_op(
     "OutputMultiplexer",
-    "One output of an operation that has several.",
     infer=first_shape,
+    guess=guess_first,
+    gradient=lambda xp, grad, output, inputs, attributes, context, needs: [grad],
     attributes=MultiplexerAttributes,
+    limits=_limits_of_multiplexer,
+    reads_inputs=False,
+    reads_output=False,
 )
+def OUTPUT_MULTIPLEXER(
+    xp: Any, inputs: Sequence[Array], attributes: MultiplexerAttributes, context: OpContext
+) -> Array:
+    """One output of an operation that has several; those here have one."""
+    return inputs[0]
 
-SEQUENCE_DECODER = declare_op(
-    "SequenceDecoder",
-    "Best path through a sequence; inputs: labels, scores of states, scores of transitions.",
-    inputs=3,
-    infer=lambda shapes, attributes: shapes[1],
-    differentiable=(False,),
-)
-
-
-def _infer_crf(shapes: Sequence[Shape], attributes: Any) -> Shape:
-    labels, scores, transitions = shapes
-    size = elements(scores)
-    if elements(labels) != size:
-        raise ShapeError(f"the labels {show(labels)} and the scores {show(scores)} must have the same size")
-    if elements(transitions) != size * size:
-        raise ShapeError(f"the transitions must be [{size} x {size}], not {show(transitions)}")
-    return scalar_shape(shapes, attributes)
-
-
-CRF = declare_op(
-    "CRF",
-    "-log of the probability of the label path of a linear chain; inputs: labels, scores, transitions.",
-    inputs=3,
-    infer=_infer_crf,
-    reduces_frames=True,
-    role="criterion",
-    differentiable=(False, True, True),
-)
 
 OPS = (
     WHERE,
@@ -322,6 +341,4 @@ OPS = (
     UNPACK_SEQUENCE,
     GATHER,
     OUTPUT_MULTIPLEXER,
-    SEQUENCE_DECODER,
-    CRF,
 )

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 
 from cntk_core.network.node import Node, Parameter
 from cntk_core.ops.shapes import elements
 from cntk_core.plan.plan import Buffer, GradientStep, Loop, LoopGradient, Step
+from cntk_core.plan.sharing import same_gradients, same_values
 
 
 @attrs.define(eq=False)
 class _Item:
-    """A value or gradient: when it is born and when it was used last (positions on the time line)."""
+    """A value or gradient: when it is born and when it was used last (positions on the time line).
+
+    ``others`` are nodes whose values (or gradients) lie in the same place all the time.
+    """
 
     node: Node
     gradient: bool
     born: int
     last: int
+    others: tuple[Node, ...] = ()
 
     @property
     def place(self) -> tuple[bool, str]:
@@ -50,7 +55,7 @@ def assign_buffers(
     """Give every computed value and gradient a buffer; return both assignments and the buffers.
 
     An element-wise step may write over a value of the same layout whose last reader it is; any other step gets
-    buffers that hold nothing it reads.
+    buffers that hold nothing it reads. Inside loops, :mod:`sharing` tells what lies in one place.
     """
     items = _life_times(steps, gradients, set(roots))
     elementwise = [all(node.op.elementwise is not None for node in step.nodes) for step in steps]
@@ -65,7 +70,7 @@ def assign_buffers(
             slots.append(slot)
         slot.holder = item
         slot.size = max(slot.size, elements(item.node.known_shape))
-        (grads if item.gradient else values)[item.node] = slot.index
+        (grads if item.gradient else values).update(dict.fromkeys((item.node, *item.others), slot.index))
     return values, grads, tuple(_freeze(slot) for slot in slots)
 
 
@@ -120,5 +125,18 @@ def _life_times(
             if not isinstance(target.node, Parameter):
                 item = grads.setdefault(target.node, _Item(target.node, True, position, position))
                 item.last = max(item.last, position)
-    yield from values.values()
-    yield from grads.values()
+    yield from _joined(values, same_values(steps, gradients, roots))
+    yield from _joined(grads, same_gradients(gradients))
+
+
+def _joined(items: Mapping[Node, _Item], same: Mapping[Node, Node]) -> Iterator[_Item]:
+    """The items, those that are the same as one."""
+    for node, item in items.items():
+        first = same.get(node)
+        if first is not None:
+            whole = items[first]
+            whole.born, whole.last = min(whole.born, item.born), max(whole.last, item.last)
+            whole.others += (node,)
+    for node, item in items.items():
+        if node not in same:
+            yield item

@@ -33,7 +33,8 @@ def make_plan(
     Args:
         network: with shapes inferred.
         roots: nodes whose values can be read after a run.
-        criterion: a scalar node; its gradient is that of the sum over the samples of the minibatch.
+        criterion: a scalar node, or one with a number for each frame; its gradient is that of the sum over the samples
+            of the minibatch.
         fuse: compute neighbouring element-wise nodes in one pass.
         runnable: refuse nodes whose operation is only declared; otherwise the plan is only to look at.
 

@@ -1,8 +1,8 @@
-"""Products with sparse inputs: parameters of which one minibatch sees only some columns."""
+"""Sparse inputs: which stay sparse, and parameters of which one minibatch sees only some columns."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.ops.shapes import elements
@@ -10,18 +10,32 @@ from cntk_core.plan.plan import GradientStep, Loop, LoopGradient, Step
 
 
 def is_sparse_product(node: Node) -> bool:
-    """Whether a node is ``Times(W, x)`` of a ``W`` without frames and a sparse input ``x`` that is summed up whole.
+    """Whether a node is a product of a ``W`` without frames with a sparse input ``x`` that is summed up whole.
 
-    Then ``W`` is, in memory order, a matrix with one row for each element of ``x``.
+    That is ``Times(W, x)``, or ``LookupTable(W, x)`` of one word. Then ``W`` is, in memory order, a matrix with one row
+    for each element of ``x``.
     """
-    if node.op.name != "Times":
+    if node.op.name not in ("Times", "LookupTable"):
         return False
     left, right = node.inputs
     if not isinstance(right, Input) or not right.sparse or left.framed:
         return False
     dims = left.known_shape
-    inner = elements(dims[: len(dims) - node.attributes.output_rank])
+    outer = node.attributes.output_rank if node.op.name == "Times" else 1
+    inner = elements(dims[: len(dims) - outer])
     return inner > 0 and inner == elements(right.known_shape)
+
+
+def takes_sparse(node: Node, index: int) -> bool:
+    """Whether an op reads an input as a sparse matrix, so that it need not be there as an array."""
+    if node.op.name in ("Times", "TransposeTimes"):
+        return index == 1 and is_sparse_product(node)
+    return index in node.op.sparse_inputs
+
+
+def _takes_either(node: Node, index: int) -> bool:
+    """Whether an op reads an input of any kind as a sparse matrix as well: it is a criterion, and these are labels."""
+    return node.op.role == "criterion" and index in node.op.sparse_inputs
 
 
 def find_sparse(
@@ -48,15 +62,31 @@ def _input_of(nodes: Sequence[Node], target: Node) -> Input | None:
     return right if isinstance(right, Input) else None
 
 
-def inputs_of_products(steps: Sequence[Step | Loop], roots: Sequence[Node]) -> frozenset[Input]:
-    """Return the sparse inputs that only products (:func:`is_sparse_product`) read: nothing needs them dense."""
+def sparse_inputs(steps: Sequence[Step | Loop], roots: Sequence[Node]) -> frozenset[Input]:
+    """Return the sparse inputs that nothing needs as arrays: ops outside of loops read them as they are."""
+    return frozenset(node for node in _read_only(takes_sparse, steps, roots) if node.sparse)
+
+
+def label_inputs(steps: Sequence[Step | Loop], roots: Sequence[Node]) -> frozenset[Input]:
+    """Return the inputs, not declared sparse, that only criteria read, in a place that takes sparse matrices, too.
+
+    A stream that is sparse all the same need not become an array for them.
+    """
+    return frozenset(node for node in _read_only(_takes_either, steps, roots) if not node.sparse)
+
+
+def _read_only(takes: Callable[[Node, int], bool], steps: Sequence[Step | Loop], roots: Sequence[Node]) -> set[Input]:
+    """The inputs of which every reader takes a sparse matrix."""
     found: set[Input] = set()
     others: set[Node] = set(roots)
     for step in steps:
-        product = not isinstance(step, Loop) and is_sparse_product(step.nodes[0])
-        for node in step.reads:
-            if product and isinstance(node, Input):
-                found.add(node)
-            else:
-                others.add(node)
-    return frozenset(found - others)
+        if isinstance(step, Loop):
+            others.update(step.reads)
+            continue
+        for node in step.nodes:
+            for index, child in enumerate(node.inputs):
+                if isinstance(child, Input) and takes(node, index):
+                    found.add(child)
+                else:
+                    others.add(child)
+    return found - others

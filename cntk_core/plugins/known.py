@@ -43,20 +43,31 @@ KNOWN: dict[str, dict[str, tuple[str, Wheel]]] = {
     ),
     "reader": _table(
         (Wheel("cntk-reader-cntk-text"), "CNTKTextFormatReader CNTKTextFormatDeserializer"),
+        (Wheel("cntk-reader-binary"), "CNTKBinaryReader CNTKBinaryFormatDeserializer"),
         (Wheel("cntk-reader-mnist"), "MNISTReader"),
         (
             Wheel("cntk-reader-htk"),
             "HTKMLFReader HTKDeserializers HTKFeatureDeserializer HTKMLFDeserializer",
         ),
+        (
+            Wheel("cntk-reader-kaldi"),
+            "Kaldi2Reader KaldiFeatureDeserializer KaldiAlignmentDeserializer",
+        ),
         (Wheel("cntk-reader-uci"), "UCIFastReader"),
         (Wheel("cntk-reader-language"), "LMSequenceReader LUSequenceReader"),
         (Wheel("cntk-reader-image", released=False), "ImageReader"),
     ),
-    "writer": _table((Wheel("cntk-reader-htk"), "HTKMLFWriter")),
+    "writer": _table(
+        (Wheel("cntk-reader-binary"), "CNTKBinaryWriter"),
+        (Wheel("cntk-reader-htk"), "HTKMLFWriter"),
+        (Wheel("cntk-reader-language"), "LUSequenceWriter"),
+    ),
     "learner": _table(
         (Wheel("cntk-learner-sgd"), "sgd none normal simple"),
-        (Wheel("cntk-learner-adagrad", released=False), "adagrad fsAdagrad"),
-        (Wheel("cntk-learner-rmsprop", released=False), "rmsProp"),
+        (Wheel("cntk-learner-adagrad"), "adagrad"),
+        (Wheel("cntk-learner-rmsprop"), "rmsProp"),
+        (Wheel("cntk-learner-fsadagrad"), "fsAdagrad"),
+        (Wheel("cntk-learner-adam"), "adam adamax adadelta adamw"),
     ),
     "parallelizer": _table(
         (Wheel("cntk-parallel-data-parallel", released=False), "DataParallelSGD"),

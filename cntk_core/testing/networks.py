@@ -183,8 +183,16 @@ def slices(dtype: Any) -> Sample:
     return made.finish(made.op("SquareError", target, both, name="se"), both, tail)
 
 
+def by_frame(dtype: Any) -> Sample:
+    """A criterion with a number for each frame, which counts as their sum."""
+    made = Sketch(dtype)
+    x, target = made.input("x", 4), made.input("target", 3)
+    alike = made.op("CosDistance", target, made.dense(x, (4, 3), 0), name="alike")
+    return made.finish(made.op("Minus", made.parameter("highest", 1), alike, name="far"), alike)
+
+
 SAMPLES: Mapping[str, Callable[[Any], Sample]] = {
     made.__name__: made
-    for made in (classifier, rectified, chain, shared, multipliers, reductions, softmaxes, dropout, slices)
+    for made in (classifier, rectified, chain, shared, multipliers, reductions, softmaxes, dropout, slices, by_frame)
 }
 """Name to function that makes the network in a precision."""

@@ -105,10 +105,11 @@ class ExampleCase:
 FRAMES = 3
 
 
-def _random(rng: np.random.Generator, kind: str, shape: tuple[int, ...], framed: bool) -> Array:
+def random_values(rng: np.random.Generator, kind: str, shape: tuple[int, ...], *, framed: bool) -> Array:
+    """Return values of one of :data:`KINDS`."""
     if kind == "one_hot":
         rows = shape[0] if framed else 1
-        size = int(np.prod(shape)) // rows
+        size = int(np.prod(shape[int(framed) :]))
         return np.asarray(np.eye(size)[rng.integers(size, size=rows)].reshape(shape))
     if kind in ("binary", "index"):
         return rng.integers(2 if kind == "binary" else 4, size=shape).astype(np.float64)
@@ -128,7 +129,11 @@ def example_cases(op: Op, examples: Sequence[OpExample], seed: int = 0) -> Itera
             for index, (shape, has) in enumerate(zip(example.shapes, framed, strict=True)):
                 full = (FRAMES, *shape) if has else tuple(shape)
                 kind = example.kinds[index] if example.kinds else "smooth"
-                inputs.append(example.given(index, full) if index in example.values else _random(rng, kind, full, has))
+                inputs.append(
+                    example.given(index, full)
+                    if index in example.values
+                    else random_values(rng, kind, full, framed=has)
+                )
             attributes = op.attributes() if example.attributes is None else example.attributes
             yield ExampleCase(op, example, framed, inputs, attributes)
 
@@ -247,7 +252,43 @@ def check_purity(op: Op, examples: Sequence[OpExample]) -> None:
                 np.testing.assert_array_equal(one, other, err_msg=f"{op.name} reads more than it says")
 
 
-CHECKS = (check_shape_rule, check_differences, check_precisions, check_nan, check_tracing, check_purity)
+def check_sparse(op: Op, examples: Sequence[OpExample]) -> None:
+    """An input that may be sparse gives the same sparse as dense."""
+    for case in example_cases(op, examples):
+        for index in sorted(op.sparse_inputs):
+            if index < len(case.inputs) and case.framed[index] and case.inputs[index].ndim == 2:
+                _check_sparse_input(case, index)
+
+
+def _check_sparse_input(case: ExampleCase, index: int) -> None:
+    from scipy.sparse import csr_array
+
+    inputs: list[Any] = list(case.inputs)
+    if case.example.kinds[index : index + 1] != ("one_hot",):
+        inputs[index] = np.where(inputs[index] > 0, inputs[index], 0.0)  # of either kind of elements
+    dense, sparse = (case.context() for _ in range(2))
+    needs = [needed and place != index for place, needed in enumerate(case.needs())]
+    given = [
+        csr_array(value.reshape(len(value), -1)) if place == index else value for place, value in enumerate(inputs)
+    ]
+    outputs = [
+        np.array(run_forward(case.op, np, values, case.attributes, context))
+        for values, context in ((inputs, dense), (given, sparse))
+    ]
+    what = f"{case.op.name} with a sparse input {index}"
+    np.testing.assert_allclose(outputs[1], outputs[0], rtol=1e-12, atol=1e-12, err_msg=what)
+    gradient = (np.arange(outputs[0].size, dtype=np.float64).reshape(outputs[0].shape) + 1) / max(outputs[0].size, 1)
+    expected, found = (
+        run_gradient(case.op, np, gradient, output, values, case.attributes, context, needs)
+        for values, output, context in zip((inputs, given), outputs, (dense, sparse), strict=True)
+    )
+    for one, other in zip(expected, found, strict=True):
+        assert (one is None) == (other is None), what
+        if one is not None and other is not None:
+            np.testing.assert_allclose(other, one, rtol=1e-12, atol=1e-12, err_msg=what)
+
+
+CHECKS = (check_shape_rule, check_differences, check_precisions, check_nan, check_tracing, check_purity, check_sparse)
 
 
 def check_op(op: Op, *examples: OpExample, shapes: Sequence[Shape] = (), attributes: Any = None) -> None:
@@ -282,6 +323,10 @@ class OpContract:
     def test_tracing(self) -> None:
         """A traced element-wise op gives the same numbers."""
         check_tracing(self.op, self.examples)
+
+    def test_sparse(self) -> None:
+        """Sparse inputs give what dense ones give."""
+        check_sparse(self.op, self.examples)
 
     def test_purity(self) -> None:
         """Inputs stay as they are; the gradient reads what the op says."""

@@ -14,9 +14,11 @@ from cntk_core.ops.pooling import LegacyPoolingAttributes, PoolingAttributes, RO
 from cntk_core.ops.products import TimesAttributes
 from cntk_core.ops.quantized import QuantizedTimesAttributes
 from cntk_core.ops.recurrence import DelayAttributes
+from cntk_core.ops.recurrent_stack import OVER_COLUMNS, RNNStackAttributes, stack_weights
 from cntk_core.ops.reductions import ReduceAttributes
 from cntk_core.ops.reshaping import LegacyReshapeAttributes, ReshapeAttributes, TransposeAttributes
 from cntk_core.ops.sampling import RandomDistributionAttributes, RandomSampleAttributes
+from cntk_core.ops.shifting import ShiftAttributes
 from cntk_core.ops.slicing import OneHotAttributes, RepeatAttributes, SliceAttributes, StackAttributes
 from cntk_core.ops.vocabulary import NoiseContrastiveAttributes
 from cntk_core.testing.op_contract import OpExample
@@ -34,6 +36,11 @@ WORDS_AND_CLASSES = [[1, 0, 0, 2], [2, 1, 2, 6], [5, 1, 2, 6]]
 WORDS_AND_NOISE = [[1, -1.5, 3, 1.2, 0, 2.0], [4, -0.7, 1, 1.4, 1, 1.4], [0, -2.0, 2, 0.9, 4, 0.7]]
 PHONES = [[2, 0, 0], [1, 0, 0], [0, 2, 0]]
 """Labels of three frames: a phone of two, another of one; the last class is the blank."""
+
+CHAIN = [[0, 1, 0], [1, 0, 0], [0, 0, 1]]
+"""Labels of three frames."""
+ON_A_MATRIX = (True, True, False)
+ON_A_TABLE = (True, False)
 
 
 def _reductions() -> tuple[OpExample, ...]:
@@ -75,6 +82,21 @@ POOLINGS = tuple(
     for padded in (True, False)
     for ceil in (True, False)
 )
+
+
+def _stacks() -> tuple[OpExample, ...]:
+    plain = [RNNStackAttributes(2, 1, False, kind) for kind in ("lstm", "rnnTanh")]
+    deep = [RNNStackAttributes(2, 2, True, "rnnReLU")]
+    over_columns = [RNNStackAttributes(2, 2, True, "gru", 2)]
+    return tuple(
+        OpExample(
+            ((stack_weights(3, attributes) // 2, 2), (2, 3) if attributes.axis == OVER_COLUMNS else (3,)),
+            attributes,
+            framed=LATTER,
+            nan=(1,),
+        )
+        for attributes in [*plain, *deep, *over_columns]
+    )
 
 
 EXAMPLES: dict[str, tuple[OpExample, ...]] = {
@@ -130,11 +152,35 @@ EXAMPLES: dict[str, tuple[OpExample, ...]] = {
         OpExample(((2, 3),), DelayAttributes(time_step=2, default_hidden_activation=0.5), framed=(True,), nan=()),
         OpExample(((4,), (4,)), framed=(True, False), nan=()),
         OpExample(((4,), (4,)), framed=(True, True), nan=()),
+        OpExample(((2, 3), (1,)), framed=(True, False), nan=()),
+        OpExample(((2, 3), (1,)), framed=(True, True), nan=()),
     ),
     "FutureValue": (
         OpExample(((4,),), framed=(True,), nan=()),
         OpExample(((4,), (4,)), framed=(True, False), nan=()),
     ),
+    # A NaN in a frame that nobody looks at does not show.
+    "Shift": (
+        *(
+            OpExample(((2, 3), boundary), ShiftAttributes(offset, mode), framed=(True, framed), nan=())
+            for boundary, framed in (((3,), False), ((1,), True))
+            for offset, mode in ((-1, -1), (2, -1), (-2, 0), (1, 0))
+        ),
+        *(
+            OpExample(((2, 3), (1,)), ShiftAttributes(offset, mode, 2), nan=(), framed=framed)
+            for framed in (BOTH, (True, False), (False, False))
+            for offset, mode in ((-1, -1), (1, 0))
+        ),
+        OpExample(((3,), (3,)), ShiftAttributes(2, dim=1), nan=(), framed=BOTH),
+        OpExample(((3,), (1, 1)), ShiftAttributes(1, dim=1), nan=(), framed=(True, False)),
+        OpExample(((3,), (1, 1)), ShiftAttributes(1), nan=(), framed=BOTH),
+    ),
+    "Gather": (
+        OpExample(((2,), (4, 3)), framed=ON_A_TABLE, kinds=("index", "smooth"), nan=()),
+        OpExample(((1,), (5,)), framed=(False, False), kinds=("index", "smooth"), nan=()),
+    ),
+    "OutputMultiplexer": UNARY,
+    "OptimizedRNNStack": _stacks(),
     "CosDistance": (OpExample(((4,), (4,))), OpExample(((2, 3), (2, 3)))),
     "CosDistanceWithNegativeSamples": (
         OpExample(((4,), (4,)), NegativeSamplesAttributes(1, 2)),
@@ -270,6 +316,14 @@ EXAMPLES: dict[str, tuple[OpExample, ...]] = {
             ((4,), (4,)), EditDistanceAttributes(2.0, 1.0, 1.0, True, (1,)), kinds=("one_hot", "smooth"), framed=BOTH
         ),
     ),
+    "CRF": tuple(
+        OpExample(((3,), (3,), size), framed=ON_A_MATRIX, kinds=LABELLED[:3], values={0: CHAIN}, nan=(1, 2))
+        for size in ((3, 3), (9,))
+    ),
+    # The result has no numbers but 0 and 1.
+    "SequenceDecoder": (
+        OpExample(((3,), (3,), (3, 3)), framed=ON_A_MATRIX, kinds=LABELLED[:3], values={0: CHAIN}, nan=()),
+    ),
     "LabelsToGraph": UNARY,
     "ForwardBackward": (
         OpExample(((3,), (3,)), framed=BOTH, kinds=LABELLED[:2], values={0: PHONES}, gradient=False, nan=(1,)),
@@ -340,8 +394,16 @@ EXAMPLES: dict[str, tuple[OpExample, ...]] = {
 }
 """Op name to examples."""
 
-NOT_COMPUTED = {"InputValue", "SparseInputValue", "LearnableParameter", "DynamicAxis", "Mean", "InvStdDev"}
-"""Ops whose values are given: leaves and precomputed values."""
+NOT_COMPUTED = {
+    "InputValue",
+    "SparseInputValue",
+    "LearnableParameter",
+    "DynamicAxis",
+    "EnvironmentInput",
+    "Mean",
+    "InvStdDev",
+}
+"""Ops whose values do not come from inputs: leaves and precomputed values."""
 
 MOVES = frozenset({"Where", "PackedIndex", "GatherPacked", "ScatterPacked", "ToSequence", "ToSequenceLike"})
 """Ops whose inputs and results have different dynamic axes; they are checked on whole networks."""

@@ -130,9 +130,9 @@ class ReferenceProgram(Program):
                 value, gradient = value.reshape(count, -1), gradient.reshape(count, -1)
                 views = {name: view.reshape(count, -1) for name, view in views.items()}
             slots = {name: _double(view[rows]) for name, view in views.items()}
-            new_value, new_slots = self.rule.expression(
-                ArrayMath(np), _double(value[rows]), _double(gradient[rows]), slots, numbers
-            )
+            arrays = ArrayMath(np), _double(value[rows]), _double(gradient[rows]), slots
+            means = _means_of(self.rule, *arrays, numbers)
+            new_value, new_slots = self.rule.expression(*arrays, {**numbers, **means})
             value[rows] = new_value
             for name, view in views.items():
                 view[rows] = new_slots[name]
@@ -357,6 +357,16 @@ def _time_steps(layout: SequenceLayout | None, direction: int) -> Iterator[slice
 
 def _is_scalar(node: Node) -> bool:
     return not node.framed and elements(node.known_shape) == 1 and not isinstance(node, Input | Parameter)
+
+
+def _means_of(
+    rule: UpdateRule, m: Any, value: Array, gradient: Array, slots: Mapping[str, Array], numbers: Mapping[str, float]
+) -> dict[str, float]:
+    """The means over a parameter that a rule needs. Of no element at all, nobody will use them."""
+    if rule.mean_expression is None:
+        return {}
+    found = rule.mean_expression(m, value, gradient, slots, numbers)
+    return {name: float(np.mean(array)) if value.size else 1.0 for name, array in found.items()}
 
 
 def _double(value: Any) -> Array:

@@ -47,7 +47,26 @@ def mixed(dtype: Any) -> Sample:
     return _finish(made, made.op("Plus", sparse, made.op("Times", weights, made.input("d", WORDS))))
 
 
-SPARSE_SAMPLES = {"product": product, "two_products": two_products, "read_densely": read_densely, "mixed": mixed}
+def labels(dtype: Any) -> Sample:
+    """Words looked up in a table, and sparse labels that criteria read, one of them a product's input, too."""
+    made = Sketch(dtype)
+    hidden = made.op("Tanh", made.op("LookupTable", made.parameter("E", WORDS, 3), _words(made, "x")))
+    words = _words(made, "l")
+    z = made.op("Plus", made.dense(hidden, (3, WORDS), 0), made.op("Times", made.parameter("B", WORDS, WORDS), words))
+    error = made.op("ClassificationError", words, z, name="err")
+    return made.finish(made.op("CrossEntropyWithSoftmax", words, z, name="ce"), z, error)
+
+
+def targets(dtype: Any) -> Sample:
+    """Sparse targets of a square error and of a cross entropy of probabilities."""
+    made = Sketch(dtype)
+    words = _words(made, "l")
+    chances = made.op("Softmax", made.dense(made.input("d", 3), (3, WORDS), 0))
+    entropy = made.op("CrossEntropy", words, chances, name="ce")
+    return made.finish(made.op("Plus", made.op("SquareError", chances, words, name="se"), entropy), chances, entropy)
+
+
+SPARSE_SAMPLES = {made.__name__: made for made in (product, two_products, read_densely, mixed, labels, targets)}
 
 
 def _words(made: Sketch, name: str) -> Node:

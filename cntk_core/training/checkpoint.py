@@ -1,9 +1,10 @@
 """Checkpoints: one folder per generation, with everything that training needs beside the model.
 
 The generations of a model lie in ``MODEL.checkpoints``. In each, ``arrays.safetensors`` has the parameters
-(``value/NAME``), the precomputed values (``precomputed/NAME``) and the learner's slots (``slot/SLOT/NAME``);
-``manifest.json`` has the SHA-256 of each file and how far training had come. A generation appears in one step, complete
-and flushed to the disk; its name ends in a part of the manifest's SHA-256.
+(``value/NAME``), the precomputed values (``precomputed/NAME``), the learner's slots (``slot/SLOT/NAME``) and its
+numbers (``state/NAME``, one element each, in double precision); ``manifest.json`` has the SHA-256 of each file and how
+far training had come. A generation appears in one step, complete and flushed to the disk; its name ends in a part of
+the manifest's SHA-256.
 
 Beside each model stands a small file, ``MODEL.n.ckp``, that names its generation. People and scripts move and remove it
 as they always did; generations that none of these files names are removed.
@@ -36,6 +37,8 @@ ARRAYS = "arrays.safetensors"
 MANIFEST = "manifest.json"
 MAX_MANIFEST = 1 << 20
 
+_STATE = "state/"
+
 
 @attrs.frozen
 class Progress:
@@ -51,6 +54,8 @@ class Progress:
         seed: of the random streams. They are keyed by seed, epoch and minibatch, so nothing else need be kept.
         reader_epoch, reader_samples: where reading goes on: the next epoch, and samples of it that are done.
         settings: hash of the settings that change results.
+        steps: updates done.
+        control: what automatic control remembers (``ControlState.entries``).
     """
 
     epochs: int
@@ -63,6 +68,8 @@ class Progress:
     reader_epoch: int = 0
     reader_samples: int = 0
     settings: str = ""
+    steps: int = 0
+    control: Mapping[str, Any] = attrs.field(factory=dict)
 
 
 @attrs.frozen(eq=False)
@@ -125,6 +132,7 @@ def _arrays(network: Network, store: ParameterStore, leave_out: set[str]) -> dic
     for slot in store.slots:
         if slot not in leave_out:
             arrays.update({f"slot/{slot}/{p.name}": store.slot(slot, p) for p in store.parameters if p.learned})
+    arrays.update({f"{_STATE}{name}": np.array([number], np.float64) for name, number in store.state.items()})
     return arrays
 
 
@@ -212,12 +220,15 @@ def _named(folder: Path) -> Iterator[Path]:
 
 
 def _progress(entries: Mapping[str, Any]) -> Progress:
-    kinds = {"learning_rate": float, "criterion": float, "settings": str}
-    return Progress(**{field.name: kinds.get(field.name, int)(entries[field.name]) for field in attrs.fields(Progress)})
+    kinds = {"learning_rate": float, "criterion": float, "settings": str, "control": dict}
+    later = {"steps": 0, "control": {}}  # not in the checkpoints of the first releases
+    names = [field.name for field in attrs.fields(Progress)]
+    found = {name: entries.get(name, later[name]) if name in later else entries[name] for name in names}
+    return Progress(**{name: kinds.get(name, int)(value) for name, value in found.items()})
 
 
 def restore_slots(checkpoint: Checkpoint, store: ParameterStore) -> tuple[str, ...]:
-    """Take the learner's slots back; return the names of those that were there.
+    """Take the learner's slots and numbers back; return the names of the slots that were there.
 
     Raises:
         CheckpointError: an array does not fit the parameter.
@@ -228,7 +239,27 @@ def restore_slots(checkpoint: Checkpoint, store: ParameterStore) -> tuple[str, .
             array = checkpoint.arrays.get(f"slot/{slot}/{parameter.name}")
             if array is not None:
                 _copy(array, store.slot(slot, parameter), f"{slot} of '{parameter.name}'")
+    store.state = {}
+    for name, array in checkpoint.arrays.items():
+        if name.startswith(_STATE):
+            number = np.empty(1, np.float64)
+            _copy(array, number, f"the number '{name.removeprefix(_STATE)}'")
+            store.state[name.removeprefix(_STATE)] = float(number[0])
     return found
+
+
+def restore_store(checkpoint: Checkpoint, store: ParameterStore) -> None:
+    """Take the parameters and the learner's slots back into the buffers of a training that runs.
+
+    Raises:
+        CheckpointError: an array is missing or does not fit.
+    """
+    for parameter in store.parameters:
+        array = checkpoint.arrays.get(f"value/{parameter.name}")
+        if array is None:
+            raise CheckpointError(f"the checkpoint has no parameter '{parameter.name}'")
+        _copy(array, store.value(parameter), f"'{parameter.name}'")
+    restore_slots(checkpoint, store)
 
 
 def restore_values(checkpoint: Checkpoint, network: Network) -> None:

@@ -41,7 +41,12 @@ class MinibatchSizes:
             say(UNCOUNTED)
 
     def columns(self, minibatch: Minibatch) -> int:
-        """Return the columns of the widest feature stream, the number of samples if there is none."""
+        """Return the columns of the widest feature stream, the number of samples if there is none.
+
+        What the reader says comes first.
+        """
+        if minibatch.columns is not None:
+            return minibatch.columns
         found = {id(layout): columns(layout) for layout in _layouts(minibatch, self._features)}
         return max(found.values(), default=minibatch.samples)
 

@@ -17,6 +17,7 @@ from cntk_core.ops.random import random_stream
 from cntk_core.plugins.events import Job, MinibatchResult
 from cntk_core.training.columns import MinibatchSizes
 from cntk_core.training.criteria import Criterion, CriterionSums, averages, is_nan, since
+from cntk_core.training.gradient_check import GradientCheck
 from cntk_core.training.progress import RunLog, share_of_epoch
 from cntk_core.training.schedules import effective_momentum
 from cntk_core.training.settings import SGDSettings
@@ -27,9 +28,42 @@ from cntk_core.training.update import NOISE_SLOT, clip_factor, count_uses, scala
 NOISE_STREAM = (1 << 64) - 1
 """Random stream of injected noise, in the place of a node's number."""
 
-NOT_A_NUMBER = "The training criterion is not a number (NAN)."
+
+class NotANumber(TrainingError):
+    """The training criterion is not a number.
+
+    Args:
+        minibatches: of the epoch, learned until it was noticed.
+        hint: when it happened, and what may help.
+    """
+
+    def __init__(self, minibatches: int, *, hint: str | None) -> None:
+        super().__init__("The training criterion is not a number (NAN).", hint=hint)
+        self.minibatches = minibatches
+
 
 Scalars = Sequence[Mapping[str, float]]
+
+
+@attrs.frozen
+class Pace:
+    """How an epoch, or a trial before it, goes through the data.
+
+    Attributes:
+        epoch: index, from 0.
+        rate: learning rate per sample.
+        minibatch_size: samples of a minibatch.
+        trial: what the log calls a trial; empty for an epoch. Nobody is told of a trial's minibatches.
+        limit: a trial ends after the minibatch that passes this number of samples; 0 is no limit.
+        may_fail: a criterion that is not a number ends it early; otherwise that is an error.
+    """
+
+    epoch: int
+    rate: float
+    minibatch_size: int
+    trial: str = ""
+    limit: int = 0
+    may_fail: bool = False
 
 
 @attrs.frozen
@@ -67,6 +101,7 @@ class EpochLoop:
         job: for listeners.
         seed: of the injected noise.
         listeners: called after each minibatch with ``job`` and ``result``.
+        check: compares gradients before each minibatch is learned; None if that is not asked for.
         steps: updates done so far.
     """
 
@@ -79,6 +114,7 @@ class EpochLoop:
     job: Job
     seed: int = 0
     listeners: Sequence[Callable[..., object]] = ()
+    check: GradientCheck | None = None
     steps: int = 0
     _uses: Mapping[Parameter, int] = attrs.field(init=False)
 
@@ -92,42 +128,56 @@ class EpochLoop:
     def _count_uses(self) -> Mapping[Parameter, int]:
         return count_uses(self.program.plan)
 
-    def run(self, minibatches: Iterable[Minibatch], epoch: int, epoch_samples: int = 0) -> EpochResult:
-        """Train an epoch (from 0).
+    def run(self, minibatches: Iterable[Minibatch], pace: Pace, epoch_samples: int = 0) -> EpochResult:
+        """Train an epoch.
 
         Args:
             minibatches: its data.
-            epoch: its index.
+            pace: its index, rate and size of minibatches.
             epoch_samples: its size in samples, 0 if it is not known.
 
         Raises:
-            TrainingError: the criterion is not a number.
+            NotANumber: the criterion is not a number.
             DataError: there was no data.
         """
+        epoch = pace.epoch
         self.program.begin_epoch(epoch, self.settings.program_settings(epoch))
-        state = _Running(CriterionSums(self.program, self.criteria), self, epoch, epoch_samples)
-        rate = self.settings.rate(epoch)
-        learns = rate > 0.01 * self.settings.min_learning_rate_per_sample
-        plain = self.settings.parts(epoch) == 1 and not self.settings.clips_norm
+        state = _Running(CriterionSums(self.program, self.criteria), self, pace, epoch_samples)
         for minibatch in minibatches:
-            if not learns:
-                self.program.evaluate(minibatch)
-            elif plain:
-                scalars = self._scalars(self._before_update(self._sizes.columns(minibatch), epoch, state.count, rate))
-                self.program.train_step(minibatch, scalars)
-            else:
-                self._step_in_parts(minibatch, epoch, state.count, rate)
-            self.steps += 1
-            state.done(self._sizes.samples(minibatch))
+            if self.check is not None and not pace.trial:
+                self.check.check(minibatch, epoch, state.count)
+            self.step(minibatch, pace, state.count)
+            state.done(self._sizes.samples(minibatch), minibatch.samples)
+            if state.is_over:
+                break
         return state.finish()
 
+    def step(self, minibatch: Minibatch, pace: Pace, index: int) -> None:
+        """Learn a minibatch, the one with this index in its epoch."""
+        if pace.rate <= 0.01 * self.settings.min_learning_rate_per_sample:
+            # In training mode, so that dropout and batch normalisation are as with any other rate.
+            self.program.compute_gradients(minibatch)
+            self.store.forget_gradients(self.program.plan.sparse)
+            return
+        parts = self.settings.parts(pace.minibatch_size)
+        if parts == 1 and not self.settings.clips_norm:
+            context = self._before_update(self._sizes.columns(minibatch), pace.epoch, index, pace.rate)
+            self.program.train_step(minibatch, self._scalars(context))
+        else:
+            self._step_in_parts(list(split(minibatch, parts)), minibatch, pace, index)
+        self.steps += 1
+
     def _before_update(self, samples: int, epoch: int, minibatch: int, rate: float) -> UpdateContext:
+        """Draw the noise of a step, and let the learner's state, which the store keeps, go on to it."""
         if self.settings.gaussian_noise_inject_std[epoch] > 0:
             noise = self.store.slots[NOISE_SLOT]
             generator = random_stream(self.seed, NOISE_STREAM, (epoch << 32) + minibatch)
             noise[...] = generator.standard_normal(len(noise), dtype=np.float32)
         momentum = effective_momentum(self.settings.momentum(epoch), samples)
-        return UpdateContext(samples, rate, momentum, self.steps, epoch)
+        known = {slot.name: self.store.state.get(slot.name, slot.initial) for slot in self.learner.state}
+        context = UpdateContext(samples, rate, momentum, self.steps, epoch, known, self.store.dtype.name)
+        self.store.state = dict(self.learner.advance(context))
+        return attrs.evolve(context, state=self.store.state)
 
     def _scalars(self, context: UpdateContext) -> Scalars:
         """Numbers for each trained parameter; parameters with the same multipliers share them."""
@@ -142,9 +192,8 @@ class EpochLoop:
             result.append(numbers)
         return result
 
-    def _step_in_parts(self, minibatch: Minibatch, epoch: int, index: int, rate: float) -> None:
+    def _step_in_parts(self, parts: Sequence[Minibatch], whole: Minibatch, pace: Pace, index: int) -> None:
         """Add up the gradients of the parts; limit their norms if asked for; update."""
-        parts = list(split(minibatch, self.settings.parts(epoch)))
         total = None
         for part in parts:
             self.program.compute_gradients(part)
@@ -152,7 +201,7 @@ class EpochLoop:
                 total = self.store.gradients.copy() if total is None else np.add(total, self.store.gradients, out=total)
         if total is not None:
             self.store.gradients[...] = total
-        context = self._before_update(self._sizes.columns(minibatch), epoch, index, rate)
+        context = self._before_update(self._sizes.columns(whole), pace.epoch, index, pace.rate)
         if self.settings.clips_norm:
             self.program.update([self._clipped(parameter, context) for parameter in self.program.plan.trained])
         else:
@@ -168,61 +217,78 @@ class EpochLoop:
 class _Running:
     """Counts the minibatches of an epoch and shows them when it is time to."""
 
-    def __init__(self, sums: CriterionSums, loop: EpochLoop, epoch: int, epoch_samples: int) -> None:
+    def __init__(self, sums: CriterionSums, loop: EpochLoop, pace: Pace, epoch_samples: int) -> None:
         self.sums = sums
         self.loop = loop
-        self.epoch = epoch
+        self.pace = pace
         self.epoch_samples = epoch_samples
         self.count = 0
+        self.is_over = False
+        self._read = 0
         self._shown: Mapping[str, Criterion] = {}
         self._shown_at = 0
         self._began = self._mark = time.perf_counter()
 
-    def done(self, samples: int) -> None:
-        """Note that a minibatch was learned."""
+    def done(self, samples: int, read: int) -> None:
+        """Note that a minibatch was learned.
+
+        Args:
+            samples: that count in the criteria.
+            read: that the reader counts.
+        """
         self.count += 1
         self.sums.add(samples)
-        settings, bar = self.loop.settings, self.loop.log.bar
+        self._read += read
+        settings = self.loop.settings
+        bar = None if self.pace.trial else self.loop.log.bar
         every = settings.num_mbs_to_show_result
         fresh: Mapping[str, Criterion] = {}
         if self.count <= settings.first_mbs_to_show_result or (every and self.count % every == 0):
             fresh = self._show()
+        if 0 < self.pace.limit < self._read:
+            self.is_over = True
         if bar is not None:
             bar.advance(self.sums.samples, next(iter(fresh.values())).average if fresh else None)
-        if self.loop.listeners:
+        if self.loop.listeners and not self.pace.trial:
             self._tell(samples, fresh)
 
     def _show(self) -> Mapping[str, Criterion]:
         now = self.sums.read()
         fresh = since(now, self._shown)
         seconds = time.perf_counter() - self._mark
-        size = self.loop.settings.minibatch_size[self.epoch]
+        size, epoch = self.pace.minibatch_size, self.pace.epoch
         share = share_of_epoch(self.sums.samples, self.epoch_samples, size, self.count - self._shown_at)
         first, last = self._shown_at + 1, self.count
-        self.loop.log.minibatches(self.epoch, self.loop.settings.max_epochs, first, last, share, fresh, seconds)
+        log, epochs = self.loop.log, self.loop.settings.max_epochs
+        log.minibatches(epoch, epochs, first, last, share, fresh, seconds, trial=self.pace.trial)
         self._check(now)
         self._shown, self._shown_at, self._mark = now, self.count, time.perf_counter()
         return fresh
 
     def _check(self, criteria: Mapping[str, Criterion]) -> None:
-        if is_nan(next(iter(criteria.values()))):
-            raise TrainingError(
-                NOT_A_NUMBER,
-                hint=f"It happened in epoch {self.epoch + 1}, minibatches {self._shown_at + 1} to {self.count}.\n"
+        if not is_nan(next(iter(criteria.values()))):
+            return
+        self.is_over = True
+        if not self.pace.may_fail:
+            raise NotANumber(
+                self.count,
+                hint=f"It happened in epoch {self.pace.epoch + 1}, minibatches {self._shown_at + 1} to {self.count}.\n"
                 "A lower learning rate or clippingThresholdPerSample may help.",
             )
 
     def _tell(self, samples: int, fresh: Mapping[str, Criterion]) -> None:
         seconds = time.perf_counter() - self._began
-        result = MinibatchResult(self.epoch, self.count - 1, samples, self.sums.samples, averages(fresh), seconds)
+        result = MinibatchResult(self.pace.epoch, self.count - 1, samples, self.sums.samples, averages(fresh), seconds)
         for listener in self.loop.listeners:
             listener(job=self.loop.job, result=result)
 
     def finish(self) -> EpochResult:
         """Return what the epoch gave."""
         # A small epoch may lie inside one long sequence that the epoch before has read to its end.
-        if not self.count and (self.epoch == 0 or not self.loop.settings.epoch_size):
-            raise DataError(f"there is no data to train on: the reader gave no minibatch in epoch {self.epoch + 1}")
+        if not self.count and (self.pace.epoch == 0 or not self.loop.settings.epoch_size):
+            raise DataError(
+                f"there is no data to train on: the reader gave no minibatch in epoch {self.pace.epoch + 1}"
+            )
         criteria = self.sums.read()
         self._check(criteria)
         return EpochResult(criteria, self.sums.samples, self.count, time.perf_counter() - self._began)

@@ -68,9 +68,23 @@ class ModelPaths:
         remove_unnamed(self.folder)
         return len(names)
 
-    def prune_checkpoints(self, epoch: int) -> None:
-        """Remove the checkpoints that the generation of ``epoch`` makes unnecessary."""
+    def remove_epoch(self, epoch: int) -> None:
+        """Remove the model and the checkpoint under the numbered name of an epoch."""
+        model = self.final.with_name(f"{self.final.name}.{epoch}")
+        for name in (model, checkpoint_of(model)):
+            remove(name)
+        remove_unnamed(self.folder)
+
+    def prune_checkpoints(self, epoch: int, back_to: int | None = None) -> None:
+        """Remove the checkpoints that the generation of ``epoch`` makes unnecessary.
+
+        Args:
+            epoch: epochs of the newest.
+            back_to: epochs of one that a roll-back may need.
+        """
         keep_from = epoch if epoch == self.epochs else epoch - KEPT + 1
+        if back_to is not None:
+            keep_from = min(keep_from, back_to)
         for old in self.existing():
             if old < keep_from:
                 remove(self.final.with_name(f"{self.final.name}.{old}{SUFFIX}"))

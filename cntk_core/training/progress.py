@@ -95,30 +95,46 @@ class RunLog:
         share: str,
         criteria: Mapping[str, Criterion],
         seconds: float,
+        *,
+        trial: str = "",
     ) -> None:
-        """Show the criteria of the minibatches ``first`` to ``last`` (from 1) of an epoch (from 0)."""
+        """Show the criteria of the minibatches ``first`` to ``last`` (from 1) of an epoch (from 0) or of a trial."""
         shown = "".join(f"{describe(name, value)}; " for name, value in criteria.items())
         samples = next(iter(criteria.values())).samples
         speed = samples / seconds if seconds > 0 else 0.0
+        lead = f"  {trial}" if trial else ""
         self.detail(
-            f" Epoch[{epoch + 1:2d} of {epochs}]-Minibatch[{first:4d}-{last:4d}{share}]: {shown}"
+            f"{lead} Epoch[{epoch + 1:2d} of {epochs}]-Minibatch[{first:4d}-{last:4d}{share}]: {shown}"
             f"time = {number_format(0, 4, seconds)}s; samplesPerSecond = {speed:.1f}"
         )
 
     def epoch_ends(
         self, epoch: int, epochs: int, criteria: Mapping[str, Criterion], seen: int, rate: float, seconds: float
     ) -> None:
-        """Show what an epoch gave. The rate is printed as a number of single precision, as ever."""
+        """Show what an epoch gave."""
         shown = "".join(f"{describe(name, value)}; " for name, value in criteria.items())
         self.line(
             f"Finished Epoch[{epoch + 1:2d} of {epochs}]: [Training] {shown}totalSamplesSeen = {seen}; "
-            f"learningRatePerSample = {single(rate):.8g}; epochTime={seconds:.6g}s"
+            f"learningRatePerSample = {rate:.8g}; epochTime={seconds:.6g}s"
+        )
+
+    def trial_ends(self, epoch: int, criteria: Mapping[str, Criterion], rate: float, minibatch_size: int) -> None:
+        """Show what a trial before an epoch (from 0) gave."""
+        shown = "".join(f"{describe(name, value)}; " for name, value in criteria.items())
+        self.line(
+            f" Finished Mini-Epoch[{epoch + 1}]: {shown}learningRatePerSample = {rate:.8g}; "
+            f"minibatchSize = {minibatch_size}"
         )
 
     def validated(self, epoch: int, epochs: int, criteria: Mapping[str, Criterion]) -> None:
         """Show the criteria of the validation set."""
         shown = "; ".join(describe(name, value) for name, value in criteria.items())
         self.line(f"Finished Epoch[{epoch + 1:2d} of {epochs}]: [Validate] {shown}")
+
+    def best_so_far(self, best: Mapping[str, tuple[float, int]]) -> None:
+        """Show the least value of each criterion on the validation set, and after which epoch it was."""
+        shown = "; ".join(f"{name} = {value:f} (Epoch {epoch})" for name, (value, epoch) in best.items())
+        self.line(f"Best epoch per criterion so far: [Validate] {shown}")
 
 
 def single(value: float) -> float:

@@ -6,29 +6,40 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import attrs
+import numpy as np
 
-from cntk_core.errors import TrainingError
+from cntk_core.errors import CntkError, TrainingError
 from cntk_core.interfaces.engine import Program
 from cntk_core.interfaces.reader import SWEEP, EpochSpec
-from cntk_core.network.model_file import ModelInfo, save_model
+from cntk_core.network.model_file import load_model
 from cntk_core.network.network import Network
 from cntk_core.plan.make import make_plan
 from cntk_core.plan.runnable import check_runnable
 from cntk_core.plugins.events import EpochStart, EpochSummary
-from cntk_core.training.checkpoint import Progress, restore_slots, save_checkpoint
+from cntk_core.training.automatic import RateControl
+from cntk_core.training.checkpoint import Progress, load_checkpoint, restore_slots, restore_store
+from cntk_core.training.control import ControlState, Verdict, judge
 from cntk_core.training.criteria import Criterion, averages
-from cntk_core.training.epoch import EpochLoop, EpochResult
+from cntk_core.training.epoch import EpochLoop, EpochResult, NotANumber, Pace
 from cntk_core.training.evaluate import evaluate_program
 from cntk_core.training.generations import Start, checkpoint_of
+from cntk_core.training.gradient_check import GradientCheck
+from cntk_core.training.node_settings import NodeSettings, spare_normalizations
+from cntk_core.training.origin import find_origin
+from cntk_core.training.pacing import Pacing
 from cntk_core.training.precompute import precompute
 from cntk_core.training.progress import RunLog
 from cntk_core.training.roots import choose_criteria, describe_parameters
+from cntk_core.training.saving import Saver
 from cntk_core.training.schedules import effective_momentum, time_constant
 from cntk_core.training.store import ParameterStore
-from cntk_core.training.update import NOISE_SLOT, compose_update
+from cntk_core.training.update import compose_update
 
 if TYPE_CHECKING:
     from cntk_core.training.session import TrainingSession
+
+LEAST_RATE = 1e-12
+"""Learning rate per sample below which the log says so."""
 
 
 @attrs.frozen
@@ -66,41 +77,51 @@ class TrainingRun:
         self.paths = session.paths
         self.network = network
         self.start = start
-        self.first = start.epochs if start is not None else 0
+        self.first = self.done = start.epochs if start is not None else 0
         self.criterion, self.evaluations = choose_criteria(network, self.settings)
         self.nodes = (self.criterion, *self.evaluations)
+        spare_normalizations(network, self.settings)
         self.store = ParameterStore(network.parameters, network.dtype)
+        self.saver = Saver(session, network, self.store)
+        self.state = ControlState(minibatch_size=self.settings.minibatch_size[self.first])
         self.samples = 0
         self.epoch_samples = self.settings.epoch_size
-        self._stale_files = not session.make_mode
         self._validation: Program | None = None
 
     def run(self) -> TrainingSummary:
         """Do everything."""
         self._describe()
-        loop = self._prepare()
+        if self.settings.gradient_check and self.network.dtype != np.float64:
+            raise TrainingError("gradientcheck needs numbers of double precision", hint="Give precision=double.")
+        if self.settings.save_best_model_per_criterion and self.session.cv_reader is None:
+            self.log.line("Warning: saveBestModelPerCriterion has no effect without a cvReader.")
+        self.loop = self._prepare()
+        self.pacing = Pacing(self.loop, self.session.reader)
         self._restore()
+        node_settings = NodeSettings(self.network.order([self.criterion]), self.settings, self.log.line)
         last: EpochResult | None = None
         validation: Mapping[str, Criterion] = {}
-        stopped = ""
-        epoch = self.first
-        for epoch in range(self.first, self.settings.max_epochs):
-            stopped = self._rate_is_too_low(epoch)
+        trained, stopped = 0, ""
+        while self.done < self.settings.max_epochs and not stopped:
+            node_settings.begin(self.done)
+            pace, self.state = self.pacing.decide(self.done, self.state, self.epoch_samples)
+            stopped = self._rate_is_too_low(pace)
             if stopped:
-                self._save(epoch, last, final=True)
+                self.saver.save(self._progress(last), final=True)
                 break
-            last = self._train(loop, epoch)
-            validation = self._validate(epoch)
-            stopped = self._epoch_ended(epoch, last, validation)
-            self._save(epoch + 1, last, final=bool(stopped))
+            last = self._train(pace)
+            trained += 1
+            validation = self._validate(pace)
+            stopped = self._tell(pace, last, validation)
             if stopped:
-                self.log.line(f"Training ends after epoch {epoch + 1}: {stopped}")
-                epoch += 1
-                break
-        else:
-            epoch = max(self.settings.max_epochs, self.first)
+                self.log.line(f"Training ends after epoch {pace.epoch + 1}: {stopped}")
+            verdict = self._judge(pace, last, validation)
+            stopped = stopped or verdict.finished
+            self._keep(pace, last, verdict, final=bool(stopped))
+        if self.settings.save_best_model_per_criterion:
+            self.saver.copy_best(self.state.best, self.done)
         criteria = averages(last.criteria) if last is not None else {}
-        return TrainingSummary(epoch, epoch - self.first, criteria, averages(validation), stopped)
+        return TrainingSummary(self.done, trained, criteria, averages(validation), stopped)
 
     # -- before the first epoch ---------------------------------------------------------------------------
 
@@ -127,13 +148,18 @@ class TrainingRun:
         spec = EpochSpec(epoch_size=size, minibatch_size=self.settings.minibatch_size[0])
         new = precompute(self.network, session.engine, self.store, session.reader, spec, self.log)
         if new or self.start is None:
-            save_model(self.network, self.paths.model(self.first), ModelInfo(self.first, self.samples))
+            self.saver.initial(self.first, self.samples)
         plan = make_plan(self.network, self.nodes, self.criterion)
         for listener in session.listeners("cntk_plan_ready"):
             listener(plan=plan, engine=session.job.engine)
         rule = compose_update(session.learner, self.settings)
         self.store.add_slots(rule.slots)
         program = session.engine.compile(plan, self.store, rule, seed=session.seed)
+        check = None
+        if self.settings.gradient_check:
+            own = session.engine.compile(plan, self.store, rule, seed=session.seed)
+            numbers, digits = self.settings.program_settings, int(self.settings.sig_figs)
+            check = GradientCheck(own, self.store, self.criterion.name, digits, numbers, session.seed)
         return EpochLoop(
             program,
             self.store,
@@ -144,16 +170,20 @@ class TrainingRun:
             session.job,
             seed=session.seed,
             listeners=session.listeners("cntk_minibatch_end"),
+            check=check,
         )
 
     def _restore(self) -> None:
         """Take the learner's state back, and say so."""
         checkpoint = self.start.checkpoint if self.start is not None else None
         if checkpoint is None or self.start is None:
+            self._need_rate()
             return
         slots = restore_slots(checkpoint, self.store)
         progress = checkpoint.progress
         self.samples = progress.samples
+        self.loop.steps = progress.steps
+        self.state = self._restored_state(progress)
         self.epoch_samples = self.epoch_samples or progress.epoch_samples
         self.log.line(
             f"Restored from '{checkpoint_of(self.start.model)}': {progress.epochs} epochs, {progress.samples} samples"
@@ -165,59 +195,108 @@ class TrainingRun:
         if progress.seed != self.session.seed:
             self.log.line(f"Warning: the random seed was {progress.seed}, now it is {self.session.seed}.")
 
+    def _restored_state(self, progress: Progress) -> ControlState:
+        """What control remembered; without a control it is where it was when training left off."""
+        if not progress.control:  # a checkpoint of the first releases
+            return attrs.evolve(self.state, rate=progress.learning_rate)
+        return ControlState.of(progress.control)
+
+    def _need_rate(self) -> None:
+        """Raise if nobody knows the learning rate of the first epoch of this run."""
+        options = self.settings.auto_adjust
+        if options.rate_control is RateControl.AFTER and not self.settings.has_rate(self.first):
+            raise TrainingError(
+                f"adjustAfterEpoch does not know the learning rate of epoch {self.first + 1}: "
+                "there is no checkpoint, and the recipe gives none",
+                hint=f"Give {self.first + 1} rates in learningRatesPerSample or learningRatesPerMB.",
+            )
+
     # -- epochs -------------------------------------------------------------------------------------------
 
-    def _rate_is_too_low(self, epoch: int) -> str:
-        rate, least = self.settings.rate(epoch), self.settings.min_learning_rate_per_sample
-        if rate >= least:
+    def _rate_is_too_low(self, pace: Pace) -> str:
+        least = self.settings.min_learning_rate_per_sample
+        if pace.rate >= least:
             return ""
         text = (
-            f"Learn Rate Per Sample for Epoch[{epoch + 1}] = {rate:.8g} "
+            f"Learn Rate Per Sample for Epoch[{pace.epoch + 1}] = {pace.rate:.8g} "
             f"is less than minLearningRatePerSample {least:.8g}."
         )
         self.log.line(f"{text} Training complete.")
         return text
 
-    def _train(self, loop: EpochLoop, epoch: int) -> EpochResult:
-        settings, session = self.settings, self.session
-        rate, momentum, size = settings.rate(epoch), settings.momentum(epoch), settings.minibatch_size[epoch]
-        effective = effective_momentum(momentum, size)
+    def _train(self, pace: Pace) -> EpochResult:
+        settings, session, epoch = self.settings, self.session, pace.epoch
+        momentum = settings.momentum(epoch)
+        effective = effective_momentum(momentum, pace.minibatch_size)
         for listener in session.listeners("cntk_epoch_begin"):
-            listener(job=session.job, epoch=EpochStart(epoch, size, rate, effective))
-        self.log.epoch_begins(epoch, rate, effective, time_constant(momentum))
-        self.log.loop_begins(settings.parts(epoch), settings.max_samples_in_ram)
+            listener(job=session.job, epoch=EpochStart(epoch, pace.minibatch_size, pace.rate, effective))
+        self.log.epoch_begins(epoch, pace.rate, effective, time_constant(momentum))
+        self.log.loop_begins(settings.parts(pace.minibatch_size), settings.max_samples_in_ram)
         if self.log.bar is not None:
-            self.log.bar.begin(f"epoch {epoch + 1} of {settings.max_epochs}", self.epoch_samples, rate)
-        spec = EpochSpec(epoch=epoch, epoch_size=settings.epoch_size, minibatch_size=size)
-        result = loop.run(session.reader.minibatches(spec), epoch, self.epoch_samples)
+            self.log.bar.begin(f"epoch {epoch + 1} of {settings.max_epochs}", self.epoch_samples, pace.rate)
+        spec = EpochSpec(epoch=epoch, epoch_size=settings.epoch_size, minibatch_size=pace.minibatch_size)
+        try:
+            result = self.loop.run(session.reader.minibatches(spec), pace, self.epoch_samples)
+        except NotANumber as error:
+            raise self._explained(error, pace, spec) from None
         self.samples += result.samples
         self.epoch_samples = settings.epoch_size or result.samples
-        self.log.epoch_ends(epoch, settings.max_epochs, result.criteria, self.samples, rate, result.seconds)
+        shown = self.state.rate
+        self.log.epoch_ends(epoch, settings.max_epochs, result.criteria, self.samples, shown, result.seconds)
         return result
 
-    def _validate(self, epoch: int) -> Mapping[str, Criterion]:
+    def _explained(self, error: NotANumber, pace: Pace, spec: EpochSpec) -> NotANumber:
+        """Say where the first value came from that is not a number, if that can be found in a reasonable time."""
+        self.log.line("The training criterion is not a number. Looking for its origin: the epoch is run once more.")
+        try:
+            self._return_to_start()
+            minibatches = self.session.reader.minibatches(spec)
+            origin = find_origin(self.session.engine, self.loop, self.criterion, minibatches, pace, error.minibatches)
+        except CntkError as failure:
+            self.log.line(f"Warning: the origin is not known: {failure.message}")
+            return error
+        lines = [origin, error.hint or ""] if origin else [error.hint or ""]
+        return NotANumber(error.minibatches, hint="\n".join(lines))
+
+    def _return_to_start(self) -> None:
+        """Put the parameters and the learner's state back to where the epoch began."""
+        begun = self.start.model if self.start is not None and self.done == self.first else self.paths.model(self.done)
+        if checkpoint_of(begun).is_file():
+            checkpoint = load_checkpoint(checkpoint_of(begun))
+            restore_store(checkpoint, self.store)
+            self.loop.steps = checkpoint.progress.steps
+            return
+        saved = load_model(begun, self.session.find_op, self.network.dtype)
+        values = {parameter.name: parameter.value for parameter in saved.parameters}
+        for parameter in self.store.parameters:
+            self.store.value(parameter)[...] = values[parameter.name]
+        self.store.reset_slots(self.session.learner.slots)
+        self.loop.steps = 0
+
+    def _validate(self, pace: Pace) -> Mapping[str, Criterion]:
         reader, session = self.session.cv_reader, self.session
         if reader is None:
             return {}
         if self._validation is None:
             self._validation = session.engine.compile(make_plan(self.network, self.nodes), self.store)
-        spec = EpochSpec(minibatch_size=self.settings.minibatch_size[epoch])
+        # As in the original, the configured size: that of the search may be too large for the validation set.
+        spec = EpochSpec(minibatch_size=self.settings.minibatch_size[pace.epoch])
         quiet = RunLog(_Through(self.log))
         criteria = evaluate_program(self._validation, reader, self.nodes, spec, quiet)
-        self.log.validated(epoch, self.settings.max_epochs, criteria)
+        self.log.validated(pace.epoch, self.settings.max_epochs, criteria)
         return criteria
 
-    def _epoch_ended(self, epoch: int, result: EpochResult, validation: Mapping[str, Criterion]) -> str:
+    def _tell(self, pace: Pace, result: EpochResult, validation: Mapping[str, Criterion]) -> str:
         """Tell the listeners; return why training should end now, or nothing."""
-        session, settings = self.session, self.settings
+        session = self.session
         summary = EpochSummary(
-            epoch,
+            pace.epoch,
             result.samples,
             result.minibatches,
             averages(result.criteria),
             averages(validation),
-            settings.rate(epoch),
-            settings.minibatch_size[epoch],
+            pace.rate,
+            pace.minibatch_size,
             result.seconds,
         )
         for listener in session.listeners("cntk_epoch_end"):
@@ -228,43 +307,82 @@ class TrainingRun:
                 return str(reason)
         return ""
 
+    # -- control ------------------------------------------------------------------------------------------
+
+    def _judge(self, pace: Pace, result: EpochResult, validation: Mapping[str, Criterion]) -> Verdict:
+        """Compare the criterion with the one before; adjust the rate, and go back if that was better."""
+        options = self.settings.auto_adjust
+        if self.settings.save_best_model_per_criterion and validation:
+            self.state = self.state.with_best(averages(validation), pace.epoch + 1)
+            self.log.best_so_far(self.state.best)
+        self.state = self.state.with_criterion(self._controlling(result, validation))
+        if self.pacing.compares(pace.epoch):
+            verdict = judge(options, self.state, lambda: self._roll_back(pace))
+        elif (pace.epoch + 1) % options.interval == 0:
+            verdict = Verdict(self.state.compared())
+        else:
+            verdict = Verdict(self.state)
+        self.state = verdict.state
+        if verdict.change:
+            self.log.line(f"learnRatePerSample {verdict.change} to {self.state.rate:.8g}")
+        if verdict.finished:
+            self.log.line("Finished training and saved final model")
+            self.log.line()
+        elif verdict.roll_back and self.state.rate == pace.rate:
+            reason = "the same epoch would be repeated, because the learning rate was not reduced"
+            self.log.line(f"Training ends after epoch {pace.epoch + 1}: {reason}")
+            return attrs.evolve(verdict, finished=reason)
+        return verdict
+
+    def _controlling(self, result: EpochResult, validation: Mapping[str, Criterion]) -> float:
+        """Return the average of the criterion that controls the learning rate."""
+        options = self.settings.auto_adjust
+        chosen = validation if validation and options.use_cv_set_control_lr_if_cv_exists else result.criteria
+        values = list(averages(chosen).values())
+        return values[1 if options.use_eval_criterion_control_lr and len(values) > 1 else 0]
+
+    def _roll_back(self, pace: Pace) -> ControlState | None:
+        """Go back to the model of the comparison before, if there is one."""
+        if self.state.previous is None:
+            return None
+        model = self.paths.model(pace.epoch + 1 - self.settings.auto_adjust.interval)
+        self.log.line(f"Loading (rolling back to) previous model with best training-criterion value: {model}.")
+        checkpoint = load_checkpoint(checkpoint_of(model))
+        restore_store(checkpoint, self.store)
+        self.samples = checkpoint.progress.samples
+        self.loop.steps = checkpoint.progress.steps
+        return self._restored_state(checkpoint.progress)
+
     # -- files --------------------------------------------------------------------------------------------
 
-    def _save(self, epochs: int, result: EpochResult | None, *, final: bool) -> None:
-        """Save the checkpoint, then the model, then remove checkpoints that are not needed any more."""
-        session, settings = self.session, self.settings
-        if self._stale_files:
-            self._stale_files = False
-            if count := self.paths.remove_all():
-                self.log.line(f"makeMode=false: removed {count} files of an earlier training of '{self.paths.final}'.")
-        model = self.paths.final if final else self.paths.model(epochs)
-        epoch = max(epochs - 1, 0)
-        progress = Progress(
-            epochs=epochs,
+    def _keep(self, pace: Pace, result: EpochResult, verdict: Verdict, *, final: bool) -> None:
+        """Save what an epoch gave, or, after a roll-back, the new state of the model that training went back to."""
+        if not verdict.roll_back:
+            self.done = pace.epoch + 1
+            self.saver.save(self._progress(result), final=final)
+            return
+        self.done = pace.epoch + 1 - self.settings.auto_adjust.interval
+        self.saver.revise(self._progress(result), pace.epoch)
+        if final:
+            self.saver.save(self._progress(result), final=True)
+        elif self.state.rate < LEAST_RATE:
+            rate = self.state.rate
+            self.log.line(f"learnRate per sample is reduced to {rate:.8g} which is below 1e-12. stop training.")
+
+    def _progress(self, result: EpochResult | None) -> Progress:
+        return Progress(
+            epochs=self.done,
             samples=self.samples,
             epoch_samples=self.epoch_samples,
-            learning_rate=settings.rate(epoch),
+            learning_rate=self.state.rate,
             criterion=result.loss if result is not None else 0.0,
-            minibatch_size=settings.minibatch_size[epoch],
-            seed=session.seed,
-            reader_epoch=epochs,
-            settings=session.settings_hash(),
+            minibatch_size=self.state.minibatch_size,
+            seed=self.session.seed,
+            reader_epoch=self.done,
+            settings=self.session.settings_hash(),
+            steps=self.loop.steps,
+            control=self.state.entries(),
         )
-        self.log.detail(f"SGD: Saving checkpoint model '{model}'")
-        try:
-            save_checkpoint(
-                checkpoint_of(model), self.paths.folder, self.network, self.store, progress, leave_out=(NOISE_SLOT,)
-            )
-            save_model(self.network, model, ModelInfo(epochs, self.samples))
-        except OSError as error:
-            raise TrainingError(
-                f"the model '{model}' cannot be saved: {error.strerror or error}",
-                hint="The models and checkpoints of earlier epochs are untouched; run again to go on from them.",
-            ) from None
-        if not settings.keep_check_point_files:
-            self.paths.prune_checkpoints(settings.max_epochs if final else epochs)
-        for listener in session.listeners("cntk_checkpoint_saved"):
-            listener(job=session.job, path=model)
 
 
 class _Through:

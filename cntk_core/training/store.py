@@ -17,6 +17,8 @@ ALIGNMENT = 64
 
 FloatArray = NDArray[Any]
 
+_STATE = "state."
+
 
 class ParameterStore:
     """Values, gradients and learner slots of a network's parameters.
@@ -27,6 +29,11 @@ class ParameterStore:
     Args:
         parameters: each with its value.
         dtype: float32 or float64.
+
+    Attributes:
+        values: all parameters.
+        slots: the learner's arrays, by name.
+        state: the numbers that the learner keeps from step to step, by name.
     """
 
     def __init__(self, parameters: Iterable[Parameter], dtype: Any) -> None:
@@ -46,6 +53,7 @@ class ParameterStore:
         self.size = offset
         self.values = self._allocate()
         self.slots: dict[str, FloatArray] = {}
+        self.state: dict[str, float] = {}
         self._gradients: FloatArray | None = None
         self._touched: dict[Parameter, NDArray[np.bool_]] = {}
         for parameter in self.parameters:
@@ -75,6 +83,12 @@ class ParameterStore:
                 self.slots[slot.name] = self._allocate()
                 if slot.initial:
                     self.slots[slot.name].fill(slot.initial)
+
+    def reset_slots(self, slots: Iterable[Slot]) -> None:
+        """Give the learner's slots their initial values again, and forget its numbers."""
+        for slot in slots:
+            self.slots[slot.name].fill(slot.initial)
+        self.state.clear()
 
     def range(self, parameter: Parameter) -> tuple[int, int]:
         """First and past-the-end element of a parameter in every buffer."""
@@ -117,12 +131,24 @@ class ParameterStore:
         touched[...] = False
         return found
 
+    def forget_gradients(self, parameters: Iterable[Parameter]) -> None:
+        """Clear gradients that no update took, and what :meth:`touched` noted of them."""
+        for parameter in parameters:
+            self.gradient(parameter)[...] = 0.0
+            if parameter in self._touched:
+                self._touched[parameter][...] = False
+
     def snapshot(self) -> dict[str, FloatArray]:
-        """Copies of the values and slots, by name; what a roll-back needs."""
-        return {"values": self.values.copy(), **{f"slot.{name}": slot.copy() for name, slot in self.slots.items()}}
+        """Copies of the values, slots and state, by name; what a roll-back needs."""
+        slots = {f"slot.{name}": slot.copy() for name, slot in self.slots.items()}
+        state = {f"{_STATE}{name}": np.float64(number).reshape(1) for name, number in self.state.items()}
+        return {"values": self.values.copy(), **slots, **state}
 
     def restore(self, arrays: Mapping[str, FloatArray]) -> None:
         """Take back what :meth:`snapshot` gave."""
         self.values[...] = arrays["values"]
         for name, slot in self.slots.items():
             slot[...] = arrays[f"slot.{name}"]
+        self.state = {
+            name.removeprefix(_STATE): float(array[0]) for name, array in arrays.items() if name.startswith(_STATE)
+        }

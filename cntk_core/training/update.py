@@ -20,6 +20,7 @@ import numpy as np
 
 from cntk_core.interfaces.learner import Learner, Slot, UpdateContext, UpdateRule
 from cntk_core.network.node import Parameter
+from cntk_core.ops.expression import TraceMath, symbol
 from cntk_core.plan.plan import Plan
 from cntk_core.training.settings import SGDSettings
 from cntk_core.training.store import ParameterStore
@@ -33,52 +34,82 @@ _L2 = "l2_weight"
 _NOISE = "noise_std"
 _L1 = "l1_threshold"
 
-_ANY_STEP = UpdateContext(samples=1, learning_rate=1.0, momentum=0.0)
-
 
 def compose_update(learner: Learner, settings: SGDSettings) -> UpdateRule:
     """Put clipping, regularisation and noise around a learner's rule; what is off is not in the expression."""
-    limits, scales = settings.clips and not settings.clips_norm, settings.clips_norm
-    l2, noise, l1 = settings.l2_reg_weight > 0, settings.injects_noise, settings.l1_reg_weight > 0
-    own = tuple(learner.scalars(_ANY_STEP))
+    noise, l1 = settings.injects_noise, settings.has_l1
+    own = _scalars_of(learner)
+    means = _means_of(learner, own)
     extra = _names(settings)
 
     def expression(
         m: Any, value: Any, gradient: Any, slots: Mapping[str, Any], scalars: Mapping[str, Any]
     ) -> tuple[Any, Mapping[str, Any]]:
-        if limits:
-            gradient = m.minimum(m.maximum(gradient, -scalars[_LIMIT]), scalars[_LIMIT])
-        if scales:
-            gradient = gradient * scalars[_FACTOR]
-        if l2:
-            gradient = gradient + scalars[_L2] * value
-        result, changed = learner.rule(m, value, gradient, slots, {name: scalars[name] for name in own})
+        prepared = _prepare(m, value, gradient, scalars, extra)
+        result, changed = learner.rule(m, value, prepared, slots, {name: scalars[name] for name in (*own, *means)})
         if noise:
             result = result + scalars[_NOISE] * slots[NOISE_SLOT]
         if l1:
             result = m.sign(result) * m.maximum(m.abs(result) - scalars[_L1], 0.0)
         return result, {**changed, **({NOISE_SLOT: slots[NOISE_SLOT]} if noise else {})}
 
+    def mean_expression(
+        m: Any, value: Any, gradient: Any, slots: Mapping[str, Any], scalars: Mapping[str, Any]
+    ) -> Mapping[str, Any]:
+        prepared = _prepare(m, value, gradient, scalars, extra)
+        return learner.means(m, value, prepared, slots, {name: scalars[name] for name in own})
+
     kind = type(learner)
     return UpdateRule(
         slots=learner.slots + ((Slot(NOISE_SLOT),) if noise else ()),
         scalars=(*own, *extra),
         expression=expression,
-        identity_gradient=not (settings.clips or l2),
-        everywhere=l2 or l1,
+        identity_gradient=not (settings.clips or settings.has_l2),
+        everywhere=settings.has_l2 or l1 or learner.everywhere,
         key=f"{kind.__module__}.{kind.__qualname__}({learner.settings!r})+{','.join(extra)}",
+        means=means,
+        mean_expression=mean_expression if means else None,
     )
+
+
+def _prepare(m: Any, value: Any, gradient: Any, scalars: Mapping[str, Any], names: tuple[str, ...]) -> Any:
+    """The gradient that a learner's rule sees: limited, with L2."""
+    if _LIMIT in names:
+        gradient = m.minimum(m.maximum(gradient, -scalars[_LIMIT]), scalars[_LIMIT])
+    if _FACTOR in names:
+        gradient = gradient * scalars[_FACTOR]
+    if _L2 in names:
+        gradient = gradient + scalars[_L2] * value
+    return gradient
+
+
+def first_state(learner: Learner) -> dict[str, float]:
+    """The learner's state before the first step."""
+    return {slot.name: slot.initial for slot in learner.state}
+
+
+def _scalars_of(learner: Learner) -> tuple[str, ...]:
+    """Names of a learner's scalars."""
+    context = UpdateContext(samples=1, learning_rate=1.0, momentum=0.0, state=first_state(learner))
+    return tuple(learner.scalars(attrs.evolve(context, state=learner.advance(context))))
+
+
+def _means_of(learner: Learner, scalars: tuple[str, ...]) -> tuple[str, ...]:
+    """Names of the means that a learner's rule needs."""
+    slots = {slot.name: symbol(slot.name) for slot in learner.slots}
+    numbers = {name: symbol(name) for name in scalars}
+    return tuple(learner.means(TraceMath(), symbol("value"), symbol("gradient"), slots, numbers))
 
 
 def _names(settings: SGDSettings) -> tuple[str, ...]:
     names = []
     if settings.clips:
         names.append(_FACTOR if settings.clips_norm else _LIMIT)
-    if settings.l2_reg_weight > 0:
+    if settings.has_l2:
         names.append(_L2)
     if settings.injects_noise:
         names.append(_NOISE)
-    if settings.l1_reg_weight > 0:
+    if settings.has_l1:
         names.append(_L1)
     return tuple(names)
 
@@ -108,12 +139,12 @@ def scalars_for(
         numbers[_FACTOR] = clip_factor
     elif settings.clips:
         numbers[_LIMIT] = settings.clipping_threshold_per_sample * samples
-    if settings.l2_reg_weight > 0:
-        numbers[_L2] = settings.l2_reg_weight * regularized * samples
+    if settings.has_l2:
+        numbers[_L2] = settings.l2_reg_weight[context.epoch] * regularized * samples
     if settings.injects_noise:
         numbers[_NOISE] = settings.gaussian_noise_inject_std[context.epoch]
-    if settings.l1_reg_weight > 0:
-        numbers[_L1] = rate * settings.l1_reg_weight * regularized * samples
+    if settings.has_l1:
+        numbers[_L1] = rate * settings.l1_reg_weight[context.epoch] * regularized * samples
     return numbers
 
 

@@ -9,8 +9,8 @@ python make_data.py
 from __future__ import annotations
 
 import argparse
+import itertools
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 from pydoc_data.topics import topics
 
@@ -40,7 +40,7 @@ def write(path: Path, pieces: list[str]) -> int:
     count = 0
     with path.open("w", encoding="utf-8") as file:
         for number, piece in enumerate(pieces):
-            for character, following in pairwise(piece):
+            for character, following in itertools.pairwise(piece):
                 file.write(f"{number} |char {number_of[character]}:1 |next {number_of[following]}:1\n")
             count += len(piece) - 1
     return count

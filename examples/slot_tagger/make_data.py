@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import random
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -81,7 +82,7 @@ new orleans:tucson:portland:omaha:boise:santa fe:little rock:el paso:buffalo:roc
 el centro:green bay:grand rapids:baton rouge:corpus christi:des moines:sioux falls:cedar rapids:palm springs:
 santa barbara:colorado springs:fort wayne:long island:key west:jackson hole:saint paul:saint petersburg:fargo
 """
-CITIES = [name.strip() for name in NAMES.split(":")]
+CITIES = re.split(r":\s*", NAMES.strip())
 """From frequent to rare ones."""
 
 UNKNOWN = "<unk>"

@@ -1,13 +1,15 @@
-"""What the tests of examples share: a folder with the files of an example, in which its scripts and recipes run."""
+"""Running the examples in a copy of their folder."""
 
 from __future__ import annotations
 
 import importlib.util
+import runpy
 import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -15,8 +17,28 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 @pytest.fixture
-def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Callable[[str], ModuleType]]:
-    """Go to a copy of an example by name; returns what imports one of its scripts."""
+def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+    """Copy an example, make its data with the sizes that ``main`` of its script takes, and go to that folder."""
+
+    def copy(name: str, **sizes: int) -> Path:
+        folder = tmp_path / name
+        shutil.copytree(EXAMPLES / name, folder, ignore=shutil.ignore_patterns("run"))
+        runpy.run_path(str(folder / "make_data.py"))["main"](folder, **sizes)
+        monkeypatch.chdir(folder)
+        return folder
+
+    return copy
+
+
+@pytest.fixture
+def script() -> Callable[[Path], dict[str, Any]]:
+    """Return the definitions of a script."""
+    return lambda path: runpy.run_path(str(path))
+
+
+@pytest.fixture
+def example_scripts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Callable[[str], ModuleType]]:
+    """Go to a copy of an example by name; returns what imports one of its scripts, which may import the others."""
 
     def go(name: str) -> Callable[[str], ModuleType]:
         folder = tmp_path / name
@@ -24,7 +46,7 @@ def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], 
         monkeypatch.chdir(folder)
         monkeypatch.syspath_prepend(folder)
 
-        def script(stem: str) -> ModuleType:
+        def import_script(stem: str) -> ModuleType:
             spec = importlib.util.spec_from_file_location(stem, folder / f"{stem}.py")
             assert spec is not None
             assert spec.loader is not None
@@ -33,6 +55,6 @@ def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], 
             spec.loader.exec_module(module)
             return module
 
-        return script
+        return import_script
 
     return go

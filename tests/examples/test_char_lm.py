@@ -40,17 +40,19 @@ def train(capsys: pytest.CaptureFixture[str], *arguments: str) -> float:
 
 
 def test_a_few_minibatches_help(
-    example: Example, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    example_scripts: Example, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    make_data(example("char_lm"), monkeypatch, "--passages", "60", "--length", "150")
+    make_data(example_scripts("char_lm"), monkeypatch, "--passages", "60", "--length", "150")
     small = ("hiddenDim=16", "cpuKernels=numpy", "Train=[SGD=[maxEpochs=2;minibatchSize=400;epochSize=2000]]")
     found = train(capsys, *small)
     assert found < 0.5 * train(capsys, *small, "command=Test", "modelPath=run/charlm.dnn.0")
 
 
 @pytest.mark.slow
-def test_text_is_written(example: Example, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    script = example("char_lm")
+def test_text_is_written(
+    example_scripts: Example, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = example_scripts("char_lm")
     make_data(script, monkeypatch, "--passages", "30")
     found = train(capsys, "hiddenDim=80", "Train=[SGD=[maxEpochs=6;minibatchSize=400]]")
     assert found < min(8, 0.4 * perplexity_of_single_characters())

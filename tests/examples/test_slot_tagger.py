@@ -39,9 +39,9 @@ def f1(script: Callable[[str], ModuleType], model: str) -> float:
 
 @pytest.mark.parametrize("train", ["Train", "TrainNDL", "TrainBoth"])
 def test_a_few_minibatches_help(
-    train: str, example: Example, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    train: str, example_scripts: Example, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    sizes = make_data(example("slot_tagger"), monkeypatch, 80)
+    sizes = make_data(example_scripts("slot_tagger"), monkeypatch, 80)
     rest = ["configFile=tagger.cntk", "cpuKernels=numpy", "SGD=[maxEpochs=2;minibatchSize=100]", *sizes, *SMALL]
     entropies = []
     for arguments in ([f"command={train}"], ["command=Test", "modelPath=run/tagger.dnn.0"], ["command=Test"]):
@@ -55,9 +55,9 @@ def test_a_few_minibatches_help(
 @pytest.mark.slow
 @pytest.mark.parametrize("train", ["Train", "TrainNDL", "TrainBoth"])
 def test_the_tagger_finds_nearly_all_slots(
-    train: str, example: Example, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    train: str, example_scripts: Example, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    script = example("slot_tagger")
+    script = example_scripts("slot_tagger")
     sizes = make_data(script, monkeypatch, 600)
     capsys.readouterr()
     rates = "SGD=[maxEpochs=10;minibatchSize=60;learningRatesPerSample=0.03]"
@@ -66,8 +66,8 @@ def test_the_tagger_finds_nearly_all_slots(
     assert f1(script, "run/tagger.dnn") > 0.93
 
 
-def test_slots_are_counted_as_conll_counts_them(example: Example) -> None:
-    show_tags = example("slot_tagger")("show_tags")
+def test_slots_are_counted_as_conll_counts_them(example_scripts: Example) -> None:
+    show_tags = example_scripts("slot_tagger")("show_tags")
     tags = ["O", "B-a", "I-a", "B-a", "O", "I-b", "I-c", "B-c"]
     assert show_tags.slots(tags) == {(1, 3, "a"), (3, 4, "a"), (5, 6, "b"), (6, 7, "c"), (7, 8, "c")}
     assert show_tags.show(list("uvwxyzst"), tags) == "u [a: v w] [a: x] y [b: z] [c: s] [c: t]"

@@ -62,6 +62,11 @@ def _epoch_end(m: re.Match[str]) -> Record:
     return _with(record, m[4], seen=_SEEN, lr=_RATE)
 
 
+def _mini_epoch(m: re.Match[str]) -> Record:
+    record = {"event": "mini_epoch", "epoch": int(m[1]), "criteria": _criteria(m[2]), "minibatch_size": int(m[3])}
+    return _with(record, m[2], lr=_RATE)
+
+
 def _final(m: re.Match[str]) -> Record:
     return _with({"event": "final", "last": int(m[2]), "criteria": _criteria(m[3])}, m[3], perplexity=_PERPLEXITY)
 
@@ -84,6 +89,16 @@ _LINES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Record]], ...] = 
     ),
     (re.compile(r"Finished Epoch\[\s*(\d+) of (\d+)\]: \[(Training|Validate)\] (.*)"), _epoch_end),
     (re.compile(r"Final Results: Minibatch\[(\d+)-(\d+)\]: (.*)"), _final),
+    (re.compile(r"Finished Mini-Epoch\[(\d+)\]: (.*)minibatchSize = (\d+)"), _mini_epoch),
+    (
+        re.compile(rf"Best learningRatePerSample = ({NUMBER}), baseCriterion\s*=\s*({NUMBER})"),
+        lambda m: {"event": "search_result", "lr": float(m[1]), "base": float(m[2])},
+    ),
+    (
+        re.compile(rf"learnRatePerSample (reduced|increased) to ({NUMBER})"),
+        lambda m: {"event": f"lr_{m[1]}", "lr": float(m[2])},
+    ),
+    (re.compile(r"Loading \(rolling back to\) previous model"), lambda m: {"event": "rollback"}),
     (re.compile(rf"Based on Err\[(\d+)\]: Best model = (\S+) with min err ({NUMBER})"), _best),
     (
         re.compile(r"Precomputing --> (\d+) PreCompute nodes found"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cntk_core.errors import DataError
@@ -12,10 +12,14 @@ from cntk_core.interfaces.reader import Minibatch, StreamData
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.ops.frame_moves import emissions
+from cntk_core.ops.framing import run_forward, run_gradient
 from cntk_core.ops.layouts import sequence_layout
+from cntk_core.ops.op import NoAttributes, OpContext
 from cntk_core.ops.rows import sequence_rows
+from cntk_core.ops.sequences import GATHER, OUTPUT_MULTIPLEXER, MultiplexerAttributes
 from cntk_core.ops.table import core_ops
 from cntk_core.plan.make import make_plan
+from cntk_core.testing.examples import examples
 from cntk_core.testing.gradients import check_gradients
 from cntk_core.testing.reference import ReferenceEngine
 from cntk_core.training.store import ParameterStore
@@ -58,7 +62,7 @@ def minibatch(lengths, conditions, seed=0, dim=2) -> Minibatch:
     return Minibatch(streams, layout.frames)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(LENGTHS, st.data())
 def test_gathered_and_scattered_frames_are_those_of_the_condition(lengths, data):
     conditions = [[data.draw(st.integers(0, 1)) for _ in range(length)] for length in lengths]
@@ -78,7 +82,7 @@ def test_gathered_and_scattered_frames_are_those_of_the_condition(lengths, data)
         np.testing.assert_array_equal(program.value("gathered")[row], product[origin])
 
 
-@settings(max_examples=10, deadline=None)
+@examples(10)
 @given(LENGTHS, st.data())
 def test_gradients_flow_through_gathered_frames(lengths, data):
     conditions = [[data.draw(st.integers(0, 1)) for _ in range(length)] for length in lengths]
@@ -114,7 +118,7 @@ def test_an_index_outside_its_sequence_is_named():
     assert str(caught.value) == "PackedIndex: the index 1 lies outside a sequence of 1 frames"
 
 
-@settings(max_examples=10, deadline=None)
+@examples(10)
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=4))
 def test_a_static_axis_becomes_sequences(lengths):
     network = Network(np.float64)
@@ -143,3 +147,30 @@ def test_a_static_axis_becomes_sequences(lengths):
     np.testing.assert_array_equal(program.value("sequences"), np.array(expected).reshape(-1, 2))
     if any(lengths):
         check_gradients(network, network["criterion"], batch)
+
+
+@pytest.mark.parametrize("index", [5, -1])
+def test_gather_of_a_row_that_is_not_there(index):
+    values = [np.array([[0.0], [index]]), np.zeros((5, 2))]
+    with pytest.raises(DataError) as caught:
+        run_forward(GATHER, np, values, NoAttributes(), OpContext((True, False), 2))
+    assert caught.value.message == f"Gather: the index {index} is not between 0 and 4"
+
+
+def test_gather_adds_the_gradients_of_a_row_that_is_taken_twice():
+    indices, table = np.array([[2.0, 0.0], [2.0, 2.0]]), np.arange(8.0).reshape(4, 2)
+    context = OpContext((True, False), 2)
+    found = run_forward(GATHER, np, [indices, table], NoAttributes(), context)
+    assert found.tolist() == [[[4, 5], [0, 1]], [[4, 5], [4, 5]]]
+    gradient = run_gradient(
+        GATHER, np, np.ones_like(found), found, [indices, table], NoAttributes(), context, [False, True]
+    )[1]
+    assert gradient is not None
+    assert gradient.tolist() == [[1, 1], [0, 0], [3, 3], [0, 0]]
+
+
+def test_only_the_first_output_of_an_operation_is_there():
+    assert OUTPUT_MULTIPLEXER.missing(MultiplexerAttributes(0)) is None
+    assert OUTPUT_MULTIPLEXER.missing(MultiplexerAttributes(1)) == (
+        "OutputMultiplexer of a further output is not there yet"
+    )

@@ -8,6 +8,7 @@ from cntk_core.errors import CntkError, ShapeError
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.ops.distances import NegativeSamplesAttributes
+from cntk_core.ops.leaves import EnvironmentInputAttributes
 from cntk_core.ops.products import TimesAttributes
 from cntk_core.ops.reductions import ReduceAttributes
 from cntk_core.ops.reshaping import LegacyReshapeAttributes, ReshapeAttributes, TransposeAttributes
@@ -17,6 +18,12 @@ from cntk_core.ops.table import core_ops
 TABLE = core_ops()
 
 CASES = [
+    (
+        "EnvironmentInput",
+        [],
+        EnvironmentInputAttributes("epoch"),
+        "there is no environment property 'epoch'",
+    ),
     ("Times", [(4, 5), (3,)], None, "[5 x 4] * [3]: the inner dimensions differ, 4 on the left and 3 on the right"),
     (
         "Times",

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from cntk_core.plan.make import make_plan
-from cntk_core.plan.sparse import inputs_of_products
+from cntk_core.plan.sparse import label_inputs, sparse_inputs
+from cntk_core.testing.networks import classifier, multipliers
 from cntk_core.testing.sparse_networks import SPARSE_SAMPLES
 
 
@@ -17,6 +18,8 @@ from cntk_core.testing.sparse_networks import SPARSE_SAMPLES
         ("two_products", {"E": ["y", "x"]}, {"x", "y"}),
         ("read_densely", {"W0": ["x"]}, set()),
         ("mixed", {}, {"x"}),
+        ("labels", {"E": ["x"], "B": ["l"]}, {"x", "l"}),
+        ("targets", {}, {"l"}),
     ],
 )
 def test_sparse_gradients(name, parameters, inputs):
@@ -24,16 +27,31 @@ def test_sparse_gradients(name, parameters, inputs):
     plan = make_plan(sample.network, sample.roots, sample.criterion)
     found = {p.name: sorted(node.name for node in sources) for p, sources in plan.sparse.items()}
     assert found == {key: sorted(value) for key, value in parameters.items()}
-    assert {node.name for node in inputs_of_products(plan.steps, plan.roots)} == inputs
+    assert {node.name for node in sparse_inputs(plan.steps, plan.roots)} == inputs
 
 
 def test_a_root_is_needed_dense():
     sample = SPARSE_SAMPLES["product"](np.float32)
     plan = make_plan(sample.network, [sample.network["x"], *sample.roots], sample.criterion)
-    assert inputs_of_products(plan.steps, plan.roots) == frozenset()
+    assert sparse_inputs(plan.steps, plan.roots) == frozenset()
     assert len(plan.sparse) == 1
 
 
 def test_an_evaluation_has_no_gradients():
     sample = SPARSE_SAMPLES["product"](np.float32)
     assert not make_plan(sample.network, sample.roots).sparse
+
+
+def test_labels_may_come_sparse_though_they_are_not_declared_so():
+    sample = classifier(np.float32)
+    plan = make_plan(sample.network, sample.roots, sample.criterion)
+    assert {node.name for node in label_inputs(plan.steps, plan.roots)} == {"labels"}
+    assert not sparse_inputs(plan.steps, plan.roots)
+    wanted = make_plan(sample.network, [sample.network["labels"]], sample.criterion)
+    assert not label_inputs(wanted.steps, wanted.roots)
+
+
+def test_features_are_no_labels():
+    sample = multipliers(np.float32)
+    plan = make_plan(sample.network, sample.roots, sample.criterion)
+    assert {node.name for node in label_inputs(plan.steps, plan.roots)} == {"target"}

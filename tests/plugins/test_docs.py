@@ -12,6 +12,7 @@ from cntk_core.plugins.manager import PluginManager, hook_names
 from cntk_core.plugins.registry import KINDS
 from cntk_core.plugins.report import STATES
 from cntk_core.plugins.scaffold import TEMPLATES
+from cntk_core.testing.learner_contract import LearnerContract
 
 
 @pytest.fixture
@@ -41,11 +42,14 @@ class TestTutorial:
         return re.findall(r"```python\n(.*?)```", text, re.DOTALL)
 
     def test_the_examples_work_as_plugin_files(self, blocks, tmp_path):
-        for number, block in enumerate(blocks[:3]):
+        for number, block in enumerate(blocks[:4]):
             (tmp_path / f"p{number}.py").write_text(block, encoding="utf-8")
-        registry = PluginManager([str(tmp_path / f"p{number}.py") for number in range(3)], discover=False).registry
+        registry = PluginManager([str(tmp_path / f"p{number}.py") for number in range(4)], discover=False).registry
         assert registry.ops.find("ndl", "softsign").name == "Softsign"
         assert registry.learners.get("SignDescent").slots[0].name == "smoothed"
+        learner = registry.learners.get("NormalizedDescent")()
+        LearnerContract().test_rule_is_elementwise(learner)
+        LearnerContract().test_rule_can_be_traced(learner)
         (tmp_path / "rows.csv").write_text("1,2\n3,4\n5,6\n", encoding="utf-8")
         self.read(registry.readers.get("TableReader"), tmp_path / "rows.csv")
 
@@ -64,7 +68,7 @@ class TestTutorial:
 
         assert statements(blocks[0], "@elementwise_op") == 3
         assert statements(blocks[1], "    slots") <= 6
-        assert statements(blocks[2], "@options") <= 16
+        assert statements(blocks[3], "@options") <= 16
 
     def test_every_kind_is_named(self, pytestconfig):
         text = (pytestconfig.rootpath / "docs/writing-a-plugin.md").read_text(encoding="utf-8")

@@ -112,6 +112,75 @@ def test_scalars_that_come_and_go_are_noticed():
         LearnerContract().test_names_of_scalars_never_change(Sometimes())
 
 
+class Counting(Ada):
+    """Ada with a mean and a number of its own."""
+
+    state = (Slot("count", 1.0),)
+
+    def advance(self, context):
+        return {"count": context.state["count"] + 1.0}
+
+    def scalars(self, context):
+        return {**super().scalars(context), "share": 1.0 / context.state["count"]}
+
+    def means(self, m, value, gradient, slots, scalars):
+        return {"size": m.abs(gradient) + scalars["share"]}
+
+    def rule(self, m, value, gradient, slots, scalars):
+        return super().rule(m, value, gradient / scalars["size"], slots, scalars)
+
+
+class TestCounting(LearnerContract):
+    learner_class = Counting
+
+
+class KeepsCount(Counting):
+    """Counts beside the state."""
+
+    count = 0
+
+    def advance(self, context):
+        self.count += 1
+        return {"count": float(self.count)}
+
+
+class CountsInPlace(Counting):
+    """Changes the state that it is given."""
+
+    def advance(self, context):
+        context.state["count"] += 1.0
+        return dict(context.state)
+
+
+class CountsMore(Counting):
+    """Returns what is not declared."""
+
+    def advance(self, context):
+        return {**context.state, "more": 1.0}
+
+
+STATE_FAULTS = [
+    (KeepsCount, "advance remembers something"),
+    (CountsInPlace, "advance remembers something|advance changes the state"),
+    (CountsMore, r"the state has \['count', 'more'\] instead of \['count'\]"),
+]
+
+
+@pytest.mark.parametrize(("learner", "message"), STATE_FAULTS)
+def test_faults_of_the_state_are_noticed(learner, message):
+    with pytest.raises(AssertionError, match=message):
+        LearnerContract().test_state_advances_by_its_names(learner())
+
+
+def test_a_mean_with_the_name_of_a_scalar_is_noticed():
+    class Twice(Counting):
+        def means(self, m, value, gradient, slots, scalars):
+            return {"rate": m.abs(gradient)}
+
+    with pytest.raises(AssertionError, match=r"both a mean and a scalar: \['rate'\]"):
+        LearnerContract().test_means_have_names_of_their_own(Twice())
+
+
 def test_missing_declarations_are_noticed():
     class NoVersion(Learner):
         scalars = Ada.scalars

@@ -141,7 +141,7 @@ def make_session(
         make_network if network is None else network,
         own.pop("engine", None) or ReferenceEngine(),
         own.pop("reader", None) or ListReader(),
-        SGD(SGDOptions(use_nag=use_nag)),
+        own.pop("learner", None) or SGD(SGDOptions(use_nag=use_nag)),
         chosen,
         folder / "net.dnn",
         find_op=TABLE.find,
@@ -150,4 +150,4 @@ def make_session(
     )
 
 
-_OWN = ("engine", "reader", "cv_reader", "hooks", "seed", "make_mode", "resume", "job")
+_OWN = ("engine", "reader", "learner", "cv_reader", "hooks", "seed", "make_mode", "resume", "job")

@@ -66,6 +66,16 @@ def test_everything_comes_back(path):
     np.testing.assert_array_equal(blank["mean"].value, np.arange(4.0))
 
 
+def test_a_learners_numbers_come_back_and_no_others_stay(tmp_path):
+    network, store = stored()
+    store.state = {"count": 1 / 3, "bias": 0.5}
+    made = tmp_path / "net.dnn.2.ckp"
+    ckp.save_checkpoint(made, tmp_path / "net.dnn.checkpoints", network, store, PROGRESS)
+    store.state = {"count": 7.0, "later": 1.0}
+    ckp.restore_store(ckp.load_checkpoint(made), store)
+    assert store.state == {"count": 1 / 3, "bias": 0.5}
+
+
 def test_a_generation_is_a_folder_with_two_files(path):
     folder = generation(path)
     assert folder.parent.name == "net.dnn.checkpoints"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import attrs
 import numpy as np
 import pytest
 from hypothesis import given
@@ -72,6 +73,11 @@ def minibatch(**lengths: list[int]) -> Minibatch:
         layout = sequence_layout(each)
         streams[name] = StreamData(np.zeros((layout.frames, 1)), layout)
     return Minibatch(streams, 99)
+
+
+def test_a_reader_that_pads_otherwise_says_so():
+    given = attrs.evolve(minibatch(x=[2, 2]), columns=9)
+    assert MinibatchSizes(network(("x", "feature", ""))).columns(given) == 9
 
 
 def test_columns_go_by_the_widest_feature():

@@ -54,7 +54,7 @@ def test_epoch_lines():
     criteria = {"ce": Criterion(19.84854, 16), "errs": Criterion(13.0, 16)}
     log.minibatches(0, 10, 1, 10, "", criteria, 0.5)
     log.minibatches(9, 10, 11, 120, ", 12.50%", criteria, 0.5)
-    log.epoch_ends(1, 3, criteria, 86, 0.05, 3.2123456)
+    log.epoch_ends(1, 3, criteria, 86, single(0.05), 3.2123456)
     log.validated(1, 3, criteria)
     assert lines.all == [
         "",
@@ -82,7 +82,7 @@ def test_at_trace_level_0_only_the_ends_of_epochs_are_shown():
     log.loop_begins(1, 0)
     log.minibatches(0, 1, 1, 1, "", {"ce": Criterion(1.0, 1)}, 0.0)
     assert lines.all == []
-    log.epoch_ends(0, 1, {"ce": Criterion(1.0, 1)}, 1, 0.1, 0.0)
+    log.epoch_ends(0, 1, {"ce": Criterion(1.0, 1)}, 1, single(0.1), 0.0)
     assert len(lines.all) == 1
 
 

@@ -5,19 +5,23 @@ from __future__ import annotations
 import math
 
 import pytest
+from cntk_learner_adagrad import AdaGrad
+from cntk_learner_adam import Adam, AdamOptions
+from cntk_learner_rmsprop import RmsProp
 from cntk_learner_sgd import SGD, SGDOptions
 
 from cntk_core.config import Config, parse_text
 from cntk_core.errors import CntkError
-from cntk_core.training.settings import SGDSettings, learner_name, make_learner, read_settings
+from cntk_core.training.settings import SGDSettings
+from cntk_core.training.sgd_block import idle_momentum, learner_name, make_learner, read_settings
 
 
 def block(text: str, top: str = "") -> Config:
     return parse_text(f"{top}\nSGD=[\n{text}\n]", file="r.cntk").section("SGD")
 
 
-def read(text: str, top: str = "", **more) -> SGDSettings:
-    return read_settings(block(text, top), SGDOptions, **more)
+def read(text: str, top: str = "", learner_options: type = SGDOptions, **more) -> SGDSettings:
+    return read_settings(block(text, top), learner_options, **more)
 
 
 GOOD = "maxEpochs=3 ; learningRatesPerSample=0.1"
@@ -32,7 +36,7 @@ def test_defaults_are_those_of_the_original():
     assert not settings.clips
     assert not settings.clips_norm
     assert not settings.injects_noise
-    assert settings.parts(0) == 1
+    assert settings.parts(256) == 1
 
 
 def test_rates_and_momentum_are_per_sample_whatever_the_unit():
@@ -51,8 +55,8 @@ def test_trace_level_comes_from_the_parents():
 
 
 def test_parts_follow_the_memory_limit_before_the_number():
-    assert read(GOOD + "; minibatchSize=100; maxSamplesInRAM=30; numSubminibatches=2").parts(0) == 4
-    assert read(GOOD + "; numSubminibatches=2").parts(0) == 2
+    assert read(GOOD + "; minibatchSize=100; maxSamplesInRAM=30; numSubminibatches=2").parts(100) == 4
+    assert read(GOOD + "; numSubminibatches=2").parts(256) == 2
 
 
 @pytest.mark.parametrize("word", ["none", "Normal", "simple", ""])
@@ -75,6 +79,34 @@ def test_keys_without_effect_are_noted_once():
     notes: list[str] = []
     read(GOOD + "; numMBsToCUDAProfile=3; executionEngine=synchronous; unroll=false", note=notes.append)
     assert notes == ["SGD: without effect here: numMBsToCUDAProfile, executionEngine, unroll"]
+
+
+def test_options_of_another_rule_are_noted_but_not_those_of_the_chosen_one():
+    notes: list[str] = []
+    text = GOOD + "; rms_gamma=0.9; normWithAveMultiplier=false; useNAG=true"
+    read(text, learner_options=AdaGrad.options, note=notes.append)
+    assert notes == ["SGD: without effect here: rms_gamma, useNAG"]
+
+
+def test_a_momentum_that_the_rule_does_not_look_at_is_noted():
+    given = block(GOOD + "; momentumPerSample=0.9; gradUpdateType=AdaGrad")
+    assert idle_momentum(given, AdaGrad()) == (
+        "SGD: without effect here, since the learner 'AdaGrad' has no momentum: momentumPerSample"
+    )
+    assert idle_momentum(block(GOOD + "; gradUpdateType=AdaGrad"), AdaGrad()) == ""
+    assert idle_momentum(given, SGD()) == ""
+    assert idle_momentum(given, Adam()) == ""
+    assert idle_momentum(given, Adam(AdamOptions(beta1=0.9))) != ""
+
+
+def test_keys_of_automatic_control_may_stand_beside_their_block():
+    notes: list[str] = []
+    assert not read(
+        GOOD + "; loadBestModel=false; autoAdjust=[ autoAdjustLR=after ]", note=notes.append
+    ).auto_adjust.rolls_back
+    assert notes == []
+    read(GOOD + "; loadBestModel=false", note=notes.append)
+    assert notes == ["SGD: without effect here: loadBestModel"]
 
 
 def test_a_parallel_block_is_ignored_while_the_switch_is_off():
@@ -109,9 +141,17 @@ CASES = {
     "maxEpochs=-1 ; learningRatesPerSample=0.1": "r.cntk:3:11: maxEpochs must not be negative, not -1",
     GOOD + "\nepochSize=10\nminibatchSize=16": """r.cntk:4:1: epochSize is 10, less than the minibatchSize 16
     An epoch has at least one minibatch; epochSize=0 is one sweep over the data.""",
-    GOOD + "\ngradientcheck=true": "r.cntk:4:1: the SGD block asks for what is not there yet: gradientcheck=true",
-    GOOD + "\nsaveBestModelPerCriterion=true": (
-        "r.cntk:4:1: the SGD block asks for what is not there yet: saveBestModelPerCriterion=true"
+    GOOD + "\nadaptationRegType=KL": "r.cntk:4:1: the SGD block asks for what is not there yet: adaptationRegType=KL",
+    GOOD + "\nautoAdjust=[ learnRateDecreaseFactor=2 ]": (
+        "r.cntk:4:38: 'learnRateDecreaseFactor' must be in (0, 1], not 2\n    adjustAfterEpoch: at most 1"
+    ),
+    GOOD + "\nautoAdjust=[ numSamples4Search=9:0 ]": (
+        "r.cntk:4:32: 'numSamples4Search' must be at least 1, not 0\n"
+        "    samples of a trial, by epoch; default: 500 minibatches"
+    ),
+    GOOD + "\nautoAdjust=[ autoAdjustLR=sometimes ]": (
+        "r.cntk:4:27: 'autoAdjustLR' must be none, searchBeforeEpoch or adjustAfterEpoch, not 'sometimes'\n"
+        "    none, searchBeforeEpoch or adjustAfterEpoch"
     ),
 }
 
@@ -132,20 +172,31 @@ def test_an_unknown_key_names_the_nearest():
     )
 
 
-def test_everything_that_is_not_there_yet_is_named_at_once():
+def test_an_unknown_key_names_the_nearest_of_the_learner_too():
+    with pytest.raises(CntkError) as caught:
+        read(GOOD + "; gradUpdateType=rmsprop; rms_gama=0.9", learner_options=RmsProp.options)
+    assert caught.value.message == "the SGD block has no option 'rms_gama'; did you mean 'rms_gamma'?"
+
+
+def test_one_worker_trains_serially_and_says_so():
+    notes: list[str] = []
+    text = GOOD + "; parallelTrain=[ parallelizationMethod=DataParallelSGD ]"
+    read(text, top="parallelTrain=true", note=notes.append)
+    assert notes == ["SGD: parallelTrain: there is one worker, so training is serial and the block has no effect."]
+
+
+def test_everything_that_is_not_there_yet_is_named_at_once(monkeypatch):
+    monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "4")
     with pytest.raises(CntkError) as caught:
         read(
-            GOOD + "\nautoAdjust=[ autoAdjustLR=afterEpoch ; autoAdjustMinibatch=true ]\ngradientcheck=true"
-            "\nparallelTrain=[ parallelizationMethod=DataParallelSGD ]",
+            GOOD + "\nadaptationRegType=KL\nparallelTrain=[ parallelizationMethod=DataParallelSGD ]",
             top="parallelTrain=true",
         )
     assert str(caught.value) == (
-        "r.cntk:5:1: the SGD block asks for what is not there yet: "
-        "gradientcheck=true, autoAdjustLR=afterEpoch, autoAdjustMinibatch=true, parallelTrain\n"
-        "    gradientcheck=true at r.cntk:5:1\n"
-        "    autoAdjustLR=afterEpoch at r.cntk:4:14\n"
-        "    autoAdjustMinibatch=true at r.cntk:4:40\n"
-        "    parallelTrain at r.cntk:6:1"
+        "r.cntk:4:1: the SGD block asks for what is not there yet: "
+        "adaptationRegType=KL, parallelTrain with 4 workers\n"
+        "    adaptationRegType=KL at r.cntk:4:1\n"
+        "    parallelTrain with 4 workers at r.cntk:5:1"
     )
 
 

@@ -17,11 +17,13 @@ from cntk_core.ops.monitoring import TraceAttributes
 from cntk_core.ops.op import NoAttributes
 from cntk_core.ops.products import TimesAttributes
 from cntk_core.ops.quantized import QuantizedTimesAttributes
-from cntk_core.ops.recurrence import DelayAttributes, RNNStackAttributes, ShiftAttributes
+from cntk_core.ops.recurrence import DelayAttributes
+from cntk_core.ops.recurrent_stack import RNNStackAttributes
 from cntk_core.ops.reductions import ReduceAttributes
 from cntk_core.ops.reshaping import LegacyReshapeAttributes, ReshapeAttributes, TransposeAttributes
 from cntk_core.ops.sampling import RandomSampleAttributes
 from cntk_core.ops.sequences import ToSequenceAttributes, UnpackAttributes, WhereAttributes
+from cntk_core.ops.shifting import ShiftAttributes
 from cntk_core.ops.slicing import RepeatAttributes, SliceAttributes, StackAttributes
 from cntk_core.ops.vocabulary import TRAINS, NoiseContrastiveAttributes
 

@@ -6,7 +6,17 @@ import numpy as np
 import pytest
 from cntk_builder_ndl import NDLNetworkBuilder
 
-from cntk_core.api import BuildContext, CntkError, NetworkBuilder, Op, core_ops, initialize_parameters, parse_text
+from cntk_core.api import (
+    BuildContext,
+    CntkError,
+    NetworkBuilder,
+    Op,
+    Random,
+    SeedNumbers,
+    core_ops,
+    initialize_parameters,
+    parse_text,
+)
 
 NET = "net=[ x=Input(4,tag=feature) ; h=M(x) ]"
 MACRO = "M(a) { s=Sigmoid(a) }"
@@ -73,9 +83,9 @@ def test_seeds(recipe) -> None:
     text = "x=Input(3,tag=feature)\na=Parameter(2,3)\nb=Parameter(2,3)\nc=Parameter(2,3,randomSeed=1)"
 
     def values(offset: int, base: int) -> list[list[float]]:
-        made = recipe(f"NDLNetworkBuilder=[ run=n ; randomSeedOffset={offset} ; n=[\n{text}\n] ]")
+        made = recipe(f"NDLNetworkBuilder=[ run=n ; randomSeedOffset={offset} ; n=[\n{text}\n] ]", random_seed=base)
         made.infer()
-        initialize_parameters(made, base)
+        initialize_parameters(made)
         return [parameter.value.ravel().tolist() for parameter in made.parameters]
 
     first, second, forced = values(0, 0)
@@ -83,6 +93,24 @@ def test_seeds(recipe) -> None:
     assert forced == first
     assert values(1, 0)[0] == second
     assert values(0, 1)[0] == second
+
+
+def test_statements_are_numbered_like_in_the_original(recipe) -> None:
+    """Statements in their order, those of macros where they are called; not what stands inside of other calls."""
+    text = """layer(x, n) = [ W=Parameter(n, 3) ; h=Times(W, x) ]
+        x=Input(3, tag=feature)
+        z=Plus(y, Times(Parameter(3, 3), x))
+        y=layer(x, 3)
+        f=Parameter(3, randomSeed=9)
+        b=Parameter(3, init=gaussian)
+        c=Parameter(3, init=fixedValue)"""
+    seeds = SeedNumbers()
+    made = recipe(f"NDLNetworkBuilder=[ run=n ; n=[\n{text}\n] ]", seeds=seeds)
+    found = {node.name: node.initializer.seed for node in made.parameters if isinstance(node.initializer, Random)}
+    inner = next(name for name in found if name not in ("y.W", "b", "f"))
+    assert found == {"y.W": 1, "f": 9, "b": 2, inner: 2**31 + 1}
+    again = recipe("NDLNetworkBuilder=[ run=n ; n=[ x=Input(3,tag=feature) ; v=Parameter(3) ] ]", seeds=seeds)
+    assert again["v"].initializer == Random("uniform", seed=3)
 
 
 def test_list_of_nodes(recipe, tmp_path) -> None:

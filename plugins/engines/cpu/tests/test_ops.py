@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cpu_networks import Net, assert_same_gradients
-from hypothesis import given, settings
+from cpu_networks import Net, assert_same_gradients, compile_on, engine
+from hypothesis import given
 from hypothesis import strategies as st
 
-from cntk_core.api import Minibatch, StreamData, frame_layout
+from cntk_core.api import Minibatch, StreamData, core_ops, frame_layout
+from cntk_core.testing.examples import examples
 from cntk_core.testing.op_examples import EXAMPLES as OP_EXAMPLES
 
 FRAMES = 5
@@ -134,13 +135,30 @@ def check(recipe, fuse, backend):
 
 
 @given(recipe=recipes(), fuse=st.booleans())
-@settings(max_examples=80, deadline=None)
+@examples(80)
 def test_random_networks(recipe, fuse):
     check(recipe, fuse, "numpy+blas")
 
 
 @pytest.mark.slow
 @given(recipe=recipes())
-@settings(max_examples=8, deadline=None, derandomize=True)
+@examples(8, derandomize=True)
 def test_random_networks_compiled(recipe):
     check(recipe, True, "numba+blas")
+
+
+@pytest.mark.parametrize("backend", ["numpy+blas", "numba+onednn"])
+def test_a_network_knows_whether_it_is_trained(backend):
+    net = Net(dtype=np.float64)
+    environment = core_ops().find("", "EnvironmentInput")
+    assert environment is not None
+    training = net.node("EnvironmentInput", attributes=environment.attributes("isTraining"))
+    z = net.node("ElementTimes", net.parameter(2, value=3.0), training, name="z")
+    plan = net.plan(net.node("SquareError", z, net.input("x", 2), name="se"), z)
+    batch = Minibatch({"x": StreamData(np.ones((3, 2)), frame_layout(3))}, 3)
+    assert_same_gradients(plan, backend, batch, np.float64)
+    _, program = compile_on(engine(backend), plan, None, np.float64)
+    program.compute_gradients(batch)
+    assert program.value("z").tolist() == [3.0, 3.0]
+    program.evaluate(batch)
+    assert program.value("z").tolist() == [0.0, 0.0]

@@ -12,8 +12,8 @@ from scipy.sparse import csr_array
 from cntk_core.api import DataError, Input, Minibatch, StreamData, frame_layout
 from cntk_core.testing import ReferenceEngine
 from cntk_core.testing.engine_contract import MOMENTUM, start
-from cntk_core.testing.networks import Sketch
-from cntk_core.testing.sparse_networks import product
+from cntk_core.testing.networks import Sketch, classifier
+from cntk_core.testing.sparse_networks import product, sparse_stream
 
 DIM, FRAMES, OUT = 100_000, 64, 4
 
@@ -82,3 +82,70 @@ def test_a_stream_of_another_size_is_named():
     with pytest.raises(DataError) as caught:
         run.program.evaluate(data)
     assert caught.value.message == "the input 'x' is [9], but its stream gives samples of [7]"
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_labels_that_come_sparse_now_and_then(backend):
+    """The criteria of a network are the same for a sparse stream, and nothing of its size is made for it."""
+    runs = [start(each, classifier(np.float64), rule=MOMENTUM) for each in (engine(backend), ReferenceEngine())]
+    for step, kind in enumerate(("dense", "sparse", "sparse", "dense")):
+        data = runs[0].sample.minibatch(5, step)
+        for run, sparse in zip(runs, (kind == "sparse", False), strict=True):
+            labels = data.streams["labels"].data
+            streams = data.streams | {"labels": sparse_stream(labels)} if sparse else data.streams
+            run.program.train_step(Minibatch(streams, 5), run.scalars(MOMENTUM))
+        for name in ("ce", "err"):
+            np.testing.assert_allclose(*(run.program.value(name) for run in runs), rtol=1e-10)
+        for ours, theirs in zip(*(run.values() for run in runs), strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
+
+
+VOCABULARY = 500_000
+"""Words of a network whose labels, as arrays, would be as large as the scores."""
+
+
+def language_model():
+    """Words looked up in a table, a hidden layer, and the next word out of half a million as the label."""
+    made = Sketch(np.float32)
+    word, label = (made.network.add(Input.make(name, (VOCABULARY,), sparse=True)) for name in ("word", "label"))
+    hidden = made.op("Tanh", made.op("LookupTable", made.given("E", np.ones((VOCABULARY, 2))), word))
+    z = made.op("Times", made.given("W", np.full((2, VOCABULARY), 0.1)), hidden, name="z")
+    error = made.op("ClassificationError", label, z, name="err")
+    return made.finish(made.op("CrossEntropyWithSoftmax", label, z, name="ce"), error)
+
+
+def next_words(seed, frames):
+    rng = np.random.default_rng(seed)
+    layout = frame_layout(frames)
+    streams = {}
+    for name in ("word", "label"):
+        columns = rng.integers(VOCABULARY, size=frames)
+        rows = csr_array((np.ones(frames, np.float32), columns, np.arange(frames + 1)), shape=(frames, VOCABULARY))
+        streams[name] = StreamData(rows, layout)
+    return Minibatch(streams, frames)
+
+
+@pytest.mark.slow
+def test_half_a_million_labels_stay_sparse():
+    frames = 12
+    run = start(engine("numba+onednn"), language_model(), rule=MOMENTUM)
+    one = frames * VOCABULARY * 4
+    batches = [next_words(seed, frames) for seed in range(3)]
+    tracemalloc.start()
+    try:
+        run.program.train_step(batches[0], run.scalars(MOMENTUM))
+        _, first = tracemalloc.get_traced_memory()
+        tracemalloc.reset_peak()
+        before, _ = tracemalloc.get_traced_memory()
+        for data in batches[1:]:
+            run.program.train_step(data, run.scalars(MOMENTUM))
+        _, later = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    # The scores, their softmax and their gradient; no fourth for the labels.
+    assert first < 3.5 * one
+    assert later - before < one / 10
+    found = run.program.value("ce").item()
+    # With equal weights all words have nearly the same chance.
+    assert found == pytest.approx(frames * np.log(VOCABULARY), rel=0.01)
+    assert run.program.value("err").item() == pytest.approx(frames, abs=1)

@@ -14,6 +14,8 @@ F = "features=[ dim=2 ; scpFile=archive.scp ]\n"
 L = "labels=[ labelDim=3 ; mlfFile=ali.mlf ; labelMappingFile=states.list ]\n"
 NO_MAP = "labels=[ labelDim=3 ; mlfFile=ali.mlf ]\n"
 ONE = "one.scp"
+DAMAGED = "\n    The file is damaged or is no HTK feature file."
+UTF8 = "\n    Save it as UTF-8 text; or the recipe names a file of another kind."
 FORMS = "\n    A line is path, name=path, or name=archive[first,last]."
 DOT = "An entry ends with a line that has only a dot"
 
@@ -33,13 +35,11 @@ BODY = np.arange(4, dtype=">f4").tobytes()
 HTK_FILES = {
     "empty": (
         b"",
-        "'x.mfc', byte 0: the file ends inside the header of an HTK file"
-        "\n    The file is damaged or is no HTK feature file.",
+        "'x.mfc', byte 0: the file ends inside the header of an HTK file" + DAMAGED,
     ),
     "short header": (
         header()[:7],
-        "'x.mfc', byte 7: the file ends inside the header of an HTK file"
-        "\n    The file is damaged or is no HTK feature file.",
+        "'x.mfc', byte 7: the file ends inside the header of an HTK file" + DAMAGED,
     ),
     "cut off": (
         header() + BODY[:-3],
@@ -63,33 +63,44 @@ HTK_FILES = {
     ),
     "vector quantisation": (
         header(kind=9 | 0o40000) + BODY,
-        "'x.mfc', byte 10: features with vector quantisation (_V) cannot be read",
+        "'x.mfc', byte 10: features with vector quantisation (_V) cannot be read"
+        "\n    Write them again without the qualifier _V, as floats or compressed (_C).",
     ),
-    "frame size": (header(size=7) + BODY, "'x.mfc', byte 8: a frame of 7 bytes is not a number of 4-byte values"),
+    "frame size": (
+        header(size=7) + BODY,
+        "'x.mfc', byte 8: a frame of 7 bytes is not a number of 4-byte values" + DAMAGED,
+    ),
     "compressed size": (
         header(size=3, kind=6 | 0o2000) + BODY,
-        "'x.mfc', byte 8: a frame of 3 bytes is not a number of 2-byte values",
+        "'x.mfc', byte 8: a frame of 3 bytes is not a number of 2-byte values" + DAMAGED,
     ),
-    "no frames": (header(frames=0), "'x.mfc', byte 0: the header says that the file has 0 frames"),
-    "negative frames": (header(frames=-3) + BODY, "'x.mfc', byte 0: the header says that the file has -3 frames"),
-    "no values": (header(size=0) + BODY, "'x.mfc', byte 8: the header says that a frame has no values"),
+    "no frames": (
+        header(frames=0),
+        "'x.mfc', byte 0: the header says that the file has 0 frames" + DAMAGED,
+    ),
+    "negative frames": (
+        header(frames=-3) + BODY,
+        "'x.mfc', byte 0: the header says that the file has -3 frames" + DAMAGED,
+    ),
+    "no values": (
+        header(size=0) + BODY,
+        "'x.mfc', byte 8: the header says that a frame has no values" + DAMAGED,
+    ),
     "compressed without frames": (
         header(frames=4, size=4, kind=6 | 0o2000) + BODY,
-        "'x.mfc', byte 0: the header says that the file has 0 frames",
+        "'x.mfc', byte 0: the header says that the file has 0 frames" + DAMAGED,
     ),
     "compressed without scales": (
         header(frames=6, size=4, kind=6 | 0o2000) + b"1234",
-        "'x.mfc', byte 16: the file ends inside the scales of a compressed file"
-        "\n    The file is damaged or is no HTK feature file.",
+        "'x.mfc', byte 16: the file ends inside the scales of a compressed file" + DAMAGED,
     ),
     "scale of zero": (
         header(frames=5, size=4, kind=6 | 0o2000) + bytes(16) + b"1234",
-        "'x.mfc', byte 12: a scale of the compressed values is zero",
+        "'x.mfc', byte 12: a scale of the compressed values is zero" + DAMAGED,
     ),
     "guid": (
         header(kind=12) + b"12345",
-        "'x.mfc', byte 17: the file ends inside the GUID of the stream"
-        "\n    The file is damaged or is no HTK feature file.",
+        "'x.mfc', byte 17: the file ends inside the GUID of the stream" + DAMAGED,
     ),
 }
 
@@ -132,11 +143,11 @@ SCRIPTS = {
                   "    Both are counted from 0, and the last is part of the utterance."),
     "beyond the end": ("a=all.chunk[20,27]", "one.scp:1: frame 27 of 'all.chunk' is wanted, but the file has frames "
                        "0 to 26\n    The range [20,27] of the list counts frames from 0 and includes the last."),
-    "too large": ("a=all.chunk[0,9999999999]", "one.scp:1: frame 9999999999 is more than a file can have"),
-    "empty": ("", "one.scp: the list of feature files has no utterances"),
+    "too large": ("a=all.chunk[0,9999999999]", "one.scp:1: frame 9999999999 is more than a file can have" + FORMS),
+    "empty": ("", "one.scp: the list of feature files has no utterances" + FORMS),
     "twice": ("a=all.chunk[0,1]\na=all.chunk[2,3]", "one.scp: the list of feature files has no utterances\n"
               "    Every name occurs more than once, and such utterances are left out."),
-    "not text": (b"\xff\xfe", "one.scp:1: byte 1 of the line is not UTF-8, so this is no list of feature files"),
+    "not text": (b"\xff\xfe", "one.scp:1: byte 1 of the line is not UTF-8, so this is no list of feature files" + UTF8),
     "mixed kinds": ("a=all.chunk[0,1]\nb=other.mfc", "one.scp:2: 'other.mfc' is 2-dimensional MFCC "
      "with a frame of 10 ms, "
                     "but the stream 'features' is 2-dimensional USER with a frame of 10 ms\n"
@@ -154,6 +165,9 @@ def test_lists(make, case: str) -> None:
     assert str(caught.value) == message
 
 
+RANGES = "\n    A label is: start end state, in frames or in units of 100 ns; ranges follow each other from 0 on."
+COLUMNS = "\n    Give labelMappingFile=..., the list of states; without it a label is: start end name class."
+STATES = "\n    labelMappingFile has one state to a line, written as in the label file."
 GAP = "\n    Labels follow each other from 0 on without gaps."
 ENTRY = '\n    An entry is "name", lines of labels, and a line with only a dot.'
 LABELS = {
@@ -165,16 +179,17 @@ LABELS = {
                            "marks was expected, not 'utt0.lab'" + ENTRY),
     "no end": ('#!MLF!#\n"utt0.lab"\n0 7 a[2]\n', L, "ali.mlf:2: the entry 'utt0' does not end\n"
                "    An entry ends with a line that has only a dot; the file may be cut off."),
-    "no labels": ('#!MLF!#\n"utt0.lab"\n.\n', L, "ali.mlf:2: the entry 'utt0' has no labels"),
+    "no labels": ('#!MLF!#\n"utt0.lab"\n.\n', L, "ali.mlf:2: the entry 'utt0' has no labels" + RANGES),
     "twice": ('#!MLF!#\n"utt0.lab"\n0 7 a[2]\n.\n"*/utt0.rec"\n0 7 a[2]\n.\n', L, "ali.mlf:5: the utterance 'utt0' has "
               "labels at ali.mlf:2 already\n    The first entry counts; remove the other."),
     "columns": ('#!MLF!#\n"utt0.lab"\n0 7\n.\n', L, "ali.mlf:3: a label has at least three columns, not '0 7'\n"
                 f"    A label is: start end state. {DOT}."),
     "lost dot": ('#!MLF!#\n"utt0.lab"\n0 7 a[2]\n"utt1.lab"\n0 4 a[2]\n.\n', L, "ali.mlf:4: a label has at least three "
                  f"columns, not '\"utt1.lab\"'\n    A label is: start end state. {DOT}."),
-    "no number": ('#!MLF!#\n"utt0.lab"\n0 x a[2]\n.\n', L, "ali.mlf:3: '0 x' is not a start and an end"),
-    "no finite number": ('#!MLF!#\n"utt0.lab"\n0 inf a[2]\n.\n', L, "ali.mlf:3: '0 inf' is not a start and an end"),
-    "backwards": ('#!MLF!#\n"utt0.lab"\n3 2 a[2]\n.\n', L, "ali.mlf:3: the end 2 is before the start 3"),
+    "no number": ('#!MLF!#\n"utt0.lab"\n0 x a[2]\n.\n', L, "ali.mlf:3: '0 x' is not a start and an end" + RANGES),
+    "no finite number": ('#!MLF!#\n"utt0.lab"\n0 inf a[2]\n.\n', L, "ali.mlf:3: '0 inf' is not a start and an "
+                         "end" + RANGES),
+    "backwards": ('#!MLF!#\n"utt0.lab"\n3 2 a[2]\n.\n', L, "ali.mlf:3: the end 2 is before the start 3" + RANGES),
     "late start": ('#!MLF!#\n"utt0.lab"\n1 7 a[2]\n.\n', L, "ali.mlf:3: the first label of 'utt0' begins at frame 1, "
                    "not at 0" + GAP),
     "gap": ('#!MLF!#\n"utt0.lab"\n0 3 a[2]\n4 7 a[3]\n.\n', L, "ali.mlf:4: the label begins at frame 4, but the one "
@@ -184,21 +199,20 @@ LABELS = {
                 "3, but the one before it ends at 4" + GAP),
     "unknown state": ('#!MLF!#\n"utt0.lab"\n0 7 sill[2]\n.\n', L, "ali.mlf:3: state 'sill[2]' is not "
      "in the state list; "
-                      "did you mean 'sil[2]'?"),
+                      "did you mean 'sil[2]'?" + STATES),
     "four columns": ('#!MLF!#\n"utt0.lab"\n0 7 a[2]\n.\n', NO_MAP, "ali.mlf:3: the label has 3 columns; without "
-                     "labelMappingFile it has four, the last is the class\n"
-                     "    Give labelMappingFile=..., the list of states."),
-    "class": ('#!MLF!#\n"utt0.lab"\n0 7 a[2] x\n.\n', NO_MAP, "ali.mlf:3: 'x' is not the number of a class"),
+                     "labelMappingFile it has four, the last is the class" + COLUMNS),
+    "class": ('#!MLF!#\n"utt0.lab"\n0 7 a[2] x\n.\n', NO_MAP, "ali.mlf:3: 'x' is not the number of a class" + COLUMNS),
     "large class": ('#!MLF!#\n"utt0.lab"\n0 7 a[2] 3\n.\n', NO_MAP, "ali.mlf:3: 'a[2]' is class 3, but labelDim=3\n"
                     "    Classes are counted from 0; labelDim is how many there are."),
     "small dim": ('#!MLF!#\n"utt0.lab"\n0 7 sil[2]\n.\n', L.replace("=3", "=2"), "ali.mlf:3: 'sil[2]' is class 2, but "
                   "labelDim=2\n    Classes are counted from 0; labelDim is how many there are."),
     "far end": ('#!MLF!#\n"utt0.lab"\n0 900000000000000 a[2]\n.\n', L, "ali.mlf:3: the end "
      "900000000000000 is more than "
-                "an utterance can have"),
+                "an utterance can have" + RANGES),
     "missing": (None, L, "r.cntk:2:23: cannot open the label file 'ali.mlf': no such file or directory\n"
                 "    A relative name starts at the directory in which the command runs."),
-    "not text": (b"#!MLF!#\n\x80", L, "ali.mlf:2: byte 1 of the line is not UTF-8, so this is no label file"),
+    "not text": (b"#!MLF!#\n\x80", L, "ali.mlf:2: byte 1 of the line is not UTF-8, so this is no label file" + UTF8),
 }  # fmt: skip
 
 
@@ -312,3 +326,63 @@ class TestMaxErrors:
         with pytest.raises(CntkError) as caught:
             read(make, F + L + f"maxErrors={bad - 1}")
         assert str(caught.value).startswith(f"ali.mlf: {bad} malformed entries, maxErrors={bad - 1}\n")
+
+
+RELATIVE = "\n    A relative name starts at the directory in which the command runs."
+LISTED = "labels=[ labelDim=3 ; mlfFileList=ali.list ; labelMappingFile=states.list ]\n"
+
+FILES: dict[str, tuple[dict[str, bytes | None], str, str]] = {
+    "no list of features": ({"archive.scp": None}, F, "r.cntk:1:20: cannot open the list of feature files "
+                            "'archive.scp': no such file or directory" + RELATIVE),
+    "list is a folder": ({}, F.replace("archive.scp", "feat"), "r.cntk:1:20: cannot open the list of feature files "
+                         "'feat': is a directory"),
+    "list is an archive": ({}, F.replace("archive.scp", "all.chunk"), "all.chunk:1: byte 7 of the line is not UTF-8, "
+                           "so this is no list of feature files" + UTF8),
+    "feature file is a folder": ({"archive.scp": b"utt0=feat\n"}, F, "archive.scp:1: cannot open feature file 'feat': "
+                                 "is a directory"),
+    "archive was cut off": ({"all.chunk": header(frames=27) + bytes(27 * 8 - 4)}, F, "archive.scp:1: 'all.chunk', "
+                            "byte 224: the file ends here, but its header promises 27 frames up to byte 228\n"
+                            "    The file is damaged or was not copied to its end."),
+    "archive has fewer frames": ({"all.chunk": header(frames=10) + bytes(80)}, F, "archive.scp:2: frame 10 of "
+                                 "'all.chunk' is wanted, but the file has frames 0 to 9\n"
+                                 "    The range [7,10] of the list counts frames from 0 and includes the last."),
+    "no state list": ({"states.list": None}, F + L, "r.cntk:2:23: cannot open the state list 'states.list': no such "
+                      "file or directory" + RELATIVE),
+    "state list is an archive": ({"states.list": b"a[2]\n\x00\xff"}, F + L, "states.list:2: byte 2 of the line is not "
+                                 "UTF-8, so this is no state list" + UTF8),
+    "label file is an archive": ({"ali.mlf": header()}, F + L, "ali.mlf:1: byte 7 of the line is not UTF-8, so this is "
+                                 "no label file" + UTF8),
+    "no list of labels": ({}, F + LISTED, "r.cntk:2:23: cannot open the list of label files 'ali.list': no such file "
+                          "or directory" + RELATIVE),
+    "empty list of labels": ({"ali.list": b"\n"}, F + LISTED, "ali.list: the list of label files is empty\n"
+                             "    It has the name of a label file in each line."),
+    "listed label file": ({"ali.list": b"ali.mlf\nb.mlf\n"}, F + LISTED, "ali.list:2: cannot open the label file "
+                          "'b.mlf': no such file or directory" + RELATIVE),
+    "listed twice": ({"ali.list": b"ali.mlf\nali.mlf\n"}, F + LISTED + "maxErrors=4\n",
+                     "ali.mlf: 5 malformed entries, maxErrors=4\n"
+                     "    ali.mlf:2: the utterance 'utt4' has labels at ali.mlf:2 already\n"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", FILES)
+def test_files_in_each_others_place(make, case: str) -> None:
+    files, block, message = FILES[case]
+    for name, data in files.items():
+        Path(name).unlink(missing_ok=True)
+        if data is not None:
+            Path(name).write_bytes(data)
+    with pytest.raises(CntkError) as caught:
+        read(make, block)
+    assert str(caught.value)[: len(message)] == message
+    assert case == "listed twice" or str(caught.value) == message
+
+
+SOLVED = "cannot open", "is a directory"
+
+
+def test_every_message_says_what_to_do() -> None:
+    """All messages of the tables have a place and, but for what speaks for itself, a remedy."""
+    tables = [HTK_FILES, SCRIPTS, LABELS, FILES]
+    messages = [row[-1] for table in tables for row in table.values()]
+    assert len(messages) >= 67
+    assert [text for text in messages if "\n    " not in text and not any(word in text for word in SOLVED)] == []

@@ -100,6 +100,13 @@ def test_words_with_tags(lu) -> None:
     assert found["labels"][0] == [[1, 0], [0, 1], [1, 0]]
 
 
+def test_each_sentence_has_a_row_of_its_own(lu) -> None:
+    reader = lu(for_writing=True, keys="; nbruttsineachrecurrentiter = 9 ; equalLength = false")
+    (minibatch,) = reader.minibatches(EpochSpec())
+    lengths = minibatch.streams["labels"].layout.lengths.tolist()
+    assert minibatch.samples == sum(lengths) < len(lengths) * max(lengths) == minibatch.columns
+
+
 def test_context_and_several_words(lu) -> None:
     reader = lu(keys="; wordContext = -1:0")
     third = list(reader.minibatches(EpochSpec()))[2].streams["features"].data.toarray()

@@ -19,6 +19,7 @@ from cntk_core.api import (
     UnsupportedError,
     from_cntk,
     initializer,
+    numbered,
     to_cntk,
 )
 
@@ -58,6 +59,13 @@ def make_parameter(settings: Settings, name: str, context: BuildContext) -> Para
 
 def _first_values(settings: Settings, shape: Shape, context: BuildContext) -> Initializer:
     kind = settings.text("init", "") or _implied_kind(settings)
+    literal = settings.text("initFromLiteral", "")
+    if literal and kind.lower() != "fromliteral":
+        used = kind if kind == "initValue" else f"init='{kind}'"
+        context.trace(
+            f"{settings.where}: Warning: initFromLiteral has no effect, {settings.owner} is initialized by {used}; "
+            "write init='fromLiteral' as well"
+        )
     if kind == "initValue":
         return FixedValue(settings.number("initValue"))
     if kind == "zero":
@@ -65,26 +73,28 @@ def _first_values(settings: Settings, shape: Shape, context: BuildContext) -> In
     path = settings.text("initFromFilePath", "")
     dims = to_cntk(shape)
     seed = settings.whole("randomSeed", -1)
-    return initializer(
+    first = initializer(
         kind,
         scale=settings.number("initValueScale", 1.0),
         value=settings.number("value", 0.0) if kind == "fixedValue" else 0.0,
         path=context.directory / path if path else None,
-        literal=settings.text("initFromLiteral", "") or None,
+        literal=literal or None,
         kernel=(dims[0], dims[1]) if kind == "bilinear" and len(dims) > 1 else None,
         filter_rank=settings.whole("initFilterRank", 0),
         output_rank=settings.whole("initOutputRank", 1),
         seed=seed if seed >= 0 else None,
         where=settings.where,
     )
+    return numbered(first, lambda: context.next_seed("brainscript"))
 
 
 def _implied_kind(settings: Settings) -> str:
-    """Return the initializer that is meant where ``init`` is empty: what else is given decides."""
+    """Return the initializer that is meant where ``init`` is empty: what else is given decides.
+
+    ``initFromLiteral`` alone does not: the original draws random numbers then.
+    """
     if settings.text("initFromFilePath", ""):
         return "fromFile"
-    if settings.text("initFromLiteral", ""):
-        return "fromLiteral"
     value = settings.record.find("initValue")
     if value is None or value == "":
         return "uniform"
@@ -93,7 +103,8 @@ def _implied_kind(settings: Settings) -> str:
     raise UnsupportedError(
         "an array as initValue is not supported",
         where=settings.record.where_of("initValue"),
-        hint="Write the values as a text, one row of the matrix per line: initFromLiteral = '1 2\n3 4'.",
+        hint="Write the values as a text, one row of the matrix per line: "
+        "init = 'fromLiteral', initFromLiteral = '1 2\n3 4'.",
     )
 
 

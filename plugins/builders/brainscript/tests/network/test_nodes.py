@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cntk_core.api import FixedValue, FromFile, FromLiteral, Random
+from cntk_core.api import FixedValue, FromFile, FromLiteral, Random, SeedNumbers
 
 
 def test_settings_of_operations(build):
@@ -60,7 +60,7 @@ def test_settings_of_trace(build):
 @pytest.mark.parametrize(
     ("settings", "wanted"),
     [
-        ("", Random("uniform")),
+        ("", Random("uniform", seed=1)),
         ("init = 'glorotNormal', initValueScale = 2, randomSeed = 5", Random("glorotNormal", 2.0, seed=5)),
         ("initValue = 0.25", FixedValue(0.25)),
         ("init = 'zero'", FixedValue(0.0)),
@@ -79,15 +79,43 @@ def test_values_from_files_and_texts_give_dimensions(build, tmp_path):
         W = ParameterTensor {(0:0), initFromFilePath = 'w.txt'}
         V = ParameterTensor {(0:2), init = 'fromLiteral', initFromLiteral = '1 2
         3 4'}
-        U = ParameterTensor {(2:2), initFromLiteral = '1 2
-        3 4'}
         }""",
         directory=tmp_path,
     )
     assert isinstance(network["W"].initializer, FromFile)
     assert network["W"].shape == (2, 3)
     assert network["V"].shape == (2, 2)
-    assert isinstance(network["U"].initializer, FromLiteral)
+    assert isinstance(network["V"].initializer, FromLiteral)
+
+
+@pytest.mark.parametrize(
+    ("settings", "first", "described"),
+    [
+        ("", Random("uniform", seed=1), "init='uniform'"),
+        (", init = 'gaussian', randomSeed = 3", Random("gaussian", seed=3), "init='gaussian'"),
+        (", initValue = 0.5", FixedValue(0.5), "initValue"),
+    ],
+)
+def test_a_text_of_values_that_has_no_effect_is_told(build, settings, first, described):
+    """As in the original, initFromLiteral without init='fromLiteral' does nothing."""
+    lines = []
+    network = build(f"{{\n  U = ParameterTensor {{(1:2), initFromLiteral = '1 2'{settings}}}\n}}", trace=lines.append)
+    assert network["U"].initializer == first
+    assert lines == [
+        f"r.cntk:2:7: Warning: initFromLiteral has no effect, LearnableParameter 'U' is initialized by {described}; "
+        "write init='fromLiteral' as well"
+    ]
+
+
+def test_parameters_are_numbered_in_the_order_of_evaluation(build):
+    """The members of a record are taken by name; what a member needs comes first. Fixed seeds do not count."""
+    text = "{ V = ParameterTensor {(3:1)} ; W = ParameterTensor {(3:1)} ; A = W + V + U ; C = ParameterTensor {(3:1)}\n"
+    text += "U = ParameterTensor {(3:1), randomSeed = 7} ; B = ParameterTensor {(3:1), init = 'zero'} }"
+    seeds = SeedNumbers()
+    network = build(text, seeds=seeds)
+    found = {name: network[name].initializer.seed for name in "CUVW"}
+    assert found == {"W": 1, "V": 2, "U": 7, "C": 3}
+    assert build(text, seeds=seeds)["V"].initializer.seed == 5
 
 
 def test_constants_are_not_learned(build):

@@ -6,7 +6,7 @@ import numpy as np
 
 from cntk_builder_ndl.making import Made, Make
 from cntk_builder_ndl.reading import Reader
-from cntk_core.api import FixedValue, FromFile, Input, Op, Parameter, Shape, from_cntk, initializer
+from cntk_core.api import FixedValue, FromFile, Input, Op, Parameter, Shape, from_cntk, initializer, numbered
 
 LAYOUTS = ("HWC", "legacy", "CHW", "cudnn")
 """Words for the two layouts of images; the first two mean the same, as the last two do."""
@@ -62,6 +62,7 @@ def make_parameter(*, image: bool) -> Make:
             seed_offset=reader.seed_offset,
             where=reader.option_where("init"),
         )
+        first = numbered(first, reader.next_seed)
         if isinstance(first, FromFile) and 0 in shape:
             shape = first.complete(shape)
         multiplier = rate if all(gradient) else 0.0

@@ -24,6 +24,9 @@ _TAGS = {
 }
 
 
+_INNER_SEEDS = 2**31
+"""The first seeds of parameters that stand among the arguments of calls; far from those of the original."""
+
 _OPTIONS = frozenset(
     word.lower()
     for word in (
@@ -67,6 +70,16 @@ class Reader:
     def node_name(self) -> str:
         """The name of the node in the network."""
         return self.call.scope.full_name(self.call.name)
+
+    def next_seed(self) -> int:
+        """Return the seed of a random parameter that has none of its own.
+
+        The original numbers those that are statements. Parameters among the arguments of a call, which it leaves at
+        zero, get seeds of their own here, so that they do not change those of the others.
+        """
+        if any(statement is self.call for statement in self.call.scope.calls):
+            return self.context.next_seed("ndl")
+        return _INNER_SEEDS + self.context.next_seed("ndl, inside of a call")
 
     @property
     def count(self) -> int:

@@ -21,7 +21,7 @@ from cntk_core.api import (
     Target,
     makes_axis_by_values,
 )
-from cntk_engine_cpu import elementwise, fallback, loop_kernels, loops, products, rowwise
+from cntk_engine_cpu import elementwise, fallback, loop_kernels, loops, products, rowwise, sparse
 from cntk_engine_cpu.inputs import Ports
 from cntk_engine_cpu.site import Call, Site, elements_of
 from cntk_engine_cpu.sparse import RowGradient, bind_rows, inlet_of
@@ -42,6 +42,7 @@ FOLD_BY_PANELS = 196608
 
 SPECIAL_FORWARD: Mapping[str, Callable[[Site, Step], Call | None]] = {
     **dict.fromkeys(products.NAMES, products.bind_forward),
+    "LookupTable": sparse.bind_look_up,
     "CrossEntropyWithSoftmax": rowwise.bind_cross_entropy,
     "ClassificationError": rowwise.bind_classification_error,
 }
@@ -132,6 +133,10 @@ def _gradient_calls(site: Site, step: GradientStep | LoopGradient, targets: Sequ
     if name == "CrossEntropyWithSoftmax":
         found = rowwise.bind_cross_entropy_gradient(site, part)
         return [found if found is not None else fallback.bind_gradient(site, part)]
+    inlet = inlet_of(site, step.step.nodes[0])
+    if inlet is not None:
+        node = step.step.nodes[0]
+        return [sparse.bind_gradient(site, node, inlet, accumulate=target.accumulate) for target in targets]
     if name in products.NAMES:
         calls = [products.bind_target(site, part, target) for target in targets]
         if None not in calls:
@@ -315,7 +320,9 @@ def _passes(
     by_rows = [parameter for parameter in rows_alone(plan, update) if parameter in parameters]
     parameters = [parameter for parameter in parameters if parameter not in by_rows]
     touched = [_touched_rows(plan, update, parameter, place[parameter]) for parameter in by_rows]
-    together = [update.bind(first, end) for first, end in runs_of(update.store, parameters)]
+    # A mean goes over one parameter, so that a rule with means never runs over several together.
+    alike = not update.rule.means
+    together = [update.bind(first, end) for first, end in runs_of(update.store, parameters)] if alike else []
     single = [(place[parameter], update.bind(*update.store.range(parameter))) for parameter in parameters]
 
     def run(numbers: Sequence[Numbers]) -> None:
@@ -324,7 +331,7 @@ def _passes(
         if not single:
             return
         first = numbers[single[0][0]]
-        if all(numbers[index] is first or numbers[index] == first for index, _ in single):
+        if alike and all(numbers[index] is first or numbers[index] == first for index, _ in single):
             for apply in together:
                 apply(first)
         else:

@@ -18,7 +18,7 @@ def bind_forward(site: Site, step: Step) -> Call:
     def compute() -> None:
         inner: dict[Node, Array] = {}
         for node in step.nodes:
-            inputs = [inner[child] if child in inner else site.values[child] for child in node.inputs]
+            inputs = [inner[child] if child in inner else site.given(child) for child in node.inputs]
             site.contexts[node].saved.clear()
             inner[node] = run_forward(node.op, np, inputs, node.attributes, site.contexts[node])
         results = [np.array(inner[node]).reshape(site.values[node].shape) for node in step.writes]
@@ -34,7 +34,7 @@ def bind_new_axis(site: Site, step: Step) -> Call:
     site.interpreted.add(node)
 
     def compute() -> None:
-        inputs = [site.values[child] for child in node.inputs]
+        inputs = [site.given(child) for child in node.inputs]
         site.made[node] = run_forward(node.op, np, inputs, node.attributes, site.contexts[node])
 
     return Call(compute)
@@ -45,10 +45,6 @@ def bind_gradient(site: Site, step: GradientStep) -> Call:
     site.interpreted.update(step.step.nodes)
     members = [node for node in reversed(step.step.nodes) if node in site.path]
 
-    def value(node: Node) -> Array:
-        # What the plan does not keep no gradient looks at; only its shape counts.
-        return site.values[node] if node in site.values else np.zeros(site.shape(node), site.dtype)
-
     def compute() -> None:
         gradients: dict[Node, Array] = {node: site.gradients[node] for node in step.sources}
         for node in members:
@@ -58,8 +54,8 @@ def bind_gradient(site: Site, step: GradientStep) -> Call:
                 node.op,
                 np,
                 gradients[node],
-                value(node),
-                [value(child) for child in node.inputs],
+                site.given(node),
+                [site.given(child) for child in node.inputs],
                 node.attributes,
                 site.contexts[node],
                 site.path[node],

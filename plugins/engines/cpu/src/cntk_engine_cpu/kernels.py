@@ -91,11 +91,19 @@ def compile_file(path: Path, function: str, dtype: str, signature: str) -> Kerne
     return compile_text(text, function, signature)
 
 
+@cache
 def compile_text(text: str, function: str, signature: str) -> Kernel:
-    """Compile a function of a module's text, or take it from the disk if it was compiled before."""
+    """Compile a function of a module's text, or take it from the disk if it was compiled before.
+
+    The kernel is kept: a loop is bound anew for every number of frames, and reading it from the disk takes as long as
+    a minibatch.
+    """
     import numba
 
-    stamp = hashlib.sha256(f"{numba.__version__}\n{_own_functions()}\n{function} {signature}\n{text}".encode())
+    _prepare_compiler()
+    stamp = hashlib.sha256(
+        f"{numba.__version__}\n{MOST_OVERLAP_TESTS}\n{_own_functions()}\n{function} {signature}\n{text}".encode()
+    )
     name = f"cntk_kernel_{stamp.hexdigest()[:24]}"
     path = cache_folder() / f"{name}.py"
     if not path.exists():
@@ -119,6 +127,25 @@ def jit(signatures: list[str]) -> Callable[[Any], Kernel]:
 
     decorate: Callable[[Any], Kernel] = njit(signatures, cache=True, fastmath=FAST, error_model="numpy", nogil=True)
     return decorate
+
+
+MOST_OVERLAP_TESTS = 512
+"""Tests, made before a loop over columns, that its operands and results do not overlap. With more of them, the compiler
+would not make vector code; a recurrent cell has more than its usual limit of 8."""
+
+
+@cache
+def _prepare_compiler() -> None:
+    """Have numba's compiler use the longest vectors, in this process; ``NUMBA_CPU_FEATURES`` of the user stays."""
+    import llvmlite.binding as llvm
+    from numba.core import config
+
+    settings: Any = config
+    llvm.set_option("cntk_engine_cpu", f"-runtime-memory-check-threshold={MOST_OVERLAP_TESTS}")
+    features = llvm.get_host_cpu_features()
+    if features.get("avx512f") and settings.CPU_FEATURES is None:
+        # Compilers avoid 512 bit on these processors, since it lowers their clock; our matrix products do that anyway.
+        settings.CPU_FEATURES = features.flatten() + ",-prefer-256-bit"
 
 
 @cache

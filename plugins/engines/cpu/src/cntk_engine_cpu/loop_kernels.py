@@ -6,28 +6,32 @@ there. A loop with any other op is left to :mod:`loops`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import attrs
 import numpy as np
 
-from cntk_core.api import GradientStep, Loop, LoopGradient, Node, Step, delay_rows, is_delay, symbol
+from cntk_core.api import Expr, GradientStep, Loop, LoopGradient, Node, Step, delay_rows, is_delay, symbol
 from cntk_engine_cpu import products
 from cntk_engine_cpu.elementwise import is_elementwise, operand_kind
-from cntk_engine_cpu.kernels import Kernel, compile_text
+from cntk_engine_cpu.kernels import Kernel, compile_file, compile_text
 from cntk_engine_cpu.libraries import load_permanently
 from cntk_engine_cpu.loop_source import LoopText
 from cntk_engine_cpu.loops import finish_delays, layout_of, prepare_delays, shift_and_default
 from cntk_engine_cpu.site import Array, Call, Site, elements_of
-from cntk_engine_cpu.source import Result, part_of, spec_of
-from cntk_engine_cpu.trees import Names, forward_trees, gradient_trees
+from cntk_engine_cpu.source import Result, is_matrix, part_of, spec_of
+from cntk_engine_cpu.trees import Names, Tree, forward_trees, gradient_trees
 
 STACKS = ("RowStack", "Splice")
 
-TRANSPOSED_STEPS = 48
-"""Time steps from which weights are transposed once, so that products back in time read them as they lie."""
+TRANSPOSED_STEPS = 24
+TRANSPOSED_ROWS = 6
+"""Time steps, and rows in the first of them, from which weights are transposed once, so that products back in time read
+them as they lie. For fewer rows, products with the transpose are as fast."""
 
 
 class _NotCompiled(Exception):
@@ -59,8 +63,8 @@ def bind_forward(site: Site, loop: Loop) -> Call | None:
     return Call(compute)
 
 
-def _backward(site: Site, step: LoopGradient) -> _Backward:
-    writer = _Backward(site, step)
+def _backward(site: Site, step: LoopGradient, *, transposed: bool = False) -> _Backward:
+    writer = _Backward(site, step, transposed=transposed)
     for part in step.steps:
         writer.add(part)
     return writer
@@ -70,18 +74,33 @@ def bind_gradient(site: Site, step: LoopGradient) -> Call | None:
     """Return the call that computes the gradients of a loop; None if the loop was not compiled."""
     if step.loop not in site.compiled_loops:
         return None
-    writer = _backward(site, step)
+    bound: dict[bool, Callable[[], None]] = {}
+
+    def compute() -> None:
+        layout = layout_of(site, step.loop)
+        transposed = layout.steps >= TRANSPOSED_STEPS and layout.slots >= TRANSPOSED_ROWS
+        if transposed not in bound:
+            bound[transposed] = _bind_backward(site, step, transposed=transposed)
+        bound[transposed]()
+
+    return Call(compute)
+
+
+def _bind_backward(site: Site, step: LoopGradient, *, transposed: bool) -> Callable[[], None]:
+    writer = _backward(site, step, transposed=transposed)
     run = _bind(site, step.loop, writer.text, -step.loop.direction)
     clear = [site.gradients[node] for node in step.cleared if node not in writer.slices] + writer.clear
+    transpose = transposing_kernel(site) if writer.transposed else None
 
     def compute() -> None:
         for array in clear:
             array.fill(0)
-        for source, target in writer.transposed:
-            np.copyto(target, source.T)
+        if transpose is not None:
+            for source, target in writer.transposed:
+                transpose(source, target)
         run()
 
-    return Call(compute)
+    return compute
 
 
 def _bind(site: Site, loop: Loop, text: LoopText, direction: int) -> Callable[[], None]:
@@ -173,7 +192,12 @@ class _Writer:
         outputs: Sequence[Array],
     ) -> None:
         """Add a kernel; the places of results are among ``outputs``."""
-        spec, order = spec_of({name: kind for name, (_, kind) in arrays.items()}, (), results)
+        lying = {(array.ctypes.data, kind): name for name, (array, kind) in arrays.items() if is_matrix(kind)}
+        placed = [
+            attrs.evolve(result, into=lying.get((output.ctypes.data, result.kind), ""))
+            for result, output in zip(results, outputs, strict=True)
+        ]
+        spec, order = spec_of({name: kind for name, (_, kind) in arrays.items()}, (), placed)
         self.text.kernel(spec, like, [arrays[name][0] for name in order], [outputs[index] for index in spec.outputs])
 
     def copy(self, source: Array, kind: str, target: Array, target_kind: str, like: Array, *, accumulate: bool) -> None:
@@ -194,10 +218,13 @@ class _Forward(_Writer):
     def __init__(self, site: Site, loop: Loop) -> None:
         super().__init__(site, loop)
         self._needed = _materialised(site, loop)
+        self._sums = _sums_of_products(site, loop)
 
     def add(self, step: Step) -> None:
         """Write a step of the body."""
         (node, *_) = step.nodes
+        if node in self._sums.values():
+            return
         if is_elementwise(step):
             self._elementwise(step)
         elif is_delay(node):
@@ -234,7 +261,9 @@ class _Forward(_Writer):
             raise _NotCompiled
         weights, rows = found
         transposed = node.op.name == "TransposeTimes"
-        self.text.product(rows, weights, self._whole(node), transposed=transposed, accumulate=False)
+        total = self._sums.get(node)
+        out = self._whole(total if total is not None else node)
+        self.text.product(rows, weights, out, transposed=transposed, accumulate=total is not None)
 
     def _stack(self, node: Node) -> None:
         offset = 0
@@ -243,6 +272,44 @@ class _Forward(_Writer):
             like = self.matrix(self.site.values[child], child)
             self.copy(source, kind, self._whole(node), part_of(offset), like, accumulate=False)
             offset += elements_of(child)
+
+
+def _sums_of_products(site: Site, loop: Loop) -> dict[Node, Node]:
+    """Products that are only added to a value from before the loop, each with the sum.
+
+    Where the sum lies in the place of that value, the product itself can add.
+    """
+    plan = site.plan
+    readers: Counter[Node] = Counter(plan.roots)
+    for step in plan.steps:
+        readers.update(node for part in (step.steps if isinstance(step, Loop) else (step,)) for node in part.reads)
+    readers.update(node for gradient in plan.gradients for node in gradient.reads)
+    inside = set(loop.nodes)
+    found = {}
+    for step in loop.steps:
+        (node, *others) = step.nodes
+        if others or node.op.name != "Plus" or node not in site.values:
+            continue
+        for product, other in (node.inputs, node.inputs[::-1]):
+            alone = product in inside and product.op.name in products.NAMES and readers[product] == 1
+            if alone and other not in inside and _same_place(site, node, other):
+                found[product] = node
+    return found
+
+
+def _same_place(site: Site, node: Node, other: Node) -> bool:
+    """Whether the values of two nodes are one array."""
+    there = site.values.get(other)
+    here = site.values[node]
+    return there is not None and there.shape == here.shape and there.ctypes.data == here.ctypes.data
+
+
+def transposing_kernel(site: Site) -> Kernel:
+    """Return the function that writes the transpose of a matrix into another."""
+    matrix = f"{site.dtype.name}[:, ::1]"
+    return compile_file(
+        Path(__file__).with_name("loop_functions.py"), "transpose", site.dtype.name, f"void({matrix}, {matrix})"
+    )
 
 
 def _materialised(site: Site, loop: Loop) -> set[Node]:
@@ -262,12 +329,27 @@ def _materialised(site: Site, loop: Loop) -> set[Node]:
     return needed
 
 
-class _Backward(_Writer):
-    """Writes the loop of gradients."""
+def _is_there(tree: Tree, output: Array, kind: str, arrays: Mapping[str, tuple[Array, str]]) -> bool:
+    """Whether a gradient that is passed on unchanged lies where it should already."""
+    if not isinstance(tree, Expr) or tree.operation != "symbol":
+        return False
+    source, source_kind = arrays[str(tree.args[0])]
+    return source_kind == kind and source.ctypes.data == output.ctypes.data
 
-    def __init__(self, site: Site, step: LoopGradient) -> None:
+
+class _Backward(_Writer):
+    """Writes the loop of gradients.
+
+    Args:
+        site: the arrays.
+        step: what to compute.
+        transposed: products read copies of the weights that are transposed before the loop.
+    """
+
+    def __init__(self, site: Site, step: LoopGradient, *, transposed: bool) -> None:
         super().__init__(site, step.loop)
         self.step = step
+        self._transposes = transposed
         self.clear: list[Array] = []
         self.transposed: list[tuple[Array, Array]] = []
         self._values = dict(self.slices)
@@ -347,11 +429,15 @@ class _Backward(_Writer):
                 array, kind = self._place(target.node)
             else:
                 array = self.matrix(self.site.gradients[target.node], target.node, kind)
-            results.append(Result(trees.get(target.node, 0.0), kind, target.accumulate))
+            tree = trees.get(target.node, 0.0)
+            if not target.accumulate and _is_there(tree, array, kind, arrays):
+                continue
+            results.append(Result(tree, kind, target.accumulate))
             outputs.append(array)
         if any(result.kind in ("row", "scalar") for result in results):
             raise _NotCompiled
-        self.call(self._like(like), arrays, results, outputs)
+        if results:
+            self.call(self._like(like), arrays, results, outputs)
 
     def _like(self, node: Node) -> Array:
         """An array with as many columns as a node has elements."""
@@ -380,7 +466,7 @@ class _Backward(_Writer):
                 raise _NotCompiled
             weights, rows = found
             forward_transposed = node.op.name == "TransposeTimes"
-            if self.frames >= TRANSPOSED_STEPS * 8 and not forward_transposed:
+            if self._transposes and not forward_transposed:
                 copied = np.empty((weights.shape[1], weights.shape[0]), weights.dtype)
                 self.transposed.append((weights, copied))
                 self.text.product(self._whole(node), copied, rows, transposed=False, accumulate=target.accumulate)

@@ -64,9 +64,6 @@ def bind_forward(site: Site, step: Step) -> Call | None:
 
 def bind_target(site: Site, step: GradientStep, target: Target) -> Call | None:
     """Return the call that computes one gradient of a product; None if it is no plain one."""
-    inlet = sparse.inlet_of(site, step.step.nodes[0])
-    if inlet is not None:
-        return sparse.bind_gradient(site, step.step.nodes[0], inlet, accumulate=target.accumulate)
     product = weight_product(site, step, site.gradients[target.node], target.node)
     if product is None:
         (node,) = step.step.nodes

@@ -27,10 +27,11 @@ from cntk_core.api import (
     derive_layout,
     derived_nodes,
     did_you_mean,
-    inputs_of_products,
+    label_inputs,
     layout_of_root,
     makes_axis_by_values,
     random_stream,
+    sparse_inputs,
 )
 from cntk_engine_cpu.binding import Bound, contexts_of, empty, whole_update
 from cntk_engine_cpu.gemm import Gemm
@@ -81,7 +82,7 @@ class CpuProgram(Program):
         self._path = _path_of(plan)
         self._capacity: dict[str, int] = {}
         self._buffers: list[Array] = []
-        stays_sparse = inputs_of_products(plan.steps, plan.roots)
+        stays_sparse = sparse_inputs(plan.steps, plan.roots)
         occurring = {node for inputs in plan.sparse.values() for node in inputs}
         self._sparse: dict[Node, SparseInlet] = {
             node: SparseInlet(node, store.dtype) for node in plan.inputs if node in stays_sparse | occurring
@@ -89,6 +90,9 @@ class CpuProgram(Program):
         self._inlets = {
             node: Inlet(node, store.dtype, kept=node in plan.roots) for node in plan.inputs if node not in stays_sparse
         }
+        labels = label_inputs(plan.steps, plan.roots)
+        self._labels = {node: SparseInlet(node, store.dtype) for node in plan.inputs if node in labels}
+        self._sparse_labels: frozenset[Node] = frozenset()
         # The others' gradients are never in the store in a whole step, and need no marks.
         self._dense_inputs = [p for p, inputs in plan.sparse.items() if any(node in self._inlets for node in inputs)]
         self._bound: OrderedDict[tuple[int, ...], Bound] = OrderedDict()
@@ -199,6 +203,10 @@ class CpuProgram(Program):
         """Take the inputs in; return the frames of each dynamic axis and the arrays."""
         frames: dict[str, int] = {}
         arrays: dict[Input, Array] = {}
+        sparse_labels = frozenset(node for node in self._labels if _stream_of(minibatch, node).sparse)
+        if sparse_labels != self._sparse_labels:
+            self._sparse_labels = sparse_labels
+            self._bound.clear()
         for node in self.plan.inputs:
             stream = _stream_of(minibatch, node)
             rows = stream.data.shape[0]
@@ -209,7 +217,9 @@ class CpuProgram(Program):
                 )
             if node in self._sparse:
                 self._sparse[node].take(stream)
-            if node in self._inlets:
+            if node in sparse_labels:
+                self._labels[node].take(stream)
+            elif node in self._inlets:
                 arrays[node] = self._inlets[node].take(stream)
             self._layouts[node.axis] = stream.layout
         self._derive(frames)
@@ -325,8 +335,11 @@ class CpuProgram(Program):
         values |= views(self.plan.value_buffer)
         gradients = views(self.plan.gradient_buffer)
         gradients |= {parameter: self.store.gradient(parameter) for parameter in self.plan.trained}
-        if self.plan.criterion is not None:
-            gradients[self.plan.criterion] = np.ones(self.plan.criterion.known_shape, self._dtype)
+        criterion = self.plan.criterion
+        if criterion is not None and (not criterion.framed or criterion.axis in frames):
+            # A criterion by frame counts as the sum over its frames.
+            rows = (frames[criterion.axis],) if criterion.framed else ()
+            gradients[criterion] = np.ones((*rows, *criterion.known_shape), self._dtype)
         contexts = contexts_of(self.plan, frames)
         site = Site(
             plan=self.plan,
@@ -338,12 +351,17 @@ class CpuProgram(Program):
             path=self._path,
             gemm=self._gemm,
             kernels=self._kernels,
-            sparse={node: inlet for node, inlet in self._sparse.items() if node not in self._inlets},
+            sparse=self._sparse_inlets(),
             contexts=contexts if before is None else contexts | dict(before.site.contexts),
             numbers=self._place,
             scratch=self._scratch_for,
         )
         return site if before is None else site.continuing(before.site)
+
+    def _sparse_inlets(self) -> dict[Node, SparseInlet]:
+        """The inputs that stay sparse, in the minibatches that are bound now."""
+        found = {node: inlet for node, inlet in self._sparse.items() if node not in self._inlets}
+        return found | {node: self._labels[node] for node in self._labels if node in self._sparse_labels}
 
     def _scratch_for(self, node: Node, like: Array, axis: str) -> Array:
         """Storage that a kernel keeps from forward to gradient: one for a node, whatever the number of frames."""

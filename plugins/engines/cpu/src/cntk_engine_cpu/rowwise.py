@@ -6,13 +6,13 @@ from pathlib import Path
 
 from cntk_core.api import GradientStep, Node, Step
 from cntk_engine_cpu.kernels import Kernel, compile_file
-from cntk_engine_cpu.site import Call, Site, elements_of
+from cntk_engine_cpu.site import Array, Call, Site, elements_of
 
 
 def _plain(site: Site, node: Node) -> bool:
-    """Whether both operands are framed matrices of the same width, in compiled mode."""
+    """Whether both operands are framed matrices of the same width, in compiled mode; the labels may be sparse."""
     labels, scores = node.inputs[0], node.inputs[1]
-    fits = labels.framed and scores.framed and elements_of(labels) == elements_of(scores)
+    fits = labels.framed and scores.framed and elements_of(labels) == elements_of(scores) and scores not in site.sparse
     return bool(site.kernels.compiled and fits and labels is not scores)
 
 
@@ -21,9 +21,17 @@ def bind_cross_entropy(site: Site, step: Step) -> Call | None:
     (node,) = step.nodes
     if not _plain(site, node):
         return None
-    width = elements_of(node.inputs[1])
-    labels, logits = (site.values[child].reshape(-1, width) for child in node.inputs)
+    logits = _matrix(site, node.inputs[1])
     softmax = site.scratch(node, logits, node.inputs[1].axis)
+    inlet = site.sparse.get(node.inputs[0])
+    if inlet is not None:
+        sparse_kernel = _kernel(site, "sparse_cross_entropy")
+
+        def compute(logits: Array, softmax: Array, out: Array) -> None:
+            sparse_kernel(*inlet.entries, logits, softmax, out)
+
+        return Call(compute, (logits, softmax, site.values[node].reshape(1)))
+    labels = _matrix(site, node.inputs[0])
     return Call(_kernel(site, "cross_entropy"), (labels, logits, softmax, site.values[node].reshape(1)))
 
 
@@ -33,11 +41,18 @@ def bind_cross_entropy_gradient(site: Site, step: GradientStep) -> Call | None:
     wanted = [target.node for target in step.targets]
     if not _plain(site, node) or wanted != [node.inputs[1]]:
         return None
-    width = elements_of(node.inputs[1])
-    labels = site.values[node.inputs[0]].reshape(-1, width)
-    softmax = site.scratch(node, labels, node.inputs[1].axis)
-    out = site.gradients[node.inputs[1]].reshape(-1, width)
+    out = site.gradients[node.inputs[1]].reshape(-1, elements_of(node.inputs[1]))
+    softmax = site.scratch(node, out, node.inputs[1].axis)
     incoming = site.gradients[node].reshape(1)
+    inlet = site.sparse.get(node.inputs[0])
+    if inlet is not None:
+        sparse_kernel = _kernel(site, "sparse_cross_entropy_gradient")
+
+        def compute(softmax: Array, incoming: Array, out: Array, accumulate: bool) -> None:
+            sparse_kernel(*inlet.entries, softmax, incoming, out, accumulate)
+
+        return Call(compute, (softmax, incoming, out, step.targets[0].accumulate))
+    labels = _matrix(site, node.inputs[0])
     return Call(_kernel(site, "cross_entropy_gradient"), (labels, softmax, incoming, out, step.targets[0].accumulate))
 
 
@@ -46,16 +61,34 @@ def bind_classification_error(site: Site, step: Step) -> Call | None:
     (node,) = step.nodes
     if len(node.inputs) != 2 or not _plain(site, node):
         return None
-    width = elements_of(node.inputs[1])
-    labels, scores = (site.values[child].reshape(-1, width) for child in node.inputs)
+    scores = _matrix(site, node.inputs[1])
+    inlet = site.sparse.get(node.inputs[0])
+    if inlet is not None:
+        sparse_kernel = _kernel(site, "sparse_classification_error")
+
+        def compute(scores: Array, out: Array) -> None:
+            sparse_kernel(inlet.best, scores, out)
+
+        return Call(compute, (scores, site.values[node].reshape(1)))
+    labels = _matrix(site, node.inputs[0])
     return Call(_kernel(site, "classification_error"), (labels, scores, site.values[node].reshape(1)))
 
 
+def _matrix(site: Site, node: Node) -> Array:
+    return site.values[node].reshape(-1, elements_of(node))
+
+
+_INTEGERS = "int64[::1]"
 _MATRIX, _FLAT = "{dtype}[:, ::1]", "{dtype}[::1]"
 _SIGNATURES = {
     "cross_entropy": f"void({_MATRIX}, {_MATRIX}, {_MATRIX}, {_FLAT})",
     "cross_entropy_gradient": f"void({_MATRIX}, {_MATRIX}, {_FLAT}, {_MATRIX}, boolean)",
     "classification_error": f"void({_MATRIX}, {_MATRIX}, {_FLAT})",
+    "sparse_cross_entropy": f"void({_INTEGERS}, {_INTEGERS}, {_FLAT}, {_MATRIX}, {_MATRIX}, {_FLAT})",
+    "sparse_cross_entropy_gradient": (
+        f"void({_INTEGERS}, {_INTEGERS}, {_FLAT}, {_MATRIX}, {_FLAT}, {_MATRIX}, boolean)"
+    ),
+    "sparse_classification_error": f"void({_INTEGERS}, {_MATRIX}, {_FLAT})",
 }
 
 

@@ -50,6 +50,63 @@ def cross_entropy_gradient(labels: Any, softmax: Any, incoming: Any, out: Any, a
                 out[i, j] = g * (softmax[i, j] * mass - labels[i, j])
 
 
+def sparse_cross_entropy(first: Any, columns: Any, numbers: Any, logits: Any, softmax: Any, out: Any) -> None:
+    """The same with labels of which ``columns[first[i]:first[i + 1]]`` of row i have numbers."""
+    rows, width = logits.shape
+    total: Any = 0.0
+    for i in range(rows):
+        top = largest(logits, i)
+        mass: Any = F(0)
+        for j in range(width):
+            e = exp(logits[i, j] - top)
+            softmax[i, j] = e
+            mass += e
+        scale = F(1) / mass
+        logarithm = np.log(mass) + top
+        for j in range(width):
+            softmax[i, j] *= scale
+        loss: Any = F(0)
+        for k in range(first[i], first[i + 1]):
+            loss += numbers[k] * (logarithm - logits[i, columns[k]])
+        total += loss
+    out[0] = total
+
+
+def sparse_cross_entropy_gradient(
+    first: Any, columns: Any, numbers: Any, softmax: Any, incoming: Any, out: Any, accumulate: bool
+) -> None:
+    """Write or add the gradient by the logits for such labels."""
+    rows, width = out.shape
+    g = incoming[0]
+    for i in range(rows):
+        mass = F(0)
+        for k in range(first[i], first[i + 1]):
+            mass += numbers[k]
+        factor = g * mass
+        if accumulate:
+            for j in range(width):
+                out[i, j] += softmax[i, j] * factor
+        else:
+            for j in range(width):
+                out[i, j] = softmax[i, j] * factor
+        for k in range(first[i], first[i + 1]):
+            out[i, columns[k]] -= g * numbers[k]
+
+
+def sparse_classification_error(wanted: Any, scores: Any, out: Any) -> None:
+    """Count the rows whose best score is not that of the wanted column."""
+    rows, width = scores.shape
+    wrong = 0
+    for i in range(rows):
+        score = scores[i, wanted[i]]
+        ahead = 0
+        for j in range(width):
+            behind = scores[i, j] < score or (scores[i, j] == score and j >= wanted[i])
+            ahead += not behind
+        wrong += ahead >= 1
+    out[0] = wrong
+
+
 def classification_error(labels: Any, scores: Any, out: Any) -> None:
     """Count the rows whose best score is not the label's."""
     rows, columns = scores.shape

@@ -85,6 +85,12 @@ class Site:
         """Return this site with what the steps of an earlier stage keep for their gradients."""
         return attrs.evolve(self, step_contexts=before.step_contexts, compiled_loops=before.compiled_loops)
 
+    def given(self, node: Node) -> Any:
+        """What an op is given of a node: its value, or a sparse matrix. What nothing keeps is zeros of its shape."""
+        if node in self.sparse:
+            return self.sparse[node].matrix
+        return self.values[node] if node in self.values else np.zeros(self.shape(node), self.dtype)
+
     def rows(self, node: Node) -> int:
         """Rows of a node's value seen as ``(rows, elements)``."""
         return self.frames[node.axis] if node.framed else 1

@@ -23,6 +23,9 @@ VALUE = "value"
 GRADIENT = "gradient"
 
 
+MEAN_ROW = 4096
+"""Elements that are summed in the precision of the parameters; the sums of such rows are added in double precision."""
+
 _Pass = tuple[Kernel, tuple[str, ...], list[str]]
 """A kernel, the buffers that it reads and changes, and those that it only writes."""
 
@@ -33,18 +36,21 @@ def _slot(name: str) -> str:
 
 @attrs.frozen
 class Traced:
-    """An update rule as trees: the new value and the new slots, by slot name."""
+    """An update rule as trees: the new value, the new slots by slot name, and what is averaged before, by its name."""
 
     value: Tree
     slots: Mapping[str, Tree]
+    means: Mapping[str, Tree] = attrs.field(factory=dict)
 
     @classmethod
     def of(cls, rule: UpdateRule) -> Traced:
         """Trace a rule."""
         slots = {slot.name: symbol(_slot(slot.name)) for slot in rule.slots}
-        numbers = {name: symbol(name) for name in rule.scalars}
-        value, new = rule.expression(TraceMath(), symbol(VALUE), symbol(GRADIENT), slots, numbers)
-        return cls(value, dict(new))
+        numbers = {name: symbol(name) for name in (*rule.scalars, *rule.means)}
+        arguments = TraceMath(), symbol(VALUE), symbol(GRADIENT), slots, numbers
+        value, new = rule.expression(*arguments)
+        means = rule.mean_expression(*arguments) if rule.mean_expression is not None else {}
+        return cls(value, dict(new), dict(means))
 
 
 @attrs.frozen
@@ -62,7 +68,7 @@ class Fold:
 
 def find_fold(rule: UpdateRule, traced: Traced) -> Fold | None:
     """Return how a rule can be folded into products, None if it cannot."""
-    if len(rule.slots) != 1:
+    if len(rule.slots) != 1 or rule.means:
         return None
     name = rule.slots[0].name
     new = traced.slots[name]
@@ -148,15 +154,21 @@ class Update:
         self.fold = find_fold(rule, self.traced)
         self._whole = self._pass([(VALUE, self.traced.value), *self._slot_results()], kernels)
         self._folded = self._pass([(VALUE, self.fold.value)], kernels) if self.fold is not None else None
+        self._means = (
+            Means(self.traced.means, self._buffers, rule.scalars, kernels, store.dtype) if rule.means else None
+        )
 
     def _slot_results(self) -> list[tuple[str, Tree]]:
         return [(_slot(name), tree) for name, tree in self.traced.slots.items()]
 
+    @property
+    def _buffers(self) -> list[str]:
+        return [VALUE, GRADIENT, *(_slot(slot.name) for slot in self.rule.slots)]
+
     def _pass(self, results: Sequence[tuple[str, Tree]], kernels: KernelLibrary) -> _Pass:
-        buffers = [VALUE, GRADIENT, *(_slot(slot.name) for slot in self.rule.slots)]
         spec, order = spec_of(
-            dict.fromkeys(buffers, "full"),
-            self.rule.scalars,
+            dict.fromkeys(self._buffers, "full"),
+            (*self.rule.scalars, *self.rule.means),
             [Result(tree, "full", into=name) for name, tree in results],
         )
         return kernels.get(spec, self.store.dtype), order, [results[index][0] for index in spec.outputs]
@@ -177,10 +189,17 @@ class Update:
         return [self._take(each) for each in scalars]
 
     def bind(self, first: int, end: int, *, folded: bool = False) -> Callable[[Numbers], None]:
-        """Return the pass over a range of the buffer: the whole rule, or what is left of it after a folded product."""
+        """Return the pass over a range of the buffer: the whole rule, or what is left of it after a folded product.
+
+        Of a rule with means the range must be one parameter, over which they go.
+        """
         chosen = self._folded if folded else self._whole
         assert chosen is not None
-        return self._bind(chosen, first, 1, end - first, end - first)
+        run = self._bind(chosen, first, 1, end - first, end - first)
+        if self._means is None:
+            return run
+        means = self._means.bind({name: self._buffer(name)[first:end] for name in self._buffers})
+        return lambda numbers: run((*numbers, *means(numbers)))
 
     def bind_band(self, first: int, rows: int, columns: int, length: int) -> Callable[[Numbers], None]:
         """Return what is left of the rule after a folded product, for a band of a matrix in the buffer.
@@ -226,6 +245,9 @@ class Update:
                 return
             taken = {name: matrix[chosen].reshape(1, -1) for name, matrix in stored.items()}
             taken[GRADIENT] = np.ascontiguousarray(gradient, self.store.dtype).reshape(1, -1)
+            if self._means is not None:
+                means = self._means.bind({name: array.reshape(-1) for name, array in taken.items()})
+                numbers = (*numbers, *means(numbers))
             kernel(1, gradient.size, *map(taken.__getitem__, order), *numbers, *map(taken.__getitem__, targets))
             for name, matrix in stored.items():
                 matrix[chosen] = taken[name].reshape(gradient.shape)
@@ -241,6 +263,55 @@ class Update:
         exec(f"def factors(numbers):\n    {arguments}= numbers\n    return {alpha}, {beta}\n", names)
         result: Callable[[Numbers], tuple[float, float]] = names["factors"]
         return result
+
+
+class Means:
+    """Averages expressions over the elements of a parameter.
+
+    Args:
+        trees: what is averaged, by name.
+        buffers: names of the arrays that the trees may read.
+        numbers: names of the numbers that they may use.
+        kernels: makes the pass.
+        dtype: precision of the arrays.
+    """
+
+    def __init__(
+        self,
+        trees: Mapping[str, Tree],
+        buffers: Sequence[str],
+        numbers: Sequence[str],
+        kernels: KernelLibrary,
+        dtype: np.dtype[Any],
+    ) -> None:
+        spec, self._order = spec_of(
+            dict.fromkeys(buffers, "full"), numbers, [Result(tree, "col") for tree in trees.values()]
+        )
+        self._kernel = kernels.get(spec, dtype)
+        self._count = len(trees)
+        self._dtype = dtype
+
+    def bind(self, arrays: Mapping[str, Any]) -> Callable[[Numbers], Numbers]:
+        """Return the function from the numbers of a step to the means over flat arrays of equal size."""
+        (size,) = arrays[VALUE].shape
+        whole = size // MEAN_ROW
+        blocks = [(0, whole, MEAN_ROW)] if whole else []
+        if size % MEAN_ROW:
+            blocks.append((whole * MEAN_ROW, 1, size % MEAN_ROW))
+        calls = []
+        for first, rows, columns in blocks:
+            end = first + rows * columns
+            operands = [arrays[name][first:end].reshape(rows, columns) for name in self._order]
+            calls.append((rows, columns, operands, np.empty((self._count, rows), self._dtype)))
+
+        def run(numbers: Numbers) -> Numbers:
+            totals = np.zeros(self._count)
+            for rows, columns, operands, sums in calls:
+                self._kernel(rows, columns, *operands, *numbers, *sums)
+                totals += sums.sum(axis=1, dtype=np.float64)
+            return tuple((totals / max(size, 1)).tolist())
+
+        return run
 
 
 def _taker(names: Sequence[str]) -> Callable[[Scalars], Numbers]:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import attrs
 
 from cntk_core.api import (
+    CACHE_BYTES,
     CntkError,
     Config,
     ConfigError,
@@ -72,6 +73,9 @@ class ReaderKeys:
     max_errors: int = option(default=0, doc="Malformed rows that are left out.", validator=_at_least(0))
     chunk_size_in_bytes: int = option(default=CHUNK_BYTES, doc="Bytes that are read at once.", validator=_at_least(1))
     keep_data_in_memory: bool = option(default=False, doc="Parse the file once and keep it.")
+    cache_size_in_bytes: int = option(
+        default=CACHE_BYTES, doc="Parsed data that is kept, if a window has less.", validator=_at_least(0)
+    )
     prefetch: bool = option(default=True, doc="Prepare the next minibatches in a background thread.")
     trace_level: int = option(default=1, doc="0: errors; 1: warnings too.")
     precision: Literal["float", "double"] | None = option(default=None, doc="The network's own precision is used.")

@@ -44,6 +44,7 @@ class CNTKTextFormatReader(ChunkedReader):
             window=options.window,
             seed=options.randomization_seed,
             keep_in_memory=options.keep_data_in_memory,
+            cache_bytes=options.cache_size_in_bytes,
             prefetch=options.prefetch,
         )
 

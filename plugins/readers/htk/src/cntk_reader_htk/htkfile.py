@@ -91,6 +91,10 @@ class Header:
         return f"{self.dim}-dimensional {self.kind} with a frame of {self.period / 1e4:g} ms"
 
 
+_DAMAGED = "The file is damaged or is no HTK feature file."
+_NO_VQ = "Write them again without the qualifier _V, as floats or compressed (_C)."
+
+
 class FeatureFile:
     """An open feature file. Raises DataError if it cannot be opened or its header is wrong."""
 
@@ -208,7 +212,7 @@ class FeatureFile:
                 "Kinds that can be read: MFCC (6), FBANK (7), USER (9), PLP (11). Or this is no HTK file.",
             )
         if code & _VQ:
-            raise self._wrong(10, "features with vector quantisation (_V) cannot be read")
+            raise self._wrong(10, "features with vector quantisation (_V) cannot be read", _NO_VQ)
         return _KINDS[base] + "".join(name for bit, name in _QUALIFIERS if code & bit)
 
     def _check_sizes(self, frames: int, dim: int, offset: int) -> None:
@@ -221,10 +225,10 @@ class FeatureFile:
         data = self._file.read(count)
         if len(data) < count:
             at = self._file.tell()
-            raise self._wrong(at, f"the file ends inside {what}", "The file is damaged or is no HTK feature file.")
+            raise self._wrong(at, f"the file ends inside {what}")
         return data
 
-    def _wrong(self, offset: int, message: str, hint: str | None = None) -> DataError:
+    def _wrong(self, offset: int, message: str, hint: str = _DAMAGED) -> DataError:
         return DataError(f"'{self._path}', byte {offset}: {message}", hint=hint)
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import attrs
 import numpy as np
 
-from cntk_core.api import Chunk, ChunkInfo, ChunkSource, CntkError, Column, Location
-from cntk_reader_htk.chunks import IntArray, cut_chunks, say_skipped, too_many
+from cntk_core.api import Chunk, ChunkInfo, ChunkSource, CntkError, Column, Location, class_column, cut_chunks
+from cntk_reader_htk.chunks import IntArray, say_skipped, too_many
 from cntk_reader_htk.mlf import LabelParser, Labels, read_states
 
 PHONE_START = 2
@@ -30,6 +30,7 @@ class LabelRules:
         phone_boundaries: mark the first frame of each range.
         max_errors: malformed entries that are left out.
         where: where the recipe names the files.
+        places: the lines of a list that names the files, one for each; nothing if the recipe names the file.
     """
 
     name: str
@@ -40,6 +41,7 @@ class LabelRules:
     phone_boundaries: bool = False
     max_errors: int = 0
     where: Location | None = None
+    places: tuple[Location, ...] = ()
 
 
 class LabelSource(ChunkSource):
@@ -74,8 +76,9 @@ class LabelSource(ChunkSource):
     def _read(self) -> Labels:
         states = None if self._rules.states is None else read_states(self._rules.states, self._rules.where)
         parser = LabelParser(states, self._rules.dim)
-        for path in self._rules.files:
-            parser.read(path, self._rules.where)
+        places = self._rules.places or (self._rules.where,) * len(self._rules.files)
+        for path, place in zip(self._rules.files, places, strict=True):
+            parser.read(path, place)
         return parser.labels()
 
     def check(self) -> Iterator[CntkError]:
@@ -105,8 +108,6 @@ class LabelSource(ChunkSource):
         return self._labels
 
     def _column(self, numbers: IntArray) -> Column:
-        from scipy.sparse import csr_array
-
         labels = self._known()
         first, last = labels.offsets[numbers], labels.offsets[numbers + 1]
         sizes = last - first
@@ -116,11 +117,8 @@ class LabelSource(ChunkSource):
         values = np.ones(len(indices), dtype=self._rules.dtype)
         if self._rules.phone_boundaries:
             values[(np.cumsum(counts) - counts)[counts > 0]] = PHONE_START
-        pointers = np.arange(len(indices) + 1, dtype=np.int32 if len(indices) < 2**31 else np.int64)
-        data = csr_array((values, indices, pointers), shape=(len(indices), self._rules.dim))
         ends = np.cumsum(counts)[np.cumsum(sizes) - 1] if len(numbers) else np.zeros(0, dtype=np.int64)
-        lengths = np.diff(np.concatenate([[0], ends]))
-        return Column(data, None if (lengths == 1).all() else np.concatenate([[0], ends]))
+        return class_column(np.diff(np.concatenate([[0], ends])), indices, values, self._rules.dim)
 
     def close(self) -> None:
         """Forget the labels."""

@@ -22,6 +22,11 @@ FRAME_TIME = 100_000.0
 """A frame of 10 ms in units of 100 ns."""
 
 
+_RANGES = "A label is: start end state, in frames or in units of 100 ns; ranges follow each other from 0 on."
+_COLUMNS = "Give labelMappingFile=..., the list of states; without it a label is: start end name class."
+_STATES = "labelMappingFile has one state to a line, written as in the label file."
+
+
 @attrs.frozen(eq=False)
 class Labels:
     """The label files of a stream.
@@ -136,7 +141,7 @@ class LabelParser:
     def _finish(self, entry: _Entry) -> None:
         """Keep an entry, or note what is wrong with it."""
         if entry.error is None and entry.end == 0:
-            entry.error = DataError(f"the entry '{entry.key}' has no labels", where=entry.where)
+            entry.error = DataError(f"the entry '{entry.key}' has no labels", where=entry.where, hint=_RANGES)
         if entry.error is None and entry.key in self._places:
             before = self._places[str(entry.key)]
             text = f"the utterance '{entry.key}' has labels at {before} already"
@@ -162,9 +167,9 @@ class LabelParser:
             else:
                 first, last = int(start), int(end)
         except (ValueError, OverflowError):
-            raise DataError(f"'{tokens[0]} {tokens[1]}' is not a start and an end", where=where) from None
+            raise DataError(f"'{tokens[0]} {tokens[1]}' is not a start and an end", where=where, hint=_RANGES) from None
         if last < first:
-            raise DataError(f"the end {tokens[1]} is before the start {tokens[0]}", where=where)
+            raise DataError(f"the end {tokens[1]} is before the start {tokens[0]}", where=where, hint=_RANGES)
         if first != entry.end:
             raise DataError(
                 f"the label begins at frame {first}, but the one before it ends at {entry.end}"
@@ -174,7 +179,8 @@ class LabelParser:
                 hint="Labels follow each other from 0 on without gaps.",
             )
         if last >= 2**31:
-            raise DataError(f"the end {tokens[1]} is more than an utterance can have", where=where)
+            text = f"the end {tokens[1]} is more than an utterance can have"
+            raise DataError(text, where=where, hint=_RANGES)
         entry.classes.append(self._class(tokens, where))
         entry.counts.append(last - first)
         entry.end = last
@@ -185,16 +191,17 @@ class LabelParser:
                 raise DataError(
                     f"the label has {len(tokens)} columns; without labelMappingFile it has four, the last is the class",
                     where=where,
-                    hint="Give labelMappingFile=..., the list of states.",
+                    hint=_COLUMNS,
                 )
             if not (tokens[3].isascii() and tokens[3].isdigit()):
-                raise DataError(f"'{tokens[3]}' is not the number of a class", where=where)
+                raise DataError(f"'{tokens[3]}' is not the number of a class", where=where, hint=_COLUMNS)
             number = int(tokens[3])
         else:
             known = self._states.get(tokens[2])
             if known is None:
                 guess = did_you_mean(tokens[2], list(self._states))
-                raise DataError(f"state '{tokens[2]}' is not in the state list{guess}", where=where)
+                text = f"state '{tokens[2]}' is not in the state list{guess}"
+                raise DataError(text, where=where, hint=_STATES)
             number = known
         if number >= self._limit:
             raise DataError(

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import attrs
 
 from cntk_core.api import (
+    CACHE_BYTES,
     CntkError,
     Config,
     ConfigError,
@@ -79,7 +80,7 @@ class FeatureOptions:
 
 @options
 class LabelOptions:
-    """A stream of labels."""
+    """A stream of labels; ``places`` are the lines of a list that name the files, or nothing."""
 
     name: str
     dim: int
@@ -87,6 +88,7 @@ class LabelOptions:
     states: Path | None = None
     phone_boundaries: bool = False
     where: Location | None = None
+    places: tuple[Location, ...] = ()
 
 
 StreamOptions = FeatureOptions | LabelOptions
@@ -115,6 +117,9 @@ class ReaderKeys:
     use_numeric_sequence_keys: bool = option(default=False, doc="Keys are numbers.")
     max_errors: int = option(default=0, doc="Malformed utterances that are left out.", validator=_at_least(0))
     keep_data_in_memory: bool = option(default=False, doc="Read the files once and keep their frames.")
+    cache_size_in_bytes: int = option(
+        default=CACHE_BYTES, doc="Parsed data that is kept, if a window has less.", validator=_at_least(0)
+    )
     prefetch: bool = option(default=True, doc="Prepare the next minibatches in a background thread.")
     verbosity: int = option(default=0, doc="Accepted; traceLevel decides.")
     trace_level: int = option(default=1, doc="0: errors; 1: warnings too.")
@@ -225,7 +230,8 @@ def read_stream(block: Config, name: str, what: str) -> StreamOptions:
 def _read_features(section: Config, name: str, told: str) -> FeatureOptions:
     for key in ("featureTransform", "rx"):
         if section.own(key) is not None:
-            raise UnsupportedError(f"{told}: {key} (Kaldi) is not there yet", where=section.location(key))
+            hint = "readerType=Kaldi2Reader of the wheel cntk-reader-kaldi reads Kaldi's tables."
+            raise UnsupportedError(f"{told}: {key} belongs to Kaldi", where=section.location(key), hint=hint)
     keys = section.bind(FeatureKeys, ignore=("type",), what=told)
     check_type(section, "type", "real")
     return FeatureOptions(
@@ -270,12 +276,17 @@ def _read_labels(section: Config, name: str, told: str) -> LabelOptions:
     if keys.mlf_file is not None and section.own("mlfFile") is not None:
         where = section.location("mlfFile")
         files: tuple[Path, ...] = (keys.mlf_file,)
+        places: tuple[Location, ...] = ()
     else:
         where = section.location("mlfFileList")
         assert keys.mlf_file_list is not None
-        files = tuple(Path(line) for _, line in read_lines(keys.mlf_file_list, where, "list of label files"))
-        if not files:
-            raise DataError("the list of label files is empty", where=Location(str(keys.mlf_file_list)))
+        name_of_list = str(keys.mlf_file_list)
+        lines = list(read_lines(keys.mlf_file_list, where, "list of label files"))
+        if not lines:
+            hint = "It has the name of a label file in each line."
+            raise DataError("the list of label files is empty", where=Location(name_of_list), hint=hint)
+        files = tuple(Path(line) for _, line in lines)
+        places = tuple(Location(name_of_list, number) for number, _ in lines)
     return LabelOptions(
         name=name,
         dim=keys.label_dim,
@@ -283,4 +294,5 @@ def _read_labels(section: Config, name: str, told: str) -> LabelOptions:
         states=keys.label_mapping_file,
         phone_boundaries=keys.phone_boundaries,
         where=where,
+        places=places,
     )

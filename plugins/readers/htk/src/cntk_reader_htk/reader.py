@@ -60,8 +60,9 @@ class HTKDeserializers(ChunkedReader):
             equal_lengths=True,
             drop=options.check_data,
             warn=trace,
+            cache_bytes=options.cache_size_in_bytes,
         )
-        window, cache_bytes = self.sized_window(options.window, streams, context.dtype)
+        window = self.sized_window(options.window, streams, context.dtype)
         counts = options.nbruttsineachrecurrentiter
         super().__init__(
             options,
@@ -71,7 +72,7 @@ class HTKDeserializers(ChunkedReader):
             window=window,
             seed=options.randomization_seed,
             keep_in_memory=options.keep_data_in_memory,
-            cache_bytes=cache_bytes,
+            cache_bytes=options.cache_size_in_bytes,
             truncation=self._truncation if options.truncated else None,
             least_sequences=counts.__getitem__ if self.counts_utterances and not frames else None,
             prefetch=options.prefetch,

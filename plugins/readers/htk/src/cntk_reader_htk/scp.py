@@ -14,6 +14,9 @@ _RANGE = re.compile(r"(.*)\[([^\[\]]*)\]")
 _FRAMES = re.compile(r"\s*([0-9]+)\s*,\s*([0-9]+)\s*")
 
 
+_TEXT = "Save it as UTF-8 text; or the recipe names a file of another kind."
+
+
 @attrs.frozen
 class Entry:
     """One utterance of a list.
@@ -100,7 +103,7 @@ def read_lines(path: Path, where: Location | None, what: str) -> Iterator[tuple[
                     line = raw.decode("utf-8").strip("\ufeff \t\r\n")
                 except UnicodeDecodeError as error:
                     text = f"byte {error.start + 1} of the line is not UTF-8, so this is no {what}"
-                    raise DataError(text, where=Location(str(path), number)) from None
+                    raise DataError(text, where=Location(str(path), number), hint=_TEXT) from None
                 if line:
                     yield number, line
     except OSError as error:
@@ -114,7 +117,7 @@ def _parse(line: str, prefix: str, folder: Path, where: Location) -> Entry:
     if not equals:
         name, path = line, line
     if not name:
-        raise DataError("the name before '=' is missing", where=where, hint=_FORMS)
+        raise DataError("the name before '=' is missing", where=where, hint=FORMS)
     first, last = 0, None
     found = _RANGE.fullmatch(path)
     if found is not None:
@@ -124,11 +127,11 @@ def _parse(line: str, prefix: str, folder: Path, where: Location) -> Entry:
         path = found.group(1).strip()
         first, last = _frames(found.group(2), where)
     elif equals and path.endswith("]"):
-        raise DataError(f"the range of frames at the end of '{path}' has no '['", where=where, hint=_FORMS)
+        raise DataError(f"the range of frames at the end of '{path}' has no '['", where=where, hint=FORMS)
     elif equals and "[" in path:
-        raise DataError(f"the range of frames in '{path}' has no ']' at the end", where=where, hint=_FORMS)
+        raise DataError(f"the range of frames in '{path}' has no ']' at the end", where=where, hint=FORMS)
     if not path:
-        raise DataError("the path after '=' is missing", where=where, hint=_FORMS)
+        raise DataError("the path after '=' is missing", where=where, hint=FORMS)
     if prefix:
         path = f"{prefix}/{path}"
     else:
@@ -140,14 +143,15 @@ def _parse(line: str, prefix: str, folder: Path, where: Location) -> Entry:
 def _frames(text: str, where: Location) -> tuple[int, int]:
     found = _FRAMES.fullmatch(text)
     if found is None:
-        raise DataError(f"the range of frames '[{text}]' is not [first,last]", where=where, hint=_FORMS)
+        raise DataError(f"the range of frames '[{text}]' is not [first,last]", where=where, hint=FORMS)
     first, last = int(found.group(1)), int(found.group(2))
     if first > last:
         text = f"the first frame {first} of the range is behind the last, {last}"
         raise DataError(text, where=where, hint="Both are counted from 0, and the last is part of the utterance.")
     if last >= 2**31:
-        raise DataError(f"frame {last} is more than a file can have", where=where)
+        raise DataError(f"frame {last} is more than a file can have", where=where, hint=FORMS)
     return first, last
 
 
-_FORMS = "A line is path, name=path, or name=archive[first,last]."
+FORMS = "A line is path, name=path, or name=archive[first,last]."
+"""How a list is written, for messages."""

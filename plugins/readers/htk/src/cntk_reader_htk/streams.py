@@ -67,6 +67,7 @@ def open_labels(
         phone_boundaries=stream.phone_boundaries,
         max_errors=max_errors,
         where=stream.where,
+        places=stream.places,
     )
     return LabelSource(rules, warn), StreamInfo(name, shape, sparse=True)
 

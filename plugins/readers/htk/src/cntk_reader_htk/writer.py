@@ -112,16 +112,18 @@ class HTKMLFWriter(DataWriter):
 
     def _write_one(self, path: Path, sequence: SequenceOutput) -> None:
         trace = self.context.trace
-        bad = int(np.count_nonzero(~np.isfinite(sequence.values)))
+        values = sequence.values
+        assert isinstance(values, np.ndarray), "the action write gives dense values"
+        bad = int(np.count_nonzero(~np.isfinite(values)))
         if bad and trace is not None:
-            trace(f"WARNING: HTKMLFWriter: {bad} values of '{path}' are not finite ({len(sequence.values)} frames)")
+            trace(f"WARNING: HTKMLFWriter: {bad} values of '{path}' are not finite ({len(values)} frames)")
         try:
-            write_features(path, sequence.values)
+            write_features(path, values)
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise DataError(f"'{path}' cannot be written: {reason}", where=self.settings.where) from None
         if trace is not None:
-            trace(f"evaluate: writing {len(sequence.values)} frames of {path}")
+            trace(f"evaluate: writing {len(values)} frames of {path}")
 
 
 def _read_output(block: Config, name: str, what: str) -> Output:

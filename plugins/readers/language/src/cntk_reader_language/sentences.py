@@ -117,7 +117,9 @@ class SentenceReader(DataReader):
         )
         rows = _rows(layout, self.offsets[own.sentences] + piece.first)
         data = self.frames(rows, sweep, piece.turn)
-        return Minibatch({name: StreamData(values, layout) for name, values in data.items()}, int(lengths.sum()))
+        streams = {name: StreamData(values, layout) for name, values in data.items()}
+        # The original gives each sentence a row of its own, as long as the longest of them.
+        return Minibatch(streams, int(lengths.sum()), layout.slots * layout.steps)
 
 
 def _rows(layout: SequenceLayout, first: IntArray) -> IntArray:

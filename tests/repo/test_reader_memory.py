@@ -1,0 +1,38 @@
+"""Memory of the readers stays bounded by their window, on a corpus ten times its size."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+WINDOW = 32
+HTK_CHUNK = 23
+"""Megabytes of a quarter of an hour of frames, the chunk of an HTK reader whatever the window."""
+
+
+@pytest.fixture(scope="module")
+def tool() -> ModuleType:
+    path = Path(__file__).parents[2] / "tools" / "reader_memory.py"
+    spec = importlib.util.spec_from_file_location("reader_memory", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["reader_memory"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak is read from /proc")
+@pytest.mark.parametrize(
+    ("form", "limit"), [("binary", 3 * WINDOW), ("text", 4 * WINDOW), ("htk", WINDOW + 6 * HTK_CHUNK)]
+)
+def test_ten_windows(tool: ModuleType, tmp_path: Path, form: str, limit: int) -> None:
+    found = tool.measure(form, WINDOW * tool.MB, 10, tmp_path)
+    assert found.corpus > 9.9 * WINDOW * tool.MB
+    assert found.samples == found.corpus // 4 // tool.DIM
+    assert found.peak - found.before < limit * tool.MB
