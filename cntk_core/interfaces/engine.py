@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import attrs
 from numpy.typing import NDArray
 
 from cntk_core.interfaces.component import Component
@@ -16,6 +17,20 @@ if TYPE_CHECKING:
     from cntk_core.interfaces.reader import Minibatch
     from cntk_core.plan.plan import Plan
     from cntk_core.training.store import ParameterStore
+
+
+@attrs.frozen(eq=False)
+class ProgramState:
+    """What a program takes along from minibatch to minibatch, beside parameters and random streams.
+
+    Attributes:
+        carried: by node, what it keeps of the minibatches before (the ends of sequences that go on), by name: arrays,
+            numbers and tuples of them.
+        totals: sums of the scalar roots since :meth:`Program.read_totals` was last called.
+    """
+
+    carried: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict)
+    totals: Mapping[str, float] = attrs.field(factory=dict)
 
 
 class Program(ABC):
@@ -74,6 +89,20 @@ class Program(ABC):
     @abstractmethod
     def read_totals(self) -> Mapping[str, float]:
         """Return the sums of the scalar roots since the last call, and set them to zero."""
+
+    def state(self) -> ProgramState | None:
+        """Return what goes on from one minibatch to the next, without changing it.
+
+        None if the program cannot say; then training cannot be saved inside an epoch.
+        """
+        return None
+
+    def restore(self, state: ProgramState) -> None:
+        """Go on from what :meth:`state` gave, after :meth:`begin_epoch` with the minibatches done by then.
+
+        Only programs that have a state are asked.
+        """
+        raise NotImplementedError
 
     def memory(self) -> int:
         """Bytes that this program holds beside the parameter store."""
