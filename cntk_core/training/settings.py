@@ -33,8 +33,12 @@ class SGDSettings:
     )
     momentum_as_time_constant: Schedule[float] | None = option(default=None, doc="in samples, by epoch")
     min_learning_rate_per_sample: float = option(default=1e-9, doc="training ends below it")
-    l1_reg_weight: float = option(default=0.0, key="L1RegWeight", doc="per sample")
-    l2_reg_weight: float = option(default=0.0, key="L2RegWeight", doc="per sample")
+    l1_reg_weight: Schedule[float] = option(
+        default=Schedule.constant(0.0), key="L1RegWeight", doc="per sample, by epoch"
+    )
+    l2_reg_weight: Schedule[float] = option(
+        default=Schedule.constant(0.0), key="L2RegWeight", doc="per sample, by epoch"
+    )
     clipping_threshold_per_sample: float = option(default=math.inf, doc="limit of the gradient of one sample")
     gradient_clipping_with_truncation: bool = option(default=True, doc="limit each element; false: the norm")
     gaussian_noise_inject_std: Schedule[float] = option(default=Schedule.constant(0.0), doc="by epoch")
@@ -116,7 +120,21 @@ class SGDSettings:
     @property
     def injects_noise(self) -> bool:
         """Whether noise is added to the parameters in any epoch."""
-        return any(value > 0 for value, _ in self.gaussian_noise_inject_std.values)
+        return _is_on(self.gaussian_noise_inject_std)
+
+    @property
+    def has_l1(self) -> bool:
+        """Whether there is an L1 weight in any epoch."""
+        return _is_on(self.l1_reg_weight)
+
+    @property
+    def has_l2(self) -> bool:
+        """Whether there is an L2 weight in any epoch."""
+        return _is_on(self.l2_reg_weight)
+
+
+def _is_on(schedule: Schedule[float]) -> bool:
+    return any(value > 0 for value, _ in schedule.values)
 
 
 def for_factors(settings: SGDSettings, factor: Callable[[int], int]) -> SGDSettings:
