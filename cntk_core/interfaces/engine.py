@@ -39,7 +39,8 @@ class Program(ABC):
     Attributes:
         plan: what it computes.
         settings: numbers that training changes from outside, by name (``dropoutRate``); ops see them.
-        step: counts the minibatches that were trained. It keys the random streams.
+        step: the epoch, times 2**32, plus the computations of gradients in it (of minibatches, or of parts of them).
+            It keys the random streams.
     """
 
     plan: Plan

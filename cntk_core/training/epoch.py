@@ -164,8 +164,8 @@ class EpochLoop:
             NotANumber: the criterion is not a number.
             DataError: there was no data, or less than up to the position.
         """
-        epoch, done = pace.epoch, position.minibatches if position is not None else 0
-        self.program.begin_epoch(epoch, self.settings.program_settings(epoch), minibatches_done=done)
+        epoch, passes = pace.epoch, position.passes if position is not None else 0
+        self.program.begin_epoch(epoch, self.settings.program_settings(epoch), minibatches_done=passes)
         state = _Running(CriterionSums(self.program, self.criteria), self, pace, epoch_samples)
         if position is not None:
             self.program.restore(position.program)
@@ -291,6 +291,7 @@ class _Running:
             return None
         return Position(
             minibatches=self.count,
+            passes=self.loop.program.step - (self.pace.epoch << 32),
             samples=self.sums.samples,
             read=self.read,
             rate=self.pace.rate,

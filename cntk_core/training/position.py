@@ -21,6 +21,7 @@ class Position:
 
     Attributes:
         minibatches: of the epoch, learned.
+        passes: computations of the program in them (parts of minibatches are several); they key its random streams.
         samples: that the criteria count in them.
         read: that the reader counts in them.
         rate: learning rate per sample of the epoch.
@@ -34,6 +35,7 @@ class Position:
     """
 
     minibatches: int
+    passes: int
     samples: int
     read: int
     rate: float
@@ -70,6 +72,7 @@ class Position:
             }
             return cls(
                 minibatches=int(entries["minibatches"]),
+                passes=int(entries["passes"]),
                 samples=int(entries["samples"]),
                 read=int(entries["read"]),
                 rate=float(entries["rate"]),
