@@ -82,7 +82,7 @@ def without_times(lines: Lines) -> list[str]:
 def test_a_run_that_is_stopped_ends_in_the_same_bytes(tmp_path, recipe):
     changes = OTHERS[recipe]
     straight = train(tmp_path / "straight", **{**changes, "checkpoint_every_samples": 0})
-    for minibatches in (1, 3, 6, 9, 14, 17):
+    for minibatches in (1, 6, 11) if recipe == "sizes" else (1, 3, 9, 14):  # sizes grow, so that there are fewer
         folder = tmp_path / str(minibatches)
         stop_in(folder, minibatches, **changes)
         lines = train(folder, **changes)
@@ -100,18 +100,13 @@ def test_what_it_says_and_leaves(tmp_path):
     lines = train(tmp_path)
     assert (
         f"Restored from '{tmp_path}/net.dnn.1.3.ckp': 1 epochs, 43 samples, 3 minibatches of the next epoch, "
-        "gaussian_noise, smoothed_gradient."
-        in lines.all
-        or f"Restored from '{tmp_path}/net.dnn.1.3.ckp': 1 epochs, 43 samples, 3 minibatches of the next epoch, "
-        "smoothed_gradient."
-        in lines.all
+        "smoothed_gradient." in lines.all
     )
     assert "Epoch[ 2 of 4]-Minibatch[   3-   4" in lines.with_text("Minibatch[")[0]
 
 
 def test_a_damaged_one_is_passed_over(tmp_path):
-    straight = train(tmp_path / "straight")
-    assert straight
+    train(tmp_path / "straight")
     folder = tmp_path / "stopped"
     stop_in(folder, 10)
     pointer = json.loads((folder / "net.dnn.1.3.ckp").read_text())
@@ -220,9 +215,7 @@ def test_values_that_are_not_numbers_are_not_saved(tmp_path):
     data["features"][20, 0] = np.nan
     with pytest.raises(CntkError):
         train(tmp_path, Lines(), reader=ListReader(data), num_mbs_to_show_result=0, network=make_network)
-    assert [path.name for path in tmp_path.glob("*.ckp")] == ["net.dnn.0.1.ckp", "net.dnn.0.2.ckp"] or sorted(
-        path.name for path in tmp_path.glob("*.ckp")
-    ) == ["net.dnn.0.1.ckp", "net.dnn.0.2.ckp"]
+    assert sorted(path.name for path in tmp_path.glob("*.ckp")) == ["net.dnn.0.1.ckp", "net.dnn.0.2.ckp"]
 
 
 def test_an_engine_that_cannot_tell_its_state(tmp_path, monkeypatch):
