@@ -12,7 +12,7 @@ from cntk_core.network.node import Node, Parameter
 from cntk_core.plan.fusion import gradient_reads
 from cntk_core.plan.plan import GradientStep, Loop, LoopGradient, Step, Target
 
-SUMMED_AT_ONCE = frozenset({"Times", "TransposeTimes"})
+SUMMED_AT_ONCE = frozenset({"Times", "TransposeTimes", "DiagTimes"})
 """Ops whose gradient by a value without frames is the same computed for all frames at once as time step by time step.
 
 So are element-wise ops. Others may keep something from forward to gradient, which a loop does for each time step.

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from cntk_core.api import Expr, GradientStep, LoopGradient, Node, is_delay
+from cntk_core.api import Expr, GradientStep, LoopGradient, Node, is_delay, symbol
 from cntk_engine_cpu import products
 from cntk_engine_cpu.elementwise import is_elementwise
 from cntk_engine_cpu.loop_writer import STACKS, LoopWriter, NotCompiled, Part
@@ -74,6 +74,8 @@ class BackwardWriter(LoopWriter):
             self.text.delay_gradient(self._whole(node), self._whole(node.inputs[0]), shift)
         elif node.op.name in products.NAMES:
             self._product(part)
+        elif node.op.name == "DiagTimes":
+            self._diagonal_times(part)
         elif node in self._values:
             if node not in self.slices:
                 self._slice(part)
@@ -154,6 +156,18 @@ class BackwardWriter(LoopWriter):
                 self.text.product(
                     self._whole(node), weights, rows, transposed=not forward_transposed, accumulate=target.accumulate
                 )
+
+    def _diagonal_times(self, part: GradientStep) -> None:
+        (node,) = part.step.nodes
+        weights, name = self.diagonal(node)
+        incoming = self.names.gradient(node)
+        for target in part.targets:
+            if target.node is not node.inputs[1]:
+                raise NotCompiled
+            array, kind = self._place(target.node)
+            arrays = {name: (weights, "row"), incoming: (self._whole(node), "full")}
+            result = Result(symbol(name) * symbol(incoming), kind, target.accumulate)
+            self.call(self._whole(node), arrays, [result], [array])
 
     def _slice(self, part: GradientStep) -> None:
         (target,) = part.targets

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from cntk_core.api import Loop, LoopGradient, Node, Step, is_delay
+from cntk_core.api import Loop, LoopGradient, Node, Step, is_delay, symbol
 from cntk_engine_cpu import products
 from cntk_engine_cpu.elementwise import is_elementwise
 from cntk_engine_cpu.loop_writer import STACKS, LoopWriter, NotCompiled, is_vector
@@ -35,6 +35,8 @@ class ForwardWriter(LoopWriter):
             self.text.delay(self._whole(node), self.matrix(values[node.inputs[0]], node.inputs[0]), shift)
         elif node.op.name in products.NAMES:
             self._product(node)
+        elif node.op.name == "DiagTimes":
+            self._diagonal_times(node)
         elif node in self.slices:
             if node in self._needed:
                 source, kind = self.operand(node, "full")
@@ -66,6 +68,13 @@ class ForwardWriter(LoopWriter):
         total = self._sums.get(node)
         out = self._whole(total if total is not None else node)
         self.text.product(rows, weights, out, transposed=transposed, accumulate=total is not None)
+
+    def _diagonal_times(self, node: Node) -> None:
+        weights, name = self.diagonal(node)
+        data = self.names.value(node.inputs[1])
+        arrays = {name: (weights, "row"), data: self.operand(node.inputs[1], "full")}
+        out = self._whole(node)
+        self.call(out, arrays, [Result(symbol(name) * symbol(data), "full")], [out])
 
     def _stack(self, node: Node) -> None:
         offset = 0

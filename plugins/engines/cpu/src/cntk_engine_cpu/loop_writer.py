@@ -34,7 +34,9 @@ def slices_of(loop: Loop, site: Site) -> dict[Node, Part]:
     found = {}
     for step in loop.steps:
         (node, *_) = step.nodes
-        if node.op.name == "Slice" and is_vector(node) and is_vector(node.inputs[0]) and node.inputs[0].framed:
+        if node.op.name != "Slice" or node.attributes.axis != (1,):
+            continue
+        if is_vector(node) and is_vector(node.inputs[0]) and node.inputs[0].framed:
             begin = node.attributes.begin[0]
             length = elements_of(node.inputs[0])
             found[node] = Part(node.inputs[0], begin + length if begin < 0 else begin)
@@ -42,8 +44,8 @@ def slices_of(loop: Loop, site: Site) -> dict[Node, Part]:
 
 
 def is_vector(node: Node) -> bool:
-    """Whether samples are vectors."""
-    return len(node.known_shape) == 1
+    """Whether samples are vectors, or matrices of one column as recipes often have them."""
+    return node.known_shape[-1:] == (elements_of(node),)
 
 
 class LoopWriter:
@@ -95,6 +97,13 @@ class LoopWriter:
         ]
         spec, order = spec_of({name: kind for name, (_, kind) in arrays.items()}, (), placed)
         self.text.kernel(spec, like, [arrays[name][0] for name in order], [outputs[index] for index in spec.outputs])
+
+    def diagonal(self, node: Node) -> tuple[Array, str]:
+        """The diagonal of a DiagTimes, which must have one number for each element of its other input, and its name."""
+        diagonal, data = node.inputs
+        if diagonal.framed or not data.framed or elements_of(diagonal) != elements_of(data):
+            raise NotCompiled
+        return self.matrix(self.site.values[diagonal], diagonal, "row"), self.names.value(diagonal)
 
     def copy(self, source: Array, kind: str, target: Array, target_kind: str, like: Array, *, accumulate: bool) -> None:
         """Copy or add columns."""
