@@ -16,14 +16,8 @@ from cntk_core.network.node import Input
 from cntk_core.plugins.events import Job
 from cntk_core.training.generations import ModelPaths
 from cntk_core.training.session import TrainingSession
-from cntk_core.training.settings import (
-    SGDSettings,
-    for_factors,
-    idle_momentum,
-    learner_name,
-    make_learner,
-    read_settings,
-)
+from cntk_core.training.settings import SGDSettings, for_factors
+from cntk_core.training.sgd_block import idle_momentum, learner_name, make_learner, read_settings
 
 _READERS = ("reader", "cvReader")
 

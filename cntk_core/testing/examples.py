@@ -20,5 +20,6 @@ def examples(count: int, **others: Any) -> settings:
     """
     from hypothesis import settings
 
+    assert settings.default is not None
     share = min(settings.default.max_examples, _WHOLE)
     return settings(max_examples=max(count * share // _WHOLE, min(count, _LEAST)), **others)

@@ -17,6 +17,7 @@ from cntk_core.ops.random import random_stream
 from cntk_core.plugins.events import Job, MinibatchResult
 from cntk_core.training.columns import MinibatchSizes
 from cntk_core.training.criteria import Criterion, CriterionSums, averages, is_nan, since
+from cntk_core.training.gradient_check import GradientCheck
 from cntk_core.training.progress import RunLog, share_of_epoch
 from cntk_core.training.schedules import effective_momentum
 from cntk_core.training.settings import SGDSettings
@@ -27,7 +28,19 @@ from cntk_core.training.update import NOISE_SLOT, clip_factor, count_uses, scala
 NOISE_STREAM = (1 << 64) - 1
 """Random stream of injected noise, in the place of a node's number."""
 
-NOT_A_NUMBER = "The training criterion is not a number (NAN)."
+
+class NotANumber(TrainingError):
+    """The training criterion is not a number.
+
+    Args:
+        minibatches: of the epoch, learned until it was noticed.
+        hint: when it happened, and what may help.
+    """
+
+    def __init__(self, minibatches: int, *, hint: str | None) -> None:
+        super().__init__("The training criterion is not a number (NAN).", hint=hint)
+        self.minibatches = minibatches
+
 
 Scalars = Sequence[Mapping[str, float]]
 
@@ -88,6 +101,7 @@ class EpochLoop:
         job: for listeners.
         seed: of the injected noise.
         listeners: called after each minibatch with ``job`` and ``result``.
+        check: compares gradients before each minibatch is learned; None if that is not asked for.
         steps: updates done so far.
     """
 
@@ -100,6 +114,7 @@ class EpochLoop:
     job: Job
     seed: int = 0
     listeners: Sequence[Callable[..., object]] = ()
+    check: GradientCheck | None = None
     steps: int = 0
     _uses: Mapping[Parameter, int] = attrs.field(init=False)
 
@@ -122,28 +137,35 @@ class EpochLoop:
             epoch_samples: its size in samples, 0 if it is not known.
 
         Raises:
-            TrainingError: the criterion is not a number.
+            NotANumber: the criterion is not a number.
             DataError: there was no data.
         """
-        epoch, rate = pace.epoch, pace.rate
+        epoch = pace.epoch
         self.program.begin_epoch(epoch, self.settings.program_settings(epoch))
         state = _Running(CriterionSums(self.program, self.criteria), self, pace, epoch_samples)
-        learns = rate > 0.01 * self.settings.min_learning_rate_per_sample
-        parts = self.settings.parts(pace.minibatch_size)
-        plain = parts == 1 and not self.settings.clips_norm
         for minibatch in minibatches:
-            if not learns:
-                self.program.evaluate(minibatch)
-            elif plain:
-                scalars = self._scalars(self._before_update(self._sizes.columns(minibatch), epoch, state.count, rate))
-                self.program.train_step(minibatch, scalars)
-            else:
-                self._step_in_parts(list(split(minibatch, parts)), minibatch, pace, state.count)
-            self.steps += learns
+            if self.check is not None and not pace.trial:
+                self.check.check(minibatch, epoch, state.count)
+            self.step(minibatch, pace, state.count)
             state.done(self._sizes.samples(minibatch), minibatch.samples)
             if state.is_over:
                 break
         return state.finish()
+
+    def step(self, minibatch: Minibatch, pace: Pace, index: int) -> None:
+        """Learn a minibatch, the one with this index in its epoch."""
+        if pace.rate <= 0.01 * self.settings.min_learning_rate_per_sample:
+            # In training mode, so that dropout and batch normalisation are as with any other rate.
+            self.program.compute_gradients(minibatch)
+            self.store.forget_gradients(self.program.plan.sparse)
+            return
+        parts = self.settings.parts(pace.minibatch_size)
+        if parts == 1 and not self.settings.clips_norm:
+            context = self._before_update(self._sizes.columns(minibatch), pace.epoch, index, pace.rate)
+            self.program.train_step(minibatch, self._scalars(context))
+        else:
+            self._step_in_parts(list(split(minibatch, parts)), minibatch, pace, index)
+        self.steps += 1
 
     def _before_update(self, samples: int, epoch: int, minibatch: int, rate: float) -> UpdateContext:
         """Draw the noise of a step, and let the learner's state, which the store keeps, go on to it."""
@@ -248,8 +270,8 @@ class _Running:
             return
         self.is_over = True
         if not self.pace.may_fail:
-            raise TrainingError(
-                NOT_A_NUMBER,
+            raise NotANumber(
+                self.count,
                 hint=f"It happened in epoch {self.pace.epoch + 1}, minibatches {self._shown_at + 1} to {self.count}.\n"
                 "A lower learning rate or clippingThresholdPerSample may help.",
             )

@@ -131,6 +131,11 @@ class RunLog:
         shown = "; ".join(describe(name, value) for name, value in criteria.items())
         self.line(f"Finished Epoch[{epoch + 1:2d} of {epochs}]: [Validate] {shown}")
 
+    def best_so_far(self, best: Mapping[str, tuple[float, int]]) -> None:
+        """Show the least value of each criterion on the validation set, and after which epoch it was."""
+        shown = "; ".join(f"{name} = {value:f} (Epoch {epoch})" for name, (value, epoch) in best.items())
+        self.line(f"Best epoch per criterion so far: [Validate] {shown}")
+
 
 def single(value: float) -> float:
     """The nearest number of single precision."""
