@@ -12,7 +12,6 @@ import numpy as np
 
 from cntk_core.data.packing import make_minibatch
 from cntk_core.data.prefetch import Prefetcher
-from cntk_core.data.original_order import OriginalOrder
 from cntk_core.data.randomize import FileOrder, RandomOrder, SweepOrder, Window
 from cntk_core.data.source import CACHE_BYTES, ChunkCache, ChunkSource
 from cntk_core.data.timeline import plan_epoch
@@ -150,7 +149,7 @@ class ChunkedReader(DataReader):
         with self._lock:
             if self._order is None:
                 index = self._source.index()
-                order = FileOrder(index) if self._window is None else OriginalOrder(index, self._seed, self._window)
+                order = FileOrder(index) if self._window is None else RandomOrder(index, self._seed, self._window)
                 if order.samples == 0:
                     raise DataError(f"{self._source} has no samples")
                 self._order = order
