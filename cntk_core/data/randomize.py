@@ -1,9 +1,8 @@
 """The order of the sequences in each sweep over the data: as they lie in the files, or at random within windows.
 
-The random order needs only a window of chunks in memory, like the original's block randomizer: the chunks are shuffled,
-each shuffled chunk gets a window of chunks around it, and each of its sequences a random place in that window. Our
-places are independent random numbers, drawn with Philox from a key of (seed, purpose) and a counter of (sweep, chunk),
-so the order never depends on what was read before, and any epoch can be entered directly.
+The random order is that of the original's block randomizer (:mod:`cntk_core.data.swaps`). It needs only a window of
+chunks in memory, and each sweep has a seed of its own, so it never depends on what was read before, and any epoch can
+be entered directly.
 """
 
 from __future__ import annotations
@@ -13,24 +12,10 @@ from collections.abc import Iterator, Sequence
 
 import attrs
 import numpy as np
-from numpy.typing import NDArray
 
 from cntk_core.data.source import ChunkInfo
+from cntk_core.data.swaps import shuffled, swapped_sequences
 from cntk_core.interfaces.layout import IntArray
-
-CHUNK_ORDER = 0x6368756E6B73
-"""Purpose of the random numbers that shuffle chunks."""
-PLACES = 0x706C61636573
-"""Purpose of the random numbers that place sequences."""
-
-_WORD = (1 << 64) - 1
-
-
-def random_words(count: int, seed: int, purpose: int, *counter: int) -> NDArray[np.uint64]:
-    """Return ``count`` random 64-bit words of the stream that (seed, purpose, counter) names, up to two counters."""
-    words = [0, 0, *(value & _WORD for value in counter), 0, 0][:4]
-    generator = np.random.Philox(key=[seed & _WORD, purpose & _WORD], counter=words)
-    return generator.random_raw(count).astype(np.uint64, copy=False)
 
 
 @attrs.frozen
@@ -135,22 +120,23 @@ class RandomOrder(SweepOrder):
 
     def blocks(self, sweep: int) -> Iterator[Block]:
         """Yield one block for each place of a chunk in the shuffled order; at most a window of chunks is in use."""
-        count = len(self.index)
-        order = np.argsort(random_words(count, self._seed, CHUNK_ORDER, sweep), kind="stable")
-        begin, end = self._windows(order)
-        # Places of the sequences of each open chunk, sorted; a chunk is open while its window holds the block.
-        open_chunks: dict[int, tuple[NDArray[np.float64], IntArray]] = {}
-        first = last = 0
-        for place in range(count):
-            while last < count and begin[last] <= place:
-                number = int(order[last])
-                open_chunks[last] = self._places(sweep, number, int(begin[last]), int(end[last]))
-                last += 1
-            while end[first] <= place:
-                del open_chunks[first]
-                first += 1
-            self.open_chunks = frozenset(int(order[position]) for position in open_chunks)
-            yield self._merge(order, open_chunks, place)
+        order = shuffled(len(self.index), self._seed + sweep)
+        begin, end = (bounds.tolist() for bounds in self._windows(np.array(order, np.int64)))
+        counts = [self.index[number].sequences for number in order]
+        chunk_at, starts = np.array(order, np.int64), np.cumsum([0, *counts], dtype=np.int64)
+        lengths = self._all_lengths(order)
+        swapped = swapped_sequences(counts, begin, end, self._seed + sweep)
+        for place, numbers in enumerate(swapped):
+            self.open_chunks = frozenset(order[begin[place] : end[place]])
+            came_from = np.searchsorted(starts, numbers, side="right") - 1
+            samples = np.ones(len(numbers), np.int64) if lengths is None else lengths[numbers]
+            yield Block(chunk_at[came_from], numbers - starts[came_from], samples)
+
+    def _all_lengths(self, order: list[int]) -> IntArray | None:
+        """Return the samples of each sequence, chunk after chunk; None if every one has one sample."""
+        if all(chunk.lengths is None for chunk in self.index):
+            return None
+        return np.concatenate([self.index[number].sample_counts() for number in order])
 
     def _windows(self, order: IntArray) -> tuple[IntArray, IntArray]:
         """Return the window ``begin <= place < end`` of each shuffled chunk; neither bound ever decreases."""
@@ -169,33 +155,3 @@ class RandomOrder(SweepOrder):
         end = np.searchsorted(stop, start + size // 2, side="left")
         places = np.arange(count)
         return np.minimum(begin, places), np.maximum(end, places + 1)
-
-    def _places(self, sweep: int, number: int, begin: int, end: int) -> tuple[NDArray[np.float64], IntArray]:
-        words = random_words(self.index[number].sequences, self._seed, PLACES, sweep, number)
-        places = begin + (words >> np.uint64(11)) * (2.0**-53 * (end - begin))
-        # Rounding may reach the end of the window.
-        places = np.minimum(places, np.nextafter(end, begin))
-        order = np.argsort(places, kind="stable")
-        return places[order], order
-
-    def _merge(self, order: IntArray, chunks: dict[int, tuple[NDArray[np.float64], IntArray]], place: int) -> Block:
-        """Return the sequences of the open chunks that belong to one place, in the order of their random places."""
-        places, numbers, sequences, lengths = [], [], [], []
-        for position, (keys, sorted_sequences) in chunks.items():
-            low, high = np.searchsorted(keys, [place, place + 1]).tolist()
-            if low == high:
-                continue
-            number = int(order[position])
-            chosen = sorted_sequences[low:high]
-            known = self.index[number].lengths
-            places.append(keys[low:high])
-            numbers.append(np.full(high - low, number))
-            sequences.append(chosen)
-            lengths.append(np.ones(high - low, dtype=np.int64) if known is None else known[chosen])
-        if len(places) == 1:
-            return Block(numbers[0], sequences[0], lengths[0])
-        if not places:
-            nothing = np.zeros(0, dtype=np.int64)
-            return Block(nothing, nothing, nothing)
-        sort = np.argsort(np.concatenate(places), kind="stable")
-        return Block(np.concatenate(numbers)[sort], np.concatenate(sequences)[sort], np.concatenate(lengths)[sort])

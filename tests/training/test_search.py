@@ -337,6 +337,7 @@ RESUMED = {
 
 
 @pytest.mark.parametrize(("adjust", "changes"), RESUMED.values(), ids=RESUMED)
+@pytest.mark.sampled(5)
 def test_a_run_that_was_stopped_ends_in_the_same_bytes(tmp_path, adjust, changes):
     epochs = 5
     train(tmp_path / "straight", epochs, adjust, **changes)

@@ -1,0 +1,140 @@
+"""The random order of the original's block randomizer: chunks and sequences change places.
+
+The chunks are shuffled. Each sequence, from the first to the last, then changes places with a random one from the
+window around its chunk; where one of the two would leave the window of the chunk that it comes to, another one is
+drawn. A 64-bit Mersenne Twister draws; it is seeded with the seed of the reader plus the number of the sweep, for the
+chunks and for the sequences alike.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from cntk_core.interfaces.layout import IntArray
+from cntk_core.ops.mersenne_twister import STATE, MersenneTwister64, Words
+
+_BLOCKS = 64
+_MOST_BLOCKS = 4096
+"""How many states of the twister are drawn at once: 10 MiB of words."""
+
+
+def shuffled(count: int, seed: int) -> list[int]:
+    """Return the numbers up to ``count`` in random order."""
+    order = array("q", range(count))
+    _swap(order, 0, _Words(seed).take(count) % np.uint64(max(count, 1)))
+    return order.tolist()
+
+
+def swapped_sequences(counts: Sequence[int], begin: list[int], end: list[int], seed: int) -> Iterator[IntArray]:
+    """Yield the sequences that come to the place of each chunk.
+
+    Args:
+        counts: sequences of the chunks. The sequences are numbered through all chunks.
+        begin, end: window of each chunk, ``begin <= place < end``; neither bound ever decreases.
+        seed: of the sweep.
+    """
+    return _Swaps(counts, begin, end, seed).places()
+
+
+class _Swaps:
+    """The sequences in use: ``items`` holds those at the places from ``dropped`` on."""
+
+    def __init__(self, counts: Sequence[int], begin: list[int], end: list[int], seed: int) -> None:
+        self._begin, self._end = begin, end
+        self._starts = [0, *np.cumsum(counts, dtype=np.int64).tolist()]
+        self._words = _Words(seed)
+        self._items = array("q")
+        self._dropped = 0
+        self._cursor = 0
+
+    def places(self) -> Iterator[IntArray]:
+        """Yield the sequences of each place."""
+        for place in range(len(self._begin)):
+            self._randomize_for(place)
+            first, last = (start - self._dropped for start in self._starts[place : place + 2])
+            yield np.array(self._items[first:last], np.int64)
+            done = self._starts[place + 1] - self._dropped
+            if 2 * done >= len(self._items):
+                del self._items[:done]
+                self._dropped += done
+
+    def _randomize_for(self, place: int) -> None:
+        """Let all sequences change places that may come to a place; none that is drawn later comes to it."""
+        upto = max(self._end[place], self._cursor)
+        while upto < len(self._begin) and self._begin[upto] <= place:
+            upto += 1
+        known = self._dropped + len(self._items)
+        self._items.extend(range(known, self._starts[self._end[upto - 1]]))
+        for chunk in range(self._cursor, upto):
+            self._randomize(chunk)
+        self._cursor = upto
+
+    def _randomize(self, chunk: int) -> None:
+        low, high = self._starts[self._begin[chunk]], self._starts[self._end[chunk]]
+        first, last = self._starts[chunk], self._starts[chunk + 1]
+        if self._begin[-1] == 0 and self._end[0] == len(self._end):  # one window for all: every place is allowed
+            _swap(self._items, first, self._words.take(last - first) % np.uint64(max(high - low, 1)))
+            return
+        drawn: Iterator[int] = iter(())
+        for place in range(first, last):
+            other = -1
+            while other < 0 or not self._may_change(place, other, chunk):
+                word = next(drawn, None)
+                if word is None:  # each place still needs a word, so that all of these are used
+                    drawn = iter((self._words.take(last - place) % np.uint64(high - low)).tolist())
+                    word = next(drawn)
+                other = low + word
+            here, there = place - self._dropped, other - self._dropped
+            self._items[here], self._items[there] = self._items[there], self._items[here]
+
+    def _may_change(self, place: int, other: int, chunk: int) -> bool:
+        """Tell whether what is at two places may change: each goes into the window of the chunk that it comes to."""
+        theirs = bisect_right(self._starts, self._items[other - self._dropped]) - 1
+        if not self._begin[chunk] <= theirs < self._end[chunk]:
+            return False
+        there = bisect_right(self._starts, other) - 1
+        mine = bisect_right(self._starts, self._items[place - self._dropped]) - 1
+        return self._begin[there] <= mine < self._end[there]
+
+
+class _Words:
+    """A stream of random words that gives as many as are asked for."""
+
+    def __init__(self, seed: int) -> None:
+        self._twister = MersenneTwister64(seed)
+        self._left = np.empty(0, np.uint64)
+
+    def take(self, count: int) -> Words:
+        """Return the next ``count`` words."""
+        parts = [self._left]
+        have = len(self._left)
+        while have < count:
+            parts.append(self._twister.blocks(min(max(_BLOCKS, (count - have) // STATE + 1), _MOST_BLOCKS)))
+            have += len(parts[-1])
+        words = np.concatenate(parts)
+        self._left = words[count:]
+        return words[:count]
+
+
+def _swap(items: array[int], first: int, targets: Words) -> None:
+    """Let the items from ``first`` on change places with those at ``targets``, one after the other.
+
+    Stretches in which no place occurs twice are done at once.
+    """
+    size = max(int(len(items) ** 0.5) // 4, 16)
+    for start in range(0, len(targets), size):
+        others = targets[start : start + size].astype(np.int64)
+        here, stop = first + start, first + start + len(others)
+        apart = len(np.unique(others)) == len(others) and not np.any((others >= here) & (others < stop))
+        if apart:
+            held = np.frombuffer(items, np.int64)
+            mine = held[here:stop].copy()
+            held[here:stop] = held[others]
+            held[others] = mine
+            continue
+        for place, other in enumerate(others.tolist(), here):
+            items[place], items[other] = items[other], items[place]
