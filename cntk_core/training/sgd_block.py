@@ -203,6 +203,8 @@ def _out_of_range(block: Config, settings: SGDSettings) -> Iterator[ConfigError]
         yield from _bad_values(block, key, lambda value: value >= 1, "must be at least 1")
     for key in ("maxEpochs", "epochSize", "maxSamplesInRAM", "numMBsToShowResult", "firstMBsToShowResult"):
         yield from _bad_values(block, key, lambda value: value >= 0, "must not be negative")
+    for key in ("checkpointEverySamples", "checkpointEveryMinutes"):
+        yield from _bad_values(block, key, lambda value: 0.0 <= value < math.inf, "must not be negative")
     largest = max(size for size, _ in settings.minibatch_size.values)
     if 0 < settings.epoch_size < largest:
         yield ConfigError(

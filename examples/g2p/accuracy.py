@@ -13,8 +13,13 @@ END = "</s>"
 
 def read_decoded(path: Path) -> list[str]:
     """Return the phones of each word, up to its end, in a file of the action `write`."""
-    lines = path.read_text(encoding="utf-8").splitlines()
-    return [line.split(END)[0].strip() for line in lines if line.strip()]
+    words: list[list[str]] = []
+    for line in path.read_text(encoding="utf-8").split():
+        if line.isdigit():  # the number of the word stands before it
+            words.append([])
+        else:
+            words[-1].append(line)
+    return [" ".join(phones[: [*phones, END].index(END)]) for phones in words]
 
 
 def main(folder: Path) -> None:
@@ -27,8 +32,7 @@ def main(folder: Path) -> None:
         name = f"{path.parent.name}, {path.name.split('.')[0]}"
         mistakes[name] = wrong
         print(f"{name:20} {100 - 100 * len(wrong) / len(tested):5.1f} % of {len(tested)} words are right")
-    if mistakes:
-        print(*min(mistakes.values(), key=len)[:10], sep="\n")
+    print(*min(mistakes.values(), key=len, default=[])[:10], sep="\n")
 
 
 if __name__ == "__main__":

@@ -35,6 +35,8 @@ SETTINGS = {
     "gradientClippingWithTruncation": "false",
     "maxSamplesInRAM": "100",
     "numSubminibatches": "2",
+    "checkpointEverySamples": "1000",
+    "checkpointEveryMinutes": "0.5",
     "numMBsToShowResult": "3",
     "firstMBsToShowResult": "3",
     "traceLevel": "1",
