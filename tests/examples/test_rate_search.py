@@ -47,7 +47,10 @@ def test_the_figure(example, script, results) -> None:
     assert len(text) > 10_000
 
 
-@pytest.mark.parametrize("strategy", ["proposed", "bestRate", "fixedSearch", "noSearch"])
+OTHERS = ("bestRate", "fixedSearch", "noSearch")
+
+
+@pytest.mark.parametrize("strategy", ["proposed", *(pytest.param(name, marks=pytest.mark.slow) for name in OTHERS)])
 def test_every_strategy_runs(example, strategy, capsys: pytest.CaptureFixture[str]) -> None:
     example("rate_search")
     small = ["maxEpochs=2", "epochSize=256", "numSamples4Search=64"]
