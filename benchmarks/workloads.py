@@ -143,7 +143,42 @@ class Recurrent(NamedTuple):
         return inputs, rng.integers(0, self.labels, length)
 
 
-Workload = FeedForward | Recurrent
+class RuleUpdate(NamedTuple):
+    """One update of a single parameter by a learner's rule, with a gradient that is given.
+
+    Attributes:
+        name: of the workload.
+        rule: see ``candidates/ours_update.py``.
+        streams: how often one element is read or written in an update, in all passes.
+        in_torch: whether PyTorch has a fused optimiser for it.
+        elements: of the parameter.
+        steps: of one round.
+    """
+
+    name: str
+    rule: str
+    streams: int
+    in_torch: bool = False
+    elements: int = 10_000_000
+    steps: int = 4
+
+    ours = "ours_update"
+
+    @property
+    def peers(self) -> tuple[str, ...]:
+        """PyTorch where it can."""
+        return ("torch_update",) if self.in_torch else ()
+
+    def parameters(self) -> dict[str, np.ndarray]:
+        """The first value."""
+        return {"W": np.random.default_rng(1).standard_normal(self.elements, dtype=np.float32)}
+
+    def gradient(self) -> np.ndarray:
+        """The gradient of every step."""
+        return np.random.default_rng(2).standard_normal(self.elements, dtype=np.float32)
+
+
+Workload = FeedForward | Recurrent | RuleUpdate
 
 WORKLOADS: dict[str, Workload] = {
     workload.name: workload
@@ -157,5 +192,18 @@ WORKLOADS: dict[str, Workload] = {
         Recurrent("W3e", 363, 0, 3, 512, 512, 132, (200, 200), 16, 0, 1, 1),
         Recurrent("W4", 943, 150, 1, 300, 300, 127, (5, 30), 0, 76, 64, 64),
         FeedForward("W6", (26752, 2048, 2048, 2048, 26752), 64, 3),
+        # Streams: the value, the gradient and the slots are read, all but the gradient are written; for a mean over the
+        # parameter the gradient and the slots are read once more.
+        RuleUpdate("U-momentum", "momentum", 5, in_torch=True),
+        RuleUpdate("U-nag", "nag", 5, in_torch=True),
+        RuleUpdate("U-adagrad", "adagrad", 5, in_torch=True),
+        RuleUpdate("U-adagrad-mean", "adagrad-mean", 5 + 2),
+        RuleUpdate("U-rmsprop", "rmsprop", 9),
+        RuleUpdate("U-rmsprop-mean", "rmsprop-mean", 9 + 4),
+        RuleUpdate("U-fsadagrad", "fsadagrad", 7),
+        RuleUpdate("U-adam", "adam", 7, in_torch=True),
+        RuleUpdate("U-adamw", "adamw", 7, in_torch=True),
+        RuleUpdate("U-adamax", "adamax", 7),
+        RuleUpdate("U-adadelta", "adadelta", 7),
     )
 }

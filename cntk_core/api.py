@@ -18,6 +18,7 @@ from cntk_core.data.composite import CompositeSource, FrameSource, Part
 from cntk_core.data.randomize import Window
 from cntk_core.data.source import CACHE_BYTES, Chunk, ChunkInfo, ChunkSource, Column
 from cntk_core.data.truncation import Truncation
+from cntk_core.data.utterances import class_column, cut_chunks, read_windows
 from cntk_core.errors import (
     BuildError,
     CntkError,
@@ -36,7 +37,7 @@ from cntk_core.errors import (
 )
 from cntk_core.interfaces.builder import BuildContext, Document, NetworkBuilder, SeedNumbers
 from cntk_core.interfaces.component import API_VERSION, Available, Component, NoOptions, Unavailable
-from cntk_core.interfaces.engine import ExecutionEngine, Program
+from cntk_core.interfaces.engine import ExecutionEngine, Program, ProgramState
 from cntk_core.interfaces.layout import SequenceLayout
 from cntk_core.interfaces.learner import Learner, Slot, UpdateContext, UpdateRule
 from cntk_core.interfaces.parallel import Communicator, Parallelizer, StepCounts
@@ -187,6 +188,7 @@ __all__ = [
     "Plan",
     "Problems",
     "Program",
+    "ProgramState",
     "Random",
     "ReaderContext",
     "Registry",
@@ -217,12 +219,14 @@ __all__ = [
     "best_columns",
     "broadcast",
     "check_links",
+    "class_column",
     "clone_nodes",
     "complete_network",
     "copy_inputs",
     "copy_nodes",
     "copy_sub_tree",
     "core_ops",
+    "cut_chunks",
     "define_op",
     "delay_rows",
     "derive_layout",
@@ -256,6 +260,7 @@ __all__ = [
     "raise_problems",
     "random_stream",
     "read_source",
+    "read_windows",
     "remove_nodes",
     "rename_nodes",
     "replace_node",

@@ -13,7 +13,8 @@ from cntk_core.actions.jobs import Job, check_jobs, check_top_level, find_jobs
 from cntk_core.config import Config, Schedule, Value, load_recipe, option_key
 from cntk_core.config.source import COMMAND_LINE
 from cntk_core.errors import CntkError, ConfigError, Location, Problems, did_you_mean, raise_problems
-from cntk_core.training.settings import SGDSettings, learner_name
+from cntk_core.training.settings import SGDSettings
+from cntk_core.training.sgd_block import learner_name
 
 TOP_LEVEL = {
     "command": "train",

@@ -118,7 +118,9 @@ def _unknown_keys(
     known |= {name.lower() for name in ignore}
     hint = f"Options: {', '.join(keys)}" if keys else "It has no options."
     return [
-        OptionError(f"{what} has no option '{key}'{did_you_mean(key, keys)}", where=config.location(key), hint=hint)
+        OptionError(
+            f"{what} has no option '{key}'{did_you_mean(key, [*keys, *ignore])}", where=config.location(key), hint=hint
+        )
         for key in config.keys()  # noqa: SIM118 - a Config is no dict
         if key.lower() not in known
     ]

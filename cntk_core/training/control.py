@@ -69,6 +69,13 @@ class ControlState:
         total = self.averaged * self.average + criterion
         return attrs.evolve(self, average=total / (self.averaged + 1), averaged=self.averaged + 1)
 
+    def with_best(self, criteria: Mapping[str, float], epochs: int) -> ControlState:
+        """Return the state with the validation set's criteria after so many epochs, where they are the least so far."""
+        better = {
+            name: (value, epochs) for name, value in criteria.items() if value < self.best.get(name, (math.inf, 0))[0]
+        }
+        return attrs.evolve(self, best={**self.best, **better})
+
     def compared(self) -> ControlState:
         """Return the state after its average was compared: the next is compared with it."""
         return attrs.evolve(self, previous=self.average, average=None, averaged=0)

@@ -2,34 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import attrs
+import numpy as np
 
-from cntk_core.errors import TrainingError
+from cntk_core.errors import CntkError, TrainingError
 from cntk_core.interfaces.engine import Program
 from cntk_core.interfaces.reader import SWEEP, EpochSpec
-from cntk_core.network.model_file import ModelInfo, save_model
+from cntk_core.network.model_file import load_model
 from cntk_core.network.network import Network
 from cntk_core.plan.make import make_plan
 from cntk_core.plan.runnable import check_runnable
 from cntk_core.plugins.events import EpochStart, EpochSummary
 from cntk_core.training.automatic import RateControl
-from cntk_core.training.checkpoint import Progress, load_checkpoint, restore_slots, restore_store, save_checkpoint
+from cntk_core.training.checkpoint import Progress, load_checkpoint, restore_slots, restore_store
 from cntk_core.training.control import ControlState, Verdict, judge
 from cntk_core.training.criteria import Criterion, averages
-from cntk_core.training.epoch import EpochLoop, EpochResult, Pace
+from cntk_core.training.epoch import EpochLoop, EpochResult, NotANumber, Pace
 from cntk_core.training.evaluate import evaluate_program
 from cntk_core.training.generations import Start, checkpoint_of
+from cntk_core.training.gradient_check import GradientCheck
+from cntk_core.training.keeping import InsideKeeper
+from cntk_core.training.node_settings import NodeSettings, spare_normalizations
+from cntk_core.training.origin import find_origin
+from cntk_core.training.pacing import Pacing
+from cntk_core.training.position import Position
 from cntk_core.training.precompute import precompute
 from cntk_core.training.progress import RunLog, single
+from cntk_core.training.recipe_text import differences
 from cntk_core.training.roots import choose_criteria, describe_parameters
+from cntk_core.training.saving import Saver
 from cntk_core.training.schedules import effective_momentum, time_constant
 from cntk_core.training.store import ParameterStore
-from cntk_core.training.update import NOISE_SLOT, compose_update
+from cntk_core.training.update import compose_update
 
 if TYPE_CHECKING:
     from cntk_core.training.session import TrainingSession
@@ -73,40 +80,50 @@ class TrainingRun:
         self.paths = session.paths
         self.network = network
         self.start = start
-        self.first = start.epochs if start is not None else 0
+        self.first = self.done = start.epochs if start is not None else 0
         self.criterion, self.evaluations = choose_criteria(network, self.settings)
         self.nodes = (self.criterion, *self.evaluations)
+        spare_normalizations(network, self.settings)
         self.store = ParameterStore(network.parameters, network.dtype)
+        self.saver = Saver(session, network, self.store, start)
+        self.position: Position | None = None
+        self.state = ControlState(minibatch_size=self.settings.minibatch_size[self.first])
         self.samples = 0
         self.epoch_samples = self.settings.epoch_size
-        self.state = ControlState(minibatch_size=self.settings.minibatch_size[self.first])
-        self.done = self.first
-        self._stale_files = not session.make_mode
         self._validation: Program | None = None
 
     def run(self) -> TrainingSummary:
         """Do everything."""
         self._describe()
-        loop = self._prepare()
-        self._restore(loop)
+        if self.settings.gradient_check and self.network.dtype != np.float64:
+            raise TrainingError("gradientcheck needs numbers of double precision", hint="Give precision=double.")
+        if self.settings.save_best_model_per_criterion and self.session.cv_reader is None:
+            self.log.line("Warning: saveBestModelPerCriterion has no effect without a cvReader.")
+        self.loop = self._prepare()
+        self.pacing = Pacing(self.loop, self.session.reader)
+        self._restore()
+        node_settings = NodeSettings(self.network.order([self.criterion]), self.settings, self.log.line)
         last: EpochResult | None = None
         validation: Mapping[str, Criterion] = {}
         trained, stopped = 0, ""
         while self.done < self.settings.max_epochs and not stopped:
-            pace = self._pace(loop, self.done)
+            node_settings.begin(self.done)
+            pace, self.state = self._pace()
             stopped = self._rate_is_too_low(pace)
             if stopped:
-                self._save(loop, last, final=True)
+                self.saver.save(self._progress(last), final=True)
                 break
-            last = self._train(loop, pace)
+            last = self._train(pace)
             trained += 1
             validation = self._validate(pace)
             stopped = self._tell(pace, last, validation)
             if stopped:
                 self.log.line(f"Training ends after epoch {pace.epoch + 1}: {stopped}")
-            verdict = self._judge(loop, pace, last, validation)
+            verdict = self._judge(pace, last, validation)
             stopped = stopped or verdict.finished
-            self._keep(loop, pace, last, verdict, final=bool(stopped))
+            self._keep(pace, last, verdict, final=bool(stopped))
+        if self.settings.save_best_model_per_criterion:
+            self.saver.copy_best(self.state.best, self.done)
         criteria = averages(last.criteria) if last is not None else {}
         return TrainingSummary(self.done, trained, criteria, averages(validation), stopped)
 
@@ -135,13 +152,18 @@ class TrainingRun:
         spec = EpochSpec(epoch_size=size, minibatch_size=self.settings.minibatch_size[0])
         new = precompute(self.network, session.engine, self.store, session.reader, spec, self.log)
         if new or self.start is None:
-            save_model(self.network, self.paths.model(self.first), ModelInfo(self.first, self.samples))
+            self.saver.initial(self.first, self.samples)
         plan = make_plan(self.network, self.nodes, self.criterion)
         for listener in session.listeners("cntk_plan_ready"):
             listener(plan=plan, engine=session.job.engine)
         rule = compose_update(session.learner, self.settings)
         self.store.add_slots(rule.slots)
         program = session.engine.compile(plan, self.store, rule, seed=session.seed)
+        check = None
+        if self.settings.gradient_check:
+            own = session.engine.compile(plan, self.store, rule, seed=session.seed)
+            numbers, digits = self.settings.program_settings, int(self.settings.sig_figs)
+            check = GradientCheck(own, self.store, self.criterion.name, digits, numbers, session.seed)
         return EpochLoop(
             program,
             self.store,
@@ -152,9 +174,10 @@ class TrainingRun:
             session.job,
             seed=session.seed,
             listeners=session.listeners("cntk_minibatch_end"),
+            check=check,
         )
 
-    def _restore(self, loop: EpochLoop) -> None:
+    def _restore(self) -> None:
         """Take the learner's state back, and say so."""
         checkpoint = self.start.checkpoint if self.start is not None else None
         if checkpoint is None or self.start is None:
@@ -162,17 +185,25 @@ class TrainingRun:
             return
         slots = restore_slots(checkpoint, self.store)
         progress = checkpoint.progress
+        self.position = checkpoint.position
         self.samples = progress.samples
-        loop.steps = progress.steps
+        self.loop.steps = progress.steps
         self.state = self._restored_state(progress)
         self.epoch_samples = self.epoch_samples or progress.epoch_samples
         self.log.line(
-            f"Restored from '{checkpoint_of(self.start.model)}': {progress.epochs} epochs, {progress.samples} samples"
+            f"Restored from '{self.start.path}': {progress.epochs} epochs, {progress.samples} samples"
+            + (f", {self.position.minibatches} minibatches of the next epoch" if self.position is not None else "")
             + (f", {', '.join(slots)}" if slots else "")
             + "."
         )
-        if progress.settings != self.session.settings_hash():
-            self.log.line("Warning: the settings are not those that the checkpoint was written with.")
+        if not progress.recipe and progress.settings:  # a checkpoint of the first releases has only a hash
+            self.log.line("The checkpoint does not say with which settings it was written; those of now count.")
+        elif changes := differences(progress.recipe, self.session.recipe()):
+            self.log.line(
+                "Warning: the recipe is not the one that the checkpoint was written with; it counts from now on:"
+            )
+            for line in changes:
+                self.log.line(f"    {line}")
         if progress.seed != self.session.seed:
             self.log.line(f"Warning: the random seed was {progress.seed}, now it is {self.session.seed}.")
 
@@ -194,23 +225,15 @@ class TrainingRun:
 
     # -- epochs -------------------------------------------------------------------------------------------
 
-    def _pace(self, loop: EpochLoop, epoch: int) -> Pace:
-        """Decide the learning rate and the size of minibatches of an epoch."""
-        settings, options = self.settings, self.settings.auto_adjust
-        if settings.has_rate(epoch):
-            rate = settings.rate(epoch)
-            # The original's rates are of single precision, and adjusted ones are products of them.
-            self.state = attrs.evolve(self.state, rate=single(rate))
-        else:
-            rate = self.state.rate
-        size = settings.minibatch_size[epoch]
-        may_fail = options.rolls_back and self._compares(epoch) and self.state.previous is not None
-        return Pace(epoch, rate, size, may_fail=may_fail)
-
-    def _compares(self, epoch: int) -> bool:
-        """Whether the rate is adjusted after an epoch."""
-        options, given = self.settings.auto_adjust, self.settings.has_rate(epoch)
-        return not given and options.rate_control is RateControl.AFTER and (epoch + 1) % options.interval == 0
+    def _pace(self) -> tuple[Pace, ControlState]:
+        """Decide how the next epoch goes through the data; one that was begun goes on as it was."""
+        if self.position is None:
+            return self.pacing.decide(self.done, self.state, self.epoch_samples)
+        position, state, rate = self.position, self.state, self.position.rate
+        if self.settings.has_rate(self.done):
+            rate = self.settings.rate(self.done)
+            state = attrs.evolve(state, rate=single(rate))
+        return Pace(self.done, rate, position.minibatch_size, may_fail=position.may_fail), state
 
     def _rate_is_too_low(self, pace: Pace) -> str:
         least = self.settings.min_learning_rate_per_sample
@@ -223,7 +246,7 @@ class TrainingRun:
         self.log.line(f"{text} Training complete.")
         return text
 
-    def _train(self, loop: EpochLoop, pace: Pace) -> EpochResult:
+    def _train(self, pace: Pace) -> EpochResult:
         settings, session, epoch = self.settings, self.session, pace.epoch
         momentum = settings.momentum(epoch)
         effective = effective_momentum(momentum, pace.minibatch_size)
@@ -234,12 +257,62 @@ class TrainingRun:
         if self.log.bar is not None:
             self.log.bar.begin(f"epoch {epoch + 1} of {settings.max_epochs}", self.epoch_samples, pace.rate)
         spec = EpochSpec(epoch=epoch, epoch_size=settings.epoch_size, minibatch_size=pace.minibatch_size)
-        result = loop.run(session.reader.minibatches(spec), pace, self.epoch_samples)
+        try:
+            result = self.loop.run(
+                session.reader.minibatches(spec),
+                pace,
+                self.epoch_samples,
+                position=self.position,
+                keeper=self._keeper(),
+            )
+        except NotANumber as error:
+            raise self._explained(error, pace, spec) from None
+        self.position = None
         self.samples += result.samples
         self.epoch_samples = settings.epoch_size or result.samples
         shown = self.state.rate
         self.log.epoch_ends(epoch, settings.max_epochs, result.criteria, self.samples, shown, result.seconds)
         return result
+
+    def _keeper(self) -> InsideKeeper | None:
+        """Return what saves training inside the epoch, if the recipe wants that."""
+        samples, minutes = self.settings.checkpoint_every_samples, self.settings.checkpoint_every_minutes
+        if not samples and not minutes:
+            return None
+
+        def save(position: Position) -> None:
+            self.saver.save_inside(attrs.evolve(self._progress(None), reader_samples=position.read), position)
+
+        read = self.position.read if self.position is not None else 0
+        return InsideKeeper(save, self.store, self.log, samples, 60.0 * minutes, read)
+
+    def _explained(self, error: NotANumber, pace: Pace, spec: EpochSpec) -> NotANumber:
+        """Say where the first value came from that is not a number, if that can be found in a reasonable time."""
+        self.log.line("The training criterion is not a number. Looking for its origin: the epoch is run once more.")
+        try:
+            self._return_to_start()
+            minibatches = self.session.reader.minibatches(spec)
+            origin = find_origin(self.session.engine, self.loop, self.criterion, minibatches, pace, error.minibatches)
+        except CntkError as failure:
+            self.log.line(f"Warning: the origin is not known: {failure.message}")
+            return error
+        lines = [origin, error.hint or ""] if origin else [error.hint or ""]
+        return NotANumber(error.minibatches, hint="\n".join(lines))
+
+    def _return_to_start(self) -> None:
+        """Put the parameters and the learner's state back to where the epoch began."""
+        begun = self.start.model if self.start is not None and self.done == self.first else self.paths.model(self.done)
+        if checkpoint_of(begun).is_file():
+            checkpoint = load_checkpoint(checkpoint_of(begun))
+            restore_store(checkpoint, self.store)
+            self.loop.steps = checkpoint.progress.steps
+            return
+        saved = load_model(begun, self.session.find_op, self.network.dtype)
+        values = {parameter.name: parameter.value for parameter in saved.parameters}
+        for parameter in self.store.parameters:
+            self.store.value(parameter)[...] = values[parameter.name]
+        self.store.reset_slots(self.session.learner.slots)
+        self.loop.steps = 0
 
     def _validate(self, pace: Pace) -> Mapping[str, Criterion]:
         reader, session = self.session.cv_reader, self.session
@@ -277,12 +350,15 @@ class TrainingRun:
 
     # -- control ------------------------------------------------------------------------------------------
 
-    def _judge(self, loop: EpochLoop, pace: Pace, result: EpochResult, validation: Mapping[str, Criterion]) -> Verdict:
+    def _judge(self, pace: Pace, result: EpochResult, validation: Mapping[str, Criterion]) -> Verdict:
         """Compare the criterion with the one before; adjust the rate, and go back if that was better."""
         options = self.settings.auto_adjust
+        if self.settings.save_best_model_per_criterion and validation:
+            self.state = self.state.with_best(averages(validation), pace.epoch + 1)
+            self.log.best_so_far(self.state.best)
         self.state = self.state.with_criterion(self._controlling(result, validation))
-        if self._compares(pace.epoch):
-            verdict = judge(options, self.state, lambda: self._roll_back(loop, pace))
+        if self.pacing.compares(pace.epoch):
+            verdict = judge(options, self.state, lambda: self._roll_back(pace))
         elif (pace.epoch + 1) % options.interval == 0:
             verdict = Verdict(self.state.compared())
         else:
@@ -306,7 +382,7 @@ class TrainingRun:
         values = list(averages(chosen).values())
         return values[1 if options.use_eval_criterion_control_lr and len(values) > 1 else 0]
 
-    def _roll_back(self, loop: EpochLoop, pace: Pace) -> ControlState | None:
+    def _roll_back(self, pace: Pace) -> ControlState | None:
         """Go back to the model of the comparison before, if there is one."""
         if self.state.previous is None:
             return None
@@ -315,54 +391,27 @@ class TrainingRun:
         checkpoint = load_checkpoint(checkpoint_of(model))
         restore_store(checkpoint, self.store)
         self.samples = checkpoint.progress.samples
-        loop.steps = checkpoint.progress.steps
-        return ControlState.of(checkpoint.progress.control)
-
-    def _keep(self, loop: EpochLoop, pace: Pace, result: EpochResult, verdict: Verdict, *, final: bool) -> None:
-        """Save what an epoch gave, or, after a roll-back, the new state of the model that training went back to."""
-        if not verdict.roll_back:
-            self.done = pace.epoch + 1
-            self._save(loop, result, final=final)
-            return
-        self.done = pace.epoch + 1 - self.settings.auto_adjust.interval
-        for epochs in range(pace.epoch, self.done, -1):
-            self.log.line(
-                f"SGD: removing model and checkpoint files for epoch {epochs} after rollback to epoch {self.done}"
-            )
-            self.paths.remove_epoch(epochs)
-        if final:
-            self._save(loop, result, final=True)
-            return
-        self.log.line(f"SGD: revoke back to and update checkpoint file for epoch {self.done}")
-        self._save_checkpoint(loop, result, self.paths.model(self.done))
-        if self.state.rate < LEAST_RATE:
-            self.log.line(
-                f"learnRate per sample is reduced to {self.state.rate:.8g} which is below 1e-12. stop training."
-            )
+        self.loop.steps = checkpoint.progress.steps
+        return self._restored_state(checkpoint.progress)
 
     # -- files --------------------------------------------------------------------------------------------
 
-    def _save(self, loop: EpochLoop, result: EpochResult | None, *, final: bool) -> None:
-        """Save the checkpoint, then the model, then remove checkpoints that are not needed any more."""
-        if self._stale_files:
-            self._stale_files = False
-            if count := self.paths.remove_all():
-                self.log.line(f"makeMode=false: removed {count} files of an earlier training of '{self.paths.final}'.")
-        settings, session = self.settings, self.session
-        model = self.paths.final if final else self.paths.model(self.done)
-        self.log.detail(f"SGD: Saving checkpoint model '{model}'")
-        self._save_checkpoint(loop, result, model)
-        with _saving(model):
-            save_model(self.network, model, ModelInfo(self.done, self.samples))
-        if not settings.keep_check_point_files:
-            options = settings.auto_adjust
-            back_to = self.done - self.done % options.interval if options.rolls_back and not final else None
-            self.paths.prune_checkpoints(settings.max_epochs if final else self.done, back_to)
-        for listener in session.listeners("cntk_checkpoint_saved"):
-            listener(job=session.job, path=model)
+    def _keep(self, pace: Pace, result: EpochResult, verdict: Verdict, *, final: bool) -> None:
+        """Save what an epoch gave, or, after a roll-back, the new state of the model that training went back to."""
+        if not verdict.roll_back:
+            self.done = pace.epoch + 1
+            self.saver.save(self._progress(result), final=final)
+            return
+        self.done = pace.epoch + 1 - self.settings.auto_adjust.interval
+        self.saver.revise(self._progress(result), pace.epoch)
+        if final:
+            self.saver.save(self._progress(result), final=True)
+        elif self.state.rate < LEAST_RATE:
+            rate = self.state.rate
+            self.log.line(f"learnRate per sample is reduced to {rate:.8g} which is below 1e-12. stop training.")
 
-    def _save_checkpoint(self, loop: EpochLoop, result: EpochResult | None, model: Path) -> None:
-        progress = Progress(
+    def _progress(self, result: EpochResult | None) -> Progress:
+        return Progress(
             epochs=self.done,
             samples=self.samples,
             epoch_samples=self.epoch_samples,
@@ -372,24 +421,10 @@ class TrainingRun:
             seed=self.session.seed,
             reader_epoch=self.done,
             settings=self.session.settings_hash(),
-            steps=loop.steps,
+            recipe=self.session.recipe(),
+            steps=self.loop.steps,
             control=self.state.entries(),
         )
-        path = checkpoint_of(model)
-        with _saving(model):
-            save_checkpoint(path, self.paths.folder, self.network, self.store, progress, leave_out=(NOISE_SLOT,))
-
-
-@contextmanager
-def _saving(model: Path) -> Iterator[None]:
-    """Turn what the system says while a model is saved into a message."""
-    try:
-        yield
-    except OSError as error:
-        raise TrainingError(
-            f"the model '{model}' cannot be saved: {error.strerror or error}",
-            hint="The models and checkpoints of earlier epochs are untouched; run again to go on from them.",
-        ) from None
 
 
 class _Through:

@@ -84,6 +84,12 @@ class ParameterStore:
                 if slot.initial:
                     self.slots[slot.name].fill(slot.initial)
 
+    def reset_slots(self, slots: Iterable[Slot]) -> None:
+        """Give the learner's slots their initial values again, and forget its numbers."""
+        for slot in slots:
+            self.slots[slot.name].fill(slot.initial)
+        self.state.clear()
+
     def range(self, parameter: Parameter) -> tuple[int, int]:
         """First and past-the-end element of a parameter in every buffer."""
         return self._range[parameter]
@@ -124,6 +130,13 @@ class ParameterStore:
         found = np.flatnonzero(touched | self.gradient(parameter).reshape(rows, -1).any(axis=1))
         touched[...] = False
         return found
+
+    def forget_gradients(self, parameters: Iterable[Parameter]) -> None:
+        """Clear gradients that no update took, and what :meth:`touched` noted of them."""
+        for parameter in parameters:
+            self.gradient(parameter)[...] = 0.0
+            if parameter in self._touched:
+                self._touched[parameter][...] = False
 
     def snapshot(self) -> dict[str, FloatArray]:
         """Copies of the values, slots and state, by name; what a roll-back needs."""

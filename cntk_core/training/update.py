@@ -37,7 +37,7 @@ _L1 = "l1_threshold"
 
 def compose_update(learner: Learner, settings: SGDSettings) -> UpdateRule:
     """Put clipping, regularisation and noise around a learner's rule; what is off is not in the expression."""
-    noise, l1 = settings.injects_noise, settings.l1_reg_weight > 0
+    noise, l1 = settings.injects_noise, settings.has_l1
     own = _scalars_of(learner)
     means = _means_of(learner, own)
     extra = _names(settings)
@@ -64,8 +64,8 @@ def compose_update(learner: Learner, settings: SGDSettings) -> UpdateRule:
         slots=learner.slots + ((Slot(NOISE_SLOT),) if noise else ()),
         scalars=(*own, *extra),
         expression=expression,
-        identity_gradient=not (settings.clips or settings.l2_reg_weight > 0),
-        everywhere=settings.l2_reg_weight > 0 or l1 or learner.everywhere,
+        identity_gradient=not (settings.clips or settings.has_l2),
+        everywhere=settings.has_l2 or l1 or learner.everywhere,
         key=f"{kind.__module__}.{kind.__qualname__}({learner.settings!r})+{','.join(extra)}",
         means=means,
         mean_expression=mean_expression if means else None,
@@ -105,11 +105,11 @@ def _names(settings: SGDSettings) -> tuple[str, ...]:
     names = []
     if settings.clips:
         names.append(_FACTOR if settings.clips_norm else _LIMIT)
-    if settings.l2_reg_weight > 0:
+    if settings.has_l2:
         names.append(_L2)
     if settings.injects_noise:
         names.append(_NOISE)
-    if settings.l1_reg_weight > 0:
+    if settings.has_l1:
         names.append(_L1)
     return tuple(names)
 
@@ -139,12 +139,12 @@ def scalars_for(
         numbers[_FACTOR] = clip_factor
     elif settings.clips:
         numbers[_LIMIT] = settings.clipping_threshold_per_sample * samples
-    if settings.l2_reg_weight > 0:
-        numbers[_L2] = settings.l2_reg_weight * regularized * samples
+    if settings.has_l2:
+        numbers[_L2] = settings.l2_reg_weight[context.epoch] * regularized * samples
     if settings.injects_noise:
         numbers[_NOISE] = settings.gaussian_noise_inject_std[context.epoch]
-    if settings.l1_reg_weight > 0:
-        numbers[_L1] = rate * settings.l1_reg_weight * regularized * samples
+    if settings.has_l1:
+        numbers[_L1] = rate * settings.l1_reg_weight[context.epoch] * regularized * samples
     return numbers
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from recurrent import Maker, elman
 
@@ -13,6 +13,7 @@ from cntk_core.plan.explain import explain
 from cntk_core.plan.loops import components, direction_of
 from cntk_core.plan.make import make_plan
 from cntk_core.plan.plan import GradientStep, Loop, LoopGradient, Step
+from cntk_core.testing.examples import examples
 
 
 def names(nodes) -> list[str]:
@@ -98,7 +99,7 @@ def test_a_delay_outside_of_a_loop_is_none():
     assert [item.direction for item in components([make.network["before"]])] == [0, 0]
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=14))
 def test_components_are_what_reaches_each_other(wires):
     """Against the definition, on random wirings where every node may read others, and itself through a delay."""

@@ -1,7 +1,7 @@
 """A training that is killed.
 
-``killed_run.py train FOLDER EPOCHS`` trains until somebody kills it. ``killed_run.py crash FOLDER STEPS`` trains once
-for each operation on files, ends there as a power cut would, goes on, and prints the results.
+``killed_run.py train FOLDER EPOCHS RECIPE`` trains until somebody kills it. ``killed_run.py crash FOLDER STEPS RECIPE``
+trains once for each operation on files, ends there as a power cut would, goes on, and prints the results.
 """
 
 from __future__ import annotations
@@ -9,25 +9,55 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from small import make_network, make_session
+from small import Lines, make_network, make_session
+
+from cntk_core.config import Schedule
+from cntk_core.training.automatic import AutoAdjust
 
 KILLED = 9
+CRASH_EPOCHS = {"plain": 2, "search": 3, "sizes": 3, "after": 6, "interval": 6}
 
 
-def train(folder: Path, epochs: int) -> None:
+SAMPLES = Schedule.constant(16)
+RECIPES: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "search": {
+        "auto_adjust": AutoAdjust(auto_adjust_lr="before", num_samples4_search=SAMPLES),
+        "momentum_per_mb": 0.0,
+        "dropout_rate": 0.0,
+    },
+    "sizes": {
+        "auto_adjust": AutoAdjust(
+            auto_adjust_minibatch=True, num_samples4_search=SAMPLES, minibatch_search_criterion_error_margin=50.0
+        ),
+        "minibatch_size": 4,
+    },
+    "after": {
+        "auto_adjust": AutoAdjust(auto_adjust_lr="after", learn_rate_decrease_factor=0.25),
+        "learning_rates_per_sample": 0.5,
+        "momentum_per_mb": 0.0,
+    },
+    "interval": {
+        "auto_adjust": AutoAdjust(
+            auto_adjust_lr="after", learn_rate_decrease_factor=0.125, learn_rate_adjust_interval=2
+        ),
+        "learning_rates_per_sample": 1.5,
+        "momentum_per_mb": 0.0,
+    },
+}
+
+
+def train(folder: Path, epochs: int, recipe: str = "plain", lines: Lines | None = None) -> None:
     """Train a network with dropout, momentum and a value computed beforehand."""
-    make_session(
-        folder,
-        max_epochs=epochs,
-        network=lambda: make_network(normalized=True, dropout=True),
-        dropout_rate=0.25,
-        gaussian_noise_inject_std=0.01,
-        minibatch_size=22,
-    ).run()
+    given: dict[str, Any] = {"dropout_rate": 0.25, "gaussian_noise_inject_std": 0.01, "minibatch_size": 22}
+    network = partial(make_network, normalized=True, dropout=True)
+    make_session(folder, lines, max_epochs=epochs, network=network, **{**given, **RECIPES[recipe]}).run()
 
 
 def digest(folder: Path) -> str:
@@ -60,7 +90,7 @@ def die_at(operation: int) -> None:
     sys.addaudithook(counted)
 
 
-def crash(folder: Path, epochs: int, steps: int) -> None:
+def crash(folder: Path, epochs: int, steps: int, recipe: str) -> None:
     """Print, for every operation on files, the fingerprint of a run that was cut off there and then went on."""
     operation = 1
     while True:
@@ -68,10 +98,10 @@ def crash(folder: Path, epochs: int, steps: int) -> None:
         child = os.fork()
         if child == 0:
             die_at(operation)
-            train(target, epochs)
+            train(target, epochs, recipe)
             os._exit(0)
         killed = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == KILLED
-        train(target, epochs)
+        train(target, epochs, recipe)
         print(operation, int(killed), digest(target), flush=True)
         if not killed:
             return
@@ -81,6 +111,6 @@ def crash(folder: Path, epochs: int, steps: int) -> None:
 if __name__ == "__main__":
     FOLDER = sys.argv[2]
     if sys.argv[1] == "crash":
-        crash(Path(FOLDER), epochs=2, steps=int(sys.argv[3]))
+        crash(Path(FOLDER), CRASH_EPOCHS[sys.argv[4]], int(sys.argv[3]), sys.argv[4])
     else:
-        train(Path(FOLDER), epochs=int(sys.argv[3]))
+        train(Path(FOLDER), int(sys.argv[3]), sys.argv[4])

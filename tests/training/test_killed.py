@@ -11,11 +11,14 @@ import time
 from pathlib import Path
 
 import pytest
-from killed_run import digest, train
+from killed_run import CRASH_EPOCHS, digest, train
+from small import Lines
 
 SCRIPT = Path(__file__).with_name("killed_run.py")
 EPOCHS = 40
 KILLS = 30
+STEPS = {"plain": "1", "search": "3", "sizes": "3", "after": "7", "interval": "11"}
+"""Every so many operations on files there is a cut."""
 
 
 def environment() -> dict[str, str]:
@@ -25,10 +28,14 @@ def environment() -> dict[str, str]:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.slow
-def test_every_operation_on_files_may_be_the_last(tmp_path):
-    """A cut before each opening, renaming and removal of a file in turn."""
-    train(tmp_path / "straight", 2)
-    command = [sys.executable, str(SCRIPT), "crash", str(tmp_path / "cut"), "1"]
+@pytest.mark.parametrize("recipe", CRASH_EPOCHS)
+def test_every_operation_on_files_may_be_the_last(tmp_path, recipe):
+    """A cut before each opening, renaming and removal of a file in turn; before some in the longer runs."""
+    lines = Lines()
+    train(tmp_path / "straight", CRASH_EPOCHS[recipe], recipe, lines)
+    if recipe in ("after", "interval"):
+        assert lines.with_text("rolling back to"), "the recipe rolls back"
+    command = [sys.executable, str(SCRIPT), "crash", str(tmp_path / "cut"), STEPS[recipe], recipe]
     done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stderr
     rows = [line.split() for line in done.stdout.splitlines()]
@@ -38,23 +45,25 @@ def test_every_operation_on_files_may_be_the_last(tmp_path):
 
 
 @pytest.mark.slow
-def test_kill_9_at_random_moments(tmp_path):
-    train(tmp_path / "straight", EPOCHS)
+@pytest.mark.parametrize("recipe", ["plain", "search", "sizes"])
+def test_kill_9_at_random_moments(tmp_path, recipe):
+    kills = KILLS if recipe == "plain" else KILLS // 3
+    train(tmp_path / "straight", EPOCHS, recipe)
     command = [sys.executable, str(SCRIPT), "train"]
     began = time.monotonic()
-    subprocess.run([*command, str(tmp_path / "whole"), str(EPOCHS)], env=environment(), check=True, timeout=120)
+    subprocess.run([*command, str(tmp_path / "whole"), str(EPOCHS), recipe], env=environment(), check=True, timeout=120)
     whole = time.monotonic() - began
     moments = random.Random(1)
     killed = 0
-    for trial in range(KILLS):
+    for trial in range(kills):
         folder = tmp_path / str(trial)
-        process = subprocess.Popen([*command, str(folder), str(EPOCHS)], env=environment())
+        process = subprocess.Popen([*command, str(folder), str(EPOCHS), recipe], env=environment())
         while not folder.exists() and process.poll() is None:  # starting Python takes longer than training
             time.sleep(0.001)
         time.sleep(moments.uniform(0.0, whole * 0.5))
         process.send_signal(signal.SIGKILL)
         killed += process.wait(timeout=60) == -signal.SIGKILL
-        train(folder, EPOCHS)
+        train(folder, EPOCHS, recipe)
         assert digest(folder) == digest(tmp_path / "straight"), f"trial {trial}"
         assert not list(folder.glob("*.tmp"))
-    assert killed > KILLS // 2
+    assert killed > kills // 2

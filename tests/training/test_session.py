@@ -11,7 +11,6 @@ from small import FRAMES, TABLE, Lines, ListReader, make_data, make_network, mak
 from cntk_core.errors import CntkError
 from cntk_core.interfaces.reader import SWEEP
 from cntk_core.network.model_file import load_model, read_model_info
-from cntk_core.training.epoch import NOT_A_NUMBER
 
 
 def values(path) -> dict[str, np.ndarray]:
@@ -260,11 +259,11 @@ def test_a_criterion_that_is_not_a_number_stops_training(tmp_path):
     with pytest.raises(CntkError) as caught:
         make_session(tmp_path, reader=ListReader(data)).run()
     assert str(caught.value) == (
-        f"{NOT_A_NUMBER}\n"
+        "The training criterion is not a number (NAN).\n"
+        "    The data of 'features' have values that are not numbers, in minibatch 3 of epoch 1.\n"
         "    It happened in epoch 1, minibatches 3 to 4.\n"
         "    A lower learning rate or clippingThresholdPerSample may help."
     )
-    assert NOT_A_NUMBER == "The training criterion is not a number (NAN)."
     assert not (tmp_path / "net.dnn.1").exists()
 
 
@@ -295,7 +294,7 @@ def test_a_criterion_can_be_named(tmp_path):
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path, monkeypatch):
-    import cntk_core.training.run as module
+    import cntk_core.training.saving as module
 
     def full(*given, **more):
         raise OSError(28, "No space left on device")
@@ -306,7 +305,8 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path, monkeypatch):
         session.run()
     assert str(caught.value) == (
         f"the model '{tmp_path}/net.dnn.1' cannot be saved: No space left on device\n"
-        "    The models and checkpoints of earlier epochs are untouched; run again to go on from them."
+        "    Make room on the disk, or see to the rights of the folder, and run again: the models and checkpoints "
+        "of before are untouched, and training goes on from them."
     )
 
 

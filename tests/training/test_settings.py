@@ -7,11 +7,13 @@ import math
 import pytest
 from cntk_learner_adagrad import AdaGrad
 from cntk_learner_adam import Adam, AdamOptions
+from cntk_learner_rmsprop import RmsProp
 from cntk_learner_sgd import SGD, SGDOptions
 
 from cntk_core.config import Config, parse_text
 from cntk_core.errors import CntkError
-from cntk_core.training.settings import SGDSettings, idle_momentum, learner_name, make_learner, read_settings
+from cntk_core.training.settings import SGDSettings
+from cntk_core.training.sgd_block import idle_momentum, learner_name, make_learner, read_settings
 
 
 def block(text: str, top: str = "") -> Config:
@@ -139,9 +141,16 @@ CASES = {
     "maxEpochs=-1 ; learningRatesPerSample=0.1": "r.cntk:3:11: maxEpochs must not be negative, not -1",
     GOOD + "\nepochSize=10\nminibatchSize=16": """r.cntk:4:1: epochSize is 10, less than the minibatchSize 16
     An epoch has at least one minibatch; epochSize=0 is one sweep over the data.""",
-    GOOD + "\ngradientcheck=true": "r.cntk:4:1: the SGD block asks for what is not there yet: gradientcheck=true",
-    GOOD + "\nsaveBestModelPerCriterion=true": (
-        "r.cntk:4:1: the SGD block asks for what is not there yet: saveBestModelPerCriterion=true"
+    GOOD + "\nautoAdjust=[ learnRateDecreaseFactor=2 ]": (
+        "r.cntk:4:38: 'learnRateDecreaseFactor' must be in (0, 1], not 2\n    adjustAfterEpoch: at most 1"
+    ),
+    GOOD + "\nautoAdjust=[ numSamples4Search=9:0 ]": (
+        "r.cntk:4:32: 'numSamples4Search' must be at least 1, not 0\n"
+        "    samples of a trial, by epoch; default: 500 minibatches"
+    ),
+    GOOD + "\nautoAdjust=[ autoAdjustLR=sometimes ]": (
+        "r.cntk:4:27: 'autoAdjustLR' must be none, searchBeforeEpoch or adjustAfterEpoch, not 'sometimes'\n"
+        "    none, searchBeforeEpoch or adjustAfterEpoch"
     ),
 }
 
@@ -162,20 +171,28 @@ def test_an_unknown_key_names_the_nearest():
     )
 
 
-def test_everything_that_is_not_there_yet_is_named_at_once():
+def test_an_unknown_key_names_the_nearest_of_the_learner_too():
+    with pytest.raises(CntkError) as caught:
+        read(GOOD + "; gradUpdateType=rmsprop; rms_gama=0.9", learner_options=RmsProp.options)
+    assert caught.value.message == "the SGD block has no option 'rms_gama'; did you mean 'rms_gamma'?"
+
+
+def test_one_worker_trains_serially_and_says_so():
+    notes: list[str] = []
+    text = GOOD + "; parallelTrain=[ parallelizationMethod=DataParallelSGD ]"
+    read(text, top="parallelTrain=true", note=notes.append)
+    assert notes == ["SGD: parallelTrain: there is one worker, so training is serial and the block has no effect."]
+
+
+def test_several_workers_are_not_there_yet(monkeypatch):
+    monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "4")
     with pytest.raises(CntkError) as caught:
         read(
-            GOOD + "\nautoAdjust=[ autoAdjustLR=beforeEpoch ; autoAdjustMinibatch=true ]\ngradientcheck=true"
-            "\nparallelTrain=[ parallelizationMethod=DataParallelSGD ]",
+            GOOD + "\nparallelTrain=[ parallelizationMethod=DataParallelSGD ]",
             top="parallelTrain=true",
         )
     assert str(caught.value) == (
-        "r.cntk:5:1: the SGD block asks for what is not there yet: "
-        "gradientcheck=true, autoAdjustLR=beforeEpoch, autoAdjustMinibatch=true, parallelTrain\n"
-        "    gradientcheck=true at r.cntk:5:1\n"
-        "    autoAdjustLR=beforeEpoch at r.cntk:4:14\n"
-        "    autoAdjustMinibatch=true at r.cntk:4:41\n"
-        "    parallelTrain at r.cntk:6:1"
+        "r.cntk:4:1: the SGD block asks for what is not there yet: parallelTrain with 4 workers"
     )
 
 

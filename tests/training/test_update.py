@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import attrs
 import numpy as np
 import pytest
 from cntk_learner_sgd import SGD, SGDOptions
 from small import settings
 
+from cntk_core.config import Schedule
 from cntk_core.interfaces.learner import UpdateContext
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
@@ -130,3 +132,13 @@ def test_a_parameter_counts_each_of_its_uses_below_the_criterion():
     network.infer()
     plan = make_plan(network, [criterion], criterion)
     assert {parameter.name: uses for parameter, uses in count_uses(plan).items()} == {"W": 2, "b": 1}
+
+
+def test_regularisation_may_change_from_epoch_to_epoch():
+    chosen = settings(l1_reg_weight=Schedule.of([0.0, 2.0]), l2_reg_weight=Schedule.of([3.0, 0.0]))
+    parameter = Parameter.make("W", (4,))
+    context = UpdateContext(samples=10, learning_rate=0.5, momentum=0.0)
+    first = scalars_for(SGD(), chosen, parameter, context)
+    second = scalars_for(SGD(), chosen, parameter, attrs.evolve(context, epoch=1))
+    assert (first["l2_weight"], first["l1_threshold"]) == (30.0, 0.0)
+    assert (second["l2_weight"], second["l1_threshold"]) == (0.0, 10.0)
