@@ -65,6 +65,7 @@ def test_it_runs_on_little_data(example, script, capsys: pytest.CaptureFixture[s
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)  # a minute of one core
 def test_attention_learns_to_spell(example, script, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("matplotlib")
     folder = example("g2p", train=2200, test=100)
