@@ -10,7 +10,7 @@ import numpy as np
 
 from cntk_core.errors import ShapeError
 from cntk_core.ops.criteria import infer_criterion
-from cntk_core.ops.ctc import Rows, align_path, phone_path, sequences_of
+from cntk_core.ops.ctc import Rows, align_paths, phone_path, sequences_of
 from cntk_core.ops.define import declare_op, define_op, first_shape, guess_first
 from cntk_core.ops.framing import samples, scalar
 from cntk_core.ops.op import Array, OpContext
@@ -142,12 +142,12 @@ def FORWARD_BACKWARD(
     exact = np.asarray(logs, np.float64)
     blank = attributes.blank_token_id if attributes.blank_token_id >= 0 else logs.shape[1] - 1
     posterior = np.zeros_like(exact)
-    total = 0.0
-    for rows in sequences_of(context):
-        path = phone_path(np.asarray(labels)[rows], blank)
-        found = align_path(exact[rows], path, attributes.delay_constraint)
-        total += found.log_chance
-        posterior[rows] = found.posterior
+    sequences = sequences_of(context)
+    paths = [phone_path(np.asarray(labels)[rows], blank) for rows in sequences]
+    found = align_paths([exact[rows] for rows in sequences], paths, attributes.delay_constraint)
+    for rows, alignment in zip(sequences, found, strict=True):
+        posterior[rows] = alignment.posterior
+    total = sum(alignment.log_chance for alignment in found)
     context.saved.update(logs=logs, posterior=posterior)
     return scalar(xp, -total, scores)
 

@@ -7,6 +7,7 @@ different labels. All is in the log domain.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 import attrs
@@ -84,13 +85,26 @@ def align_path(logs: Numbers, path: PhonePath, delay: int) -> Alignment:
         path: the labels.
         delay: how many frames after the begin of the next phone a phone may still stand; -1 is without limit.
     """
-    emitted = logs[:, path.tokens]
-    barred = _barred(path, len(logs), delay)
-    skips = np.zeros(len(path.tokens), bool)
-    skips[3::2] = path.tokens[3::2] != path.tokens[1:-2:2]
-    forward = _recursion(emitted, skips, barred)
+    return align_paths([logs], [path], delay)[0]
+
+
+def align_paths(logs: Sequence[Numbers], paths: Sequence[PhonePath], delay: int) -> list[Alignment]:
+    """Do what :func:`align_path` does for several sequences, in one recursion over time."""
+    emitted = [one[:, path.tokens] for one, path in zip(logs, paths, strict=True)]
+    barred = [_barred(path, len(one), delay) for one, path in zip(logs, paths, strict=True)]
+    skips = [_skips(path) for path in paths]
+    forward = _recursions(emitted, skips, barred)
     # Backwards the path is read from its end; a place is skipped to if it may skip forward.
-    backward = _recursion(emitted[::-1, ::-1], _reversed(skips), barred[::-1, ::-1])[::-1, ::-1]
+    backward = _recursions(
+        [one[::-1, ::-1] for one in emitted], [_reversed(one) for one in skips], [one[::-1, ::-1] for one in barred]
+    )
+    return [
+        _alignment(one, path, seen, before, after[::-1, ::-1])
+        for one, path, seen, before, after in zip(logs, paths, emitted, forward, backward, strict=True)
+    ]
+
+
+def _alignment(logs: Numbers, path: PhonePath, emitted: Numbers, forward: Numbers, backward: Numbers) -> Alignment:
     log_chance = float(np.logaddexp.reduce(backward[0, :2]))
     occupation = np.exp(np.minimum(forward + backward - emitted - log_chance, 0.0))
     if log_chance <= LOG_ZERO / 2:
@@ -99,6 +113,13 @@ def align_path(logs: Numbers, path: PhonePath, delay: int) -> Alignment:
     posterior = occupation @ np.eye(logs.shape[1])[path.tokens]
     total = posterior.sum(axis=1, keepdims=True)
     return Alignment(log_chance, np.divide(posterior, total, out=posterior, where=total > 0.0))
+
+
+def _skips(path: PhonePath) -> NDArray[np.bool_]:
+    """Which places may be skipped to: those of a label other than the one before."""
+    result = np.zeros(len(path.tokens), bool)
+    result[3::2] = path.tokens[3::2] != path.tokens[1:-2:2]
+    return result
 
 
 def _reversed(skips: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -122,14 +143,27 @@ def _barred(path: PhonePath, frames: int, delay: int) -> NDArray[np.bool_]:
     return np.asarray(np.arange(frames)[:, None] > latest)
 
 
-def _recursion(emitted: Numbers, skips: NDArray[np.bool_], barred: NDArray[np.bool_]) -> Numbers:
-    """Log chances of all ways from the begin to each place at each frame: ``(frames, places)``."""
-    result = np.full_like(emitted, LOG_ZERO)
-    result[0, :2] = emitted[0, :2]
-    for frame in range(1, len(emitted)):
+def _recursions(
+    emitted: Sequence[Numbers], skips: Sequence[NDArray[np.bool_]], barred: Sequence[NDArray[np.bool_]]
+) -> list[Numbers]:
+    """Log chances of all ways from the begin to each place at each frame, ``(frames, places)`` for each sequence."""
+    if not emitted:
+        return []
+    frames, places = (max(one.shape[axis] for one in emitted) for axis in (0, 1))
+    # All together, shorter ones filled up at their ends, which nothing before depends on.
+    seen = np.full((frames, len(emitted), places), LOG_ZERO)
+    never = np.ones(seen.shape, bool)
+    may_skip = np.zeros(seen.shape[1:], bool)
+    for number, (one, skip, bar) in enumerate(zip(emitted, skips, barred, strict=True)):
+        seen[: len(one), number, : one.shape[1]] = one
+        never[: len(one), number, : one.shape[1]] = bar
+        may_skip[number, : len(skip)] = skip
+    result = np.full_like(seen, LOG_ZERO)
+    result[:1, :, :2] = seen[:1, :, :2]
+    for frame in range(1, frames):
         before = result[frame - 1]
         ways = before.copy()
-        ways[1:] = np.logaddexp(ways[1:], before[:-1])
-        ways[2:] = np.where(skips[2:], np.logaddexp(ways[2:], before[:-2]), ways[2:])
-        result[frame] = np.where(barred[frame], LOG_ZERO, np.maximum(ways + emitted[frame], LOG_ZERO))
-    return result
+        ways[:, 1:] = np.logaddexp(ways[:, 1:], before[:, :-1])
+        ways[:, 2:] = np.where(may_skip[:, 2:], np.logaddexp(ways[:, 2:], before[:, :-2]), ways[:, 2:])
+        result[frame] = np.where(never[frame], LOG_ZERO, np.maximum(ways + seen[frame], LOG_ZERO))
+    return [result[: len(one), number, : one.shape[1]] for number, one in enumerate(emitted)]

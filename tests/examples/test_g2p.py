@@ -65,16 +65,17 @@ def test_it_runs_on_little_data(example, script, capsys: pytest.CaptureFixture[s
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)  # a minute of one core
 def test_attention_learns_to_spell(example, script, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("matplotlib")
-    folder = example("g2p", train=3000, test=100)
-    assert main(["configFile=g2p.cntk", "Train=[SGD=[maxEpochs=5;minibatchSize=300]]"]) == 0
+    folder = example("g2p", train=2200, test=100)
+    assert main(["configFile=g2p.cntk", "Train=[SGD=[maxEpochs=6;minibatchSize=400]]"]) == 0
     found = re.search(EVALUATED, capsys.readouterr().err)
     assert found is not None
-    assert float(found[1]) < 25
+    assert float(found[1]) < 35
     script(folder / "accuracy.py")["main"](folder)
     right = dict(re.findall(r"attention, (\w+) +([\d.]+) %", capsys.readouterr().out))
-    assert float(right["greedy"]) > 30
+    assert float(right["greedy"]) > 15
     assert float(right["beam"]) >= float(right["greedy"]) - 3
     assert script(folder / "draw_attention.py")["draw"](folder, []).stat().st_size > 1000
     assert Path("run/attention/window.png").exists()

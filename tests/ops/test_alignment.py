@@ -16,7 +16,7 @@ from cntk_core.ops.alignment import (
     ForwardBackwardAttributes,
     count_edits,
 )
-from cntk_core.ops.ctc import align_path, phone_path, sequences_of
+from cntk_core.ops.ctc import align_path, align_paths, phone_path, sequences_of
 from cntk_core.ops.framing import run_forward, run_gradient
 from cntk_core.ops.layouts import frame_layout, sequence_layout
 from cntk_core.ops.op import OpContext
@@ -138,3 +138,20 @@ def test_edit_distance_of_squashed_sequences():
     attributes = EditDistanceAttributes(squash_inputs=True, tokens_to_ignore=(2,))
     # 0 1 1 against 0 1: one edit in three tokens of six frames.
     assert run_forward(EDIT_DISTANCE_ERROR, np, [one, other], attributes, context(layout)) == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("delay", [-1, 0, 3])
+def test_sequences_together_are_what_each_is_alone(delay: int) -> None:
+    random = np.random.default_rng(4)
+    logs, paths = [], []
+    for frames in (7, 1, 12, 4, 30):
+        scores = random.normal(size=(frames, 5))
+        logs.append(scores - np.log(np.exp(scores).sum(axis=1, keepdims=True)))
+        labels = np.eye(5)[random.integers(4, size=frames)]
+        labels[random.random(frames) < 0.3] *= 2
+        paths.append(phone_path(labels, 4))
+    for found, one, path in zip(align_paths(logs, paths, delay), logs, paths, strict=True):
+        alone = align_path(one, path, delay)
+        assert found.log_chance == alone.log_chance
+        np.testing.assert_array_equal(found.posterior, alone.posterior)
+    assert align_paths([], [], delay) == []
