@@ -63,7 +63,7 @@ class Faults:
         self._real_open = io.open
         for name in _CALLS:
             setattr(os, name, self._patched(name))
-        io.open = builtins.open = self._open  # type: ignore[assignment]
+        io.open = builtins.open = self._open
         return self
 
     def __exit__(

@@ -158,7 +158,7 @@ class TrainingSession:
         if epochs < self.settings.max_epochs:
             self.log.line(
                 f"It was trained for {epochs} of {self.settings.max_epochs} epochs. "
-                "Give resume=true to go on from there."
+                "Give resume=auto to go on from there."
             )
         self.log.line("No further training is necessary.")
         return TrainingSummary(epochs, 0)
