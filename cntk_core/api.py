@@ -18,6 +18,7 @@ from cntk_core.data.composite import CompositeSource, FrameSource, Part
 from cntk_core.data.randomize import Window
 from cntk_core.data.source import CACHE_BYTES, Chunk, ChunkInfo, ChunkSource, Column
 from cntk_core.data.truncation import Truncation
+from cntk_core.data.utterances import class_column, cut_chunks, read_windows
 from cntk_core.errors import (
     BuildError,
     CntkError,
@@ -218,12 +219,14 @@ __all__ = [
     "best_columns",
     "broadcast",
     "check_links",
+    "class_column",
     "clone_nodes",
     "complete_network",
     "copy_inputs",
     "copy_nodes",
     "copy_sub_tree",
     "core_ops",
+    "cut_chunks",
     "define_op",
     "delay_rows",
     "derive_layout",
@@ -257,6 +260,7 @@ __all__ = [
     "raise_problems",
     "random_stream",
     "read_source",
+    "read_windows",
     "remove_nodes",
     "rename_nodes",
     "replace_node",

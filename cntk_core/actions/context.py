@@ -15,7 +15,7 @@ from cntk_core.errors import CntkError, ConfigError, DataError, Location, Unsupp
 from cntk_core.interfaces.builder import BuildContext, SeedNumbers
 from cntk_core.interfaces.reader import DataReader, ReaderContext
 from cntk_core.interfaces.writer import DataWriter, WriterContext
-from cntk_core.network.initializers import initialize_parameters
+from cntk_core.network.initializers import initialize_parameters, use_one_seed
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input
 from cntk_core.training.progress import RunLog
@@ -107,16 +107,14 @@ class ActionContext:
         """
         block = section.section(key)
         if block.own("readers") is not None:
-            where = block.location("readers")
-            raise UnsupportedError("readers made of several (readers=) are not there yet", where=where)
+            from cntk_core.actions.several import several_class
+
+            return several_class(self.plugins.registry.readers.get, reader_name), block, "readers"
         if block.own("deserializers") is not None:
             from cntk_core.actions.composite import composite_class
 
             return composite_class(self.plugins.registry.readers.get), block, "Composite"
-        value = block.own("readerType")
-        name = DEFAULT_READER if value is None else value.string()
-        name = _OTHER_READER_NAMES.get(name.lower(), name)
-        where = block.where if value is None else value.where
+        name, where = reader_name(block)
         return self.plugins.registry.readers.get(name, where=where), block, name
 
     def make_reader(
@@ -214,6 +212,8 @@ class ActionContext:
         registry = self.plugins.registry
         builder = registry.builders.get(value.short_name, where=value.key_where)()
         network = builder.build(value, build or self.build_context())
+        if self.config.boolean("forceConstantRandomSeed", False):
+            use_one_seed(network)
         for listener in self.plugins.listeners("cntk_network_built"):
             replaced = listener(network=network, config=section)
             if replaced is not None:
@@ -289,6 +289,13 @@ class ActionContext:
         name = "auto" if value is None else value.string()
         engine_class = self.plugins.engine(name, where=None if value is None else value.where)
         return engine_class(engine_class.configure(section.child("", name="engine"), f"engine '{name}'"))
+
+
+def reader_name(block: Config) -> tuple[str, Location]:
+    """Return the name of the reader that a block asks for, and where it stands; without one it is the text reader."""
+    value = block.own("readerType")
+    name = DEFAULT_READER if value is None else value.string()
+    return _OTHER_READER_NAMES.get(name.lower(), name), block.where if value is None else value.where
 
 
 def _check_streams(reader: DataReader, inputs: Sequence[Input], block: Config) -> None:

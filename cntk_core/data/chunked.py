@@ -93,6 +93,22 @@ class ChunkedReader(DataReader):
         sample = sum(math.prod(stream.shape) for stream in streams if not stream.sparse) * dtype.itemsize
         return Window(max(WINDOW_BYTES // max(sample, 1), 1), in_samples=True)
 
+    def over(self, source: ChunkSource, streams: tuple[StreamInfo, ...]) -> ChunkedReader:
+        """Return a reader of another source in the order that this one would have for it, with the same pieces."""
+        return ChunkedReader(
+            self.settings,
+            self.context,
+            source=source,
+            streams=streams,
+            window=self._window,
+            seed=self._seed,
+            keep_in_memory=self._cache.limit is None,
+            cache_bytes=self._cache.limit or 0,
+            least_sequences=self._least_sequences,
+            truncation=self._truncation,
+            prefetch=self._prefetch,
+        )
+
     @property
     def expands(self) -> bool:
         """Whether, as a part of a composite, the one frame of each sequence is repeated for all."""

@@ -165,6 +165,9 @@ class ChunkCache:
         limit: bytes of the chunks that are kept; None is no limit.
         needed: returns the chunks that are kept although they have more bytes: those of the current window, since a
             random order comes back to each of them. The last two others are kept, too.
+
+    Attributes:
+        limit: as given.
     """
 
     def __init__(
@@ -174,7 +177,7 @@ class ChunkCache:
         needed: Callable[[], Collection[int]] = frozenset,
     ) -> None:
         self._source = source
-        self._limit = limit
+        self.limit = limit
         self._needed = needed
         self._chunks: OrderedDict[int, Chunk] = OrderedDict()
         self._bytes = 0
@@ -195,13 +198,13 @@ class ChunkCache:
 
     def _make_room(self) -> None:
         """Forget chunks that are not needed while there are too many bytes."""
-        if self._limit is None or self._bytes <= self._limit:
+        if self.limit is None or self._bytes <= self.limit:
             return
         needed = self._needed()
         others = [number for number in self._chunks if number not in needed]
         for number in others[:-_SPARE]:
             self._bytes -= self._chunks.pop(number).nbytes
-            if self._bytes <= self._limit:
+            if self._bytes <= self.limit:
                 return
 
     def clear(self) -> None:

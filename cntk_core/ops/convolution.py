@@ -9,7 +9,7 @@ import attrs
 
 from cntk_core.errors import ShapeError
 from cntk_core.ops.define import define_op
-from cntk_core.ops.framing import sample_shape
+from cntk_core.ops.framing import flat_rows, sample_shape, samples
 from cntk_core.ops.geometry import (
     Dims,
     Geometry,
@@ -245,17 +245,17 @@ class _Form:
 
     def data(self, value: Array, framed: bool) -> Array:
         """Samples as rows. A legacy image lies column by column, channels fastest: ``(width, height, channels)``."""
-        frames = value.shape[0] if framed else 1
+        rows = samples(value, framed)
         if not self.legacy:
-            return value.reshape(frames, -1)
+            return rows
         width, height, channels = self.geometry.input
-        return value.reshape(frames, width, height, channels).transpose(0, 3, 2, 1).reshape(frames, -1)
+        return flat_rows(rows.reshape(len(rows), width, height, channels).transpose(0, 3, 2, 1))
 
     def data_back(self, rows: Array, like: Array) -> Array:
         if not self.legacy:
             return rows.reshape(like.shape)
         width, height, channels = self.geometry.input
-        return rows.reshape(-1, channels, height, width).transpose(0, 3, 2, 1).reshape(like.shape)
+        return rows.reshape(len(rows), channels, height, width).transpose(0, 3, 2, 1).reshape(like.shape)
 
     def weights(self, value: Array) -> Array:
         """Weights by map. Legacy ones are a matrix with the maps fastest."""
@@ -274,17 +274,21 @@ class _Form:
         """Products ``(frames, windows, maps)`` as rows of the result."""
         frames = products.shape[0]
         if not self.legacy:
-            return products.swapaxes(1, 2).reshape(frames, -1)
+            return flat_rows(products.swapaxes(1, 2))
         width, height = self.geometry.counts[:2]
-        return products.reshape(frames, height, width, self.maps).transpose(0, 2, 1, 3).reshape(frames, -1)
+        return flat_rows(products.reshape(frames, height, width, self.maps).transpose(0, 2, 1, 3))
 
     def products(self, rows: Array) -> Array:
         """The inverse of :meth:`result`."""
         frames = rows.shape[0]
         if not self.legacy:
-            return rows.reshape(frames, self.maps, -1).swapaxes(1, 2)
+            return rows.reshape(frames, self.maps, rows.shape[1] // self.maps).swapaxes(1, 2)
         width, height = self.geometry.counts[:2]
-        return rows.reshape(frames, width, height, self.maps).transpose(0, 2, 1, 3).reshape(frames, -1, self.maps)
+        return (
+            rows.reshape(frames, width, height, self.maps)
+            .transpose(0, 2, 1, 3)
+            .reshape(frames, width * height, self.maps)
+        )
 
 
 def _by_weights(products: Array, covered: Array) -> Array:
@@ -306,15 +310,14 @@ def _convolution_gradient(
     framed = context.framed[1]
     to_weights = to_data = None
     if attributes.transpose:
-        covered = gathered(xp, gradient.reshape(gradient.shape[0] if framed else 1, -1), form.geometry, 0.0)
-        frames = inputs[1].shape[0] if framed else 1
+        covered = gathered(xp, samples(gradient, framed), form.geometry, 0.0)
         if needs[0]:
-            products = form.products(inputs[1].reshape(frames, -1))
+            products = form.products(samples(inputs[1], framed))
             to_weights = form.weights_back(_by_weights(products, covered), inputs[0])
         if needs[1]:
             to_data = form.result(covered @ weights.T).reshape(inputs[1].shape)
         return to_weights, to_data
-    products = form.products(gradient.reshape(gradient.shape[0] if framed else 1, -1))
+    products = form.products(samples(gradient, framed))
     if needs[0]:
         covered = gathered(xp, form.data(inputs[1], framed), form.geometry, 0.0)
         to_weights = form.weights_back(_by_weights(products, covered), inputs[0])
@@ -343,8 +346,7 @@ def CONVOLUTION(xp: Any, inputs: Sequence[Array], attributes: ConvolutionAttribu
         [sample_shape(value, has) for value, has in zip(inputs, context.framed, strict=True)], attributes
     )
     if attributes.transpose:
-        frames = inputs[1].shape[0] if framed else 1
-        rows = put_back(xp, form.products(inputs[1].reshape(frames, -1)) @ weights, form.geometry)
+        rows = put_back(xp, form.products(samples(inputs[1], framed)) @ weights, form.geometry)
     else:
         rows = form.result(gathered(xp, form.data(inputs[1], framed), form.geometry, 0.0) @ weights.T)
     return rows.reshape((len(rows), *shape) if framed else shape)

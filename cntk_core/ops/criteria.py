@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from cntk_core.errors import ShapeError
 from cntk_core.ops.define import define_op, fill_from_others
 from cntk_core.ops.framing import dense, math_of, paired, samples, scalar, unpaired
@@ -186,7 +188,7 @@ def CLASSIFICATION_ERROR(xp: Any, inputs: Sequence[Array], attributes: Any, cont
     """How many samples do not have their label among the N best (default 1); inputs: labels, scores [, N]."""
     labels, scores = paired(inputs[0], inputs[1], context.framed)
     best = int(inputs[2].reshape(-1)[0]) if len(inputs) == 3 else 1
-    rows = max(labels.shape[0], len(scores))
+    (rows,) = np.broadcast_shapes((labels.shape[0],), (len(scores),))
     scores = xp.broadcast_to(scores, (rows, scores.shape[1]))
     wanted = xp.broadcast_to(best_columns(labels).reshape(-1, 1), (rows, 1))
     score = xp.take_along_axis(scores, wanted, axis=1)

@@ -62,6 +62,11 @@ def columns(value: Array, framed: bool) -> Array:
     return value.reshape(-1, value.shape[-1] if value.ndim else 1)
 
 
+def flat_rows(value: Array) -> Array:
+    """Return a value as a matrix with one row for each element of its first axis, of which there may be none."""
+    return value.reshape(value.shape[0], elements(value.shape[1:]))
+
+
 def samples(value: Array, framed: bool) -> Array:
     """Return a value as a matrix with one row for each sample; one without the dynamic axis has one row."""
     return value.reshape(value.shape[0] if framed else 1, elements(sample_shape(value, framed)))
@@ -79,11 +84,11 @@ def paired(left: Array, right: Array, framed: Sequence[bool]) -> tuple[Array, Ar
 
 def unpaired(xp: Any, gradient: Array, value: Array) -> Array:
     """Turn a gradient of :func:`paired`'s matrices into one of the value: repeat it, or sum over repeated rows."""
-    size = elements(value.shape)
-    if gradient.size > size:
+    rows, width = elements(value.shape) // gradient.shape[1], gradient.shape[1]
+    if rows == 1 != len(gradient):
         gradient = xp.sum(gradient, axis=0)
-    elif gradient.size < size:
-        gradient = xp.broadcast_to(gradient, (size // gradient.shape[1], gradient.shape[1]))
+    elif rows != len(gradient):
+        gradient = xp.broadcast_to(gradient, (rows, width))
     return gradient.reshape(value.shape)
 
 

@@ -10,7 +10,7 @@ import attrs
 
 from cntk_core.errors import ShapeError
 from cntk_core.ops.define import define_op
-from cntk_core.ops.framing import samples
+from cntk_core.ops.framing import flat_rows, samples
 from cntk_core.ops.op import Array, OpContext
 from cntk_core.ops.shapes import Shape, elements, show
 from cntk_core.ops.softmax import log_softmax
@@ -68,7 +68,7 @@ def _mixture_gradient(
     to_mean = (weight * parts.precision)[:, :, None] * parts.distances
     results = (
         weight - incoming * parts.prior,
-        to_mean.reshape(len(to_mean), -1),
+        flat_rows(to_mean),
         weight * (squares * parts.precision - size),
         -xp.sum(to_mean, axis=1),
     )

@@ -15,7 +15,7 @@ import numpy as np
 
 from cntk_core.errors import NetworkError, ShapeError
 from cntk_core.ops.define import define_op, first_shape, guess_first
-from cntk_core.ops.framing import sample_shape
+from cntk_core.ops.framing import sample_shape, samples
 from cntk_core.ops.geometry import is_legacy
 from cntk_core.ops.op import Array, OpContext
 from cntk_core.ops.shapes import Shape, elements, show
@@ -81,8 +81,8 @@ def _complete_normalization(shapes: Sequence[Shape], attributes: BatchNormalizat
 
 def _channels(value: Array, framed: bool, size: int, *, spatial: bool) -> Array:
     """The data as ``(frames, statistics, elements of each)``."""
-    frames = value.shape[0] if framed else 1
-    return value.reshape(frames, size, -1) if spatial else value.reshape(frames, size, 1)
+    rows = samples(value, framed)
+    return rows.reshape(len(rows), size, rows.shape[1] // size if spatial else 1)
 
 
 def update_share(attributes: BatchNormalizationAttributes, frames: int, count: float | None) -> float:
@@ -123,8 +123,8 @@ def _statistics(xp: Any, data: Array, inputs: Sequence[Array], attributes: Any, 
     run_mean, run_variance = inputs[3].reshape(-1), inputs[4].reshape(-1)
     count = float(inputs[5].reshape(-1)[0]) if len(inputs) > 5 else None
     epsilon = attributes.epsilon
-    if not context.training:
-        if count == 0:
+    if not context.training or not len(data):  # an empty minibatch has no statistics
+        if count == 0 and not context.training:
             raise NetworkError(
                 "batch normalization has no statistics yet: its sample count is 0", hint="Train the network first."
             )

@@ -12,7 +12,7 @@ import numpy as np
 from cntk_core.errors import ShapeError
 from cntk_core.ops.convolution import flags
 from cntk_core.ops.define import define_op
-from cntk_core.ops.framing import sample_shape
+from cntk_core.ops.framing import flat_rows, sample_shape, samples
 from cntk_core.ops.geometry import Dims, Geometry, ImageDims, is_legacy, make_geometry, window_of
 from cntk_core.ops.op import Array, Op, OpContext
 from cntk_core.ops.reshaping import ints, reshaped
@@ -162,7 +162,7 @@ class _Pool:
 
 
 def _rows(value: Array, framed: bool) -> Array:
-    return value.reshape(value.shape[0] if framed else 1, -1)
+    return samples(value, framed)
 
 
 def _pool_of(inputs: Sequence[Array], attributes: PoolingAttributes, context: OpContext) -> _Pool:
@@ -258,7 +258,7 @@ def _unpooling_gradient(
 ) -> Sequence[Array | None]:
     places = _unpooling_places(xp, inputs, attributes, context)
     rows = np.arange(len(places))[:, None]
-    incoming = gradient.reshape(len(places), -1)
+    incoming = samples(gradient, any(context.framed))
     # Where windows overlap the last one wrote.
     writer = np.zeros(incoming.shape, np.int64)
     index = np.arange(places.shape[1])
@@ -330,7 +330,7 @@ def _roi_gradient(
     needs: Sequence[bool],
 ) -> Sequence[Array | None]:
     places = context.saved["places"]
-    incoming = gradient.reshape(len(places), -1)
+    incoming = samples(gradient, any(context.framed))
     result = add_at(incoming, places, elements(sample_shape(inputs[0], context.framed[0])))
     return (result if context.framed[0] else result.sum(axis=0)).reshape(inputs[0].shape), None
 
@@ -354,8 +354,14 @@ def ROI_POOLING(xp: Any, inputs: Sequence[Array], attributes: ROIPoolingAttribut
         )
         for frame in range(frames)
     ]
-    context.saved["places"] = np.stack([places.reshape(-1) for _, places in found])
-    values = np.stack([value for value, _ in found])
+    shape = (
+        len(found),
+        *_infer_roi([sample_shape(*each) for each in zip(inputs, context.framed, strict=True)], attributes),
+    )
+    values, places = np.zeros(shape, data.dtype), np.zeros(shape, np.int64)
+    for frame, each in enumerate(found):
+        values[frame], places[frame] = each
+    context.saved["places"] = flat_rows(places)
     return xp.asarray(values if any(context.framed) else values[0])
 
 

@@ -9,7 +9,7 @@ import attrs
 
 from cntk_core.errors import ShapeError
 from cntk_core.ops.define import define_op
-from cntk_core.ops.framing import dense, sample_shape, samples
+from cntk_core.ops.framing import dense, flat_rows, sample_shape, samples
 from cntk_core.ops.op import Array, OpContext
 from cntk_core.ops.shapes import Shape, elements, from_cntk, show, to_cntk
 
@@ -295,8 +295,9 @@ def _diagonal_and_rows(inputs: Sequence[Array], context: OpContext) -> tuple[Arr
     """The diagonal as ``(1 or frames, 1, n)`` and the data as ``(1 or frames, rows, n)``."""
     diagonal, data = inputs
     frames = [value.shape[0] if framed else 1 for value, framed in zip(inputs, context.framed, strict=True)]
-    size = diagonal.size // frames[0]
-    return diagonal.reshape(frames[0], 1, size), data.reshape(frames[1], -1, size)
+    size = elements(sample_shape(diagonal, context.framed[0]))
+    rows = elements(sample_shape(data, context.framed[1])) // size
+    return diagonal.reshape(frames[0], 1, size), data.reshape(frames[1], rows, size)
 
 
 def _diag_times_gradient(
@@ -376,7 +377,7 @@ def KHATRI_RAO_PRODUCT(xp: Any, inputs: Sequence[Array], attributes: Any, contex
     """All products of an element of a and an element of b, sample by sample; a's index runs faster."""
     left, right = _sides(inputs, context)
     product = left * right
-    return product.reshape(product.shape[0], -1) if any(context.framed) else product.reshape(-1)
+    return flat_rows(product) if any(context.framed) else product.reshape(-1)
 
 
 OPS = (TIMES, TRANSPOSE_TIMES, DIAG_TIMES, KHATRI_RAO_PRODUCT)

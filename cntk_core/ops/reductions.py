@@ -11,7 +11,7 @@ from cntk_core.errors import ShapeError, did_you_mean
 from cntk_core.ops.define import define_op
 from cntk_core.ops.framing import samples, scalar
 from cntk_core.ops.op import Array, OpContext
-from cntk_core.ops.shapes import Shape, show
+from cntk_core.ops.shapes import Shape, elements, show
 
 REDUCTIONS = ("Sum", "LogSum", "Mean", "Max", "Min", "Prod", "Argmax", "Argmin")
 """What ReduceElements can do (``Plus`` is another name of ``Sum``)."""
@@ -76,12 +76,13 @@ def _grouped(value: Array, framed: bool, axis: int) -> Array:
     """The value as ``(outer, reduced, inner)``."""
     sample = value.shape[1:] if framed else value.shape
     if axis == 0:
-        return value.reshape(value.shape[0] if framed else 1, -1, 1)
+        return samples(value, framed)[:, :, None]
     place = value.ndim - axis
     inner = 1
     for size in value.shape[place + 1 :]:
         inner *= size
-    return value.reshape(-1, sample[len(sample) - axis], inner)
+    outer = elements(value.shape[:place])
+    return value.reshape(outer, sample[len(sample) - axis], inner)
 
 
 def _log_sum(xp: Any, groups: Array) -> Array:

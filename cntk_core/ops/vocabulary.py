@@ -66,7 +66,8 @@ def LOOKUP_TABLE(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpC
     """The columns of the first input that the one-hot vectors of the second choose, one word after the other."""
     table, words = inputs
     found = _words(table, words) @ table.reshape(-1, table.shape[-1])
-    return found.reshape(words.shape[0], -1) if context.framed[1] else found.reshape(-1)
+    per_frame = elements(words.shape[1:]) // elements(table.shape[:-1]) * table.shape[-1]
+    return found.reshape(words.shape[0], per_frame) if context.framed[1] else found.reshape(-1)
 
 
 def _infer_class_based(shapes: Sequence[Shape], attributes: Any) -> Shape:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cntk_core.ops.framing import flat_rows
 from cntk_core.ops.geometry import Geometry
 from cntk_core.ops.op import Array
 from cntk_core.ops.shapes import elements
@@ -44,7 +45,7 @@ def positions(geometry: Geometry) -> NDArray[np.int64]:
 def gathered(xp: Any, data: Array, geometry: Geometry, padding: float) -> Array:
     """Return what the windows cover, ``(frames, windows, kernel elements)``, of data ``(frames, elements)``."""
     frames = data.shape[0]
-    flat = data.reshape(frames, -1)
+    flat = flat_rows(data)
     column = xp.full((frames, 1), padding, dtype=flat.dtype)
     return xp.concatenate([flat, column], axis=1)[:, positions(geometry)]
 

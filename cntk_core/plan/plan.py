@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 
 import attrs
@@ -79,12 +80,12 @@ class Loop:
     reads: tuple[Node, ...]
     writes: tuple[Node, ...]
 
-    @property
+    @functools.cached_property
     def nodes(self) -> tuple[Node, ...]:
         """All nodes of the body, in order."""
         return tuple(node for step in self.steps for node in step.nodes)
 
-    @property
+    @functools.cached_property
     def delays(self) -> tuple[Node, ...]:
         """The steps through which one time step sees another."""
         return tuple(step.nodes[0] for step in self.steps if is_delay(step.nodes[0]))

@@ -49,6 +49,10 @@ KNOWN: dict[str, dict[str, tuple[str, Wheel]]] = {
             Wheel("cntk-reader-htk"),
             "HTKMLFReader HTKDeserializers HTKFeatureDeserializer HTKMLFDeserializer",
         ),
+        (
+            Wheel("cntk-reader-kaldi"),
+            "Kaldi2Reader KaldiFeatureDeserializer KaldiAlignmentDeserializer",
+        ),
         (Wheel("cntk-reader-uci"), "UCIFastReader"),
         (Wheel("cntk-reader-language"), "LMSequenceReader LUSequenceReader"),
         (Wheel("cntk-reader-image", released=False), "ImageReader"),

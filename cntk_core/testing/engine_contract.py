@@ -32,11 +32,15 @@ from cntk_core.testing.networks import SAMPLES, Sample, Sketch, classifier, drop
 from cntk_core.testing.op_contract import FRAMES, ExampleCase, example_cases
 from cntk_core.testing.op_examples import EXAMPLES
 from cntk_core.testing.reference import ReferenceEngine
+from cntk_core.testing.sequence_networks import SEQUENCE_SAMPLES, sequences_for
 from cntk_core.testing.sparse_networks import SPARSE_SAMPLES, product, sparse_stream, with_sparse_streams
 from cntk_core.training.store import ParameterStore
 
 SIZES = (32, 7, 1, 50, 7)
 """Frames of the minibatches that follow each other."""
+
+LENGTHS = ([3, 1, 0, 2], [1, 4], [2, 2, 5, 1, 1])
+"""Lengths of the sequences of minibatches that follow each other."""
 
 Array = NDArray[Any]
 
@@ -139,6 +143,7 @@ class EngineContract(Contract):
         supports_double: it computes in float64 too.
         supports_sparse: it takes sparse streams.
         supports_empty_minibatches: it takes minibatches without frames.
+        supports_sequences: it computes recurrent networks and operations on sequences.
         unsupported_ops: names of ops of the core that it does not compute.
         tolerance: largest error, by precision, relative to the largest element (at least 1).
     """
@@ -147,6 +152,7 @@ class EngineContract(Contract):
     supports_double: ClassVar[bool] = True
     supports_sparse: ClassVar[bool] = True
     supports_empty_minibatches: ClassVar[bool] = True
+    supports_sequences: ClassVar[bool] = True
     unsupported_ops: ClassVar[frozenset[str]] = frozenset()
     tolerance: ClassVar[Mapping[str, float]] = {"float32": 1e-4, "float64": 1e-10}
 
@@ -379,6 +385,25 @@ class EngineContract(Contract):
             reference.program.train_step(data, reference.scalars(RULES[rule], step))
             self.assert_same_changes(ours, reference, before, dtype)
         self.assert_same_roots(ours, reference, dtype)
+
+    @pytest.mark.parametrize("name", SEQUENCE_SAMPLES)
+    def test_sequences(self, engine: ExecutionEngine, name: str, dtype: str) -> None:
+        """Minibatches of sequences, each shaped otherwise, change every parameter as the reference does."""
+        if not self.supports_sequences:
+            pytest.skip("the engine takes no sequences")
+        ours = start(engine, SEQUENCE_SAMPLES[name](dtype), rule=MOMENTUM)
+        reference = start(ReferenceEngine(), SEQUENCE_SAMPLES[name](dtype), rule=MOMENTUM)
+        before = ours.values()
+        for step, lengths in enumerate(LENGTHS):
+            data = sequences_for(ours.sample, lengths, step)
+            for run in (ours, reference):
+                run.program.compute_gradients(data)
+            self.assert_same_roots(ours, reference, dtype)
+            self.assert_same_gradients(ours, reference, dtype)
+            for run in (ours, reference):
+                run.program.train_step(data, run.scalars(MOMENTUM, step))
+            self.assert_same_changes(ours, reference, before, dtype)
+        self.assert_same_totals(ours, reference, dtype)
 
     def test_a_minibatch_without_frames(self, engine: ExecutionEngine, dtype: str) -> None:
         """A rank may have no share of a minibatch: the gradients are zero then."""

@@ -105,10 +105,11 @@ class ExampleCase:
 FRAMES = 3
 
 
-def _random(rng: np.random.Generator, kind: str, shape: tuple[int, ...], framed: bool) -> Array:
+def random_values(rng: np.random.Generator, kind: str, shape: tuple[int, ...], *, framed: bool) -> Array:
+    """Return values of one of :data:`KINDS`."""
     if kind == "one_hot":
         rows = shape[0] if framed else 1
-        size = int(np.prod(shape)) // rows
+        size = int(np.prod(shape[int(framed) :]))
         return np.asarray(np.eye(size)[rng.integers(size, size=rows)].reshape(shape))
     if kind in ("binary", "index"):
         return rng.integers(2 if kind == "binary" else 4, size=shape).astype(np.float64)
@@ -128,7 +129,11 @@ def example_cases(op: Op, examples: Sequence[OpExample], seed: int = 0) -> Itera
             for index, (shape, has) in enumerate(zip(example.shapes, framed, strict=True)):
                 full = (FRAMES, *shape) if has else tuple(shape)
                 kind = example.kinds[index] if example.kinds else "smooth"
-                inputs.append(example.given(index, full) if index in example.values else _random(rng, kind, full, has))
+                inputs.append(
+                    example.given(index, full)
+                    if index in example.values
+                    else random_values(rng, kind, full, framed=has)
+                )
             attributes = op.attributes() if example.attributes is None else example.attributes
             yield ExampleCase(op, example, framed, inputs, attributes)
 

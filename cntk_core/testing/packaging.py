@@ -93,6 +93,7 @@ class PackagingContract(Contract):
         for entry in found:
             check_offer(entry.name, entry.load(), self.kind)
 
+    @pytest.mark.slow  # it starts an interpreter
     def test_import_is_quick(self) -> None:
         """Importing the module imports no heavy library that can wait."""
         done = subprocess.run(

@@ -29,6 +29,11 @@ MODULES = (
 pytest.register_assert_rewrite(*(f"cntk_core.testing.{name}" for name in MODULES))
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the marker of those tests of the contracts that take long."""
+    config.addinivalue_line("markers", 'slow: takes long; left out by -m "not slow"')
+
+
 @pytest.fixture
 def registry() -> Registry:
     """A registry that knows nothing but what the test adds: wheels that are installed are not looked for."""

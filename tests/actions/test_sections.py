@@ -82,10 +82,6 @@ def failed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
             "    NDLNetworkBuilder, SimpleNetworkBuilder, or BrainScriptNetworkBuilder must be specified\n",
         ),
         (
-            "action = test ; modelPath = m ; reader = [ readers = a:b ]",
-            "s.cntk:1:50: readers made of several (readers=) are not there yet\n",
-        ),
-        (
             "action = test ; modelPath = m ; traceNodeNamesReal = z" + READER,
             "s.cntk:1:39: traceNodeNamesReal is not there yet\n",
         ),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cntk_core.config import Config, parse_text
 from cntk_core.config.source import strip_comments
 from cntk_core.errors import CntkError
+from cntk_core.testing.examples import examples
 
 _PIECES = [*'ab=[]{}()";:,* \n\t$#|-3', "$a$", "$b$", "a=", "b=[", "default", "..", ".\\", "a=$b$", "b=$a$"]
 _PIECES += ["\r\n", "1#INF", "0x1p9999", "include="]
@@ -38,7 +39,7 @@ def attempt(read: object, *arguments: object) -> object:
         return None if str(error) else error
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(LIKE_A_RECIPE)
 def test_recipes_with_mistakes(text: str) -> None:
     config = attempt(parse_text, text)
@@ -46,7 +47,6 @@ def test_recipes_with_mistakes(text: str) -> None:
         try_everything(config)
 
 
-@settings(deadline=None)
 @given(st.text(max_size=80))
 def test_any_text(text: str) -> None:
     config = attempt(parse_text, strip_comments(text).text)

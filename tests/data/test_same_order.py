@@ -14,7 +14,7 @@ from cntk_core.actions.log import Log
 from cntk_core.cli import main
 from cntk_core.config import Config
 from cntk_core.config.source import SourceText
-from cntk_core.data import chunked
+from cntk_core.data import chunked, utterances
 from cntk_core.interfaces.reader import DataReader, EpochSpec
 
 Make = Callable[..., DataReader]
@@ -61,10 +61,8 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def make(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
     """Return a function that makes one of the readers; each has chunks of ``PER_CHUNK`` sequences."""
-    from cntk_reader_htk import chunks
-
     monkeypatch.chdir(corpus)
-    monkeypatch.setattr(chunks, "CHUNK_FRAMES", PER_CHUNK * LENGTH - 1)
+    monkeypatch.setattr(utterances, "CHUNK_FRAMES", PER_CHUNK * LENGTH - 1)
     readers: list[DataReader] = []
 
     def build(path: str, *, seed: int = 0, prefetch: str = "true") -> DataReader:

@@ -4,13 +4,14 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cntk_core.data.randomize import FileOrder, RandomOrder, SweepOrder, Window, random_words
 from cntk_core.data.source import ChunkInfo
 from cntk_core.data.timeline import balanced_share, plan_epoch
 from cntk_core.interfaces.reader import EpochSpec
+from cntk_core.testing.examples import examples
 
 Chunks = st.lists(st.lists(st.integers(1, 6), min_size=1, max_size=6), min_size=1, max_size=7)
 
@@ -111,7 +112,7 @@ def test_shares_are_balanced(lengths: list[int], ranks: int, turn: int) -> None:
     assert max(loads) - min(loads) <= max(lengths, default=0)
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(Chunks, st.integers(1, 9), st.integers(0, 60), st.booleans())
 def test_a_skip_leaves_the_same_minibatches(
     chunks: list[list[int]], minibatch_size: int, epoch_size: int, shuffled: bool

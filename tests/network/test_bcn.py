@@ -8,7 +8,7 @@ from contextlib import suppress
 import numpy as np
 import pytest
 from bcn_writer import Model, dims, flag, float32, float64, int32, matrix, size, small_model, wide
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from model_files import find_op
 
@@ -17,6 +17,7 @@ from cntk_core.network.model_file import ModelInfo, is_model, load_model, read_m
 from cntk_core.network.node import Input, Parameter
 from cntk_core.ops.distances import NegativeSamplesAttributes
 from cntk_core.ops.recurrent_stack import RNNStackAttributes
+from cntk_core.testing.examples import examples
 
 VERSIONS = range(1, 27)
 
@@ -385,7 +386,7 @@ def test_wherever_a_file_ends_too_early_it_is_refused(version, path):
             load_model(path, find_op)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(
     version=st.sampled_from(sorted(SMALL)),
     changes=st.lists(st.tuples(st.integers(6, 10**6), st.integers(0, 255)), min_size=1, max_size=4),

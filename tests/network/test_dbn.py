@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cntk_core.errors import CntkError, DataError, ModelFormatError, NetworkError
@@ -19,6 +19,7 @@ from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.network.svd import reduce_network
 from cntk_core.network.to_dbn import dbn_of
 from cntk_core.ops.table import core_ops
+from cntk_core.testing.examples import examples
 
 KINDS = ("rbmgaussbernoulli", "rbmbernoullibernoulli", "perceptron")
 
@@ -153,7 +154,7 @@ def test_no_such_file() -> None:
     assert str(error.value) == "the DBN file 'nowhere.dbn' cannot be read: No such file or directory"
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(
     cut=st.integers(0, len(SMALL_BYTES)),
     place=st.integers(0, len(SMALL_BYTES) - 1),

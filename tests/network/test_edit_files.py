@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cntk_core.errors import CntkError
@@ -26,6 +26,7 @@ from cntk_core.network.model_file import load_model, save_model
 from cntk_core.network.network import Network
 from cntk_core.network.node import ROLES, Input, Node, Parameter
 from cntk_core.ops.table import core_ops
+from cntk_core.testing.examples import examples
 
 OPS = core_ops()
 WORDS = ("a", "B.w", "x.Args[0]", "L1.FF.T", "W0*features+B0", "ü")
@@ -110,7 +111,7 @@ def facts(network: Network) -> dict[str, Any]:
     }
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(st.lists(st.lists(EDITS, max_size=6), min_size=1, max_size=3))
 def test_edits_survive_files(tmp_path_factory: Any, rounds: list[list[tuple[str, int, Any]]]) -> None:
     path: Path = tmp_path_factory.mktemp("models") / "net.dnn"

@@ -8,7 +8,7 @@ import struct
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from model_files import TABLE, OddAttributes, find_op, make_network, node, refused, rewrite
 
@@ -17,6 +17,7 @@ from cntk_core.network.model_file import ModelInfo, load_model, read_model_info,
 from cntk_core.network.node import Input, Parameter
 from cntk_core.network.tensor_file import read_tensors, write_tensors
 from cntk_core.ops.op import Op
+from cntk_core.testing.examples import examples
 
 
 @pytest.fixture
@@ -237,7 +238,7 @@ def test_hostile_headers(path, header, message):
 
 
 @given(data=st.data())
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_any_damage_is_a_typed_error(tmp_path_factory, data):
     folder = tmp_path_factory.getbasetemp()
     path = folder / "fuzzed"

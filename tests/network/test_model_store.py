@@ -8,7 +8,7 @@ from pathlib import Path
 import attrs
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from model_files import TABLE, find_op, make_network, rewrite
 
@@ -17,6 +17,7 @@ from cntk_core.network.attribute_types import wrong_attribute
 from cntk_core.network.model_file import ModelInfo, load_model, read_model_info, save_model
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
+from cntk_core.testing.examples import examples
 
 
 def sigmoid(name, *inputs):
@@ -104,7 +105,7 @@ def mutated(value, data):
 
 
 @given(data=st.data())
-@settings(max_examples=120, deadline=None)
+@examples(120)
 def test_any_description_is_a_network_or_a_typed_error(tmp_path_factory, data):
     path = tmp_path_factory.getbasetemp() / "described"
     save_model(make_network(), path)

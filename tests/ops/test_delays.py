@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from slots import MINIBATCHES, SlotData, make_slots, walk
 
@@ -16,6 +16,7 @@ from cntk_core.ops.op import OpContext
 from cntk_core.ops.recurrence import DelayAttributes
 from cntk_core.ops.rows import packed_slots, reader_slots, sequence_rows
 from cntk_core.ops.table import core_ops
+from cntk_core.testing.examples import examples
 
 TABLE = core_ops()
 DIM = 2
@@ -61,7 +62,7 @@ def test_shift(op, shift):
     assert shift_of(op, 2) == shift
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(MINIBATCHES, OPS, STEPS, st.booleans())
 def test_values(slots: SlotData, op: str, step: int, given_state: bool):
     x = values_for(slots.layout.frames)
@@ -78,7 +79,7 @@ def test_values(slots: SlotData, op: str, step: int, given_state: bool):
         np.testing.assert_array_equal(found[slot, time], source[slot, wanted] if inside else nothing)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(LENGTHS, OPS, STEPS, st.booleans())
 def test_a_state_of_each_sequence(lengths, op, step, long):
     """One step for all, or as many as the delay: the last ones for the past, the first ones for the future."""
@@ -103,7 +104,7 @@ def test_a_state_of_each_sequence(lengths, op, step, long):
     assert slots.layout.frames == layout.frames
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(MINIBATCHES, OPS, STEPS, st.booleans())
 def test_gradients_are_the_transpose(slots: SlotData, op: str, step: int, given_state: bool):
     """A delay is linear: <g, delay(x, s) - delay(0, 0)> = <gradients, (x, s)>."""
@@ -121,7 +122,7 @@ def test_gradients_are_the_transpose(slots: SlotData, op: str, step: int, given_
     np.testing.assert_allclose(product, (grad * change).sum(), atol=1e-9)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(LENGTHS, OPS, STEPS, st.booleans())
 def test_gradients_of_a_state_of_each_sequence(lengths, op, step, long):
     layout, own = sequence_layout(lengths), sequence_layout([step if long else 1] * len(lengths))
@@ -152,7 +153,7 @@ def pieces_of(lengths, size):
     return found
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(cut_slots(), STEPS, st.sampled_from(["", "value"]))
 def test_minibatches_in_a_row_are_the_uncut_sequence(cut, step, state):
     slots, size = cut

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cntk_core.errors import DataError
@@ -19,6 +19,7 @@ from cntk_core.ops.rows import sequence_rows
 from cntk_core.ops.sequences import GATHER, OUTPUT_MULTIPLEXER, MultiplexerAttributes
 from cntk_core.ops.table import core_ops
 from cntk_core.plan.make import make_plan
+from cntk_core.testing.examples import examples
 from cntk_core.testing.gradients import check_gradients
 from cntk_core.testing.reference import ReferenceEngine
 from cntk_core.training.store import ParameterStore
@@ -61,7 +62,7 @@ def minibatch(lengths, conditions, seed=0, dim=2) -> Minibatch:
     return Minibatch(streams, layout.frames)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(LENGTHS, st.data())
 def test_gathered_and_scattered_frames_are_those_of_the_condition(lengths, data):
     conditions = [[data.draw(st.integers(0, 1)) for _ in range(length)] for length in lengths]
@@ -81,7 +82,7 @@ def test_gathered_and_scattered_frames_are_those_of_the_condition(lengths, data)
         np.testing.assert_array_equal(program.value("gathered")[row], product[origin])
 
 
-@settings(max_examples=10, deadline=None)
+@examples(10)
 @given(LENGTHS, st.data())
 def test_gradients_flow_through_gathered_frames(lengths, data):
     conditions = [[data.draw(st.integers(0, 1)) for _ in range(length)] for length in lengths]
@@ -117,7 +118,7 @@ def test_an_index_outside_its_sequence_is_named():
     assert str(caught.value) == "PackedIndex: the index 1 lies outside a sequence of 1 frames"
 
 
-@settings(max_examples=10, deadline=None)
+@examples(10)
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=4))
 def test_a_static_axis_becomes_sequences(lengths):
     network = Network(np.float64)

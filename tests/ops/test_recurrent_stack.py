@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cntk_core.errors import DataError, ShapeError
@@ -16,6 +16,7 @@ from cntk_core.ops.op import OpContext
 from cntk_core.ops.recurrent_stack import OPTIMIZED_RNN_STACK as STACK
 from cntk_core.ops.recurrent_stack import RNNStackAttributes, stack_weights
 from cntk_core.ops.rows import sequence_rows
+from cntk_core.testing.examples import examples
 from cntk_core.testing.gradients import check_op_gradients
 
 KINDS = ("lstm", "gru", "rnnTanh", "rnnReLU")
@@ -96,7 +97,7 @@ def test_formulas(kind, layers, bidirectional):
     check_by_sequences(sequence_layout([4, 0, 1, 6, 6]), kind, layers, bidirectional)
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(st.lists(st.lists(st.integers(0, 4), max_size=3), max_size=4), st.sampled_from(KINDS), st.booleans())
 def test_any_lengths_several_to_a_slot(slots, kind, bidirectional):
     check_by_sequences(slot_layout(slots), kind, 2, bidirectional)
@@ -104,6 +105,7 @@ def test_any_lengths_several_to_a_slot(slots, kind, bidirectional):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("slots", [[[3], [1], [0]], [[2, 1], [1, 1], [0]], [[1], [1]], [[]]])
+@pytest.mark.sampled(4)
 def test_differences(kind, slots):
     attributes = RNNStackAttributes(HIDDEN, 2, bidirectional=True, recurrent_op=kind)
     layout = slot_layout(slots)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from slots import MINIBATCHES, SlotData, walk
 
 from cntk_core.ops.layouts import frame_layout, sequence_layout, slot_layout
 from cntk_core.ops.rows import delay_rows, packed_slots, reader_slots, sequence_rows, sequence_table
+from cntk_core.testing.examples import examples
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(MINIBATCHES)
 def test_each_row_knows_its_slot_and_step(slots: SlotData):
     layout = slots.layout
@@ -25,7 +26,7 @@ def test_each_row_knows_its_slot_and_step(slots: SlotData):
         assert slot[step == when].tolist() == list(range(int(layout.alive[when])))
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(MINIBATCHES)
 def test_reader_slots_are_a_permutation(slots: SlotData):
     places = reader_slots(slots.layout)
@@ -33,7 +34,7 @@ def test_reader_slots_are_a_permutation(slots: SlotData):
     assert [sum(slots.lengths[place]) for place in places] == slots.layout.lengths.tolist()
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(MINIBATCHES)
 def test_each_row_knows_its_sequence(slots: SlotData):
     rows = sequence_rows(slots.layout)
@@ -47,7 +48,7 @@ def test_each_row_knows_its_sequence(slots: SlotData):
         assert rows.number[row] == (frame.number if frame.begun else -1)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(MINIBATCHES, st.integers(-4, 4).filter(bool))
 def test_a_delay_reads_its_own_sequence(slots: SlotData, shift: int):
     layout = slots.layout
@@ -75,7 +76,7 @@ def test_a_delay_reads_its_own_sequence(slots: SlotData, shift: int):
     assert len(initial) + len(carried) == int((delayed.source < 0).sum())
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(MINIBATCHES)
 def test_the_table_lists_what_begins(slots: SlotData):
     layout = slots.layout

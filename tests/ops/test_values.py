@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 import scipy.sparse
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cntk_core.errors import NetworkError
@@ -20,6 +20,7 @@ from cntk_core.ops.reductions import ReduceAttributes
 from cntk_core.ops.reshaping import TransposeAttributes
 from cntk_core.ops.slicing import OneHotAttributes, RepeatAttributes, SliceAttributes
 from cntk_core.ops.table import core_ops
+from cntk_core.testing.examples import examples
 from cntk_core.testing.op_contract import OpExample, check_shape_rule
 
 TABLE = core_ops()
@@ -246,7 +247,7 @@ def test_random_streams_depend_on_seed_node_and_step_alone():
         assert not np.array_equal(first, random_stream(*other).random(4))
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(st.lists(st.integers(0, 7), min_size=1, max_size=5), st.integers(0, 1000))
 def test_accumulators_do_not_depend_on_the_minibatches(sizes, seed):
     total = sum(sizes)
@@ -284,7 +285,7 @@ def broadcast_shapes(draw):
     return tuple(shapes)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(broadcast_shapes())
 def test_broadcasting_of_any_shapes_and_frames(shapes):
     plus = TABLE.find("", "ElementTimes")

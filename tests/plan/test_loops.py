@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from recurrent import Maker, elman
 
@@ -13,6 +13,7 @@ from cntk_core.plan.explain import explain
 from cntk_core.plan.loops import components, direction_of
 from cntk_core.plan.make import make_plan
 from cntk_core.plan.plan import GradientStep, Loop, LoopGradient, Step
+from cntk_core.testing.examples import examples
 
 
 def names(nodes) -> list[str]:
@@ -98,7 +99,7 @@ def test_a_delay_outside_of_a_loop_is_none():
     assert [item.direction for item in components([make.network["before"]])] == [0, 0]
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=14))
 def test_components_are_what_reaches_each_other(wires):
     """Against the definition, on random wirings where every node may read others, and itself through a delay."""
@@ -187,6 +188,29 @@ def test_a_delay_of_no_steps():
     make.network["past"].attributes = DelayAttributes((3,), time_step=0)
     make.network["past"].where = Location("net.ndl", 2, 1)
     assert problem_of(make) == "net.ndl:2:1: the delay 'past' closes a loop, but waits for 0 time steps"
+
+
+def test_what_needs_whole_sequences_is_in_no_loop():
+    make = elman()
+    make("flags", "Where", "past")
+    make("mixed", "Plus", "flags", "biased")
+    make.network["h"].inputs = [make.network["mixed"]]
+    make.network["flags"].where = Location("net.bs", 4, 2)
+    message = problem_of(make)
+    assert message.startswith("net.bs:4:2: 'flags' (Where) cannot be in the loop of ")
+    assert "it needs whole sequences, and a loop is computed one time step after the other" in message
+    assert "The second input of PastValue is the state before the first step." in message
+
+
+def test_reconciling_with_the_same_sequences_may_be_in_a_loop():
+    make = elman()
+    make("again", "ReconcileDynamicAxis", "biased", "x")
+    make.network["h"].inputs = [make.network["again"]]
+    assert "again" in names(components([make.network["h"]])[-1].nodes)
+    make("other", "ReconcileDynamicAxis", "x", "biased")
+    make("both", "Plus", "other", "biased")
+    make.network["h"].inputs = [make.network["both"]]
+    assert "'other' (ReconcileDynamicAxis) cannot be in the loop of " in problem_of(make)
 
 
 def test_all_wrong_loops_are_told():

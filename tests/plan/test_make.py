@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cntk_core.errors import NetworkError
@@ -15,6 +15,7 @@ from cntk_core.ops.shapes import broadcast
 from cntk_core.plan.explain import explain
 from cntk_core.plan.make import make_plan
 from cntk_core.plan.plan import Plan
+from cntk_core.testing.examples import examples
 
 
 def elementwise(name, forward, gradient):
@@ -206,7 +207,7 @@ def random_networks(draw) -> Network:
     return network
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(random_networks(), st.booleans(), st.data())
 def test_no_buffer_is_overwritten_while_it_is_needed(network: Network, fuse: bool, data: st.DataObject):
     computed = [node for node in network if node.op.role == "operation"]
@@ -247,7 +248,7 @@ def _replay(plan: Plan) -> None:
         check("value", root)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(random_networks())
 def test_each_step_comes_after_what_it_reads(network: Network):
     plan = make_plan(network, [network["loss"]], network["loss"])

@@ -6,10 +6,11 @@ from cntk_builder_ndl.assemble import Assembler
 from cntk_builder_ndl.expand import Expander
 from cntk_builder_ndl.functions import function_names
 from cntk_builder_ndl.parser import parse
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cntk_core.api import BuildContext, CntkError, Network, SourceText, core_ops
+from cntk_core.testing.examples import examples
 
 TABLE = core_ops()
 CONTEXT = BuildContext(find_op=TABLE.find, op_names=lambda language: tuple(TABLE.names(language)))
@@ -41,7 +42,7 @@ def build(text: str) -> Network | None:
     return network
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.lists(st.sampled_from(PIECES), max_size=40).map("".join))
 @example("a=a.b\nz=Tanh(a)")
 @example("a=b.c\nb=a.c\nz=Tanh(a)")
@@ -54,13 +55,13 @@ def test_texts_of_pieces(text: str) -> None:
     build(text)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.text())
 def test_any_text(text: str) -> None:
     build(text)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.integers(0, 200), st.sampled_from(["", "(", ")", "}", '"', ",", "=", "\n"]))
 def test_a_good_text_with_one_fault(position: int, fault: str) -> None:
     good = (

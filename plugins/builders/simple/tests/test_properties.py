@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from cntk_core.api import CntkError, Parameter, initialize_parameters
+from cntk_core.testing.examples import examples
 
 KINDS = ("SIMPLENET", "SIMPLERNN", "LSTM", "CLASSLM", "LBLM", "NPLM", "CLASSLSTM", "NCELSTM", "CLSTM", "CRF")
 CRITERIA = {
@@ -57,7 +58,7 @@ def sections(draw: st.DrawFn) -> tuple[str, int, int]:
     return "\n".join(lines), inputs, outputs
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(section=sections())
 def test_sections_that_are_right_make_networks(section: tuple[str, int, int], build: Any) -> None:
     """All shapes fit, all nodes have their inputs, and there is a first value for every parameter."""
@@ -74,7 +75,7 @@ def test_sections_that_are_right_make_networks(section: tuple[str, int, int], bu
     assert all(isinstance(node, Parameter) and node.value is not None for node in made.parameters)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     kind=st.sampled_from(KINDS),
     sizes=st.lists(st.integers(-1, 5), max_size=5),

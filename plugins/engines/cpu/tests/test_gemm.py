@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from cntk_engine_cpu.gemm import Gemm
 from cntk_engine_cpu.libraries import load_onednn
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+
+from cntk_core.testing.examples import examples
 
 LIBRARIES = [
     pytest.param(True, id="onednn", marks=pytest.mark.skipif(load_onednn() is None, reason="oneDNN is missing")),
@@ -28,7 +30,7 @@ def operands(m, n, k, transpose_a, transpose_b, dtype):
 
 @pytest.mark.parametrize("onednn", LIBRARIES)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(
     sizes=st.tuples(st.integers(1, 40), st.integers(1, 40), st.integers(1, 40)),
     transpose_a=st.booleans(),

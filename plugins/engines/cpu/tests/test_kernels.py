@@ -13,10 +13,11 @@ import pytest
 from cntk_engine_cpu import kernels
 from cntk_engine_cpu.kernels import KernelLibrary
 from cntk_engine_cpu.source import Result, spec_of
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cntk_core.api import TraceMath, symbol
+from cntk_core.testing.examples import examples
 
 M = TraceMath()
 A, B, C, D = (symbol(name) for name in "abcd")
@@ -94,7 +95,7 @@ def test_equal_kernels_are_one():
 
 
 @given(st.lists(st.floats(allow_nan=True, allow_infinity=True, width=32), min_size=1, max_size=40))
-@settings(max_examples=50, deadline=None)
+@examples(50)
 def test_nan_and_infinities_stay(values):
     pytest.importorskip("numba")
     spec, order = spec_of({"a": "full"}, (), [Result(M.maximum(A, 0.0) + M.where(M.equal(A, A), 0.0, 1.0) * A, "full")])

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from cpu_networks import Net, assert_same_gradients, compile_on, engine
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cntk_core.api import Minibatch, StreamData, core_ops, frame_layout
+from cntk_core.testing.examples import examples
 from cntk_core.testing.op_examples import EXAMPLES as OP_EXAMPLES
 
 FRAMES = 5
@@ -71,6 +72,7 @@ CASES = pytest.mark.parametrize(
 
 
 @CASES
+@pytest.mark.sampled(4)
 def test_op(name, example):
     for framed in example.mixes():
         plan, batch = network_of(name, example, framed, np.float64, fuse=True)
@@ -86,6 +88,7 @@ def test_op_compiled(name, example):
 
 
 @pytest.mark.parametrize("name", ["Plus", "ElementTimes", "Sigmoid", "Tanh", "Exp", "Log", "Times", "SquareError"])
+@pytest.mark.sampled(4)
 def test_single_precision_and_single_steps(name):
     example = next(example for other, example in EXAMPLES if other == name)
     plan, batch = network_of(name, example, next(iter(example.mixes())), np.float32, fuse=False)
@@ -134,14 +137,14 @@ def check(recipe, fuse, backend):
 
 
 @given(recipe=recipes(), fuse=st.booleans())
-@settings(max_examples=80, deadline=None)
+@examples(80)
 def test_random_networks(recipe, fuse):
     check(recipe, fuse, "numpy+blas")
 
 
 @pytest.mark.slow
 @given(recipe=recipes())
-@settings(max_examples=8, deadline=None, derandomize=True)
+@examples(8, derandomize=True)
 def test_random_networks_compiled(recipe):
     check(recipe, True, "numba+blas")
 

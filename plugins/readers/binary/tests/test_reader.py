@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from cbf_bytes import Stream, binary_file
 from cntk_reader_binary import BinaryWriterOptions, CNTKBinaryWriter
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from cntk_core.api import CntkError, EpochSpec, SequenceOutput, SparseRows, WriterContext
 from cntk_core.data.layout import unpack_sequences
+from cntk_core.testing.examples import examples
 
 COUNTS = st.integers(0, 4)
 
@@ -53,7 +54,7 @@ def column_sequences(column, count: int) -> list[np.ndarray]:
     return [data[first : first + length] for first, length in zip(firsts, lengths, strict=True)]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+@examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(contents(), st.integers(1, 200))
 def test_any_file(make, content, chunk_bytes: int) -> None:
     """A file made byte by byte is read, and what is read and written again is read the same."""

@@ -10,8 +10,10 @@ from cntk_reader_cntk_text.exact import parse_exact
 from cntk_reader_cntk_text.fast import parse_fast
 from cntk_reader_cntk_text.numbers import parse_numbers
 from cntk_reader_cntk_text.records import Parsed, StreamSpec
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+
+from cntk_core.testing.examples import examples
 
 DENSE = StreamSpec("a", b"a", 3)
 SPARSE = StreamSpec("s", b"s", 9, True)
@@ -153,7 +155,7 @@ Row = st.builds(
 )
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(st.lists(Row, min_size=1, max_size=5), st.sampled_from([F32, F64]))
 @example(["|a 1 2 3", "|a 9007199254740993 0.30000000000000004 1e-320"], F64)
 def test_the_fast_parser_agrees(rows: list[str], dtype: np.dtype) -> None:
@@ -166,7 +168,7 @@ def test_the_fast_parser_agrees(rows: list[str], dtype: np.dtype) -> None:
     assert (columns(fast), fast.lines, fast.short) == (columns(slow), slow.lines, slow.short)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.lists(st.sampled_from(list("|as# 0159.-+e:\t\r\n\x00é")), max_size=60).map("".join))
 def test_the_fast_parser_agrees_on_any_text(text: str) -> None:
     data = text.encode() + b"\n"

@@ -7,10 +7,11 @@ import threading
 import numpy as np
 import pytest
 from cntk_reader_cntk_text import StreamOptions
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from cntk_core.api import CntkError, ConfigError, DataError, EpochSpec, Minibatch
+from cntk_core.testing.examples import examples
 
 A = StreamOptions(name="a", dim=2, format="dense")
 L = StreamOptions(name="l", dim=3, format="sparse")
@@ -338,7 +339,7 @@ Noise = st.lists(
 ).map(b"".join)
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@examples(150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(Noise, st.integers(0, 3), st.integers(1, 60), st.booleans())
 def test_any_bytes_give_minibatches_or_one_typed_error(
     make, data: bytes, max_errors: int, chunk: int, shuffled: bool

@@ -75,7 +75,7 @@ class TestFrames:
 
     def test_several_chunks(self, make, monkeypatch: pytest.MonkeyPatch) -> None:
         expected = whole(make(FEATURES + LABELS + "randomize=none"))
-        monkeypatch.setattr("cntk_reader_htk.chunks.CHUNK_FRAMES", 5)
+        monkeypatch.setattr("cntk_core.data.utterances.CHUNK_FRAMES", 5)
         found = whole(make(FEATURES + LABELS + "randomize=none"))
         assert np.array_equal(found["features"].data, expected["features"].data)
         assert np.array_equal(found["labels"].data.indices, expected["labels"].data.indices)

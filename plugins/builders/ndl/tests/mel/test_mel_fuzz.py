@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 from mel_scripts import Disk, run_text
+
+from cntk_core.testing.examples import examples
 
 COMMANDS = [
     "CreateModel", "LoadModel", "LoadModelWithName", "SaveModel", "SaveDefaultModel", "SetDefaultModel", "UnloadModel",
@@ -28,7 +30,7 @@ ASSIGNMENTS = st.tuples(st.sampled_from(WORDS), st.one_of(st.sampled_from(WORDS)
 SCRIPTS = st.lists(st.one_of(CALLS, ASSIGNMENTS), max_size=10).map("\n".join)
 
 
-QUIET = settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+QUIET = examples(50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @QUIET

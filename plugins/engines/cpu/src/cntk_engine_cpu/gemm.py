@@ -17,8 +17,9 @@ Product = Callable[[float, float], None]
 
 FEW_ROWS = 128
 LARGE_WEIGHTS = 1 << 22
-"""A product of at most so many rows with the transpose of at least so many weights is computed as its transpose:
-oneDNN then streams the weights as they lie and does not rearrange them."""
+NARROW_WEIGHTS = 1 << 16
+"""A product of at most so many rows with the transpose of many weights, or of fewer whose inner size is at least four
+times the outer, is computed as its transpose: oneDNN then reads the weights as they lie and does not rearrange them."""
 
 THREADED_WORK = 1e7
 """Multiply-adds from which more than one thread pays."""
@@ -65,7 +66,7 @@ class Gemm:
             # The libraries leave the result as it is or refuse; an empty sum is 0.
             return lambda _alpha, beta: _scale(c, beta)
         if self.onednn is not None and self.takes_bands(c.dtype):
-            if transpose_b and not transpose_a and c.shape[0] <= FEW_ROWS and b.size >= LARGE_WEIGHTS:
+            if transpose_b and not transpose_a and c.shape[0] <= FEW_ROWS and _is_read_as_it_lies(b):
                 return self._bind_transposed(a, b, c, ports)
             return self._bind_onednn(self.onednn, a, b, c, transpose_a, transpose_b, ports)
         return _bind_blas(a, b, c, transpose_a, transpose_b, ports)
@@ -107,6 +108,11 @@ class Gemm:
             sgemm(ta, tb, m, n, k, alpha, pa, lda, pb, ldb, beta, pc, ldc)
 
         return product
+
+
+def _is_read_as_it_lies(weights: Matrix) -> bool:
+    outer, inner = weights.shape
+    return weights.size >= LARGE_WEIGHTS or (weights.size >= NARROW_WEIGHTS and inner >= 4 * outer)
 
 
 def _set_address(operands: list[int], place: int) -> Callable[[Matrix, int, int], None]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -11,6 +13,7 @@ from numpy.typing import NDArray
 
 from cntk_core.api import Input, Node, Step, StreamData, best_columns, is_sparse_product
 from cntk_engine_cpu.inputs import check_size
+from cntk_engine_cpu.kernels import Kernel, compile_file
 from cntk_engine_cpu.site import Array, Call, Site, elements_of
 
 if TYPE_CHECKING:
@@ -43,7 +46,8 @@ class SparseInlet:
         check_size(self.node, stream)
         data: Any = stream.data
         rows = data if stream.sparse else data.reshape(data.shape[0], elements_of(self.node))
-        self.matrix = csr_array(rows).astype(self._dtype, copy=False)
+        fits = isinstance(rows, csr_array) and rows.dtype == self._dtype
+        self.matrix = rows if fits else csr_array(rows).astype(self._dtype, copy=False)
         for name in ("_places", "columns", "compact", "best", "entries"):
             self.__dict__.pop(name, None)
 
@@ -102,6 +106,9 @@ def bind_look_up(site: Site, step: Step) -> Call | None:
 def bind_forward(site: Site, node: Node, inlet: SparseInlet) -> Call:
     """Return the call that computes a product."""
     weights, out = _weights(node, site.values[node.inputs[0]]), _results(node, site.values[node])
+    if site.kernels.compiled:
+        multiply = _kernel(site, "multiply", "void({index}, {index}, {flat}, {matrix}, {matrix})")
+        return Call(lambda: multiply(*inlet.entries, weights, out))
 
     def compute() -> None:
         out[...] = inlet.matrix @ weights
@@ -109,23 +116,45 @@ def bind_forward(site: Site, node: Node, inlet: SparseInlet) -> Call:
     return Call(compute)
 
 
+def _kernel(site: Site, name: str, signature: str) -> Kernel:
+    dtype = site.dtype.name
+    types = {"index": "int64[::1]", "flat": f"{dtype}[::1]", "matrix": f"{dtype}[:, ::1]"}
+    return compile_file(Path(__file__).with_name("sparse_kernels.py"), name, dtype, signature.format(**types))
+
+
 def bind_gradient(site: Site, node: Node, inlet: SparseInlet, *, accumulate: bool) -> Call:
     """Return the call that computes the gradient of the weights into an array as large as they are."""
-    block = bind_block(site, node, inlet)
+    sums = _bind_sums(site, node, inlet)
     out = _weights(node, site.gradients[node.inputs[0]])
 
     def compute() -> None:
         if not accumulate:
             out.fill(0.0)
-        out[inlet.columns] += block()
+        rows, block = sums()
+        out[rows] += block
 
     return Call(compute)
 
 
-def bind_block(site: Site, node: Node, inlet: SparseInlet) -> Any:
-    """Return the function that gives the gradient of the weights by the occurring elements: ``(columns, outer)``."""
+def _bind_sums(site: Site, node: Node, inlet: SparseInlet) -> Callable[[], tuple[IntArray, Array]]:
+    """Return the function that gives the elements that occur, sorted, and the gradient of the weights by them:
+    ``(elements, outer)``.
+    """
     gradient = _results(node, site.gradients[node])
-    return lambda: inlet.compact.T @ gradient
+    if not site.kernels.compiled:
+        return lambda: (inlet.columns, inlet.compact.T @ gradient)
+    add = _kernel(site, "sum_rows", "int64({index}, {index}, {flat}, {matrix}, {index}, {index}, {matrix})")
+    places = np.full(elements_of(node.inputs[1]), -1)
+    room = [np.empty(0, np.int64), np.empty((0, gradient.shape[1]), gradient.dtype)]
+
+    def compute() -> tuple[IntArray, Array]:
+        most = len(inlet.entries[1])
+        if len(room[0]) < most:
+            room[:] = [np.empty(most, np.int64), np.empty((most, gradient.shape[1]), gradient.dtype)]
+        count = add(*inlet.entries, gradient, places, *room)
+        return room[0][:count], room[1][:count]
+
+    return compute
 
 
 @attrs.define(eq=False)
@@ -153,5 +182,5 @@ class RowGradient:
 
 def bind_rows(site: Site, node: Node, inlet: SparseInlet, gradient: RowGradient) -> Call:
     """Return the call that adds the gradient of a product to those of other products."""
-    block = bind_block(site, node, inlet)
-    return Call(lambda: gradient.add(inlet.columns, block()))
+    sums = _bind_sums(site, node, inlet)
+    return Call(lambda: gradient.add(*sums()))

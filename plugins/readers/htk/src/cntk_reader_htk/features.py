@@ -9,8 +9,18 @@ from typing import Any
 import attrs
 import numpy as np
 
-from cntk_core.api import Chunk, ChunkInfo, ChunkSource, CntkError, Column, DataError, Location
-from cntk_reader_htk.chunks import IntArray, cut_chunks, say_skipped, too_many
+from cntk_core.api import (
+    Chunk,
+    ChunkInfo,
+    ChunkSource,
+    CntkError,
+    Column,
+    DataError,
+    Location,
+    cut_chunks,
+    read_windows,
+)
+from cntk_reader_htk.chunks import IntArray, say_skipped, too_many
 from cntk_reader_htk.htkfile import FeatureFiles, Header
 from cntk_reader_htk.scp import FORMS, Entry, Script
 
@@ -159,27 +169,19 @@ class FeatureSource(ChunkSource):
         return Chunk({self._rules.name: self._read(numbers)})
 
     def _read(self, numbers: IntArray) -> Column:
-        """Read utterances into one array, with repeated frames at their ends, of which every window is a view."""
-        left, right, dim = self._rules.left, self._rules.right, self._model.dim
-        lengths = self._lengths[numbers]
-        ends = np.cumsum(lengths + left + right)
-        rows = ends - lengths - left - right
-        frames = np.empty((int(ends[-1]) if len(ends) else 0, dim), dtype=self._rules.dtype)
-        for number, row, length in zip(numbers.tolist(), rows.tolist(), lengths.tolist(), strict=True):
-            begin = row + left
-            self._read_one(self._entries[number], frames[begin : begin + length])
-            frames[row:begin] = frames[begin]
-            frames[begin + length : begin + length + right] = frames[begin + length - 1]
-        offsets = None if (lengths == 1).all() else np.concatenate([[0], np.cumsum(lengths)])
-        if left + right == 0:
-            return Column(frames.reshape(len(frames), *self._rules.shape), offsets)
-        width = (1 + left + right) * dim
-        count = max(len(frames) - left - right, 0)
-        step = frames.itemsize
-        windows = np.lib.stride_tricks.as_strided(frames, (count, width), (dim * step, step), writeable=False)
-        return Column(windows.reshape(count, *self._rules.shape), offsets, rows)
+        rules = self._rules
+        return read_windows(
+            numbers,
+            self._lengths[numbers],
+            self._read_one,
+            dim=self._model.dim,
+            window=(rules.left, rules.right),
+            shape=rules.shape,
+            dtype=rules.dtype,
+        )
 
-    def _read_one(self, entry: Entry, target: np.ndarray[Any, Any]) -> None:
+    def _read_one(self, number: int, target: np.ndarray[Any, Any]) -> None:
+        entry = self._entries[number]
         try:
             self._check_style(entry, self._files.header(entry.path))
             last = entry.first if entry.last is None else entry.last

@@ -9,8 +9,8 @@ from typing import Any
 import attrs
 import numpy as np
 
-from cntk_core.api import Chunk, ChunkInfo, ChunkSource, CntkError, Column, Location
-from cntk_reader_htk.chunks import IntArray, cut_chunks, say_skipped, too_many
+from cntk_core.api import Chunk, ChunkInfo, ChunkSource, CntkError, Column, Location, class_column, cut_chunks
+from cntk_reader_htk.chunks import IntArray, say_skipped, too_many
 from cntk_reader_htk.mlf import LabelParser, Labels, read_states
 
 PHONE_START = 2
@@ -108,8 +108,6 @@ class LabelSource(ChunkSource):
         return self._labels
 
     def _column(self, numbers: IntArray) -> Column:
-        from scipy.sparse import csr_array
-
         labels = self._known()
         first, last = labels.offsets[numbers], labels.offsets[numbers + 1]
         sizes = last - first
@@ -119,11 +117,8 @@ class LabelSource(ChunkSource):
         values = np.ones(len(indices), dtype=self._rules.dtype)
         if self._rules.phone_boundaries:
             values[(np.cumsum(counts) - counts)[counts > 0]] = PHONE_START
-        pointers = np.arange(len(indices) + 1, dtype=np.int32 if len(indices) < 2**31 else np.int64)
-        data = csr_array((values, indices, pointers), shape=(len(indices), self._rules.dim))
         ends = np.cumsum(counts)[np.cumsum(sizes) - 1] if len(numbers) else np.zeros(0, dtype=np.int64)
-        lengths = np.diff(np.concatenate([[0], ends]))
-        return Column(data, None if (lengths == 1).all() else np.concatenate([[0], ends]))
+        return class_column(np.diff(np.concatenate([[0], ends])), indices, values, self._rules.dim)
 
     def close(self) -> None:
         """Forget the labels."""

@@ -230,7 +230,8 @@ def read_stream(block: Config, name: str, what: str) -> StreamOptions:
 def _read_features(section: Config, name: str, told: str) -> FeatureOptions:
     for key in ("featureTransform", "rx"):
         if section.own(key) is not None:
-            raise UnsupportedError(f"{told}: {key} (Kaldi) is not there yet", where=section.location(key))
+            hint = "readerType=Kaldi2Reader of the wheel cntk-reader-kaldi reads Kaldi's tables."
+            raise UnsupportedError(f"{told}: {key} belongs to Kaldi", where=section.location(key), hint=hint)
     keys = section.bind(FeatureKeys, ignore=("type",), what=told)
     check_type(section, "type", "real")
     return FeatureOptions(

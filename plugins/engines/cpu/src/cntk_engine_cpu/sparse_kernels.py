@@ -1,0 +1,58 @@
+"""Kernels of products with sparse rows. Compiled by :func:`cntk_engine_cpu.kernels.compile_file`.
+
+Sparse rows are ``begins`` (where the entries of each row begin, and the end), ``elements`` and ``numbers`` (of the
+entries).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cntk_engine_cpu.functions_float32 import F
+
+
+def multiply(begins: Any, elements: Any, numbers: Any, weights: Any, out: Any) -> None:
+    """Write the product of sparse rows with weights ``(inner, outer)``."""
+    rows, columns = out.shape
+    for i in range(rows):
+        for j in range(columns):
+            out[i, j] = F(0)
+        for entry in range(begins[i], begins[i + 1]):
+            number, element = numbers[entry], elements[entry]
+            for j in range(columns):
+                out[i, j] += number * weights[element, j]
+
+
+def sum_rows(begins: Any, elements: Any, numbers: Any, gradient: Any, places: Any, found: Any, sums: Any) -> int:
+    """Sum the rows of a gradient for each element that occurs.
+
+    Args:
+        begins, elements, numbers: the sparse rows.
+        gradient: ``(rows, columns)``.
+        places: -1 for each possible element, before and afterwards.
+        found: gets the elements that occur, in order.
+        sums: gets their rows.
+
+    Returns:
+        How many elements there are.
+    """
+    count = 0
+    for entry in range(len(elements)):
+        if places[elements[entry]] < 0:
+            places[elements[entry]] = 0
+            found[count] = elements[entry]
+            count += 1
+    found[:count].sort()
+    columns = gradient.shape[1]
+    for place in range(count):
+        places[found[place]] = place
+        for j in range(columns):
+            sums[place, j] = F(0)
+    for i in range(gradient.shape[0]):
+        for entry in range(begins[i], begins[i + 1]):
+            number, place = numbers[entry], places[elements[entry]]
+            for j in range(columns):
+                sums[place, j] += number * gradient[i, j]
+    for place in range(count):
+        places[found[place]] = -1
+    return count

@@ -1,0 +1,193 @@
+"""Corrupt archives and lists: each one message with its place and what to do. Commands are never run."""
+
+from __future__ import annotations
+
+import random
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+from kaldi_bytes import LENGTHS, F, L, alignment, compressed, matrix
+
+from cntk_core.api import CntkError, EpochSpec
+
+ONE = np.array([[1.0, 2], [3, 4]])
+GOOD = matrix(ONE)
+CUT = "\n    The file is damaged or was not copied to its end."
+OTHER = "\n    Features are matrices (FM, DM, CM) or vectors (FV, DV); or the offset in the list is wrong."
+LEAVE = "\n    Leave the utterance out of the list."
+FORMS = "\n    A line is: key path, key path:offset, or with a range of rows behind it, path:offset[first:last]."
+RUN = "\n    Run it yourself and write what it gives to a file: ... ark:features.ark"
+
+
+def read(make, text: str) -> None:
+    for _ in make(text).minibatches(EpochSpec(minibatch_size=100)):
+        pass
+
+
+MATRICES = {
+    "empty": (b"", "byte 0: there is nothing: the file has 0 bytes\n    The list belongs to another archive."),
+    "token": (b"\0BXM " + GOOD[5:], "byte 2: 'XM ' is no matrix" + OTHER),
+    "alignment": (alignment([1, 2]), "byte 2: '\\x04\\x02\\x00' is no matrix" + OTHER),
+    "sizes": (b"\0BFM \1" + GOOD[6:], "byte 5: here should be the rows of a matrix" + OTHER),
+    "cut off in the sizes": (GOOD[:12], "byte 12: the file ends inside the columns of a matrix" + CUT),
+    "cut off": (GOOD[:-1], "byte 0: a matrix of 2 x 2 ends at byte 31, and the file at byte 30" + CUT),
+    "hostile sizes": (b"\0BFM " + struct.pack("<bibi", 4, 2**31 - 1, 4, 2**31 - 1), "byte 0: a matrix of 2147483647 x "
+                      "2147483647 ends at byte 18446744056529682451, and the file at byte 15" + CUT),
+    "no rows": (b"\0BFM " + struct.pack("<bibi", 4, 0, 4, 0), "byte 0: the matrix is 0 x 0: it has no frames" + LEAVE),
+    "negative rows": (b"\0BFM " + struct.pack("<bibi", 4, -1, 4, 2), "byte 0: the matrix is -1 x 2: it has no frames"
+                      + LEAVE),
+    "compressed and cut off": (compressed(np.zeros((3, 2)), 0, 1, b"CM2")[:-2], "byte 0: a matrix of 3 x 2 ends at "
+                               "byte 34, and the file at byte 32" + CUT),
+    "compressed without sizes": (b"\0BCM2 \0\0\0\0", "byte 14: the file ends inside the sizes of a matrix" + CUT),
+    "text": (b"hello\n", "byte 0: 'hello\\x0a' is no matrix" + OTHER),
+    "text without end": (b" [ 1 2\n 3 4\n", "byte 1: the matrix does not end: there is no ']'" + CUT),
+    "text without rows": (b" [ ]\n", "byte 1: the matrix has no frames" + LEAVE),
+    "text without numbers": (b" [ 1 2\n 3 x ]\n", "byte 1: row 1 of the matrix is no row of numbers" + CUT),
+    "text with short rows": (b" [ 1 2\n 3 ]\n", "byte 1: row 1 of the matrix has 1 values, and the first 2" + CUT),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", MATRICES)
+def test_matrices(make, case: str) -> None:
+    data, message = MATRICES[case]
+    Path("x.ark").write_bytes(data)
+    Path("x.scp").write_text("\nutt x.ark\n")
+    with pytest.raises(CntkError) as caught:
+        read(make, "features=[ dim=2 ; scpFile=x.scp ]")
+    assert str(caught.value) == f"x.scp:2: 'x.ark', {message}"
+
+
+LISTS = {
+    "no path": ("utt", "x.scp:1: 'utt' has no path" + FORMS),
+    "command": ("utt copy-feats ark:a ark:- |", "x.scp:1: 'copy-feats ark:a ark:- |' is a command, which is not "
+                "run" + RUN),
+    "twice": ("utt good.ark\nutt good.ark", "x.scp:2: the key 'utt' stands in line 1 already\n    Each utterance has "
+              "one line."),
+    "range": ("utt good.ark[0:x]", "x.scp:1: '[0:x]' is no range of rows" + FORMS),
+    "columns": ("utt good.ark[0:1,0:0]", "x.scp:1: '[0:1,0:0]' is no range of rows" + FORMS),
+    "backwards": ("utt good.ark[1:0]", "x.scp:1: the range [1:0] ends before it begins" + FORMS),
+    "beyond": ("utt good.ark[0:2]", "x.scp:1: row 2 of 'utt' is wanted, and its matrix has rows 0 to 1\n"
+               "    A range counts rows from 0 and includes the last."),
+    "offset": ("utt good.ark:900", "x.scp:1: 'good.ark', byte 900: there is nothing: the file has 31 bytes\n"
+               "    The list belongs to another archive."),
+    "no archive": ("utt none.ark", "x.scp:1: cannot open archive 'none.ark': no such file or directory\n"
+                   "    A relative name starts at the directory in which the command runs."),
+    "empty": ("", "x.scp: the table has no utterances\n    Is it the right file?"),
+    "other dimension": ("a good.ark\nb wide.ark", "x.scp:2: 'b' has 3 values in a frame, and the stream 'features' 2\n"
+                        "    All matrices of a table have the same number of columns."),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", LISTS)
+def test_lists(make, case: str) -> None:
+    text, message = LISTS[case]
+    Path("good.ark").write_bytes(GOOD)
+    Path("wide.ark").write_bytes(matrix(np.ones((2, 3))))
+    Path("x.scp").write_text(text)
+    with pytest.raises(CntkError) as caught:
+        read(make, "features=[ dim=2 ; scpFile=x.scp ]")
+    assert str(caught.value) == message
+
+
+ALI = "r.cntk:2:23: 'ali.ark', byte "
+PAIRS = "\n    An alignment is the classes of the frames; a posterior [ class weight ... ]."
+ALIGNMENTS = {
+    "missing": (None, "r.cntk:2:23: cannot open archive 'ali.ark': no such file or directory\n"
+                "    A relative name starts at the directory in which the command runs."),
+    "no key": (b"\0B\4", ALI + "0: the key of an utterance was expected\n"
+               "    Is this a Kaldi archive, and whole?"),
+    "cut off": (b"utt-a " + alignment([0] * 7)[:-1], ALI + "40: the file ends inside an alignment "
+                "of 7 frames" + CUT),
+    "negative": (b"utt-a \0B\4" + struct.pack("<i", -2), ALI + "8: an alignment cannot have -2 "
+                 "frames" + CUT),
+    "hostile": (b"utt-a \0B\4" + struct.pack("<i", 2**31 - 1), ALI + "8: an alignment cannot "
+                "have 2147483647 frames" + CUT),
+    "words": (b"utt-a one two\n", ALI + "6: 'one two' is neither an alignment nor a posterior" + PAIRS),
+    "half a pair": (b"utt-a [ 1 ]\n", ALI + "6: '[ 1 ]' is neither an alignment nor a posterior" + PAIRS),
+    "class": (b"utt-a 0 1 3\n", "r.cntk:2:23: frame 2 of 'utt-a' is of class 3, but labelDim=3\n"
+              "    Classes are counted from 0; labelDim is how many there are."),
+    "twice": (b"utt-a 0 1\nutt-a 0 1\n", ALI + "16: the key 'utt-a' is there twice\n"
+              "    Each utterance has one entry."),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ALIGNMENTS)
+def test_alignments(make, case: str) -> None:
+    data, message = ALIGNMENTS[case]
+    Path("ali.ark").unlink()
+    if data is not None:
+        Path("ali.ark").write_bytes(data)
+    with pytest.raises(CntkError) as caught:
+        read(make, F + L)
+    assert str(caught.value) == message
+
+
+BLOCKS = {
+    "command": (F + L.replace("ark:ali.ark", "ark:ali-to-post ark:a ark:- |"), "r.cntk:2:23: the command 'ali-to-post "
+                "ark:a ark:- |' cannot be read as a table" + RUN),
+    "neither": ("features=[ dim=2 ]", "r.cntk:1:1: stream 'features' of reader 'Kaldi2Reader' has neither rx nor "
+                "scpFile\n"
+                "    Write scpFile=feats.scp, or rx=... with scp:... or ark:... in the file that it names."),
+    "transform": (F.replace("dim=2", "dim=2 ; featureTransform=t.nnet"), "r.cntk:1:20: stream 'features' of reader "
+                  "'Kaldi2Reader': featureTransform is not there yet\n"
+                  "    Write the transformed features to an archive with Kaldi's nnet-forward."),
+    "sequence training": (F + "seqTrainCriterion=mmi", "r.cntk:2:1: reader 'Kaldi2Reader': seqTrainCriterion (sequence "
+                          "training) is not there yet"),
+    "no features": (L, "r.cntk: reader 'Kaldi2Reader' has no block of features\n"
+                    "    Add features=[ dim=... ; scpFile=... ] and labels=[ labelDim=... ; mlfFile=... ]."),
+    "dim": (F.replace("dim=2", "dim=4"), "r.cntk:1:20: stream 'features' has dim=4, and a frame of its table has 2 "
+            "values: this is no window of 2 x (1, 3, 5, ...)\n"
+            "    Write dim=2 ; contextWindow=..., frames of the window or left:right."),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BLOCKS)
+def test_blocks(make, case: str) -> None:
+    text, message = BLOCKS[case]
+    with pytest.raises(CntkError) as caught:
+        make(text)
+    assert str(caught.value) == message
+
+
+def test_input_of_the_network(make) -> None:
+    with pytest.raises(CntkError) as caught:
+        make(F, inputs={"features": (3,)})
+    assert str(caught.value) == (
+        "r.cntk:1:20: stream 'features' has samples of dimension 2, but the network's input 'features' is [3]\n"
+        "    Change dim and contextWindow of the stream, or the input of the network."
+    )
+
+
+@pytest.mark.parametrize(("allowed", "fails"), [(2, True), (3, False)])
+def test_max_errors_counts_exactly(make, allowed: int, fails: bool) -> None:
+    lines = Path("feats.scp").read_text().splitlines()
+    lines[0], lines[2], lines[3] = "utt-a", lines[2] + "[0:99]", "utt-d none.ark"
+    Path("feats.scp").write_text("\n".join(lines))
+    text = f"{F}maxErrors={allowed}"
+    if fails:
+        with pytest.raises(CntkError) as caught:
+            read(make, text)
+        assert str(caught.value).startswith("feats.scp: 3 malformed entries, maxErrors=2\n    feats.scp:1: 'utt-a'")
+        return
+    reader = make(text)
+    (minibatch,) = reader.minibatches(EpochSpec(minibatch_size=100))
+    assert minibatch.samples == LENGTHS["utt-b"] + LENGTHS["utt-e"]
+    assert len(reader.told) == len(list(reader.check())) == 3
+
+
+def test_any_damage_is_an_error_of_ours(make) -> None:
+    """Random bytes at random places of an archive: it is read, or one of our errors says what is wrong."""
+    rng = random.Random(3)
+    sound, errors = Path("feats.ark").read_bytes(), 0
+    for _ in range(150):
+        data = bytearray(sound)
+        for _ in range(rng.randint(1, 3)):
+            data[rng.randrange(len(data))] = rng.choice((0, 4, 0x7F, 0xFF, ord("["), rng.randrange(256)))
+        Path("feats.ark").write_bytes(data[: rng.randint(0, len(data))] if rng.random() < 0.2 else data)
+        try:
+            read(make, rng.choice((F, F.replace("feats.scp", "feats.ark"))))
+        except CntkError:
+            errors += 1
+    assert errors > 40

@@ -1,0 +1,131 @@
+"""Minibatches of Kaldi's tables: keys, windows, ranges, i-vectors, composites."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from kaldi_bytes import LENGTHS, F, L, archive, classes_of, frames_of, matrix, posterior, text_matrix, vector
+
+from cntk_core.actions.context import ActionContext
+from cntk_core.actions.log import Log
+from cntk_core.api import CntkError, Config, EpochSpec, SourceText
+from cntk_core.data.layout import unpack_sequences
+
+ORDER = "readMethod=none\n"
+
+
+def utterances(reader, stream: str = "features") -> dict[str, list]:
+    """Return what is read of each utterance, by key, in the order in which it comes."""
+    found = {}
+    for minibatch in reader.minibatches(EpochSpec(minibatch_size=5)):
+        data, layout = minibatch.streams[stream].data, minibatch.streams[stream].layout
+        dense = data if isinstance(data, np.ndarray) else data.toarray()
+        parts = dict(zip(layout.keys, unpack_sequences(dense, layout), strict=True))
+        found |= {layout.keys[i]: parts[layout.keys[i]].tolist() for i in np.argsort(layout.order).tolist()}
+    return found
+
+
+def expected(names=LENGTHS) -> dict[str, list]:
+    return {name: frames_of(name).tolist() for name in names}
+
+
+@pytest.mark.parametrize("table", ["scpFile=feats.scp", "scpFile=feats.ark", "rx=feats.rx", 'rx="scp:feats.scp"'])
+def test_features_and_labels(make, table: str) -> None:
+    Path("feats.rx").write_text("ark,s,cs:feats.ark\n")
+    reader = make(f"frameMode=false\n{ORDER}features=[ dim=2 ; {table} ]\n{L}")
+    assert utterances(reader) == expected()
+    assert list(utterances(reader)) == list(LENGTHS)
+    labels = utterances(reader, "labels")
+    assert {name: np.argmax(rows, axis=1).tolist() for name, rows in labels.items()} == {
+        name: classes_of(name) for name in LENGTHS
+    }
+    assert not list(reader.check())
+
+
+def test_text_archives(make) -> None:
+    Path("t.ark").write_bytes(archive({name: text_matrix(frames_of(name)) for name in LENGTHS})[0])
+    Path("ali.txt").write_bytes(archive({n: b"".join(b"%d " % c for c in classes_of(n)) + b"\n" for n in LENGTHS})[0])
+    reader = make('frameMode=false\nreadMethod=none\nfeatures=[ dim=2 ; scpFile=t.ark ]\n'
+                  'labels=[ labelDim=3 ; mlfFile="ark,t:ali.txt" ]')  # fmt: skip
+    assert utterances(reader) == expected()
+
+
+def test_ranges_of_rows(make) -> None:
+    offset = Path("feats.scp").read_text().split()[1]
+    Path("part.scp").write_text(f"first {offset}[0:2]\nlast {offset}[6:6]\n")
+    reader = make(f"frameMode=false\n{ORDER}features=[ dim=2 ; scpFile=part.scp ]")
+    whole = frames_of("utt-a").tolist()
+    assert utterances(reader) == {"first": whole[:3], "last": whole[6:]}
+
+
+def test_windows_and_frames(make) -> None:
+    """In frame mode each frame has its window, with repeated frames at the ends of the utterances."""
+    reader = make(ORDER + F.replace("dim=2", "dim=2 ; contextWindow=1:2") + L)
+    (minibatch,) = reader.minibatches(EpochSpec(minibatch_size=100))
+    data = minibatch.streams["features"].data
+    assert data.shape == (27, 8)
+    frames = frames_of("utt-a")
+    assert data[0].tolist() == np.concatenate([frames[0], frames[0], frames[1], frames[2]]).tolist()
+    assert data[6].tolist() == np.concatenate([frames[5], frames[6], frames[6], frames[6]]).tolist()
+
+
+def test_list_of_lengths(make) -> None:
+    Path("counts").write_text("utt-c 9\nutt-a 7\n")
+    Path("feats.rx").write_text("scp:feats.scp\n")
+    text = f"frameMode=false\n{ORDER}features=[ dim=2 ; rx=feats.rx ; scpFile=counts ]"
+    assert utterances(make(text)) == expected(["utt-a", "utt-c"])
+    Path("counts").write_text("utt-c 8\n")
+    with pytest.raises(CntkError) as caught:
+        utterances(make(text))
+    assert str(caught.value) == (
+        "feats.scp:3: 'utt-c' has 9 frames, and the list of lengths says 8\n"
+        "    Make the list again: feat-to-len writes it."
+    )
+
+
+def test_i_vectors(make) -> None:
+    vectors = {name: vector(np.array([i, -i])) for i, name in enumerate(LENGTHS)}
+    Path("i.ark").write_bytes(archive(vectors)[0])
+    reader = make(f"frameMode=false\n{ORDER}{F}aid=[ dim=2 ; scpFile=i.ark ; expandToUtterance=true ]")
+    assert utterances(reader, "aid")["utt-c"] == [[2, -2]] * 9
+
+
+def test_posteriors(make) -> None:
+    frames = {name: [[(c, 0.6), ((c + 1) % 3, 0.4)] for c in classes_of(name)] for name in LENGTHS}
+    Path("ali.ark").write_bytes(archive({name: posterior(own) for name, own in frames.items()})[0])
+    labels = utterances(make(f"frameMode=false\n{ORDER}{F}{L}"), "labels")
+    assert np.argmax(labels["utt-c"], axis=1).tolist() == classes_of("utt-c")
+
+
+def test_truncated_training(make) -> None:
+    reader = make(f"frameMode=false\ntruncated=true\ntruncationLength=4\n{ORDER}{F}{L}")
+    sizes = [minibatch.samples for minibatch in reader.minibatches(EpochSpec(minibatch_size=8))]
+    assert sum(sizes) == 27
+    assert max(sizes) == 8
+
+
+def test_missing_labels_are_left_out(make) -> None:
+    data = archive({name: matrix(frames_of(name)) for name in LENGTHS})[0]
+    Path("feats.ark").write_bytes(data)
+    Path("ali.ark").write_bytes(b"utt-b 0 0 1 2\nutt-c 1 1\n")
+    reader = make(f"frameMode=false\n{ORDER}{F}{L}")
+    assert list(utterances(reader)) == ["utt-b"]
+    assert reader.told[0] == (
+        "WARNING: left out: sequence 'utt-a' of stream 'features' is not in stream 'labels' (ali.ark)"
+    )
+    assert reader.told[1] == (
+        "WARNING: left out: sequence 'utt-c' has 9 frames in stream 'features', but 2 in stream 'labels'"
+    )
+
+
+def test_parts_of_a_composite(corpus: Path) -> None:
+    text = """reader=[ randomize=none
+      deserializers=([ type=KaldiFeatureDeserializer ; input=[ x=[ dim=2 ; scpFile=feats.scp ] ] ]:
+                     [ type=KaldiAlignmentDeserializer ; input=[ y=[ labelDim=3 ; mlfFile="ark:ali.ark" ] ] ]) ]"""
+    config = Config.from_source(SourceText.of(text, "r.cntk"))
+    reader = ActionContext.create(config, Log()).make_reader(config)
+    assert utterances(reader, "x") == expected()
+    assert not list(reader.check())
+    reader.close()
