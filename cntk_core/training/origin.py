@@ -8,18 +8,72 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cntk_core.errors import CntkError
 from cntk_core.interfaces.engine import ExecutionEngine
-from cntk_core.interfaces.reader import Minibatch
+from cntk_core.interfaces.reader import EpochSpec, Minibatch
+from cntk_core.network.model_file import load_model
 from cntk_core.network.node import Input, Node
 from cntk_core.plan.make import make_plan
-from cntk_core.training.epoch import EpochLoop, Pace
+from cntk_core.training.checkpoint import load_checkpoint, restore_store
+from cntk_core.training.epoch import EpochLoop, NotANumber, Pace
+from cntk_core.training.generations import checkpoint_of
+
+if TYPE_CHECKING:
+    from cntk_core.training.session import TrainingSession
 
 LIMIT = 300.0
 """Seconds after which the search is given up."""
+
+
+def explained(
+    error: NotANumber,
+    session: TrainingSession,
+    loop: EpochLoop,
+    criterion: Node,
+    begun: Path,
+    pace: Pace,
+    spec: EpochSpec,
+) -> NotANumber:
+    """Return the error with where the first such value came from, if that can be found in a reasonable time.
+
+    Args:
+        error: as the epoch raised it.
+        session, loop: of the training. Its parameters are lost anyway.
+        criterion: what is trained.
+        begun: the model that the epoch began with; its checkpoint stands beside it, or none if it is the initial one.
+        pace, spec: of the epoch.
+    """
+    session.log.line("The training criterion is not a number. Looking for its origin: the epoch is run once more.")
+    try:
+        _return_to(begun, session, loop)
+        minibatches = session.reader.minibatches(spec)
+        origin = find_origin(session.engine, loop, criterion, minibatches, pace, error.minibatches)
+    except CntkError as failure:
+        session.log.line(f"Warning: the origin is not known: {failure.message}")
+        return error
+    lines = [origin, error.hint or ""] if origin else [error.hint or ""]
+    return NotANumber(error.minibatches, hint="\n".join(lines))
+
+
+def _return_to(model: Path, session: TrainingSession, loop: EpochLoop) -> None:
+    """Put the parameters and the learner's state back to those of a model."""
+    store = loop.store
+    if checkpoint_of(model).is_file():
+        checkpoint = load_checkpoint(checkpoint_of(model))
+        restore_store(checkpoint, store)
+        loop.steps = checkpoint.progress.steps
+        return
+    saved = load_model(model, session.find_op, store.dtype)
+    values = {parameter.name: parameter.value for parameter in saved.parameters}
+    for parameter in store.parameters:
+        store.value(parameter)[...] = values[parameter.name]
+    store.reset_slots(session.learner.slots)
+    loop.steps = 0
 
 
 def find_origin(

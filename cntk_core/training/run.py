@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from cntk_core.errors import CntkError, TrainingError
+from cntk_core.errors import TrainingError
 from cntk_core.interfaces.engine import Program
 from cntk_core.interfaces.reader import SWEEP, EpochSpec
-from cntk_core.network.model_file import load_model
 from cntk_core.network.network import Network
 from cntk_core.plan.make import make_plan
 from cntk_core.plan.runnable import check_runnable
@@ -26,7 +25,7 @@ from cntk_core.training.generations import Start, checkpoint_of
 from cntk_core.training.gradient_check import GradientCheck
 from cntk_core.training.keeping import InsideKeeper
 from cntk_core.training.node_settings import NodeSettings, spare_normalizations
-from cntk_core.training.origin import find_origin
+from cntk_core.training.origin import explained
 from cntk_core.training.pacing import Pacing
 from cntk_core.training.position import Position
 from cntk_core.training.precompute import precompute
@@ -266,7 +265,8 @@ class TrainingRun:
                 keeper=self._keeper(),
             )
         except NotANumber as error:
-            raise self._explained(error, pace, spec) from None
+            begun = self.start.model if self.start is not None and epoch == self.first else self.paths.model(epoch)
+            raise explained(error, session, self.loop, self.criterion, begun, pace, spec) from None
         self.position = None
         self.samples += result.samples
         self.epoch_samples = settings.epoch_size or result.samples
@@ -285,34 +285,6 @@ class TrainingRun:
 
         read = self.position.read if self.position is not None else 0
         return InsideKeeper(save, self.store, self.log, samples, 60.0 * minutes, read)
-
-    def _explained(self, error: NotANumber, pace: Pace, spec: EpochSpec) -> NotANumber:
-        """Say where the first value came from that is not a number, if that can be found in a reasonable time."""
-        self.log.line("The training criterion is not a number. Looking for its origin: the epoch is run once more.")
-        try:
-            self._return_to_start()
-            minibatches = self.session.reader.minibatches(spec)
-            origin = find_origin(self.session.engine, self.loop, self.criterion, minibatches, pace, error.minibatches)
-        except CntkError as failure:
-            self.log.line(f"Warning: the origin is not known: {failure.message}")
-            return error
-        lines = [origin, error.hint or ""] if origin else [error.hint or ""]
-        return NotANumber(error.minibatches, hint="\n".join(lines))
-
-    def _return_to_start(self) -> None:
-        """Put the parameters and the learner's state back to where the epoch began."""
-        begun = self.start.model if self.start is not None and self.done == self.first else self.paths.model(self.done)
-        if checkpoint_of(begun).is_file():
-            checkpoint = load_checkpoint(checkpoint_of(begun))
-            restore_store(checkpoint, self.store)
-            self.loop.steps = checkpoint.progress.steps
-            return
-        saved = load_model(begun, self.session.find_op, self.network.dtype)
-        values = {parameter.name: parameter.value for parameter in saved.parameters}
-        for parameter in self.store.parameters:
-            self.store.value(parameter)[...] = values[parameter.name]
-        self.store.reset_slots(self.session.learner.slots)
-        self.loop.steps = 0
 
     def _validate(self, pace: Pace) -> Mapping[str, Criterion]:
         reader, session = self.session.cv_reader, self.session

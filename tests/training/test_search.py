@@ -5,17 +5,28 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
+from cntk_engine_cpu import CpuEngine
+from cntk_learner_sgd import SGD, SGDOptions
 from hypothesis import given
 from hypothesis import strategies as st
-from small import Lines, ListReader, make_data, make_network, make_session
+from small import Lines, ListReader, make_data, make_network, make_session, settings
 
 from cntk_core.config import Schedule
 from cntk_core.errors import TrainingError
+from cntk_core.network.initializers import initialize_parameters
+from cntk_core.plan.make import make_plan
+from cntk_core.plugins.events import Job
+from cntk_core.testing.reference import ReferenceEngine
+from cntk_core.testing.sparse_networks import SPARSE_SAMPLES, WORDS, with_sparse_streams
 from cntk_core.training.automatic import AutoAdjust
+from cntk_core.training.epoch import EpochLoop, Pace
 from cntk_core.training.minibatch_size import SizeRange, is_kept, rounded, search_size, size_range
 from cntk_core.training.progress import RunLog
 from cntk_core.training.search import Search, search_rate, share_of_trial
+from cntk_core.training.store import ParameterStore
+from cntk_core.training.update import compose_update
 
 # -- the search of a rate ---------------------------------------------------------------------------------
 
@@ -257,6 +268,42 @@ def test_a_search_of_sizes_leaves_nothing_behind(tmp_path):
     assert found[-1] > found[0] == 8
     make_session(tmp_path / "given", max_epochs=4, minibatch_size=Schedule.of(found), **momentum).run()
     assert (tmp_path / "search/net.dnn").read_bytes() == (tmp_path / "given/net.dnn").read_bytes()
+
+
+@pytest.mark.parametrize("engine", [ReferenceEngine, CpuEngine])
+def test_a_minibatch_without_learning_touches_no_rows(engine):
+    """Otherwise the next update would let the momentum move rows of an embedding that are not in its minibatch."""
+    sample = SPARSE_SAMPLES["two_products"](np.float64)
+    initialize_parameters(sample.network, 0)
+    plan = make_plan(sample.network, [], sample.criterion)
+    store = ParameterStore(sample.network.parameters, np.float64)
+    learner, chosen = SGD(SGDOptions()), settings()
+    rule = compose_update(learner, chosen)
+    store.add_slots(rule.slots)
+    program = engine().compile(plan, store, rule)
+    loop = EpochLoop(program, store, learner, chosen, (sample.criterion,), RunLog(Lines()), Job("t", "train"))
+    before = store.values.copy()
+    loop.step(with_sparse_streams(sample.minibatch(8), sample, 0), Pace(0, 0.0, 8), 0)
+    (parameter,) = plan.sparse
+    assert np.array_equal(store.values, before)
+    assert store.take_touched(parameter, WORDS).size == 0
+    assert loop.steps == 0
+    loop.step(with_sparse_streams(sample.minibatch(8), sample, 0), Pace(0, 0.1, 8), 0)
+    changed = np.flatnonzero((store.values != before)[slice(*store.range(parameter))].reshape(WORDS, -1).any(axis=1))
+    assert 0 < changed.size < WORDS
+    assert loop.steps == 1
+
+
+def test_the_base_is_computed_with_dropout_as_all_trials_are(tmp_path):
+    bases = []
+    for rate in (0.0, 0.5):
+        lines = Lines()
+        network = make_network(dropout=True)
+        train(
+            tmp_path / str(rate), 1, BEFORE, lines, network=network, dropout_rate=rate, learning_rates_per_sample=None
+        )
+        bases.append(lines.with_text("Finished Mini-Epoch[1]")[0].split(" * ")[0])
+    assert bases[0] != bases[1]
 
 
 def test_nobody_is_told_of_trials(tmp_path):
