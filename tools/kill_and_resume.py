@@ -26,6 +26,8 @@ from pathlib import Path
 import attrs
 
 EPOCHS = 4
+MEMORY = "/dev/shm"
+"""Where runs are by default, if it is there: a kill cannot tell it from a disk, and flushing takes no time."""
 _COMMON = """
 command = Train
 precision = {precision}
@@ -195,14 +197,10 @@ def load() -> None:
     """Import what trainings need; nothing is run here, because threads do not survive a fork."""
     import importlib
 
-    from cntk_core.plugins.manager import PluginManager
-
-    for name in ("numba", "scipy.sparse", "cntk_core.cli", "cntk_core.actions.train"):
+    modules = ("numba", "scipy.sparse", "cntk_core.cli", "cntk_core.actions.train", "cntk_engine_cpu.program")
+    readers = ("cntk_reader_cntk_text.reader", "cntk_core.data.composite", "cntk_core.data.truncation")
+    for name in (*modules, *readers, "cntk_builder_brainscript", "cntk_builder_ndl", "cntk_builder_simple"):
         importlib.import_module(name)
-    registry = PluginManager.discover().registry if hasattr(PluginManager, "discover") else None
-    if registry is not None:
-        for name in ("CNTKTextFormatReader",):
-            registry.readers.get(name)
 
 
 def begin(folder: Path, log: str) -> int:
@@ -296,6 +294,8 @@ def kill_and_resume(
             shutil.rmtree(target)
             continue
         outcome.kills += 1
+        if outcome.kills % 10 == 0:
+            say(f"{name}: {outcome.kills} of {kills}, {outcome.identical} identical before the last")
         try:
             run(target, "resumed.txt")
             outcome.inside += "minibatches of the next epoch" in (target / "resumed.txt").read_text()
@@ -330,12 +330,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     names = list(RECIPES) if options.recipe == "all" else [options.recipe]
     load()
     good = True
-    with tempfile.TemporaryDirectory() as temporary:
+
+    def say(text: str) -> None:
+        print(text, flush=True)
+
+    in_memory = MEMORY if Path(MEMORY).is_dir() else None
+    with tempfile.TemporaryDirectory(dir=in_memory) as temporary:
         folder = options.keep or Path(temporary)
         for index, name in enumerate(names):
             share = options.kills // len(names) + (index < options.kills % len(names))
             began = time.monotonic()
-            outcome = kill_and_resume(name, share, folder, seed=options.seed, keep=options.keep is not None)
+            outcome = kill_and_resume(name, share, folder, seed=options.seed, say=say, keep=options.keep is not None)
             print(
                 f"{name}: {outcome.kills} killed, {outcome.inside} of them went on inside an epoch, "
                 f"{outcome.identical} identical, {time.monotonic() - began:.0f} s",

@@ -299,6 +299,27 @@ class EngineContract(Contract):
             run.program.evaluate(run.sample.minibatch(7))
         self.assert_same_roots(ours, reference, dtype)
 
+    def test_a_program_goes_on_from_the_state_of_another(self, engine: ExecutionEngine, dtype: str) -> None:
+        """Asking for the state changes nothing, and a new program goes on from it to the last bit."""
+        whole = start(engine, dropout(dtype), seed=9)
+        first, second = start(engine, dropout(dtype), seed=9), start(engine, dropout(dtype), seed=9)
+        if first.program.state() is None:
+            pytest.skip("the engine cannot be saved inside an epoch")
+        runs = [(whole, range(6)), (first, range(3)), (second, range(3, 6))]
+        for run, steps in runs:
+            run.program.begin_epoch(1, {"dropoutRate": 0.25}, minibatches_done=steps.start)
+            run.program.read_totals()
+            if run is second:
+                found = first.program.state()
+                assert found is not None
+                run.program.restore(found)
+            for step in steps:
+                run.program.compute_gradients(run.sample.minibatch(7 + step, step))
+                run.program.state()
+        assert second.program.read_totals() == whole.program.read_totals()
+        for node in whole.plan.roots:
+            np.testing.assert_array_equal(second.program.value(node.name), whole.program.value(node.name))
+
     def test_programs_share_a_store(self, engine: ExecutionEngine, dtype: str) -> None:
         """A program for evaluation sees what another has learned, and does not disturb it."""
         ours = start(engine, classifier(dtype), rule=MOMENTUM)

@@ -43,6 +43,8 @@ _SHOWN_ONLY = {
     "num_subminibatches",
 }
 """Settings that do not change what is learned in an epoch."""
+_HOW_READ = ("trace_level", "verbosity", "prefetch", "keep_data_in_memory")
+"""Settings of readers that do not change what is read."""
 
 
 class Hooks(Protocol):
@@ -158,7 +160,7 @@ class TrainingSession:
         if epochs < self.settings.max_epochs:
             self.log.line(
                 f"It was trained for {epochs} of {self.settings.max_epochs} epochs. "
-                "Give resume=true to go on from there."
+                "Give resume=auto to go on from there."
             )
         self.log.line("No further training is necessary.")
         return TrainingSummary(epochs, 0)
@@ -210,7 +212,7 @@ class TrainingSession:
         return {
             **settings_text(self.settings, "SGD", leave_out=_SHOWN_ONLY),
             **learner,
-            **settings_text(self.reader.settings, "reader", leave_out=("trace_level", "verbosity")),
+            **settings_text(self.reader.settings, "reader", leave_out=_HOW_READ),
         }
 
     def settings_hash(self) -> str:

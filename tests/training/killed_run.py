@@ -21,7 +21,7 @@ from cntk_core.config import Schedule
 from cntk_core.training.automatic import AutoAdjust
 
 KILLED = 9
-CRASH_EPOCHS = {"plain": 2, "search": 3, "sizes": 3, "after": 6, "interval": 6}
+CRASH_EPOCHS = {"plain": 2, "inside": 2, "search": 3, "sizes": 3, "after": 6, "interval": 6}
 
 
 SAMPLES = Schedule.constant(16)
@@ -38,7 +38,9 @@ RECIPES: dict[str, dict[str, Any]] = {
         ),
         "minibatch_size": 4,
     },
+    "inside": {"checkpoint_every_samples": 22},
     "after": {
+        "checkpoint_every_samples": 22,
         "auto_adjust": AutoAdjust(auto_adjust_lr="after", learn_rate_decrease_factor=0.25),
         "learning_rates_per_sample": 0.5,
         "momentum_per_mb": 0.0,

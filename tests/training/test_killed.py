@@ -17,7 +17,7 @@ from small import Lines
 SCRIPT = Path(__file__).with_name("killed_run.py")
 EPOCHS = 40
 KILLS = 30
-STEPS = {"plain": "1", "search": "3", "sizes": "3", "after": "7", "interval": "11"}
+STEPS = {"plain": "1", "inside": "2", "search": "3", "sizes": "3", "after": "7", "interval": "11"}
 """Every so many operations on files there is a cut."""
 
 

@@ -73,7 +73,7 @@ def test_more_epochs_than_the_final_model_has(tmp_path, straight):
     train(tmp_path, 2)
     assert train(tmp_path, 4).all == [
         f"Final model exists: {tmp_path}/net.dnn",
-        "It was trained for 2 of 4 epochs. Give resume=true to go on from there.",
+        "It was trained for 2 of 4 epochs. Give resume=auto to go on from there.",
         "No further training is necessary.",
     ]
     lines = train(tmp_path, 4, resume=True)

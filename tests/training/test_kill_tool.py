@@ -1,0 +1,60 @@
+"""Kills at random moments over four kinds of training; the tool does any number."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TOOL = Path(__file__).resolve().parents[2] / "tools" / "kill_and_resume.py"
+KILLS = {"digits": 8, "lstm": 8, "search": 7, "sizes": 7}
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+
+
+def tool(*arguments: str) -> subprocess.CompletedProcess[str]:
+    paths = os.pathsep.join(path for path in sys.path if path)
+    environment = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    command = [sys.executable, str(TOOL), *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=900, check=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("recipe", KILLS)
+def test_killed_trainings_go_on_to_the_same_model(recipe):
+    if recipe == "digits":
+        pytest.importorskip("sklearn")
+    kills = KILLS[recipe]
+    done = tool("--recipe", recipe, "--kills", str(kills))
+    assert done.returncode == 0, done.stdout + done.stderr
+    wanted = rf"^{recipe}: {kills} killed, (\d+) of them went on inside an epoch, {kills} identical,"
+    found = re.search(wanted, done.stdout, re.M)
+    assert found is not None, done.stdout
+    assert int(found[1]) > 0
+
+
+def test_another_model_is_a_failure(tmp_path, monkeypatch):
+    spec = importlib.util.spec_from_file_location("kill_and_resume", TOOL)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "kill_and_resume", module)
+    spec.loader.exec_module(module)
+    runs: list[Path] = []
+
+    def run(folder, log="log.txt"):
+        runs.append(folder)
+        (folder / "net.dnn").write_text("other" if len(runs) == 4 else "same")
+        (folder / log).write_text("3 minibatches of the next epoch")
+
+    monkeypatch.setattr(module, "run", run)
+    monkeypatch.setattr(module, "_killed", lambda folder, seconds: True)
+    said: list[str] = []
+    outcome = module.kill_and_resume("lstm", 3, tmp_path, say=said.append)
+    assert (outcome.kills, outcome.identical, outcome.inside, outcome.good) == (3, 2, 3, False)
+    assert said == [f"lstm: the model in '{tmp_path}/lstm-2' differs"]
