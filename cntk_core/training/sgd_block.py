@@ -288,12 +288,11 @@ def _notes(block: Config, used: Collection[str]) -> Iterator[str]:
     absent = [key for key in NOT_SHOWN if (value := block.own(key)) is not None and not value.is_empty]
     if absent:
         yield f"SGD: not there yet, and without effect on the model: {', '.join(absent)}"
-    events = block.get(TENSOR_BOARD[0])
-    if events is not None and not events.is_empty and TENSOR_BOARD[0].lower() not in used:
-        yield (
-            f"SGD: {TENSOR_BOARD[0]} has no effect, since nothing is installed that writes event files: "
-            "pip install cntk-hook-tensorboard"
-        )
+    given = [key for key in TENSOR_BOARD if (value := block.get(key)) is not None and not value.is_empty]
+    unread = [key for key in given if key.lower() not in used]
+    if unread:
+        how = "nothing is installed that writes event files (pip install cntk-hook-tensorboard)"
+        yield f"SGD: without effect, since {how}: {', '.join(unread)}"
     parallel = block.own("parallelTrain")
     if parallel is not None and parallel.is_block:
         if _runs_parallel(block):
