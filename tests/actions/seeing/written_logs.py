@@ -13,8 +13,8 @@ def text_log(path: Path, epochs: int = 3, command: str = "Train", lead: str = ""
         for last in (10, 20):
             loss = 2 / (number - 1 + last / 20)
             lines.append(
-                f" Epoch[{number:2} of {epochs}]-Minibatch[{last - 9:4}-{last:4}, {5 * last:.2f}%]: ce = {loss:.8f} * 320; "
-                f"errs = {25 * loss:.3f}% * 320; time = 0.1000s; samplesPerSecond = 3200.0"
+                f" Epoch[{number:2} of {epochs}]-Minibatch[{last - 9:4}-{last:4}, {5 * last:.2f}%]: "
+                f"ce = {loss:.8f} * 320; errs = {25 * loss:.3f}% * 320; time = 0.1000s; samplesPerSecond = 3200.0"
             )
         lines.append(
             f"Finished Epoch[{number:2} of {epochs}]: [Training] ce = {2 / number:.8f} * 640; "
@@ -22,7 +22,8 @@ def text_log(path: Path, epochs: int = 3, command: str = "Train", lead: str = ""
             f"learningRatePerSample = {0.1 / number:.8g}; epochTime=0.25s"
         )
         lines.append(
-            f"Finished Epoch[{number:2} of {epochs}]: [Validate] ce = {1 / number:.8f} * 64; errs = {25 / number:.3f}% * 64"
+            f"Finished Epoch[{number:2} of {epochs}]: [Validate] ce = {1 / number:.8f} * 64; "
+            f"errs = {25 / number:.3f}% * 64"
         )
     path.write_text("".join(f"{lead}{line}\n" for line in lines), encoding="utf-8")
     return path
