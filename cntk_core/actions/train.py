@@ -82,7 +82,7 @@ def settings_of(
     value = block.get("gradUpdateType")
     name = learner_name(block)
     learner_class = context.plugins.registry.learners.get(name, where=None if value is None else value.where)
-    keys = {key for listener in context.hooks.listeners("cntk_sgd_keys") for key in listener()}
+    keys = {key for listener in context.hooks.listeners("cntk_sgd_keys") for key in listener() or ()}
     settings = read_settings(block, learner_class.options, note=note, listener_keys=keys)
     learner = make_learner(block, learner_class)
     idle = idle_momentum(block, learner)

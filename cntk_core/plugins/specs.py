@@ -31,7 +31,7 @@ def cntk_configure(config: Any) -> None:
 
 
 @hookspec
-def cntk_sgd_keys() -> Collection[str]:
+def cntk_sgd_keys() -> Collection[str] | None:
     """Name the keys that this plugin looks up in the SGD block (``job.block``), so that the block accepts them."""
 
 

@@ -13,8 +13,6 @@ RATE = "learningRatePerSample"
 _COLORS = ("#2563eb", "#d97706", "#059669", "#dc2626", "#7c3aed", "#0891b2", "#be185d", "#4d7c0f", "#78716c", "#1e293b")
 _DARK = "#1e293b"
 _GRID = "#e2e8f0"
-_STYLE: Mapping[str, Any] = {"svg.fonttype": "none", "svg.hashsalt": "cntk"}
-"""Names stay text in an SVG file, and the same curves give the same file."""
 
 
 def draw_curves(
@@ -44,7 +42,8 @@ def draw_curves(
     panels = [*names, *([RATE] if _rate_changes(runs.values()) else [])]
     columns = min(len(panels), 3)
     rows = -(-len(panels) // columns)
-    with matplotlib.rc_context(dict(_STYLE)):
+    # Names stay text in an SVG file, and the same curves give the same file.
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "cntk"}):
         figure = Figure(figsize=(4.8 * columns, 3.9 * rows), dpi=130, layout="constrained")
         FigureCanvasAgg(figure)
         axes = figure.subplots(rows, columns, squeeze=False).flat
