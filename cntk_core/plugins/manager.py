@@ -134,10 +134,10 @@ class PluginManager:
         """Return who implements a hook, in the order in which they are asked; nothing if nobody does.
 
         Each takes the arguments of the hook by keyword. Look them up once, before a loop: nothing is then left to do
-        where nobody listens.
+        where nobody listens. A plugin with a method ``listens_to`` is asked with the hook's name whether it does now.
         """
         caller: pluggy.HookCaller = getattr(self.hook, hook_name)
-        implementations = caller.get_hookimpls()
+        implementations = [one for one in caller.get_hookimpls() if _listens(one.plugin, hook_name)]
         if not implementations:
             return ()
         if any(one.wrapper or one.hookwrapper for one in implementations):
@@ -232,6 +232,11 @@ class PluginManager:
         if not callers and source is not HERE:
             what = f"module {plugin.__name__}" if isinstance(plugin, ModuleType) else f"{type(plugin).__name__} object"
             raise BrokenPluginError(f"{title} has no hooks: the {what} has no function marked with @hookimpl")
+
+
+def _listens(plugin: object, hook: str) -> bool:
+    ask = getattr(plugin, "listens_to", None)
+    return ask is None or bool(ask(hook))
 
 
 def hook_names() -> tuple[str, ...]:

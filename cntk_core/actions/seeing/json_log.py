@@ -35,6 +35,10 @@ class JsonLog:
     def __init__(self) -> None:
         self._file: TextIO | None = None
 
+    def listens_to(self, hook: str) -> bool:
+        """Whether a hook is to be called; without a file that of minibatches is not, which is asked for after a begin."""
+        return hook != "cntk_minibatch_end" or self._file is not None
+
     @hookimpl
     def cntk_job_begin(self, job: Job) -> None:
         """Open the file, and say what runs."""

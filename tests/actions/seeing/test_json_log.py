@@ -13,6 +13,7 @@ from cntk_core.actions.driver import run_recipe
 from cntk_core.actions.log import Log
 from cntk_core.actions.seeing.json_log import JsonLog, plain
 from cntk_core.errors import CntkError
+from cntk_core.plugins.events import JobOutcome
 from cntk_core.plugins.markers import hookimpl
 
 
@@ -71,6 +72,21 @@ def test_the_key_may_stand_anywhere_around_the_block(recipe, place):
 def test_without_the_key_nothing_is_written(recipe):
     run()
     assert not list(Path().rglob("*.jsonl"))
+
+
+def test_without_a_file_nobody_hears_of_minibatches(recipe):
+    from cntk_core.actions.context import make_plugins
+    from cntk_core.config import parse_text
+    from cntk_core.plugins.events import Job
+
+    plugins = make_plugins(Log(quiet=True))
+    before = len(plugins.listeners("cntk_minibatch_end"))
+    for listener in plugins.listeners("cntk_job_begin"):
+        listener(job=Job("Test", "test", block=parse_text("jsonLog=log.jsonl")))
+    assert len(plugins.listeners("cntk_minibatch_end")) == before + 1
+    for listener in plugins.listeners("cntk_job_end"):
+        listener(job=Job("Test", "test"), outcome=JobOutcome(True))
+    assert len(plugins.listeners("cntk_minibatch_end")) == before
 
 
 def test_other_actions_are_there_too(recipe):

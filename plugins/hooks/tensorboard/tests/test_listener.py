@@ -185,6 +185,8 @@ def test_a_disk_that_fills_up_does_not_end_the_training(folder, capsys, monkeypa
 
 def test_only_the_first_worker_writes(folder):
     board = TensorBoard()
+    assert not board.listens_to("cntk_minibatch_end")
+    assert board.listens_to("cntk_job_begin")
     block = parse_text("tensorBoardLogDir=events")
     board.cntk_job_begin(Job("Train", "train", rank=1, ranks=2, block=block))
     board.cntk_epoch_begin(Job("Train", "train"), EpochStart(0, 1, 0.1))

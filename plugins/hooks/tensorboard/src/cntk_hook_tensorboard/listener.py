@@ -92,6 +92,10 @@ class TensorBoard:
         self._window = Window()
         self._written = 0
 
+    def listens_to(self, hook: str) -> bool:
+        """Whether a hook is to be called; without a file that of minibatches is not, which is asked for after a begin."""
+        return hook != "cntk_minibatch_end" or self._file is not None
+
     @hookimpl
     def cntk_sgd_keys(self) -> tuple[str, ...]:
         """Keys of the SGD block that are read here."""
