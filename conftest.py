@@ -22,12 +22,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests as slow that are many of a kind, all but each n-th, where their class or module is ``sampled(n)``."""
+    """Mark as slow all but each n-th of the parameters of a test that is ``sampled(n)``, or whose class is."""
     counts: dict[str, int] = {}
     for item in items:
         sampled = item.get_closest_marker("sampled")
         if sampled is not None:
-            group = item.nodeid.partition("[")[0].rpartition("::")[0]
+            group = item.nodeid.partition("[")[0]
             counts[group] = counts.get(group, -1) + 1
             if counts[group] % sampled.args[0]:
                 item.add_marker(pytest.mark.slow)

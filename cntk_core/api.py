@@ -37,7 +37,7 @@ from cntk_core.errors import (
 )
 from cntk_core.interfaces.builder import BuildContext, Document, NetworkBuilder, SeedNumbers
 from cntk_core.interfaces.component import API_VERSION, Available, Component, NoOptions, Unavailable
-from cntk_core.interfaces.engine import ExecutionEngine, Program
+from cntk_core.interfaces.engine import ExecutionEngine, Program, ProgramState
 from cntk_core.interfaces.layout import SequenceLayout
 from cntk_core.interfaces.learner import Learner, Slot, UpdateContext, UpdateRule
 from cntk_core.interfaces.parallel import Communicator, Parallelizer, StepCounts
@@ -188,6 +188,7 @@ __all__ = [
     "Plan",
     "Problems",
     "Program",
+    "ProgramState",
     "Random",
     "ReaderContext",
     "Registry",

@@ -15,7 +15,7 @@ from cntk_core.errors import CntkError, ConfigError, DataError, Location, Unsupp
 from cntk_core.interfaces.builder import BuildContext, SeedNumbers
 from cntk_core.interfaces.reader import DataReader, ReaderContext
 from cntk_core.interfaces.writer import DataWriter, WriterContext
-from cntk_core.network.initializers import initialize_parameters
+from cntk_core.network.initializers import initialize_parameters, use_one_seed
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input
 from cntk_core.training.progress import RunLog
@@ -210,6 +210,8 @@ class ActionContext:
         registry = self.plugins.registry
         builder = registry.builders.get(value.short_name, where=value.key_where)()
         network = builder.build(value, build or self.build_context())
+        if self.config.boolean("forceConstantRandomSeed", False):
+            use_one_seed(network)
         for listener in self.plugins.listeners("cntk_network_built"):
             replaced = listener(network=network, config=section)
             if replaced is not None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from cntk_core.actions.context import ActionContext
+from cntk_core.actions.resume import resumption
 from cntk_core.actions.test import inputs_of
 from cntk_core.config import Config
 from cntk_core.errors import CntkError, ConfigError, Problems, UnsupportedError, raise_problems
@@ -37,6 +38,7 @@ def check(context: ActionContext, section: Config) -> None:
 
 def _check_keys(context: ActionContext, section: Config) -> None:
     section.require("modelPath")
+    resumption(section)
     if section.get("optimizer") is not None:
         raise UnsupportedError(
             "optimizer=... is not there yet", where=section.location("optimizer"), hint="Give SGD=[ ... ]."
@@ -110,7 +112,7 @@ def _network(context: ActionContext, section: Config) -> Network:
 
 def _begun_model(section: Config) -> Path | None:
     """Return the newest model that an earlier run, or another action, left for this training."""
-    if not section.boolean("makeMode", True):
+    if not resumption(section).make_mode:
         return None
     paths = ModelPaths(Path(section.string("modelPath")), _sgd(section).integer("maxEpochs"))
     if paths.final.is_file():
@@ -139,7 +141,7 @@ def train(
         change: makes another reader of the one for training; it is told the first one and closes it.
     """
     settings, learner = settings_of(context, sgd, note=context.log.line)
-    model = section.string("modelPath")
+    model, going_on = section.string("modelPath"), resumption(section)
     readers = _open_readers(context, section, network)
     if change is not None:
         readers[0] = change(readers[0])
@@ -156,8 +158,9 @@ def train(
             cv_reader=readers[1] if len(readers) > 1 else None,
             hooks=context.hooks,
             log=log,
-            make_mode=section.boolean("makeMode", True),
-            resume=section.boolean("resume", False),
+            make_mode=going_on.make_mode,
+            resume=going_on.beyond,
+            must_resume=going_on.must,
             job=Job(section.name, action, model_path=Path(model), epochs=settings.max_epochs, block=sgd),
         )
         session.run()

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import attrs
 from numpy.typing import NDArray
 
 from cntk_core.interfaces.component import Component
@@ -18,13 +19,28 @@ if TYPE_CHECKING:
     from cntk_core.training.store import ParameterStore
 
 
+@attrs.frozen(eq=False)
+class ProgramState:
+    """What a program takes along from minibatch to minibatch, beside parameters and random streams.
+
+    Attributes:
+        carried: by node, what it keeps of the minibatches before (the ends of sequences that go on), by name: arrays,
+            numbers and tuples of them.
+        totals: sums of the scalar roots since :meth:`Program.read_totals` was last called.
+    """
+
+    carried: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict)
+    totals: Mapping[str, float] = attrs.field(factory=dict)
+
+
 class Program(ABC):
     """A compiled plan. Results stay where they were computed until somebody asks for them.
 
     Attributes:
         plan: what it computes.
         settings: numbers that training changes from outside, by name (``dropoutRate``); ops see them.
-        step: counts the minibatches that were trained. It keys the random streams.
+        step: the epoch, times 2**32, plus the computations of gradients in it (of minibatches, or of parts of them).
+            It keys the random streams.
     """
 
     plan: Plan
@@ -74,6 +90,20 @@ class Program(ABC):
     @abstractmethod
     def read_totals(self) -> Mapping[str, float]:
         """Return the sums of the scalar roots since the last call, and set them to zero."""
+
+    def state(self) -> ProgramState | None:
+        """Return what goes on from one minibatch to the next, without changing it.
+
+        None if the program cannot say; then training cannot be saved inside an epoch.
+        """
+        return None
+
+    def restore(self, state: ProgramState) -> None:
+        """Go on from what :meth:`state` gave, after :meth:`begin_epoch` with the minibatches done by then.
+
+        Only programs that have a state are asked.
+        """
+        raise NotImplementedError
 
     def memory(self) -> int:
         """Bytes that this program holds beside the parameter store."""

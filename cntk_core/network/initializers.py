@@ -303,6 +303,13 @@ def numbered(first: Initializer, take: Callable[[], int]) -> Initializer:
     return first
 
 
+def use_one_seed(network: Network) -> None:
+    """Give all random initializers of a network the seed 1 (CNTK's ``forceConstantRandomSeed``)."""
+    for parameter in network.parameters:
+        if isinstance(parameter.initializer, Random):
+            parameter.initializer = attrs.evolve(parameter.initializer, seed=1, seed_offset=0)
+
+
 def _given(value: Any, kind: str, key: str, where: Location | None) -> Any:
     if not value:
         raise BuildError(f"the initializer '{kind}' needs {key}", where=where)

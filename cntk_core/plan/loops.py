@@ -107,6 +107,25 @@ def _problems(component: Component) -> Iterator[CntkError]:
     for node in delays:
         if node.attributes.time_step == 0:
             yield NetworkError(f"the delay '{node.name}' closes a loop, but waits for 0 time steps", where=node.where)
+    whole = [node for node in component.nodes if _needs_whole_sequences(node, component)]
+    for node in whole[:1]:  # the others mostly serve this one
+        yield NetworkError(
+            f"'{node.name}' ({node.op.name}) cannot be in the loop of {_some(component.nodes)}: it needs whole "
+            "sequences, and a loop is computed one time step after the other",
+            where=node.where,
+            hint="Take it out of the loop, for example by giving it a node outside with the same sequences. "
+            "The second input of PastValue is the state before the first step.",
+        )
+
+
+def _needs_whole_sequences(node: Node, loop: Component) -> bool:
+    if is_delay(node):
+        return False
+    if node.op.reduces_frames or node.op.makes_axis(node.inputs[0].shape, node.attributes):
+        return True
+    # Within a loop all sequences are the same, so that nothing has to be reconciled.
+    same = node.op.name == "ReconcileDynamicAxis" and node.inputs[0] in loop.nodes
+    return node.op.axis_of is not None and not same
 
 
 def _cycle_without_delay(members: Sequence[Node]) -> list[Node]:

@@ -103,7 +103,7 @@ def check_gradients(
 
     Args:
         network: of precision float64, with shapes inferred and parameters initialized; without dropout.
-        criterion: the scalar node.
+        criterion: the scalar node, or one with a number for each frame.
         minibatch: data of all inputs.
         tolerance: largest error relative to the largest gradient of a parameter.
         fuse: as in :func:`~cntk_core.plan.make.make_plan`.
@@ -116,7 +116,7 @@ def check_gradients(
 
     def total() -> float:
         program.evaluate(minibatch)
-        return float(program.value(criterion.name).reshape(-1)[0])
+        return float(program.value(criterion.name).sum())
 
     for parameter, gradient in found.items():
         expected = numeric_gradient(total, store.value(parameter))

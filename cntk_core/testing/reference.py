@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cntk_core.errors import DataError, NetworkError, did_you_mean
-from cntk_core.interfaces.engine import ExecutionEngine, Program
+from cntk_core.interfaces.engine import ExecutionEngine, Program, ProgramState
 from cntk_core.interfaces.layout import IntArray, SequenceLayout
 from cntk_core.interfaces.learner import UpdateRule
 from cntk_core.interfaces.reader import Minibatch, StreamData
@@ -164,6 +164,17 @@ class ReferenceProgram(Program):
         totals = dict(self._totals)
         self._totals = dict.fromkeys(totals, 0.0)
         return totals
+
+    def state(self) -> ProgramState:
+        """Return what goes on from one minibatch to the next."""
+        carried = {node.name: dict(kept) for node, kept in self._carried.items() if kept}
+        return ProgramState(carried, dict(self._totals))
+
+    def restore(self, state: ProgramState) -> None:
+        """Go on from such a state."""
+        nodes = {node.name: node for node in self.plan.network}
+        self._carried = {nodes[name]: dict(kept) for name, kept in state.carried.items() if name in nodes}
+        self._totals = {name: state.totals.get(name, 0.0) for name in self._totals}
 
     def _forward(self, minibatch: Minibatch, *, training: bool) -> None:
         self._values = {}

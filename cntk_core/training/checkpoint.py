@@ -1,12 +1,14 @@
 """Checkpoints: one folder per generation, with everything that training needs beside the model.
 
 The generations of a model lie in ``MODEL.checkpoints``. In each, ``arrays.safetensors`` has the parameters
-(``value/NAME``), the precomputed values (``precomputed/NAME``), the learner's slots (``slot/SLOT/NAME``) and its
-numbers (``state/NAME``, one element each, in double precision); ``manifest.json`` has the SHA-256 of each file and how
-far training had come. A generation appears in one step, complete and flushed to the disk; its name ends in a part of
+(``value/NAME``), the precomputed values (``precomputed/NAME``), the learner's slots (``slot/SLOT/NAME``), its
+numbers (``state/NAME``, one element each, in double precision) and, inside an epoch, what nodes carry from minibatch to
+minibatch (``carried/NUMBER``); ``manifest.json`` has the SHA-256 of each file, how far training had come, and the
+settings as text. A generation appears in one step, complete and flushed to the disk; its name ends in a part of
 the manifest's SHA-256.
 
-Beside each model stands a small file, ``MODEL.n.ckp``, that names its generation. People and scripts move and remove it
+Beside each model stands a small file, ``MODEL.n.ckp``, that names its generation; ``MODEL.n.m.ckp`` names one of m
+minibatches after that. People and scripts move and remove it
 as they always did; generations that none of these files names are removed.
 """
 
@@ -27,6 +29,7 @@ from cntk_core.network.files import remove, settle, temporary_folder, write_file
 from cntk_core.network.network import Network
 from cntk_core.network.node import Parameter
 from cntk_core.network.tensor_file import read_tensors, write_tensors
+from cntk_core.training.position import Position
 from cntk_core.training.store import ParameterStore
 
 FORMAT = "cntk-core-checkpoint"
@@ -38,6 +41,7 @@ MANIFEST = "manifest.json"
 MAX_MANIFEST = 1 << 20
 
 _STATE = "state/"
+_CARRIED = "carried/"
 
 
 @attrs.frozen
@@ -54,6 +58,8 @@ class Progress:
         seed: of the random streams. They are keyed by seed, epoch and minibatch, so nothing else need be kept.
         reader_epoch, reader_samples: where reading goes on: the next epoch, and samples of it that are done.
         settings: hash of the settings that change results.
+        recipe: these settings as text, by key.
+        inside: entries of a :class:`Position` in the next epoch; empty between two epochs.
         steps: updates done.
         control: what automatic control remembers (``ControlState.entries``).
     """
@@ -70,6 +76,8 @@ class Progress:
     settings: str = ""
     steps: int = 0
     control: Mapping[str, Any] = attrs.field(factory=dict)
+    recipe: Mapping[str, str] = attrs.field(factory=dict)
+    inside: Mapping[str, Any] = attrs.field(factory=dict)
 
 
 @attrs.frozen(eq=False)
@@ -84,6 +92,20 @@ class Checkpoint:
         """Names of the learner's slots."""
         return tuple(dict.fromkeys(name.split("/")[1] for name in self.arrays if name.startswith("slot/")))
 
+    @property
+    def position(self) -> Position | None:
+        """The place inside the next epoch; None between two epochs.
+
+        Raises:
+            CheckpointError: it makes no sense.
+        """
+        if not self.progress.inside:
+            return None
+        carried = {
+            int(name.removeprefix(_CARRIED)): array for name, array in self.arrays.items() if name.startswith(_CARRIED)
+        }
+        return Position.of(self.progress.inside, carried)
+
 
 def save_checkpoint(
     path: Path,
@@ -93,6 +115,7 @@ def save_checkpoint(
     progress: Progress,
     *,
     leave_out: Iterable[str] = (),
+    position: Position | None = None,
 ) -> None:
     """Write a generation and then, in one step, the file that names it.
 
@@ -101,14 +124,18 @@ def save_checkpoint(
         folder: where generations lie, beside it.
         network, store, progress: what is saved.
         leave_out: slots that need not be kept.
+        position: the place inside the next epoch.
 
     Raises:
         OSError: it could not be written; what was there is untouched.
     """
+    arrays = _arrays(network, store, set(leave_out))
+    if position is not None:
+        inside, carried = position.entries()
+        progress = attrs.evolve(progress, inside=inside)
+        arrays.update({f"{_CARRIED}{number}": array for number, array in enumerate(carried)})
     with temporary_folder(folder / "new.tmp") as new:
-        write_tensors(
-            new / ARRAYS, _arrays(network, store, set(leave_out)), {"format": FORMAT, "version": str(VERSION)}
-        )
+        write_tensors(new / ARRAYS, arrays, {"format": FORMAT, "version": str(VERSION)})
         manifest = {
             "format": FORMAT,
             "version": VERSION,
@@ -220,8 +247,20 @@ def _named(folder: Path) -> Iterator[Path]:
 
 
 def _progress(entries: Mapping[str, Any]) -> Progress:
-    kinds = {"learning_rate": float, "criterion": float, "settings": str, "control": dict}
-    later = {"steps": 0, "control": {}}  # not in the checkpoints of the first releases
+    kinds = {
+        "learning_rate": float,
+        "criterion": float,
+        "settings": str,
+        "control": dict,
+        "recipe": dict,
+        "inside": dict,
+    }
+    later: dict[str, Any] = {
+        "steps": 0,
+        "control": {},
+        "recipe": {},
+        "inside": {},
+    }  # not in the checkpoints of the first releases
     names = [field.name for field in attrs.fields(Progress)]
     found = {name: entries.get(name, later[name]) if name in later else entries[name] for name in names}
     return Progress(**{name: kinds.get(name, int)(value) for name, value in found.items()})

@@ -59,6 +59,16 @@ class CriterionSums:
         self._by_frame = tuple(node for node in nodes if node.framed or elements(node.known_shape) != 1)
         program.read_totals()  # what ran before does not count
 
+    @property
+    def fetched(self) -> dict[str, float]:
+        """The sums without what the program has added up since they were last read."""
+        return dict(self._sums)
+
+    def restore(self, fetched: Mapping[str, float], samples: int) -> None:
+        """Go on from sums that were :attr:`fetched` after so many samples; the program has its part."""
+        self._sums = {name: fetched.get(name, 0.0) for name in self._sums}
+        self.samples = samples
+
     def add(self, samples: int) -> None:
         """Count a minibatch that the program has just computed."""
         self.samples += samples

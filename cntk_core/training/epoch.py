@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Protocol
 
 import attrs
 import numpy as np
@@ -18,6 +19,7 @@ from cntk_core.plugins.events import Job, MinibatchResult
 from cntk_core.training.columns import MinibatchSizes
 from cntk_core.training.criteria import Criterion, CriterionSums, averages, is_nan, since
 from cntk_core.training.gradient_check import GradientCheck
+from cntk_core.training.position import Position
 from cntk_core.training.progress import RunLog, share_of_epoch
 from cntk_core.training.schedules import effective_momentum
 from cntk_core.training.settings import SGDSettings
@@ -88,6 +90,18 @@ class EpochResult:
         return next(iter(self.criteria.values())).average
 
 
+class Keeper(Protocol):
+    """Saves training inside an epoch."""
+
+    def is_due(self, read: int) -> bool:
+        """Whether to save now, after so many samples of the epoch."""
+        ...
+
+    def keep(self, position: Position | None) -> None:
+        """Save; None says that the program cannot tell what it takes along."""
+        ...
+
+
 @attrs.define(eq=False)
 class EpochLoop:
     """Trains one epoch after the other.
@@ -128,21 +142,35 @@ class EpochLoop:
     def _count_uses(self) -> Mapping[Parameter, int]:
         return count_uses(self.program.plan)
 
-    def run(self, minibatches: Iterable[Minibatch], pace: Pace, epoch_samples: int = 0) -> EpochResult:
-        """Train an epoch.
+    def run(
+        self,
+        minibatches: Iterable[Minibatch],
+        pace: Pace,
+        epoch_samples: int = 0,
+        *,
+        position: Position | None = None,
+        keeper: Keeper | None = None,
+    ) -> EpochResult:
+        """Train an epoch, or the rest of one.
 
         Args:
-            minibatches: its data.
+            minibatches: the data of the whole epoch.
             pace: its index, rate and size of minibatches.
             epoch_samples: its size in samples, 0 if it is not known.
+            position: where an earlier run left off; the minibatches before it are read and left out.
+            keeper: saves training between minibatches.
 
         Raises:
             NotANumber: the criterion is not a number.
-            DataError: there was no data.
+            DataError: there was no data, or less than up to the position.
         """
-        epoch = pace.epoch
-        self.program.begin_epoch(epoch, self.settings.program_settings(epoch))
+        epoch, passes = pace.epoch, position.passes if position is not None else 0
+        self.program.begin_epoch(epoch, self.settings.program_settings(epoch), minibatches_done=passes)
         state = _Running(CriterionSums(self.program, self.criteria), self, pace, epoch_samples)
+        if position is not None:
+            self.program.restore(position.program)
+            state.go_on(position)
+            minibatches = _after(minibatches, position)
         for minibatch in minibatches:
             if self.check is not None and not pace.trial:
                 self.check.check(minibatch, epoch, state.count)
@@ -150,6 +178,8 @@ class EpochLoop:
             state.done(self._sizes.samples(minibatch), minibatch.samples)
             if state.is_over:
                 break
+            if keeper is not None and keeper.is_due(state.read):
+                keeper.keep(state.position())
         return state.finish()
 
     def step(self, minibatch: Minibatch, pace: Pace, index: int) -> None:
@@ -214,6 +244,23 @@ class EpochLoop:
         return scalars_for(self.learner, self.settings, parameter, context, uses=uses, clip_factor=factor)
 
 
+def _after(minibatches: Iterable[Minibatch], position: Position) -> Iterator[Minibatch]:
+    """Yield the minibatches after a position. Reading is cheap beside learning, and every reader can do it."""
+    read = 0
+    rest = iter(minibatches)
+    for _ in range(position.minibatches):
+        minibatch = next(rest, None)
+        read += minibatch.samples if minibatch is not None else 0
+    if read != position.read:
+        raise DataError(
+            f"the data are not those of the checkpoint: it had read {position.read} samples of the epoch in "
+            f"{position.minibatches} minibatches, now these have {read}",
+            hint="Give the data that training began with, or remove the checkpoints inside the epoch "
+            "(MODEL.n.m.ckp) to begin the epoch again.",
+        )
+    yield from rest
+
+
 class _Running:
     """Counts the minibatches of an epoch and shows them when it is time to."""
 
@@ -224,10 +271,38 @@ class _Running:
         self.epoch_samples = epoch_samples
         self.count = 0
         self.is_over = False
-        self._read = 0
+        self.read = 0
         self._shown: Mapping[str, Criterion] = {}
         self._shown_at = 0
         self._began = self._mark = time.perf_counter()
+
+    def go_on(self, position: Position) -> None:
+        """Take back what an earlier run had counted."""
+        self.count, self.read = position.minibatches, position.read
+        self.sums.restore(position.sums, position.samples)
+        self._shown = {name: Criterion(total, samples) for name, (total, samples) in position.shown.items()}
+        self._shown_at = position.shown_at
+        self._began -= position.seconds
+
+    def position(self) -> Position | None:
+        """Return the place after the last minibatch; None if the program cannot tell what it takes along."""
+        program = self.loop.program.state()
+        if program is None:
+            return None
+        return Position(
+            minibatches=self.count,
+            passes=self.loop.program.step - (self.pace.epoch << 32),
+            samples=self.sums.samples,
+            read=self.read,
+            rate=self.pace.rate,
+            minibatch_size=self.pace.minibatch_size,
+            may_fail=self.pace.may_fail,
+            sums=self.sums.fetched,
+            shown={name: (shown.total, shown.samples) for name, shown in self._shown.items()},
+            shown_at=self._shown_at,
+            seconds=time.perf_counter() - self._began,
+            program=program,
+        )
 
     def done(self, samples: int, read: int) -> None:
         """Note that a minibatch was learned.
@@ -238,14 +313,14 @@ class _Running:
         """
         self.count += 1
         self.sums.add(samples)
-        self._read += read
+        self.read += read
         settings = self.loop.settings
         bar = None if self.pace.trial else self.loop.log.bar
         every = settings.num_mbs_to_show_result
         fresh: Mapping[str, Criterion] = {}
         if self.count <= settings.first_mbs_to_show_result or (every and self.count % every == 0):
             fresh = self._show()
-        if 0 < self.pace.limit < self._read:
+        if 0 < self.pace.limit < self.read:
             self.is_over = True
         if bar is not None:
             bar.advance(self.sums.samples, next(iter(fresh.values())).average if fresh else None)

@@ -1,14 +1,16 @@
 """Names of the files that training leaves, and which of them a restart begins with.
 
 ``MODEL.n`` is the model after epoch n, ``MODEL.0`` the initial one, ``MODEL`` the final one; ``.ckp`` is the checkpoint
-beside each of them (the initial model has none); ``MODEL.checkpoints`` is where their contents lie. A restart begins
-with the newest model; its checkpoint must be of the same epoch and verify, otherwise the generation before is taken.
+beside each of them (the initial model has none); ``MODEL.n.m.ckp`` is the checkpoint m minibatches after the model n;
+``MODEL.checkpoints`` is where their contents lie. A restart begins with the newest model and, if there is one, the
+newest checkpoint inside the epoch after it; what it takes must be of that epoch and verify, otherwise the generation
+before is taken.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 import attrs
@@ -17,11 +19,11 @@ from cntk_core.errors import CheckpointError, CntkError
 from cntk_core.network.files import remove
 from cntk_core.network.model_file import read_model_info
 from cntk_core.network.network import Network
-from cntk_core.training.checkpoint import FOLDER, SUFFIX, Checkpoint, load_checkpoint, remove_unnamed
+from cntk_core.training.checkpoint import FOLDER, SUFFIX, Checkpoint, load_checkpoint, remove_unnamed, restore_values
 
 MISSING = "Warning: Checkpoint file is missing. Parameter-learning state (such as momentum) will be reset."
 KEPT = 2
-"""Generations of checkpoints that are kept while training runs."""
+"""Checkpoints of whole epochs, and as many inside the epoch, that are kept while training runs."""
 
 
 @attrs.frozen
@@ -56,13 +58,37 @@ class ModelPaths:
         found = {int(match[1]) for name in names if (match := pattern.fullmatch(name.name))}
         return sorted(found, reverse=True)
 
+    def inside(self, epoch: int, minibatches: int) -> Path:
+        """The checkpoint so many minibatches after ``epoch`` epochs."""
+        return self.final.with_name(f"{self.final.name}.{epoch}.{minibatches}{SUFFIX}")
+
+    def existing_inside(self) -> list[tuple[int, int]]:
+        """Epochs and minibatches of the checkpoints inside an epoch, the newest first."""
+        pattern = re.compile(re.escape(self.final.name) + r"\.([0-9]{1,9})\.([1-9][0-9]{0,11})\.ckp")
+        names = self.final.parent.iterdir() if self.final.parent.is_dir() else ()
+        found = {(int(match[1]), int(match[2])) for name in names if (match := pattern.fullmatch(name.name))}
+        return sorted(found, reverse=True)
+
+    def remove_inside(self, kept: Collection[tuple[int, int]] = ()) -> None:
+        """Remove the checkpoints inside an epoch, the newest first, but for those that are kept."""
+        for place in self.existing_inside():
+            if place not in kept:
+                remove(self.inside(*place))
+        remove_unnamed(self.folder)
+
     def remove_all(self) -> int:
         """Remove the final model, the numbered ones from 1, and all checkpoints; return how many names that were.
 
         The newest goes first, so that what is left at any instant is an earlier state of the same run.
         """
-        models = [self.final, *(self.final.with_name(f"{self.final.name}.{epoch}") for epoch in self.existing())]
-        names = [name for model in models for name in (model, checkpoint_of(model)) if name.exists()]
+        names = [self.final, checkpoint_of(self.final)]
+        inside = self.existing_inside()
+        for epoch in sorted({*self.existing(), *(place[0] for place in inside), 0}, reverse=True):
+            names += [self.inside(*place) for place in inside if place[0] == epoch]
+            if epoch:
+                model = self.final.with_name(f"{self.final.name}.{epoch}")
+                names += [model, checkpoint_of(model)]
+        names = [name for name in names if name.exists()]
         for name in names:
             remove(name)
         remove_unnamed(self.folder)
@@ -105,12 +131,16 @@ class Start:
         network: the model.
         model: its file.
         checkpoint: the state of the learner; None if it must be reset.
+        minibatches: of the next epoch that are done, too.
+        path: the file that names the checkpoint.
     """
 
     epochs: int
     network: Network
     model: Path
     checkpoint: Checkpoint | None
+    minibatches: int = 0
+    path: Path | None = None
 
 
 Load = Callable[[Path], Network]
@@ -126,7 +156,13 @@ def final_epochs(paths: ModelPaths) -> int | None:
 
 
 def find_start(
-    paths: ModelPaths, load: Load, rebuild: Rebuild, say: Callable[[str], None], *, final: int | None = None
+    paths: ModelPaths,
+    load: Load,
+    rebuild: Rebuild,
+    say: Callable[[str], None],
+    *,
+    final: int | None = None,
+    refuse: Callable[[Checkpoint], str] = lambda checkpoint: "",
 ) -> Start | None:
     """Find the newest generation that is whole, and load it.
 
@@ -136,12 +172,18 @@ def find_start(
         rebuild: makes the network from the recipe and a checkpoint, where a model is damaged.
         say: told about everything that is not used, and why.
         final: epochs of an existing final model that training goes on from.
+        refuse: says why training cannot go on from a checkpoint inside an epoch; usually nothing.
 
     Returns:
         None if there is no model at all.
     """
     second_best: Start | None = None
+    inside = paths.existing_inside()
     for epoch, model in _candidates(paths, final):
+        for place in inside:
+            found = _try_inside(paths, place, model, load, rebuild, say, refuse) if place[0] == epoch else None
+            if found is not None:
+                return found
         try:
             start = _try(epoch, model, load, rebuild, say)
         except CntkError as error:
@@ -171,6 +213,32 @@ def _candidates(paths: ModelPaths, final: int | None) -> Iterator[tuple[int, Pat
             yield epoch, named[epoch]
 
 
+def _try_inside(
+    paths: ModelPaths,
+    place: tuple[int, int],
+    model: Path,
+    load: Load,
+    rebuild: Rebuild,
+    say: Callable[[str], None],
+    refuse: Callable[[Checkpoint], str],
+) -> Start | None:
+    """Load a checkpoint inside an epoch with the network of the model before; None if that cannot be."""
+    path = paths.inside(*place)
+    try:
+        checkpoint = load_checkpoint(path)
+        position = checkpoint.position
+        if position is None or (checkpoint.progress.epochs, position.minibatches) != place:
+            raise CheckpointError(f"the checkpoint '{path}' is of another place in training")
+        if reason := refuse(checkpoint):
+            raise CheckpointError(f"the checkpoint '{path}' inside epoch {place[0] + 1} is not used: {reason}")
+        network = _network_of(checkpoint, model, load, rebuild, say)
+        restore_values(checkpoint, network)
+    except CntkError as error:
+        say(f"Warning: {error.message}")
+        return None
+    return Start(place[0], network, model, checkpoint, place[1], path)
+
+
 def _try(epoch: int, model: Path, load: Load, rebuild: Rebuild, say: Callable[[str], None]) -> Start:
     """Load a generation; its checkpoint is None if it is missing or damaged."""
     checkpoint: Checkpoint | None = None
@@ -184,10 +252,18 @@ def _try(epoch: int, model: Path, load: Load, rebuild: Rebuild, say: Callable[[s
         except CheckpointError as error:
             say(f"Warning: {error.message}")
             checkpoint = None
+    network = _network_of(checkpoint, model, load, rebuild, say)
+    return Start(epoch, network, model, checkpoint, path=path)
+
+
+def _network_of(
+    checkpoint: Checkpoint | None, model: Path, load: Load, rebuild: Rebuild, say: Callable[[str], None]
+) -> Network:
+    """Load a model; where it is damaged, build its network and take the parameters from the checkpoint."""
     try:
-        return Start(epoch, load(model), model, checkpoint)
+        return load(model)
     except CntkError as error:
         if checkpoint is None:
             raise
         say(f"Warning: {error.message}; its parameters come from the checkpoint")
-        return Start(epoch, rebuild(checkpoint), model, checkpoint)
+        return rebuild(checkpoint)

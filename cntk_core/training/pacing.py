@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
@@ -122,11 +123,14 @@ class Pacing:
 
     @contextmanager
     def _trials(self, epoch: int, epoch_samples: int) -> Iterator[Try]:
-        """Give a function that makes trials, each from the state of now."""
+        """Give a function that makes trials, each from the state of now; say afterwards how long they took."""
+        began, count = time.perf_counter(), 0
         loop, limit = self.loop, self._trial_samples(epoch)
         before, steps = loop.store.snapshot(), loop.steps
 
         def trial(rate: float, minibatch_size: int, name: str) -> float:
+            nonlocal count
+            count += 1
             spec = EpochSpec(epoch=epoch, epoch_size=loop.settings.epoch_size, minibatch_size=minibatch_size)
             pace = Pace(epoch, rate, minibatch_size, trial=name, limit=limit, may_fail=True)
             loop.log.loop_begins(loop.settings.parts(minibatch_size), loop.settings.max_samples_in_ram)
@@ -139,3 +143,4 @@ class Pacing:
             return result.loss
 
         yield trial
+        loop.log.trials_end(epoch, count, time.perf_counter() - began)

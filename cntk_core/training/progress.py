@@ -131,6 +131,10 @@ class RunLog:
         shown = "; ".join(describe(name, value) for name, value in criteria.items())
         self.line(f"Finished Epoch[{epoch + 1:2d} of {epochs}]: [Validate] {shown}")
 
+    def trials_end(self, epoch: int, trials: int, seconds: float) -> None:
+        """Say how long the trials before an epoch (from 0) took together."""
+        self.detail(f" Finished {trials} Mini-Epochs before Epoch[{epoch + 1}]: searchTime={seconds:.6g}s")
+
     def best_so_far(self, best: Mapping[str, tuple[float, int]]) -> None:
         """Show the least value of each criterion on the validation set, and after which epoch it was."""
         shown = "; ".join(f"{name} = {value:f} (Epoch {epoch})" for name, (value, epoch) in best.items())

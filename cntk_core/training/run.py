@@ -24,11 +24,14 @@ from cntk_core.training.epoch import EpochLoop, EpochResult, NotANumber, Pace
 from cntk_core.training.evaluate import evaluate_program
 from cntk_core.training.generations import Start, checkpoint_of
 from cntk_core.training.gradient_check import GradientCheck
+from cntk_core.training.keeping import InsideKeeper
 from cntk_core.training.node_settings import NodeSettings, spare_normalizations
 from cntk_core.training.origin import find_origin
 from cntk_core.training.pacing import Pacing
+from cntk_core.training.position import Position
 from cntk_core.training.precompute import precompute
-from cntk_core.training.progress import RunLog
+from cntk_core.training.progress import RunLog, single
+from cntk_core.training.recipe_text import differences
 from cntk_core.training.roots import choose_criteria, describe_parameters
 from cntk_core.training.saving import Saver
 from cntk_core.training.schedules import effective_momentum, time_constant
@@ -82,7 +85,8 @@ class TrainingRun:
         self.nodes = (self.criterion, *self.evaluations)
         spare_normalizations(network, self.settings)
         self.store = ParameterStore(network.parameters, network.dtype)
-        self.saver = Saver(session, network, self.store)
+        self.saver = Saver(session, network, self.store, start)
+        self.position: Position | None = None
         self.state = ControlState(minibatch_size=self.settings.minibatch_size[self.first])
         self.samples = 0
         self.epoch_samples = self.settings.epoch_size
@@ -104,7 +108,7 @@ class TrainingRun:
         trained, stopped = 0, ""
         while self.done < self.settings.max_epochs and not stopped:
             node_settings.begin(self.done)
-            pace, self.state = self.pacing.decide(self.done, self.state, self.epoch_samples)
+            pace, self.state = self._pace()
             stopped = self._rate_is_too_low(pace)
             if stopped:
                 self.saver.save(self._progress(last), final=True)
@@ -181,17 +185,25 @@ class TrainingRun:
             return
         slots = restore_slots(checkpoint, self.store)
         progress = checkpoint.progress
+        self.position = checkpoint.position
         self.samples = progress.samples
         self.loop.steps = progress.steps
         self.state = self._restored_state(progress)
         self.epoch_samples = self.epoch_samples or progress.epoch_samples
         self.log.line(
-            f"Restored from '{checkpoint_of(self.start.model)}': {progress.epochs} epochs, {progress.samples} samples"
+            f"Restored from '{self.start.path}': {progress.epochs} epochs, {progress.samples} samples"
+            + (f", {self.position.minibatches} minibatches of the next epoch" if self.position is not None else "")
             + (f", {', '.join(slots)}" if slots else "")
             + "."
         )
-        if progress.settings != self.session.settings_hash():
-            self.log.line("Warning: the settings are not those that the checkpoint was written with.")
+        if not progress.recipe and progress.settings:  # a checkpoint of the first releases has only a hash
+            self.log.line("The checkpoint does not say with which settings it was written; those of now count.")
+        elif changes := differences(progress.recipe, self.session.recipe()):
+            self.log.line(
+                "Warning: the recipe is not the one that the checkpoint was written with; it counts from now on:"
+            )
+            for line in changes:
+                self.log.line(f"    {line}")
         if progress.seed != self.session.seed:
             self.log.line(f"Warning: the random seed was {progress.seed}, now it is {self.session.seed}.")
 
@@ -212,6 +224,16 @@ class TrainingRun:
             )
 
     # -- epochs -------------------------------------------------------------------------------------------
+
+    def _pace(self) -> tuple[Pace, ControlState]:
+        """Decide how the next epoch goes through the data; one that was begun goes on as it was."""
+        if self.position is None:
+            return self.pacing.decide(self.done, self.state, self.epoch_samples)
+        position, state, rate = self.position, self.state, self.position.rate
+        if self.settings.has_rate(self.done):
+            rate = self.settings.rate(self.done)
+            state = attrs.evolve(state, rate=single(rate))
+        return Pace(self.done, rate, position.minibatch_size, may_fail=position.may_fail), state
 
     def _rate_is_too_low(self, pace: Pace) -> str:
         least = self.settings.min_learning_rate_per_sample
@@ -237,14 +259,33 @@ class TrainingRun:
             self.log.bar.begin(f"epoch {epoch + 1} of {settings.max_epochs}", self.epoch_samples, pace.rate)
         spec = EpochSpec(epoch=epoch, epoch_size=settings.epoch_size, minibatch_size=pace.minibatch_size)
         try:
-            result = self.loop.run(session.reader.minibatches(spec), pace, self.epoch_samples)
+            result = self.loop.run(
+                session.reader.minibatches(spec),
+                pace,
+                self.epoch_samples,
+                position=self.position,
+                keeper=self._keeper(),
+            )
         except NotANumber as error:
             raise self._explained(error, pace, spec) from None
+        self.position = None
         self.samples += result.samples
         self.epoch_samples = settings.epoch_size or result.samples
         shown = self.state.rate
         self.log.epoch_ends(epoch, settings.max_epochs, result.criteria, self.samples, shown, result.seconds)
         return result
+
+    def _keeper(self) -> InsideKeeper | None:
+        """Return what saves training inside the epoch, if the recipe wants that."""
+        samples, minutes = self.settings.checkpoint_every_samples, self.settings.checkpoint_every_minutes
+        if not samples and not minutes:
+            return None
+
+        def save(position: Position) -> None:
+            self.saver.save_inside(attrs.evolve(self._progress(None), reader_samples=position.read), position)
+
+        read = self.position.read if self.position is not None else 0
+        return InsideKeeper(save, self.store, self.log, samples, 60.0 * minutes, read)
 
     def _explained(self, error: NotANumber, pace: Pace, spec: EpochSpec) -> NotANumber:
         """Say where the first value came from that is not a number, if that can be found in a reasonable time."""
@@ -381,6 +422,7 @@ class TrainingRun:
             seed=self.session.seed,
             reader_epoch=self.done,
             settings=self.session.settings_hash(),
+            recipe=self.session.recipe(),
             steps=self.loop.steps,
             control=self.state.entries(),
         )

@@ -10,10 +10,11 @@ import hashlib
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 import attrs
 
+from cntk_core.errors import CheckpointError
 from cntk_core.interfaces.engine import ExecutionEngine
 from cntk_core.interfaces.learner import Learner
 from cntk_core.interfaces.reader import DataReader
@@ -25,10 +26,14 @@ from cntk_core.plugins.events import Job, JobOutcome
 from cntk_core.training.checkpoint import Checkpoint, remove_unnamed, restore_values
 from cntk_core.training.generations import ModelPaths, Start, final_epochs, find_start
 from cntk_core.training.progress import RunLog
+from cntk_core.training.recipe_text import differences, settings_text
 from cntk_core.training.run import TrainingRun, TrainingSummary
+from cntk_core.training.saving import tidying
 from cntk_core.training.settings import SGDSettings
 
 _SHOWN_ONLY = {
+    "checkpoint_every_samples",
+    "checkpoint_every_minutes",
     "max_epochs",
     "keep_check_point_files",
     "num_mbs_to_show_result",
@@ -63,6 +68,7 @@ class TrainingSession:
         seed: of parameters' first values and of all random streams.
         make_mode: go on from what is there; otherwise begin anew.
         resume: go on from a final model that has fewer epochs than asked for now.
+        must_resume: it is an error if there is nothing to go on from.
         job: what listeners are told about this run.
     """
 
@@ -82,6 +88,7 @@ class TrainingSession:
         seed: int = 0,
         make_mode: bool = True,
         resume: bool = False,
+        must_resume: bool = False,
         job: Job | None = None,
     ) -> None:
         self._given = network
@@ -97,6 +104,7 @@ class TrainingSession:
         self.seed = seed
         self.make_mode = make_mode
         self.resume = resume
+        self.must_resume = must_resume
         self.job = job or Job("train", "train", model_path=Path(model_path), epochs=settings.max_epochs)
 
     def run(self) -> TrainingSummary:
@@ -105,8 +113,9 @@ class TrainingSession:
         Raises:
             CntkError: a model, the network, the data or a criterion is not what it must be.
         """
-        remove_leftovers(self.paths.final)
-        remove_unnamed(self.paths.folder)
+        with tidying(self.log.line):
+            remove_leftovers(self.paths.final)
+            remove_unnamed(self.paths.folder)
         done = self._finished_before()
         if done is not None:
             return done
@@ -158,10 +167,26 @@ class TrainingSession:
         if not self.make_mode:
             return None
         final = final_epochs(self.paths) if self.resume else None
-        start = find_start(self.paths, self._load, self._rebuild, self.log.line, final=final)
+        start = find_start(
+            self.paths, self._load, self._rebuild, self.log.line, final=final, refuse=self._other_minibatches
+        )
+        if self.must_resume and (start is None or start.checkpoint is None):
+            raise CheckpointError(
+                f"resume=must, but there is no usable checkpoint of '{self.paths.final}'",
+                hint="Look at modelPath and at the lines above, or give resume=auto to begin anew where there is none.",
+            )
         if start is not None:
             self.log.line(f"Starting from checkpoint. Loading network from '{start.model}'.")
         return start
+
+    def _other_minibatches(self, checkpoint: Checkpoint) -> str:
+        """Say why the rest of an epoch cannot be found again: the reader or the size of epochs changed."""
+        changes = [
+            line
+            for line in differences(checkpoint.progress.recipe, self.recipe())
+            if line.startswith(("reader.", "SGD.epochSize:"))
+        ]
+        return f"the epoch has other minibatches now ({'; '.join(changes)})" if changes else ""
 
     def _load(self, path: Path) -> Network:
         dtype = self._given.dtype if isinstance(self._given, Network) else None
@@ -179,12 +204,15 @@ class TrainingSession:
         restore_values(checkpoint, network)
         return network
 
-    def settings_hash(self) -> str:
-        """Hash of the settings and the learner that decide what is learned."""
-        kept = {
-            field.name: str(getattr(self.settings, field.name))
-            for field in attrs.fields(cast(Any, SGDSettings))
-            if field.name not in _SHOWN_ONLY
+    def recipe(self) -> dict[str, str]:
+        """The settings that decide what is learned, as text: of the SGD block, the learner and the reader."""
+        learner = {"learner": type(self.learner).__name__, **settings_text(self.learner.settings, "learner")}
+        return {
+            **settings_text(self.settings, "SGD", leave_out=_SHOWN_ONLY),
+            **learner,
+            **settings_text(self.reader.settings, "reader", leave_out=("trace_level", "verbosity")),
         }
-        text = f"{sorted(kept.items())} {type(self.learner).__qualname__} {self.learner.settings!r}"
-        return hashlib.sha256(text.encode()).hexdigest()
+
+    def settings_hash(self) -> str:
+        """Hash of :meth:`recipe`."""
+        return hashlib.sha256(str(sorted(self.recipe().items())).encode()).hexdigest()

@@ -53,6 +53,8 @@ class SGDSettings:
     first_mbs_to_show_result: int = option(default=0, key="firstMBsToShowResult", doc="log each of the first ones")
     save_best_model_per_criterion: bool = option(default=False, doc="copy the best model by each criterion")
     keep_check_point_files: bool = option(default=False, doc="keep the checkpoint of every epoch")
+    checkpoint_every_samples: int = option(default=0, doc="samples between checkpoints inside an epoch; 0: none")
+    checkpoint_every_minutes: float = option(default=0.0, doc="minutes between checkpoints inside an epoch; 0: none")
     trace_level: int = option(default=0)
     train_criterion_node_name: str = option(default="", doc="default: the first of the network's criteria")
     eval_criterion_node_name: str = option(default="", doc="default: all evaluation nodes of the network")

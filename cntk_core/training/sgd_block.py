@@ -82,8 +82,8 @@ NOT_SHOWN = (
 )
 """Keys that ask for something to look at that is not there yet; what is learned does not depend on them."""
 
-_UNSUPPORTED_KEYS = ("parallelTrain", "adaptationRegType", "adaptationRegWeight")
-"""Keys that would change what is learned: an error where they are switched on."""
+_ADAPTATION = ("adaptationRegType", "adaptationRegWeight")
+"""Keys that only the action adapt obeys."""
 
 _ADJUST_KEYS: tuple[str, ...] = tuple(option_key(field) for field in attrs.fields(cast(Any, AutoAdjust)))
 """Keys of ``autoAdjust``; the block looks them up here, too."""
@@ -100,7 +100,8 @@ _ACCEPTED = (
     *LOG_KEYS,
     *TENSOR_BOARD,
     *NOT_SHOWN,
-    *_UNSUPPORTED_KEYS,
+    *_ADAPTATION,
+    "parallelTrain",
     *_READER_KEYS,
 )
 
@@ -214,6 +215,8 @@ def _out_of_range(block: Config, settings: SGDSettings) -> Iterator[ConfigError]
         yield from _bad_values(block, key, lambda value: value >= 1, "must be at least 1")
     for key in ("maxEpochs", "epochSize", "maxSamplesInRAM", "numMBsToShowResult", "firstMBsToShowResult"):
         yield from _bad_values(block, key, lambda value: value >= 0, "must not be negative")
+    for key in ("checkpointEverySamples", "checkpointEveryMinutes"):
+        yield from _bad_values(block, key, lambda value: 0.0 <= value < math.inf, "must not be negative")
     largest = max(size for size, _ in settings.minibatch_size.values)
     if 0 < settings.epoch_size < largest:
         yield ConfigError(
@@ -246,9 +249,6 @@ def _unsupported(block: Config) -> Iterator[UnsupportedError]:
 
 def _asked_for(block: Config) -> Iterator[tuple[str, Value]]:
     """What a block asks for that would change the result and is not there yet."""
-    kind = block.get("adaptationRegType")
-    if kind is not None and kind.string().lower() not in ("", "none"):
-        yield f"adaptationRegType={kind.string()}", kind
     parallel = block.own("parallelTrain")
     if parallel is not None and _runs_parallel(block) and workers() > 1:
         yield f"parallelTrain with {workers()} workers", parallel
@@ -280,11 +280,16 @@ def workers() -> int:
 
 
 def _notes(block: Config, used: Collection[str]) -> Iterator[str]:
-    unused = (*(() if block.get("autoAdjust") is not None else _ADJUST_KEYS), "adaptationRegWeight")
+    unused = () if block.get("autoAdjust") is not None else _ADJUST_KEYS
     idle = {key.lower() for key in (*NO_EFFECT, *OTHER_LEARNERS, *SEQUENCE_TRAINING, *unused)}.difference(used)
     keys = [key for key in block.keys() if key.lower() in idle]  # noqa: SIM118 - a Config is no dict
     if keys:
         yield f"SGD: without effect here: {', '.join(keys)}"
+    kind = block.get("adaptationRegType")
+    asked = kind is None or kind.string().lower() not in ("", "none")
+    given = [key for key in _ADAPTATION if block.own(key) is not None]
+    if given and asked:
+        yield f"Warning: only the action adapt obeys {' and '.join(given)}."
     absent = [key for key in NOT_SHOWN if (value := block.own(key)) is not None and not value.is_empty]
     if absent:
         yield f"SGD: not there yet, and without effect on the model: {', '.join(absent)}"

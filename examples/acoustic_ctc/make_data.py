@@ -1,4 +1,4 @@
-"""Write speech-like utterances of an invented language: HTK features and their lists, labels, the list of phones.
+"""Write utterances of an invented language: HTK feature files, their lists, label files, the list of phones.
 
 python make_data.py [FOLDER]
 

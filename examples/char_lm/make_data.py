@@ -50,8 +50,9 @@ def main() -> None:
     """Write both files into the current folder."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--passages", type=int, default=100, help="how many passages to take")
+    parser.add_argument("--length", type=int, default=2000, help="least characters of most passages")
     options = parser.parse_args()
-    taken = list(passages())[: options.passages]
+    taken = list(passages(options.length))[: options.passages]
     test = taken[5::10]
     train = [piece for number, piece in enumerate(taken) if number % 10 != 5]
     counts = [write(Path(name), pieces) for name, pieces in (("train.ctf", train), ("test.ctf", test))]

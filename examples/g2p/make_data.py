@@ -2,9 +2,9 @@
 
 python make_data.py [FOLDER]
 
-Spelling follows rules, but none that reads one letter at a time: what a letter stands for depends on the letters after
-it (`c` before `e` and `i`), before it (`s` between vowels), on a silent `e` beyond a consonant, and on the
-whole word (vowels after the first two syllables lose their colour, unless they are long).
+Spelling follows rules, but not one letter at a time: what a letter stands for depends on those after it (`c` before `e`
+and `i`), before it (`s` between vowels), on a silent `e` at the other side of a consonant, and on where in the word it
+is (short vowels lose their colour after the first syllable).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 START, END = "<s>", "</s>"
-LONGEST = 20
+LONGEST = 16
 """Phones that a decoder may give, with the end."""
 
 ONSETS = ["b", "br", "c", "ch", "cl", "d", "dr", "f", "g", "gl", "h", "k", "l", "m", "n", "p", "ph", "pr", "qu", "r"]
@@ -73,7 +73,7 @@ def pronounce(word: str) -> list[str]:
         match, said = next(found, (None, []))
         if match is None:
             # A short vowel: the only letters without a rule.
-            said = [SHORT[word[place]] if syllables < 2 else DULL]
+            said = [SHORT[word[place]] if syllables < 1 else DULL]
         place = match.end() if match else place + 1
         syllables += sum(one in LONG.values() or one in SHORT.values() for one in said)
         phones += said
@@ -81,8 +81,8 @@ def pronounce(word: str) -> list[str]:
 
 
 def make_word(source: random.Random) -> str:
-    """Return a word of one to four syllables."""
-    count = source.choice([1, 2, 2, 3, 3, 4])
+    """Return a word of one to three syllables."""
+    count = source.choice([1, 2, 2, 3])
     word = ""
     for left in range(count - 1, -1, -1):
         coda = source.choice(CODAS if left else LAST_CODAS)
@@ -91,12 +91,12 @@ def make_word(source: random.Random) -> str:
 
 
 def make_words(count: int, seed: int) -> list[str]:
-    """Return different words that a decoder can finish, with at most 18 letters."""
+    """Return different words that a decoder can finish, with at most 14 letters."""
     source = random.Random(seed)
     words: dict[str, None] = {}
     while len(words) < count:
         word = make_word(source)
-        if len(word) <= 18 and len(pronounce(word)) < LONGEST:
+        if len(word) <= 14 and len(pronounce(word)) < LONGEST:
             words[word] = None
     return list(words)
 
@@ -119,7 +119,7 @@ def write_set(path: Path, words: list[str], *, secret: bool = False) -> None:
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def main(folder: Path, train: int = 6000, test: int = 400) -> None:
+def main(folder: Path, train: int = 4000, test: int = 300) -> None:
     """Write train.ctf, test.ctf, decode.ctf, test.txt (words with phones), letters.txt and phones.txt."""
     words = make_words(train + test, seed=1)
     tested = words[train:]

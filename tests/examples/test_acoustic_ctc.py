@@ -32,6 +32,7 @@ def test_the_same_seed_gives_the_same_data(example, script) -> None:
     assert first == {path: path.read_bytes() for path in first}
 
 
+@pytest.mark.slow
 def test_it_runs_on_little_data(example, script, capsys: pytest.CaptureFixture[str]) -> None:
     folder = example("acoustic_ctc", train=6, test=2)
     assert main(["configFile=acoustic.cntk", "Train=[SGD=[maxEpochs=1]]"]) == 0

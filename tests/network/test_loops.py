@@ -83,7 +83,7 @@ def test_the_order_has_what_only_a_delay_reads():
 def test_a_chain_of_thousands_of_nodes():
     make = Maker()
     node = make.input("x", 3)
-    for index in range(20000):
+    for index in range(5000):
         node = make(f"n{index}", "Sigmoid", node)
     make.network.infer()
     assert node.shape == (3,)
@@ -93,7 +93,7 @@ def test_a_loop_of_thousands_of_nodes():
     make = Maker()
     past = make.past("past")
     node = make("in", "Plus", make.input("x", 3), past)
-    for index in range(20000):
+    for index in range(5000):
         node = make(f"n{index}", "Sigmoid", node)
     past.inputs = [node]
     make.network.infer()

@@ -21,6 +21,7 @@ def test_every_op_of_the_table_has_an_example_and_no_other():
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 @pytest.mark.parametrize("op", COMPUTED, ids=lambda op: op.name)
+@pytest.mark.sampled(3)
 def test_contract(op: Op, check: Callable[[Op, Sequence[OpExample]], None]):
     check(op, EXAMPLES[op.name])
 

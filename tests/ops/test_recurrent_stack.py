@@ -105,6 +105,7 @@ def test_any_lengths_several_to_a_slot(slots, kind, bidirectional):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("slots", [[[3], [1], [0]], [[2, 1], [1, 1], [0]], [[1], [1]], [[]]])
+@pytest.mark.sampled(4)
 def test_differences(kind, slots):
     attributes = RNNStackAttributes(HIDDEN, 2, bidirectional=True, recurrent_op=kind)
     layout = slot_layout(slots)

@@ -190,6 +190,29 @@ def test_a_delay_of_no_steps():
     assert problem_of(make) == "net.ndl:2:1: the delay 'past' closes a loop, but waits for 0 time steps"
 
 
+def test_what_needs_whole_sequences_is_in_no_loop():
+    make = elman()
+    make("flags", "Where", "past")
+    make("mixed", "Plus", "flags", "biased")
+    make.network["h"].inputs = [make.network["mixed"]]
+    make.network["flags"].where = Location("net.bs", 4, 2)
+    message = problem_of(make)
+    assert message.startswith("net.bs:4:2: 'flags' (Where) cannot be in the loop of ")
+    assert "it needs whole sequences, and a loop is computed one time step after the other" in message
+    assert "The second input of PastValue is the state before the first step." in message
+
+
+def test_reconciling_with_the_same_sequences_may_be_in_a_loop():
+    make = elman()
+    make("again", "ReconcileDynamicAxis", "biased", "x")
+    make.network["h"].inputs = [make.network["again"]]
+    assert "again" in names(components([make.network["h"]])[-1].nodes)
+    make("other", "ReconcileDynamicAxis", "x", "biased")
+    make("both", "Plus", "other", "biased")
+    make.network["h"].inputs = [make.network["both"]]
+    assert "'other' (ReconcileDynamicAxis) cannot be in the loop of " in problem_of(make)
+
+
 def test_all_wrong_loops_are_told():
     make = elman(step=0)
     make("a", "Sigmoid", "x")

@@ -50,7 +50,10 @@ def test_the_examples_of_the_repository(
 ) -> None:
     assert walk.main([str(root / "examples"), "--json", str(tmp_path / "all.json"), "--limit", "60"]) == 0
     found = json.loads((tmp_path / "all.json").read_text(encoding="utf-8"))
-    assert {entry["outcome"] for entry in found} == {"built"}
+    outcomes = {Path(entry["path"]).name: entry["outcome"] for entry in found}
+    # Its decoders are made of the model that its training writes.
+    assert outcomes.pop("g2p.cntk") == "missing files"
+    assert set(outcomes.values()) == {"built"}
     assert f"all          {len(found):5d} " in capsys.readouterr().out
 
 

@@ -74,6 +74,7 @@ def test_a_good_wheel(wheel):
     Still().test_type_information_is_shipped()
 
 
+@pytest.mark.slow
 def test_heavy_imports_are_noticed(wheel):
     (wheel.folder / "torch.py").touch()
     wheel.write("import torch\n" + LEARNER, typed=False)

@@ -180,6 +180,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("changes", CASES.values(), ids=CASES)
+@pytest.mark.sampled(5)
 def test_a_run_that_was_stopped_ends_in_the_same_bytes(tmp_path, changes):
     epochs = 6
     lines = Lines()

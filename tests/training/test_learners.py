@@ -101,6 +101,7 @@ def assert_same_training(make_sample, dtype, engine, learner, chosen):
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("choice", CHOICES)
 @pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.sampled(4)
 def test_every_parameter_changes_as_with_the_reference(name, choice, engine):
     assert_same_training(classifier, "float64", engine, LEARNERS[name], settings(**CHOICES[choice]))
 
@@ -113,6 +114,7 @@ def test_single_precision_changes_every_parameter_nearly_so(name):
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("sample", SPARSE_SAMPLES)
 @pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.sampled(6)
 def test_sparse_gradients(name, sample, engine):
     assert_same_training(SPARSE_SAMPLES[sample], "float64", engine, LEARNERS[name], settings())
 
@@ -155,6 +157,7 @@ def test_the_mean_of_a_sparse_gradient_is_that_of_its_rows():
 
 
 @pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.sampled(4)
 def test_two_epochs_and_two_more_are_four(name, tmp_path):
     def train(folder, epochs, **more):
         session = make_session(folder, Lines(), learner=LEARNERS[name], max_epochs=epochs, minibatch_size=8, **more)

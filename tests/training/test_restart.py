@@ -192,7 +192,11 @@ def test_a_checkpoint_of_another_epoch_is_not_used(tmp_path):
 def test_other_settings_are_noticed(tmp_path):
     stop_after(tmp_path, 1)
     lines = train(tmp_path, 2, l2_reg_weight=0.5, seed=3)
-    assert "Warning: the settings are not those that the checkpoint was written with." in lines.all
+    at = lines.all.index(
+        "Warning: the recipe is not the one that the checkpoint was written with; it counts from now on:"
+    )
+    assert lines.all[at + 1] == "    SGD.L2RegWeight: was 0.0, is 0.5"
+    assert not lines.all[at + 2].startswith("    ")
     assert "Warning: the random seed was 0, now it is 3." in lines.all
 
 

@@ -285,6 +285,14 @@ def test_minibatches_of_trials_are_named(tmp_path):
     assert lines.with_text("  DetailLeftAdaptiveLearnRateSearch: Epoch[ 1 of 1]-Minibatch[   1-   2]: ce = ")
 
 
+def test_the_time_of_a_search_is_told(tmp_path):
+    lines = Lines()
+    train(tmp_path, 1, BEFORE, lines, learning_rates_per_sample=None)
+    trials = len(lines.with_text("Finished Mini-Epoch[1]"))
+    (line,) = lines.with_text("searchTime=")
+    assert line.startswith(f" Finished {trials} Mini-Epochs before Epoch[1]: searchTime=0.")
+
+
 def test_a_trial_ends_with_the_minibatch_that_passes_its_samples(tmp_path):
     lines = Lines()
     train(tmp_path, 1, BEFORE, lines, learning_rates_per_sample=None)

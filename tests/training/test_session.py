@@ -305,7 +305,8 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path, monkeypatch):
         session.run()
     assert str(caught.value) == (
         f"the model '{tmp_path}/net.dnn.1' cannot be saved: No space left on device\n"
-        "    The models and checkpoints of earlier epochs are untouched; run again to go on from them."
+        "    Make room on the disk, or see to the rights of the folder, and run again: the models and checkpoints "
+        "of before are untouched, and training goes on from them."
     )
 
 

@@ -12,12 +12,12 @@ class Cpu(EngineContract):
     engine_class = CpuEngine
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 class TestCpuEngine(Cpu):
     """As it is by default here."""
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 class TestPortable(Cpu):
     """Neither numba nor oneDNN."""
 

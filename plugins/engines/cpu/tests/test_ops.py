@@ -72,6 +72,7 @@ CASES = pytest.mark.parametrize(
 
 
 @CASES
+@pytest.mark.sampled(4)
 def test_op(name, example):
     for framed in example.mixes():
         plan, batch = network_of(name, example, framed, np.float64, fuse=True)
@@ -87,6 +88,7 @@ def test_op_compiled(name, example):
 
 
 @pytest.mark.parametrize("name", ["Plus", "ElementTimes", "Sigmoid", "Tanh", "Exp", "Log", "Times", "SquareError"])
+@pytest.mark.sampled(4)
 def test_single_precision_and_single_steps(name):
     example = next(example for other, example in EXAMPLES if other == name)
     plan, batch = network_of(name, example, next(iter(example.mixes())), np.float32, fuse=False)

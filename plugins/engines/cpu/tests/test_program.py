@@ -62,6 +62,7 @@ def backend(request):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float32", "float64"])
 @pytest.mark.parametrize("act", ["Sigmoid", "Tanh", "RectifiedLinear"])
+@pytest.mark.sampled(3)
 def test_mlp_trains_as_the_reference(backend, act, dtype):
     assert_same_training(mlp(dtype, act=act), backend, batches(dtype=dtype), momentum_rule(), dtype)
 

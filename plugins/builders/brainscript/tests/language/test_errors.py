@@ -126,6 +126,7 @@ def test_long_chains_are_shortened(problem):
         "f (n) = [ a = f (n) ].a",
     ],
 )
+@pytest.mark.sampled(3)
 def test_endless_recursion(problem, text):
     message = problem(text + "\nz = f (1)", max_depth=5000).splitlines()[0]
     assert message.endswith("calls and expressions are nested more than 5000 deep: does the recursion end?")

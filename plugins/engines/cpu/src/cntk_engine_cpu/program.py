@@ -21,6 +21,7 @@ from cntk_core.api import (
     ParameterStore,
     Plan,
     Program,
+    ProgramState,
     SequenceLayout,
     StreamData,
     UpdateRule,
@@ -181,6 +182,17 @@ class CpuProgram(Program):
         totals = self._totals
         self._totals = dict.fromkeys(totals, 0.0)
         return totals
+
+    def state(self) -> ProgramState:
+        """Return what goes on from one minibatch to the next."""
+        carried = {node.name: dict(kept) for node, kept in self._carried.items() if kept}
+        return ProgramState(carried, dict(self._totals))
+
+    def restore(self, state: ProgramState) -> None:
+        """Go on from such a state."""
+        nodes = {node.name: node for node in self.plan.network}
+        self._carried = {nodes[name]: dict(kept) for name, kept in state.carried.items() if name in nodes}
+        self._totals = {name: state.totals.get(name, 0.0) for name in self._totals}
 
     def memory(self) -> int:
         """Bytes of the buffers and of copied inputs."""

@@ -93,7 +93,7 @@ class TensorBoard:
         self._written = 0
 
     def listens_to(self, hook: str) -> bool:
-        """Whether a hook is to be called; without a file that of minibatches is not, which is asked for after a begin."""
+        """Whether a hook is to be called: that of minibatches only where a file was opened when the job began."""
         return hook != "cntk_minibatch_end" or self._file is not None
 
     @hookimpl

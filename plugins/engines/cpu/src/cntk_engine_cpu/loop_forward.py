@@ -1,0 +1,123 @@
+"""Writes the forward text of a loop."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from cntk_core.api import Loop, LoopGradient, Node, Step, is_delay
+from cntk_engine_cpu import products
+from cntk_engine_cpu.elementwise import is_elementwise
+from cntk_engine_cpu.loop_writer import STACKS, LoopWriter, NotCompiled, is_vector
+from cntk_engine_cpu.loops import shift_and_default
+from cntk_engine_cpu.site import Array, Site, elements_of
+from cntk_engine_cpu.source import Result, part_of
+from cntk_engine_cpu.trees import forward_trees
+
+
+class ForwardWriter(LoopWriter):
+    """Writes the forward loop."""
+
+    def __init__(self, site: Site, loop: Loop) -> None:
+        super().__init__(site, loop)
+        self._needed = _materialised(site, loop)
+        self._sums = _sums_of_products(site, loop)
+
+    def add(self, step: Step) -> None:
+        """Write a step of the body."""
+        (node, *_) = step.nodes
+        if node in self._sums.values():
+            return
+        if is_elementwise(step):
+            self._elementwise(step)
+        elif is_delay(node):
+            shift, _ = shift_and_default(node)
+            values = self.site.values
+            self.text.delay(self._whole(node), self.matrix(values[node.inputs[0]], node.inputs[0]), shift)
+        elif node.op.name in products.NAMES:
+            self._product(node)
+        elif node in self.slices:
+            if node in self._needed:
+                source, kind = self.operand(node, "full")
+                self.copy(source, kind, self._whole(node), "full", self._whole(node), accumulate=False)
+        elif node.op.name in STACKS and all(is_vector(child) and child.framed for child in [node, *node.inputs]):
+            self._stack(node)
+        else:
+            raise NotCompiled
+
+    def _whole(self, node: Node) -> Array:
+        return self.matrix(self.site.values[node], node)
+
+    def _elementwise(self, step: Step) -> None:
+        like = step.nodes[-1]
+        arrays = {self.names.value(node): self.operand(node, self.kind(node, like)) for node in step.reads}
+        trees = forward_trees(step, self.names)
+        results = [Result(trees[node], "full") for node in step.writes]
+        self.call(self._whole(step.writes[-1]), arrays, results, [self._whole(node) for node in step.writes])
+
+    def _product(self, node: Node) -> None:
+        left, right = node.inputs
+        if left.framed or not right.framed:
+            raise NotCompiled
+        found = products.matrices(self.site, node, self.site.values[left], self.matrix(self.site.values[right], right))
+        if found is None or found[1].shape[0] != self.frames:
+            raise NotCompiled
+        weights, rows = found
+        transposed = node.op.name == "TransposeTimes"
+        total = self._sums.get(node)
+        out = self._whole(total if total is not None else node)
+        self.text.product(rows, weights, out, transposed=transposed, accumulate=total is not None)
+
+    def _stack(self, node: Node) -> None:
+        offset = 0
+        for child in node.inputs:
+            source, kind = self.operand(child, "full")
+            like = self.matrix(self.site.values[child], child)
+            self.copy(source, kind, self._whole(node), part_of(offset), like, accumulate=False)
+            offset += elements_of(child)
+
+
+def _sums_of_products(site: Site, loop: Loop) -> dict[Node, Node]:
+    """Products that are only added to a value from before the loop, each with the sum.
+
+    Where the sum lies in the place of that value, the product itself can add.
+    """
+    plan = site.plan
+    readers: Counter[Node] = Counter(plan.roots)
+    for step in plan.steps:
+        readers.update(node for part in (step.steps if isinstance(step, Loop) else (step,)) for node in part.reads)
+    readers.update(node for gradient in plan.gradients for node in gradient.reads)
+    inside = set(loop.nodes)
+    found = {}
+    for step in loop.steps:
+        (node, *others) = step.nodes
+        if others or node.op.name != "Plus" or node not in site.values:
+            continue
+        for product, other in (node.inputs, node.inputs[::-1]):
+            alone = product in inside and product.op.name in products.NAMES and readers[product] == 1
+            if alone and other not in inside and _same_place(site, node, other):
+                found[product] = node
+    return found
+
+
+def _same_place(site: Site, node: Node, other: Node) -> bool:
+    """Whether the values of two nodes are one array."""
+    there = site.values.get(other)
+    here = site.values[node]
+    return there is not None and there.shape == here.shape and there.ctypes.data == here.ctypes.data
+
+
+def _materialised(site: Site, loop: Loop) -> set[Node]:
+    """Nodes of a loop whose values somebody reads who does not know about slices."""
+    needed = set(site.plan.roots)
+    for step in site.plan.steps:
+        if step is not loop:
+            needed.update(step.reads)
+    for part in loop.steps:
+        if not is_elementwise(part) and part.nodes[0].op.name not in STACKS:
+            needed.update(part.reads)
+    for gradient in site.plan.gradients:
+        if isinstance(gradient, LoopGradient):
+            needed.update(node for item in gradient.steps if not is_elementwise(item.step) for node in item.reads)
+        else:
+            needed.update(gradient.reads)
+    return needed

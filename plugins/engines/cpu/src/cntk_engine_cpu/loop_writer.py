@@ -1,0 +1,108 @@
+"""What the writers of a loop's two texts share: arrays of nodes as matrices, and slices as columns of a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+
+from cntk_core.api import Loop, Node, symbol
+from cntk_engine_cpu.elementwise import operand_kind
+from cntk_engine_cpu.libraries import load_permanently
+from cntk_engine_cpu.loop_source import LoopText
+from cntk_engine_cpu.site import Array, Site, elements_of
+from cntk_engine_cpu.source import Result, is_matrix, part_of, spec_of
+from cntk_engine_cpu.trees import Names
+
+STACKS = ("RowStack", "Splice")
+
+
+class NotCompiled(Exception):
+    """Something in the loop has no compiled form."""
+
+
+@attrs.frozen
+class Part:
+    """A slice of a vector: some columns of another node's value."""
+
+    whole: Node
+    offset: int
+
+
+def slices_of(loop: Loop, site: Site) -> dict[Node, Part]:
+    """The slices of vectors in a loop."""
+    found = {}
+    for step in loop.steps:
+        (node, *_) = step.nodes
+        if node.op.name == "Slice" and is_vector(node) and is_vector(node.inputs[0]) and node.inputs[0].framed:
+            begin = node.attributes.begin[0]
+            length = elements_of(node.inputs[0])
+            found[node] = Part(node.inputs[0], begin + length if begin < 0 else begin)
+    return found
+
+
+def is_vector(node: Node) -> bool:
+    """Whether samples are vectors."""
+    return len(node.known_shape) == 1
+
+
+class LoopWriter:
+    """What both directions share: the arrays of nodes as matrices."""
+
+    def __init__(self, site: Site, loop: Loop) -> None:
+        self.site = site
+        self.loop = loop
+        self.axis = loop.nodes[0].axis
+        self.frames = site.frames[self.axis]
+        onednn = site.gemm.takes_bands(site.dtype)
+        if onednn:
+            load_permanently()
+        self.text = LoopText(site.dtype, onednn=onednn)
+        self.slices = slices_of(loop, site)
+        self.names = Names(site.numbers)
+
+    def matrix(self, array: Array, node: Node, kind: str = "full") -> Array:
+        """A value or gradient as the kernels see it."""
+        if kind == "row":
+            return array.reshape(-1)
+        if kind in ("col", "scalar"):
+            return array.reshape(-1)
+        if node.axis != self.axis:
+            raise NotCompiled
+        return array.reshape(self.frames, elements_of(node))
+
+    def operand(self, node: Node, kind: str) -> tuple[Array, str]:
+        """The value of a node and its kind; slices are columns of the whole."""
+        part = self.slices.get(node)
+        if part is not None and kind == "full":
+            return self.matrix(self.site.values[part.whole], part.whole), part_of(part.offset)
+        if node not in self.site.values:
+            raise NotCompiled
+        return self.matrix(self.site.values[node], node, kind), kind
+
+    def call(
+        self,
+        like: Array,
+        arrays: dict[str, tuple[Array, str]],
+        results: Sequence[Result],
+        outputs: Sequence[Array],
+    ) -> None:
+        """Add a kernel; the places of results are among ``outputs``."""
+        lying = {(array.ctypes.data, kind): name for name, (array, kind) in arrays.items() if is_matrix(kind)}
+        placed = [
+            attrs.evolve(result, into=lying.get((output.ctypes.data, result.kind), ""))
+            for result, output in zip(results, outputs, strict=True)
+        ]
+        spec, order = spec_of({name: kind for name, (_, kind) in arrays.items()}, (), placed)
+        self.text.kernel(spec, like, [arrays[name][0] for name in order], [outputs[index] for index in spec.outputs])
+
+    def copy(self, source: Array, kind: str, target: Array, target_kind: str, like: Array, *, accumulate: bool) -> None:
+        """Copy or add columns."""
+        self.call(like, {"x": (source, kind)}, [Result(symbol("x"), target_kind, accumulate)], [target])
+
+    def kind(self, node: Node, like: Node) -> str:
+        """How a value meets the nodes of a group."""
+        found = operand_kind(node, like)
+        if found is None or (node.framed and node.axis != self.axis):
+            raise NotCompiled
+        return found

@@ -1,0 +1,69 @@
+"""The comparison of learning rates of examples/rate_search."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cntk_core.cli import main
+
+pytest.importorskip("sklearn")
+
+
+def result(entropy: list[float], trials: int = 0, searching: float = 0.0) -> dict[str, object]:
+    times = {"searching": searching, "learning": float(len(entropy))}
+    return {"entropy": entropy, "rate": [0.1] * len(entropy), "trials": trials, **times}
+
+
+@pytest.fixture
+def results() -> dict[str, object]:
+    return {
+        "proposed": [result([1.0, 0.05, 0.01], 9, 0.33)],
+        "fixedSearch": [result([1.0, 0.3, 0.04])],
+        "bestRate": [result([1.0, 0.3, 0.2], 30, 3.0)],
+        "noSearch": [result([1.0, 0.5, 0.4])],
+    }
+
+
+def test_the_tables(example, script, results) -> None:
+    figure = script(example("rate_search") / "figure.py")
+    assert figure["epochs_to"]([1.0, 0.05, 0.01]) == 2
+    assert figure["epochs_to"]([1.0]) is None
+    assert figure["overhead"](results) == pytest.approx(0.11)
+    text = figure["tables"](results)
+    assert "| proposed search | 0.01000 |" in text
+    assert "| best rate | never |" in text
+    assert text.endswith("Trials per epoch: 3.0. Searching takes 11 % of the time of learning.")
+
+
+def test_the_figure(example, script, results) -> None:
+    pytest.importorskip("matplotlib")
+    folder = example("rate_search")
+    script(folder / "figure.py")["draw"](results, folder / "figure.svg")
+    text = (folder / "figure.svg").read_text(encoding="utf-8")
+    assert text.lstrip().startswith("<?xml")
+    assert len(text) > 10_000
+
+
+@pytest.mark.parametrize("strategy", ["proposed", "bestRate", "fixedSearch", "noSearch"])
+def test_every_strategy_runs(example, strategy, capsys: pytest.CaptureFixture[str]) -> None:
+    example("rate_search")
+    small = ["maxEpochs=2", "epochSize=256", "numSamples4Search=64"]
+    assert main(["configFile=digits.cntk", f"strategy={strategy}", *small]) == 0
+    log = capsys.readouterr().err
+    assert log.count("[Training] ce = ") == 2
+    assert ("Finished Mini-Epoch" in log) == (strategy in ("proposed", "bestRate"))
+
+
+@pytest.mark.slow
+def test_the_proposed_search_ends_lowest(example, script) -> None:
+    """One seed and fewer epochs than on the page."""
+    pytest.importorskip("matplotlib")
+    folder = example("rate_search")
+    script(folder / "figure.py")["main"](["--seeds", "1", "maxEpochs=8"])
+    runs = json.loads(Path("run/results.json").read_text(encoding="utf-8"))
+    last = {name: run[0]["entropy"][-1] for name, run in runs.items()}
+    assert min(last, key=last.__getitem__) == "proposed"
+    assert (folder / "figure.svg").is_file()
