@@ -70,7 +70,8 @@ class EpochStart:
         minibatch_size: samples of a minibatch over all ranks.
         learning_rate: per sample.
         momentum: effective momentum of a full minibatch.
-        steps: updates of the model before this epoch, those of earlier runs included.
+        steps: updates of the model so far, those of earlier runs included.
+        minibatches: of this epoch that an earlier run has learned, where this one goes on inside it.
     """
 
     epoch: int
@@ -78,6 +79,7 @@ class EpochStart:
     learning_rate: float
     momentum: float = 0.0
     steps: int = 0
+    minibatches: int = 0
 
 
 @attrs.frozen

@@ -250,7 +250,8 @@ class TrainingRun:
         settings, session, epoch = self.settings, self.session, pace.epoch
         momentum = settings.momentum(epoch)
         effective = effective_momentum(momentum, pace.minibatch_size)
-        started = EpochStart(epoch, pace.minibatch_size, pace.rate, effective, self.loop.steps)
+        learned = self.position.minibatches if self.position is not None else 0
+        started = EpochStart(epoch, pace.minibatch_size, pace.rate, effective, self.loop.steps, learned)
         for listener in session.listeners("cntk_epoch_begin"):
             listener(job=session.job, epoch=started)
         self.log.epoch_begins(epoch, pace.rate, effective, time_constant(momentum))

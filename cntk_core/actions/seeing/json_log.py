@@ -60,6 +60,7 @@ class JsonLog:
             learningRatePerSample=epoch.learning_rate,
             momentum=epoch.momentum,
             updates=epoch.steps,
+            minibatches=epoch.minibatches,
         )
 
     @hookimpl

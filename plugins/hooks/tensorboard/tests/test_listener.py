@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -132,6 +133,29 @@ def test_a_run_that_goes_on_counts_on_and_voids_what_came_after(folder):
     assert [step for step, _ in events.scalars["minibatch/ce"]] == [2, 4, 6, 8, 10, 12, 14, 16]
     assert [step for step, _ in events.scalars["summary/ce"]] == [1, 2, 3, 4]
     assert events.histograms == {}
+
+
+def test_a_run_that_goes_on_inside_an_epoch_counts_on(folder):
+    (folder / "stop.py").write_text(
+        "from cntk_core.api import hookimpl\n"
+        "@hookimpl\ndef cntk_minibatch_end(result):\n"
+        "    if (result.epoch, result.minibatch) == (1, 2):\n        raise KeyboardInterrupt\n",
+        encoding="utf-8",
+    )
+    inside = "Train=[SGD=[checkpointEverySamples=1]]"
+    assert train("tensorBoardLogDir=events", inside, "--plugin", "stop.py") == 130
+    assert train("tensorBoardLogDir=events", "jsonLog=log.jsonl", inside) == 0
+    events = Events(folder / "events")
+    assert [step for step, _ in events.scalars["minibatch/ce"]] == [2, 4, 6, 8, 10, 12, 14, 16]
+    (begun,) = [told for told in told_by(folder / "log.jsonl", "epoch_begin") if told["epoch"] == 2]
+    assert begun["minibatches"] in (2, 3)
+    assert begun["updates"] == 4 + begun["minibatches"]
+    assert events.restarts == [begun["updates"] + 1]
+
+
+def told_by(path: Path, event: str) -> list[dict]:
+    lines = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    return [told for told in lines if told["event"] == event]
 
 
 def test_fewer_values_within_epochs(folder):

@@ -133,7 +133,7 @@ class TensorBoard:
         if self._file is None or self._wishes is None or not self._wishes.interval:
             return
         self._window.add(result)
-        step = self._epoch.steps + result.minibatch + 1
+        step = self._epoch.steps + result.minibatch - self._epoch.minibatches + 1
         interval = self._wishes.interval
         if not result.criteria or step // interval == self._written // interval:
             return
