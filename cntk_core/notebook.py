@@ -54,7 +54,7 @@ def _display() -> Callable[[object], Any]:
     if find_spec("IPython") is None:
         raise MissingPluginError(
             "a run is shown in a notebook, and IPython is not installed",
-            hint='pip install "cntk-core[notebook]", or on a console: cntk train recipe.cntk',
+            hint="pip install ipython, or on a console: cntk train recipe.cntk",
         )
     return ipython_display
 
