@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -61,6 +62,16 @@ def test_a_training_has_a_line_for_each_event(recipe):
     assert math.fsum(event["criteria"]["ce"] for event in shown) / 2 == pytest.approx(ends[0]["criteria"]["ce"])
     assert events[-1]["succeeded"] is True
     assert events[-1]["epochs"] == 2
+
+
+def test_the_page_names_every_event_and_key(recipe, pytestconfig):
+    page = (pytestconfig.rootpath / "docs/seeing-a-run.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| [^|]* \| ([^|]*) \|$", page.split("## Learning curves")[0], re.MULTILINE)
+    described = {event: set(re.findall(r"`(\w+)`", keys)) for event, keys in rows if event != "key"}
+    run("jsonLog=run/log.jsonl", "Train=[SGD=[numMBsToShowResult=1]]")
+    written = {event["event"]: set(event) - {"event", "time", "job"} for event in lines()}
+    described["minibatch"].discard("numMBsToShowResult")
+    assert described == written
 
 
 @pytest.mark.parametrize("place", ["jsonLog=own.jsonl", "Train=[jsonLog=own.jsonl]", "Train=[SGD=[jsonLog=own.jsonl]]"])
