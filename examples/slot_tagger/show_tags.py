@@ -28,7 +28,9 @@ def tag_sentences(model: Model, sentences: list[list[str]], folder: Path = Path(
     words = {word: number for number, word in enumerate((folder / "words.txt").read_text(encoding="utf-8").split())}
     tags = (folder / "tags.txt").read_text(encoding="utf-8").split()
     numbers = [[words.get(word, words["<unk>"]) for word in sentence] for sentence in sentences]
-    return [[tags[best] for best in scores.argmax(axis=1)] for scores in model.evaluate({"word": numbers}, ["z"])["z"]]
+    found = model.evaluate({"word": numbers}, ["z"])["z"]
+    # Scores are [tags] for each word, or [tags x 1] where NDL adds a bias of that shape.
+    return [[tags[best] for best in scores.reshape(len(scores), -1).argmax(axis=1)] for scores in found]
 
 
 def slots(tags: list[str]) -> set[tuple[int, int, str]]:
