@@ -237,6 +237,19 @@ def _plot(options: argparse.Namespace) -> int:
     )
 
 
+def _plot_log(options: argparse.Namespace) -> int:
+    from cntk_core.actions.seeing.plot_log import plot_log
+
+    return plot_log(
+        options.logs,
+        output=options.output,
+        criteria=options.criterion,
+        section=options.section,
+        logarithmic=options.log_scale,
+        minibatches=options.minibatches,
+    )
+
+
 def _dump(options: argparse.Namespace) -> int:
     from cntk_core.actions.show_model import dump_model
 
@@ -313,6 +326,7 @@ VERBS = {
     "check-data": "report everything that is wrong with the data files of a recipe",
     "config": "show what a recipe says once everything is put together, or check it",
     "plot": "draw the network of a model or of a recipe",
+    "plot-log": "draw the learning curves of one or several runs, from their logs",
     "dump": "print the nodes of a model and their values",
     "convert": "read a model, also one of the original CNTK, and write it as a model file of this program",
     "convert-data": "write what a recipe reads as a file in CNTK's binary format",
@@ -339,6 +353,7 @@ def _parser() -> tuple[argparse.ArgumentParser, Verbs]:
     _add_sections(verbs.add_parser("check-data", help=VERBS["check-data"], description=_sentence("check-data")))
     _add_config(verbs.add_parser("config", help=VERBS["config"], description=_sentence("config")))
     _add_plot(verbs.add_parser("plot", help=VERBS["plot"], description=_sentence("plot")))
+    _add_plot_log(verbs.add_parser("plot-log", help=VERBS["plot-log"], description=_sentence("plot-log")))
     _add_dump(verbs.add_parser("dump", help=VERBS["dump"], description=_sentence("dump")))
     _add_convert(verbs.add_parser("convert", help=VERBS["convert"], description=_sentence("convert")))
     _add_convert_data(
@@ -413,6 +428,22 @@ def _add_plot(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--section", help="the command section of a recipe (default: the first with a network)")
     _add_plugin_option(parser)
     parser.set_defaults(run=_plot)
+
+
+def _add_plot_log(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("logs", nargs="+", metavar="[NAME=]LOG", help="what jsonLog=... or stderr=... has written")
+    parser.add_argument(
+        "-o",
+        "--output",
+        default="learning-curves.svg",
+        metavar="FILE",
+        help=".svg, .png or .pdf (default: %(default)s)",
+    )
+    parser.add_argument("--criterion", action="append", default=[], metavar="NAME", help="only this; may be repeated")
+    parser.add_argument("--section", default="", metavar="COMMAND", help="only trainings of this command")
+    parser.add_argument("--log-scale", action="store_true", help="criteria on a logarithmic scale")
+    parser.add_argument("--minibatches", action="store_true", help="also what was shown within the epochs")
+    parser.set_defaults(run=_plot_log)
 
 
 def _add_dump(parser: argparse.ArgumentParser) -> None:

@@ -75,10 +75,8 @@ class ActionContext:
 
         ``plugin_files`` are loaded and ``listeners`` get its events, unless there are ``plugins`` already.
         """
-        from cntk_core.plugins.manager import PluginManager
-
         if plugins is None:
-            plugins = PluginManager(plugin_files, listeners, report=log.line)
+            plugins = make_plugins(log, plugin_files, listeners)
         for listener in plugins.listeners("cntk_configure"):
             listener(config=config)
         return cls(config, log, plugins, precision_of(config), progress)
@@ -289,6 +287,23 @@ class ActionContext:
         name = "auto" if value is None else value.string()
         engine_class = self.plugins.engine(name, where=None if value is None else value.where)
         return engine_class(engine_class.configure(section.child("", name="engine"), f"engine '{name}'"))
+
+
+def make_plugins(
+    log: Log, plugin_files: Sequence[str] = (), listeners: Sequence[object] = (), watchers: Sequence[object] = ()
+) -> PluginManager:
+    """Make the plugin manager of a run; the core's own listeners take part in it.
+
+    Args:
+        log: where warnings go.
+        plugin_files: Python files with further components.
+        listeners: get the events; an error in one ends the run.
+        watchers: the same, but an error is only reported.
+    """
+    from cntk_core.actions.seeing.json_log import JsonLog
+    from cntk_core.plugins.manager import PluginManager
+
+    return PluginManager(plugin_files, listeners, watchers=[JsonLog(), *watchers], report=log.line)
 
 
 def reader_name(block: Config) -> tuple[str, Location]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import cntk_core
-from cntk_core.actions.context import ActionContext
+from cntk_core.actions.context import ActionContext, make_plugins
 from cntk_core.actions.document import is_document, load_document
 from cntk_core.actions.jobs import Job, check_jobs, check_top_level, find_jobs
 from cntk_core.actions.log import Log
@@ -33,6 +33,7 @@ def run_recipe(
     only: str | None = None,
     plugin_files: Sequence[str] = (),
     listeners: Sequence[object] = (),
+    watchers: Sequence[object] = (),
     program: str = "cntk",
     progress: bool = False,
 ) -> None:
@@ -43,7 +44,8 @@ def run_recipe(
         log: where lines go; a ``stderr=`` of the recipe redirects it.
         only: run only this action, whichever commands have it.
         plugin_files: Python files whose components are registered for this run.
-        listeners: objects with implementations of the event hooks.
+        listeners: objects with implementations of the event hooks; an error in one ends the run.
+        watchers: the same, but an error is only reported.
         program: how the program was called, for the log.
         progress: the console is a terminal: show a progress bar there in place of lines about minibatches, and for a
             single action no banner and no configuration either.
@@ -56,8 +58,10 @@ def run_recipe(
     if not brief:
         log.plain(banner)
     plugins: PluginManager | None = None
+    if watchers or is_document(arguments):
+        plugins = make_plugins(log, plugin_files, listeners, watchers)
     if is_document(arguments):
-        plugins = _plugin_manager(plugin_files, listeners, log)
+        assert plugins is not None
         config = load_document(arguments, plugins, log)
     else:
         config = load_recipe(arguments)
@@ -75,12 +79,6 @@ def run_recipe(
     check_jobs(context, jobs)
     _run(context, jobs)
     _finish(context)
-
-
-def _plugin_manager(plugin_files: Sequence[str], listeners: Sequence[object], log: Log) -> PluginManager:
-    from cntk_core.plugins.manager import PluginManager
-
-    return PluginManager(plugin_files, listeners, report=log.line)
 
 
 def _banner(program: str, arguments: Sequence[str]) -> str:
@@ -158,7 +156,7 @@ def _run_job(context: ActionContext, job: Job) -> None:
     if tells_listeners(job.name):
         job.action.run(context, job.section)
         return
-    told = events.Job(job.command, same_action(job.name)[0])
+    told = events.Job(job.command, same_action(job.name)[0], block=job.section)
     for listener in context.hooks.listeners("cntk_job_begin"):
         listener(job=told)
     begun = time.perf_counter()

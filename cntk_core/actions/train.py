@@ -84,7 +84,8 @@ def settings_of(
     value = block.get("gradUpdateType")
     name = learner_name(block)
     learner_class = context.plugins.registry.learners.get(name, where=None if value is None else value.where)
-    settings = read_settings(block, learner_class.options, note=note)
+    keys = {key for listener in context.hooks.listeners("cntk_sgd_keys") for key in listener() or ()}
+    settings = read_settings(block, learner_class.options, note=note, listener_keys=keys)
     learner = make_learner(block, learner_class)
     idle = idle_momentum(block, learner)
     if idle and note is not None:
@@ -160,7 +161,7 @@ def train(
             make_mode=going_on.make_mode,
             resume=going_on.beyond,
             must_resume=going_on.must,
-            job=Job(section.name, action, model_path=Path(model), epochs=settings.max_epochs),
+            job=Job(section.name, action, model_path=Path(model), epochs=settings.max_epochs, block=sgd),
         )
         session.run()
     finally:

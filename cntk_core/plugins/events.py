@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 if TYPE_CHECKING:
+    from cntk_core.config import Config
     from cntk_core.network.network import Network
 
 
@@ -25,6 +26,8 @@ class Job:
         epochs: number of epochs that the recipe asks for; 0 for actions without epochs.
         first_epoch: index of the first epoch of this run, from 0; more than 0 after a resume.
         rank, ranks: this worker and how many there are.
+        block: where a listener finds keys of its own: the SGD block of a training, else the section. Keys that are not
+            in it are looked up around it. None if there is no recipe.
     """
 
     name: str
@@ -36,6 +39,7 @@ class Job:
     first_epoch: int = 0
     rank: int = 0
     ranks: int = 1
+    block: Config | None = None
 
 
 @attrs.frozen(eq=False)
@@ -66,12 +70,16 @@ class EpochStart:
         minibatch_size: samples of a minibatch over all ranks.
         learning_rate: per sample.
         momentum: effective momentum of a full minibatch.
+        steps: updates of the model so far, those of earlier runs included.
+        minibatches: of this epoch that an earlier run has learned, where this one goes on inside it.
     """
 
     epoch: int
     minibatch_size: int
     learning_rate: float
     momentum: float = 0.0
+    steps: int = 0
+    minibatches: int = 0
 
 
 @attrs.frozen

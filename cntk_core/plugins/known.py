@@ -74,6 +74,7 @@ KNOWN: dict[str, dict[str, tuple[str, Wheel]]] = {
         (Wheel("cntk-parallel-bmuf", released=False), "BlockMomentumSGD ModelAveragingSGD"),
         (Wheel("cntk-parallel-asgd", released=False), "DataParallelASGD"),
     ),
+    "hook": _table((Wheel("cntk-hook-tensorboard"), "tensorboard")),
     "communicator": _table((Wheel("cntk-parallel-mpi", released=False), "mpi")),
 }
 """Kind to lower-case name to the name as CNTK spells it and its wheel."""

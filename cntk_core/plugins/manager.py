@@ -45,6 +45,7 @@ class PluginManager:
     Args:
         plugin_files: Python files with components, ops and hooks (``--plugin``).
         listeners: objects with hooks, from the program itself. Their errors pass unchanged.
+        watchers: the same, but what fails in them is reported and the run goes on without them.
         discover: look for installed wheels.
         load_hooks: load the hooks of installed wheels; everything else is loaded when it is asked for.
         report: takes a warning about a plugin that is left out.
@@ -63,6 +64,7 @@ class PluginManager:
         plugin_files: Sequence[str] = (),
         listeners: Sequence[object] = (),
         *,
+        watchers: Sequence[object] = (),
         discover: bool = True,
         load_hooks: bool = True,
         report: Callable[[str], None] = warn,
@@ -72,6 +74,7 @@ class PluginManager:
         self._report = report
         self._problems: dict[HooksOffer, PluginError] = {}
         self._sources: dict[int, Source] = {}
+        self._guarded: dict[pluggy.HookImpl, Listener] = {}
         self._pluggy = pluggy.PluginManager(PROJECT)
         self._pluggy.add_hookspecs(specs)
         self._trace = tracing()
@@ -90,6 +93,8 @@ class PluginManager:
             self._add_file(path)
         for listener in listeners:
             self._register(listener, HERE)
+        for watcher in watchers:
+            self._register(watcher, Source(type(watcher).__name__))
 
     # -- components ---------------------------------------------------------------------------------------
 
@@ -129,10 +134,10 @@ class PluginManager:
         """Return who implements a hook, in the order in which they are asked; nothing if nobody does.
 
         Each takes the arguments of the hook by keyword. Look them up once, before a loop: nothing is then left to do
-        where nobody listens.
+        where nobody listens. A plugin with a method ``listens_to`` is asked with the hook's name whether it does now.
         """
         caller: pluggy.HookCaller = getattr(self.hook, hook_name)
-        implementations = caller.get_hookimpls()
+        implementations = [one for one in caller.get_hookimpls() if _listens(one.plugin, hook_name)]
         if not implementations:
             return ()
         if any(one.wrapper or one.hookwrapper for one in implementations):
@@ -149,7 +154,10 @@ class PluginManager:
         source = self._sources.get(id(one.plugin), HERE)
         listener = with_fewer_arguments(one.function, tuple(one.argnames), given)
         if source not in (HERE, CORE):
-            listener = guarded(listener, hook, source, decides=decides, report=self._report)
+            # Kept, so that one that has failed stays silent however often it is looked up.
+            if one not in self._guarded:
+                self._guarded[one] = guarded(listener, hook, source, decides=decides, report=self._report)
+            listener = self._guarded[one]
         return traced(listener, hook, str(source)) if self._trace else listener
 
     def _after_call(
@@ -224,6 +232,11 @@ class PluginManager:
         if not callers and source is not HERE:
             what = f"module {plugin.__name__}" if isinstance(plugin, ModuleType) else f"{type(plugin).__name__} object"
             raise BrokenPluginError(f"{title} has no hooks: the {what} has no function marked with @hookimpl")
+
+
+def _listens(plugin: object, hook: str) -> bool:
+    ask = getattr(plugin, "listens_to", None)
+    return ask is None or bool(ask(hook))
 
 
 def hook_names() -> tuple[str, ...]:

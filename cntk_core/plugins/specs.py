@@ -7,6 +7,7 @@ leave out arguments that it does not need. New arguments are only ever added.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,11 @@ def cntk_register(registry: Registry) -> None:
 @hookspec
 def cntk_configure(config: Any) -> None:
     """Look at the configuration, or amend it, once before anything reads it."""
+
+
+@hookspec
+def cntk_sgd_keys() -> Collection[str] | None:
+    """Name the keys that this plugin looks up in the SGD block (``job.block``), so that the block accepts them."""
 
 
 @hookspec(firstresult=True)

@@ -249,8 +249,10 @@ class TrainingRun:
         settings, session, epoch = self.settings, self.session, pace.epoch
         momentum = settings.momentum(epoch)
         effective = effective_momentum(momentum, pace.minibatch_size)
+        learned = self.position.minibatches if self.position is not None else 0
+        started = EpochStart(epoch, pace.minibatch_size, pace.rate, effective, self.loop.steps, learned)
         for listener in session.listeners("cntk_epoch_begin"):
-            listener(job=session.job, epoch=EpochStart(epoch, pace.minibatch_size, pace.rate, effective))
+            listener(job=session.job, epoch=started)
         self.log.epoch_begins(epoch, pace.rate, effective, time_constant(momentum))
         self.log.loop_begins(settings.parts(pace.minibatch_size), settings.max_samples_in_ram)
         if self.log.bar is not None:

@@ -21,6 +21,7 @@ from cntk_core.errors import (
 )
 from cntk_core.interfaces.component import NoOptions
 from cntk_core.interfaces.learner import Learner
+from cntk_core.plugins.known import KNOWN
 from cntk_core.training.automatic import AutoAdjust, RateControl
 from cntk_core.training.settings import SGDSettings
 
@@ -69,9 +70,13 @@ _LAUNCHERS = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS")
 
 _PLAIN_RULES = ("", "none", "normal", "simple")
 
+LOG_KEYS = ("jsonLog",)
+"""Keys of the core's own listeners."""
+
+TENSOR_BOARD = ("tensorBoardLogDir", "tensorBoardNumMBsToLogResult", "tensorBoardHistograms")
+"""Keys of the wheel cntk-hook-tensorboard."""
+
 NOT_SHOWN = (
-    "tensorBoardLogDir",
-    "tensorBoardNumMBsToLogResult",
     "traceNodeNamesCategory",
     "traceNodeNamesReal",
     "traceNodeNamesSparse",
@@ -93,6 +98,8 @@ _ACCEPTED = (
     *OTHER_LEARNERS,
     *SEQUENCE_TRAINING,
     *_ADJUST_KEYS,
+    *LOG_KEYS,
+    *TENSOR_BOARD,
     *NOT_SHOWN,
     *_ADAPTATION,
     "parallelTrain",
@@ -109,7 +116,11 @@ def learner_name(block: Config) -> str:
 
 
 def read_settings(
-    block: Config, learner_options: type = NoOptions, *, note: Callable[[str], None] | None = None
+    block: Config,
+    learner_options: type = NoOptions,
+    *,
+    note: Callable[[str], None] | None = None,
+    listener_keys: Collection[str] = (),
 ) -> SGDSettings:
     """Read the SGD block.
 
@@ -117,11 +128,12 @@ def read_settings(
         block: the section.
         learner_options: options class of the learner; its keys are the learner's and not looked at here.
         note: called with one line for each key that is accepted and changes nothing.
+        listener_keys: keys that plugins with hooks look up in the block.
 
     Raises:
         Problems or one of its kinds: everything that is wrong, contradictory or not there yet, with its place.
     """
-    ignore = {*_ACCEPTED, *(option_key(field) for field in attrs.fields(learner_options))}
+    ignore = {*_ACCEPTED, *(option_key(field) for field in attrs.fields(learner_options)), *listener_keys}
     problems: list[CntkError] = []
     settings: SGDSettings | None = None
     try:
@@ -138,7 +150,8 @@ def read_settings(
     raise_problems(problems)
     assert settings is not None
     if note is not None:
-        for line in _notes(block, {option_key(field).lower() for field in attrs.fields(learner_options)}):
+        used = {*(option_key(field) for field in attrs.fields(learner_options)), *listener_keys}
+        for line in _notes(block, {key.lower() for key in used}):
             note(line)
     return settings
 
@@ -281,6 +294,11 @@ def _notes(block: Config, used: Collection[str]) -> Iterator[str]:
     absent = [key for key in NOT_SHOWN if (value := block.own(key)) is not None and not value.is_empty]
     if absent:
         yield f"SGD: not there yet, and without effect on the model: {', '.join(absent)}"
+    given = [key for key in TENSOR_BOARD if (value := block.get(key)) is not None and not value.is_empty]
+    unread = [key for key in given if key.lower() not in used]
+    if unread:
+        how = KNOWN["hook"]["tensorboard"][1].pip_line
+        yield f"SGD: without effect, since nothing is installed that writes event files ({how}): {', '.join(unread)}"
     parallel = block.own("parallelTrain")
     if parallel is not None and parallel.is_block:
         if _runs_parallel(block):

@@ -57,6 +57,37 @@ class TestListeners:
             for recorder in order:
                 recorder.seen.clear()
 
+    def test_one_that_does_not_listen_now_is_left_out(self):
+        class Sometimes(Recorder):
+            asked: list[str] = []
+
+            def listens_to(self, hook):
+                self.asked.append(hook)
+                return len(self.asked) > 1
+
+        recorder = Sometimes()
+        manager = PluginManager(listeners=[recorder], discover=False)
+        assert manager.listeners("cntk_epoch_end") == ()
+        (listener,) = manager.listeners("cntk_epoch_end")
+        listener(job=JOB, summary=SUMMARY)
+        assert recorder.seen == [SUMMARY]
+        assert recorder.asked == ["cntk_epoch_end", "cntk_epoch_end"]
+
+    def test_a_watcher_that_fails_is_reported_once_however_often_it_is_looked_up(self):
+        class Failing:
+            @hookimpl
+            def cntk_epoch_end(self):
+                raise OSError("disk full")
+
+        told: list[str] = []
+        manager = PluginManager(watchers=[Failing()], discover=False, report=told.append)
+        for _ in range(3):
+            for listener in manager.listeners("cntk_epoch_end"):
+                listener(job=JOB, summary=SUMMARY)
+        (text,) = told
+        assert text.startswith("hook cntk_epoch_end of Failing failed: OSError: disk full")
+        assert text.endswith("It is not called again in this run.")
+
     def test_errors_of_the_program_itself_pass(self):
         class Failing:
             @hookimpl

@@ -18,7 +18,14 @@ GROUPS = {
     "cntk.readers",
     "cntk.writers",
 }
-KINDS = {"builders": "builder", "engines": "engine", "learners": "learner", "parallel": "parallel", "readers": "reader"}
+KINDS = {
+    "builders": "builder",
+    "engines": "engine",
+    "hooks": "hook",
+    "learners": "learner",
+    "parallel": "parallel",
+    "readers": "reader",
+}
 
 Projects = dict[str, dict[str, Any]]
 

@@ -147,6 +147,27 @@ def test_a_key_without_effect_is_noted_once(key, value):
     assert len([line for line in notes if key.lower() in line.lower()]) == 1
 
 
+def test_keys_of_installed_listeners_are_accepted_without_a_note():
+    notes: list[str] = []
+    described = parse_text("SGD=[ maxEpochs=3; learningRatesPerSample=0.1; tensorBoardLogDir=logs; mine=1 ]").section(
+        "SGD"
+    )
+    read_settings(described, SGD.options, note=notes.append, listener_keys=("tensorBoardLogDir", "mine"))
+    assert notes == []
+    with pytest.raises(CntkError, match="'mine'"):
+        read_settings(described, SGD.options)
+
+
+def test_event_files_without_what_writes_them_are_noted_wherever_they_are_asked_for():
+    notes: list[str] = []
+    recipe = parse_text("tensorBoardLogDir=logs\nSGD=[ maxEpochs=3; learningRatesPerSample=0.1 ]")
+    read_settings(recipe.section("SGD"), SGD.options, note=notes.append)
+    assert notes == [
+        "SGD: without effect, since nothing is installed that writes event files "
+        "(pip install cntk-hook-tensorboard): tensorBoardLogDir"
+    ]
+
+
 def test_what_would_change_the_model_and_is_not_there_is_refused(monkeypatch):
     monkeypatch.setenv("PMI_SIZE", "2")
     given = parse_text(

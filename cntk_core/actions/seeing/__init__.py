@@ -1,0 +1,1 @@
+"""Seeing a run: a log for programs, learning curves, and a display in a notebook."""
