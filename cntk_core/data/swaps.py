@@ -9,7 +9,6 @@ chunks and for the sequences alike.
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -20,6 +19,8 @@ from cntk_core.ops.mersenne_twister import STATE, MersenneTwister64, Words
 _BLOCKS = 64
 _MOST_BLOCKS = 4096
 """How many states of the twister are drawn at once: 10 MiB of words."""
+_AT_ONCE = 65536
+"""So many words are used at a time."""
 
 
 def shuffled(count: int, seed: int) -> list[int]:
@@ -45,9 +46,12 @@ class _Swaps:
 
     def __init__(self, counts: Sequence[int], begin: list[int], end: list[int], seed: int) -> None:
         self._begin, self._end = begin, end
+        self._whole = bool(begin) and begin[-1] == 0 and end[0] == len(end)
         self._starts = [0, *np.cumsum(counts, dtype=np.int64).tolist()]
         self._words = _Words(seed)
         self._items = array("q")
+        self._chunks = array("q")  # of the places of the items, unless one window has all
+        self._known = 0
         self._dropped = 0
         self._cursor = 0
 
@@ -60,6 +64,7 @@ class _Swaps:
             done = self._starts[place + 1] - self._dropped
             if 2 * done >= len(self._items):
                 del self._items[:done]
+                del self._chunks[:done]
                 self._dropped += done
 
     def _randomize_for(self, place: int) -> None:
@@ -69,6 +74,10 @@ class _Swaps:
             upto += 1
         known = self._dropped + len(self._items)
         self._items.extend(range(known, self._starts[self._end[upto - 1]]))
+        for chunk in range(self._known, 0 if self._whole else self._end[upto - 1]):
+            count = self._starts[chunk + 1] - self._starts[chunk]
+            self._chunks.frombytes(np.full(count, chunk, np.int64).tobytes())
+        self._known = max(self._known, self._end[upto - 1])
         for chunk in range(self._cursor, upto):
             self._randomize(chunk)
         self._cursor = upto
@@ -76,29 +85,20 @@ class _Swaps:
     def _randomize(self, chunk: int) -> None:
         low, high = self._starts[self._begin[chunk]], self._starts[self._end[chunk]]
         first, last = self._starts[chunk], self._starts[chunk + 1]
-        if self._begin[-1] == 0 and self._end[0] == len(self._end):  # one window for all: every place is allowed
+        if self._whole:  # one window for all: every place is allowed
             _swap(self._items, first, self._words.take(last - first) % np.uint64(max(high - low, 1)))
             return
-        drawn: Iterator[int] = iter(())
-        for place in range(first, last):
-            other = -1
-            while other < 0 or not self._may_change(place, other, chunk):
-                word = next(drawn, None)
-                if word is None:  # each place still needs a word, so that all of these are used
-                    drawn = iter((self._words.take(last - place) % np.uint64(high - low)).tolist())
-                    word = next(drawn)
-                other = low + word
-            here, there = place - self._dropped, other - self._dropped
-            self._items[here], self._items[there] = self._items[there], self._items[here]
-
-    def _may_change(self, place: int, other: int, chunk: int) -> bool:
-        """Tell whether what is at two places may change: each goes into the window of the chunk that it comes to."""
-        theirs = bisect_right(self._starts, self._items[other - self._dropped]) - 1
-        if not self._begin[chunk] <= theirs < self._end[chunk]:
-            return False
-        there = bisect_right(self._starts, other) - 1
-        mine = bisect_right(self._starts, self._items[place - self._dropped]) - 1
-        return self._begin[there] <= mine < self._end[there]
+        items, chunks, starts, dropped = self._items, self._chunks, self._starts, self._dropped
+        # A sequence is in a range of chunks if its number is in the range of their sequences.
+        first, last, base = first - dropped, last - dropped, low - dropped
+        while first < last:  # each place still needs a word, so that all of these are used
+            drawn = (self._words.take(min(last - first, _AT_ONCE)) % np.uint64(high - low)).astype(np.int64) + base
+            for other in drawn.tolist():
+                mine, theirs, there = items[first], items[other], chunks[other]
+                # Each goes into the window of the chunk that it comes to, or another one is drawn.
+                if low <= theirs < high and starts[self._begin[there]] <= mine < starts[self._end[there]]:
+                    items[first], items[other] = theirs, mine
+                    first += 1
 
 
 class _Words:
