@@ -115,7 +115,7 @@ class _Words:
         while have < count:
             parts.append(self._twister.blocks(min(max(_BLOCKS, (count - have) // STATE + 1), _MOST_BLOCKS)))
             have += len(parts[-1])
-        words = np.concatenate(parts)
+        words = parts[0] if len(parts) == 1 else np.concatenate(parts)
         self._left = words[count:]
         return words[:count]
 
