@@ -277,9 +277,7 @@ def kill_and_resume(
     straight = folder / f"{name}-whole"
     shutil.copytree(data, straight)
     run(straight)  # fills caches of compiled code, too
-    began = time.monotonic()
-    run(data)
-    seconds = time.monotonic() - began
+    seconds = _seconds(data)
     expected, outcome = digest(data), Outcome()
     if digest(straight) != expected:
         outcome.failures.append("two runs that were not stopped differ")
@@ -290,7 +288,7 @@ def kill_and_resume(
         target.mkdir()
         for file in inputs:
             shutil.copy(data / file, target)
-        if not _killed(target, moments.uniform(0.0, 1.1 * seconds)):
+        if not _killed(target, moments.uniform(0.0, seconds)):
             shutil.rmtree(target)
             continue
         outcome.kills += 1
@@ -311,10 +309,31 @@ def kill_and_resume(
     return outcome
 
 
+def _wait_for_start(folder: Path, child: int) -> bool:
+    """Wait until the initial model is there; False if the process ended before."""
+    while not (folder / "net.dnn.0").exists():
+        if os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
+            return False
+        time.sleep(0.001)
+    return True
+
+
+def _seconds(folder: Path) -> float:
+    """Train to the end; return how long that took from the initial model on."""
+    child = begin(folder, "log.txt")
+    _wait_for_start(folder, child)
+    began = time.monotonic()
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if status:
+        raise RuntimeError(f"the run in '{folder}' ended with {status}:\n{(folder / 'log.txt').read_text()[-2000:]}")
+    return time.monotonic() - began
+
+
 def _killed(folder: Path, seconds: float) -> bool:
-    """Begin a training and kill it; False if it had ended."""
+    """Begin a training and kill it so long after its initial model is there; False if it had ended."""
     child = begin(folder, "killed.txt")
-    time.sleep(seconds)
+    if _wait_for_start(folder, child):
+        time.sleep(seconds)
     os.kill(child, signal.SIGKILL)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
 

@@ -53,6 +53,7 @@ def test_another_model_is_a_failure(tmp_path, monkeypatch):
         (folder / log).write_text("3 minibatches of the next epoch")
 
     monkeypatch.setattr(module, "run", run)
+    monkeypatch.setattr(module, "_seconds", lambda folder: float(bool(run(folder))))
     monkeypatch.setattr(module, "_killed", lambda folder, seconds: True)
     said: list[str] = []
     outcome = module.kill_and_resume("lstm", 3, tmp_path, say=said.append)
