@@ -24,10 +24,11 @@ class BackwardWriter(LoopWriter):
         site: the arrays.
         step: what to compute.
         transposed: products read copies of the weights that are transposed before the loop.
+        few: time steps have few rows.
     """
 
-    def __init__(self, site: Site, step: LoopGradient, *, transposed: bool) -> None:
-        super().__init__(site, step.loop)
+    def __init__(self, site: Site, step: LoopGradient, *, transposed: bool = False, few: bool = False) -> None:
+        super().__init__(site, step.loop, few=few)
         self.step = step
         self._transposes = transposed
         self.clear: list[Array] = []

@@ -17,8 +17,8 @@ from cntk_engine_cpu.trees import forward_trees
 class ForwardWriter(LoopWriter):
     """Writes the forward loop."""
 
-    def __init__(self, site: Site, loop: Loop) -> None:
-        super().__init__(site, loop)
+    def __init__(self, site: Site, loop: Loop, *, few: bool = False) -> None:
+        super().__init__(site, loop, few=few)
         self._needed = _materialised(site, loop)
         self._sums = _sums_of_products(site, loop)
 

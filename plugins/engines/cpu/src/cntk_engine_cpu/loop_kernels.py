@@ -21,8 +21,11 @@ from cntk_engine_cpu.loop_writer import NotCompiled
 from cntk_engine_cpu.loops import finish_delays, layout_of, prepare_delays
 from cntk_engine_cpu.site import Array, Call, Site
 
+MANY_SLOTS = 12
+"""Rows of the first time step from which products are best left to the library alone (:mod:`few_rows`)."""
+
 TRANSPOSED_STEPS = 24
-TRANSPOSED_ROWS = 6
+TRANSPOSED_SLOTS = 6
 """Time steps, and rows in the first of them, from which weights are transposed once, so that products back in time read
 them as they lie. For fewer rows, products with the transpose are as fast."""
 
@@ -32,28 +35,36 @@ def bind_forward(site: Site, loop: Loop) -> Call | None:
     if not site.kernels.compiled:
         return None
     try:
-        writer = ForwardWriter(site, loop)
-        for step in loop.steps:
-            writer.add(step)
+        _forward(site, loop, few=False)
         for gradient in site.plan.gradients:
             if isinstance(gradient, LoopGradient) and gradient.loop is loop:
-                _backward(site, gradient)
+                _backward(site, gradient, transposed=False, few=False)
     except NotCompiled:
         return None
     site.interpreted.update(loop.delays)  # their sequences are looked at for each minibatch
     site.compiled_loops.add(loop)
-    run = _bind(site, loop, writer.text, loop.direction)
+    bound: dict[bool, Callable[[], None]] = {}
 
     def compute() -> None:
+        few = layout_of(site, loop).slots < MANY_SLOTS
+        if few not in bound:
+            bound[few] = _bind(site, loop, _forward(site, loop, few=few).text, loop.direction)
         prepare_delays(site, loop)
-        run()
+        bound[few]()
         finish_delays(site, loop)
 
     return Call(compute)
 
 
-def _backward(site: Site, step: LoopGradient, *, transposed: bool = False) -> BackwardWriter:
-    writer = BackwardWriter(site, step, transposed=transposed)
+def _forward(site: Site, loop: Loop, *, few: bool) -> ForwardWriter:
+    writer = ForwardWriter(site, loop, few=few)
+    for step in loop.steps:
+        writer.add(step)
+    return writer
+
+
+def _backward(site: Site, step: LoopGradient, *, transposed: bool, few: bool) -> BackwardWriter:
+    writer = BackwardWriter(site, step, transposed=transposed, few=few)
     for part in step.steps:
         writer.add(part)
     return writer
@@ -63,20 +74,21 @@ def bind_gradient(site: Site, step: LoopGradient) -> Call | None:
     """Return the call that computes the gradients of a loop; None if the loop was not compiled."""
     if step.loop not in site.compiled_loops:
         return None
-    bound: dict[bool, Callable[[], None]] = {}
+    bound: dict[tuple[bool, bool], Callable[[], None]] = {}
 
     def compute() -> None:
         layout = layout_of(site, step.loop)
-        transposed = layout.steps >= TRANSPOSED_STEPS and layout.slots >= TRANSPOSED_ROWS
-        if transposed not in bound:
-            bound[transposed] = _bind_backward(site, step, transposed=transposed)
-        bound[transposed]()
+        few = layout.slots < MANY_SLOTS
+        transposed = layout.steps >= TRANSPOSED_STEPS and layout.slots >= TRANSPOSED_SLOTS
+        if (transposed, few) not in bound:
+            bound[transposed, few] = _bind_backward(site, step, transposed=transposed, few=few)
+        bound[transposed, few]()
 
     return Call(compute)
 
 
-def _bind_backward(site: Site, step: LoopGradient, *, transposed: bool) -> Callable[[], None]:
-    writer = _backward(site, step, transposed=transposed)
+def _bind_backward(site: Site, step: LoopGradient, *, transposed: bool, few: bool) -> Callable[[], None]:
+    writer = _backward(site, step, transposed=transposed, few=few)
     run = _bind(site, step.loop, writer.text, -step.loop.direction)
     clear = [site.gradients[node] for node in step.cleared if node not in writer.slices] + writer.clear
     transpose = transposing_kernel(site) if writer.transposed else None

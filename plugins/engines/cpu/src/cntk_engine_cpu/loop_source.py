@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cntk_engine_cpu import few_rows
 from cntk_engine_cpu.source import HEADER, KernelSpec, is_matrix
 
 Array = NDArray[Any]
@@ -40,15 +41,18 @@ class LoopText:
     Args:
         dtype: precision.
         onednn: products go to oneDNN (single precision alone), otherwise to the BLAS that SciPy has.
+        few: time steps have few rows (:mod:`few_rows`).
     """
 
-    def __init__(self, dtype: np.dtype[Any], *, onednn: bool) -> None:
+    def __init__(self, dtype: np.dtype[Any], *, onednn: bool, few: bool = False) -> None:
         self.dtype = dtype
         self.arrays: list[Array] = []
         self.shifts: list[int] = []
         self._onednn = onednn
+        self._few = few
         self._names: dict[tuple[int, tuple[int, ...]], str] = {}
         self._kernels: dict[KernelSpec, str] = {}
+        self._few_rows: dict[tuple[bool, bool], str] = {}
         self._lines: list[str] = []
 
     def delay(self, delayed: Array, source: Array, shift: int) -> None:
@@ -77,11 +81,16 @@ class LoopText:
         x, w, y = self._name(rows), self._name(weights), self._name(out)
         if self._onednn:
             size = self.dtype.itemsize
-            self._lines.append(
+            line = (
                 f"sgemm({_N}, {_T if transposed else _N}, n, {y}.shape[1], {x}.shape[1], F(1), "
                 f"{x}.ctypes.data + a * {x}.shape[1] * {size}, {x}.shape[1], {w}.ctypes.data, {w}.shape[1], "
                 f"F({int(accumulate)}), {y}.ctypes.data + a * {y}.shape[1] * {size}, {y}.shape[1])"
             )
+            if self._few and few_rows.pays(weights, transposed=transposed):
+                name = self._few_rows.setdefault((transposed, accumulate), f"few{len(self._few_rows)}")
+                self._lines += few_rows.call(name, x, w, y, line)
+            else:
+                self._lines.append(line)
             return
         matrix = f"{w}.T" if transposed else w
         if accumulate:
@@ -117,6 +126,8 @@ class LoopText:
         lines = [HEADER.format(dtype=self.dtype.name), _IMPORTS]
         for spec, name in self._kernels.items():
             lines += ["", _DECORATOR, *spec.lines(name), ""]
+        for (transposed, accumulate), name in self._few_rows.items():
+            lines += few_rows.source(name, transposed=transposed, accumulate=accumulate)
         arguments = [f"s{index}" for index in range(len(self.shifts))]
         arguments += [f"x{index}" for index in range(len(self.arrays))]
         lines += [

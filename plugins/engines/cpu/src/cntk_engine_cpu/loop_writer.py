@@ -49,9 +49,15 @@ def is_vector(node: Node) -> bool:
 
 
 class LoopWriter:
-    """What both directions share: the arrays of nodes as matrices."""
+    """What both directions share: the arrays of nodes as matrices.
 
-    def __init__(self, site: Site, loop: Loop) -> None:
+    Args:
+        site: the arrays.
+        loop: what to write.
+        few: time steps have few rows.
+    """
+
+    def __init__(self, site: Site, loop: Loop, *, few: bool = False) -> None:
         self.site = site
         self.loop = loop
         self.axis = loop.nodes[0].axis
@@ -59,7 +65,7 @@ class LoopWriter:
         onednn = site.gemm.takes_bands(site.dtype)
         if onednn:
             load_permanently()
-        self.text = LoopText(site.dtype, onednn=onednn)
+        self.text = LoopText(site.dtype, onednn=onednn, few=few)
         self.slices = slices_of(loop, site)
         self.names = Names(site.numbers)
 
