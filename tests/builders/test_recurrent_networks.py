@@ -18,6 +18,7 @@ from cntk_core.network.network import Network
 from cntk_core.network.node import Input
 from cntk_core.ops.layouts import sequence_layout
 from cntk_core.plan.make import make_plan
+from cntk_core.plan.plan import Loop
 from cntk_core.testing import ReferenceEngine
 from cntk_core.training.store import ParameterStore
 
@@ -245,6 +246,22 @@ def test_interpreted(name: str) -> None:
 def test_compiled(name: str) -> None:
     pytest.importorskip("numba")
     agree(NETWORKS[name], *COMPILED, classes="class" in name)
+
+
+@pytest.mark.parametrize("name", ["ndl, first way", "ndl, second way"])
+def test_loops_of_ndl_are_compiled(name: str) -> None:
+    """With DiagTimes, and with slices of matrices of one column."""
+    pytest.importorskip("numba")
+    text = NETWORKS[name].replace("b = Parameter(outputDimX4, init", "b = Parameter(outputDimX4, 1, init")
+    config = parse_text("precision = float ; cpuKernels = compiled\n" + text, file="r.cntk")
+    context = ActionContext.create(config, Log(quiet=True))
+    network = context.build_network(config)
+    (criterion,) = network.roots["criterion"]
+    plan = make_plan(network, [criterion], criterion)
+    program: Any = context.make_engine(config).compile(plan, ParameterStore(network.parameters, context.dtype))
+    program.evaluate(minibatches(network, context.dtype, classes=False)[0])
+    assert program._last.site.compiled_loops == {step for step in plan.steps if isinstance(step, Loop)}
+    assert program._last.site.compiled_loops
 
 
 def build(text: str) -> Network:
