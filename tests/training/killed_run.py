@@ -1,7 +1,7 @@
 """A training that is killed.
 
-``killed_run.py train FOLDER EPOCHS RECIPE`` trains until somebody kills it. ``killed_run.py crash FOLDER STEPS RECIPE``
-trains once for each operation on files, ends there as a power cut would, goes on, and prints the results.
+``killed_run.py FOLDER STEPS RECIPE`` trains once for each operation on files (or each few), ends there as a power cut
+would, goes on, and prints the results.
 """
 
 from __future__ import annotations
@@ -111,8 +111,5 @@ def crash(folder: Path, epochs: int, steps: int, recipe: str) -> None:
 
 
 if __name__ == "__main__":
-    FOLDER = sys.argv[2]
-    if sys.argv[1] == "crash":
-        crash(Path(FOLDER), CRASH_EPOCHS[sys.argv[4]], int(sys.argv[3]), sys.argv[4])
-    else:
-        train(Path(FOLDER), int(sys.argv[3]), sys.argv[4])
+    FOLDER = sys.argv[1]
+    crash(Path(FOLDER), CRASH_EPOCHS[sys.argv[3]], int(sys.argv[2]), sys.argv[3])
