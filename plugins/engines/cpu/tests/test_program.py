@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+from cntk_engine_cpu import binding
 from cntk_engine_cpu.binding import bands
 from cpu_networks import (
     BACKENDS,
@@ -100,6 +101,18 @@ def test_large_weights_are_updated_band_by_band(backend):
     # 800 x 700 weights are more than one band, and the last band is not a whole one.
     plan = mlp(sizes=(800, 700, 3))
     assert_same_training(plan, backend, batches((5, 3), {"x": (800,), "l": ("class", 3)}), momentum_rule())
+
+
+def test_large_weights_of_many_frames_are_updated_at_once(backend, monkeypatch):
+    monkeypatch.setattr(binding, "PANEL_OPERAND", 4 * 700)
+    banded = []
+    whole = binding._run_panels
+    monkeypatch.setattr(binding, "_run_panels", lambda *arguments: banded.append(arguments) or whole(*arguments))
+    plan = mlp(sizes=(800, 700, 3))
+    for frames, expected in ((5, 0), (4, 1)):
+        data = batches((frames, frames), {"x": (800,), "l": ("class", 3)})
+        assert_same_training(plan, backend, data, momentum_rule())
+        assert len(banded) == expected
 
 
 def test_long_rows_are_cut(backend):

@@ -37,6 +37,9 @@ LONGEST_ROW = 4096
 BAND_WIDTH = 1024
 """About how many columns a band then has."""
 
+PANEL_OPERAND = 262144
+"""Most numbers of the operand that every band of rows reads again: more are not in the cache any more by then."""
+
 FOLD_BY_PANELS = 196608
 """Weights from which the folded update goes panel by panel. For fewer a second product costs more than it saves."""
 
@@ -256,8 +259,11 @@ def _panels(site: Site, update: Update, step: GradientStep, parameter: Parameter
     left, right = (gradient, rows) if node.op.name == "TransposeTimes" else (rows, gradient)
     start, _ = update.store.range(parameter)
     total_rows, length = stored.shape
+    cut = list(bands(total_rows, length, split_rows=site.gemm.takes_bands(stored.dtype)))
+    if right.shape[0] * (cut[0][1].stop - cut[0][1].start) > PANEL_OPERAND:
+        return None
     panels = []
-    for rows_of_band, columns_of_band in bands(total_rows, length, split_rows=site.gemm.takes_bands(stored.dtype)):
+    for rows_of_band, columns_of_band in cut:
         product = site.gemm.bind(
             left[:, rows_of_band],
             right[:, columns_of_band],
