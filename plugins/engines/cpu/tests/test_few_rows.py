@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from cntk_engine_cpu import few_rows
+from recurrent_checks import LENGTHS, assert_same
 from recurrent_networks import minibatches, recurrent_plan
-from test_loops import LENGTHS, assert_same
 
 pytest.importorskip("numba")
 
