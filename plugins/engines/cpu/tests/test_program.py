@@ -26,6 +26,7 @@ from cntk_core.api import (
     DataError,
     Minibatch,
     NetworkError,
+    Slot,
     StreamData,
     UpdateRule,
     frame_layout,
@@ -113,6 +114,18 @@ def test_large_weights_of_many_frames_are_updated_at_once(backend, monkeypatch):
         data = batches((frames, frames), {"x": (800,), "l": ("class", 3)})
         assert_same_training(plan, backend, data, momentum_rule())
         assert len(banded) == expected
+
+
+def test_a_rule_without_numbers(backend):
+    """Its factors of a folded product are numbers that never change."""
+
+    def expression(m, value, gradient, slots, scalars):
+        smoothed = 0.5 * slots["s"] + 0.25 * gradient
+        return value - smoothed, {"s": smoothed}
+
+    rule = UpdateRule((Slot("s"),), (), expression)
+    plan = mlp(sizes=(6, 5, 3))
+    assert_same_training(plan, backend, batches((5, 3), {"x": (6,), "l": ("class", 3)}), rule, scalars={})
 
 
 def test_long_rows_are_cut(backend):

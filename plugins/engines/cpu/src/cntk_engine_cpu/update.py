@@ -258,9 +258,10 @@ class Update:
         """The function that gives ``alpha`` and ``beta`` of a folded product for the numbers of a step."""
         assert self.fold is not None
         arguments = "".join(f"{name}, " for name in self.rule.scalars)
+        take = f"    {arguments}= numbers\n" if arguments else ""
         alpha, beta = number_text(self.fold.alpha), number_text(self.fold.beta)
         names: dict[str, Any] = {"np": np}
-        exec(f"def factors(numbers):\n    {arguments}= numbers\n    return {alpha}, {beta}\n", names)
+        exec(f"def factors(numbers):\n{take}    return {alpha}, {beta}\n", names)
         result: Callable[[Numbers], tuple[float, float]] = names["factors"]
         return result
 
