@@ -18,6 +18,7 @@ from cntk_core.data.composite import CompositeSource, FrameSource, Part
 from cntk_core.data.randomize import Window
 from cntk_core.data.source import CACHE_BYTES, Chunk, ChunkInfo, ChunkSource, Column
 from cntk_core.data.truncation import Truncation
+from cntk_core.data.utterance_reader import UtteranceReader
 from cntk_core.data.utterances import class_column, cut_chunks, read_windows
 from cntk_core.errors import (
     BuildError,
@@ -212,6 +213,7 @@ __all__ = [
     "UnsupportedError",
     "UpdateContext",
     "UpdateRule",
+    "UtteranceReader",
     "Value",
     "Window",
     "WriterContext",

@@ -1,35 +1,18 @@
-"""The readers: options to sources of chunks."""
+"""The readers: features out of HTK files and labels out of label files."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
-from typing import Any, ClassVar
+from collections.abc import Iterator
+from typing import ClassVar
 
-import attrs
-
-from cntk_core.api import (
-    ChunkedReader,
-    ChunkSource,
-    CntkError,
-    CompositeSource,
-    Config,
-    ConfigError,
-    EpochSpec,
-    FrameSource,
-    Minibatch,
-    Part,
-    ReaderContext,
-    StreamInfo,
-    Truncation,
-)
+from cntk_core.api import CntkError, Config, ReaderContext, UtteranceReader
 from cntk_reader_htk.features import FeatureSource
 from cntk_reader_htk.labels import LabelSource
-from cntk_reader_htk.options import FeatureOptions, HTKReaderOptions, StreamOptions, read_options
-from cntk_reader_htk.streams import open_part, say_nothing
+from cntk_reader_htk.options import FeatureOptions, HTKReaderOptions, read_options
+from cntk_reader_htk.streams import open_part
 
 
-class HTKDeserializers(ChunkedReader):
+class HTKDeserializers(UtteranceReader):
     """Reads features out of HTK files and labels out of label files, matched by the names of the utterances.
 
     For the write action an utterance is a minibatch, in the order of the list.
@@ -41,69 +24,23 @@ class HTKDeserializers(ChunkedReader):
     """Whether ``nbruttsineachrecurrentiter`` is how many utterances a minibatch has at least."""
 
     def __init__(self, options: HTKReaderOptions, context: ReaderContext) -> None:
-        trace = context.trace if options.trace_level >= 1 and context.trace is not None else say_nothing
-        frames = options.frame_mode and not context.for_writing
-        with ExitStack() as stack:
-            parts: list[Part] = []
-            streams: list[StreamInfo] = []
-            longest = None if options.frame_mode else options.max_utterance_length
-            for stream in _in_order(options.streams, context):
-                part, info = open_part(stream, context, trace, max_errors=options.max_errors, longest=longest)
-                stack.callback(part.source.close)
-                parts.append(part)
-                streams.append(attrs.evolve(info, sequence=not frames))
-            stack.pop_all()
-        self._parts = parts
-        joined: ChunkSource = CompositeSource(
-            parts,
-            numeric_keys=options.use_numeric_sequence_keys,
-            equal_lengths=True,
-            drop=options.check_data,
-            warn=trace,
-            cache_bytes=options.cache_size_in_bytes,
-        )
-        window = self.sized_window(options.window, streams, context.dtype)
-        counts = options.nbruttsineachrecurrentiter
         super().__init__(
             options,
             context,
-            source=FrameSource(joined) if frames else joined,
-            streams=tuple(streams),
-            window=window,
-            seed=options.randomization_seed,
-            keep_in_memory=options.keep_data_in_memory,
-            cache_bytes=options.cache_size_in_bytes,
-            truncation=self._truncation if options.truncated else None,
-            least_sequences=counts.__getitem__ if self.counts_utterances and not frames else None,
-            prefetch=options.prefetch,
+            open_part=open_part,
+            features=FeatureOptions,
+            counts_utterances=self.counts_utterances,
+            numeric_keys=options.use_numeric_sequence_keys,
         )
-
-    def minibatch_factor(self, epoch: int) -> int:
-        """Return the utterances side by side where ``minibatchSize`` is the length of a piece."""
-        if not self.settings.truncated or self.settings.truncation_length:
-            return 1
-        return int(self.settings.nbruttsineachrecurrentiter[epoch])
-
-    def _truncation(self, epoch: EpochSpec) -> Truncation:
-        """Say how utterances are cut: without truncationLength, minibatchSize is the length of a piece."""
-        if self.settings.truncation_length:
-            return Truncation.of_size(epoch.minibatch_size, self.settings.truncation_length)
-        return Truncation(epoch.minibatch_size, self.settings.nbruttsineachrecurrentiter[epoch.epoch])
 
     @classmethod
     def configure(cls, block: Config, what: str) -> HTKReaderOptions:
         """Read the reader's block and its sub-blocks. Raises all errors together."""
         return read_options(block, what)
 
-    def minibatches(self, epoch: EpochSpec) -> Iterator[Minibatch]:
-        """Yield the minibatches of an epoch."""
-        if self.context.for_writing:
-            epoch = attrs.evolve(epoch, minibatch_size=1)
-        return super().minibatches(epoch)
-
     def check(self) -> Iterator[CntkError]:
         """Yield everything that is wrong with the files."""
-        for part in self._parts:
+        for part in self.parts:
             if isinstance(part.source, FeatureSource | LabelSource):
                 yield from part.source.check()
 
@@ -112,24 +49,3 @@ class HTKMLFReader(HTKDeserializers):
     """As :class:`HTKDeserializers`; whole utterances are counted by ``nbruttsineachrecurrentiter``."""
 
     counts_utterances: ClassVar[bool] = True
-
-
-def _in_order(streams: Sequence[StreamOptions], context: ReaderContext) -> list[StreamOptions]:
-    """Return the streams to read: first one of features that gives the order, and labels last.
-
-    The write action reads what the network needs, so utterances without labels are written, too.
-    """
-    wanted: list[Any] = list(streams)
-    if context.for_writing and context.inputs:
-        needed = {name.lower() for name in context.inputs}
-        wanted = [stream for stream in streams if stream.name.lower() in needed] or wanted
-    features = [stream for stream in wanted if isinstance(stream, FeatureOptions)]
-    labels = [stream for stream in wanted if not isinstance(stream, FeatureOptions)]
-    ordered = [*sorted(features, key=lambda stream: stream.expand), *labels]
-    if features and ordered[0].expand:
-        raise ConfigError(
-            f"stream '{ordered[0].name}' cannot be expanded: no other stream of features gives the lengths",
-            where=ordered[0].where,
-            hint="Remove expandToUtterance=true, or add the features of the utterances.",
-        )
-    return ordered

@@ -1,0 +1,124 @@
+"""UtteranceReader: streams of utterances, each in files of its own, matched by their keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+import attrs
+
+from cntk_core.data.chunked import ChunkedReader
+from cntk_core.data.composite import CompositeSource, FrameSource, Part
+from cntk_core.data.source import ChunkSource
+from cntk_core.data.truncation import Truncation
+from cntk_core.errors import ConfigError
+from cntk_core.interfaces.reader import EpochSpec, Minibatch, ReaderContext, StreamInfo
+
+OpenPart = Callable[..., tuple[Part, StreamInfo]]
+"""``(stream, context, trace, *, max_errors, longest) -> (part, stream)``: opens the files of one stream."""
+
+
+class UtteranceReader(ChunkedReader):
+    """Reads several streams of utterances. For the write action an utterance is a minibatch, in the order of the files.
+
+    Args:
+        options: ``streams`` (each with ``name`` and ``where``, those of features with ``expand``), ``window``, and the
+            keys of CNTK's readers of utterances in snake case: ``frame_mode``, ``truncated``, ``truncation_length``,
+            ``nbruttsineachrecurrentiter``, ``max_utterance_length``, ``check_data``, ``max_errors``, ...
+        context: what the reader is for.
+        open_part: opens a stream.
+        features: the class of streams of features.
+        counts_utterances: ``nbruttsineachrecurrentiter`` is how many whole utterances a minibatch has at least.
+        numeric_keys: keys are numbers.
+
+    Raises:
+        CntkError: files that cannot be read, or an i-vector without a stream that gives the lengths.
+    """
+
+    def __init__(
+        self,
+        options: Any,
+        context: ReaderContext,
+        *,
+        open_part: OpenPart,
+        features: type,
+        counts_utterances: bool,
+        numeric_keys: bool = False,
+    ) -> None:
+        trace = context.trace if options.trace_level >= 1 and context.trace is not None else _say_nothing
+        frames = options.frame_mode and not context.for_writing
+        longest = None if options.frame_mode else options.max_utterance_length
+        self.parts: list[Part] = []
+        streams: list[StreamInfo] = []
+        with ExitStack() as stack:
+            for stream in _in_order(options.streams, context, features):
+                part, info = open_part(stream, context, trace, max_errors=options.max_errors, longest=longest)
+                stack.callback(part.source.close)
+                self.parts.append(part)
+                streams.append(attrs.evolve(info, sequence=not frames))
+            stack.pop_all()
+        joined: ChunkSource = CompositeSource(
+            self.parts,
+            numeric_keys=numeric_keys,
+            equal_lengths=True,
+            drop=options.check_data,
+            warn=trace,
+            cache_bytes=options.cache_size_in_bytes,
+        )
+        counts = options.nbruttsineachrecurrentiter
+        super().__init__(
+            options,
+            context,
+            source=FrameSource(joined) if frames else joined,
+            streams=tuple(streams),
+            window=self.sized_window(options.window, streams, context.dtype),
+            seed=options.randomization_seed,
+            keep_in_memory=options.keep_data_in_memory,
+            cache_bytes=options.cache_size_in_bytes,
+            truncation=self._truncation if options.truncated else None,
+            least_sequences=counts.__getitem__ if counts_utterances and not frames else None,
+            prefetch=options.prefetch,
+        )
+
+    def minibatch_factor(self, epoch: int) -> int:
+        """Return the utterances side by side where ``minibatchSize`` is the length of a piece."""
+        if not self.settings.truncated or self.settings.truncation_length:
+            return 1
+        return int(self.settings.nbruttsineachrecurrentiter[epoch])
+
+    def _truncation(self, epoch: EpochSpec) -> Truncation:
+        """Say how utterances are cut: without truncationLength, minibatchSize is the length of a piece."""
+        if self.settings.truncation_length:
+            return Truncation.of_size(epoch.minibatch_size, self.settings.truncation_length)
+        return Truncation(epoch.minibatch_size, self.settings.nbruttsineachrecurrentiter[epoch.epoch])
+
+    def minibatches(self, epoch: EpochSpec) -> Iterator[Minibatch]:
+        """Yield the minibatches of an epoch."""
+        if self.context.for_writing:
+            epoch = attrs.evolve(epoch, minibatch_size=1)
+        return super().minibatches(epoch)
+
+
+def _say_nothing(line: str) -> None:
+    """Where warnings go when nobody listens."""
+
+
+def _in_order(streams: Sequence[Any], context: ReaderContext, features: type) -> list[Any]:
+    """Return the streams to read: first one of features that gives the order, and labels last.
+
+    The write action reads what the network needs, so utterances without labels are written, too.
+    """
+    wanted = list(streams)
+    if context.for_writing and context.inputs:
+        needed = {name.lower() for name in context.inputs}
+        wanted = [stream for stream in streams if stream.name.lower() in needed] or wanted
+    first: list[Any] = [stream for stream in wanted if isinstance(stream, features)]
+    first.sort(key=lambda stream: bool(stream.expand))
+    if first and first[0].expand:
+        raise ConfigError(
+            f"stream '{first[0].name}' cannot be expanded: no other stream of features gives the lengths",
+            where=first[0].where,
+            hint="Remove expandToUtterance=true, or add the features of the utterances.",
+        )
+    return [*first, *(stream for stream in wanted if not isinstance(stream, features))]
