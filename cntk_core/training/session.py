@@ -22,6 +22,7 @@ from cntk_core.network.files import remove_leftovers
 from cntk_core.network.initializers import initialize_parameters
 from cntk_core.network.model_file import FindOp, load_model
 from cntk_core.network.network import Network
+from cntk_core.network.remarks import remarks
 from cntk_core.plugins.events import Job, JobOutcome
 from cntk_core.training.checkpoint import Checkpoint, remove_unnamed, restore_values
 from cntk_core.training.generations import ModelPaths, Start, final_epochs, find_start
@@ -123,6 +124,8 @@ class TrainingSession:
             return done
         start = self._start()
         network = start.network if start is not None else self._built()
+        for line in remarks(network):
+            self.log.line(line)
         self.job = attrs.evolve(self.job, network=network, first_epoch=start.epochs if start is not None else 0)
         begun = time.perf_counter()
         self._emit("cntk_job_begin", job=self.job)
