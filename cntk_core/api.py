@@ -79,16 +79,20 @@ from cntk_core.network.initializers import (
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.network.patterns import NamePattern, find_nodes, paired_names
+from cntk_core.ops.convolution import convolution_geometry
 from cntk_core.ops.define import define_op, elementwise_op
 from cntk_core.ops.delays import fill_outside, keep_tail, shift_of
 from cntk_core.ops.expression import ArrayMath, Expr, TraceMath, symbol
 from cntk_core.ops.frame_moves import same_sequences
 from cntk_core.ops.framing import align, run_forward, run_gradient, unbroadcast
+from cntk_core.ops.geometry import Geometry, is_legacy
 from cntk_core.ops.layouts import frame_layout, sequence_layout, slot_layout
+from cntk_core.ops.normalization import Statistics, settle_statistics, statistics_used
 from cntk_core.ops.op import Accumulator, Elementwise, NoAttributes, Op, OpContext
+from cntk_core.ops.pooling import pooling_geometry
 from cntk_core.ops.random import random_stream
 from cntk_core.ops.rows import delay_rows
-from cntk_core.ops.shapes import Shape, broadcast, from_cntk, show, to_cntk
+from cntk_core.ops.shapes import Shape, broadcast, elements, from_cntk, show, to_cntk
 from cntk_core.ops.sparse_rows import best_columns
 from cntk_core.ops.table import OpTable, core_ops
 from cntk_core.plan.explain import explain
@@ -155,6 +159,7 @@ __all__ = [
     "FrameSource",
     "FromFile",
     "FromLiteral",
+    "Geometry",
     "GradientStep",
     "ICNBuilder",
     "IDataReader",
@@ -202,6 +207,7 @@ __all__ = [
     "Slot",
     "SourceText",
     "SparseRows",
+    "Statistics",
     "Step",
     "StepCounts",
     "StreamData",
@@ -224,6 +230,7 @@ __all__ = [
     "class_column",
     "clone_nodes",
     "complete_network",
+    "convolution_geometry",
     "copy_inputs",
     "copy_nodes",
     "copy_sub_tree",
@@ -235,6 +242,7 @@ __all__ = [
     "derived_nodes",
     "did_you_mean",
     "duplicate",
+    "elements",
     "elementwise_op",
     "explain",
     "fill_outside",
@@ -246,6 +254,7 @@ __all__ = [
     "initialize_parameters",
     "initializer",
     "is_delay",
+    "is_legacy",
     "is_sparse_product",
     "keep_tail",
     "label_inputs",
@@ -259,6 +268,7 @@ __all__ = [
     "options",
     "paired_names",
     "parse_text",
+    "pooling_geometry",
     "raise_problems",
     "random_stream",
     "read_source",
@@ -276,10 +286,12 @@ __all__ = [
     "set_learning_rate",
     "set_needs_gradient",
     "set_role",
+    "settle_statistics",
     "shift_of",
     "show",
     "slot_layout",
     "sparse_inputs",
+    "statistics_used",
     "sub_tree",
     "symbol",
     "to_cntk",

@@ -37,6 +37,7 @@ class Trainer:
         from cntk_learner_sgd import SGD
 
         self.names = {name: network[names[name]] for name in values}
+        self.shapes = {name: value.shape for name, value in values.items()}
         for name, value in values.items():
             self.names[name].value = value.reshape(self.names[name].known_shape)
         criterion = network["ce"]
@@ -65,4 +66,4 @@ class Trainer:
 
     def parameters(self) -> dict[str, np.ndarray]:
         """Present values by name."""
-        return {name: parameter.value for name, parameter in self.names.items()}
+        return {name: parameter.value.reshape(self.shapes[name]) for name, parameter in self.names.items()}

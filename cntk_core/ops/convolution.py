@@ -221,6 +221,19 @@ def _limits(attributes: ConvolutionAttributes) -> str | None:
     return None
 
 
+def convolution_geometry(weights: Shape, data: Shape, attributes: ConvolutionAttributes) -> Geometry:
+    """Return where the windows of a convolution stand: on its input, for a transposed one on its output.
+
+    Raises:
+        ShapeError: kernel, maps, padding and input do not fit.
+    """
+    geometry = convolution_setup(weights, data, attributes).geometry
+    if is_legacy(attributes.image_layout) and all(attributes.auto_padding):
+        # The legacy form centres its windows on the first element, also where the last ones leave more room.
+        return attrs.evolve(geometry, lower=(*(size // 2 for size in geometry.kernel[:2]), 0))
+    return geometry
+
+
 @attrs.frozen(eq=False)
 class _Form:
     """A convolution as products of matrices. The legacy layout is turned into the other and back.
@@ -236,12 +249,8 @@ class _Form:
     @classmethod
     def make(cls, inputs: Sequence[Array], attributes: ConvolutionAttributes, context: OpContext) -> _Form:
         weights, data = (sample_shape(value, framed) for value, framed in zip(inputs, context.framed, strict=True))
-        setup = convolution_setup(weights, data, attributes)
-        geometry, legacy = setup.geometry, is_legacy(attributes.image_layout)
-        if legacy and all(attributes.auto_padding):
-            # The legacy form centres its windows on the first element, also where the last ones leave more room.
-            geometry = attrs.evolve(geometry, lower=(*(size // 2 for size in geometry.kernel[:2]), 0))
-        return cls(geometry, legacy, geometry.maps[-1])
+        geometry = convolution_geometry(weights, data, attributes)
+        return cls(geometry, is_legacy(attributes.image_layout), geometry.maps[-1])
 
     def data(self, value: Array, framed: bool) -> Array:
         """Samples as rows. A legacy image lies column by column, channels fastest: ``(width, height, channels)``."""
