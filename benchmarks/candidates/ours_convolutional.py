@@ -28,7 +28,7 @@ class Candidate(Trainer):
                 parameter.value = np.zeros(parameter.known_shape, np.float32)
         names = {name: name for name in workload.parameters()}
         data = [_minibatch(x, y, workload) for x, y in workload.data()]
-        super().__init__(network, workload.parameters(), names, data, workload.momentum, threads)
+        super().__init__(network, workload.parameters(), names, data, workload.momentum, threads, workload.rate)
 
 
 def _minibatch(x: np.ndarray, y: np.ndarray, workload: Convolutional) -> Minibatch:

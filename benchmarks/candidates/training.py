@@ -22,6 +22,7 @@ class Trainer:
         data: the minibatches.
         momentum: of the update.
         threads: most threads.
+        rate: of learning.
     """
 
     def __init__(
@@ -32,6 +33,7 @@ class Trainer:
         data: Sequence[Minibatch],
         momentum: float,
         threads: int,
+        rate: float = RATE,
     ) -> None:
         from cntk_engine_cpu import CpuEngine
         from cntk_learner_sgd import SGD
@@ -47,7 +49,7 @@ class Trainer:
         self.store.add_slots(learner.slots)
         engine = CpuEngine(CpuEngine.options(num_cpu_threads=threads))
         self.program = engine.compile(plan, self.store, compose_update(learner, SGDSettings(max_epochs=1)))
-        context = UpdateContext(samples=1, learning_rate=RATE, momentum=momentum)
+        context = UpdateContext(samples=1, learning_rate=rate, momentum=momentum)
         self.scalars = [learner.scalars(context)] * len(plan.trained)
         self.data = data
         self.done = 0
