@@ -27,6 +27,14 @@ _WASTE = 1.5
 """How many times as many windows as needed may be computed so that runs can be copied as a whole."""
 
 
+def _number(place: Sequence[int], dims: Sequence[int]) -> int:
+    """Number of an element in memory order."""
+    number = 0
+    for index, size in zip(place, dims, strict=True):
+        number = number * size + index
+    return number
+
+
 @attrs.frozen
 class Correlation:
     """Products of weights ``(maps, kernel elements)`` with data ``(frames, *sizes)`` of a sample.
@@ -36,12 +44,17 @@ class Correlation:
         maps: how many sets of weights there are.
         whole: leading axes of a sample that a window takes whole, such as the channels.
         runs: whether whole runs are copied.
+        lines: the windows that are computed along the other axes.
+        views: for each place in a window, where padded samples have the elements of all windows: as runs of elements,
+            or by axes.
     """
 
     windows: Windows
     maps: int
     whole: int
     runs: bool
+    lines: Shape
+    views: tuple[tuple[Any, ...], ...]
 
     @classmethod
     @lru_cache(maxsize=256)
@@ -50,9 +63,15 @@ class Correlation:
         axes = zip(windows.sizes, windows.kernel, windows.lower, windows.counts, strict=True)
         flags = [size == width and not pad and count == 1 for size, width, pad, count in axes]
         whole = flags.index(False) if False in flags else len(flags)
-        lines = [windows.counts[whole : whole + 1], windows.padded[whole + 1 :]]
-        waste = elements([*lines[0], *lines[1]]) / elements(windows.counts[whole:])
-        return cls(windows, maps, whole, set(windows.stride[whole:]) <= {1} and waste <= _WASTE)
+        counts, padded = windows.counts[whole:], windows.padded[whole:]
+        lines = (*counts[:1], *padded[1:])
+        runs = set(windows.stride[whole:]) <= {1} and elements(lines) <= _WASTE * elements(counts)
+        if not runs:
+            slices = (windows.slices((*(0,) * whole, *place))[whole:] for place in windows.places(whole))
+            return cls(windows, maps, whole, runs, counts, tuple((..., *view) for view in slices))
+        begins = (_number(place, padded) for place in windows.places(whole))
+        views = tuple((..., slice(begin, begin + elements(lines))) for begin in begins)
+        return cls(windows, maps, whole, runs, lines, views)
 
     @property
     def channels(self) -> int:
@@ -64,61 +83,39 @@ class Correlation:
         """Elements of the kernel along the other axes."""
         return elements(self.windows.kernel[self.whole :])
 
-    @property
-    def _lines(self) -> Shape:
-        """The windows that are computed along the other axes."""
-        counts = self.windows.counts[self.whole :]
-        return (*counts[:1], *self.windows.padded[self.whole + 1 :]) if self.runs else counts
-
     def _parts(self, frames: int) -> Iterator[slice]:
         """Samples that are done at once."""
-        size = max(1, _ELEMENTS // (self.channels * self.kernel * elements(self._lines)))
+        size = max(1, _ELEMENTS // (self.channels * self.kernel * elements(self.lines)))
         return (slice(begin, min(begin + size, frames)) for begin in range(0, frames, size))
 
     def _padded(self, xp: Any, frames: int, dtype: Any) -> tuple[Array, Array]:
-        """Zeros for padded samples, ``(channels, frames, elements and what runs past them)``; also seen with axes."""
+        """Zeros for padded samples: with their axes, and as :attr:`views` take them."""
         dims = self.windows.padded[self.whole :]
-        more = self._start([width - 1 for width in self.windows.kernel[self.whole + 1 :]]) if self.runs else 0
-        flat = xp.zeros((self.channels, frames, elements(dims) + more), dtype=dtype)
-        return flat, flat[:, :, : elements(dims)].reshape(self.channels, frames, *dims)
-
-    def _start(self, place: Sequence[int]) -> int:
-        """Number of an element of a padded sample; ``place`` may leave out the first axes."""
-        padded, begin = self.windows.padded, 0
-        for start, size in zip(place, padded[len(padded) - len(place) :], strict=True):
-            begin = begin * size + start
-        return begin
-
-    def _at(self, flat: Array, shaped: Array, place: tuple[int, ...]) -> Array:
-        """What the windows have at a place of padded samples, in the shape of ``_lines`` or as a run of them."""
-        windows = self.windows
-        if self.runs:
-            begin = self._start(place)
-            return flat[:, :, begin : begin + elements(self._lines)]
-        axes = zip(place, windows.counts[self.whole :], windows.stride[self.whole :], strict=True)
-        return shaped[(..., *(slice(start, start + (count - 1) * step + 1, step) for start, count, step in axes))]
+        size = max(elements(dims), self.views[-1][-1].stop) if self.runs else elements(dims)
+        flat = xp.zeros((self.channels, frames, size), dtype=dtype)
+        shaped = flat[:, :, : elements(dims)].reshape(self.channels, frames, *dims)
+        return shaped, flat if self.runs else shaped
 
     def _matrix(self, xp: Any, data: Array) -> Array:
         """What the windows of some samples cover: ``(kernel elements, frames * windows)``."""
         frames = data.shape[0]
-        flat, shaped = self._padded(xp, frames, data.dtype)
+        shaped, viewed = self._padded(xp, frames, data.dtype)
         within, taken = self.windows.inside()
         source = data.reshape(frames, self.channels, *data.shape[self.whole + 1 :])
         shaped[(..., *within[self.whole :])] = source.swapaxes(0, 1)[(..., *taken[self.whole :])]
-        lines = (elements(self._lines),) if self.runs else self._lines
+        lines = (elements(self.lines),) if self.runs else self.lines
         matrix = xp.empty((self.channels, self.kernel, frames, *lines), dtype=data.dtype)
-        for index, place in enumerate(self.windows.places(self.whole)):
-            matrix[:, index] = self._at(flat, shaped, place)
+        for index, view in enumerate(self.views):
+            matrix[:, index] = viewed[view]
         return matrix.reshape(self.channels * self.kernel, -1)
 
     def _from_matrix(self, xp: Any, matrix: Array, frames: int) -> Array:
         """Samples ``(frames, *sizes)`` with the sum of what the windows have at each place."""
-        flat, shaped = self._padded(xp, frames, matrix.dtype)
-        lines = (elements(self._lines),) if self.runs else self._lines
+        shaped, viewed = self._padded(xp, frames, matrix.dtype)
+        lines = (elements(self.lines),) if self.runs else self.lines
         values = matrix.reshape(self.channels, self.kernel, frames, *lines)
-        for index, place in enumerate(self.windows.places(self.whole)):
-            view = self._at(flat, shaped, place)
-            view += values[:, index]
+        for index, view in enumerate(self.views):
+            viewed[view] += values[:, index]
         within, taken = self.windows.inside()
         result = xp.zeros((frames, self.channels, *self.windows.sizes[self.whole :]), dtype=matrix.dtype)
         result.swapaxes(0, 1)[(..., *taken[self.whole :])] = shaped[(..., *within[self.whole :])]
@@ -132,9 +129,9 @@ class Correlation:
         """Products ``(frames, maps, *counts)`` as ``(maps, frames * windows)``, 0 for windows that are not wanted."""
         frames = products.shape[0]
         source = products.reshape(frames, self.maps, *self.windows.counts[self.whole :]).swapaxes(0, 1)
-        if self._lines == self.windows.counts[self.whole :]:
+        if self.lines == self.windows.counts[self.whole :]:
             return xp.ascontiguousarray(source).reshape(self.maps, -1)
-        result = xp.zeros((self.maps, frames, *self._lines), dtype=products.dtype)
+        result = xp.zeros((self.maps, frames, *self.lines), dtype=products.dtype)
         result[self._kept()] = source
         return result.reshape(self.maps, -1)
 
@@ -144,7 +141,7 @@ class Correlation:
         counts = self.windows.counts[self.whole :]
         result = xp.empty((frames, self.maps, *counts), dtype=data.dtype)
         for part in self._parts(frames):
-            found = (weights @ self._matrix(xp, data[part])).reshape(self.maps, -1, *self._lines)
+            found = (weights @ self._matrix(xp, data[part])).reshape(self.maps, -1, *self.lines)
             result[part] = found[self._kept()].swapaxes(0, 1)
         return result.reshape(frames, self.maps, *self.windows.counts)
 

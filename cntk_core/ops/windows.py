@@ -35,6 +35,7 @@ class Windows:
         stride: distance between windows.
         lower: padding before the first element; negative where the first elements are left out.
         counts: windows along each axis.
+        padded: dimensions of what the windows cover: the sample with its padding, less what no window reaches.
     """
 
     sizes: Shape
@@ -42,6 +43,12 @@ class Windows:
     stride: Shape
     lower: tuple[int, ...]
     counts: Shape
+    padded: Shape = attrs.field(init=False)
+
+    @padded.default
+    def _cover(self) -> Shape:
+        axes = zip(self.counts, self.stride, self.kernel, strict=True)
+        return tuple((count - 1) * step + width for count, step, width in axes)
 
     @classmethod
     @lru_cache(maxsize=256)
@@ -49,13 +56,6 @@ class Windows:
         """Return the windows of a geometry."""
         fields = (geometry.input, geometry.kernel, geometry.stride, geometry.lower, geometry.counts)
         return cls(*(from_cntk(values) for values in fields))
-
-    @property
-    def padded(self) -> Shape:
-        """Dimensions of what the windows cover: the sample with its padding, less what no window reaches."""
-        return tuple(
-            (count - 1) * step + width for count, step, width in zip(self.counts, self.stride, self.kernel, strict=True)
-        )
 
     def places(self, first: int = 0) -> Iterator[Place]:
         """The places in a window, in memory order; only along the axes from ``first`` on."""
@@ -89,13 +89,14 @@ class Windows:
         result[(slice(None), *taken)] = padded[(slice(None), *within)]
         return result
 
+    def slices(self, place: Place) -> tuple[slice, ...]:
+        """Where padded samples have what all windows have at a place."""
+        axes = zip(place, self.counts, self.stride, strict=True)
+        return tuple(slice(start, start + (count - 1) * step + 1, step) for start, count, step in axes)
+
     def at(self, padded: Array, place: Place) -> Array:
         """What all windows have at a place: a view ``(frames, *counts)`` of padded samples."""
-        slices = (
-            slice(start, start + (count - 1) * step + 1, step)
-            for start, count, step in zip(place, self.counts, self.stride, strict=True)
-        )
-        return padded[(slice(None), *slices)]
+        return padded[(slice(None), *self.slices(place))]
 
     def covered(self) -> Array:
         """How many elements of the sample each window covers, ``counts``; padding is none."""
