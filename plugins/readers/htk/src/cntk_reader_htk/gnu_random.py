@@ -17,11 +17,11 @@ class GnuRandom:
 
     def __init__(self, seed: int) -> None:
         word = seed & 0xFFFFFFFF or 1
+        words = [word]
         if word >= 2**31:
             word -= 2**32
-        words = [word & 0xFFFFFFFF]
         for _ in range(30):
-            # C's division rounds towards zero, which matters for a negative seed.
+            # C's division rounds towards zero, which matters for a seed that C takes for negative.
             high = abs(word) // 127773 * (1 if word >= 0 else -1)
             word = 16807 * (word - 127773 * high) - 2836 * high
             if word < 0:
