@@ -15,7 +15,8 @@ from cntk_core.config import (
 )
 from cntk_core.data.chunked import ChunkedReader
 from cntk_core.data.composite import CompositeSource, FrameSource, Part
-from cntk_core.data.randomize import Window
+from cntk_core.data.randomize import Block, RandomOrder, SweepOrder, Window, chunk_windows
+from cntk_core.data.slots import Piece, SlotPlan
 from cntk_core.data.source import CACHE_BYTES, Chunk, ChunkInfo, ChunkSource, Column
 from cntk_core.data.truncation import Truncation
 from cntk_core.data.utterance_reader import UtteranceReader
@@ -125,6 +126,7 @@ __all__ = [
     "Accumulator",
     "ArrayMath",
     "Available",
+    "Block",
     "Buffer",
     "BuildContext",
     "BuildError",
@@ -186,11 +188,13 @@ __all__ = [
     "Parameter",
     "ParameterStore",
     "Part",
+    "Piece",
     "Plan",
     "Problems",
     "Program",
     "ProgramState",
     "Random",
+    "RandomOrder",
     "ReaderContext",
     "Registry",
     "Schedule",
@@ -200,12 +204,14 @@ __all__ = [
     "Shape",
     "ShapeError",
     "Slot",
+    "SlotPlan",
     "SourceText",
     "SparseRows",
     "Step",
     "StepCounts",
     "StreamData",
     "StreamInfo",
+    "SweepOrder",
     "Target",
     "TraceMath",
     "Truncation",
@@ -221,6 +227,7 @@ __all__ = [
     "best_columns",
     "broadcast",
     "check_links",
+    "chunk_windows",
     "class_column",
     "clone_nodes",
     "complete_network",
