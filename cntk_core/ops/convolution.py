@@ -117,7 +117,7 @@ def convolution_setup(weights: Shape, data: Shape, attributes: ConvolutionAttrib
         dims = image.dims("CHW")
         attributes = _image_settings(attributes, image.channels)
     window = window_of(dims, attributes, reduces=True)
-    maps = _maps(weights, window, attributes)
+    maps = _maps(weights, dims, window, attributes)
     if attributes.transpose:
         geometry = _transposed(dims, window, maps, attributes)
         output = geometry.input
@@ -145,10 +145,12 @@ def _image_settings(attributes: ConvolutionAttributes, channels: int) -> Convolu
     )
 
 
-def _maps(weights: Shape, window: Window, attributes: ConvolutionAttributes) -> Dims:
+def _maps(weights: Shape, dims: Dims, window: Window, attributes: ConvolutionAttributes) -> Dims:
     if elements(attributes.map_count):
         return attributes.map_count
     kernel, count = elements(window.kernel), elements(weights)
+    if attributes.transpose and not count:  # the maps are the channels of what comes in
+        return (dims[-1],)
     if not count or count % kernel:
         raise ShapeError(
             f"the number of output maps cannot be inferred from the weights {show(weights)}", hint="Give mapCount."
@@ -203,7 +205,7 @@ def _complete_convolution(shapes: Sequence[Shape], attributes: ConvolutionAttrib
     if not elements(attributes.map_count) and weights and weights[0]:
         known = attrs.evolve(attributes, map_count=(weights[0] if len(weights) != 2 else weights[-1],))
     setup = convolution_setup(weights, data, known)
-    maps = tuple(known.map_count)
+    maps = known.map_count if elements(known.map_count) else setup.geometry.maps[-1:]
     if len(weights) == 2:
         dims: Dims = (elements(maps), elements(setup.window.kernel))
     else:
