@@ -282,6 +282,12 @@ def _convert_data(options: argparse.Namespace) -> int:
     )
 
 
+def _data(options: argparse.Namespace) -> int:
+    from cntk_core.actions.datasets import convert
+
+    return convert(options.name, options.source, options.target, checksum=options.checksum, only=options.only)
+
+
 def _show_config(options: argparse.Namespace) -> int:
     from cntk_core.actions.show_config import show_config
 
@@ -330,6 +336,7 @@ VERBS = {
     "dump": "print the nodes of a model and their values",
     "convert": "read a model, also one of the original CNTK, and write it as a model file of this program",
     "convert-data": "write what a recipe reads as a file in CNTK's binary format",
+    "data": "write files that recipes read from a data set that you downloaded: mnist, cifar10",
     "explain": "show how a recipe's network is computed, and how memory is shared",
     "plugins": "list, make and check plugins",
     "doctor": "say what works on this machine, and what mends the rest",
@@ -359,6 +366,7 @@ def _parser() -> tuple[argparse.ArgumentParser, Verbs]:
     _add_convert_data(
         verbs.add_parser("convert-data", help=VERBS["convert-data"], description=_sentence("convert-data"))
     )
+    _add_data(verbs.add_parser("data", help=VERBS["data"], description=_sentence("data")))
     explain = verbs.add_parser("explain", help=VERBS["explain"], description=_sentence("explain"))
     _add_recipe(explain, _explain)
     explain.add_argument("--section", help="only this command section")
@@ -472,6 +480,17 @@ def _add_convert_data(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--key", choices=("reader", "cvReader"), default="reader", help="the block (default: reader)")
     parser.add_argument("--precision", choices=("float", "double"), default="", help="default: that of the recipe")
     parser.add_argument("--chunk-size", type=int, default=0, metavar="BYTES", help="a chunk is about this large")
+
+
+def _add_data(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", help="mnist or cifar10")
+    parser.add_argument("--from", dest="source", required=True, metavar="DIR", help="where the downloaded files are")
+    parser.add_argument("--to", dest="target", default=".", metavar="DIR", help="where the new ones go (default: here)")
+    parser.add_argument("--only", choices=("text", "images"), default="", help="only text files, or only pictures")
+    parser.add_argument(
+        "--no-checksum", dest="checksum", action="store_false", help="take other files than the published ones too"
+    )
+    parser.set_defaults(run=_data)
 
 
 def _add_plugin_option(parser: argparse.ArgumentParser) -> None:
