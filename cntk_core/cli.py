@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from cntk_core import __version__
+from cntk_core.actions.datasets.verb import add_data
 from cntk_core.errors import CntkError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
@@ -282,12 +283,6 @@ def _convert_data(options: argparse.Namespace) -> int:
     )
 
 
-def _data(options: argparse.Namespace) -> int:
-    from cntk_core.actions.datasets import convert
-
-    return convert(options.name, options.source, options.target, checksum=options.checksum, only=options.only)
-
-
 def _show_config(options: argparse.Namespace) -> int:
     from cntk_core.actions.show_config import show_config
 
@@ -366,7 +361,7 @@ def _parser() -> tuple[argparse.ArgumentParser, Verbs]:
     _add_convert_data(
         verbs.add_parser("convert-data", help=VERBS["convert-data"], description=_sentence("convert-data"))
     )
-    _add_data(verbs.add_parser("data", help=VERBS["data"], description=_sentence("data")))
+    add_data(verbs.add_parser("data", help=VERBS["data"], description=_sentence("data")))
     explain = verbs.add_parser("explain", help=VERBS["explain"], description=_sentence("explain"))
     _add_recipe(explain, _explain)
     explain.add_argument("--section", help="only this command section")
@@ -480,17 +475,6 @@ def _add_convert_data(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--key", choices=("reader", "cvReader"), default="reader", help="the block (default: reader)")
     parser.add_argument("--precision", choices=("float", "double"), default="", help="default: that of the recipe")
     parser.add_argument("--chunk-size", type=int, default=0, metavar="BYTES", help="a chunk is about this large")
-
-
-def _add_data(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", help="mnist or cifar10")
-    parser.add_argument("--from", dest="source", required=True, metavar="DIR", help="where the downloaded files are")
-    parser.add_argument("--to", dest="target", default=".", metavar="DIR", help="where the new ones go (default: here)")
-    parser.add_argument("--only", choices=("text", "images"), default="", help="only text files, or only pictures")
-    parser.add_argument(
-        "--no-checksum", dest="checksum", action="store_false", help="take other files than the published ones too"
-    )
-    parser.set_defaults(run=_data)
 
 
 def _add_plugin_option(parser: argparse.ArgumentParser) -> None:
