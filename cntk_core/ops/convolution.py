@@ -171,6 +171,8 @@ def _maps(weights: Shape, dims: Dims, window: Window, attributes: ConvolutionAtt
     if elements(attributes.map_count):
         return attributes.map_count
     kernel, count = elements(window.kernel), elements(weights)
+    if attributes.transpose and not count:  # the maps are the channels of what comes in
+        return (dims[-1],)
     if not attributes.transpose and not all(attributes.sharing):
         kernel *= _places(make_geometry(dims, window), attributes)
     if not count or count % kernel:
@@ -233,7 +235,7 @@ def _complete_convolution(shapes: Sequence[Shape], attributes: ConvolutionAttrib
     if not elements(attributes.map_count) and weights and weights[0]:
         known = attrs.evolve(attributes, map_count=(weights[0] if len(weights) != 2 else weights[-1],))
     setup = convolution_setup(weights, data, known)
-    maps = tuple(known.map_count)
+    maps = known.map_count if elements(known.map_count) else setup.geometry.maps[-1:]
     if _places(setup.geometry, attributes) > 1:
         return [_filled(weights, elements(setup.window.kernel) * _kernels(setup, attributes)), data]
     if len(weights) == 2:

@@ -29,7 +29,7 @@ class PoolingAttributes:
 
     Attributes:
         pool_kind: ``max`` or ``average``; MaxUnpooling knows only ``max``.
-        kernel_shape: the window; axes that it lacks are not pooled.
+        kernel_shape: the window; axes that it lacks are not pooled. Without any dimensions it is all axes but the last.
         stride: distance between windows; the last value is repeated.
         auto_padding: for each axis, pad so that every ``stride``-th element is the centre of a window.
         lower_pad, upper_pad: explicit padding, where there is no automatic one.
