@@ -41,7 +41,15 @@ from cntk_core.interfaces.component import API_VERSION, Available, Component, No
 from cntk_core.interfaces.engine import ExecutionEngine, Program, ProgramState
 from cntk_core.interfaces.layout import SequenceLayout
 from cntk_core.interfaces.learner import Learner, Slot, UpdateContext, UpdateRule
-from cntk_core.interfaces.parallel import Communicator, Parallelizer, StepCounts
+from cntk_core.interfaces.parallel import (
+    Communicator,
+    GradientAggregation,
+    Message,
+    Parallelizer,
+    Pending,
+    StepCounts,
+    Watch,
+)
 from cntk_core.interfaces.reader import DataReader, EpochSpec, Minibatch, ReaderContext, StreamData, StreamInfo
 from cntk_core.interfaces.writer import DataWriter, SequenceOutput, SparseRows, WriterContext
 from cntk_core.network.clone import PARAMETER_USES, clone_nodes, duplicate, nodes_to_clone
@@ -155,6 +163,7 @@ __all__ = [
     "FrameSource",
     "FromFile",
     "FromLiteral",
+    "GradientAggregation",
     "GradientStep",
     "ICNBuilder",
     "IDataReader",
@@ -168,6 +177,7 @@ __all__ = [
     "Location",
     "Loop",
     "LoopGradient",
+    "Message",
     "Minibatch",
     "MinibatchResult",
     "MissingKeyError",
@@ -186,6 +196,7 @@ __all__ = [
     "Parameter",
     "ParameterStore",
     "Part",
+    "Pending",
     "Plan",
     "Problems",
     "Program",
@@ -215,6 +226,7 @@ __all__ = [
     "UpdateRule",
     "UtteranceReader",
     "Value",
+    "Watch",
     "Window",
     "WriterContext",
     "align",
