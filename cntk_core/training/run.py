@@ -19,7 +19,7 @@ from cntk_core.training.automatic import RateControl
 from cntk_core.training.checkpoint import Progress, load_checkpoint, restore_slots, restore_store
 from cntk_core.training.control import ControlState, Verdict, judge
 from cntk_core.training.criteria import Criterion, averages
-from cntk_core.training.epoch import EpochLoop, EpochResult, NotANumber, Pace
+from cntk_core.training.epoch import EpochLoop
 from cntk_core.training.evaluate import evaluate_program
 from cntk_core.training.generations import Start, checkpoint_of
 from cntk_core.training.gradient_check import GradientCheck
@@ -32,6 +32,7 @@ from cntk_core.training.precompute import precompute
 from cntk_core.training.progress import RunLog, single
 from cntk_core.training.recipe_text import differences
 from cntk_core.training.roots import choose_criteria, describe_parameters
+from cntk_core.training.running import EpochResult, NotANumber, Pace
 from cntk_core.training.saving import Saver
 from cntk_core.training.schedules import effective_momentum, time_constant
 from cntk_core.training.store import ParameterStore
