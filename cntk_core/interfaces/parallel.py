@@ -265,9 +265,11 @@ class Parallelizer(Component):
     :meth:`reduce` returns counts without samples. With a model scheme each rank makes the steps of its own share
     and only :meth:`sync` brings ranks together; ranks may have more or fewer steps than others.
 
-    The order of calls: ``begin``, perhaps ``restore`` or ``adopt``; for each epoch ``begin_epoch``, then for each step
+    The order of calls: ``begin``, perhaps ``restore`` or ``adopt`` of what was saved between two epochs; for each epoch
+    ``begin_epoch``, perhaps ``restore`` of what was saved inside it, then for each step
     ``reduce``, the update, ``sync``, and at the end of the epoch ``sync(..., epoch_end=True)``; ``state`` between two
-    steps or epochs; ``finish``. Before the epoch with which parallel training starts, only ``begin`` and ``state``.
+    steps (with a gradient scheme) or two epochs; ``finish``. All this begins with the first epoch that is trained in
+    parallel. After a roll-back to an earlier epoch there may be another ``restore`` before the next ``begin_epoch``.
 
     Attributes:
         reduces_gradients: whether this is a gradient scheme.
@@ -289,11 +291,18 @@ class Parallelizer(Component):
         """Names of the aggregations, as plugins offer them, that it wants with these options."""
         return ()
 
+    def describe(self, epoch: int) -> str:
+        """Say in a few words, for the log, how an epoch is trained; empty for a default text."""
+        return ""
+
     def begin(self, store: ParameterStore, communicator: Communicator) -> None:
-        """Called once before training, on every rank, with the same parameters on all of them."""
+        """Called once, on every rank, with the same parameters on all of them, before the first parallel epoch."""
 
     def begin_epoch(self, epoch: int) -> None:
-        """Called before each epoch (from 0) that is trained in parallel."""
+        """Called before each epoch (from 0) that is trained in parallel.
+
+        What is still under way from an epoch that was given up (a roll-back) is dropped.
+        """
 
     def reduce(self, store: ParameterStore, counts: StepCounts) -> StepCounts:
         """Merge the gradients in the store over all ranks, in place; return the counts of all ranks together.

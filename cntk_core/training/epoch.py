@@ -20,11 +20,13 @@ from cntk_core.training.criteria import CriterionSums
 from cntk_core.training.gradient_check import GradientCheck
 from cntk_core.training.position import Position
 from cntk_core.training.progress import RunLog
+from cntk_core.training.ranks import Ranks
 from cntk_core.training.running import EpochResult, Pace, Running
 from cntk_core.training.schedules import effective_momentum
 from cntk_core.training.settings import SGDSettings
 from cntk_core.training.store import ParameterStore
 from cntk_core.training.subminibatch import split
+from cntk_core.training.together import learn_apart, learn_together, share_statistics
 from cntk_core.training.update import NOISE_SLOT, clip_factor, count_uses, scalars_for
 
 NOISE_STREAM = (1 << 64) - 1
@@ -61,6 +63,8 @@ class EpochLoop:
         listeners: called after each minibatch with ``job`` and ``result``.
         check: compares gradients before each minibatch is learned; None if that is not asked for.
         steps: updates done so far.
+        ranks: who trains together; None in a serial run.
+        sizes: counts samples and columns of minibatches.
     """
 
     program: Program
@@ -74,11 +78,11 @@ class EpochLoop:
     listeners: Sequence[Callable[..., object]] = ()
     check: GradientCheck | None = None
     steps: int = 0
+    ranks: Ranks | None = None
     _uses: Mapping[Parameter, int] = attrs.field(init=False)
+    sizes: MinibatchSizes = attrs.field(init=False)
 
-    _sizes: MinibatchSizes = attrs.field(init=False)
-
-    @_sizes.default
+    @sizes.default
     def _make_sizes(self) -> MinibatchSizes:
         return MinibatchSizes(self.program.plan.network, self.log.line)
 
@@ -109,36 +113,92 @@ class EpochLoop:
             DataError: there was no data, or less than up to the position.
         """
         epoch, passes = pace.epoch, position.passes if position is not None else 0
+        passes += self.first_stream(pace)
         self.program.begin_epoch(epoch, self.settings.program_settings(epoch), minibatches_done=passes)
         state = Running(CriterionSums(self.program, self.criteria), self, pace, epoch_samples)
         if position is not None:
             self.program.restore(position.program)
             state.go_on(position)
             minibatches = _after(minibatches, position)
+        ranks = self.together(pace)
+        if ranks is None:
+            self._learn(minibatches, state, pace, keeper)
+        elif ranks.strategy.reduces_gradients:
+            learn_together(self, ranks, minibatches, state, pace, keeper)
+        else:
+            learn_apart(self, ranks, minibatches, state, pace)
+        if ranks is not None:
+            share_statistics(ranks, self)
+        return state.finish()
+
+    def together(self, pace: Pace) -> Ranks | None:
+        """The ranks that learn with this pace together; None if each learns everything, as in trials."""
+        if self.ranks is None or pace.trial or not self.ranks.train_epoch(pace.epoch):
+            return None
+        return self.ranks
+
+    def first_stream(self, pace: Pace) -> int:
+        """Number of the first random stream in an epoch: ranks that learn together draw different numbers."""
+        ranks = self.together(pace)
+        return ranks.first_stream if ranks is not None else 0
+
+    def _learn(self, minibatches: Iterable[Minibatch], state: Running, pace: Pace, keeper: Keeper | None) -> None:
+        """Train an epoch without other ranks."""
         for minibatch in minibatches:
             if self.check is not None and not pace.trial:
-                self.check.check(minibatch, epoch, state.count)
+                self.check.check(minibatch, pace.epoch, state.count)
             self.step(minibatch, pace, state.count)
-            state.done(self._sizes.samples(minibatch), minibatch.samples)
+            samples = self.sizes.samples(minibatch)
+            state.sums.add(samples)
+            state.own_read += minibatch.samples
+            state.done(samples, minibatch.samples)
             if state.is_over:
                 break
             if keeper is not None and keeper.is_due(state.read):
                 keeper.keep(state.position())
-        return state.finish()
 
     def step(self, minibatch: Minibatch, pace: Pace, index: int) -> None:
         """Learn a minibatch, the one with this index in its epoch."""
-        if pace.rate <= 0.01 * self.settings.min_learning_rate_per_sample:
+        if not self.learns(pace):
             # In training mode, so that dropout and batch normalisation are as with any other rate.
             self.program.compute_gradients(minibatch)
             self.store.forget_gradients(self.program.plan.sparse)
-            return
-        parts = self.settings.parts(pace.minibatch_size)
-        if parts == 1 and not self.settings.clips_norm:
-            context = self._before_update(self._sizes.columns(minibatch), pace.epoch, index, pace.rate)
+        elif self.settings.parts(pace.minibatch_size) == 1 and not self.settings.clips_norm:
+            context = self._before_update(self.sizes.columns(minibatch), pace.epoch, index, pace.rate)
             self.program.train_step(minibatch, self._scalars(context))
+            self.steps += 1
         else:
-            self._step_in_parts(list(split(minibatch, parts)), minibatch, pace, index)
+            self.gradients(minibatch, pace)
+            self.update(self.sizes.columns(minibatch), pace, index)
+
+    def learns(self, pace: Pace) -> bool:
+        """Whether the rate is so large that parameters change."""
+        return pace.rate > 0.01 * self.settings.min_learning_rate_per_sample
+
+    def gradients(self, minibatch: Minibatch, pace: Pace) -> None:
+        """Compute the gradients of a minibatch into the store, part by part if it is divided."""
+        parts = list(split(minibatch, self.settings.parts(pace.minibatch_size)))
+        total = None
+        for part in parts:
+            self.program.compute_gradients(part)
+            if len(parts) > 1:
+                total = self.store.gradients.copy() if total is None else np.add(total, self.store.gradients, out=total)
+        if total is not None:
+            self.store.gradients[...] = total
+
+    def update(self, samples: int, pace: Pace, index: int) -> None:
+        """Update the parameters with the gradients in the store, limiting their norms if asked for.
+
+        Args:
+            samples: N of the minibatch, of all ranks.
+            pace: of the epoch.
+            index: of the minibatch in the epoch.
+        """
+        context = self._before_update(samples, pace.epoch, index, pace.rate)
+        if self.settings.clips_norm:
+            self.program.update([self._clipped(parameter, context) for parameter in self.program.plan.trained])
+        else:
+            self.program.update(self._scalars(context))
         self.steps += 1
 
     def _before_update(self, samples: int, epoch: int, minibatch: int, rate: float) -> UpdateContext:
@@ -165,21 +225,6 @@ class EpochLoop:
                 numbers = groups[key] = scalars_for(self.learner, self.settings, parameter, context, uses=uses)
             result.append(numbers)
         return result
-
-    def _step_in_parts(self, parts: Sequence[Minibatch], whole: Minibatch, pace: Pace, index: int) -> None:
-        """Add up the gradients of the parts; limit their norms if asked for; update."""
-        total = None
-        for part in parts:
-            self.program.compute_gradients(part)
-            if len(parts) > 1:
-                total = self.store.gradients.copy() if total is None else np.add(total, self.store.gradients, out=total)
-        if total is not None:
-            self.store.gradients[...] = total
-        context = self._before_update(self._sizes.columns(whole), pace.epoch, index, pace.rate)
-        if self.settings.clips_norm:
-            self.program.update([self._clipped(parameter, context) for parameter in self.program.plan.trained])
-        else:
-            self.program.update(self._scalars(context))
 
     def _clipped(self, parameter: Parameter, context: UpdateContext) -> Mapping[str, float]:
         limit = self.settings.clipping_threshold_per_sample * context.samples
