@@ -32,6 +32,7 @@ from cntk_core.errors import (
     OptionError,
     Problems,
     ShapeError,
+    TrainingError,
     UnsupportedError,
     did_you_mean,
     nearest,
@@ -42,7 +43,15 @@ from cntk_core.interfaces.component import API_VERSION, Available, Component, No
 from cntk_core.interfaces.engine import ExecutionEngine, Program, ProgramState
 from cntk_core.interfaces.layout import SequenceLayout
 from cntk_core.interfaces.learner import Learner, Slot, UpdateContext, UpdateRule
-from cntk_core.interfaces.parallel import Communicator, Parallelizer, StepCounts
+from cntk_core.interfaces.parallel import (
+    Communicator,
+    GradientAggregation,
+    Message,
+    Parallelizer,
+    Pending,
+    StepCounts,
+    Watch,
+)
 from cntk_core.interfaces.reader import DataReader, EpochSpec, Minibatch, ReaderContext, StreamData, StreamInfo
 from cntk_core.interfaces.writer import DataWriter, SequenceOutput, SparseRows, WriterContext
 from cntk_core.network.clone import PARAMETER_USES, clone_nodes, duplicate, nodes_to_clone
@@ -157,6 +166,7 @@ __all__ = [
     "FrameSource",
     "FromFile",
     "FromLiteral",
+    "GradientAggregation",
     "GradientStep",
     "ICNBuilder",
     "IDataReader",
@@ -170,6 +180,7 @@ __all__ = [
     "Location",
     "Loop",
     "LoopGradient",
+    "Message",
     "Minibatch",
     "MinibatchResult",
     "MissingKeyError",
@@ -188,6 +199,7 @@ __all__ = [
     "Parameter",
     "ParameterStore",
     "Part",
+    "Pending",
     "Piece",
     "Plan",
     "Problems",
@@ -214,6 +226,7 @@ __all__ = [
     "SweepOrder",
     "Target",
     "TraceMath",
+    "TrainingError",
     "Truncation",
     "Unavailable",
     "UnsupportedError",
@@ -221,6 +234,7 @@ __all__ = [
     "UpdateRule",
     "UtteranceReader",
     "Value",
+    "Watch",
     "Window",
     "WriterContext",
     "align",
