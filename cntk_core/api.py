@@ -15,7 +15,8 @@ from cntk_core.config import (
 )
 from cntk_core.data.chunked import ChunkedReader
 from cntk_core.data.composite import CompositeSource, FrameSource, Part
-from cntk_core.data.randomize import Window
+from cntk_core.data.randomize import Block, RandomOrder, SweepOrder, Window, chunk_windows
+from cntk_core.data.slots import Piece, SlotPlan
 from cntk_core.data.source import CACHE_BYTES, Chunk, ChunkInfo, ChunkSource, Column
 from cntk_core.data.truncation import Truncation
 from cntk_core.data.utterance_reader import UtteranceReader
@@ -31,6 +32,7 @@ from cntk_core.errors import (
     OptionError,
     Problems,
     ShapeError,
+    TrainingError,
     UnsupportedError,
     did_you_mean,
     nearest,
@@ -41,7 +43,15 @@ from cntk_core.interfaces.component import API_VERSION, Available, Component, No
 from cntk_core.interfaces.engine import ExecutionEngine, Program, ProgramState
 from cntk_core.interfaces.layout import SequenceLayout
 from cntk_core.interfaces.learner import Learner, Slot, UpdateContext, UpdateRule
-from cntk_core.interfaces.parallel import Communicator, Parallelizer, StepCounts
+from cntk_core.interfaces.parallel import (
+    Communicator,
+    GradientAggregation,
+    Message,
+    Parallelizer,
+    Pending,
+    StepCounts,
+    Watch,
+)
 from cntk_core.interfaces.reader import DataReader, EpochSpec, Minibatch, ReaderContext, StreamData, StreamInfo
 from cntk_core.interfaces.writer import DataWriter, SequenceOutput, SparseRows, WriterContext
 from cntk_core.network.clone import PARAMETER_USES, clone_nodes, duplicate, nodes_to_clone
@@ -129,6 +139,7 @@ __all__ = [
     "Accumulator",
     "ArrayMath",
     "Available",
+    "Block",
     "Buffer",
     "BuildContext",
     "BuildError",
@@ -160,6 +171,7 @@ __all__ = [
     "FromFile",
     "FromLiteral",
     "Geometry",
+    "GradientAggregation",
     "GradientStep",
     "ICNBuilder",
     "IDataReader",
@@ -173,6 +185,7 @@ __all__ = [
     "Location",
     "Loop",
     "LoopGradient",
+    "Message",
     "Minibatch",
     "MinibatchResult",
     "MissingKeyError",
@@ -191,11 +204,14 @@ __all__ = [
     "Parameter",
     "ParameterStore",
     "Part",
+    "Pending",
+    "Piece",
     "Plan",
     "Problems",
     "Program",
     "ProgramState",
     "Random",
+    "RandomOrder",
     "ReaderContext",
     "Registry",
     "Schedule",
@@ -205,6 +221,7 @@ __all__ = [
     "Shape",
     "ShapeError",
     "Slot",
+    "SlotPlan",
     "SourceText",
     "SparseRows",
     "Statistics",
@@ -212,8 +229,10 @@ __all__ = [
     "StepCounts",
     "StreamData",
     "StreamInfo",
+    "SweepOrder",
     "Target",
     "TraceMath",
+    "TrainingError",
     "Truncation",
     "Unavailable",
     "UnsupportedError",
@@ -221,12 +240,14 @@ __all__ = [
     "UpdateRule",
     "UtteranceReader",
     "Value",
+    "Watch",
     "Window",
     "WriterContext",
     "align",
     "best_columns",
     "broadcast",
     "check_links",
+    "chunk_windows",
     "class_column",
     "clone_nodes",
     "complete_network",

@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from cntk_core import __version__
+from cntk_core.actions.datasets.verb import add_data
 from cntk_core.errors import CntkError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
@@ -330,6 +331,7 @@ VERBS = {
     "dump": "print the nodes of a model and their values",
     "convert": "read a model, also one of the original CNTK, and write it as a model file of this program",
     "convert-data": "write what a recipe reads as a file in CNTK's binary format",
+    "data": "write files that recipes read from a data set that you downloaded: mnist, cifar10",
     "explain": "show how a recipe's network is computed, and how memory is shared",
     "plugins": "list, make and check plugins",
     "doctor": "say what works on this machine, and what mends the rest",
@@ -359,6 +361,7 @@ def _parser() -> tuple[argparse.ArgumentParser, Verbs]:
     _add_convert_data(
         verbs.add_parser("convert-data", help=VERBS["convert-data"], description=_sentence("convert-data"))
     )
+    add_data(verbs.add_parser("data", help=VERBS["data"], description=_sentence("data")))
     explain = verbs.add_parser("explain", help=VERBS["explain"], description=_sentence("explain"))
     _add_recipe(explain, _explain)
     explain.add_argument("--section", help="only this command section")

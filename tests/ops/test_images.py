@@ -14,7 +14,6 @@ from cntk_core.ops.convolution import CONVOLUTION, ConvolutionAttributes
 from cntk_core.ops.framing import run_forward, run_gradient
 from cntk_core.ops.op import OpContext
 from cntk_core.ops.pooling import POOLING, ROI_POOLING, PoolingAttributes, ROIPoolingAttributes
-from cntk_core.ops.windows import gathered, put_back
 
 
 def context(framed: tuple[bool, ...], frames: int, *, training: bool = False) -> OpContext:
@@ -87,17 +86,6 @@ def test_the_gradient_of_max_pooling_goes_to_the_first_of_equal_elements():
     output = run_forward(POOLING, np, [data], attributes, run)
     found = run_gradient(POOLING, np, np.ones((1, 1, 1, 1)), output, [data], attributes, run, [True])[0]
     np.testing.assert_array_equal(found[0, 0], [[1.0, 0.0], [0.0, 0.0]])
-
-
-def test_gathering_and_putting_back_are_adjoint():
-    from cntk_core.ops.geometry import Window, make_geometry
-
-    geometry = make_geometry((5, 4), Window((3, 2), (2, 1), (True, False), (0, 1), (0, 0)))
-    rng = np.random.default_rng(2)
-    data = rng.normal(size=(2, 20))
-    covered = gathered(np, data, geometry, 0.0)
-    other = rng.normal(size=covered.shape)
-    np.testing.assert_allclose(np.sum(covered * other), np.sum(put_back(np, other, geometry) * data))
 
 
 def test_regions_of_interest():
