@@ -19,7 +19,9 @@ class Candidate:
         self.data = [
             (torch.from_numpy(x).to(memory_format=torch.channels_last), torch.from_numpy(y)) for x, y in workload.data()
         ]
-        self.optimiser = torch.optim.SGD(self.values.values(), lr=workload.rate * (1 - MOMENTUM), momentum=MOMENTUM, fused=True)
+        self.optimiser = torch.optim.SGD(
+            self.values.values(), lr=workload.rate * (1 - MOMENTUM), momentum=MOMENTUM, fused=True
+        )
         scores = {"lenet": self._lenet, "cifar_convnet": self._convnet, "resnet20": self._resnet}[workload.recipe]
         self.scores = torch.compile(scores) if self.compiled else scores
         self.done = 0

@@ -403,7 +403,8 @@ class CpuProgram(Program):
         """Storage for the time of one step."""
         if self._workspace.size < count:
             self._workspace = empty((count,), self._dtype)
-        return self._workspace[:count]
+        found: Array = self._workspace[:count]
+        return found
 
     def _nodes_channels_last(self) -> frozenset[Node]:
         """The nodes that lie channels last; none where a dynamic axis becomes known on the way."""
