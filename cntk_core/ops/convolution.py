@@ -309,7 +309,7 @@ class _Form:
         if self.legacy:
             return products[:, :, 0].transpose(0, 3, 2, 1).reshape(shape)
         rank = len(self.geometry.counts)
-        shaped = products.reshape(-1, *from_cntk(self.geometry.maps), *from_cntk(self.geometry.counts))
+        shaped = products.reshape(len(products), *from_cntk(self.geometry.maps), *from_cntk(self.geometry.counts))
         order = [0, *(index for axis in range(rank) for index in (1 + axis, 1 + rank + axis))]
         return shaped.transpose(order).reshape(shape)
 

@@ -240,7 +240,7 @@ def test_evaluation_uses_the_running_statistics():
 def test_variance_far_from_zero(mean):
     net = Net()
     data = convolution(net, net.parameter(4, 3, 1, 1), net.input("x", 3, 5, 5), (1, 1, 3), map_count=(4,))
-    data = net.node("Plus", data, net.parameter(4, 1, 1, value=mean))
+    data = net.node("Plus", data, net.parameter(4, 1, 1, value=mean, rate=0.0))
     plan = net.plan(total_of(net, normalized(net, data, 4)))
     assert_same_gradients(plan, FAST, minibatch(net.rng, 7, {"x": (3, 5, 5)}))
 
