@@ -15,7 +15,8 @@ from cntk_core.config import (
 )
 from cntk_core.data.chunked import ChunkedReader
 from cntk_core.data.composite import CompositeSource, FrameSource, Part
-from cntk_core.data.randomize import Window
+from cntk_core.data.randomize import Block, RandomOrder, SweepOrder, Window, chunk_windows
+from cntk_core.data.slots import Piece, SlotPlan
 from cntk_core.data.source import CACHE_BYTES, Chunk, ChunkInfo, ChunkSource, Column
 from cntk_core.data.truncation import Truncation
 from cntk_core.data.utterance_reader import UtteranceReader
@@ -31,6 +32,7 @@ from cntk_core.errors import (
     OptionError,
     Problems,
     ShapeError,
+    TrainingError,
     UnsupportedError,
     did_you_mean,
     nearest,
@@ -41,7 +43,15 @@ from cntk_core.interfaces.component import API_VERSION, Available, Component, No
 from cntk_core.interfaces.engine import ExecutionEngine, Program, ProgramState
 from cntk_core.interfaces.layout import SequenceLayout
 from cntk_core.interfaces.learner import Learner, Slot, UpdateContext, UpdateRule
-from cntk_core.interfaces.parallel import Communicator, Parallelizer, StepCounts
+from cntk_core.interfaces.parallel import (
+    Communicator,
+    GradientAggregation,
+    Message,
+    Parallelizer,
+    Pending,
+    StepCounts,
+    Watch,
+)
 from cntk_core.interfaces.reader import DataReader, EpochSpec, Minibatch, ReaderContext, StreamData, StreamInfo
 from cntk_core.interfaces.writer import DataWriter, SequenceOutput, SparseRows, WriterContext
 from cntk_core.network.clone import PARAMETER_USES, clone_nodes, duplicate, nodes_to_clone
@@ -125,6 +135,7 @@ __all__ = [
     "Accumulator",
     "ArrayMath",
     "Available",
+    "Block",
     "Buffer",
     "BuildContext",
     "BuildError",
@@ -155,6 +166,7 @@ __all__ = [
     "FrameSource",
     "FromFile",
     "FromLiteral",
+    "GradientAggregation",
     "GradientStep",
     "ICNBuilder",
     "IDataReader",
@@ -168,6 +180,7 @@ __all__ = [
     "Location",
     "Loop",
     "LoopGradient",
+    "Message",
     "Minibatch",
     "MinibatchResult",
     "MissingKeyError",
@@ -186,11 +199,14 @@ __all__ = [
     "Parameter",
     "ParameterStore",
     "Part",
+    "Pending",
+    "Piece",
     "Plan",
     "Problems",
     "Program",
     "ProgramState",
     "Random",
+    "RandomOrder",
     "ReaderContext",
     "Registry",
     "Schedule",
@@ -200,14 +216,17 @@ __all__ = [
     "Shape",
     "ShapeError",
     "Slot",
+    "SlotPlan",
     "SourceText",
     "SparseRows",
     "Step",
     "StepCounts",
     "StreamData",
     "StreamInfo",
+    "SweepOrder",
     "Target",
     "TraceMath",
+    "TrainingError",
     "Truncation",
     "Unavailable",
     "UnsupportedError",
@@ -215,12 +234,14 @@ __all__ = [
     "UpdateRule",
     "UtteranceReader",
     "Value",
+    "Watch",
     "Window",
     "WriterContext",
     "align",
     "best_columns",
     "broadcast",
     "check_links",
+    "chunk_windows",
     "class_column",
     "clone_nodes",
     "complete_network",

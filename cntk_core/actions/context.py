@@ -18,6 +18,7 @@ from cntk_core.interfaces.writer import DataWriter, WriterContext
 from cntk_core.network.initializers import initialize_parameters, use_one_seed
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input
+from cntk_core.network.remarks import remarks
 from cntk_core.training.progress import RunLog
 
 if TYPE_CHECKING:
@@ -271,9 +272,13 @@ class ActionContext:
     def network_of(self, section: Config) -> Network:
         """Return the network of a test or write section: described in the section, else loaded from ``modelPath``."""
         if self.builder_value(section) is not None:
-            return self.build_network(section)
-        value = section.require("modelPath")
-        return self.load_model(value.string(), value.where)
+            network = self.build_network(section)
+        else:
+            value = section.require("modelPath")
+            network = self.load_model(value.string(), value.where)
+        for line in remarks(network):
+            self.log.line(line)
+        return network
 
     # -- engines ------------------------------------------------------------------------------------------
 

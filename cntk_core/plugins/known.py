@@ -74,6 +74,10 @@ KNOWN: dict[str, dict[str, tuple[str, Wheel]]] = {
         (Wheel("cntk-parallel-bmuf", released=False), "BlockMomentumSGD ModelAveragingSGD"),
         (Wheel("cntk-parallel-asgd", released=False), "DataParallelASGD"),
     ),
+    "aggregation": _table(
+        (Wheel("cntk-parallel-data-parallel", released=False), "full"),
+        (Wheel("cntk-parallel-onebit", released=False), "quantized"),
+    ),
     "hook": _table((Wheel("cntk-hook-tensorboard"), "tensorboard")),
     "communicator": _table((Wheel("cntk-parallel-mpi", released=False), "mpi")),
 }
