@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -34,6 +35,8 @@ TRACEBACK = "CNTK_TRACEBACK"
 """Set this variable to 1 to see the Python traceback of an error."""
 
 _INTERRUPTED = 130
+_PATIENCE = 2.0
+"""Seconds that a rank gives rank 0 to tell an error that both have."""
 _DOCUMENT_OPTIONS = ("-f", "--file", "-I", "-D", "--cd")
 
 Handler = Callable[[argparse.Namespace], int]
@@ -45,6 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _dispatch(arguments)
     except KeyboardInterrupt:
+        _end_ranks("interrupted", told=True)
         _say("\ninterrupted: what was saved before is kept; start the same command again to go on from there")
         return _INTERRUPTED
     except BrokenPipeError:
@@ -104,7 +108,30 @@ def _report_as_cntk(error: Exception, log: Log) -> int:
     log.line(text)
     if log.to_file:
         log.console(text)
+    _end_ranks(text, told=not log.quiet)
     return error.exit_code if isinstance(error, CntkError) else 1
+
+
+def _is_main_rank() -> bool:
+    from cntk_core.actions.ranks import detect
+
+    return detect().rank == 0
+
+
+def _end_ranks(text: str, *, told: bool) -> None:
+    """End the other ranks of this run, if there are any.
+
+    What all ranks find wrong, such as a mistake in the recipe, rank 0 tells; the others give it the time to do so.
+    """
+    from cntk_core.actions.ranks import detect, end_all
+
+    launch = detect()
+    if launch.size == 1:
+        return
+    if not told:
+        time.sleep(_PATIENCE)
+        _say(f"rank {launch.rank}: {text}")
+    end_all(text.partition("\n")[0])
 
 
 def _text_of(error: Exception) -> str:
@@ -133,7 +160,11 @@ def _guarded(step: Callable[[], int]) -> int:
     except Exception as error:
         if os.environ.get(TRACEBACK) == "1":
             raise
-        _say(f"error: {_text_of(error)}")
+        text = f"error: {_text_of(error)}"
+        main = _is_main_rank()
+        if main:
+            _say(text)
+        _end_ranks(text, told=main)
         return error.exit_code if isinstance(error, CntkError) else 1
 
 

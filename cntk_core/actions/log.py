@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TextIO
 
@@ -52,6 +53,15 @@ class Log:
             return
         sys.stderr.write(text + "\n")
         sys.stderr.flush()
+
+    def console_of_rank(self, rank: int) -> Callable[[str], None]:
+        """Return a function that writes lines of one of several ranks to the console, also of a quiet one."""
+
+        def say(text: str) -> None:
+            sys.stderr.write(f"rank {rank}: {text}\n")
+            sys.stderr.flush()
+
+        return say
 
     def redirect(self, path: str, where: Location | None = None) -> None:
         """Send the lines to a file from now on; folders are made.

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -89,7 +90,7 @@ class MPICommunicator(Communicator):
 
     def _sum_stripes(self, flat: Array, operation: str) -> None:
         cuts = [flat.size * rank // self.size for rank in range(self.size + 1)]
-        stripes = [flat[begin:end] for begin, end in zip(cuts, cuts[1:], strict=False)]
+        stripes = [flat[begin:end] for begin, end in pairwise(cuts)]
         mine, others, tag = stripes[self.rank], self._others(), self._next_tag()
         parts = [mine if rank == self.rank else np.empty_like(mine) for rank in range(self.size)]
         receives = {source: self._comm.Irecv(parts[source], source, tag) for source in others}
