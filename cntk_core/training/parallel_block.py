@@ -105,10 +105,10 @@ def _make(
 ) -> Parallelizer:
     """Make a strategy and its aggregations, which have their options in the same block."""
     what = f"parallelizer '{name}'"
-    lenient = bind(section, strategy.options, ignore=section.keys(), what=what)
+    lenient: Any = bind(section, strategy.options, ignore=section.keys(), what=what)
     found = {wanted: find(wanted) for wanted in strategy.needs(lenient)}
     keys = {key for kind in found.values() for key in _keys(kind.options)}
-    own = bind(section, strategy.options, ignore=keys, what=what)
+    own: Any = bind(section, strategy.options, ignore=keys, what=what)
     made = {
         wanted: kind(bind(section, kind.options, ignore=section.keys(), what=f"aggregation '{wanted}'"))
         for wanted, kind in found.items()

@@ -44,7 +44,7 @@ class MPICommunicator(Communicator):
 
     requires_api = "1.0"
 
-    def __init__(self, comm: MPI.Intracomm | None = None) -> None:
+    def __init__(self, comm: MPI.Comm | None = None) -> None:
         super().__init__()
         from mpi4py import MPI
 
