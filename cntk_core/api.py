@@ -46,6 +46,7 @@ from cntk_core.interfaces.learner import Learner, Slot, UpdateContext, UpdateRul
 from cntk_core.interfaces.parallel import (
     Communicator,
     GradientAggregation,
+    Launcher,
     Message,
     Parallelizer,
     Pending,
@@ -181,6 +182,7 @@ __all__ = [
     "Input",
     "Job",
     "JobOutcome",
+    "Launcher",
     "Learner",
     "Location",
     "Loop",
