@@ -15,6 +15,7 @@ from cntk_core.config import (
 )
 from cntk_core.data.chunked import ChunkedReader
 from cntk_core.data.composite import CompositeSource, FrameSource, Part
+from cntk_core.data.makers import PendingRows, RowMaker
 from cntk_core.data.randomize import Window
 from cntk_core.data.source import CACHE_BYTES, Chunk, ChunkInfo, ChunkSource, Column
 from cntk_core.data.truncation import Truncation
@@ -186,6 +187,7 @@ __all__ = [
     "Parameter",
     "ParameterStore",
     "Part",
+    "PendingRows",
     "Plan",
     "Problems",
     "Program",
@@ -193,6 +195,7 @@ __all__ = [
     "Random",
     "ReaderContext",
     "Registry",
+    "RowMaker",
     "Schedule",
     "SeedNumbers",
     "SequenceLayout",
