@@ -15,6 +15,7 @@ from cntk_core.config import (
 )
 from cntk_core.data.chunked import ChunkedReader
 from cntk_core.data.composite import CompositeSource, FrameSource, Part
+from cntk_core.data.makers import PendingRows, RowMaker
 from cntk_core.data.randomize import Block, RandomOrder, SweepOrder, Window, chunk_windows
 from cntk_core.data.slots import Piece, SlotPlan
 from cntk_core.data.source import CACHE_BYTES, Chunk, ChunkInfo, ChunkSource, Column
@@ -207,6 +208,7 @@ __all__ = [
     "ParameterStore",
     "Part",
     "Pending",
+    "PendingRows",
     "Piece",
     "Plan",
     "Problems",
@@ -216,6 +218,7 @@ __all__ = [
     "RandomOrder",
     "ReaderContext",
     "Registry",
+    "RowMaker",
     "Schedule",
     "SeedNumbers",
     "SequenceLayout",
