@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import Loop, Node, OpContext, Plan
+from cntk_core.api import Loop, Node, OpContext, Plan, with_lengths
 from cntk_engine_cpu.gemm import Gemm
 from cntk_engine_cpu.inputs import Ports
 from cntk_engine_cpu.kernels import KernelLibrary
@@ -61,6 +61,7 @@ class Site:
         made: values of nodes that make dynamic axes.
         compiled_loops: loops whose forward pass is compiled.
         interpreted: nodes that the binding left to :mod:`fallback`: only they look at their contexts.
+        longest: the longest sequence of each dynamic axis that is a dimension of a node.
     """
 
     plan: Plan
@@ -80,6 +81,7 @@ class Site:
     made: dict[Node, Array] = attrs.field(factory=dict)
     compiled_loops: set[Loop] = attrs.field(factory=set)
     interpreted: set[Node] = attrs.field(factory=set)
+    longest: Mapping[str, int] = attrs.field(factory=dict)
 
     def continuing(self, before: Site) -> Site:
         """Return this site with what the steps of an earlier stage keep for their gradients."""
@@ -97,4 +99,5 @@ class Site:
 
     def shape(self, node: Node) -> tuple[int, ...]:
         """Shape of a node's value, its frames included."""
-        return (self.rows(node), *node.known_shape) if node.framed else node.known_shape
+        sample = with_lengths(node.known_shape, self.longest)
+        return (self.rows(node), *sample) if node.framed else sample
