@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -35,6 +36,8 @@ TRACEBACK = "CNTK_TRACEBACK"
 """Set this variable to 1 to see the Python traceback of an error."""
 
 _INTERRUPTED = 130
+_PATIENCE = 2.0
+"""Seconds that a rank gives rank 0 to tell an error that both have."""
 _DOCUMENT_OPTIONS = ("-f", "--file", "-I", "-D", "--cd")
 
 Handler = Callable[[argparse.Namespace], int]
@@ -46,6 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _dispatch(arguments)
     except KeyboardInterrupt:
+        _end_ranks("interrupted")
         _say("\ninterrupted: what was saved before is kept; start the same command again to go on from there")
         return _INTERRUPTED
     except BrokenPipeError:
@@ -105,7 +109,35 @@ def _report_as_cntk(error: Exception, log: Log) -> int:
     log.line(text)
     if log.to_file:
         log.console(text)
+    _end_ranks(text)
     return error.exit_code if isinstance(error, CntkError) else 1
+
+
+def _is_main_rank() -> bool:
+    from cntk_core.actions.ranks import detect
+
+    return detect().rank == 0
+
+
+def _end_ranks(text: str) -> None:
+    """End the other ranks of this run, if there are any.
+
+    What all ranks find wrong, such as a mistake in the recipe, rank 0 tells; the others give it the time to do so.
+    """
+    from cntk_core.actions.ranks import detect, end_all
+
+    launch = detect()
+    if launch.size == 1:
+        return
+    if launch.rank:
+        time.sleep(_PATIENCE)
+        _say(text)
+    defect = sys.exc_info()[1]
+    if defect is not None and not isinstance(defect, CntkError | KeyboardInterrupt):
+        import traceback
+
+        text = f"{traceback.format_exc()}{text}"
+    end_all(text)
 
 
 def _text_of(error: Exception) -> str:
@@ -134,7 +166,10 @@ def _guarded(step: Callable[[], int]) -> int:
     except Exception as error:
         if os.environ.get(TRACEBACK) == "1":
             raise
-        _say(f"error: {_text_of(error)}")
+        text = f"error: {_text_of(error)}"
+        if _is_main_rank():
+            _say(text)
+        _end_ranks(text)
         return error.exit_code if isinstance(error, CntkError) else 1
 
 
@@ -168,6 +203,11 @@ def _add_plugin_verbs(parser: argparse.ArgumentParser, verbs: Verbs, wanted: str
 
 
 def _run_action(options: argparse.Namespace) -> int:
+    if getattr(options, "ranks", None) is not None:
+        from cntk_core.actions.launch import launch
+
+        plugins = [text for path in options.plugin for text in ("--plugin", path)]
+        return launch(options.ranks, [options.verb, options.recipe, *options.overrides, *plugins], options.plugin)
     from cntk_core.actions.driver import run_recipe
     from cntk_core.actions.log import Log
 
@@ -350,7 +390,10 @@ def _parser() -> tuple[argparse.ArgumentParser, Verbs]:
     parser.add_argument("--version", action="version", version=f"cntk-core {__version__}")
     verbs = parser.add_subparsers(metavar="VERB", dest="verb")
     for verb in ("train", "test", "write"):
-        _add_recipe(verbs.add_parser(verb, help=VERBS[verb], description=_sentence(verb)), _run_action)
+        run = verbs.add_parser(verb, help=VERBS[verb], description=_sentence(verb))
+        _add_recipe(run, _run_action)
+        if verb != "write":
+            run.add_argument("-n", "--ranks", type=int, metavar="N", help="start N ranks that do it together")
     _add_edit(verbs.add_parser("edit", help=VERBS["edit"], description=_sentence("edit")))
     _add_sections(verbs.add_parser("check-data", help=VERBS["check-data"], description=_sentence("check-data")))
     _add_config(verbs.add_parser("config", help=VERBS["config"], description=_sentence("config")))

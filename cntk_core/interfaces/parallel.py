@@ -15,6 +15,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from cntk_core.errors import UnsupportedError
 from cntk_core.interfaces.component import Component
 
 if TYPE_CHECKING:
@@ -54,6 +55,21 @@ class Watch:
     report_after: float = 30.0
     say: Callable[[str], None] = lambda text: None
     doing: str = ""
+
+
+@attrs.frozen
+class Launcher:
+    """How processes are started that find each other through a communicator.
+
+    Attributes:
+        command: what stands in front of the command that each of them runs.
+        environment: variables that the launcher itself needs.
+        title: what it is, for messages.
+    """
+
+    command: tuple[str, ...]
+    environment: Mapping[str, str]
+    title: str
 
 
 class Pending(Generic[T]):
@@ -98,6 +114,15 @@ class Communicator(Component):
 
     def __init__(self) -> None:
         self.watch = Watch()
+
+    @classmethod
+    def launcher(cls, ranks: int) -> Launcher:
+        """Return what starts so many processes on this machine.
+
+        Raises:
+            UnsupportedError: nothing can.
+        """
+        raise UnsupportedError(f"the communicator {cls.__name__} starts no processes")
 
     # -- all ranks together -------------------------------------------------------------------------------
 

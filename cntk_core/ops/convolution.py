@@ -251,6 +251,15 @@ def _filled(weights: Shape, count: int) -> Shape:
     return tuple(dim or count // others for dim in weights) if weights.count(0) == 1 else weights
 
 
+def convolution_geometry(weights: Shape, data: Shape, attributes: ConvolutionAttributes) -> Geometry:
+    """Return where the windows of a convolution stand: on its input, for a transposed one on its output.
+
+    Raises:
+        ShapeError: kernel, maps, padding and input do not fit.
+    """
+    return convolution_setup(weights, data, attributes).geometry
+
+
 @attrs.frozen(eq=False)
 class _Form:
     """A convolution of arrays in memory order. The legacy layout is turned into the other and back.
@@ -266,8 +275,7 @@ class _Form:
     @classmethod
     def make(cls, inputs: Sequence[Array], attributes: ConvolutionAttributes, context: OpContext) -> _Form:
         weights, data = (sample_shape(value, framed) for value, framed in zip(inputs, context.framed, strict=True))
-        setup = convolution_setup(weights, data, attributes)
-        geometry, legacy = setup.geometry, is_legacy(attributes.image_layout)
+        geometry, legacy = convolution_geometry(weights, data, attributes), is_legacy(attributes.image_layout)
         windows = Windows.of(geometry)
         sharing = sharing_of(geometry, attributes)
         if all(sharing):
@@ -301,7 +309,7 @@ class _Form:
         if self.legacy:
             return products[:, :, 0].transpose(0, 3, 2, 1).reshape(shape)
         rank = len(self.geometry.counts)
-        shaped = products.reshape(-1, *from_cntk(self.geometry.maps), *from_cntk(self.geometry.counts))
+        shaped = products.reshape(len(products), *from_cntk(self.geometry.maps), *from_cntk(self.geometry.counts))
         order = [0, *(index for axis in range(rank) for index in (1 + axis, 1 + rank + axis))]
         return shaped.transpose(order).reshape(shape)
 

@@ -146,7 +146,7 @@ class _Pool:
 
     def forward(self, xp: Any, rows: Array) -> Array:
         """Return the pooled rows ``(frames, windows)``."""
-        return self._pooled(xp, self._padded(xp, rows)).reshape(len(rows), -1)
+        return flat_rows(self._pooled(xp, self._padded(xp, rows)))
 
     def _pooled(self, xp: Any, padded: Array) -> Array:
         windows = self._windows
@@ -170,7 +170,7 @@ class _Pool:
                 view += share
         else:
             self._to_largest(xp, incoming, self._padded(xp, rows), result)
-        return windows.unpad(xp, result).reshape(len(gradient), -1)
+        return flat_rows(windows.unpad(xp, result))
 
     def _to_largest(self, xp: Any, incoming: Array, padded: Array, result: Array) -> None:
         """Add what comes in to the first largest element of each window."""
@@ -192,7 +192,7 @@ class _Pool:
         for place in windows.places():
             hit = (windows.at(padded, place) == found) & (index == OUTSIDE)
             index = xp.where(hit, xp.asarray(windows.index(place)), index)
-        return index.reshape(len(rows), -1)
+        return flat_rows(index)
 
     def _counted(self, dtype: Any) -> Array:
         """How many elements of each window count."""

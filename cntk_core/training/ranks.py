@@ -98,6 +98,11 @@ class Ranks:
         assert self.parallelizer is not None, "these ranks only evaluate"
         return self.parallelizer
 
+    @property
+    def saves_inside(self) -> bool:
+        """Whether all ranks are at the same step inside an epoch, so that a checkpoint can be written there."""
+        return self.parallelizer is not None and self.parallelizer.reduces_gradients
+
     def doing(self, what: str) -> None:
         """Note what this rank is at, for reports of ranks that wait."""
         self.communicator.watch.doing = what

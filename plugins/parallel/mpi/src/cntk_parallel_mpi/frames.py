@@ -12,6 +12,8 @@ Array = NDArray[Any]
 
 _KIND = struct.Struct("<8sq")
 _LENGTH = struct.Struct("<q")
+_HEAD = _KIND.size + 64 * _LENGTH.size
+"""NumPy's arrays have at most 64 dimensions."""
 
 
 def pack(array: Array) -> Array:
@@ -26,9 +28,10 @@ def pack(array: Array) -> Array:
 
 def unpack(packed: Array) -> Array:
     """Return the array; it may be changed."""
-    data = memoryview(packed)
+    data = packed[:_HEAD].tobytes()
     kind, dimensions = _KIND.unpack_from(data)
     at = _KIND.size
     shape = [_LENGTH.unpack_from(data, at + _LENGTH.size * axis)[0] for axis in range(dimensions)]
     at += _LENGTH.size * dimensions
-    return packed[at:].copy().view(np.dtype(kind.rstrip(b"\0").decode())).reshape(shape)
+    values: Array = packed[at:].copy().view(np.dtype(kind.rstrip(b"\0").decode()))
+    return values.reshape(shape)
