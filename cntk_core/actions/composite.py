@@ -11,9 +11,10 @@ import attrs
 from cntk_core.config import Config, Value, option, options
 from cntk_core.data.chunked import ChunkedReader
 from cntk_core.data.composite import CompositeSource, FrameSource, Part
-from cntk_core.data.randomize import Window
+from cntk_core.data.randomize import SweepOrder, Window
+from cntk_core.data.slots import SlotPlan
 from cntk_core.data.source import CACHE_BYTES
-from cntk_core.data.truncation import Truncation
+from cntk_core.data.truncation import Truncation, truncated_slots
 from cntk_core.errors import (
     CntkError,
     ConfigError,
@@ -137,13 +138,14 @@ class CompositeReader(ChunkedReader):
                 seed=options.randomization_seed,
                 keep_in_memory=options.keep_data_in_memory,
                 cache_bytes=options.cache_size_in_bytes,
-                truncation=self._truncation if options.truncated else None,
+                slots=self._cut if options.truncated else None,
                 prefetch=options.prefetch,
             )
             stack.pop_all()
 
-    def _truncation(self, epoch: EpochSpec) -> Truncation:
-        return Truncation.of_size(epoch.minibatch_size, self.settings.truncation_length)
+    def _cut(self, order: SweepOrder, epoch: EpochSpec) -> Iterator[SlotPlan]:
+        cut = Truncation.of_size(epoch.minibatch_size, self.settings.truncation_length)
+        return truncated_slots(order, epoch, cut)
 
     def check(self) -> Iterator[CntkError]:
         """Yield everything that is wrong with the data of the parts, and whether they fit together."""

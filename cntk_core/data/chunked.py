@@ -14,9 +14,9 @@ from cntk_core.data.makers import made_minibatches
 from cntk_core.data.packing import make_minibatch
 from cntk_core.data.prefetch import Prefetcher
 from cntk_core.data.randomize import FileOrder, RandomOrder, SweepOrder, Window
-from cntk_core.data.source import CACHE_BYTES, ChunkCache, ChunkSource
+from cntk_core.data.slots import SlotPlan, slot_minibatches
+from cntk_core.data.source import CACHE_BYTES, ChunkCache, ChunkInfo, ChunkSource
 from cntk_core.data.timeline import Picks, plan_epoch
-from cntk_core.data.truncation import Truncation, truncated_minibatches
 from cntk_core.errors import DataError, UnsupportedError
 from cntk_core.interfaces.reader import DataReader, EpochSpec, Minibatch, ReaderContext, StreamInfo
 
@@ -26,6 +26,11 @@ PREFETCHED_SAMPLES = 8192
 """About how many samples are prepared ahead of time."""
 PREFETCHED_BYTES = 256 * 1024 * 1024
 """About how many bytes of samples that are made for a minibatch (images) are prepared ahead of time."""
+
+PlanSlots = Callable[[SweepOrder, EpochSpec], Iterator[SlotPlan]]
+"""Plans the minibatches of an epoch piece by piece, over all ranks."""
+MakeOrder = Callable[[Sequence[ChunkInfo], int, Window], SweepOrder]
+"""Makes a random order of the sequences of chunks; its arguments are those of :class:`RandomOrder`."""
 
 
 class ChunkedReader(DataReader):
@@ -41,7 +46,8 @@ class ChunkedReader(DataReader):
         cache_bytes: parsed data that is kept; the chunks of the current window are kept in any case.
         least_sequences: sequences that a minibatch of an epoch has at least, however small it is; the argument is the
             number of the epoch.
-        truncation: cuts sequences for truncated training; the argument is the epoch.
+        slots: plans minibatches of pieces of sequences, as truncated training needs them.
+        random_order: makes the random order, if there is a window.
         prefetch: prepare minibatches in a background thread.
     """
 
@@ -57,11 +63,12 @@ class ChunkedReader(DataReader):
         keep_in_memory: bool = False,
         cache_bytes: int = CACHE_BYTES,
         least_sequences: Callable[[int], int] | None = None,
-        truncation: Callable[[EpochSpec], Truncation] | None = None,
+        slots: PlanSlots | None = None,
+        random_order: MakeOrder = RandomOrder,
         prefetch: bool = True,
     ) -> None:
         super().__init__(options, context)
-        if truncation is not None and source.makers:
+        if slots is not None and source.makers:
             name = next(iter(source.makers))
             raise UnsupportedError(
                 f"the stream '{name}' has one sample for each sequence, which cannot be cut",
@@ -73,7 +80,8 @@ class ChunkedReader(DataReader):
         self._seed = seed
         self._prefetch = prefetch
         self._least_sequences = least_sequences
-        self._truncation = None if context.for_writing else truncation
+        self._slots = None if context.for_writing else slots
+        self._random_order = random_order
         self._cache = ChunkCache(source, None if keep_in_memory else cache_bytes, lambda: self.order().open_chunks)
         self._order: SweepOrder | None = None
         self._lock = threading.Lock()
@@ -117,7 +125,8 @@ class ChunkedReader(DataReader):
             keep_in_memory=self._cache.limit is None,
             cache_bytes=self._cache.limit or 0,
             least_sequences=self._least_sequences,
-            truncation=self._truncation,
+            slots=self._slots,
+            random_order=self._random_order,
             prefetch=self._prefetch,
         )
 
@@ -147,10 +156,9 @@ class ChunkedReader(DataReader):
         return prefetcher
 
     def _read(self, epoch: EpochSpec) -> Iterator[Minibatch]:
-        if self._truncation is not None:
-            cut = self._truncation(epoch)
-            dtype = self.context.dtype
-            yield from truncated_minibatches(self.order(), epoch, cut, self._cache.get, self._streams, dtype)
+        if self._slots is not None:
+            plans = self._slots(self.order(), epoch)
+            yield from slot_minibatches(plans, epoch, self._cache.get, self._streams, self.context.dtype)
             return
         least = 1 if self._least_sequences is None else self._least_sequences(epoch.epoch)
         plan = plan_epoch(self.order(), epoch, least)
@@ -178,7 +186,9 @@ class ChunkedReader(DataReader):
         with self._lock:
             if self._order is None:
                 index = self._source.index()
-                order = FileOrder(index) if self._window is None else RandomOrder(index, self._seed, self._window)
+                order = (
+                    FileOrder(index) if self._window is None else self._random_order(index, self._seed, self._window)
+                )
                 if order.samples == 0:
                     raise DataError(f"{self._source} has no samples")
                 self._order = order

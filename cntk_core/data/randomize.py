@@ -126,7 +126,8 @@ class RandomOrder(SweepOrder):
     def blocks(self, sweep: int) -> Iterator[Block]:
         """Yield blocks for the places of the chunks in the shuffled order; at most a window of chunks is in use."""
         order = shuffled(len(self.index), self._seed + sweep)
-        begin, end = (bounds.tolist() for bounds in self._windows(np.array(order, np.int64)))
+        samples = np.array([self.index[number].samples for number in order], np.int64)
+        begin, end = (bounds.tolist() for bounds in chunk_windows(samples, self._window))
         counts = [self.index[number].sequences for number in order]
         chunk_at, starts = np.array(order, np.int64), np.cumsum([0, *counts], dtype=np.int64)
         lengths = self._all_lengths(order)
@@ -134,8 +135,8 @@ class RandomOrder(SweepOrder):
         for place, numbers in enumerate(swapped):
             self._open = (order, begin[place], end[place])
             came_from = np.searchsorted(starts, numbers, side="right") - 1
-            samples = np.ones(len(numbers), np.int64) if lengths is None else lengths[numbers]
-            yield Block(chunk_at[came_from], numbers - starts[came_from], samples)
+            own = np.ones(len(numbers), np.int64) if lengths is None else lengths[numbers]
+            yield Block(chunk_at[came_from], numbers - starts[came_from], own)
 
     def _all_lengths(self, order: list[int]) -> IntArray | None:
         """Return the samples of each sequence, chunk after chunk; None if every one has one sample."""
@@ -143,20 +144,25 @@ class RandomOrder(SweepOrder):
             return None
         return np.concatenate([self.index[number].sample_counts() for number in order])
 
-    def _windows(self, order: IntArray) -> tuple[IntArray, IntArray]:
-        """Return the window ``begin <= place < end`` of each shuffled chunk; neither bound ever decreases."""
-        count = len(order)
-        size = self._window.size
-        if size is None:
-            return np.zeros(count, dtype=np.int64), np.full(count, count)
-        if not self._window.in_samples:
-            width = min(max(size, 1), count)
-            begin = np.clip(np.arange(count) - width // 2, 0, count - width)
-            return begin, begin + width
-        samples = np.array([self.index[number].samples for number in order.tolist()])
-        stop = np.cumsum(samples)
-        start = stop - samples
-        begin = np.searchsorted(start, start - size // 2, side="left")
-        end = np.searchsorted(stop, start + size // 2, side="left")
-        places = np.arange(count)
-        return np.minimum(begin, places), np.maximum(end, places + 1)
+
+def chunk_windows(samples: IntArray, window: Window) -> tuple[IntArray, IntArray]:
+    """Return the window ``begin <= place < end`` of each chunk of a shuffled order; neither bound ever decreases.
+
+    Args:
+        samples: of the chunks, in the shuffled order.
+        window: how far a sequence may move.
+    """
+    count = len(samples)
+    size = window.size
+    if size is None:
+        return np.zeros(count, dtype=np.int64), np.full(count, count)
+    if not window.in_samples:
+        width = min(max(size, 1), count)
+        begin = np.clip(np.arange(count) - width // 2, 0, count - width)
+        return begin, begin + width
+    stop = np.cumsum(samples)
+    start = stop - samples
+    begin = np.searchsorted(start, start - size // 2, side="left")
+    end = np.searchsorted(stop, start + size // 2, side="left")
+    places = np.arange(count)
+    return np.minimum(begin, places), np.maximum(end, places + 1)

@@ -114,6 +114,7 @@ class Op:
         unframed: inputs that cannot have a dynamic axis (weights of a convolution), by index.
         updates: parameters among the inputs that computing the op in training changes (running statistics), by index.
         accumulator: for a precomputed value, makes the object that gathers it in one pass over the data.
+        remark: ``(input shapes, attributes) -> text or None``: what is legal with such inputs, but hardly meant.
         doc: one line for the reference page.
     """
 
@@ -141,6 +142,7 @@ class Op:
     unframed: frozenset[int] = frozenset()
     updates: frozenset[int] = frozenset()
     accumulator: Callable[[Shape], Accumulator] | None = None
+    remark: Callable[[Sequence[Shape], Any], str | None] | None = None
     doc: str = ""
 
     def flows_to(self, index: int) -> bool:

@@ -1,8 +1,7 @@
-"""Convolution, pooling and normalization against plain loops, and the statistics of batch normalization."""
+"""Convolution and pooling against plain loops."""
 
 from __future__ import annotations
 
-import math
 from itertools import product
 
 import numpy as np
@@ -13,10 +12,8 @@ from hypothesis import strategies as st
 from cntk_core.errors import NetworkError
 from cntk_core.ops.convolution import CONVOLUTION, ConvolutionAttributes
 from cntk_core.ops.framing import run_forward, run_gradient
-from cntk_core.ops.normalization import BATCH_NORMALIZATION, BatchNormalizationAttributes, blend_share, update_share
 from cntk_core.ops.op import OpContext
 from cntk_core.ops.pooling import POOLING, ROI_POOLING, PoolingAttributes, ROIPoolingAttributes
-from cntk_core.ops.windows import gathered, put_back
 
 
 def context(framed: tuple[bool, ...], frames: int, *, training: bool = False) -> OpContext:
@@ -91,84 +88,9 @@ def test_the_gradient_of_max_pooling_goes_to_the_first_of_equal_elements():
     np.testing.assert_array_equal(found[0, 0], [[1.0, 0.0], [0.0, 0.0]])
 
 
-def test_gathering_and_putting_back_are_adjoint():
-    from cntk_core.ops.geometry import Window, make_geometry
-
-    geometry = make_geometry((5, 4), Window((3, 2), (2, 1), (True, False), (0, 1), (0, 0)))
-    rng = np.random.default_rng(2)
-    data = rng.normal(size=(2, 20))
-    covered = gathered(np, data, geometry, 0.0)
-    other = rng.normal(size=covered.shape)
-    np.testing.assert_allclose(np.sum(covered * other), np.sum(put_back(np, other, geometry) * data))
-
-
 def test_regions_of_interest():
     data = np.arange(30.0).reshape(1, 1, 5, 6)
     regions = np.array([[[0, 0, 3, 1], [8, 8, 9, 9]]], float)
     found = run_forward(ROI_POOLING, np, [data, regions], ROIPoolingAttributes((2, 1), 1.0), context((True, True), 1))
     # A region beyond the image is empty.
     np.testing.assert_array_equal(found[0, :, 0, 0], [[7.0, 9.0], [0.0, 0.0]])
-
-
-# -- batch normalization ------------------------------------------------------------------------------------
-
-
-def statistics(size: int, count: float) -> list[np.ndarray]:
-    return [np.ones(size), np.zeros(size), np.full(size, 2.0), np.full(size, 3.0), np.array([count])]
-
-
-def test_a_first_minibatch_sets_the_running_statistics():
-    data = np.random.default_rng(3).normal(size=(8, 2)) * [1.0, 3.0] + 5.0
-    inputs = [data, *statistics(2, 0.0)]
-    run = context((True,) + (False,) * 5, 8, training=True)
-    found = run_forward(BATCH_NORMALIZATION, np, inputs, BatchNormalizationAttributes(False, 100.0, 50.0), run)
-    np.testing.assert_allclose(found.mean(axis=0), 0.0, atol=1e-12)
-    np.testing.assert_allclose(found.var(axis=0), 1.0, atol=1e-4)
-    np.testing.assert_allclose(inputs[3], data.mean(axis=0))
-    np.testing.assert_allclose(inputs[4], data.var(axis=0, ddof=1))
-    assert inputs[5] == 8
-
-
-def test_later_minibatches_enter_with_their_share():
-    data = np.zeros((4, 2))
-    inputs = [data, *statistics(2, 10.0)]
-    run = context((True,) + (False,) * 5, 4, training=True)
-    run_forward(BATCH_NORMALIZATION, np, inputs, BatchNormalizationAttributes(False, 100.0), run)
-    share = 1.0 - math.exp(-4 / 100)
-    np.testing.assert_allclose(inputs[3], 2.0 * (1.0 - share))
-    assert inputs[5] == 14
-
-
-def test_evaluation_uses_and_keeps_the_running_statistics():
-    inputs = [np.full((3, 2, 2), 5.0), *statistics(2, 10.0)]
-    kept = [value.copy() for value in inputs]
-    attributes = BatchNormalizationAttributes(spatial=True, epsilon=0.0)
-    found = run_forward(BATCH_NORMALIZATION, np, inputs, attributes, context((True,) + (False,) * 5, 3))
-    np.testing.assert_allclose(found, 3.0 / math.sqrt(3.0))
-    for before, after in zip(kept, inputs, strict=True):
-        np.testing.assert_array_equal(before, after)
-
-
-def test_evaluation_before_any_training_is_refused():
-    inputs = [np.ones((3, 2)), *statistics(2, 0.0)]
-    with pytest.raises(NetworkError) as error:
-        run_forward(BATCH_NORMALIZATION, np, inputs, BatchNormalizationAttributes(), context((True,) + (False,) * 5, 3))
-    assert str(error.value) == (
-        "batch normalization has no statistics yet: its sample count is 0\n    Train the network first."
-    )
-
-
-@pytest.mark.parametrize(
-    ("constant", "count", "share"),
-    [(-1.0, 10.0, 8 / 18), (5.0, 0.0, 1.0), (math.inf, 10.0, 0.0), (0.0, 10.0, 1.0), (4.0, 1.0, 1 - math.exp(-2.0))],
-)
-def test_shares_of_updates(constant, count, share):
-    attributes = BatchNormalizationAttributes(normalization_time_constant=constant)
-    assert update_share(attributes, 8, count) == pytest.approx(share)
-
-
-@pytest.mark.parametrize(
-    ("constant", "count", "share"), [(5.0, 0.0, 0.0), (math.inf, 10.0, 1.0), (0.0, 10.0, 0.0), (8.0, 1.0, 0.5)]
-)
-def test_shares_of_blending(constant, count, share):
-    assert blend_share(BatchNormalizationAttributes(blend_time_constant=constant), 8, count) == pytest.approx(share)
