@@ -14,6 +14,7 @@ from heapq import heapify, heappop, heappush
 import attrs
 
 from cntk_core.errors import CntkError, NetworkError, ShapeError
+from cntk_core.network.cropping import locate_crop
 from cntk_core.network.node import Node, Parameter
 from cntk_core.ops.shapes import Shape, elements, from_cntk, show
 
@@ -51,6 +52,7 @@ def infer_node(node: Node) -> None:
         if node.op.complete is not None and any(0 in shape for shape in shapes):
             shapes = list(node.op.complete(shapes, node.attributes))
             _complete_parameters(node, shapes)
+        locate_crop(node)
         node.shape = tuple(node.op.infer(shapes, node.attributes))
     except ShapeError as error:
         operands = ", ".join(f"{child.name} {show(child.known_shape)}" for child in node.inputs)
