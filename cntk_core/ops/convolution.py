@@ -172,6 +172,8 @@ def _maps(weights: Shape, dims: Dims, window: Window, attributes: ConvolutionAtt
     if elements(attributes.map_count):
         return attributes.map_count
     kernel, count = elements(window.kernel), elements(weights)
+    if attributes.transpose and not count:  # the maps are the channels of what comes in
+        return (dims[-1],)
     if not attributes.transpose and not all(attributes.sharing):
         kernel *= _places(make_geometry(dims, window), attributes)
     if not count or count % kernel:
@@ -234,7 +236,7 @@ def _complete_convolution(shapes: Sequence[Shape], attributes: ConvolutionAttrib
     if not elements(attributes.map_count) and weights and weights[0]:
         known = attrs.evolve(attributes, map_count=(weights[0] if len(weights) != 2 else weights[-1],))
     setup = convolution_setup(weights, data, known)
-    maps = tuple(known.map_count)
+    maps = known.map_count if elements(known.map_count) else setup.geometry.maps[-1:]
     if _places(setup.geometry, attributes) > 1:
         return [_filled(weights, elements(setup.window.kernel) * _kernels(setup, attributes)), data]
     if len(weights) == 2:
@@ -248,6 +250,15 @@ def _filled(weights: Shape, count: int) -> Shape:
     """Weights whose only dimension 0 makes them ``count``."""
     others = elements([dim for dim in weights if dim])
     return tuple(dim or count // others for dim in weights) if weights.count(0) == 1 else weights
+
+
+def convolution_geometry(weights: Shape, data: Shape, attributes: ConvolutionAttributes) -> Geometry:
+    """Return where the windows of a convolution stand: on its input, for a transposed one on its output.
+
+    Raises:
+        ShapeError: kernel, maps, padding and input do not fit.
+    """
+    return convolution_setup(weights, data, attributes).geometry
 
 
 @attrs.frozen(eq=False)
@@ -265,8 +276,7 @@ class _Form:
     @classmethod
     def make(cls, inputs: Sequence[Array], attributes: ConvolutionAttributes, context: OpContext) -> _Form:
         weights, data = (sample_shape(value, framed) for value, framed in zip(inputs, context.framed, strict=True))
-        setup = convolution_setup(weights, data, attributes)
-        geometry, legacy = setup.geometry, is_legacy(attributes.image_layout)
+        geometry, legacy = convolution_geometry(weights, data, attributes), is_legacy(attributes.image_layout)
         windows = Windows.of(geometry)
         sharing = sharing_of(geometry, attributes)
         if all(sharing):
@@ -300,7 +310,7 @@ class _Form:
         if self.legacy:
             return products[:, :, 0].transpose(0, 3, 2, 1).reshape(shape)
         rank = len(self.geometry.counts)
-        shaped = products.reshape(-1, *from_cntk(self.geometry.maps), *from_cntk(self.geometry.counts))
+        shaped = products.reshape(len(products), *from_cntk(self.geometry.maps), *from_cntk(self.geometry.counts))
         order = [0, *(index for axis in range(rank) for index in (1 + axis, 1 + rank + axis))]
         return shaped.transpose(order).reshape(shape)
 

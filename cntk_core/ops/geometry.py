@@ -118,17 +118,20 @@ def extended(
 def window_of(dims: Dims, attributes: WindowAttributes, *, reduces: bool) -> Window:
     """The settings for an input of ``dims``. Axes that the kernel lacks are summed over (convolution) or kept.
 
+    A pooling whose kernel has no dimensions at all is global: it takes all axes but the last one.
+
     Raises:
         ShapeError: a setting has more values than the input has axes, or a stride or kernel is not positive.
     """
-    rank, kernel_rank = len(dims), len(attributes.kernel_shape)
+    kernel_shape = attributes.kernel_shape or (() if reduces else (*dims[:-1], 1)[: len(dims)])
+    rank, kernel_rank = len(dims), len(kernel_shape)
     given = (attributes.stride, attributes.auto_padding, attributes.lower_pad, attributes.upper_pad)
     if not kernel_rank or max(kernel_rank, *(len(values) for values in given)) > rank:
-        kernel = show(from_cntk(attributes.kernel_shape))
+        kernel = show(from_cntk(kernel_shape))
         raise ShapeError(f"the kernel {kernel} and its settings do not fit the {rank} axes of {show(from_cntk(dims))}")
     more = dims if reduces else ()
     window = Window(
-        kernel=extended(attributes.kernel_shape, kernel_rank, rank, 1, more),
+        kernel=extended(kernel_shape, kernel_rank, rank, 1, more),
         stride=extended(attributes.stride, kernel_rank, rank, 1, more),
         auto=extended(attributes.auto_padding, kernel_rank, rank, False),
         lower=extended(attributes.lower_pad, kernel_rank, rank, 0),

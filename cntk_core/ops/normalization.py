@@ -7,7 +7,7 @@ and that take part in the normalization of training minibatches with another.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
@@ -141,59 +141,81 @@ def blend_share(attributes: BatchNormalizationAttributes, frames: int, count: fl
 
 
 @attrs.frozen(eq=False)
-class _Statistics:
-    """What a minibatch was normalized with: minibatch mean and variance, and the blended mean and inverse deviation."""
+class Statistics:
+    """What a minibatch was normalized with: minibatch mean and variance, blended mean and inverse deviation, and
+    the inverse deviation of the minibatch alone.
+    """
 
     mean: Array
     variance: Array
     used_mean: Array
     inverse: Array
+    own_inverse: Array
     blend: float
 
+    def slopes(self, scale: Array, to_scale: Array, to_bias: Array, size: int) -> tuple[Array, Array, Array]:
+        """Return ``(factor, slope, shift)``: the gradient by x is ``g * factor - (x - mean) * slope - shift``.
 
-def _fixed_statistics(
-    xp: Any, inputs: Sequence[Array], used: int, attributes: BatchNormalizationAttributes, context: OpContext
-) -> _Statistics:
-    """The running statistics.
-
-    Raises:
-        NetworkError: nothing was counted yet, and nobody gave a variance.
-    """
-    mean, variance = _first(inputs[3], used), _first(inputs[4], used)
-    if not context.training and _count(inputs) == 0 and not xp.any(variance):
-        raise NetworkError(
-            "batch normalization has no statistics yet: its sample count is 0", hint="Train the network first."
-        )
-    return _Statistics(mean, variance, mean, 1.0 / xp.sqrt(variance + attributes.epsilon), 1.0)
+        Args:
+            scale: the numbers that normalized data are multiplied with.
+            to_scale, to_bias: the gradients by scale and bias.
+            size: how many numbers each mean was taken of.
+        """
+        factor = self.inverse * scale
+        # Through the mean and through the variance of the minibatch.
+        share = (1.0 - self.blend) / size
+        return factor, share * scale * to_scale * self.own_inverse**3 / self.inverse, share * factor * to_bias
 
 
 def _count(inputs: Sequence[Array]) -> float | None:
     return float(inputs[5].reshape(-1)[0]) if len(inputs) > 5 else None
 
 
-def _trained_statistics(
-    xp: Any, data: Array, inputs: Sequence[Array], attributes: BatchNormalizationAttributes, context: OpContext
-) -> tuple[_Statistics, Array]:
-    """Work out the statistics of a minibatch and update the running ones; also return the data less their mean."""
-    used, epsilon, count = data.shape[1], attributes.epsilon, _count(inputs)
+def settle_statistics(
+    moments: Callable[[], tuple[Array, Array]],
+    inputs: Sequence[Array],
+    attributes: BatchNormalizationAttributes,
+    context: OpContext,
+    size: int,
+    xp: Any = np,
+) -> Statistics:
+    """Return what a minibatch is to be normalized with; in training, update the running statistics.
+
+    Args:
+        moments: finds mean and variance of the minibatch; called in training only.
+        inputs: x, scale, bias, running mean and variance [, sample count].
+        attributes: of the node.
+        context: tells whether it trains, and the samples.
+        size: how many numbers each mean is taken of; none have no statistics.
+        xp: the array module.
+
+    Raises:
+        NetworkError: nothing was counted yet, and nobody gave a variance.
+    """
+    used = statistics_used(sample_shape(inputs[0], context.framed[0]), inputs[1].shape, attributes)
+    epsilon, count = attributes.epsilon, _count(inputs)
     run_mean, run_variance = _first(inputs[3], used), _first(inputs[4], used)
+    if not context.training or not size:
+        if not context.training and count == 0 and not xp.any(run_variance):
+            raise NetworkError(
+                "batch normalization has no statistics yet: its sample count is 0", hint="Train the network first."
+            )
+        inverse = 1.0 / xp.sqrt(run_variance + epsilon)
+        return Statistics(run_mean, run_variance, run_mean, inverse, inverse, 1.0)
+    mean, variance = moments()
     share = update_share(attributes, context.frames, count)
     blend = blend_share(attributes, context.frames, count)
-    mean = xp.mean(data, axis=(0, 2))
-    centred = data - mean[:, None]
-    variance = xp.mean(centred * centred, axis=(0, 2))
-    used_mean, inverse = mean, 1.0 / xp.sqrt(variance + epsilon)
+    own_inverse = 1.0 / xp.sqrt(variance + epsilon)
+    used_mean, inverse = mean, own_inverse
     if blend > 0.0:
         used_mean = blend * run_mean + (1.0 - blend) * mean
-        inverse = blend / xp.sqrt(run_variance + epsilon) + (1.0 - blend) * inverse
-        centred += (mean - used_mean)[:, None]
-    size = data.shape[0] * data.shape[2]
+        inverse = blend / xp.sqrt(run_variance + epsilon) + (1.0 - blend) * own_inverse
     unbiased = variance * (size / (size - 1)) if size > 1 else xp.zeros_like(variance)
     _renew(inputs[3], share, mean)
     _renew(inputs[4], share, unbiased)
     if len(inputs) > 5 and (share != 0.0 or blend != 1.0):
         inputs[5][...] += context.frames
-    return _Statistics(mean, variance, used_mean, inverse, blend), centred
+    return Statistics(mean, variance, used_mean, inverse, own_inverse, blend)
 
 
 def _renew(running: Array, share: float, value: Array) -> None:
@@ -211,9 +233,8 @@ def _normalization_gradient(
     context: OpContext,
     needs: Sequence[bool],
 ) -> Sequence[Array | None]:
-    found: _Statistics = context.saved["statistics"]
+    found: Statistics = context.saved["statistics"]
     used = _used(inputs, attributes, context)
-    scale = _first(inputs[1], used)
     data = _groups(inputs[0], context.framed[0], used)
     incoming = gradient.reshape(data.shape)
     work = data - found.used_mean[:, None]
@@ -222,15 +243,13 @@ def _normalization_gradient(
     to_bias = xp.sum(incoming, axis=(0, 2))
     to_data = None
     if needs[0]:
-        to_data = incoming * (found.inverse * scale)[:, None]
-        own = 1.0 - found.blend
-        if own > 0.0:
-            # Through the mean and through the variance of the minibatch.
-            size = data.shape[0] * data.shape[2]
-            slope = scale * to_scale / found.inverse * (found.variance + attributes.epsilon) ** -1.5
+        size = data.shape[0] * data.shape[2]
+        factor, slope, shift = found.slopes(_first(inputs[1], used), to_scale, to_bias, max(1, size))
+        to_data = incoming * factor[:, None]
+        if found.blend < 1.0:
             xp.subtract(data, found.mean[:, None], out=work)
-            work *= (slope * (own / size))[:, None]
-            work += (to_bias * scale * found.inverse * (own / size))[:, None]
+            work *= slope[:, None]
+            work += shift[:, None]
             to_data -= work
         to_data = to_data.reshape(inputs[0].shape)
     rest: list[Array | None] = [None] * (len(inputs) - 3)
@@ -265,12 +284,16 @@ def BATCH_NORMALIZATION(
     """(x - mean) / deviation * scale + bias; inputs: x, scale, bias, running mean and variance [, sample count]."""
     used = _used(inputs, attributes, context)
     data = _groups(inputs[0], context.framed[0], used)
-    if context.training and len(data):  # an empty minibatch has no statistics
-        found, normalized = _trained_statistics(xp, data, inputs, attributes, context)
-    else:
-        found = _fixed_statistics(xp, inputs, used, attributes, context)
-        normalized = data - found.used_mean[:, None]
+
+    def moments() -> tuple[Array, Array]:
+        mean = xp.mean(data, axis=(0, 2))
+        centred = data - mean[:, None]
+        centred *= centred
+        return mean, xp.mean(centred, axis=(0, 2))
+
+    found = settle_statistics(moments, inputs, attributes, context, data.shape[0] * data.shape[2], xp)
     context.saved["statistics"] = found
+    normalized = data - found.used_mean[:, None]
     normalized *= (found.inverse * _first(inputs[1], used))[:, None]
     normalized += _first(inputs[2], used)[:, None]
     return xp.asarray(normalized, dtype=inputs[0].dtype).reshape(inputs[0].shape)

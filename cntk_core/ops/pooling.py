@@ -30,7 +30,7 @@ class PoolingAttributes:
 
     Attributes:
         pool_kind: ``max`` or ``average``; MaxUnpooling knows only ``max``.
-        kernel_shape: the window; axes that it lacks are not pooled.
+        kernel_shape: the window; axes that it lacks are not pooled. Without any dimensions it is all axes but the last.
         stride: distance between windows; the last value is repeated.
         auto_padding: for each axis, pad so that every ``stride``-th element is the centre of a window.
         lower_pad, upper_pad: explicit padding, where there is no automatic one.
@@ -147,7 +147,7 @@ class _Pool:
 
     def forward(self, xp: Any, rows: Array) -> Array:
         """Return the pooled rows ``(frames, windows)``."""
-        return self._pooled(xp, self._padded(xp, rows)).reshape(len(rows), -1)
+        return flat_rows(self._pooled(xp, self._padded(xp, rows)))
 
     def _pooled(self, xp: Any, padded: Array) -> Array:
         windows = self._windows
@@ -171,7 +171,7 @@ class _Pool:
                 view += share
         else:
             self._to_largest(xp, incoming, self._padded(xp, rows), result)
-        return windows.unpad(xp, result).reshape(len(gradient), -1)
+        return flat_rows(windows.unpad(xp, result))
 
     def _to_largest(self, xp: Any, incoming: Array, padded: Array, result: Array) -> None:
         """Add what comes in to the first largest element of each window."""
@@ -193,7 +193,7 @@ class _Pool:
         for place in windows.places():
             hit = (windows.at(padded, place) == found) & (index == OUTSIDE)
             index = xp.where(hit, xp.asarray(windows.index(place)), index)
-        return index.reshape(len(rows), -1)
+        return flat_rows(index)
 
     def _counted(self, dtype: Any) -> Array:
         """How many elements of each window count."""

@@ -70,11 +70,15 @@ KNOWN: dict[str, dict[str, tuple[str, Wheel]]] = {
         (Wheel("cntk-learner-adam"), "adam adamax adadelta adamw"),
     ),
     "parallelizer": _table(
-        (Wheel("cntk-parallel-data-parallel", released=False), "DataParallelSGD"),
+        (Wheel("cntk-parallel-data-parallel"), "DataParallelSGD"),
         (Wheel("cntk-parallel-bmuf", released=False), "BlockMomentumSGD ModelAveragingSGD"),
         (Wheel("cntk-parallel-asgd", released=False), "DataParallelASGD"),
     ),
+    "aggregation": _table(
+        (Wheel("cntk-parallel-data-parallel"), "full"),
+        (Wheel("cntk-parallel-onebit", released=False), "quantized"),
+    ),
     "hook": _table((Wheel("cntk-hook-tensorboard"), "tensorboard")),
-    "communicator": _table((Wheel("cntk-parallel-mpi", released=False), "mpi")),
+    "communicator": _table((Wheel("cntk-parallel-mpi", extra="openmpi"), "mpi")),
 }
 """Kind to lower-case name to the name as CNTK spells it and its wheel."""
