@@ -166,11 +166,6 @@ def make_geometry(dims: Dims, window: Window, maps: Sequence[int] = (1,), *, cei
                 f"windows of {width} every {step} do not fill the {size + lower + upper} padded elements "
                 f"of axis {axis + 1}"
             )
-        elif ceil and (count - 1) * step >= size:
-            raise ShapeError(
-                f"rounding up leaves a window beyond the {size} elements of axis {axis + 1}",
-                hint="Use a stride that is not larger than the kernel, or ceilOutDim=false.",
-            )
         counts.append(count)
         lowers.append(lower)
     return Geometry(dims, window.kernel, window.stride, tuple(lowers), tuple(counts), maps_of(maps, rank))

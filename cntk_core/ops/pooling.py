@@ -61,7 +61,15 @@ def pooling_geometry(data: Shape, attributes: PoolingAttributes) -> Geometry:
     if attributes.pool_kind.lower() not in KINDS:
         raise ShapeError(f"there is no pooling '{attributes.pool_kind}'", hint=f"Kinds: {', '.join(KINDS)}")
     dims = to_cntk(data)
-    return make_geometry(dims, window_of(dims, attributes, reduces=False), ceil=attributes.ceil_out_dim)
+    geometry = make_geometry(dims, window_of(dims, attributes, reduces=False), ceil=attributes.ceil_out_dim)
+    axes = zip(geometry.input, geometry.kernel, geometry.stride, geometry.lower, geometry.counts, strict=True)
+    for axis, (size, width, step, lower, count) in enumerate(axes):
+        if lower >= width or (count - 1) * step - lower >= size:
+            raise ShapeError(
+                f"along axis {axis + 1} a window of {width} lies wholly outside of the {size} elements",
+                hint="Use less padding, a stride that is not larger than the kernel, or ceilOutDim=false.",
+            )
+    return geometry
 
 
 def _infer_pooling(shapes: Sequence[Shape], attributes: PoolingAttributes) -> Shape:
