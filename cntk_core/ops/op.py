@@ -106,6 +106,8 @@ class Op:
         new_axis: the result has a dynamic axis of its own; or ``(shape of the first input, attributes) -> bool``.
         relayout: ``(layout and shape of the first input, attributes) -> layout`` of that axis, where it does not depend
             on values. Without it ``forward`` puts the sequences into the context.
+        unpacks: the result has one static axis more than ``infer`` says, CNTK's last and our first: as long as the
+            longest sequence of the first input's dynamic axis.
         limits: ``attributes -> text or None``: what of the op
             nodes with such attributes need that cannot run yet (``over dynamic axes``).
         aliases: language (``ndl``, ``brainscript``, ``model``) to further names.
@@ -137,6 +139,7 @@ class Op:
     axis_of: int | None = None
     new_axis: bool | Callable[[Shape, Any], bool] = False
     relayout: Callable[[SequenceLayout, Shape, Any], SequenceLayout] | None = None
+    unpacks: bool = False
     limits: Callable[[Any], str | None] | None = None
     aliases: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
     role: str = "operation"
