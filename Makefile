@@ -1,6 +1,7 @@
 # Every target sets up the environment .venv by itself when it is missing or out of date.
 #   make test UV=            use venv and pip even where uv is installed
 #   make test PYTHON=...     use this interpreter
+#   make test WORKERS=0      in one process; by default as many as there are processors
 
 UV ?= $(shell command -v uv 2>/dev/null)
 PYTHON ?=
@@ -10,6 +11,7 @@ THREADS ?= 1
 BIN := .venv/bin
 STAMP := .venv/.up-to-date
 PYTEST_ARGS ?=
+WORKERS ?= auto
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test lint format types imports docs check bench pin clean
@@ -27,7 +29,7 @@ demo: $(STAMP) ## train a recipe on real handwritten digits
 	$(BIN)/cntk demo
 
 test: $(STAMP) ## run all tests
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 8 --dist worksteal $(PYTEST_ARGS)
 
 lint: $(STAMP) ## check style and format
 	$(BIN)/ruff check .

@@ -3,15 +3,34 @@
 from __future__ import annotations
 
 import gc
+import os
+import sys
+from collections.abc import Iterator
 
 import pytest
-from hypothesis import settings
+
+# Without bytecode every process that a test starts would compile all modules anew, and pytest would rewrite the
+# assertions of the whole core each time. So it is kept even where the environment says not to.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # The workers have the processors to themselves already: more threads in each would wait for each other.
+    # Tests of threads say how many they want.
+    for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(_name, "1")
+
+from hypothesis import settings  # noqa: E402 - what it imports is to be kept too
 
 # Tests assert no times: a loaded machine may take as long as it likes for one example.
 settings.register_profile("workspace", deadline=None)
 # What is run with -m "not slow" after every edit: a part of the examples. The whole run has them all.
 settings.register_profile("quick", deadline=None, max_examples=15)
 settings.load_profile("workspace")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add ``--thorough``."""
+    parser.addoption("--thorough", action="store_true", help="cut and kill trainings everywhere, not at a sample")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -37,3 +56,21 @@ def pytest_collection_finish() -> None:
     """Take the thousands of collected tests out of the collector's sight: tests that collect garbage are quick then."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_flush() -> Iterator[None]:
+    """Leave what tests write to the system: flushing thousands of small files to the disk takes minutes.
+
+    Nothing that a test can see depends on it; that files are flushed before they get their names is tested where saves
+    are, by counting the calls.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda handle: None)
+        yield
+
+
+@pytest.fixture(scope="session")
+def thorough(pytestconfig: pytest.Config) -> bool:
+    """Whether everything is wanted where a sample is usual."""
+    return bool(pytestconfig.getoption("--thorough"))

@@ -15,6 +15,7 @@ from cntk_core.config import (
 )
 from cntk_core.data.chunked import ChunkedReader
 from cntk_core.data.composite import CompositeSource, FrameSource, Part
+from cntk_core.data.makers import PendingRows, RowMaker
 from cntk_core.data.randomize import Block, RandomOrder, SweepOrder, Window, chunk_windows
 from cntk_core.data.slots import Piece, SlotPlan
 from cntk_core.data.source import CACHE_BYTES, Chunk, ChunkInfo, ChunkSource, Column
@@ -32,6 +33,7 @@ from cntk_core.errors import (
     OptionError,
     Problems,
     ShapeError,
+    TrainingError,
     UnsupportedError,
     did_you_mean,
     nearest,
@@ -42,7 +44,16 @@ from cntk_core.interfaces.component import API_VERSION, Available, Component, No
 from cntk_core.interfaces.engine import ExecutionEngine, Program, ProgramState
 from cntk_core.interfaces.layout import SequenceLayout
 from cntk_core.interfaces.learner import Learner, Slot, UpdateContext, UpdateRule
-from cntk_core.interfaces.parallel import Communicator, Parallelizer, StepCounts
+from cntk_core.interfaces.parallel import (
+    Communicator,
+    GradientAggregation,
+    Launcher,
+    Message,
+    Parallelizer,
+    Pending,
+    StepCounts,
+    Watch,
+)
 from cntk_core.interfaces.reader import DataReader, EpochSpec, Minibatch, ReaderContext, StreamData, StreamInfo
 from cntk_core.interfaces.writer import DataWriter, SequenceOutput, SparseRows, WriterContext
 from cntk_core.network.clone import PARAMETER_USES, clone_nodes, duplicate, nodes_to_clone
@@ -80,16 +91,20 @@ from cntk_core.network.initializers import (
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.network.patterns import NamePattern, find_nodes, paired_names
+from cntk_core.ops.convolution import convolution_geometry
 from cntk_core.ops.define import define_op, elementwise_op
 from cntk_core.ops.delays import fill_outside, keep_tail, shift_of
 from cntk_core.ops.expression import ArrayMath, Expr, TraceMath, symbol
 from cntk_core.ops.frame_moves import same_sequences
 from cntk_core.ops.framing import align, run_forward, run_gradient, unbroadcast
+from cntk_core.ops.geometry import Geometry, is_legacy
 from cntk_core.ops.layouts import frame_layout, sequence_layout, slot_layout
+from cntk_core.ops.normalization import Statistics, settle_statistics, statistics_used
 from cntk_core.ops.op import Accumulator, Elementwise, NoAttributes, Op, OpContext
+from cntk_core.ops.pooling import pooling_geometry
 from cntk_core.ops.random import random_stream
 from cntk_core.ops.rows import delay_rows, longest_sequence
-from cntk_core.ops.shapes import Shape, broadcast, from_cntk, longest_axes, show, to_cntk, with_lengths
+from cntk_core.ops.shapes import Shape, broadcast, elements, from_cntk, longest_axes, show, to_cntk, with_lengths
 from cntk_core.ops.sparse_rows import best_columns
 from cntk_core.ops.table import OpTable, core_ops
 from cntk_core.plan.explain import explain
@@ -159,6 +174,8 @@ __all__ = [
     "FrameSource",
     "FromFile",
     "FromLiteral",
+    "Geometry",
+    "GradientAggregation",
     "GradientStep",
     "ICNBuilder",
     "IDataReader",
@@ -168,10 +185,12 @@ __all__ = [
     "Input",
     "Job",
     "JobOutcome",
+    "Launcher",
     "Learner",
     "Location",
     "Loop",
     "LoopGradient",
+    "Message",
     "Minibatch",
     "MinibatchResult",
     "MissingKeyError",
@@ -190,6 +209,8 @@ __all__ = [
     "Parameter",
     "ParameterStore",
     "Part",
+    "Pending",
+    "PendingRows",
     "Piece",
     "Plan",
     "Problems",
@@ -199,6 +220,7 @@ __all__ = [
     "RandomOrder",
     "ReaderContext",
     "Registry",
+    "RowMaker",
     "Schedule",
     "SeedNumbers",
     "SequenceLayout",
@@ -209,6 +231,7 @@ __all__ = [
     "SlotPlan",
     "SourceText",
     "SparseRows",
+    "Statistics",
     "Step",
     "StepCounts",
     "StreamData",
@@ -216,6 +239,7 @@ __all__ = [
     "SweepOrder",
     "Target",
     "TraceMath",
+    "TrainingError",
     "Truncation",
     "Unavailable",
     "UnsupportedError",
@@ -223,6 +247,7 @@ __all__ = [
     "UpdateRule",
     "UtteranceReader",
     "Value",
+    "Watch",
     "Window",
     "WriterContext",
     "align",
@@ -234,6 +259,7 @@ __all__ = [
     "class_column",
     "clone_nodes",
     "complete_network",
+    "convolution_geometry",
     "copy_inputs",
     "copy_nodes",
     "copy_sub_tree",
@@ -245,6 +271,7 @@ __all__ = [
     "derived_nodes",
     "did_you_mean",
     "duplicate",
+    "elements",
     "elementwise_op",
     "explain",
     "fill_outside",
@@ -256,6 +283,7 @@ __all__ = [
     "initialize_parameters",
     "initializer",
     "is_delay",
+    "is_legacy",
     "is_open",
     "is_sparse_product",
     "keep_tail",
@@ -272,6 +300,7 @@ __all__ = [
     "options",
     "paired_names",
     "parse_text",
+    "pooling_geometry",
     "raise_problems",
     "random_stream",
     "read_source",
@@ -289,10 +318,12 @@ __all__ = [
     "set_learning_rate",
     "set_needs_gradient",
     "set_role",
+    "settle_statistics",
     "shift_of",
     "show",
     "slot_layout",
     "sparse_inputs",
+    "statistics_used",
     "sub_tree",
     "symbol",
     "to_cntk",

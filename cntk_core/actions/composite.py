@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any, ClassVar, Literal
 
@@ -128,7 +128,7 @@ class CompositeReader(ChunkedReader):
                 warn=trace,
                 cache_bytes=options.cache_size_in_bytes,
             )
-            window = self.sized_window(options.window, streams, context.dtype)
+            window = self.sized_window(_window(options, parts), streams, context.dtype, joined.makers)
             super().__init__(
                 options,
                 context,
@@ -159,6 +159,14 @@ class CompositeReader(ChunkedReader):
                 self.order()
             except CntkError as error:
                 yield error
+
+
+def _window(options: CompositeOptions, parts: Sequence[Part]) -> Window | None:
+    """Return the window of the recipe; one source of single sequences is shuffled by its chunks alone, as in CNTK."""
+    window = options.window
+    if window is not None and window.size is None and len(parts) == 1 and parts[0].source.single_sequences:
+        return Window(1, in_samples=True)
+    return window
 
 
 def composite_class(find: FindReader) -> type[CompositeReader]:

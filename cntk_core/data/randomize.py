@@ -53,14 +53,23 @@ class SweepOrder(ABC):
         index: what the chunks hold.
         samples: of a sweep.
         in_file_order: whether the sequences come as they lie in the files.
-        open_chunks: the chunks of the last window: the order comes back to each of them.
     """
 
     def __init__(self, index: Sequence[ChunkInfo]) -> None:
-        self.open_chunks: frozenset[int] = frozenset()
+        self._open: tuple[Sequence[int], int, int] = ((), 0, 0)
         self.index = index
         self.samples = sum(chunk.samples for chunk in index)
         self.in_file_order = False
+
+    @property
+    def open_chunks(self) -> frozenset[int]:
+        """The chunks of the last window: the order comes back to each of them."""
+        order, begin, end = self._open
+        return frozenset(order[begin:end])
+
+    @open_chunks.setter
+    def open_chunks(self, chunks: frozenset[int]) -> None:
+        self._open = tuple(chunks), 0, len(chunks)
 
     @abstractmethod
     def blocks(self, sweep: int) -> Iterator[Block]:
@@ -119,7 +128,7 @@ class RandomOrder(SweepOrder):
         self._window = window
 
     def blocks(self, sweep: int) -> Iterator[Block]:
-        """Yield one block for each place of a chunk in the shuffled order; at most a window of chunks is in use."""
+        """Yield blocks for the places of the chunks in the shuffled order; at most a window of chunks is in use."""
         order = shuffled(len(self.index), self._seed + sweep)
         samples = np.array([self.index[number].samples for number in order], np.int64)
         begin, end = (bounds.tolist() for bounds in chunk_windows(samples, self._window))
@@ -128,7 +137,7 @@ class RandomOrder(SweepOrder):
         lengths = self._all_lengths(order)
         swapped = swapped_sequences(counts, begin, end, self._seed + sweep)
         for place, numbers in enumerate(swapped):
-            self.open_chunks = frozenset(order[begin[place] : end[place]])
+            self._open = (order, begin[place], end[place])
             came_from = np.searchsorted(starts, numbers, side="right") - 1
             own = np.ones(len(numbers), np.int64) if lengths is None else lengths[numbers]
             yield Block(chunk_at[came_from], numbers - starts[came_from], own)

@@ -14,6 +14,7 @@ from heapq import heapify, heappop, heappush
 import attrs
 
 from cntk_core.errors import CntkError, NetworkError, ShapeError
+from cntk_core.network.cropping import locate_crop
 from cntk_core.network.node import Node, Parameter
 from cntk_core.ops.op import Op
 from cntk_core.ops.open_shapes import complete_shapes, infer_shape
@@ -53,6 +54,7 @@ def infer_node(node: Node) -> None:
         if node.op.complete is not None and any(0 in shape for shape in shapes):
             shapes = list(complete_shapes(node.op, shapes, node.attributes))
             _complete_parameters(node, shapes)
+        locate_crop(node)
         axes = [child.axis for child in node.inputs]
         node.shape = _unpacked(node.op, infer_shape(node.op, shapes, node.attributes), axes)
     except ShapeError as error:

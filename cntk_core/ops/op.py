@@ -12,6 +12,7 @@ from cntk_core.ops.shapes import Shape
 
 if TYPE_CHECKING:
     from cntk_core.interfaces.layout import SequenceLayout
+    from cntk_core.ops.placement import Placement
 
 Array = Any
 """A NumPy array, or one of a module like it (CuPy)."""
@@ -116,6 +117,9 @@ class Op:
         unframed: inputs that cannot have a dynamic axis (weights of a convolution), by index.
         updates: parameters among the inputs that computing the op in training changes (running statistics), by index.
         accumulator: for a precomputed value, makes the object that gathers it in one pass over the data.
+        placement: ``(input shapes, attributes, index of an input) -> Placement or None``: how width and height of that
+            input lie on those of the output. Element-wise ops keep them and need none.
+        remark: ``(input shapes, attributes) -> text or None``: what is legal with such inputs, but hardly meant.
         doc: one line for the reference page.
     """
 
@@ -144,6 +148,8 @@ class Op:
     unframed: frozenset[int] = frozenset()
     updates: frozenset[int] = frozenset()
     accumulator: Callable[[Shape], Accumulator] | None = None
+    placement: Callable[[Sequence[Shape], Any, int], Placement | None] | None = None
+    remark: Callable[[Sequence[Shape], Any], str | None] | None = None
     doc: str = ""
 
     def flows_to(self, index: int) -> bool:

@@ -36,8 +36,16 @@ from cntk_core.api import (
     random_stream,
     sparse_inputs,
 )
-from cntk_engine_cpu.binding import Bound, contexts_of, empty, whole_update
+from cntk_engine_cpu.binding import (
+    Bound,
+    contexts_of,
+    empty,
+    follows_channels,
+    whole_update,
+    writes_channels_last,
+)
 from cntk_engine_cpu.gemm import Gemm
+from cntk_engine_cpu.images import Images, channels_last_nodes, primitives_of, stored_view
 from cntk_engine_cpu.inputs import Inlet, Ports, apart
 from cntk_engine_cpu.kernels import KernelLibrary
 from cntk_engine_cpu.open_arrays import OpenArrays
@@ -103,7 +111,10 @@ class CpuProgram(Program):
         self._last: Bound | None = None
         self._stages = stages_of(plan)
         self._meetings = meetings_of(plan)
-        self._scratch: dict[Node, tuple[str, Array]] = {}
+        self._scratch: dict[tuple[Node, str], tuple[str, Array]] = {}
+        self._workspace = empty((0,), self._dtype)
+        self._primitives = primitives_of(gemm, self._dtype)
+        self._channels_last = self._nodes_channels_last()
         self._derived = derived_nodes(plan)
         self._open = OpenArrays(plan, store.dtype)
         self._layouts: dict[str, SequenceLayout] = {}
@@ -352,7 +363,8 @@ class CpuProgram(Program):
     ) -> Site:
         def view(node: Node, places: Mapping[Node, int]) -> Array:
             shape = (frames[node.axis], *node.known_shape) if node.framed else node.known_shape
-            return self._buffers[places[node]][: int(np.prod(shape, dtype=np.int64))].reshape(shape)
+            buffer = self._buffers[places[node]][: int(np.prod(shape, dtype=np.int64))]
+            return stored_view(buffer, node, shape[0]) if node in self._channels_last else buffer.reshape(shape)
 
         def views(places: Mapping[Node, int]) -> dict[Node, Array]:
             return {node: view(node, places) for node in places if not node.framed or node.axis in frames}
@@ -383,6 +395,8 @@ class CpuProgram(Program):
             contexts=contexts if before is None else contexts | dict(before.site.contexts),
             numbers=self._place,
             scratch=self._scratch_for,
+            workspace=self._workspace_of,
+            images=Images(self._primitives, self._channels_last) if self._primitives is not None else None,
             longest=longest,
         )
         self._open.add(site, values, gradients, None if before is None else before.site)
@@ -393,12 +407,30 @@ class CpuProgram(Program):
         found = {node: inlet for node, inlet in self._sparse.items() if node not in self._inlets}
         return found | {node: self._labels[node] for node in self._labels if node in self._sparse_labels}
 
-    def _scratch_for(self, node: Node, like: Array, axis: str) -> Array:
+    def _scratch_for(self, node: Node, like: Array, axis: str, purpose: str = "") -> Array:
         """Storage that a kernel keeps from forward to gradient: one for a node, whatever the number of frames."""
-        if node not in self._scratch:
+        key = node, purpose
+        if key not in self._scratch:
             per_frame = like.size // max(1, like.shape[0])
-            self._scratch[node] = axis, empty((self._capacity[axis] * per_frame,), like.dtype)
-        return self._scratch[node][1][: like.size].reshape(like.shape)
+            self._scratch[key] = axis, empty((self._capacity[axis] * per_frame,), like.dtype)
+        storage = self._scratch[key][1]
+        found: Array = storage[: like.size].reshape(like.shape)
+        return found
+
+    def _workspace_of(self, count: int) -> Array:
+        """Storage for the time of one step."""
+        if self._workspace.size < count:
+            self._workspace = empty((count,), self._dtype)
+        found: Array = self._workspace[:count]
+        return found
+
+    def _nodes_channels_last(self) -> frozenset[Node]:
+        """The nodes that lie channels last; none where a dynamic axis becomes known on the way."""
+        if self._primitives is None or len(self._stages) > 1:
+            return frozenset()
+        nodes = [node for step in self.plan.steps for node in step.nodes]
+        sources = [node for node in nodes if writes_channels_last(node)]
+        return channels_last_nodes(self.plan, sources, filter(follows_channels, nodes))
 
 
 def _stream_of(minibatch: Minibatch, node: Input) -> StreamData:
