@@ -15,13 +15,14 @@ from cntk_core.actions.context import ActionContext, make_plugins
 from cntk_core.actions.document import is_document, load_document
 from cntk_core.actions.jobs import Job, check_jobs, check_top_level, find_jobs
 from cntk_core.actions.log import Log
-from cntk_core.actions.ranks import ON_ALL_RANKS, connect, detect, disconnect, label_output, patient
+from cntk_core.actions.ranks import ON_ALL_RANKS, Launch, connect, detect, disconnect, label_output, patient
 from cntk_core.actions.table import same_action, tells_listeners
 from cntk_core.config import Config, load_recipe
 from cntk_core.errors import ConfigError
 from cntk_core.plugins import events
 
 if TYPE_CHECKING:
+    from cntk_core.interfaces.parallel import Communicator
     from cntk_core.plugins.manager import PluginManager
 
 _WIDTH = 78
@@ -37,6 +38,7 @@ def run_recipe(
     watchers: Sequence[object] = (),
     program: str = "cntk",
     progress: bool = False,
+    communicator: Communicator | None = None,
 ) -> None:
     """Run what the command line names.
 
@@ -50,12 +52,14 @@ def run_recipe(
         program: how the program was called, for the log.
         progress: the console is a terminal: show a progress bar there in place of lines about minibatches, and for a
             single action no banner and no configuration either.
+        communicator: of the ranks that run it together; by default that of the processes which a launcher has started.
 
     Raises:
         CntkError: the recipe or the data is wrong, or the run failed.
     """
-    launch = detect()
-    label_output(launch)
+    launch = detect() if communicator is None else Launch(communicator.rank, communicator.size)
+    if communicator is None:
+        label_output(launch)
     log.quiet = log.quiet or launch.rank > 0
     banner = _banner(program, arguments)
     brief = progress and only is not None
@@ -79,12 +83,10 @@ def run_recipe(
     check_top_level(config)
     jobs = find_jobs(config, only)
     plugins = plugins or make_plugins(log, plugin_files, listeners)
+    if together and communicator is None:
+        communicator = connect(launch, plugins.registry)
     context = ActionContext.create(
-        config,
-        log,
-        plugins=plugins,
-        progress=progress,
-        communicator=connect(launch, plugins.registry) if together else None,
+        config, log, plugins=plugins, progress=progress, communicator=communicator if together else None
     )
     if context.communicator is not None:
         context.communicator.watch.say = log.warn
