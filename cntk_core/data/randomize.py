@@ -67,6 +67,10 @@ class SweepOrder(ABC):
         order, begin, end = self._open
         return frozenset(order[begin:end])
 
+    @open_chunks.setter
+    def open_chunks(self, chunks: frozenset[int]) -> None:
+        self._open = tuple(chunks), 0, len(chunks)
+
     @abstractmethod
     def blocks(self, sweep: int) -> Iterator[Block]:
         """Yield the sequences of a sweep, block by block."""

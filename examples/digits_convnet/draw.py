@@ -48,8 +48,9 @@ def chances(scores: NDArray[Any]) -> NDArray[Any]:
 
 def first_filters(model: Model) -> NDArray[Any]:
     """Return the filters ``(maps, height, width)`` of the first convolution."""
-    value: NDArray[Any] = next(item for item in model.network.parameters if item.value.ndim == 4).value
-    return value[:, 0]
+    filters = [item.value for item in model.network.parameters if item.value.ndim == 4 and item.value.shape[1] == 1]
+    first: NDArray[Any] = filters[0][:, 0]
+    return first
 
 
 def panels(rows: int, columns: int) -> tuple[Any, Any]:

@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import Expr, Loop, Node, OpContext, Plan, symbol
+from cntk_core.api import Expr, Loop, Node, OpContext, Plan, symbol, with_lengths
 from cntk_engine_cpu.gemm import Gemm
 from cntk_engine_cpu.inputs import Ports
 from cntk_engine_cpu.kernels import KernelLibrary
@@ -95,6 +95,7 @@ class Site:
         compiled_loops: loops whose forward pass is compiled.
         interpreted: nodes that look at their contexts, above all those that the binding left to :mod:`fallback`.
         affine: values that are computed by those who read them.
+        longest: the longest sequence of each dynamic axis that is a dimension of a node.
     """
 
     plan: Plan
@@ -117,6 +118,7 @@ class Site:
     compiled_loops: set[Loop] = attrs.field(factory=set)
     interpreted: set[Node] = attrs.field(factory=set)
     affine: dict[Node, Affine] = attrs.field(factory=dict)
+    longest: Mapping[str, int] = attrs.field(factory=dict)
 
     def continuing(self, before: Site) -> Site:
         """Return this site with what the steps of an earlier stage keep for their gradients."""
@@ -134,4 +136,5 @@ class Site:
 
     def shape(self, node: Node) -> tuple[int, ...]:
         """Shape of a node's value, its frames included."""
-        return (self.rows(node), *node.known_shape) if node.framed else node.known_shape
+        sample = with_lengths(node.known_shape, self.longest)
+        return (self.rows(node), *sample) if node.framed else sample

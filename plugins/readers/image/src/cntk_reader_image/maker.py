@@ -54,7 +54,7 @@ class ErrorBudget:
             self._seen.add(image)
             count = len(self._seen)
         if count > self._limit:
-            hint = f"maxErrors={count} leaves out {'it' if count == 1 else f'{count} such images'}."
+            hint = f"maxErrors={count} leaves {'it' if count == 1 else f'{count} such images'} out."
             raise DataError(error.message, where=error.where, hint=hint)
         if self._warn is not None:
             self._warn(f"WARNING: left out: {error.where}: {error.message}")
