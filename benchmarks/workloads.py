@@ -7,6 +7,7 @@ CNTK lets rows of words that do not occur rest, its peers do not.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -143,6 +144,91 @@ class Recurrent(NamedTuple):
         return inputs, rng.integers(0, self.labels, length)
 
 
+class Convolutional(NamedTuple):
+    """A network of convolutions over images, of a recipe in ``recipes``; its parameters have the names of the recipe.
+
+    Attributes:
+        name: of the workload.
+        recipe: without its ending.
+        image: channels, height and width.
+        minibatch: images.
+        steps: of one round.
+        rate: of learning; a deep network amplifies the rounding errors of a few large steps until nothing agrees.
+    """
+
+    name: str
+    recipe: str
+    image: tuple[int, int, int]
+    minibatch: int
+    steps: int
+    rate: float = RATE
+
+    ours = "ours_convolutional"
+    peers = ("torch_channels_last", "torch_compiled_images")
+    momentum = MOMENTUM
+    classes = 10
+    batches = 4
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shapes of the parameters: convolutions ``(maps, channels, height, width)``, dense ``(*in, out)``."""
+        return {"lenet": _lenet_shapes, "cifar_convnet": _convnet_shapes, "resnet20": _resnet_shapes}[self.recipe]()
+
+    def parameters(self) -> dict[str, np.ndarray]:
+        """First values by name."""
+        rng = np.random.default_rng(1)
+        values = {}
+        for name, shape in self.shapes().items():
+            if name.endswith("W"):
+                fan = np.prod(shape[1:] if len(shape) == 4 and "conv" in name else shape[:-1])
+                values[name] = rng.standard_normal(shape, dtype=np.float32) * np.float32(np.sqrt(2 / fan))
+            else:
+                values[name] = np.full(shape, name.endswith("scale"), np.float32)
+        return values
+
+    def data(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Minibatches: images ``(minibatch, channels, height, width)`` and class indices ``(minibatch,)``."""
+        rng = np.random.default_rng(2)
+        shape = (self.minibatch, *self.image)
+        return [
+            (rng.standard_normal(shape, dtype=np.float32), rng.integers(0, self.classes, self.minibatch))
+            for _ in range(self.batches)
+        ]
+
+
+def _lenet_shapes() -> dict[str, tuple[int, ...]]:
+    shapes: dict[str, tuple[int, ...]] = {"conv1.W": (16, 1, 5, 5), "conv1.b": (16,)}
+    shapes |= {"conv2.W": (32, 16, 5, 5), "conv2.b": (32,)}
+    return shapes | {"hidden.W": (32, 7, 7, 128), "hidden.b": (128,), "last.W": (128, 10), "last.b": (10,)}
+
+
+def _convnet_shapes() -> dict[str, tuple[int, ...]]:
+    shapes: dict[str, tuple[int, ...]] = {}
+    for layer, channels in enumerate((3, 64, 64, 64)):
+        shapes |= {f"conv[{layer}].W": (64, channels, 3, 3), f"conv[{layer}].b": (64,)}
+    return shapes | {"hidden.W": (64, 8, 8, 256), "hidden.b": (256,), "last.W": (256, 10), "last.b": (10,)}
+
+
+def resnet_convolutions() -> Iterator[tuple[str, int, int, int, int]]:
+    """The convolutions of ResNet-20: name, channels, maps, size and stride."""
+    yield "first", 3, 16, 3, 1
+    channels = 16
+    for block in range(1, 10):
+        maps, stride = (channels * 2, 2) if block in (4, 7) else (channels, 1)
+        yield f"block{block}.inner", channels, maps, 3, stride
+        yield f"block{block}.outer", maps, maps, 3, 1
+        if stride > 1:
+            yield f"block{block}.shortcut", channels, maps, 1, stride
+        channels = maps
+
+
+def _resnet_shapes() -> dict[str, tuple[int, ...]]:
+    shapes: dict[str, tuple[int, ...]] = {}
+    for name, channels, maps, size, _ in resnet_convolutions():
+        shapes[f"{name}.conv.W"] = (maps, channels, size, size)
+        shapes |= {f"{name}.norm.scale": (maps,), f"{name}.norm.bias": (maps,)}
+    return shapes | {"last.W": (64, 1, 1, 10), "last.b": (10,)}
+
+
 class RuleUpdate(NamedTuple):
     """One update of a single parameter by a learner's rule, with a gradient that is given.
 
@@ -178,7 +264,7 @@ class RuleUpdate(NamedTuple):
         return np.random.default_rng(2).standard_normal(self.elements, dtype=np.float32)
 
 
-Workload = FeedForward | Recurrent | RuleUpdate
+Workload = FeedForward | Recurrent | Convolutional | RuleUpdate
 
 WORKLOADS: dict[str, Workload] = {
     workload.name: workload
@@ -191,6 +277,9 @@ WORKLOADS: dict[str, Workload] = {
         Recurrent("W3b", 363, 0, 3, 1024, 256, 132, (50, 300), 16, 0, 1, 1),
         Recurrent("W3e", 363, 0, 3, 512, 512, 132, (200, 200), 16, 0, 1, 1),
         Recurrent("W4", 943, 150, 1, 300, 300, 127, (5, 30), 0, 76, 64, 64),
+        Convolutional("W5a", "lenet", (1, 28, 28), 64, 20),
+        Convolutional("W5b", "cifar_convnet", (3, 32, 32), 64, 2),
+        Convolutional("W5c", "resnet20", (3, 32, 32), 128, 2, rate=1e-5),
         FeedForward("W6", (26752, 2048, 2048, 2048, 26752), 64, 3),
         # Streams: the value, the gradient and the slots are read, all but the gradient are written; for a mean over the
         # parameter the gradient and the slots are read once more.

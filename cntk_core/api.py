@@ -15,7 +15,9 @@ from cntk_core.config import (
 )
 from cntk_core.data.chunked import ChunkedReader
 from cntk_core.data.composite import CompositeSource, FrameSource, Part
-from cntk_core.data.randomize import Window
+from cntk_core.data.makers import PendingRows, RowMaker
+from cntk_core.data.randomize import Block, RandomOrder, SweepOrder, Window, chunk_windows
+from cntk_core.data.slots import Piece, SlotPlan
 from cntk_core.data.source import CACHE_BYTES, Chunk, ChunkInfo, ChunkSource, Column
 from cntk_core.data.truncation import Truncation
 from cntk_core.data.utterance_reader import UtteranceReader
@@ -31,6 +33,7 @@ from cntk_core.errors import (
     OptionError,
     Problems,
     ShapeError,
+    TrainingError,
     UnsupportedError,
     did_you_mean,
     nearest,
@@ -41,7 +44,16 @@ from cntk_core.interfaces.component import API_VERSION, Available, Component, No
 from cntk_core.interfaces.engine import ExecutionEngine, Program, ProgramState
 from cntk_core.interfaces.layout import SequenceLayout
 from cntk_core.interfaces.learner import Learner, Slot, UpdateContext, UpdateRule
-from cntk_core.interfaces.parallel import Communicator, Parallelizer, StepCounts
+from cntk_core.interfaces.parallel import (
+    Communicator,
+    GradientAggregation,
+    Launcher,
+    Message,
+    Parallelizer,
+    Pending,
+    StepCounts,
+    Watch,
+)
 from cntk_core.interfaces.reader import DataReader, EpochSpec, Minibatch, ReaderContext, StreamData, StreamInfo
 from cntk_core.interfaces.writer import DataWriter, SequenceOutput, SparseRows, WriterContext
 from cntk_core.network.clone import PARAMETER_USES, clone_nodes, duplicate, nodes_to_clone
@@ -79,19 +91,24 @@ from cntk_core.network.initializers import (
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.network.patterns import NamePattern, find_nodes, paired_names
+from cntk_core.ops.convolution import convolution_geometry
 from cntk_core.ops.define import define_op, elementwise_op
 from cntk_core.ops.delays import fill_outside, keep_tail, shift_of
 from cntk_core.ops.expression import ArrayMath, Expr, TraceMath, symbol
 from cntk_core.ops.frame_moves import same_sequences
 from cntk_core.ops.framing import align, run_forward, run_gradient, unbroadcast
+from cntk_core.ops.geometry import Geometry, is_legacy
 from cntk_core.ops.layouts import frame_layout, sequence_layout, slot_layout
+from cntk_core.ops.normalization import Statistics, settle_statistics, statistics_used
 from cntk_core.ops.op import Accumulator, Elementwise, NoAttributes, Op, OpContext
+from cntk_core.ops.pooling import pooling_geometry
 from cntk_core.ops.random import random_stream
-from cntk_core.ops.rows import delay_rows
-from cntk_core.ops.shapes import Shape, broadcast, from_cntk, show, to_cntk
+from cntk_core.ops.rows import delay_rows, longest_sequence
+from cntk_core.ops.shapes import Shape, broadcast, elements, from_cntk, longest_axes, show, to_cntk, with_lengths
 from cntk_core.ops.sparse_rows import best_columns
 from cntk_core.ops.table import OpTable, core_ops
 from cntk_core.plan.explain import explain
+from cntk_core.plan.lengths import check_lengths
 from cntk_core.plan.make import make_plan
 from cntk_core.plan.plan import (
     Buffer,
@@ -103,6 +120,7 @@ from cntk_core.plan.plan import (
     Target,
     derive_layout,
     derived_nodes,
+    is_open,
     layout_of_root,
     makes_axis_by_values,
 )
@@ -125,6 +143,7 @@ __all__ = [
     "Accumulator",
     "ArrayMath",
     "Available",
+    "Block",
     "Buffer",
     "BuildContext",
     "BuildError",
@@ -155,6 +174,8 @@ __all__ = [
     "FrameSource",
     "FromFile",
     "FromLiteral",
+    "Geometry",
+    "GradientAggregation",
     "GradientStep",
     "ICNBuilder",
     "IDataReader",
@@ -164,10 +185,12 @@ __all__ = [
     "Input",
     "Job",
     "JobOutcome",
+    "Launcher",
     "Learner",
     "Location",
     "Loop",
     "LoopGradient",
+    "Message",
     "Minibatch",
     "MinibatchResult",
     "MissingKeyError",
@@ -186,13 +209,18 @@ __all__ = [
     "Parameter",
     "ParameterStore",
     "Part",
+    "Pending",
+    "PendingRows",
+    "Piece",
     "Plan",
     "Problems",
     "Program",
     "ProgramState",
     "Random",
+    "RandomOrder",
     "ReaderContext",
     "Registry",
+    "RowMaker",
     "Schedule",
     "SeedNumbers",
     "SequenceLayout",
@@ -200,14 +228,18 @@ __all__ = [
     "Shape",
     "ShapeError",
     "Slot",
+    "SlotPlan",
     "SourceText",
     "SparseRows",
+    "Statistics",
     "Step",
     "StepCounts",
     "StreamData",
     "StreamInfo",
+    "SweepOrder",
     "Target",
     "TraceMath",
+    "TrainingError",
     "Truncation",
     "Unavailable",
     "UnsupportedError",
@@ -215,15 +247,19 @@ __all__ = [
     "UpdateRule",
     "UtteranceReader",
     "Value",
+    "Watch",
     "Window",
     "WriterContext",
     "align",
     "best_columns",
     "broadcast",
+    "check_lengths",
     "check_links",
+    "chunk_windows",
     "class_column",
     "clone_nodes",
     "complete_network",
+    "convolution_geometry",
     "copy_inputs",
     "copy_nodes",
     "copy_sub_tree",
@@ -235,6 +271,7 @@ __all__ = [
     "derived_nodes",
     "did_you_mean",
     "duplicate",
+    "elements",
     "elementwise_op",
     "explain",
     "fill_outside",
@@ -246,10 +283,14 @@ __all__ = [
     "initialize_parameters",
     "initializer",
     "is_delay",
+    "is_legacy",
+    "is_open",
     "is_sparse_product",
     "keep_tail",
     "label_inputs",
     "layout_of_root",
+    "longest_axes",
+    "longest_sequence",
     "make_plan",
     "makes_axis_by_values",
     "nearest",
@@ -259,6 +300,7 @@ __all__ = [
     "options",
     "paired_names",
     "parse_text",
+    "pooling_geometry",
     "raise_problems",
     "random_stream",
     "read_source",
@@ -276,14 +318,17 @@ __all__ = [
     "set_learning_rate",
     "set_needs_gradient",
     "set_role",
+    "settle_statistics",
     "shift_of",
     "show",
     "slot_layout",
     "sparse_inputs",
+    "statistics_used",
     "sub_tree",
     "symbol",
     "to_cntk",
     "unbroadcast",
     "users_of",
+    "with_lengths",
     "write_dump",
 ]

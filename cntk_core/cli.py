@@ -9,11 +9,13 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from cntk_core import __version__
+from cntk_core.actions.datasets.verb import add_data
 from cntk_core.errors import CntkError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
@@ -34,6 +36,8 @@ TRACEBACK = "CNTK_TRACEBACK"
 """Set this variable to 1 to see the Python traceback of an error."""
 
 _INTERRUPTED = 130
+_PATIENCE = 2.0
+"""Seconds that a rank gives rank 0 to tell an error that both have."""
 _DOCUMENT_OPTIONS = ("-f", "--file", "-I", "-D", "--cd")
 
 Handler = Callable[[argparse.Namespace], int]
@@ -46,12 +50,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _dispatch(arguments)
     except KeyboardInterrupt:
         _say("\ninterrupted: what was saved before is kept; start the same command again to go on from there")
+        _end_ranks("interrupted")
         return _INTERRUPTED
     except BrokenPipeError:
         # The reader of our output has gone away; a second attempt to flush must not complain about it.
         with suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _end_ranks("the reader of the output has gone away")
         return 1
+    except BaseException as error:
+        # Whatever it is (told to exit, or a traceback is wanted), other ranks must not wait for this one.
+        _end_ranks(f"{type(error).__name__}: {error}")
+        raise
 
 
 def _dispatch(arguments: list[str]) -> int:
@@ -104,7 +114,35 @@ def _report_as_cntk(error: Exception, log: Log) -> int:
     log.line(text)
     if log.to_file:
         log.console(text)
+    _end_ranks(text)
     return error.exit_code if isinstance(error, CntkError) else 1
+
+
+def _is_main_rank() -> bool:
+    from cntk_core.actions.ranks import detect
+
+    return detect().rank == 0
+
+
+def _end_ranks(text: str) -> None:
+    """End the other ranks of this run, if there are any.
+
+    What all ranks find wrong, such as a mistake in the recipe, rank 0 tells; the others give it the time to do so.
+    """
+    from cntk_core.actions.ranks import detect, end_all
+
+    launch = detect()
+    if launch.size == 1:
+        return
+    if launch.rank:
+        time.sleep(_PATIENCE)
+        _say(text)
+    defect, details = sys.exc_info()[1], ""
+    if defect is not None and not isinstance(defect, CntkError | KeyboardInterrupt | SystemExit):
+        import traceback
+
+        details = traceback.format_exc()
+    end_all(text, details)
 
 
 def _text_of(error: Exception) -> str:
@@ -133,7 +171,10 @@ def _guarded(step: Callable[[], int]) -> int:
     except Exception as error:
         if os.environ.get(TRACEBACK) == "1":
             raise
-        _say(f"error: {_text_of(error)}")
+        text = f"error: {_text_of(error)}"
+        if _is_main_rank():
+            _say(text)
+        _end_ranks(text)
         return error.exit_code if isinstance(error, CntkError) else 1
 
 
@@ -167,6 +208,11 @@ def _add_plugin_verbs(parser: argparse.ArgumentParser, verbs: Verbs, wanted: str
 
 
 def _run_action(options: argparse.Namespace) -> int:
+    if getattr(options, "ranks", None) is not None:
+        from cntk_core.actions.launch import launch
+
+        plugins = [text for path in options.plugin for text in ("--plugin", path)]
+        return launch(options.ranks, [options.verb, options.recipe, *options.overrides, *plugins], options.plugin)
     from cntk_core.actions.driver import run_recipe
     from cntk_core.actions.log import Log
 
@@ -330,6 +376,7 @@ VERBS = {
     "dump": "print the nodes of a model and their values",
     "convert": "read a model, also one of the original CNTK, and write it as a model file of this program",
     "convert-data": "write what a recipe reads as a file in CNTK's binary format",
+    "data": "write files that recipes read from a data set that you downloaded: mnist, cifar10",
     "explain": "show how a recipe's network is computed, and how memory is shared",
     "plugins": "list, make and check plugins",
     "doctor": "say what works on this machine, and what mends the rest",
@@ -348,7 +395,10 @@ def _parser() -> tuple[argparse.ArgumentParser, Verbs]:
     parser.add_argument("--version", action="version", version=f"cntk-core {__version__}")
     verbs = parser.add_subparsers(metavar="VERB", dest="verb")
     for verb in ("train", "test", "write"):
-        _add_recipe(verbs.add_parser(verb, help=VERBS[verb], description=_sentence(verb)), _run_action)
+        run = verbs.add_parser(verb, help=VERBS[verb], description=_sentence(verb))
+        _add_recipe(run, _run_action)
+        if verb != "write":
+            run.add_argument("-n", "--ranks", type=int, metavar="N", help="start N ranks that do it together")
     _add_edit(verbs.add_parser("edit", help=VERBS["edit"], description=_sentence("edit")))
     _add_sections(verbs.add_parser("check-data", help=VERBS["check-data"], description=_sentence("check-data")))
     _add_config(verbs.add_parser("config", help=VERBS["config"], description=_sentence("config")))
@@ -359,6 +409,7 @@ def _parser() -> tuple[argparse.ArgumentParser, Verbs]:
     _add_convert_data(
         verbs.add_parser("convert-data", help=VERBS["convert-data"], description=_sentence("convert-data"))
     )
+    add_data(verbs.add_parser("data", help=VERBS["data"], description=_sentence("data")))
     explain = verbs.add_parser("explain", help=VERBS["explain"], description=_sentence("explain"))
     _add_recipe(explain, _explain)
     explain.add_argument("--section", help="only this command section")

@@ -70,7 +70,8 @@ def _write(form: str, window: int, sequences: int, folder: Path) -> str:
     if form == "htk":
         _write_htk(folder, frames, sequences)
         return (
-            f"readerType=HTKMLFReader\nframeMode=false\nx=[ dim={DIM} ; scpFile=x.scp ]\nrandomize={window // 4 // DIM}"
+            f"readerType=HTKMLFReader\nframeMode=false\njoinUtterances=false\n"
+            f"x=[ dim={DIM} ; scpFile=x.scp ]\nrandomize={window // 4 // DIM}"
         )
     rows = "".join("{key} |x " + " ".join(f"{value:.4f}" for value in frame) + "\n" for frame in frames)
     with (folder / "x.ctf").open("w", encoding="utf-8") as file:

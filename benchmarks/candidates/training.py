@@ -22,6 +22,7 @@ class Trainer:
         data: the minibatches.
         momentum: of the update.
         threads: most threads.
+        rate: of learning.
     """
 
     def __init__(
@@ -32,11 +33,13 @@ class Trainer:
         data: Sequence[Minibatch],
         momentum: float,
         threads: int,
+        rate: float = RATE,
     ) -> None:
         from cntk_engine_cpu import CpuEngine
         from cntk_learner_sgd import SGD
 
         self.names = {name: network[names[name]] for name in values}
+        self.shapes = {name: value.shape for name, value in values.items()}
         for name, value in values.items():
             self.names[name].value = value.reshape(self.names[name].known_shape)
         criterion = network["ce"]
@@ -46,7 +49,7 @@ class Trainer:
         self.store.add_slots(learner.slots)
         engine = CpuEngine(CpuEngine.options(num_cpu_threads=threads))
         self.program = engine.compile(plan, self.store, compose_update(learner, SGDSettings(max_epochs=1)))
-        context = UpdateContext(samples=1, learning_rate=RATE, momentum=momentum)
+        context = UpdateContext(samples=1, learning_rate=rate, momentum=momentum)
         self.scalars = [learner.scalars(context)] * len(plan.trained)
         self.data = data
         self.done = 0
@@ -65,4 +68,4 @@ class Trainer:
 
     def parameters(self) -> dict[str, np.ndarray]:
         """Present values by name."""
-        return {name: parameter.value for name, parameter in self.names.items()}
+        return {name: parameter.value.reshape(self.shapes[name]) for name, parameter in self.names.items()}

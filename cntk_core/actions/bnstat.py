@@ -23,6 +23,7 @@ from cntk_core.errors import DataError, NetworkError
 from cntk_core.interfaces.reader import EpochSpec, Minibatch
 from cntk_core.network.network import Network
 from cntk_core.network.node import Node, Parameter
+from cntk_core.ops.normalization import statistics_used
 
 OPERATION = "BatchNormalization"
 
@@ -100,20 +101,18 @@ class Statistics:
 
 def _gather(node: Node, values: NodeValues, minibatches: Iterator[Minibatch]) -> Statistics:
     statistics = Statistics()
+    count = statistics_used(node.inputs[0].known_shape, node.inputs[1].known_shape, node.attributes)
     for minibatch in minibatches:
         values.evaluate(minibatch)
-        statistics.add(as_rows(values.of(node.inputs[0], minibatch), spatial=node.attributes.spatial))
+        statistics.add(as_rows(values.of(node.inputs[0], minibatch), count))
     if not statistics.samples:
         raise DataError(f"the data gave no minibatch for the statistics of '{node.name}'")
     return statistics
 
 
-def as_rows(value: NDArray[Any], *, spatial: bool) -> NDArray[Any]:
-    """Return frames ``(frames, *shape)`` as one row for each value of a mean; ``spatial`` means by channel."""
-    if not spatial:
-        return value.reshape(len(value), -1)
-    channels = value.shape[1]
-    return value.reshape(len(value), channels, -1).swapaxes(1, 2).reshape(-1, channels)
+def as_rows(value: NDArray[Any], count: int) -> NDArray[Any]:
+    """Return frames ``(frames, *shape)`` as one row for each value of a mean, of which there are ``count``."""
+    return value.reshape(len(value), count, -1).swapaxes(1, 2).reshape(-1, count)
 
 
 def set_statistics(node: Node, statistics: Statistics) -> None:
@@ -130,5 +129,6 @@ def set_statistics(node: Node, statistics: Statistics) -> None:
             raise NetworkError(
                 f"input {index + 1} of {OPERATION} '{node.name}' is no parameter but '{child.name}'", where=node.where
             )
-        child.value[...] = np.broadcast_to(found[index], child.value.size).reshape(child.value.shape)
+        values = np.atleast_1d(found[index])
+        child.value[np.unravel_index(np.arange(values.size), child.value.shape)] = values
     node.attributes = attrs.evolve(node.attributes, normalization_time_constant=math.inf, blend_time_constant=math.inf)

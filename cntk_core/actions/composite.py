@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any, ClassVar, Literal
 
@@ -11,9 +11,10 @@ import attrs
 from cntk_core.config import Config, Value, option, options
 from cntk_core.data.chunked import ChunkedReader
 from cntk_core.data.composite import CompositeSource, FrameSource, Part
-from cntk_core.data.randomize import Window
+from cntk_core.data.randomize import SweepOrder, Window
+from cntk_core.data.slots import SlotPlan
 from cntk_core.data.source import CACHE_BYTES
-from cntk_core.data.truncation import Truncation
+from cntk_core.data.truncation import Truncation, truncated_slots
 from cntk_core.errors import (
     CntkError,
     ConfigError,
@@ -127,7 +128,7 @@ class CompositeReader(ChunkedReader):
                 warn=trace,
                 cache_bytes=options.cache_size_in_bytes,
             )
-            window = self.sized_window(options.window, streams, context.dtype)
+            window = self.sized_window(_window(options, parts), streams, context.dtype, joined.makers)
             super().__init__(
                 options,
                 context,
@@ -137,13 +138,14 @@ class CompositeReader(ChunkedReader):
                 seed=options.randomization_seed,
                 keep_in_memory=options.keep_data_in_memory,
                 cache_bytes=options.cache_size_in_bytes,
-                truncation=self._truncation if options.truncated else None,
+                slots=self._cut if options.truncated else None,
                 prefetch=options.prefetch,
             )
             stack.pop_all()
 
-    def _truncation(self, epoch: EpochSpec) -> Truncation:
-        return Truncation.of_size(epoch.minibatch_size, self.settings.truncation_length)
+    def _cut(self, order: SweepOrder, epoch: EpochSpec) -> Iterator[SlotPlan]:
+        cut = Truncation.of_size(epoch.minibatch_size, self.settings.truncation_length)
+        return truncated_slots(order, epoch, cut)
 
     def check(self) -> Iterator[CntkError]:
         """Yield everything that is wrong with the data of the parts, and whether they fit together."""
@@ -157,6 +159,14 @@ class CompositeReader(ChunkedReader):
                 self.order()
             except CntkError as error:
                 yield error
+
+
+def _window(options: CompositeOptions, parts: Sequence[Part]) -> Window | None:
+    """Return the window of the recipe; one source of single sequences is shuffled by its chunks alone, as in CNTK."""
+    window = options.window
+    if window is not None and window.size is None and len(parts) == 1 and parts[0].source.single_sequences:
+        return Window(1, in_samples=True)
+    return window
 
 
 def composite_class(find: FindReader) -> type[CompositeReader]:

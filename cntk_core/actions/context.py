@@ -18,10 +18,13 @@ from cntk_core.interfaces.writer import DataWriter, WriterContext
 from cntk_core.network.initializers import initialize_parameters, use_one_seed
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input
+from cntk_core.network.remarks import remarks
 from cntk_core.training.progress import RunLog
+from cntk_core.training.ranks import ParallelSettings, Ranks
 
 if TYPE_CHECKING:
     from cntk_core.interfaces.engine import ExecutionEngine
+    from cntk_core.interfaces.parallel import Communicator
     from cntk_core.plugins.manager import PluginManager
 
 BUILDERS = (
@@ -50,6 +53,7 @@ class ActionContext:
         plugins: the plugin manager of this run.
         dtype: precision of values and parameters.
         progress: whether a progress bar is shown on the console.
+        communicator: of the ranks that run this recipe together; None in a serial run.
         seeds: numbers the random parameters of all networks of this run.
     """
 
@@ -58,6 +62,7 @@ class ActionContext:
     plugins: PluginManager
     dtype: np.dtype[Any]
     progress: bool = False
+    communicator: Communicator | None = None
     seeds: SeedNumbers = attrs.field(factory=SeedNumbers, init=False)
 
     @classmethod
@@ -70,6 +75,7 @@ class ActionContext:
         listeners: Sequence[object] = (),
         plugins: PluginManager | None = None,
         progress: bool = False,
+        communicator: Communicator | None = None,
     ) -> ActionContext:
         """Return the context of a run.
 
@@ -79,7 +85,24 @@ class ActionContext:
             plugins = make_plugins(log, plugin_files, listeners)
         for listener in plugins.listeners("cntk_configure"):
             listener(config=config)
-        return cls(config, log, plugins, precision_of(config), progress)
+        return cls(config, log, plugins, precision_of(config), progress, communicator)
+
+    @property
+    def rank(self) -> int:
+        """This rank, from 0."""
+        return self.communicator.rank if self.communicator is not None else 0
+
+    @property
+    def ranks(self) -> int:
+        """Number of ranks."""
+        return self.communicator.size if self.communicator is not None else 1
+
+    def evaluating_ranks(self, section: Config) -> Ranks | None:
+        """Return the ranks that evaluate together what a section asks for; None in a serial run."""
+        if self.communicator is None:
+            return None
+        shared = section.boolean("distributedMBReading", True)
+        return Ranks(self.communicator, settings=ParallelSettings(distributed_reading=shared))
 
     @property
     def trace(self) -> int:
@@ -271,9 +294,13 @@ class ActionContext:
     def network_of(self, section: Config) -> Network:
         """Return the network of a test or write section: described in the section, else loaded from ``modelPath``."""
         if self.builder_value(section) is not None:
-            return self.build_network(section)
-        value = section.require("modelPath")
-        return self.load_model(value.string(), value.where)
+            network = self.build_network(section)
+        else:
+            value = section.require("modelPath")
+            network = self.load_model(value.string(), value.where)
+        for line in remarks(network):
+            self.log.line(line)
+        return network
 
     # -- engines ------------------------------------------------------------------------------------------
 

@@ -15,12 +15,14 @@ from cntk_core.actions.context import ActionContext, make_plugins
 from cntk_core.actions.document import is_document, load_document
 from cntk_core.actions.jobs import Job, check_jobs, check_top_level, find_jobs
 from cntk_core.actions.log import Log
+from cntk_core.actions.ranks import ON_ALL_RANKS, Launch, connect, detect, disconnect, label_output, patient
 from cntk_core.actions.table import same_action, tells_listeners
 from cntk_core.config import Config, load_recipe
 from cntk_core.errors import ConfigError
 from cntk_core.plugins import events
 
 if TYPE_CHECKING:
+    from cntk_core.interfaces.parallel import Communicator
     from cntk_core.plugins.manager import PluginManager
 
 _WIDTH = 78
@@ -36,6 +38,7 @@ def run_recipe(
     watchers: Sequence[object] = (),
     program: str = "cntk",
     progress: bool = False,
+    communicator: Communicator | None = None,
 ) -> None:
     """Run what the command line names.
 
@@ -49,10 +52,15 @@ def run_recipe(
         program: how the program was called, for the log.
         progress: the console is a terminal: show a progress bar there in place of lines about minibatches, and for a
             single action no banner and no configuration either.
+        communicator: of the ranks that run it together; by default that of the processes which a launcher has started.
 
     Raises:
         CntkError: the recipe or the data is wrong, or the run failed.
     """
+    launch = detect() if communicator is None else Launch(communicator.rank, communicator.size)
+    if communicator is None:
+        label_output(launch)
+    log.quiet = log.quiet or launch.rank > 0
     banner = _banner(program, arguments)
     brief = progress and only is not None
     if not brief:
@@ -68,17 +76,27 @@ def run_recipe(
     _enter_directory(config, log)
     config.check_variables()
     log.timestamps = config.boolean("timestamping", False)
-    _redirect(config, log, banner)
+    together = launch.size > 1 and config.boolean("parallelTrain", True)
+    if launch.rank > 0 and not together:
+        return  # several processes were started for a serial run: the first one does it
+    _redirect(config, log, banner, launch.rank)
     check_top_level(config)
     jobs = find_jobs(config, only)
+    plugins = plugins or make_plugins(log, plugin_files, listeners)
+    if together and communicator is None:
+        communicator = connect(launch, plugins.registry)
     context = ActionContext.create(
-        config, log, plugin_files=plugin_files, listeners=listeners, plugins=plugins, progress=progress
+        config, log, plugins=plugins, progress=progress, communicator=communicator if together else None
     )
+    if context.communicator is not None:
+        context.communicator.watch.say = log.warn
     if not brief or log.to_file:
         _print_configuration(context, jobs)
     check_jobs(context, jobs)
     _run(context, jobs)
-    _finish(context)
+    if context.rank == 0:
+        _finish(context)
+    disconnect()
 
 
 def _banner(program: str, arguments: Sequence[str]) -> str:
@@ -105,13 +123,15 @@ def _enter_directory(config: Config, log: Log) -> None:
     log.plain(f"Changed current directory to {directory}")
 
 
-def _redirect(config: Config, log: Log, banner: str) -> None:
+def _redirect(config: Config, log: Log, banner: str, rank: int) -> None:
     value = config.get("stderr")
     if value is None or value.string() in ("", "-"):
         return
     path = value.string()
     if log.timestamps:  # the original does so on its compute cluster
         path += "".join(f"_{command}" for command in config.strings("command", ("train",))) + ".log"
+    if rank:
+        path += f".rank{rank}"
     log.redirect(path, value.where)
     log.plain(banner)
 
@@ -143,7 +163,9 @@ def _run(context: ActionContext, jobs: Sequence[Job]) -> None:
         _print_title(context.log, f"{job.command} command ({job.name} action)")
         if job in epochs:
             context.log.line(f"CNTKCommandTrainBegin: {job.command}")
-        _run_job(context, job)
+        if job.name in ON_ALL_RANKS or context.rank == 0:
+            _run_job(context, job)
+        _meet(context, job)
         if job in epochs:
             context.log.line(f"CNTKCommandTrainEnd: {job.command}")
         context.log.plain()
@@ -151,12 +173,21 @@ def _run(context: ActionContext, jobs: Sequence[Job]) -> None:
             context.log.line(f'Action "{job.name}" complete.\n')
 
 
+def _meet(context: ActionContext, job: Job) -> None:
+    """Wait until all ranks have done a job: the next one may need its files."""
+    communicator = context.communicator
+    if communicator is not None:
+        communicator.watch.doing = f"the end of '{job.command}'"
+        with patient(communicator):
+            communicator.barrier()
+
+
 def _run_job(context: ActionContext, job: Job) -> None:
     """Run a job. Training tells the listeners of itself, with its network; here they hear of the other actions."""
     if tells_listeners(job.name):
         job.action.run(context, job.section)
         return
-    told = events.Job(job.command, same_action(job.name)[0], block=job.section)
+    told = events.Job(job.command, same_action(job.name)[0], rank=context.rank, ranks=context.ranks, block=job.section)
     for listener in context.hooks.listeners("cntk_job_begin"):
         listener(job=told)
     begun = time.perf_counter()

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import os
-
 import attrs
 
 from cntk_core.actions import table
 from cntk_core.actions.context import NOT_SECTIONS, ActionContext, device_of, precision_of
 from cntk_core.config import Config, Value
 from cntk_core.errors import CntkError, ConfigError, Problems, UnsupportedError, raise_problems
-
-_RANKS = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS")
-"""Variables in which launchers tell a process how many ranks there are."""
 
 
 @attrs.frozen(eq=False)
@@ -35,16 +30,6 @@ def check_top_level(config: Config) -> None:
         )
     if config.boolean("profilerEnabled", False):
         raise UnsupportedError("profilerEnabled is not there yet", where=config.location("profilerEnabled"))
-    ranks = max(int(os.environ[name]) for name in _RANKS if name in os.environ) if _started_by_mpi() else 1
-    if ranks > 1:
-        raise UnsupportedError(
-            f"training on {ranks} ranks is not there yet",
-            hint="Start it without mpiexec: one process uses as many threads as numCPUThreads says.",
-        )
-
-
-def _started_by_mpi() -> bool:
-    return any(os.environ.get(name, "").isdigit() for name in _RANKS)
 
 
 def find_jobs(config: Config, only: str | None = None) -> list[Job]:

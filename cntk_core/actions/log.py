@@ -53,6 +53,11 @@ class Log:
         sys.stderr.write(text + "\n")
         sys.stderr.flush()
 
+    def warn(self, text: str) -> None:
+        """Write a line to the console, also if the log is quiet."""
+        sys.stderr.write(text + "\n")
+        sys.stderr.flush()
+
     def redirect(self, path: str, where: Location | None = None) -> None:
         """Send the lines to a file from now on; folders are made.
 

@@ -115,6 +115,7 @@ def evaluate_on_reader(
             show_every=section.integer("numMBsToShowResult", 100),
             show_first=section.integer("firstMBsToShowResult", 0),
             parts=_parts(section, minibatch_size),
+            ranks=context.evaluating_ranks(section),
         )
     finally:
         if reader is None:

@@ -16,6 +16,8 @@ from cntk_core.network.network import Network
 from cntk_core.network.node import Input
 from cntk_core.plugins.events import Job
 from cntk_core.training.generations import ModelPaths
+from cntk_core.training.parallel_block import read_parallel
+from cntk_core.training.ranks import Ranks
 from cntk_core.training.session import TrainingSession
 from cntk_core.training.settings import SGDSettings, for_factors
 from cntk_core.training.sgd_block import idle_momentum, learner_name, make_learner, read_settings
@@ -71,6 +73,7 @@ def check_readers(context: ActionContext, section: Config) -> None:
 
 def _check_sgd(context: ActionContext, section: Config) -> None:
     settings_of(context, _sgd(section))
+    ranks_of(context, _sgd(section))
 
 
 def _sgd(section: Config) -> Config:
@@ -85,12 +88,23 @@ def settings_of(
     name = learner_name(block)
     learner_class = context.plugins.registry.learners.get(name, where=None if value is None else value.where)
     keys = {key for listener in context.hooks.listeners("cntk_sgd_keys") for key in listener() or ()}
-    settings = read_settings(block, learner_class.options, note=note, listener_keys=keys)
+    settings = read_settings(block, learner_class.options, note=note, listener_keys=keys, ranks=context.ranks)
     learner = make_learner(block, learner_class)
     idle = idle_momentum(block, learner)
     if idle and note is not None:
         note(idle)
     return settings, learner
+
+
+def ranks_of(context: ActionContext, block: Config) -> Ranks | None:
+    """Return the ranks that train together, with the strategy of an SGD block; None in a serial run."""
+    if context.communicator is None:
+        return None
+    registry = context.plugins.registry
+    asked = read_parallel(block, registry.parallelizers, registry.aggregations)
+    if asked.parallelizer is not None:
+        asked.parallelizer.say = context.log.line
+    return Ranks(context.communicator, asked.parallelizer, asked.name, asked.settings)
 
 
 def run(context: ActionContext, section: Config) -> None:
@@ -161,7 +175,16 @@ def train(
             make_mode=going_on.make_mode,
             resume=going_on.beyond,
             must_resume=going_on.must,
-            job=Job(section.name, action, model_path=Path(model), epochs=settings.max_epochs, block=sgd),
+            ranks=ranks_of(context, sgd),
+            job=Job(
+                section.name,
+                action,
+                model_path=Path(model),
+                epochs=settings.max_epochs,
+                rank=context.rank,
+                ranks=context.ranks,
+                block=sgd,
+            ),
         )
         session.run()
     finally:

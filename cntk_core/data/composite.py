@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
+from numpy.typing import NDArray
 
+from cntk_core.data.makers import RowMaker
 from cntk_core.data.source import CACHE_BYTES, Chunk, ChunkCache, ChunkInfo, ChunkSource, Column
 from cntk_core.errors import DataError
 from cntk_core.interfaces.layout import IntArray
@@ -93,6 +95,21 @@ class CompositeSource(ChunkSource):
     def __str__(self) -> str:
         return str(self._parts[0].source)
 
+    @property
+    def single_sequences(self) -> bool:
+        """As the first source."""
+        return self._parts[0].source.single_sequences
+
+    @property
+    def reads_picks(self) -> bool:
+        """As the first source."""
+        return self._parts[0].source.reads_picks
+
+    @property
+    def makers(self) -> Mapping[str, RowMaker]:
+        """Those of all sources."""
+        return {name: maker for part in self._parts for name, maker in part.source.makers.items()}
+
     # -- index --------------------------------------------------------------------------------------------
 
     def index(self) -> Sequence[ChunkInfo]:
@@ -104,8 +121,11 @@ class CompositeSource(ChunkSource):
         if not self._index:
             self._places = [self._find_places(part) for part in self._parts[1:]]
             misfits = _Misfits(self._parts)
-            for number, info in enumerate(self._parts[0].source.index()):
-                self._add_chunk(number, info, misfits)
+            if self.single_sequences:
+                self._add_single_sequences(misfits)
+            else:
+                for number, info in enumerate(self._parts[0].source.index()):
+                    self._add_chunk(number, info, misfits)
             self._report(misfits)
         return self._index
 
@@ -141,11 +161,31 @@ class CompositeSource(ChunkSource):
         return [_number(key, part) for key in plain]
 
     def _add_chunk(self, number: int, info: ChunkInfo, misfits: _Misfits) -> None:
-        first = self._parts[0]
-        own = info.sample_counts()
-        keep = np.ones(info.sequences, dtype=bool)
+        keys = self._keys_of(self._parts[0], number, info)
+        keep, samples = self._match(keys, info.sample_counts(), misfits)
+        if not keep.any():
+            return
+        samples = samples[keep]
+        total = int(samples.sum())
+        self._own_chunks.append(number)
+        self._kept.append(None if keep.all() else np.flatnonzero(keep))
+        self._index.append(ChunkInfo(len(samples), total, None if (samples == 1).all() else samples))
+
+    def _add_single_sequences(self, misfits: _Misfits) -> None:
+        """Add all chunks where each is one sequence."""
+        infos = self._parts[0].source.index()
+        keys = [key for number, info in enumerate(infos) for key in self._keys_of(self._parts[0], number, info)]
+        keep, samples = self._match(keys, np.array([info.samples for info in infos], dtype=np.int64), misfits)
+        self._own_chunks = np.flatnonzero(keep).tolist()
+        self._kept = [None] * len(self._own_chunks)
+        single = ChunkInfo(1, 1)
+        counts = samples[keep].tolist()
+        self._index = [single if n == 1 else ChunkInfo(1, n, np.array([n], dtype=np.int64)) for n in counts]
+
+    def _match(self, keys: list[Key], own: IntArray, misfits: _Misfits) -> tuple[NDArray[np.bool_], IntArray]:
+        """Return which sequences of the first source all others have, too, and the samples of each."""
+        keep = np.ones(len(keys), dtype=bool)
         samples = own.copy()
-        keys = self._keys_of(first, number, info)
         for part, places in zip(self._parts[1:], self._places, strict=True):
             found = np.array([places.numbers.get(key, -1) for key in keys], dtype=np.int64)
             lengths = np.where(found >= 0, places.lengths[found] if len(places.lengths) else 0, 0)
@@ -156,13 +196,7 @@ class CompositeSource(ChunkSource):
             keep &= (found >= 0) & ~wrong
             if not part.expand:
                 samples = np.maximum(samples, lengths)
-        if not keep.any():
-            return
-        samples = samples[keep]
-        total = int(samples.sum())
-        self._own_chunks.append(number)
-        self._kept.append(None if keep.all() else np.flatnonzero(keep))
-        self._index.append(ChunkInfo(len(samples), total, None if (samples == 1).all() else samples))
+        return keep, samples
 
     def _report(self, misfits: _Misfits) -> None:
         if misfits.wrong and not self._drop:
@@ -196,6 +230,23 @@ class CompositeSource(ChunkSource):
         columns = dict(self._parts[0].source.load(self._own_chunks[chunk]).columns)
         if kept is not None:
             columns = {name: column.select(kept) for name, column in columns.items()}
+        return self._with_others(columns, keys)
+
+    def pick(self, chunks: IntArray, sequences: IntArray) -> Chunk | None:
+        """Read some sequences alone, if that is how the first source reads."""
+        if not self.reads_picks:
+            return None
+        places = list(zip(chunks.tolist(), sequences.tolist(), strict=True))
+        keys = [self.keys(chunk)[sequence] for chunk, sequence in places]
+        own = np.array([self._own_chunks[chunk] for chunk, _ in places], dtype=np.int64)
+        within = [(self._kept[chunk], sequence) for chunk, sequence in places]
+        inside = [sequence if kept is None else int(kept[sequence]) for kept, sequence in within]
+        picked = self._parts[0].source.pick(own, np.array(inside, dtype=np.int64))
+        assert picked is not None, "a source that reads picks has them"
+        return self._with_others(dict(picked.columns), keys)
+
+    def _with_others(self, columns: dict[str, Column], keys: Sequence[Key]) -> Chunk:
+        """Read the sequences that some of the first source have in the others."""
         lengths = next(iter(columns.values())).lengths(np.arange(len(keys)))
         for part, places, cache in zip(self._parts[1:], self._places, self._caches[1:], strict=True):
             numbers = np.array([places.numbers[key] for key in keys], dtype=np.int64)
@@ -217,6 +268,7 @@ class FrameSource(ChunkSource):
 
     def __init__(self, source: ChunkSource) -> None:
         self._source = source
+        self._single_frames: bool | None = None
 
     def __str__(self) -> str:
         return str(self._source)
@@ -224,6 +276,23 @@ class FrameSource(ChunkSource):
     def index(self) -> Sequence[ChunkInfo]:
         """Return what the chunks hold."""
         return [ChunkInfo(info.samples, info.samples) for info in self._source.index()]
+
+    @property
+    def reads_picks(self) -> bool:
+        """Whether the source reads so and every sequence has one frame."""
+        if self._single_frames is None:
+            self._single_frames = all(info.lengths is None for info in self._source.index())
+        return self._source.reads_picks and self._single_frames
+
+    @property
+    def makers(self) -> Mapping[str, RowMaker]:
+        """Those of the source."""
+        return self._source.makers
+
+    def pick(self, chunks: IntArray, sequences: IntArray) -> Chunk | None:
+        """Read some frames alone, if the source can."""
+        picked = self._source.pick(chunks, sequences) if self.reads_picks else None
+        return None if picked is None else Chunk(picked.columns)
 
     def load(self, chunk: int) -> Chunk:
         """Read a chunk."""

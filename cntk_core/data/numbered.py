@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
 
 from cntk_core.data.composite import CompositeSource, Part
+from cntk_core.data.makers import RowMaker
 from cntk_core.data.source import CACHE_BYTES, Chunk, ChunkInfo, ChunkSource
 from cntk_core.errors import DataError
 from cntk_core.interfaces.layout import IntArray
@@ -24,6 +25,21 @@ class NumberedSource(ChunkSource):
 
     def __str__(self) -> str:
         return str(self._source)
+
+    @property
+    def single_sequences(self) -> bool:
+        """As the source."""
+        return self._source.single_sequences
+
+    @property
+    def reads_picks(self) -> bool:
+        """As the source."""
+        return self._source.reads_picks
+
+    @property
+    def makers(self) -> Mapping[str, RowMaker]:
+        """Those of the source."""
+        return self._source.makers
 
     def index(self) -> Sequence[ChunkInfo]:
         """Return what the chunks hold."""

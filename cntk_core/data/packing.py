@@ -115,7 +115,8 @@ def gather_rows(
         return _take(column.data, rows)
     if stream.sparse:
         return _gather_sparse(columns, owners, rows)
-    frames = np.empty((len(rows), *stream.shape), dtype=dtype)
+    some = next(iter(columns.values())).data
+    frames = np.empty((len(rows), *some.shape[1:]), dtype=some.dtype)
     for number, column in columns.items():
         here = np.flatnonzero(owners == number)
         frames[here] = column.data[rows[here]]

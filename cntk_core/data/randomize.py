@@ -53,14 +53,23 @@ class SweepOrder(ABC):
         index: what the chunks hold.
         samples: of a sweep.
         in_file_order: whether the sequences come as they lie in the files.
-        open_chunks: the chunks of the last window: the order comes back to each of them.
     """
 
     def __init__(self, index: Sequence[ChunkInfo]) -> None:
-        self.open_chunks: frozenset[int] = frozenset()
+        self._open: tuple[Sequence[int], int, int] = ((), 0, 0)
         self.index = index
         self.samples = sum(chunk.samples for chunk in index)
         self.in_file_order = False
+
+    @property
+    def open_chunks(self) -> frozenset[int]:
+        """The chunks of the last window: the order comes back to each of them."""
+        order, begin, end = self._open
+        return frozenset(order[begin:end])
+
+    @open_chunks.setter
+    def open_chunks(self, chunks: frozenset[int]) -> None:
+        self._open = tuple(chunks), 0, len(chunks)
 
     @abstractmethod
     def blocks(self, sweep: int) -> Iterator[Block]:
@@ -119,18 +128,19 @@ class RandomOrder(SweepOrder):
         self._window = window
 
     def blocks(self, sweep: int) -> Iterator[Block]:
-        """Yield one block for each place of a chunk in the shuffled order; at most a window of chunks is in use."""
+        """Yield blocks for the places of the chunks in the shuffled order; at most a window of chunks is in use."""
         order = shuffled(len(self.index), self._seed + sweep)
-        begin, end = (bounds.tolist() for bounds in self._windows(np.array(order, np.int64)))
+        samples = np.array([self.index[number].samples for number in order], np.int64)
+        begin, end = (bounds.tolist() for bounds in chunk_windows(samples, self._window))
         counts = [self.index[number].sequences for number in order]
         chunk_at, starts = np.array(order, np.int64), np.cumsum([0, *counts], dtype=np.int64)
         lengths = self._all_lengths(order)
         swapped = swapped_sequences(counts, begin, end, self._seed + sweep)
         for place, numbers in enumerate(swapped):
-            self.open_chunks = frozenset(order[begin[place] : end[place]])
+            self._open = (order, begin[place], end[place])
             came_from = np.searchsorted(starts, numbers, side="right") - 1
-            samples = np.ones(len(numbers), np.int64) if lengths is None else lengths[numbers]
-            yield Block(chunk_at[came_from], numbers - starts[came_from], samples)
+            own = np.ones(len(numbers), np.int64) if lengths is None else lengths[numbers]
+            yield Block(chunk_at[came_from], numbers - starts[came_from], own)
 
     def _all_lengths(self, order: list[int]) -> IntArray | None:
         """Return the samples of each sequence, chunk after chunk; None if every one has one sample."""
@@ -138,20 +148,25 @@ class RandomOrder(SweepOrder):
             return None
         return np.concatenate([self.index[number].sample_counts() for number in order])
 
-    def _windows(self, order: IntArray) -> tuple[IntArray, IntArray]:
-        """Return the window ``begin <= place < end`` of each shuffled chunk; neither bound ever decreases."""
-        count = len(order)
-        size = self._window.size
-        if size is None:
-            return np.zeros(count, dtype=np.int64), np.full(count, count)
-        if not self._window.in_samples:
-            width = min(max(size, 1), count)
-            begin = np.clip(np.arange(count) - width // 2, 0, count - width)
-            return begin, begin + width
-        samples = np.array([self.index[number].samples for number in order.tolist()])
-        stop = np.cumsum(samples)
-        start = stop - samples
-        begin = np.searchsorted(start, start - size // 2, side="left")
-        end = np.searchsorted(stop, start + size // 2, side="left")
-        places = np.arange(count)
-        return np.minimum(begin, places), np.maximum(end, places + 1)
+
+def chunk_windows(samples: IntArray, window: Window) -> tuple[IntArray, IntArray]:
+    """Return the window ``begin <= place < end`` of each chunk of a shuffled order; neither bound ever decreases.
+
+    Args:
+        samples: of the chunks, in the shuffled order.
+        window: how far a sequence may move.
+    """
+    count = len(samples)
+    size = window.size
+    if size is None:
+        return np.zeros(count, dtype=np.int64), np.full(count, count)
+    if not window.in_samples:
+        width = min(max(size, 1), count)
+        begin = np.clip(np.arange(count) - width // 2, 0, count - width)
+        return begin, begin + width
+    stop = np.cumsum(samples)
+    start = stop - samples
+    begin = np.searchsorted(start, start - size // 2, side="left")
+    end = np.searchsorted(stop, start + size // 2, side="left")
+    places = np.arange(count)
+    return np.minimum(begin, places), np.maximum(end, places + 1)

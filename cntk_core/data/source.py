@@ -21,6 +21,8 @@ from cntk_core.interfaces.layout import IntArray
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
+    from cntk_core.data.makers import RowMaker
+
 CACHE_BYTES = 512 * 1024 * 1024
 """Parsed data that a reader keeps, if its window has less."""
 
@@ -132,6 +134,21 @@ class ChunkSource(ABC):
     """
 
     numeric_keys: ClassVar[bool] = False
+
+    @property
+    def single_sequences(self) -> bool:
+        """Whether each chunk is one sequence, so that the random order of the chunks is all that is needed."""
+        return False
+
+    @property
+    def reads_picks(self) -> bool:
+        """Whether sequences of many chunks are best read together, with :meth:`pick`."""
+        return False
+
+    @property
+    def makers(self) -> Mapping[str, RowMaker]:
+        """The streams whose chunks hold numbers, and what makes rows of these: see :mod:`cntk_core.data.makers`."""
+        return {}
 
     @abstractmethod
     def index(self) -> Sequence[ChunkInfo]:

@@ -33,6 +33,8 @@ def shuffled(count: int, seed: int) -> list[int]:
 def swapped_sequences(counts: Sequence[int], begin: list[int], end: list[int], seed: int) -> Iterator[IntArray]:
     """Yield the sequences that come to the place of each chunk.
 
+    Where one window has all chunks, or each window has one sequence, they come many at a time.
+
     Args:
         counts: sequences of the chunks. The sequences are numbered through all chunks.
         begin, end: window of each chunk, ``begin <= place < end``; neither bound ever decreases.
@@ -47,16 +49,21 @@ class _Swaps:
     def __init__(self, counts: Sequence[int], begin: list[int], end: list[int], seed: int) -> None:
         self._begin, self._end = begin, end
         self._whole = bool(begin) and begin[-1] == 0 and end[0] == len(end)
-        self._starts = [0, *np.cumsum(counts, dtype=np.int64).tolist()]
+        starts = np.cumsum([0, *counts], dtype=np.int64)
+        self._fixed = bool((starts[end] - starts[begin] == 1).all())
+        self._starts = starts.tolist()
         self._words = _Words(seed)
         self._items = array("q")
-        self._chunks = array("q")  # of the places of the items, unless one window has all
+        self._chunks = array("q")  # of the places of the items
         self._known = 0
         self._dropped = 0
         self._cursor = 0
 
     def places(self) -> Iterator[IntArray]:
         """Yield the sequences of each place."""
+        if self._whole or self._fixed:
+            yield from self._all_places()
+            return
         for place in range(len(self._begin)):
             self._randomize_for(place)
             first, last = (start - self._dropped for start in self._starts[place : place + 2])
@@ -67,6 +74,16 @@ class _Swaps:
                 del self._chunks[:done]
                 self._dropped += done
 
+    def _all_places(self) -> Iterator[IntArray]:
+        """Yield the sequences where each may come to every place, or to its own alone."""
+        total = self._starts[-1]
+        items = array("q", range(total))
+        if not self._fixed:
+            _swap(items, 0, self._words.take(total) % np.uint64(max(total, 1)))
+        found = np.array(items, np.int64)
+        for first in range(0, total, _AT_ONCE):
+            yield found[first : first + _AT_ONCE]
+
     def _randomize_for(self, place: int) -> None:
         """Let all sequences change places that may come to a place; none that is drawn later comes to it."""
         upto = max(self._end[place], self._cursor)
@@ -74,7 +91,7 @@ class _Swaps:
             upto += 1
         known = self._dropped + len(self._items)
         self._items.extend(range(known, self._starts[self._end[upto - 1]]))
-        for chunk in range(self._known, 0 if self._whole else self._end[upto - 1]):
+        for chunk in range(self._known, self._end[upto - 1]):
             count = self._starts[chunk + 1] - self._starts[chunk]
             self._chunks.frombytes(np.full(count, chunk, np.int64).tobytes())
         self._known = max(self._known, self._end[upto - 1])
@@ -85,9 +102,6 @@ class _Swaps:
     def _randomize(self, chunk: int) -> None:
         low, high = self._starts[self._begin[chunk]], self._starts[self._end[chunk]]
         first, last = self._starts[chunk], self._starts[chunk + 1]
-        if self._whole:  # one window for all: every place is allowed
-            _swap(self._items, first, self._words.take(last - first) % np.uint64(max(high - low, 1)))
-            return
         items, chunks, starts, dropped = self._items, self._chunks, self._starts, self._dropped
         # A sequence is in a range of chunks if its number is in the range of their sequences.
         first, last, base = first - dropped, last - dropped, low - dropped

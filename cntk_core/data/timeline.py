@@ -25,11 +25,13 @@ class Picks:
     Attributes:
         chunks, sequences: where the sequences are, in the reader's order.
         samples: how many samples they have.
+        sweep: the sweep over the data that they belong to, from 0.
     """
 
     chunks: IntArray
     sequences: IntArray
     samples: int
+    sweep: int = 0
 
 
 def plan_epoch(order: SweepOrder, epoch: EpochSpec, least: int = 1) -> Iterator[Picks]:
@@ -49,11 +51,11 @@ def plan_epoch(order: SweepOrder, epoch: EpochSpec, least: int = 1) -> Iterator[
         end = min(end, walk.position + epoch.max_samples)
     resume = walk.position + epoch.skip_samples
     while walk.position < end:
-        before, first = walk.position, walk.sequence
+        before, first, sweep = walk.position, walk.sequence, walk.sweep
         block = walk.take(epoch.minibatch_size, end, epoch.rank, epoch.ranks if order.in_file_order else 1, least)
         if before < resume:
             continue
-        yield _share(block, first, epoch, in_file_order=order.in_file_order)
+        yield _share(block, first, sweep, epoch, in_file_order=order.in_file_order)
 
 
 class _Walk:
@@ -61,9 +63,9 @@ class _Walk:
 
     def __init__(self, order: SweepOrder, position: int) -> None:
         self._order = order
-        self._sweep, sample = divmod(position, order.samples)
-        self.sequence, passed, self._blocks = order.start_at(self._sweep, sample)
-        self.position = self._sweep * order.samples + passed
+        self.sweep, sample = divmod(position, order.samples)
+        self.sequence, passed, self._blocks = order.start_at(self.sweep, sample)
+        self.position = self.sweep * order.samples + passed
         self._chunks = self._sequences = self._lengths = self._ends = np.zeros(0, dtype=np.int64)
         self._at = 0
         self._fill(1)
@@ -112,13 +114,13 @@ class _Walk:
         if self._at == len(self._lengths):
             self._fill(1)
             if not len(self._lengths):
-                self._sweep += 1
-                _, _, self._blocks = self._order.start_at(self._sweep, 0)
+                self.sweep += 1
+                _, _, self._blocks = self._order.start_at(self.sweep, 0)
                 self._fill(1)
 
     def take(self, size: int, end: int, rank: int, ranks: int, least: int) -> Block:
         """Take the sequences of the next minibatch of all ranks, as far as ``rank`` reads for it."""
-        left = (self._sweep + 1) * self._order.samples - self.position
+        left = (self.sweep + 1) * self._order.samples - self.position
         limit = min(size, left)
         if int(self._ends[-1]) - self._passed() <= limit:
             self._fill(limit + 1)
@@ -145,15 +147,15 @@ def _join(arrays: list[IntArray]) -> IntArray:
     return some[0] if len(some) == 1 else np.concatenate(some)
 
 
-def _share(block: Block, first: int, epoch: EpochSpec, *, in_file_order: bool) -> Picks:
+def _share(block: Block, first: int, sweep: int, epoch: EpochSpec, *, in_file_order: bool) -> Picks:
     """Return one rank's part of a minibatch whose first sequence has the number ``first``."""
     if epoch.ranks == 1:
-        return Picks(block.chunks, block.sequences, int(block.lengths.sum()))
+        return Picks(block.chunks, block.sequences, int(block.lengths.sum()), sweep)
     if in_file_order:
         mine = np.flatnonzero((first + np.arange(len(block.lengths))) % epoch.ranks == epoch.rank)
     else:
         mine = balanced_share(block.lengths, epoch.rank, epoch.ranks, first)
-    return Picks(block.chunks[mine], block.sequences[mine], int(block.lengths[mine].sum()))
+    return Picks(block.chunks[mine], block.sequences[mine], int(block.lengths[mine].sum()), sweep)
 
 
 def balanced_share(lengths: IntArray, rank: int, ranks: int, turn: int = 0) -> IntArray:

@@ -8,10 +8,12 @@ from typing import Any
 
 import attrs
 
-from cntk_core.data.chunked import ChunkedReader
+from cntk_core.data.chunked import ChunkedReader, MakeOrder, PlanSlots
 from cntk_core.data.composite import CompositeSource, FrameSource, Part
+from cntk_core.data.randomize import RandomOrder, SweepOrder
+from cntk_core.data.slots import SlotPlan
 from cntk_core.data.source import ChunkSource
-from cntk_core.data.truncation import Truncation
+from cntk_core.data.truncation import Truncation, truncated_slots
 from cntk_core.errors import ConfigError
 from cntk_core.interfaces.reader import EpochSpec, Minibatch, ReaderContext, StreamInfo
 
@@ -31,6 +33,8 @@ class UtteranceReader(ChunkedReader):
         features: the class of streams of features.
         counts_utterances: ``nbruttsineachrecurrentiter`` is how many whole utterances a minibatch has at least.
         numeric_keys: keys are numbers.
+        slots: plans minibatches of whole utterances otherwise than one utterance to a slot.
+        random_order: makes the random order of the utterances.
 
     Raises:
         CntkError: files that cannot be read, or an i-vector without a stream that gives the lengths.
@@ -45,6 +49,8 @@ class UtteranceReader(ChunkedReader):
         features: type,
         counts_utterances: bool,
         numeric_keys: bool = False,
+        slots: PlanSlots | None = None,
+        random_order: MakeOrder = RandomOrder,
     ) -> None:
         trace = context.trace if options.trace_level >= 1 and context.trace is not None else _say_nothing
         frames = options.frame_mode and not context.for_writing
@@ -76,7 +82,8 @@ class UtteranceReader(ChunkedReader):
             seed=options.randomization_seed,
             keep_in_memory=options.keep_data_in_memory,
             cache_bytes=options.cache_size_in_bytes,
-            truncation=self._truncation if options.truncated else None,
+            slots=self._cut if options.truncated else slots,
+            random_order=random_order,
             least_sequences=counts.__getitem__ if counts_utterances and not frames else None,
             prefetch=options.prefetch,
         )
@@ -87,11 +94,13 @@ class UtteranceReader(ChunkedReader):
             return 1
         return int(self.settings.nbruttsineachrecurrentiter[epoch])
 
-    def _truncation(self, epoch: EpochSpec) -> Truncation:
-        """Say how utterances are cut: without truncationLength, minibatchSize is the length of a piece."""
+    def _cut(self, order: SweepOrder, epoch: EpochSpec) -> Iterator[SlotPlan]:
+        """Cut utterances: without truncationLength, minibatchSize is the length of a piece."""
         if self.settings.truncation_length:
-            return Truncation.of_size(epoch.minibatch_size, self.settings.truncation_length)
-        return Truncation(epoch.minibatch_size, self.settings.nbruttsineachrecurrentiter[epoch.epoch])
+            cut = Truncation.of_size(epoch.minibatch_size, self.settings.truncation_length)
+        else:
+            cut = Truncation(epoch.minibatch_size, self.settings.nbruttsineachrecurrentiter[epoch.epoch])
+        return truncated_slots(order, epoch, cut)
 
     def minibatches(self, epoch: EpochSpec) -> Iterator[Minibatch]:
         """Yield the minibatches of an epoch."""

@@ -8,8 +8,9 @@ from typing import Any
 import attrs
 
 from cntk_core.errors import ShapeError
+from cntk_core.ops.correlation import Correlation, Unshared
 from cntk_core.ops.define import define_op
-from cntk_core.ops.framing import flat_rows, sample_shape, samples
+from cntk_core.ops.framing import sample_shape, samples
 from cntk_core.ops.geometry import (
     Dims,
     Geometry,
@@ -22,9 +23,10 @@ from cntk_core.ops.geometry import (
     window_of,
 )
 from cntk_core.ops.op import Array, OpContext
+from cntk_core.ops.placement import Placement, inverse_of, of_windows
 from cntk_core.ops.reshaping import ints
 from cntk_core.ops.shapes import Shape, elements, from_cntk, show, to_cntk
-from cntk_core.ops.windows import gathered, put_back
+from cntk_core.ops.windows import Windows
 
 
 def flags(value: bool | Iterable[bool]) -> tuple[bool, ...]:
@@ -96,7 +98,7 @@ class Setup:
     Attributes:
         geometry: from ``dims`` of the convolution's input; for a transposed one from those of its output.
         window: the settings for each axis.
-        output: dimensions of the result in CNTK's order, in the image layout.
+        output: dimensions of the result in CNTK's order; width, height and channels whatever the layout.
     """
 
     geometry: Geometry
@@ -112,12 +114,12 @@ def convolution_setup(weights: Shape, data: Shape, attributes: ConvolutionAttrib
     """
     legacy = is_legacy(attributes.image_layout)
     dims = to_cntk(data)
-    if attributes.convolution_2d:
+    if attributes.convolution_2d or legacy:
         image = ImageDims.of(dims, attributes.image_layout)
         dims = image.dims("CHW")
-        attributes = _image_settings(attributes, image.channels)
+        attributes = _image_settings(attributes, image.channels) if attributes.convolution_2d else attributes
     window = window_of(dims, attributes, reduces=True)
-    maps = _maps(weights, window, attributes)
+    maps = _maps(weights, dims, window, attributes)
     if attributes.transpose:
         geometry = _transposed(dims, window, maps, attributes)
         output = geometry.input
@@ -125,11 +127,32 @@ def convolution_setup(weights: Shape, data: Shape, attributes: ConvolutionAttrib
         geometry = make_geometry(dims, window, maps)
         output = geometry.output
         wanted = attributes.output_shape
-        if elements(wanted) and wanted != output:
-            raise ShapeError(f"outputShape is {show(from_cntk(wanted))}, but the result is {show(from_cntk(output))}")
-    if legacy and len(output) == 3:
-        output = ImageDims.of(output, "CHW").dims("HWC")
-    return Setup(geometry, window, output)
+        if elements(wanted) and wanted != in_layout(output, attributes):
+            shown = show(from_cntk(in_layout(output, attributes)))
+            raise ShapeError(f"outputShape is {show(from_cntk(wanted))}, but the result is {shown}")
+    return Setup(_legacy_windows(geometry, window, attributes) if legacy else geometry, window, output)
+
+
+def in_layout(dims: Dims, attributes: ConvolutionAttributes) -> Dims:
+    """Dimensions width x height x channels in the order of the image layout; others stay as they are."""
+    if is_legacy(attributes.image_layout) and len(dims) == 3:
+        return ImageDims.of(dims, "CHW").dims("HWC")
+    return dims
+
+
+def _legacy_windows(geometry: Geometry, window: Window, attributes: ConvolutionAttributes) -> Geometry:
+    """Windows of the legacy layout: padded ones are centred on the first element, wherever that leaves the last.
+
+    Raises:
+        ShapeError: there are several maps along width or height, or weights that are not shared.
+    """
+    if elements(geometry.maps[:2]) > 1 or not all(sharing_of(geometry, attributes)):
+        raise ShapeError(
+            "the image layout HWC has shared weights, and output maps for the channels only",
+            hint="Use the layout CHW (imageLayout='CHW', NDL: cudnn).",
+        )
+    axes = zip(geometry.kernel[:2], window.auto[:2], geometry.lower[:2], strict=True)
+    return attrs.evolve(geometry, lower=(*(size // 2 if auto else low for size, auto, low in axes), geometry.lower[2]))
 
 
 def _image_settings(attributes: ConvolutionAttributes, channels: int) -> ConvolutionAttributes:
@@ -145,10 +168,14 @@ def _image_settings(attributes: ConvolutionAttributes, channels: int) -> Convolu
     )
 
 
-def _maps(weights: Shape, window: Window, attributes: ConvolutionAttributes) -> Dims:
+def _maps(weights: Shape, dims: Dims, window: Window, attributes: ConvolutionAttributes) -> Dims:
     if elements(attributes.map_count):
         return attributes.map_count
     kernel, count = elements(window.kernel), elements(weights)
+    if attributes.transpose and not count:  # the maps are the channels of what comes in
+        return (dims[-1],)
+    if not attributes.transpose and not all(attributes.sharing):
+        kernel *= _places(make_geometry(dims, window), attributes)
     if not count or count % kernel:
         raise ShapeError(
             f"the number of output maps cannot be inferred from the weights {show(weights)}", hint="Give mapCount."
@@ -158,6 +185,8 @@ def _maps(weights: Shape, window: Window, attributes: ConvolutionAttributes) -> 
 
 def _transposed(dims: Dims, window: Window, maps: Dims, attributes: ConvolutionAttributes) -> Geometry:
     wanted = attributes.output_shape
+    if elements(wanted) and is_legacy(attributes.image_layout):
+        wanted = ImageDims.of(wanted, attributes.image_layout).dims("CHW")
     output = wanted if elements(wanted) else transposed_dims(dims, window, maps)
     if len(output) != len(dims):
         raise ShapeError(f"outputShape {show(from_cntk(output))} needs {len(dims)} axes")
@@ -170,17 +199,21 @@ def _transposed(dims: Dims, window: Window, maps: Dims, attributes: ConvolutionA
     return geometry
 
 
+def sharing_of(geometry: Geometry, attributes: ConvolutionAttributes) -> tuple[bool, ...]:
+    """Whether windows share their weights along each axis (CNTK's order); where there is one window they do."""
+    found = extended(attributes.sharing, len(attributes.kernel_shape), len(geometry.input), True)
+    return tuple(shared or count == 1 for shared, count in zip(found, geometry.counts, strict=True))
+
+
+def _places(geometry: Geometry, attributes: ConvolutionAttributes) -> int:
+    """How many windows have weights of their own."""
+    counts = zip(geometry.counts, sharing_of(geometry, attributes), strict=True)
+    return elements([1 if shared else count for count, shared in counts])
+
+
 def _kernels(setup: Setup, attributes: ConvolutionAttributes) -> int:
     """How many kernels there are: one for each map, and for each place along axes that share no weights."""
-    geometry = setup.geometry
-    rank = len(geometry.input)
-    sharing = extended(attributes.sharing, len(attributes.kernel_shape), rank, True)
-    return elements(
-        [
-            maps if shared else maps * count
-            for maps, count, shared in zip(geometry.maps, geometry.counts, sharing, strict=True)
-        ]
-    )
+    return elements(setup.geometry.maps) * _places(setup.geometry, attributes)
 
 
 def _infer_convolution(shapes: Sequence[Shape], attributes: ConvolutionAttributes) -> Shape:
@@ -193,7 +226,7 @@ def _infer_convolution(shapes: Sequence[Shape], attributes: ConvolutionAttribute
             f"the weights {show(weights)} have {elements(weights)} elements, but {_kernels(setup, attributes)} kernels "
             f"{kernel} have {wanted}"
         )
-    return from_cntk(setup.output)
+    return from_cntk(in_layout(setup.output, attributes))
 
 
 def _complete_convolution(shapes: Sequence[Shape], attributes: ConvolutionAttributes) -> Sequence[Shape]:
@@ -203,7 +236,9 @@ def _complete_convolution(shapes: Sequence[Shape], attributes: ConvolutionAttrib
     if not elements(attributes.map_count) and weights and weights[0]:
         known = attrs.evolve(attributes, map_count=(weights[0] if len(weights) != 2 else weights[-1],))
     setup = convolution_setup(weights, data, known)
-    maps = tuple(known.map_count)
+    maps = known.map_count if elements(known.map_count) else setup.geometry.maps[-1:]
+    if _places(setup.geometry, attributes) > 1:
+        return [_filled(weights, elements(setup.window.kernel) * _kernels(setup, attributes)), data]
     if len(weights) == 2:
         dims: Dims = (elements(maps), elements(setup.window.kernel))
     else:
@@ -211,89 +246,90 @@ def _complete_convolution(shapes: Sequence[Shape], attributes: ConvolutionAttrib
     return [from_cntk(dims), data]
 
 
-def _limits(attributes: ConvolutionAttributes) -> str | None:
-    if not all(attributes.sharing):
-        return "with weights that are not shared"
-    if any(count > 1 for count in attributes.map_count[:-1]):
-        return "with output maps along several axes"
-    if is_legacy(attributes.image_layout) and not attributes.convolution_2d:
-        return "in the image layout HWC with a kernel of any dimensions"
-    return None
+def _filled(weights: Shape, count: int) -> Shape:
+    """Weights whose only dimension 0 makes them ``count``."""
+    others = elements([dim for dim in weights if dim])
+    return tuple(dim or count // others for dim in weights) if weights.count(0) == 1 else weights
+
+
+def convolution_geometry(weights: Shape, data: Shape, attributes: ConvolutionAttributes) -> Geometry:
+    """Return where the windows of a convolution stand: on its input, for a transposed one on its output.
+
+    Raises:
+        ShapeError: kernel, maps, padding and input do not fit.
+    """
+    return convolution_setup(weights, data, attributes).geometry
 
 
 @attrs.frozen(eq=False)
 class _Form:
-    """A convolution as products of matrices. The legacy layout is turned into the other and back.
+    """A convolution of arrays in memory order. The legacy layout is turned into the other and back.
 
-    Data come and go as ``(frames, elements)``, weights as ``(maps, kernel elements)``, products as
-    ``(frames, windows, maps)``.
+    ``image`` is the side that windows cover, ``(frames, *sizes)``, ``maps`` the side with one value for each of them,
+    ``(frames, all maps, *counts)``; a transposed convolution goes from the second to the first.
     """
 
     geometry: Geometry
     legacy: bool
-    maps: int
+    products: Correlation | Unshared
 
     @classmethod
     def make(cls, inputs: Sequence[Array], attributes: ConvolutionAttributes, context: OpContext) -> _Form:
         weights, data = (sample_shape(value, framed) for value, framed in zip(inputs, context.framed, strict=True))
-        setup = convolution_setup(weights, data, attributes)
-        geometry, legacy = setup.geometry, is_legacy(attributes.image_layout)
-        if legacy and all(attributes.auto_padding):
-            # The legacy form centres its windows on the first element, also where the last ones leave more room.
-            geometry = attrs.evolve(geometry, lower=(*(size // 2 for size in geometry.kernel[:2]), 0))
-        return cls(geometry, legacy, geometry.maps[-1])
+        geometry, legacy = convolution_geometry(weights, data, attributes), is_legacy(attributes.image_layout)
+        windows = Windows.of(geometry)
+        sharing = sharing_of(geometry, attributes)
+        if all(sharing):
+            return cls(geometry, legacy, Correlation.of(windows, elements(geometry.maps)))
+        return cls(geometry, legacy, Unshared(windows, from_cntk(geometry.maps), tuple(reversed(sharing))))
 
-    def data(self, value: Array, framed: bool) -> Array:
-        """Samples as rows. A legacy image lies column by column, channels fastest: ``(width, height, channels)``."""
+    def image(self, value: Array, framed: bool) -> Array:
+        """Samples of the covered side. Legacy ones lie column by column, channels fastest."""
         rows = samples(value, framed)
         if not self.legacy:
-            return rows
-        width, height, channels = self.geometry.input
-        return flat_rows(rows.reshape(len(rows), width, height, channels).transpose(0, 3, 2, 1))
+            return rows.reshape(len(rows), *from_cntk(self.geometry.input))
+        return rows.reshape(len(rows), *self.geometry.input).transpose(0, 3, 2, 1)
 
-    def data_back(self, rows: Array, like: Array) -> Array:
-        if not self.legacy:
-            return rows.reshape(like.shape)
-        width, height, channels = self.geometry.input
-        return rows.reshape(len(rows), channels, height, width).transpose(0, 3, 2, 1).reshape(like.shape)
+    def image_back(self, image: Array, shape: Sequence[int]) -> Array:
+        return (image.transpose(0, 3, 2, 1) if self.legacy else image).reshape(shape)
+
+    def maps(self, value: Array, framed: bool) -> Array:
+        """Samples of the other side; an axis with several maps holds one after another."""
+        rows = samples(value, framed)
+        counts, maps = self.geometry.counts, self.geometry.maps
+        if self.legacy:
+            return rows.reshape(len(rows), counts[0], counts[1], maps[2]).transpose(0, 3, 2, 1)[:, :, None]
+        rank = len(counts)
+        pairs = [dim for pair in zip(from_cntk(maps), from_cntk(counts), strict=True) for dim in pair]
+        shaped = rows.reshape(len(rows), *pairs)
+        order = [0, *range(1, 2 * rank, 2), *range(2, 2 * rank + 1, 2)]
+        return shaped.transpose(order).reshape(len(rows), elements(maps), *from_cntk(counts))
+
+    def maps_back(self, products: Array, shape: Sequence[int]) -> Array:
+        """The inverse of :meth:`maps`."""
+        if self.legacy:
+            return products[:, :, 0].transpose(0, 3, 2, 1).reshape(shape)
+        rank = len(self.geometry.counts)
+        shaped = products.reshape(len(products), *from_cntk(self.geometry.maps), *from_cntk(self.geometry.counts))
+        order = [0, *(index for axis in range(rank) for index in (1 + axis, 1 + rank + axis))]
+        return shaped.transpose(order).reshape(shape)
 
     def weights(self, value: Array) -> Array:
-        """Weights by map. Legacy ones are a matrix with the maps fastest."""
+        """Weights ``(maps, kernel elements)``. Legacy ones are a matrix with the maps fastest."""
+        if isinstance(self.products, Unshared):
+            return value.reshape(self.products.weights_shape)
         if not self.legacy:
-            return value.reshape(self.maps, -1)
+            return value.reshape(elements(self.geometry.maps), -1)
         width, height, channels = self.geometry.kernel
-        return value.reshape(channels, width, height, self.maps).transpose(3, 0, 2, 1).reshape(self.maps, -1)
+        count = self.geometry.maps[2]
+        return value.reshape(channels, width, height, count).transpose(3, 0, 2, 1).reshape(count, -1)
 
-    def weights_back(self, matrix: Array, like: Array) -> Array:
+    def weights_back(self, matrix: Array, shape: Sequence[int]) -> Array:
         if not self.legacy:
-            return matrix.reshape(like.shape)
+            return matrix.reshape(shape)
         width, height, channels = self.geometry.kernel
-        return matrix.reshape(self.maps, channels, height, width).transpose(1, 3, 2, 0).reshape(like.shape)
-
-    def result(self, products: Array) -> Array:
-        """Products ``(frames, windows, maps)`` as rows of the result."""
-        frames = products.shape[0]
-        if not self.legacy:
-            return flat_rows(products.swapaxes(1, 2))
-        width, height = self.geometry.counts[:2]
-        return flat_rows(products.reshape(frames, height, width, self.maps).transpose(0, 2, 1, 3))
-
-    def products(self, rows: Array) -> Array:
-        """The inverse of :meth:`result`."""
-        frames = rows.shape[0]
-        if not self.legacy:
-            return rows.reshape(frames, self.maps, rows.shape[1] // self.maps).swapaxes(1, 2)
-        width, height = self.geometry.counts[:2]
-        return (
-            rows.reshape(frames, width, height, self.maps)
-            .transpose(0, 2, 1, 3)
-            .reshape(frames, width * height, self.maps)
-        )
-
-
-def _by_weights(products: Array, covered: Array) -> Array:
-    """Gradient of the weights: ``(maps, kernel elements)``, from products and what the windows cover."""
-    return products.reshape(-1, products.shape[2]).T @ covered.reshape(-1, covered.shape[2])
+        count = self.geometry.maps[2]
+        return matrix.reshape(count, channels, height, width).transpose(1, 3, 2, 0).reshape(shape)
 
 
 def _convolution_gradient(
@@ -306,24 +342,27 @@ def _convolution_gradient(
     needs: Sequence[bool],
 ) -> Sequence[Array | None]:
     form = _Form.make(inputs, attributes, context)
-    weights = form.weights(inputs[0])
+    weights, data = inputs
     framed = context.framed[1]
+    image, maps = (gradient, data) if attributes.transpose else (data, gradient)
     to_weights = to_data = None
-    if attributes.transpose:
-        covered = gathered(xp, samples(gradient, framed), form.geometry, 0.0)
-        if needs[0]:
-            products = form.products(samples(inputs[1], framed))
-            to_weights = form.weights_back(_by_weights(products, covered), inputs[0])
-        if needs[1]:
-            to_data = form.result(covered @ weights.T).reshape(inputs[1].shape)
-        return to_weights, to_data
-    products = form.products(samples(gradient, framed))
     if needs[0]:
-        covered = gathered(xp, form.data(inputs[1], framed), form.geometry, 0.0)
-        to_weights = form.weights_back(_by_weights(products, covered), inputs[0])
-    if needs[1]:
-        to_data = form.data_back(put_back(xp, products @ weights, form.geometry), inputs[1])
+        found = form.products.to_weights(xp, form.image(image, framed), form.maps(maps, framed))
+        to_weights = form.weights_back(found, weights.shape)
+    if needs[1] and attributes.transpose:
+        products = form.products.forward(xp, form.image(gradient, framed), form.weights(weights))
+        to_data = form.maps_back(products, data.shape)
+    elif needs[1]:
+        found = form.products.to_data(xp, form.maps(gradient, framed), form.weights(weights))
+        to_data = form.image_back(found, data.shape)
     return to_weights, to_data
+
+
+def _placement(shapes: Sequence[Shape], attributes: ConvolutionAttributes, index: int) -> Placement | None:
+    if index != 1:
+        return None
+    found = of_windows(convolution_setup(shapes[0], shapes[1], attributes).geometry)
+    return found if attributes.transpose else inverse_of(found)
 
 
 @define_op(
@@ -333,8 +372,8 @@ def _convolution_gradient(
     complete=_complete_convolution,
     gradient=_convolution_gradient,
     attributes=ConvolutionAttributes,
-    limits=_limits,
     unframed=frozenset({0}),
+    placement=_placement,
     reads_output=False,
     aliases={"ndl": ("Convolve",)},
 )
@@ -342,14 +381,13 @@ def CONVOLUTION(xp: Any, inputs: Sequence[Array], attributes: ConvolutionAttribu
     """Convolution of the second input with the weights (the first), in any number of dimensions; also transposed."""
     form = _Form.make(inputs, attributes, context)
     weights, framed = form.weights(inputs[0]), context.framed[1]
-    shape = _infer_convolution(
+    sample = _infer_convolution(
         [sample_shape(value, has) for value, has in zip(inputs, context.framed, strict=True)], attributes
     )
+    shape = (inputs[1].shape[0], *sample) if framed else sample
     if attributes.transpose:
-        rows = put_back(xp, form.products(samples(inputs[1], framed)) @ weights, form.geometry)
-    else:
-        rows = form.result(gathered(xp, form.data(inputs[1], framed), form.geometry, 0.0) @ weights.T)
-    return rows.reshape((len(rows), *shape) if framed else shape)
+        return form.image_back(form.products.to_data(xp, form.maps(inputs[1], framed), weights), shape)
+    return form.maps_back(form.products.forward(xp, form.image(inputs[1], framed), weights), shape)
 
 
 OPS = (CONVOLUTION,)

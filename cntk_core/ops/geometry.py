@@ -118,17 +118,20 @@ def extended(
 def window_of(dims: Dims, attributes: WindowAttributes, *, reduces: bool) -> Window:
     """The settings for an input of ``dims``. Axes that the kernel lacks are summed over (convolution) or kept.
 
+    A pooling whose kernel has no dimensions at all is global: it takes all axes but the last one.
+
     Raises:
         ShapeError: a setting has more values than the input has axes, or a stride or kernel is not positive.
     """
-    rank, kernel_rank = len(dims), len(attributes.kernel_shape)
+    kernel_shape = attributes.kernel_shape or (() if reduces else (*dims[:-1], 1)[: len(dims)])
+    rank, kernel_rank = len(dims), len(kernel_shape)
     given = (attributes.stride, attributes.auto_padding, attributes.lower_pad, attributes.upper_pad)
     if not kernel_rank or max(kernel_rank, *(len(values) for values in given)) > rank:
-        kernel = show(from_cntk(attributes.kernel_shape))
+        kernel = show(from_cntk(kernel_shape))
         raise ShapeError(f"the kernel {kernel} and its settings do not fit the {rank} axes of {show(from_cntk(dims))}")
     more = dims if reduces else ()
     window = Window(
-        kernel=extended(attributes.kernel_shape, kernel_rank, rank, 1, more),
+        kernel=extended(kernel_shape, kernel_rank, rank, 1, more),
         stride=extended(attributes.stride, kernel_rank, rank, 1, more),
         auto=extended(attributes.auto_padding, kernel_rank, rank, False),
         lower=extended(attributes.lower_pad, kernel_rank, rank, 0),
@@ -143,15 +146,19 @@ def make_geometry(dims: Dims, window: Window, maps: Sequence[int] = (1,), *, cei
     """Place a window on an input of ``dims``.
 
     Raises:
-        ShapeError: the kernel is larger than the input, or explicit padding leaves a rest that no window covers.
+        ShapeError: the kernel is larger than the input, or explicit padding leaves a rest that no window covers; for
+            all axes.
     """
     rank = len(dims)
     counts, lowers = [], []
+    problems: list[str] = []
+    remedies: list[str] = []
     for axis in range(rank):
         size, width, step = dims[axis], window.kernel[axis], window.stride[axis]
         lower, upper = window.lower[axis], window.upper[axis]
         if width > size:
-            raise ShapeError(f"the kernel has {width} elements along axis {axis + 1}, but the input only {size}")
+            problems.append(f"the kernel has {width} elements along axis {axis + 1}, but the input only {size}")
+            continue
         whole = size - 1 if window.auto[axis] else size + lower + upper - width
         count = -(-whole // step) + 1 if ceil else whole // step + 1
         if window.auto[axis]:
@@ -159,12 +166,16 @@ def make_geometry(dims: Dims, window: Window, maps: Sequence[int] = (1,), *, cei
             extra = size - ((count - 1) * step + 1)
             lower = (width - 1) // 2 - int(extra / 2)
         elif (lower or upper) and (count - 1) * step != whole:
-            raise ShapeError(
-                f"windows of {width} every {step} do not fill the {size + lower + upper} padded elements "
-                f"of axis {axis + 1}"
+            padded = size + lower + upper
+            problems.append(
+                f"windows of {width} every {step} do not fill the {padded} padded elements of axis {axis + 1}"
             )
+            remedies.append(f"{lower + upper + step - whole % step} along axis {axis + 1}")
         counts.append(count)
         lowers.append(lower)
+    if problems:
+        hint = f"lowerPad + upperPad would have to be {', '.join(remedies)}." if remedies else None
+        raise ShapeError("; ".join(problems), hint=hint)
     return Geometry(dims, window.kernel, window.stride, tuple(lowers), tuple(counts), maps_of(maps, rank))
 
 

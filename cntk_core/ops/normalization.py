@@ -7,7 +7,7 @@ and that take part in the normalization of training minibatches with another.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
@@ -18,6 +18,7 @@ from cntk_core.ops.define import define_op, first_shape, guess_first
 from cntk_core.ops.framing import sample_shape, samples
 from cntk_core.ops.geometry import is_legacy
 from cntk_core.ops.op import Array, OpContext
+from cntk_core.ops.placement import stays
 from cntk_core.ops.shapes import Shape, elements, show
 
 
@@ -46,8 +47,31 @@ class BatchNormalizationAttributes:
 
 
 def statistics_size(data: Shape, attributes: BatchNormalizationAttributes) -> int:
-    """How many means there are: one for each channel (CNTK's last axis) if spatial, else for each element."""
+    """How many means there should be: one for each channel (CNTK's last axis) if spatial, else for each element."""
     return data[0] if attributes.spatial and data else elements(data)
+
+
+def statistics_used(data: Shape, scale: Shape, attributes: BatchNormalizationAttributes) -> int:
+    """How many means are used: as many as CNTK's first dimension of the scale says.
+
+    The original takes the parameters as matrices and reads the first column. With ``[C]`` or ``[C x 1]`` that is all
+    of them, with ``[1 x 1 x C]`` a single number for all channels. Its other engine reads all; that is
+    ``use_cntk_engine`` off.
+    """
+    size = statistics_size(data, attributes)
+    return scale[-1] if attributes.use_cntk_engine and scale and size % scale[-1] == 0 else size
+
+
+def _remark(shapes: Sequence[Shape], attributes: BatchNormalizationAttributes) -> str | None:
+    """Say so where fewer means are used than there are."""
+    data, scale = shapes[:2]
+    size, used = statistics_size(data, attributes), statistics_used(data, scale, attributes)
+    if used == size:
+        return None
+    return (
+        f"of the {size} numbers of a scale {show(scale)} only the first {used} {'is' if used == 1 else 'are'} used, as "
+        f"CNTK does; give scale, bias, mean and variance the shape [{size}], or useCntkEngine=false"
+    )
 
 
 def _infer_normalization(shapes: Sequence[Shape], attributes: BatchNormalizationAttributes) -> Shape:
@@ -73,16 +97,25 @@ def _complete_normalization(shapes: Sequence[Shape], attributes: BatchNormalizat
         if shape.count(0) == 1 and elements([dim or 1 for dim in shape]) == 1:
             return tuple(dim or size for dim in shape)
         if shape and all(dim == 0 for dim in shape):
-            return shapes[0]
+            return (*(1,) * (len(shape) - 1), size)
         return shape
 
     return [shapes[0], *(filled(shape) for shape in shapes[1:5]), *shapes[5:]]
 
 
-def _channels(value: Array, framed: bool, size: int, *, spatial: bool) -> Array:
-    """The data as ``(frames, statistics, elements of each)``."""
+def _groups(value: Array, framed: bool, count: int) -> Array:
+    """The data as ``(frames, count, elements of each)``."""
     rows = samples(value, framed)
-    return rows.reshape(len(rows), size, rows.shape[1] // size if spatial else 1)
+    return rows.reshape(len(rows), count, rows.shape[1] // count)
+
+
+def _used(inputs: Sequence[Array], attributes: BatchNormalizationAttributes, context: OpContext) -> int:
+    return statistics_used(sample_shape(inputs[0], context.framed[0]), inputs[1].shape, attributes)
+
+
+def _first(parameter: Array, count: int) -> Array:
+    """The numbers of a parameter that are used."""
+    return parameter.reshape(-1)[:count]
 
 
 def update_share(attributes: BatchNormalizationAttributes, frames: int, count: float | None) -> float:
@@ -108,44 +141,87 @@ def blend_share(attributes: BatchNormalizationAttributes, frames: int, count: fl
 
 
 @attrs.frozen(eq=False)
-class _Statistics:
-    """What a minibatch was normalized with: minibatch mean and variance, and the blended mean and inverse deviation."""
+class Statistics:
+    """What a minibatch was normalized with: minibatch mean and variance, blended mean and inverse deviation, and
+    the inverse deviation of the minibatch alone.
+    """
 
     mean: Array
     variance: Array
     used_mean: Array
     inverse: Array
+    own_inverse: Array
     blend: float
 
+    def slopes(self, scale: Array, to_scale: Array, to_bias: Array, size: int) -> tuple[Array, Array, Array]:
+        """Return ``(factor, slope, shift)``: the gradient by x is ``g * factor - (x - mean) * slope - shift``.
 
-def _statistics(xp: Any, data: Array, inputs: Sequence[Array], attributes: Any, context: OpContext) -> _Statistics:
-    """Work out the statistics of a minibatch, and update the running ones in training."""
-    run_mean, run_variance = inputs[3].reshape(-1), inputs[4].reshape(-1)
-    count = float(inputs[5].reshape(-1)[0]) if len(inputs) > 5 else None
-    epsilon = attributes.epsilon
-    if not context.training or not len(data):  # an empty minibatch has no statistics
-        if count == 0 and not context.training:
+        Args:
+            scale: the numbers that normalized data are multiplied with.
+            to_scale, to_bias: the gradients by scale and bias.
+            size: how many numbers each mean was taken of.
+        """
+        factor = self.inverse * scale
+        # Through the mean and through the variance of the minibatch.
+        share = (1.0 - self.blend) / size
+        return factor, share * scale * to_scale * self.own_inverse**3 / self.inverse, share * factor * to_bias
+
+
+def _count(inputs: Sequence[Array]) -> float | None:
+    return float(inputs[5].reshape(-1)[0]) if len(inputs) > 5 else None
+
+
+def settle_statistics(
+    moments: Callable[[], tuple[Array, Array]],
+    inputs: Sequence[Array],
+    attributes: BatchNormalizationAttributes,
+    context: OpContext,
+    size: int,
+    xp: Any = np,
+) -> Statistics:
+    """Return what a minibatch is to be normalized with; in training, update the running statistics.
+
+    Args:
+        moments: finds mean and variance of the minibatch; called in training only.
+        inputs: x, scale, bias, running mean and variance [, sample count].
+        attributes: of the node.
+        context: tells whether it trains, and the samples.
+        size: how many numbers each mean is taken of; none have no statistics.
+        xp: the array module.
+
+    Raises:
+        NetworkError: nothing was counted yet, and nobody gave a variance.
+    """
+    used = statistics_used(sample_shape(inputs[0], context.framed[0]), inputs[1].shape, attributes)
+    epsilon, count = attributes.epsilon, _count(inputs)
+    run_mean, run_variance = _first(inputs[3], used), _first(inputs[4], used)
+    if not context.training or not size:
+        if not context.training and count == 0 and not xp.any(run_variance):
             raise NetworkError(
                 "batch normalization has no statistics yet: its sample count is 0", hint="Train the network first."
             )
-        return _Statistics(run_mean, run_variance, run_mean, 1.0 / xp.sqrt(run_variance + epsilon), 1.0)
+        inverse = 1.0 / xp.sqrt(run_variance + epsilon)
+        return Statistics(run_mean, run_variance, run_mean, inverse, inverse, 1.0)
+    mean, variance = moments()
     share = update_share(attributes, context.frames, count)
     blend = blend_share(attributes, context.frames, count)
-    mean = xp.mean(data, axis=(0, 2))
-    variance = xp.mean((data - mean[:, None]) ** 2, axis=(0, 2))
-    used_mean = blend * run_mean + (1.0 - blend) * mean
-    inverse = blend / xp.sqrt(run_variance + epsilon) + (1.0 - blend) / xp.sqrt(variance + epsilon)
-    size = data.shape[0] * data.shape[2]
+    own_inverse = 1.0 / xp.sqrt(variance + epsilon)
+    used_mean, inverse = mean, own_inverse
+    if blend > 0.0:
+        used_mean = blend * run_mean + (1.0 - blend) * mean
+        inverse = blend / xp.sqrt(run_variance + epsilon) + (1.0 - blend) * own_inverse
     unbiased = variance * (size / (size - 1)) if size > 1 else xp.zeros_like(variance)
     _renew(inputs[3], share, mean)
     _renew(inputs[4], share, unbiased)
     if len(inputs) > 5 and (share != 0.0 or blend != 1.0):
         inputs[5][...] += context.frames
-    return _Statistics(mean, variance, used_mean, inverse, blend)
+    return Statistics(mean, variance, used_mean, inverse, own_inverse, blend)
 
 
 def _renew(running: Array, share: float, value: Array) -> None:
-    running[...] = share * value.reshape(running.shape) + (1.0 - share) * running
+    """Let the statistics of a minibatch enter the first numbers of the running ones."""
+    place = np.unravel_index(np.arange(value.size), running.shape)
+    running[place] = share * value + (1.0 - share) * running[place]
 
 
 def _normalization_gradient(
@@ -157,30 +233,34 @@ def _normalization_gradient(
     context: OpContext,
     needs: Sequence[bool],
 ) -> Sequence[Array | None]:
-    found: _Statistics = context.saved["statistics"]
-    scale = inputs[1].reshape(-1)
-    data = _channels(inputs[0], context.framed[0], scale.size, spatial=attributes.spatial)
+    found: Statistics = context.saved["statistics"]
+    used = _used(inputs, attributes, context)
+    data = _groups(inputs[0], context.framed[0], used)
     incoming = gradient.reshape(data.shape)
-    centred = data - found.used_mean[:, None]
-    inverse = found.inverse[:, None]
-    to_scale = xp.sum(incoming * centred * inverse, axis=(0, 2))
+    work = data - found.used_mean[:, None]
+    work *= incoming
+    to_scale = xp.sum(work, axis=(0, 2)) * found.inverse
     to_bias = xp.sum(incoming, axis=(0, 2))
-    scaled = incoming * scale[:, None]
-    to_data = scaled * inverse
-    own = 1.0 - found.blend
-    if own > 0.0:
+    to_data = None
+    if needs[0]:
         size = data.shape[0] * data.shape[2]
-        # Through the mean and through the variance of the minibatch.
-        by_mean = xp.sum(scaled, axis=(0, 2)) * found.inverse * (own / size)
-        slope = xp.sum(scaled * centred, axis=(0, 2)) * (found.variance + attributes.epsilon) ** -1.5
-        to_data = to_data - by_mean[:, None] - (data - found.mean[:, None]) * (slope * (own / size))[:, None]
+        factor, slope, shift = found.slopes(_first(inputs[1], used), to_scale, to_bias, max(1, size))
+        to_data = incoming * factor[:, None]
+        if found.blend < 1.0:
+            xp.subtract(data, found.mean[:, None], out=work)
+            work *= slope[:, None]
+            work += shift[:, None]
+            to_data -= work
+        to_data = to_data.reshape(inputs[0].shape)
     rest: list[Array | None] = [None] * (len(inputs) - 3)
-    return [
-        to_data.reshape(inputs[0].shape),
-        to_scale.reshape(inputs[1].shape),
-        to_bias.reshape(inputs[2].shape),
-        *rest,
-    ]
+    return [to_data, _placed(xp, to_scale, inputs[1]), _placed(xp, to_bias, inputs[2]), *rest]
+
+
+def _placed(xp: Any, values: Array, parameter: Array) -> Array:
+    """The gradient of a parameter of which the first numbers are used."""
+    if values.size == parameter.size:
+        return values.reshape(parameter.shape)
+    return xp.concatenate([values, xp.zeros(parameter.size - values.size, values.dtype)]).reshape(parameter.shape)
 
 
 @define_op(
@@ -195,16 +275,27 @@ def _normalization_gradient(
     reads_output=False,
     updates=frozenset({3, 4, 5}),
     unframed=frozenset({1, 2, 3, 4, 5}),
+    placement=stays,
+    remark=_remark,
 )
 def BATCH_NORMALIZATION(
     xp: Any, inputs: Sequence[Array], attributes: BatchNormalizationAttributes, context: OpContext
 ) -> Array:
     """(x - mean) / deviation * scale + bias; inputs: x, scale, bias, running mean and variance [, sample count]."""
-    scale, bias = inputs[1].reshape(-1), inputs[2].reshape(-1)
-    data = _channels(inputs[0], context.framed[0], scale.size, spatial=attributes.spatial)
-    found = _statistics(xp, data, inputs, attributes, context)
+    used = _used(inputs, attributes, context)
+    data = _groups(inputs[0], context.framed[0], used)
+
+    def moments() -> tuple[Array, Array]:
+        mean = xp.mean(data, axis=(0, 2))
+        centred = data - mean[:, None]
+        centred *= centred
+        return mean, xp.mean(centred, axis=(0, 2))
+
+    found = settle_statistics(moments, inputs, attributes, context, data.shape[0] * data.shape[2], xp)
     context.saved["statistics"] = found
-    normalized = (data - found.used_mean[:, None]) * (found.inverse * scale)[:, None] + bias[:, None]
+    normalized = data - found.used_mean[:, None]
+    normalized *= (found.inverse * _first(inputs[1], used))[:, None]
+    normalized += _first(inputs[2], used)[:, None]
     return xp.asarray(normalized, dtype=inputs[0].dtype).reshape(inputs[0].shape)
 
 
@@ -243,7 +334,7 @@ def _response_gradient(
     needs: Sequence[bool],
 ) -> Sequence[Array | None]:
     framed = context.framed[0]
-    data = _channels(inputs[0], framed, sample_shape(inputs[0], framed)[0], spatial=True)
+    data = _groups(inputs[0], framed, sample_shape(inputs[0], framed)[0])
     incoming = gradient.reshape(data.shape)
     divisor = _divisor(xp, data, attributes)
     own = incoming * divisor**-attributes.beta
@@ -264,7 +355,7 @@ def LOCAL_RESPONSE_NORMALIZATION(
 ) -> Array:
     """Each element divided by a power of the sum of squares over neighbouring channels (CNTK's last axis)."""
     framed = context.framed[0]
-    data = _channels(inputs[0], framed, sample_shape(inputs[0], framed)[0], spatial=True)
+    data = _groups(inputs[0], framed, sample_shape(inputs[0], framed)[0])
     return (data * _divisor(xp, data, attributes) ** -attributes.beta).reshape(inputs[0].shape)
 
 

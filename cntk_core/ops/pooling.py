@@ -15,9 +15,10 @@ from cntk_core.ops.define import define_op
 from cntk_core.ops.framing import flat_rows, sample_shape, samples
 from cntk_core.ops.geometry import Dims, Geometry, ImageDims, is_legacy, make_geometry, window_of
 from cntk_core.ops.op import Array, Op, OpContext
+from cntk_core.ops.placement import Placement, inverse_of, of_windows
 from cntk_core.ops.reshaping import ints, reshaped
 from cntk_core.ops.shapes import Shape, elements, from_cntk, show, to_cntk
-from cntk_core.ops.windows import OUTSIDE, add_at, gathered, positions, put_back
+from cntk_core.ops.windows import OUTSIDE, Windows, add_at
 
 KINDS = ("max", "average")
 """What a pooling can take of a window."""
@@ -29,7 +30,7 @@ class PoolingAttributes:
 
     Attributes:
         pool_kind: ``max`` or ``average``; MaxUnpooling knows only ``max``.
-        kernel_shape: the window; axes that it lacks are not pooled.
+        kernel_shape: the window; axes that it lacks are not pooled. Without any dimensions it is all axes but the last.
         stride: distance between windows; the last value is repeated.
         auto_padding: for each axis, pad so that every ``stride``-th element is the centre of a window.
         lower_pad, upper_pad: explicit padding, where there is no automatic one.
@@ -60,7 +61,15 @@ def pooling_geometry(data: Shape, attributes: PoolingAttributes) -> Geometry:
     if attributes.pool_kind.lower() not in KINDS:
         raise ShapeError(f"there is no pooling '{attributes.pool_kind}'", hint=f"Kinds: {', '.join(KINDS)}")
     dims = to_cntk(data)
-    return make_geometry(dims, window_of(dims, attributes, reduces=False), ceil=attributes.ceil_out_dim)
+    geometry = make_geometry(dims, window_of(dims, attributes, reduces=False), ceil=attributes.ceil_out_dim)
+    axes = zip(geometry.input, geometry.kernel, geometry.stride, geometry.lower, geometry.counts, strict=True)
+    for axis, (size, width, step, lower, count) in enumerate(axes):
+        if lower >= width or (count - 1) * step - lower >= size:
+            raise ShapeError(
+                f"along axis {axis + 1} a window of {width} lies wholly outside of the {size} elements",
+                hint="Use less padding, a stride that is not larger than the kernel, or ceilOutDim=false.",
+            )
+    return geometry
 
 
 def _infer_pooling(shapes: Sequence[Shape], attributes: PoolingAttributes) -> Shape:
@@ -136,29 +145,69 @@ class _Pool:
     average: bool
     include_pad: bool = False
 
+    @property
+    def _windows(self) -> Windows:
+        return Windows.of(self.geometry)
+
+    def _padded(self, xp: Any, rows: Array) -> Array:
+        data = rows.reshape(len(rows), *self._windows.sizes)
+        return self._windows.pad(xp, data, 0.0 if self.average else -math.inf)
+
     def forward(self, xp: Any, rows: Array) -> Array:
+        """Return the pooled rows ``(frames, windows)``."""
+        return flat_rows(self._pooled(xp, self._padded(xp, rows)))
+
+    def _pooled(self, xp: Any, padded: Array) -> Array:
+        windows = self._windows
+        places = windows.places()
+        result = xp.array(windows.at(padded, next(places)))
+        for place in places:
+            (xp.add if self.average else xp.maximum)(result, windows.at(padded, place), out=result)
         if self.average:
-            return xp.sum(gathered(xp, rows, self.geometry, 0.0), axis=2) / self._counted(rows.dtype)
-        return xp.max(gathered(xp, rows, self.geometry, -math.inf), axis=2)
+            result /= self._counted(result.dtype)
+        return result
 
     def gradient(self, xp: Any, gradient: Array, rows: Array) -> Array:
-        places = positions(self.geometry)
+        """Return the gradient of the rows."""
+        windows = self._windows
+        incoming = gradient.reshape(len(gradient), *windows.counts)
+        result = xp.zeros((len(gradient), *windows.padded), dtype=gradient.dtype)
         if self.average:
-            share = (gradient / self._counted(gradient.dtype))[:, :, None]
-            return put_back(xp, xp.broadcast_to(share, (*gradient.shape, places.shape[1])), self.geometry)
-        return add_at(gradient, self.largest(xp, rows), rows.shape[1])
+            share = incoming / self._counted(gradient.dtype)
+            for place in windows.places():
+                view = windows.at(result, place)
+                view += share
+        else:
+            self._to_largest(xp, incoming, self._padded(xp, rows), result)
+        return flat_rows(windows.unpad(xp, result))
+
+    def _to_largest(self, xp: Any, incoming: Array, padded: Array, result: Array) -> None:
+        """Add what comes in to the first largest element of each window."""
+        windows = self._windows
+        largest = self._pooled(xp, padded)
+        waiting = xp.ones(largest.shape, dtype=bool)
+        for place in windows.places():
+            found = windows.at(padded, place) == largest
+            found &= waiting
+            waiting ^= found
+            view = windows.at(result, place)
+            view += incoming * found
 
     def largest(self, xp: Any, rows: Array) -> Array:
         """The place of the first largest element of each window: ``(frames, windows)``."""
-        places = positions(self.geometry)
-        best = xp.argmax(gathered(xp, rows, self.geometry, -math.inf), axis=2)
-        return places[np.arange(len(places)), best]
+        windows, padded = self._windows, self._padded(xp, rows)
+        found = self._pooled(xp, padded)
+        index = xp.full(found.shape, OUTSIDE)
+        for place in windows.places():
+            hit = (windows.at(padded, place) == found) & (index == OUTSIDE)
+            index = xp.where(hit, xp.asarray(windows.index(place)), index)
+        return flat_rows(index)
 
     def _counted(self, dtype: Any) -> Array:
         """How many elements of each window count."""
-        places = positions(self.geometry)
-        inside = np.sum(places != OUTSIDE, axis=1)
-        return (np.full_like(inside, places.shape[1]) if self.include_pad else inside).astype(dtype)
+        if self.include_pad:
+            return np.asarray(elements(self._windows.kernel), dtype)
+        return self._windows.covered().astype(dtype)
 
 
 def _rows(value: Array, framed: bool) -> Array:
@@ -184,8 +233,21 @@ def _pooling_gradient(
     return (pool.gradient(xp, _rows(gradient, framed), _rows(inputs[0], framed)).reshape(inputs[0].shape),)
 
 
+def _pooling_placement(shapes: Sequence[Shape], attributes: PoolingAttributes, index: int) -> Placement | None:
+    return inverse_of(of_windows(pooling_geometry(shapes[0], attributes)))
+
+
+def _unpooling_placement(shapes: Sequence[Shape], attributes: PoolingAttributes, index: int) -> Placement | None:
+    return of_windows(pooling_geometry(shapes[1], attributes)) if index == 0 else None
+
+
 @define_op(
-    "Pooling", infer=_infer_pooling, gradient=_pooling_gradient, attributes=PoolingAttributes, reads_output=False
+    "Pooling",
+    infer=_infer_pooling,
+    gradient=_pooling_gradient,
+    attributes=PoolingAttributes,
+    placement=_pooling_placement,
+    reads_output=False,
 )
 def POOLING(xp: Any, inputs: Sequence[Array], attributes: PoolingAttributes, context: OpContext) -> Array:
     """Largest or mean element of windows."""
@@ -275,6 +337,7 @@ def _unpooling_gradient(
     infer=_infer_unpooling,
     gradient=_unpooling_gradient,
     attributes=PoolingAttributes,
+    placement=_unpooling_placement,
     differentiable=(True, False),
     reads_output=False,
 )

@@ -1,63 +1,123 @@
-"""The elements that windows cover, gathered into rows and put back; what convolution and pooling are made of."""
+"""The elements that windows cover, one place of the window at a time; what convolution and pooling are made of.
+
+For each place in the kernel, the elements that all windows have there are a regular slice of the padded samples. Going
+over the places with whole slices needs no index arrays and reads memory in order.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
+from itertools import product
 from typing import Any
 
+import attrs
 import numpy as np
-from numpy.typing import NDArray
 
-from cntk_core.ops.framing import flat_rows
 from cntk_core.ops.geometry import Geometry
 from cntk_core.ops.op import Array
-from cntk_core.ops.shapes import elements
+from cntk_core.ops.shapes import Shape, from_cntk
 
 OUTSIDE = -1
-"""Place of an element that lies in the padding: the one after the last of a sample that :func:`extended` makes."""
+"""Place of an element that lies in the padding, for :func:`add_at`."""
+
+Place = tuple[int, ...]
+"""A place in a window, memory order."""
 
 
-@lru_cache(maxsize=64)
-def positions(geometry: Geometry) -> NDArray[np.int64]:
-    """Return the places in a sample that each window covers, ``(windows, kernel elements)``, in memory order.
+@attrs.frozen
+class Windows:
+    """Windows over samples; everything is in memory order, samples are ``(frames, *sizes)``.
 
-    Padding is :data:`OUTSIDE`.
+    Attributes:
+        sizes: dimensions of a sample.
+        kernel: dimensions of the window.
+        stride: distance between windows.
+        lower: padding before the first element; negative where the first elements are left out.
+        counts: windows along each axis.
+        padded: dimensions of what the windows cover: the sample with its padding, less what no window reaches.
     """
-    axes = []
-    for size, width, step, lower, count in zip(
-        geometry.input, geometry.kernel, geometry.stride, geometry.lower, geometry.counts, strict=True
-    ):
-        covered = np.arange(count)[:, None] * step - lower + np.arange(width)[None, :]
-        axes.append(np.where((covered >= 0) & (covered < size), covered, OUTSIDE))
-    found: NDArray[np.int64] = np.zeros((1, 1), np.int64)
-    inside: NDArray[np.bool_] = np.ones((1, 1), bool)
-    # From CNTK's last axis, which is the slowest in memory, to its first.
-    for size, covered in zip(reversed(geometry.input), reversed(axes), strict=True):
-        found = found[:, None, :, None] * size + covered[None, :, None, :]
-        inside = inside[:, None, :, None] & (covered != OUTSIDE)[None, :, None, :]
-        rows, columns = found.shape[0] * found.shape[1], found.shape[2] * found.shape[3]
-        found, inside = found.reshape(rows, columns), inside.reshape(rows, columns)
-    found[~inside] = OUTSIDE
-    found.setflags(write=False)
-    return found
 
+    sizes: Shape
+    kernel: Shape
+    stride: Shape
+    lower: tuple[int, ...]
+    counts: Shape
+    padded: Shape = attrs.field(init=False)
 
-def gathered(xp: Any, data: Array, geometry: Geometry, padding: float) -> Array:
-    """Return what the windows cover, ``(frames, windows, kernel elements)``, of data ``(frames, elements)``."""
-    frames = data.shape[0]
-    flat = flat_rows(data)
-    column = xp.full((frames, 1), padding, dtype=flat.dtype)
-    return xp.concatenate([flat, column], axis=1)[:, positions(geometry)]
+    @padded.default
+    def _cover(self) -> Shape:
+        axes = zip(self.counts, self.stride, self.kernel, strict=True)
+        return tuple((count - 1) * step + width for count, step, width in axes)
 
+    @classmethod
+    @lru_cache(maxsize=256)
+    def of(cls, geometry: Geometry) -> Windows:
+        """Return the windows of a geometry."""
+        fields = (geometry.input, geometry.kernel, geometry.stride, geometry.lower, geometry.counts)
+        return cls(*(from_cntk(values) for values in fields))
 
-def put_back(xp: Any, covered: Array, geometry: Geometry) -> Array:
-    """Return samples ``(frames, elements)`` with the sum of what the windows have at each place."""
-    places = positions(geometry)
-    result = xp.zeros((covered.shape[0], elements(geometry.input) + 1), dtype=covered.dtype)
-    for index in range(places.shape[1]):
-        # One element of each window: no place twice but the padding, which is thrown away.
-        result[:, places[:, index]] += covered[:, :, index]
-    return result[:, :-1]
+    def places(self, first: int = 0) -> Iterator[Place]:
+        """The places in a window, in memory order; only along the axes from ``first`` on."""
+        return product(*(range(width) for width in self.kernel[first:]))
+
+    def inside(self) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
+        """Where the padded sample has elements of the sample, and which these are."""
+        within, taken = [], []
+        for size, pad, whole in zip(self.sizes, self.lower, self.padded, strict=True):
+            begin, skipped = max(pad, 0), max(-pad, 0)
+            count = min(size - skipped, whole - begin)
+            within.append(slice(begin, begin + count))
+            taken.append(slice(skipped, skipped + count))
+        return tuple(within), tuple(taken)
+
+    def pad(self, xp: Any, data: Array, fill: float) -> Array:
+        """Return samples with their padding, ``(frames, *padded)``: a view where none is needed."""
+        within, taken = self.inside()
+        if all(part == slice(0, whole) for part, whole in zip(within, self.padded, strict=True)):
+            return data[(slice(None), *taken)]
+        result = xp.full((data.shape[0], *self.padded), fill, dtype=data.dtype)
+        result[(slice(None), *within)] = data[(slice(None), *taken)]
+        return result
+
+    def unpad(self, xp: Any, padded: Array) -> Array:
+        """Return the samples ``(frames, *sizes)`` of padded ones; elements that no window reaches are 0."""
+        within, taken = self.inside()
+        if all(part == slice(0, size) for part, size in zip(taken, self.sizes, strict=True)):
+            return padded[(slice(None), *within)]
+        result = xp.zeros((padded.shape[0], *self.sizes), dtype=padded.dtype)
+        result[(slice(None), *taken)] = padded[(slice(None), *within)]
+        return result
+
+    def slices(self, place: Place) -> tuple[slice, ...]:
+        """Where padded samples have what all windows have at a place."""
+        axes = zip(place, self.counts, self.stride, strict=True)
+        return tuple(slice(start, start + (count - 1) * step + 1, step) for start, count, step in axes)
+
+    def at(self, padded: Array, place: Place) -> Array:
+        """What all windows have at a place: a view ``(frames, *counts)`` of padded samples."""
+        return padded[(slice(None), *self.slices(place))]
+
+    def covered(self) -> Array:
+        """How many elements of the sample each window covers, ``counts``; padding is none."""
+        found = np.ones((1,) * len(self.counts))
+        axes = zip(self.sizes, self.kernel, self.stride, self.lower, self.counts, strict=True)
+        for axis, (size, width, step, pad, count) in enumerate(axes):
+            begins = np.arange(count) * step - pad
+            inside = np.minimum(begins + width, size) - np.maximum(begins, 0)
+            found = found * inside.reshape([-1 if other == axis else 1 for other in range(len(self.counts))])
+        return found
+
+    def index(self, place: Place) -> Array:
+        """Index in the sample of what each window has at a place, ``counts``; :data:`OUTSIDE` in the padding."""
+        index, outside = np.zeros(self.counts, np.int64), np.zeros(self.counts, bool)
+        for axis, size in enumerate(self.sizes):
+            along = np.arange(self.counts[axis]) * self.stride[axis] - self.lower[axis] + place[axis]
+            shaped = along.reshape([-1 if other == axis else 1 for other in range(len(self.counts))])
+            index = index * size + shaped
+            outside |= (shaped < 0) | (shaped >= size)
+        index[outside] = OUTSIDE
+        return index
 
 
 def add_at(values: Array, places: Array, size: int) -> Array:

@@ -22,11 +22,23 @@ CONTRACTS = {
     "engine": "EngineContract",
     "learner": "LearnerContract",
     "parallelizer": "ParallelizerContract",
+    "aggregation": "AggregationContract",
 }
 """Contracts that need nothing but the plugin's class; ops have theirs too. Readers and builders need data of their own,
 so what is checked of an installed one is its wheel; their contracts run in their own tests."""
 
-KIND_WORDS = ("engine", "builder", "reader", "writer", "learner", "parallelizer", "communicator", "ops", "hooks")
+KIND_WORDS = (
+    "engine",
+    "builder",
+    "reader",
+    "writer",
+    "learner",
+    "parallelizer",
+    "aggregation",
+    "communicator",
+    "ops",
+    "hooks",
+)
 
 
 @attrs.frozen

@@ -55,7 +55,7 @@ KNOWN: dict[str, dict[str, tuple[str, Wheel]]] = {
         ),
         (Wheel("cntk-reader-uci"), "UCIFastReader"),
         (Wheel("cntk-reader-language"), "LMSequenceReader LUSequenceReader"),
-        (Wheel("cntk-reader-image", released=False), "ImageReader"),
+        (Wheel("cntk-reader-image"), "ImageReader ImageDeserializer Base64ImageDeserializer"),
     ),
     "writer": _table(
         (Wheel("cntk-reader-binary"), "CNTKBinaryWriter"),
@@ -70,11 +70,15 @@ KNOWN: dict[str, dict[str, tuple[str, Wheel]]] = {
         (Wheel("cntk-learner-adam"), "adam adamax adadelta adamw"),
     ),
     "parallelizer": _table(
-        (Wheel("cntk-parallel-data-parallel", released=False), "DataParallelSGD"),
+        (Wheel("cntk-parallel-data-parallel"), "DataParallelSGD"),
         (Wheel("cntk-parallel-bmuf", released=False), "BlockMomentumSGD ModelAveragingSGD"),
         (Wheel("cntk-parallel-asgd", released=False), "DataParallelASGD"),
     ),
+    "aggregation": _table(
+        (Wheel("cntk-parallel-data-parallel"), "full"),
+        (Wheel("cntk-parallel-onebit", released=False), "quantized"),
+    ),
     "hook": _table((Wheel("cntk-hook-tensorboard"), "tensorboard")),
-    "communicator": _table((Wheel("cntk-parallel-mpi", released=False), "mpi")),
+    "communicator": _table((Wheel("cntk-parallel-mpi", extra="openmpi"), "mpi")),
 }
 """Kind to lower-case name to the name as CNTK spells it and its wheel."""

@@ -19,7 +19,7 @@ from cntk_core.interfaces.builder import NetworkBuilder
 from cntk_core.interfaces.component import Component, Unavailable
 from cntk_core.interfaces.engine import ExecutionEngine
 from cntk_core.interfaces.learner import Learner
-from cntk_core.interfaces.parallel import Communicator, Parallelizer
+from cntk_core.interfaces.parallel import Communicator, GradientAggregation, Parallelizer
 from cntk_core.interfaces.reader import DataReader
 from cntk_core.interfaces.writer import DataWriter
 from cntk_core.plugins.known import KNOWN
@@ -36,8 +36,9 @@ READER = Kind("reader", "cntk.readers", DataReader)
 WRITER = Kind("writer", "cntk.writers", DataWriter)
 LEARNER = Kind("learner", "cntk.learners", Learner)
 PARALLELIZER = Kind("parallelizer", "cntk.parallelizers", Parallelizer)
+AGGREGATION = Kind("aggregation", "cntk.aggregations", GradientAggregation)
 COMMUNICATOR = Kind("communicator", "cntk.communicators", Communicator)
-KINDS = (ENGINE, BUILDER, READER, WRITER, LEARNER, PARALLELIZER, COMMUNICATOR)
+KINDS = (ENGINE, BUILDER, READER, WRITER, LEARNER, PARALLELIZER, AGGREGATION, COMMUNICATOR)
 
 
 class Lazy(Protocol):
@@ -210,7 +211,8 @@ class Registry:
     """What plugins add to and everybody else reads from.
 
     Attributes:
-        engines, builders, readers, writers, learners, parallelizers, communicators: the components by name.
+        engines, builders, readers, writers, learners, parallelizers, aggregations, communicators: the components by
+            name.
         notes: lines that every message about a missing name ends with (why discovery is limited).
         source: who is registering at the moment.
     """
@@ -224,6 +226,7 @@ class Registry:
         self.writers: ComponentTable[DataWriter] = ComponentTable(WRITER, self)
         self.learners: ComponentTable[Learner] = ComponentTable(LEARNER, self)
         self.parallelizers: ComponentTable[Parallelizer] = ComponentTable(PARALLELIZER, self)
+        self.aggregations: ComponentTable[GradientAggregation] = ComponentTable(AGGREGATION, self)
         self.communicators: ComponentTable[Communicator] = ComponentTable(COMMUNICATOR, self)
         self._operations: Operations | None = None
         self._op_scans: list[Scan] = []
@@ -232,7 +235,8 @@ class Registry:
     def tables(self) -> tuple[ComponentTable[Any], ...]:
         """All component tables."""
         data = (self.readers, self.writers)
-        return (self.engines, self.builders, *data, self.learners, self.parallelizers, self.communicators)
+        parallel = (self.parallelizers, self.aggregations, self.communicators)
+        return (self.engines, self.builders, *data, self.learners, *parallel)
 
     def table(self, word: str) -> ComponentTable[Any]:
         """Return the table of a kind (``reader``)."""

@@ -24,8 +24,8 @@ class PluginRecord:
     """One row of the table.
 
     Attributes:
-        kind: ``engine``, ``builder``, ``reader``, ``writer``, ``learner``, ``parallelizer``, ``communicator``,
-            ``ops``, ``hooks``.
+        kind: ``engine``, ``builder``, ``reader``, ``writer``, ``learner``, ``parallelizer``, ``aggregation``,
+            ``communicator``, ``ops``, ``hooks``.
         name: what a recipe writes.
         wheel: distribution name, or the path of a file.
         version: of the wheel; empty for a file and for what is not installed.

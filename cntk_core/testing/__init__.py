@@ -9,19 +9,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from cntk_core.testing.aggregation_contract import AggregationContract
     from cntk_core.testing.builder_contract import BuilderContract
+    from cntk_core.testing.communicator_contract import CommunicatorContract
     from cntk_core.testing.contract import Contract
     from cntk_core.testing.engine_contract import EngineContract
     from cntk_core.testing.gradients import check_gradients, check_op_gradients
     from cntk_core.testing.learner_contract import LearnerContract
     from cntk_core.testing.op_contract import OpContract, OpExample, check_op
     from cntk_core.testing.packaging import PackagingContract
-    from cntk_core.testing.parallel_contract import CommunicatorContract, ParallelizerContract
+    from cntk_core.testing.parallel_contract import ParallelizerContract
     from cntk_core.testing.reader_contract import ReaderContract
     from cntk_core.testing.reference import ReferenceEngine
     from cntk_core.testing.virtual_ranks import VirtualRanks
 
 __all__ = [
+    "AggregationContract",
     "BuilderContract",
     "CommunicatorContract",
     "Contract",
@@ -40,14 +43,16 @@ __all__ = [
 ]
 
 _HOMES = {
+    "aggregation_contract": ("AggregationContract",),
     "builder_contract": ("BuilderContract",),
+    "communicator_contract": ("CommunicatorContract",),
     "contract": ("Contract",),
     "engine_contract": ("EngineContract",),
     "gradients": ("check_gradients", "check_op_gradients"),
     "learner_contract": ("LearnerContract",),
     "op_contract": ("OpContract", "OpExample", "check_op"),
     "packaging": ("PackagingContract",),
-    "parallel_contract": ("CommunicatorContract", "ParallelizerContract"),
+    "parallel_contract": ("ParallelizerContract",),
     "reader_contract": ("ReaderContract",),
     "reference": ("ReferenceEngine",),
     "virtual_ranks": ("VirtualRanks",),

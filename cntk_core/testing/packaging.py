@@ -28,7 +28,7 @@ from cntk_core.interfaces.builder import NetworkBuilder
 from cntk_core.interfaces.component import Component
 from cntk_core.interfaces.engine import ExecutionEngine
 from cntk_core.interfaces.learner import Learner
-from cntk_core.interfaces.parallel import Communicator, Parallelizer
+from cntk_core.interfaces.parallel import Communicator, GradientAggregation, Parallelizer
 from cntk_core.interfaces.reader import DataReader
 from cntk_core.interfaces.writer import DataWriter
 from cntk_core.ops.op import Op
@@ -42,6 +42,7 @@ KINDS: dict[str, type[Component]] = {
     "writer": DataWriter,
     "learner": Learner,
     "parallelizer": Parallelizer,
+    "aggregation": GradientAggregation,
     "communicator": Communicator,
 }
 """Kind to the base of its classes. A wheel of kind ``op`` offers ops."""

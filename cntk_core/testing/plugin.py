@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from cntk_core.testing.virtual_ranks import VirtualRanks
 
 MODULES = (
+    "aggregation_contract",
     "builder_contract",
+    "communicator_contract",
     "contract",
     "engine_contract",
     "gradients",
@@ -23,6 +25,7 @@ MODULES = (
     "op_contract",
     "packaging",
     "parallel_contract",
+    "parallel_samples",
     "reader_contract",
 )
 

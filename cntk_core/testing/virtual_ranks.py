@@ -1,11 +1,14 @@
-"""Ranks as threads of one process: parallel training that tests can run, with the same result every time."""
+"""Ranks as threads of one process: parallel training that tests can run, with the same result every time.
+
+One rank runs at a time. It runs until it has to wait, then the next one that is not done takes its turn, so the order
+in which messages arrive does not depend on timing either. Ranks that wait for each other in vain are noticed at once.
+"""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import attrs
@@ -13,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cntk_core.errors import TrainingError
-from cntk_core.interfaces.parallel import Communicator
+from cntk_core.interfaces.parallel import Communicator, Message, Pending
 
 T = TypeVar("T")
 
@@ -34,13 +37,24 @@ class _Round:
 
     operation: str
     brought: dict[int, Any] = attrs.field(factory=dict)
+    taken: int = 0
+
+
+@attrs.define(eq=False)
+class _Group:
+    """The ranks of one communicator: their numbers among all, their operations and the messages not yet received."""
+
+    members: tuple[int, ...]
+    rounds: dict[int, _Round] = attrs.field(factory=dict)
+    mail: dict[int, list[Message]] = attrs.field(factory=dict)
+    parts: dict[tuple[int, int], _Group] = attrs.field(factory=dict)
 
 
 class VirtualRanks:
     """Runs a function on several ranks, each a thread with a communicator of its own.
 
-    Sums are added in the order of the ranks, so results do not depend on timing. An exception on one rank ends all
-    of them, and so does the deadline.
+    Sums are added in the order of the ranks, and ranks take turns, so results do not depend on timing. An exception on
+    one rank ends all of them, and so does the deadline.
 
     Args:
         size: number of ranks.
@@ -50,11 +64,17 @@ class VirtualRanks:
     def __init__(self, size: int, *, deadline: float = 30.0) -> None:
         self.size = size
         self.deadline = deadline
-        self._changed = threading.Condition()
-        self._rounds: list[_Round] = []
+        self._lock = threading.Lock()
+        self._wakes = [threading.Condition(self._lock) for _ in range(size)]
+        self._begin()
+
+    def _begin(self) -> None:
+        self._all = _Group(tuple(range(self.size)))
+        self._waits: dict[int, str] = {}
         self._done: set[int] = set()
         self._error: BaseException | None = None
-        self._end = 0.0
+        self._turn = self._idle = 0
+        self._end = time.monotonic() + self.deadline
 
     def run(self, work: Callable[[VirtualCommunicator], T]) -> list[T]:
         """Call ``work(communicator)`` on all ranks and return the results by rank.
@@ -63,8 +83,7 @@ class VirtualRanks:
             BaseException: the first error of a rank.
             RankFailure: the ranks wait for each other in vain.
         """
-        self._rounds, self._done, self._error = [], set(), None
-        self._end = time.monotonic() + self.deadline
+        self._begin()
         results: dict[int, T] = {}
         threads = [
             threading.Thread(target=self._work, args=(rank, work, results), name=f"rank {rank}", daemon=True)
@@ -74,7 +93,7 @@ class VirtualRanks:
             thread.start()
         for thread in threads:
             thread.join(max(self._end - time.monotonic(), 0.0) + 1.0)
-        with self._changed:
+        with self._lock:
             late = [thread.name for thread in threads if thread.is_alive()]
             if late:
                 self._fail(RankFailure(f"{', '.join(late)} did not end within {self.deadline:g} s"))
@@ -84,41 +103,136 @@ class VirtualRanks:
 
     def _work(self, rank: int, work: Callable[[VirtualCommunicator], T], results: dict[int, T]) -> None:
         try:
+            with self._lock:
+                while self._turn != rank and self._error is None:
+                    self._wakes[rank].wait()
             results[rank] = work(VirtualCommunicator(self, rank))
         except _Ended:
             pass
         except BaseException as error:  # Whatever it is, the caller of run gets it.
-            with self._changed:
+            with self._lock:
                 self._fail(error)
-        with self._changed:
+        with self._lock:
             self._done.add(rank)
-            self._changed.notify_all()
+            self._idle = 0
+            self._pass_turn(rank)
+
+    # -- turns; the lock is held --------------------------------------------------------------------------
 
     def _fail(self, error: BaseException) -> None:
-        """Keep the first error and wake everybody. The lock is held."""
+        """Keep the first error and wake everybody."""
         self._error = self._error or error
-        self._changed.notify_all()
+        for wake in self._wakes:
+            wake.notify_all()
 
-    def exchange(self, rank: int, number: int, operation: str, value: Any) -> list[Any]:
-        """Bring a value to a rank's ``number``-th collective operation; return what all brought, by rank."""
-        with self._changed, self._failures():
+    def _refuse(self, message: str) -> RankFailure:
+        """Return an error that ends all ranks."""
+        error = RankFailure(message)
+        self._fail(error)
+        return error
+
+    def _check(self) -> None:
+        if self._error is not None:
+            raise _Ended
+
+    def _pass_turn(self, rank: int) -> None:
+        for step in range(1, self.size + 1):
+            following = (rank + step) % self.size
+            if following not in self._done:
+                self._turn = following
+                self._wakes[following].notify_all()
+                return
+
+    def _await_turn(self, rank: int, lacking: str) -> None:
+        while self._turn != rank:
             self._check()
-            if number == len(self._rounds):
-                self._rounds.append(_Round(operation))
-            this = self._rounds[number]
-            if this.operation != operation:
-                raise RankFailure(f"rank {rank} calls {operation} where another calls {this.operation}")
-            this.brought[rank] = value
-            self._changed.notify_all()
-            while len(this.brought) < self.size:
+            if not self._wakes[rank].wait(max(self._end - time.monotonic(), 0.0)) and self._turn != rank:
                 self._check()
-                gone = sorted(self._done - this.brought.keys())
+                raise self._refuse(f"{lacking} after {self.deadline:g} s")
+        self._check()
+
+    def _wait(self, rank: int, what: str, ready: Callable[[], T | None], lacking: Callable[[], str]) -> T:
+        """Let the others run until there is something; ``ready`` gives it, or None."""
+        self._check()
+        while (found := ready()) is None:
+            self._waits[rank] = what
+            self._idle += 1
+            if self._idle > self.size:
+                waiting = "; ".join(f"rank {one} waits in {text}" for one, text in sorted(self._waits.items()))
+                raise self._refuse(f"all ranks wait for each other: {waiting}")
+            self._pass_turn(rank)
+            self._await_turn(rank, lacking())
+        self._waits.pop(rank, None)
+        self._idle = 0
+        return found
+
+    # -- what communicators do ----------------------------------------------------------------------------
+
+    def exchange(self, group: _Group, rank: int, number: int, operation: str, value: Any) -> list[Any]:
+        """Bring a value to a rank's ``number``-th collective operation in a group; return what all brought, by rank."""
+        me = group.members[rank]
+        with self._lock:
+            self._check()
+            this = group.rounds.setdefault(number, _Round(operation))
+            if this.operation != operation:
+                raise self._refuse(f"rank {me} calls {operation} where another calls {this.operation}")
+            this.brought[rank] = value
+            self._idle = 0
+
+            def missing() -> list[int]:
+                return [member for index, member in enumerate(group.members) if index not in this.brought]
+
+            def ready() -> bool | None:
+                absent = missing()
+                gone = sorted(self._done.intersection(absent))
                 if gone:
-                    raise RankFailure(f"rank {rank} waits in {operation}, but rank {gone[0]} has ended")
-                if not self._changed.wait(max(self._end - time.monotonic(), 0.0)):
-                    missing = sorted(set(range(self.size)) - this.brought.keys())
-                    raise RankFailure(f"{operation} lacks the ranks {missing} after {self.deadline:g} s")
-            return [this.brought[one] for one in range(self.size)]
+                    raise self._refuse(f"rank {me} waits in {operation}, but rank {gone[0]} has ended")
+                return None if absent else True
+
+            self._wait(me, operation, ready, lambda: f"{operation} lacks the ranks {missing()}")
+            this.taken += 1
+            if this.taken == len(group.members):
+                del group.rounds[number]
+            return [this.brought[one] for one in range(len(group.members))]
+
+    def post(self, group: _Group, to: int, message: Message) -> None:
+        """Put a message where a rank of a group finds it."""
+        with self._lock:
+            self._check()
+            group.mail.setdefault(to, []).append(message)
+            self._idle = 0
+
+    def fetch(self, group: _Group, rank: int, source: int | None, tag: int | None) -> Message:
+        """Wait for a message."""
+        named = "any rank" if source is None else f"rank {group.members[source]}"
+        what = f"receive from {named}" + ("" if tag is None else f" with tag {tag}")
+
+        def ready() -> Message | None:
+            found = _take(group.mail.get(rank, []), source, tag)
+            if found is None and source is not None and group.members[source] in self._done:
+                raise self._refuse(f"rank {group.members[rank]} waits in {what}, but it has ended")
+            return found
+
+        with self._lock:
+            return self._wait(group.members[rank], what, ready, lambda: f"{what}: nothing came")
+
+    def look(self, group: _Group, rank: int, source: int | None, tag: int | None) -> Message | None:
+        """Return a message if there is one; if not, the others run before the rank goes on."""
+        with self._lock:
+            self._check()
+            found = _take(group.mail.get(rank, []), source, tag)
+            if found is None:
+                self._idle = 0
+                self._pass_turn(group.members[rank])
+                self._await_turn(group.members[rank], "poll lacks its turn")
+                found = _take(group.mail.get(rank, []), source, tag)
+            return found
+
+    def part(self, group: _Group, number: int, color: int, members: Sequence[int]) -> _Group:
+        """Return the group of the members of a color, the same one for all of them."""
+        with self._lock:
+            self._check()
+            return group.parts.setdefault((number, color), _Group(tuple(group.members[one] for one in members)))
 
     def end(self, error: BaseException) -> None:
         """End all ranks with an error.
@@ -126,21 +240,16 @@ class VirtualRanks:
         Raises:
             BaseException: the error.
         """
-        with self._changed:
+        with self._lock:
             self._fail(error)
         raise error
 
-    @contextmanager
-    def _failures(self) -> Iterator[None]:
-        try:
-            yield
-        except RankFailure as error:
-            self._fail(error)
-            raise
 
-    def _check(self) -> None:
-        if self._error is not None:
-            raise _Ended
+def _take(mail: list[Message], source: int | None, tag: int | None) -> Message | None:
+    for index, message in enumerate(mail):
+        if source in (None, message.source) and tag in (None, message.tag):
+            return mail.pop(index)
+    return None
 
 
 class VirtualCommunicator(Communicator):
@@ -148,9 +257,11 @@ class VirtualCommunicator(Communicator):
 
     requires_api = "1.0"
 
-    def __init__(self, ranks: VirtualRanks, rank: int) -> None:
+    def __init__(self, ranks: VirtualRanks, rank: int, group: _Group | None = None) -> None:
+        super().__init__()
+        self._group = group if group is not None else ranks._all
         self.rank = rank
-        self.size = ranks.size
+        self.size = len(self._group.members)
         self._ranks = ranks
         self._count = 0
 
@@ -161,18 +272,63 @@ class VirtualCommunicator(Communicator):
         for other in others:
             total += other
         array[...] = total
+        # Each rank adds up one part of the array and sends it to all others.
+        self.bytes_sent += 2 * array.nbytes * (self.size - 1) // self.size
 
     def allgather(self, array: Array) -> list[Array]:
         """Return copies of the arrays of all ranks."""
+        self.bytes_sent += array.nbytes * (self.size - 1)
         return [np.array(one) for one in self._exchange("allgather", array.copy())]
+
+    def alltoall(self, arrays: Sequence[Array]) -> list[Array]:
+        """Return copies of what all ranks have for this one."""
+        if len(arrays) != self.size:
+            raise ValueError(f"alltoall needs {self.size} arrays, not {len(arrays)}")
+        self.bytes_sent += sum(array.nbytes for to, array in enumerate(arrays) if to != self.rank)
+        brought = self._exchange("alltoall", [array.copy() for array in arrays])
+        return [np.array(one[self.rank]) for one in brought]
 
     def broadcast(self, array: Array, root: int = 0) -> None:
         """Overwrite the array with that of a rank."""
         array[...] = self._exchange(f"broadcast from {root} of {array.shape} {array.dtype}", array.copy())[root]
+        if self.rank == root:
+            self.bytes_sent += array.nbytes * (self.size - 1)
 
     def barrier(self) -> None:
         """Wait until every rank is here."""
         self._exchange("barrier", None)
+
+    def split(self, color: int) -> VirtualCommunicator:
+        """Return the communicator of the ranks with this color."""
+        number = self._count
+        colors = self._exchange("split", color)
+        members = [rank for rank, one in enumerate(colors) if one == color]
+        group = self._ranks.part(self._group, number, color, members)
+        return VirtualCommunicator(self._ranks, members.index(self.rank), group)
+
+    def background(self, work: Callable[[Communicator], T]) -> Pending[T]:
+        """Do the work at once; its errors come out where it is waited for."""
+        try:
+            return Pending(work(self))
+        except Exception as error:
+            return Pending(error=error)
+
+    def send(self, array: Array, to: int, tag: int = 0) -> None:
+        """Put a copy of the array where the receiver finds it."""
+        self._ranks.post(self._group, to, Message(self.rank, tag, array.copy()))
+        self.bytes_sent += array.nbytes if to != self.rank else 0
+
+    def receive(self, source: int | None = None, tag: int | None = None) -> Message:
+        """Wait for a message."""
+        return self._ranks.fetch(self._group, self.rank, source, tag)
+
+    def poll(self, source: int | None = None, tag: int | None = None) -> Message | None:
+        """Return a message if there is one. If there is none, each other rank has its turn before this one goes on."""
+        return self._ranks.look(self._group, self.rank, source, tag)
+
+    def now(self) -> float:
+        """Seconds of the system's clock."""
+        return time.monotonic()
 
     def abort(self, reason: str) -> None:
         """End all ranks.
@@ -180,8 +336,8 @@ class VirtualCommunicator(Communicator):
         Raises:
             RankFailure: with the reason; every rank ends.
         """
-        self._ranks.end(RankFailure(f"rank {self.rank} aborted: {reason}"))
+        self._ranks.end(RankFailure(f"rank {self._group.members[self.rank]} aborted: {reason}"))
 
     def _exchange(self, operation: str, value: Any) -> list[Any]:
         self._count += 1
-        return self._ranks.exchange(self.rank, self._count - 1, operation, value)
+        return self._ranks.exchange(self._group, self.rank, self._count - 1, operation, value)

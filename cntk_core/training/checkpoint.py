@@ -2,10 +2,10 @@
 
 The generations of a model lie in ``MODEL.checkpoints``. In each, ``arrays.safetensors`` has the parameters
 (``value/NAME``), the precomputed values (``precomputed/NAME``), the learner's slots (``slot/SLOT/NAME``), its
-numbers (``state/NAME``, one element each, in double precision) and, inside an epoch, what nodes carry from minibatch to
-minibatch (``carried/NUMBER``); ``manifest.json`` has the SHA-256 of each file, how far training had come, and the
-settings as text. A generation appears in one step, complete and flushed to the disk; its name ends in a part of
-the manifest's SHA-256.
+numbers (``state/NAME``, one element each, in double precision), inside an epoch, what nodes carry from minibatch to
+minibatch (``carried/NUMBER``), and the state of each rank of a parallel training (``rank/NUMBER/...``);
+``manifest.json`` has the SHA-256 of each file, how far training had come, and the settings as text. A generation
+appears in one step, complete and flushed to the disk; its name ends in a part of the manifest's SHA-256.
 
 Beside each model stands a small file, ``MODEL.n.ckp``, that names its generation; ``MODEL.n.m.ckp`` names one of m
 minibatches after that. People and scripts move and remove it
@@ -62,6 +62,7 @@ class Progress:
         inside: entries of a :class:`Position` in the next epoch; empty between two epochs.
         steps: updates done.
         control: what automatic control remembers (``ControlState.entries``).
+        ranks: what ranks that train together say of themselves (``Ranks.entries``); empty for a serial training.
     """
 
     epochs: int
@@ -78,6 +79,7 @@ class Progress:
     control: Mapping[str, Any] = attrs.field(factory=dict)
     recipe: Mapping[str, str] = attrs.field(factory=dict)
     inside: Mapping[str, Any] = attrs.field(factory=dict)
+    ranks: Mapping[str, Any] = attrs.field(factory=dict)
 
 
 @attrs.frozen(eq=False)
@@ -116,6 +118,7 @@ def save_checkpoint(
     *,
     leave_out: Iterable[str] = (),
     position: Position | None = None,
+    of_ranks: Mapping[str, NDArray[Any]] | None = None,
 ) -> None:
     """Write a generation and then, in one step, the file that names it.
 
@@ -125,11 +128,12 @@ def save_checkpoint(
         network, store, progress: what is saved.
         leave_out: slots that need not be kept.
         position: the place inside the next epoch.
+        of_ranks: the state of each of several ranks, by names that begin with ``rank/``.
 
     Raises:
         OSError: it could not be written; what was there is untouched.
     """
-    arrays = _arrays(network, store, set(leave_out))
+    arrays = {**_arrays(network, store, set(leave_out)), **(of_ranks or {})}
     if position is not None:
         inside, carried = position.entries()
         progress = attrs.evolve(progress, inside=inside)
@@ -254,12 +258,14 @@ def _progress(entries: Mapping[str, Any]) -> Progress:
         "control": dict,
         "recipe": dict,
         "inside": dict,
+        "ranks": dict,
     }
     later: dict[str, Any] = {
         "steps": 0,
         "control": {},
         "recipe": {},
         "inside": {},
+        "ranks": {},
     }  # not in the checkpoints of the first releases
     names = [field.name for field in attrs.fields(Progress)]
     found = {name: entries.get(name, later[name]) if name in later else entries[name] for name in names}

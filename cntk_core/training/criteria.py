@@ -75,6 +75,25 @@ class CriterionSums:
         for node in self._by_frame:
             self._sums[node.name] += float(self.program.value(node.name).sum())
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the criteria."""
+        return tuple(self._sums)
+
+    def take(self) -> dict[str, float]:
+        """Return the sums of the minibatch that the program has just computed, without adding them up here."""
+        totals = self.program.read_totals()
+        return {
+            node.name: float(self.program.value(node.name).sum() if node in self._by_frame else totals[node.name])
+            for node in self.nodes
+        }
+
+    def put(self, sums: Mapping[str, float], samples: int) -> None:
+        """Count a minibatch with sums from elsewhere."""
+        self.samples += samples
+        for name, value in sums.items():
+            self._sums[name] += value
+
     def read(self) -> dict[str, Criterion]:
         """The sums since the beginning, by name, in the order of the nodes."""
         totals = self.program.read_totals()

@@ -2,92 +2,38 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 import attrs
 import numpy as np
 
-from cntk_core.errors import DataError, TrainingError
+from cntk_core.errors import DataError
 from cntk_core.interfaces.engine import Program
 from cntk_core.interfaces.learner import Learner, UpdateContext
 from cntk_core.interfaces.reader import Minibatch
 from cntk_core.network.node import Node, Parameter
 from cntk_core.ops.random import random_stream
-from cntk_core.plugins.events import Job, MinibatchResult
+from cntk_core.plugins.events import Job
 from cntk_core.training.columns import MinibatchSizes
-from cntk_core.training.criteria import Criterion, CriterionSums, averages, is_nan, since
+from cntk_core.training.criteria import CriterionSums
 from cntk_core.training.gradient_check import GradientCheck
 from cntk_core.training.position import Position
-from cntk_core.training.progress import RunLog, share_of_epoch
+from cntk_core.training.progress import RunLog
+from cntk_core.training.ranks import Ranks
+from cntk_core.training.running import EpochResult, Pace, Running
 from cntk_core.training.schedules import effective_momentum
 from cntk_core.training.settings import SGDSettings
 from cntk_core.training.store import ParameterStore
 from cntk_core.training.subminibatch import split
+from cntk_core.training.together import learn_apart, learn_together, share_statistics
 from cntk_core.training.update import NOISE_SLOT, clip_factor, count_uses, scalars_for
 
 NOISE_STREAM = (1 << 64) - 1
 """Random stream of injected noise, in the place of a node's number."""
 
 
-class NotANumber(TrainingError):
-    """The training criterion is not a number.
-
-    Args:
-        minibatches: of the epoch, learned until it was noticed.
-        hint: when it happened, and what may help.
-    """
-
-    def __init__(self, minibatches: int, *, hint: str | None) -> None:
-        super().__init__("The training criterion is not a number (NAN).", hint=hint)
-        self.minibatches = minibatches
-
-
 Scalars = Sequence[Mapping[str, float]]
-
-
-@attrs.frozen
-class Pace:
-    """How an epoch, or a trial before it, goes through the data.
-
-    Attributes:
-        epoch: index, from 0.
-        rate: learning rate per sample.
-        minibatch_size: samples of a minibatch.
-        trial: what the log calls a trial; empty for an epoch. Nobody is told of a trial's minibatches.
-        limit: a trial ends after the minibatch that passes this number of samples; 0 is no limit.
-        may_fail: a criterion that is not a number ends it early; otherwise that is an error.
-    """
-
-    epoch: int
-    rate: float
-    minibatch_size: int
-    trial: str = ""
-    limit: int = 0
-    may_fail: bool = False
-
-
-@attrs.frozen
-class EpochResult:
-    """What an epoch gave.
-
-    Attributes:
-        criteria: sums by name; the training criterion comes first.
-        samples: samples learned.
-        minibatches: minibatches learned.
-        seconds: wall-clock time.
-    """
-
-    criteria: Mapping[str, Criterion]
-    samples: int
-    minibatches: int
-    seconds: float
-
-    @property
-    def loss(self) -> float:
-        """Average of the training criterion."""
-        return next(iter(self.criteria.values())).average
 
 
 class Keeper(Protocol):
@@ -117,6 +63,8 @@ class EpochLoop:
         listeners: called after each minibatch with ``job`` and ``result``.
         check: compares gradients before each minibatch is learned; None if that is not asked for.
         steps: updates done so far.
+        ranks: who trains together; None in a serial run.
+        sizes: counts samples and columns of minibatches.
     """
 
     program: Program
@@ -130,11 +78,11 @@ class EpochLoop:
     listeners: Sequence[Callable[..., object]] = ()
     check: GradientCheck | None = None
     steps: int = 0
+    ranks: Ranks | None = None
     _uses: Mapping[Parameter, int] = attrs.field(init=False)
+    sizes: MinibatchSizes = attrs.field(init=False)
 
-    _sizes: MinibatchSizes = attrs.field(init=False)
-
-    @_sizes.default
+    @sizes.default
     def _make_sizes(self) -> MinibatchSizes:
         return MinibatchSizes(self.program.plan.network, self.log.line)
 
@@ -165,36 +113,92 @@ class EpochLoop:
             DataError: there was no data, or less than up to the position.
         """
         epoch, passes = pace.epoch, position.passes if position is not None else 0
+        passes += self.first_stream(pace)
         self.program.begin_epoch(epoch, self.settings.program_settings(epoch), minibatches_done=passes)
-        state = _Running(CriterionSums(self.program, self.criteria), self, pace, epoch_samples)
+        state = Running(CriterionSums(self.program, self.criteria), self, pace, epoch_samples)
         if position is not None:
             self.program.restore(position.program)
             state.go_on(position)
             minibatches = _after(minibatches, position)
+        ranks = self.together(pace)
+        if ranks is None:
+            self._learn(minibatches, state, pace, keeper)
+        elif ranks.strategy.reduces_gradients:
+            learn_together(self, ranks, minibatches, state, pace, keeper)
+        else:
+            learn_apart(self, ranks, minibatches, state, pace)
+        if ranks is not None:
+            share_statistics(ranks, self)
+        return state.finish()
+
+    def together(self, pace: Pace) -> Ranks | None:
+        """The ranks that learn with this pace together; None if each learns everything, as in trials."""
+        if self.ranks is None or pace.trial or not self.ranks.train_epoch(pace.epoch):
+            return None
+        return self.ranks
+
+    def first_stream(self, pace: Pace) -> int:
+        """Number of the first random stream in an epoch: ranks that learn together draw different numbers."""
+        ranks = self.together(pace)
+        return ranks.first_stream if ranks is not None else 0
+
+    def _learn(self, minibatches: Iterable[Minibatch], state: Running, pace: Pace, keeper: Keeper | None) -> None:
+        """Train an epoch without other ranks."""
         for minibatch in minibatches:
             if self.check is not None and not pace.trial:
-                self.check.check(minibatch, epoch, state.count)
+                self.check.check(minibatch, pace.epoch, state.count)
             self.step(minibatch, pace, state.count)
-            state.done(self._sizes.samples(minibatch), minibatch.samples)
+            samples = self.sizes.samples(minibatch)
+            state.sums.add(samples)
+            state.own_read += minibatch.samples
+            state.done(samples, minibatch.samples)
             if state.is_over:
                 break
             if keeper is not None and keeper.is_due(state.read):
                 keeper.keep(state.position())
-        return state.finish()
 
     def step(self, minibatch: Minibatch, pace: Pace, index: int) -> None:
         """Learn a minibatch, the one with this index in its epoch."""
-        if pace.rate <= 0.01 * self.settings.min_learning_rate_per_sample:
+        if not self.learns(pace):
             # In training mode, so that dropout and batch normalisation are as with any other rate.
             self.program.compute_gradients(minibatch)
             self.store.forget_gradients(self.program.plan.sparse)
-            return
-        parts = self.settings.parts(pace.minibatch_size)
-        if parts == 1 and not self.settings.clips_norm:
-            context = self._before_update(self._sizes.columns(minibatch), pace.epoch, index, pace.rate)
+        elif self.settings.parts(pace.minibatch_size) == 1 and not self.settings.clips_norm:
+            context = self._before_update(self.sizes.columns(minibatch), pace.epoch, index, pace.rate)
             self.program.train_step(minibatch, self._scalars(context))
+            self.steps += 1
         else:
-            self._step_in_parts(list(split(minibatch, parts)), minibatch, pace, index)
+            self.gradients(minibatch, pace)
+            self.update(self.sizes.columns(minibatch), pace, index)
+
+    def learns(self, pace: Pace) -> bool:
+        """Whether the rate is so large that parameters change."""
+        return pace.rate > 0.01 * self.settings.min_learning_rate_per_sample
+
+    def gradients(self, minibatch: Minibatch, pace: Pace) -> None:
+        """Compute the gradients of a minibatch into the store, part by part if it is divided."""
+        parts = list(split(minibatch, self.settings.parts(pace.minibatch_size)))
+        total = None
+        for part in parts:
+            self.program.compute_gradients(part)
+            if len(parts) > 1:
+                total = self.store.gradients.copy() if total is None else np.add(total, self.store.gradients, out=total)
+        if total is not None:
+            self.store.gradients[...] = total
+
+    def update(self, samples: int, pace: Pace, index: int) -> None:
+        """Update the parameters with the gradients in the store, limiting their norms if asked for.
+
+        Args:
+            samples: N of the minibatch, of all ranks.
+            pace: of the epoch.
+            index: of the minibatch in the epoch.
+        """
+        context = self._before_update(samples, pace.epoch, index, pace.rate)
+        if self.settings.clips_norm:
+            self.program.update([self._clipped(parameter, context) for parameter in self.program.plan.trained])
+        else:
+            self.program.update(self._scalars(context))
         self.steps += 1
 
     def _before_update(self, samples: int, epoch: int, minibatch: int, rate: float) -> UpdateContext:
@@ -222,21 +226,6 @@ class EpochLoop:
             result.append(numbers)
         return result
 
-    def _step_in_parts(self, parts: Sequence[Minibatch], whole: Minibatch, pace: Pace, index: int) -> None:
-        """Add up the gradients of the parts; limit their norms if asked for; update."""
-        total = None
-        for part in parts:
-            self.program.compute_gradients(part)
-            if len(parts) > 1:
-                total = self.store.gradients.copy() if total is None else np.add(total, self.store.gradients, out=total)
-        if total is not None:
-            self.store.gradients[...] = total
-        context = self._before_update(self._sizes.columns(whole), pace.epoch, index, pace.rate)
-        if self.settings.clips_norm:
-            self.program.update([self._clipped(parameter, context) for parameter in self.program.plan.trained])
-        else:
-            self.program.update(self._scalars(context))
-
     def _clipped(self, parameter: Parameter, context: UpdateContext) -> Mapping[str, float]:
         limit = self.settings.clipping_threshold_per_sample * context.samples
         factor = clip_factor(self.store, parameter, limit)
@@ -259,111 +248,3 @@ def _after(minibatches: Iterable[Minibatch], position: Position) -> Iterator[Min
             "(MODEL.n.m.ckp) to begin the epoch again.",
         )
     yield from rest
-
-
-class _Running:
-    """Counts the minibatches of an epoch and shows them when it is time to."""
-
-    def __init__(self, sums: CriterionSums, loop: EpochLoop, pace: Pace, epoch_samples: int) -> None:
-        self.sums = sums
-        self.loop = loop
-        self.pace = pace
-        self.epoch_samples = epoch_samples
-        self.count = 0
-        self.is_over = False
-        self.read = 0
-        self._shown: Mapping[str, Criterion] = {}
-        self._shown_at = 0
-        self._began = self._mark = time.perf_counter()
-
-    def go_on(self, position: Position) -> None:
-        """Take back what an earlier run had counted."""
-        self.count, self.read = position.minibatches, position.read
-        self.sums.restore(position.sums, position.samples)
-        self._shown = {name: Criterion(total, samples) for name, (total, samples) in position.shown.items()}
-        self._shown_at = position.shown_at
-        self._began -= position.seconds
-
-    def position(self) -> Position | None:
-        """Return the place after the last minibatch; None if the program cannot tell what it takes along."""
-        program = self.loop.program.state()
-        if program is None:
-            return None
-        return Position(
-            minibatches=self.count,
-            passes=self.loop.program.step - (self.pace.epoch << 32),
-            samples=self.sums.samples,
-            read=self.read,
-            rate=self.pace.rate,
-            minibatch_size=self.pace.minibatch_size,
-            may_fail=self.pace.may_fail,
-            sums=self.sums.fetched,
-            shown={name: (shown.total, shown.samples) for name, shown in self._shown.items()},
-            shown_at=self._shown_at,
-            seconds=time.perf_counter() - self._began,
-            program=program,
-        )
-
-    def done(self, samples: int, read: int) -> None:
-        """Note that a minibatch was learned.
-
-        Args:
-            samples: that count in the criteria.
-            read: that the reader counts.
-        """
-        self.count += 1
-        self.sums.add(samples)
-        self.read += read
-        settings = self.loop.settings
-        bar = None if self.pace.trial else self.loop.log.bar
-        every = settings.num_mbs_to_show_result
-        fresh: Mapping[str, Criterion] = {}
-        if self.count <= settings.first_mbs_to_show_result or (every and self.count % every == 0):
-            fresh = self._show()
-        if 0 < self.pace.limit < self.read:
-            self.is_over = True
-        if bar is not None:
-            bar.advance(self.sums.samples, next(iter(fresh.values())).average if fresh else None)
-        if self.loop.listeners and not self.pace.trial:
-            self._tell(samples, fresh)
-
-    def _show(self) -> Mapping[str, Criterion]:
-        now = self.sums.read()
-        fresh = since(now, self._shown)
-        seconds = time.perf_counter() - self._mark
-        size, epoch = self.pace.minibatch_size, self.pace.epoch
-        share = share_of_epoch(self.sums.samples, self.epoch_samples, size, self.count - self._shown_at)
-        first, last = self._shown_at + 1, self.count
-        log, epochs = self.loop.log, self.loop.settings.max_epochs
-        log.minibatches(epoch, epochs, first, last, share, fresh, seconds, trial=self.pace.trial)
-        self._check(now)
-        self._shown, self._shown_at, self._mark = now, self.count, time.perf_counter()
-        return fresh
-
-    def _check(self, criteria: Mapping[str, Criterion]) -> None:
-        if not is_nan(next(iter(criteria.values()))):
-            return
-        self.is_over = True
-        if not self.pace.may_fail:
-            raise NotANumber(
-                self.count,
-                hint=f"It happened in epoch {self.pace.epoch + 1}, minibatches {self._shown_at + 1} to {self.count}.\n"
-                "A lower learning rate or clippingThresholdPerSample may help.",
-            )
-
-    def _tell(self, samples: int, fresh: Mapping[str, Criterion]) -> None:
-        seconds = time.perf_counter() - self._began
-        result = MinibatchResult(self.pace.epoch, self.count - 1, samples, self.sums.samples, averages(fresh), seconds)
-        for listener in self.loop.listeners:
-            listener(job=self.loop.job, result=result)
-
-    def finish(self) -> EpochResult:
-        """Return what the epoch gave."""
-        # A small epoch may lie inside one long sequence that the epoch before has read to its end.
-        if not self.count and (self.pace.epoch == 0 or not self.loop.settings.epoch_size):
-            raise DataError(
-                f"there is no data to train on: the reader gave no minibatch in epoch {self.pace.epoch + 1}"
-            )
-        criteria = self.sums.read()
-        self._check(criteria)
-        return EpochResult(criteria, self.sums.samples, self.count, time.perf_counter() - self._began)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from cntk_core.errors import DataError
 from cntk_core.interfaces.engine import ExecutionEngine, Program
@@ -14,6 +14,7 @@ from cntk_core.plan.make import make_plan
 from cntk_core.training.columns import MinibatchSizes
 from cntk_core.training.criteria import Criterion, CriterionSums, describe, since
 from cntk_core.training.progress import RunLog
+from cntk_core.training.ranks import Ranks
 from cntk_core.training.store import ParameterStore
 from cntk_core.training.subminibatch import split
 
@@ -43,6 +44,7 @@ def evaluate(
     parts: int = 1,
     store: ParameterStore | None = None,
     each: Callable[[int, int], None] | None = None,
+    ranks: Ranks | None = None,
 ) -> Mapping[str, Criterion]:
     """Compute criteria over a data set and log them.
 
@@ -57,6 +59,7 @@ def evaluate(
         parts: compute each minibatch in so many parts.
         store: of the network's parameters, if there is one already.
         each: called after each minibatch with its number (from 0) and its samples.
+        ranks: who evaluates together, each its share; the figures are of all of them.
 
     Returns:
         Sums and counts by name.
@@ -77,6 +80,7 @@ def evaluate(
         show_first=show_first,
         parts=parts,
         each=each,
+        ranks=ranks,
     )
 
 
@@ -91,6 +95,7 @@ def evaluate_program(
     show_first: int = 0,
     parts: int = 1,
     each: Callable[[int, int], None] | None = None,
+    ranks: Ranks | None = None,
 ) -> Mapping[str, Criterion]:
     """Do the work of :func:`evaluate` with a program that is compiled already."""
     sums = CriterionSums(program, roots)
@@ -99,12 +104,9 @@ def evaluate_program(
     shown_at = count = 0
     if log.bar is not None:
         log.bar.begin("evaluating", spec.epoch_size)
-    for count, minibatch in enumerate(reader.minibatches(spec), start=1):
-        for part in split(minibatch, parts):
-            program.evaluate(part)
-            sums.add(sizes.samples(part))
+    for count, samples in enumerate(_evaluated(program, reader, spec, sums, sizes, parts, ranks), start=1):
         if each is not None:
-            each(count - 1, minibatch.samples)
+            each(count - 1, samples)
         if log.bar is not None:
             log.bar.advance(sums.samples)
         if log.trace_level > 0 and (count <= show_first or (show_every and count % show_every == 0)):
@@ -113,13 +115,49 @@ def evaluate_program(
             shown, shown_at = now, count
     if log.bar is not None:
         log.bar.end()
-    if not count:
+    if not count or (ranks is not None and not sums.samples):
         raise DataError("there is no data to evaluate: the reader gave no minibatch")
     final = sums.read()
     if shown_at < count:
         log.detail(_line(shown_at + 1, count, since(final, shown)))
     log.line("Final Results: " + _line(1, count, final, roots))
     return final
+
+
+def _evaluated(
+    program: Program,
+    reader: DataReader,
+    spec: EpochSpec,
+    sums: CriterionSums,
+    sizes: MinibatchSizes,
+    parts: int,
+    ranks: Ranks | None,
+) -> Iterator[int]:
+    """Evaluate the minibatches, add up their criteria, and yield the samples of each."""
+    if ranks is None:
+        for minibatch in reader.minibatches(spec):
+            for part in split(minibatch, parts):
+                program.evaluate(part)
+                sums.add(sizes.samples(part))
+            yield minibatch.samples
+        return
+    shares = ranks.shares(reader.minibatches(ranks.spec(spec)))
+    read = 1.0
+    while read:
+        ranks.doing("evaluating")
+        given, own = next(shares, (0, None))
+        counted, taken = 0, dict.fromkeys(sums.names, 0.0)
+        for part in split(own, parts) if own is not None else ():
+            program.evaluate(part)
+            counted += sizes.samples(part)
+            taken = {name: taken[name] + value for name, value in sums.take().items()}
+        # Where each rank reads all, all have the same minibatches, and their samples are not added up.
+        whole = given if ranks.distributed or ranks.is_main else 0
+        read, all_counted, *totals = ranks.add([whole, counted, *(taken[name] for name in sums.names)])
+        sums.put(dict(zip(sums.names, totals, strict=True)), round(all_counted))
+        # As in the original, the step in which no rank has data is counted where each reads its share.
+        if read or ranks.distributed:
+            yield round(read)
 
 
 def _line(first: int, last: int, criteria: Mapping[str, Criterion], with_perplexity: Sequence[Node] = ()) -> str:

@@ -20,8 +20,9 @@ from cntk_core.network.model_file import load_model
 from cntk_core.network.node import Input, Node
 from cntk_core.plan.make import make_plan
 from cntk_core.training.checkpoint import load_checkpoint, restore_store
-from cntk_core.training.epoch import EpochLoop, NotANumber, Pace
+from cntk_core.training.epoch import EpochLoop
 from cntk_core.training.generations import checkpoint_of
+from cntk_core.training.running import NotANumber, Pace
 
 if TYPE_CHECKING:
     from cntk_core.training.session import TrainingSession

@@ -12,9 +12,10 @@ import attrs
 from cntk_core.interfaces.reader import DataReader, EpochSpec
 from cntk_core.training.automatic import RateControl
 from cntk_core.training.control import ControlState
-from cntk_core.training.epoch import EpochLoop, Pace
+from cntk_core.training.epoch import EpochLoop
 from cntk_core.training.minibatch_size import is_kept, search_size, size_range
 from cntk_core.training.progress import single
+from cntk_core.training.running import Pace
 from cntk_core.training.search import Search, search_rate, share_of_trial
 
 TRIAL_MARGIN = 0.3

@@ -23,7 +23,8 @@ class Position:
         minibatches: of the epoch, learned.
         passes: computations of the program in them (parts of minibatches are several); they key its random streams.
         samples: that the criteria count in them.
-        read: that the reader counts in them.
+        read: that the reader of this rank counts in them.
+        read_by_all: that the readers of all ranks count.
         rate: learning rate per sample of the epoch.
         minibatch_size: of the epoch.
         may_fail: whether a criterion that is not a number is rolled back.
@@ -38,6 +39,7 @@ class Position:
     passes: int
     samples: int
     read: int
+    read_by_all: int
     rate: float
     minibatch_size: int
     may_fail: bool
@@ -75,6 +77,7 @@ class Position:
                 passes=int(entries["passes"]),
                 samples=int(entries["samples"]),
                 read=int(entries["read"]),
+                read_by_all=int(entries.get("read_by_all", entries["read"])),
                 rate=float(entries["rate"]),
                 minibatch_size=int(entries["minibatch_size"]),
                 may_fail=bool(entries["may_fail"]),

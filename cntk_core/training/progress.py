@@ -79,9 +79,9 @@ class RunLog:
             f"momentum as time constant = {time_constant:.1f} samples",
         )
 
-    def loop_begins(self, parts: int, max_samples: int) -> None:
-        """Say how minibatches are computed."""
-        text = "Starting minibatch loop"
+    def loop_begins(self, parts: int, max_samples: int, together: str = "") -> None:
+        """Say how minibatches are computed; ``together`` is how several ranks do that."""
+        text = "Starting minibatch loop" + (f", {together}" if together else "")
         if parts > 1:
             text += f", with maximum {max_samples} samples in RAM" if max_samples else f", with {parts} subminibatch"
         self.detail("", text + ".")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from cntk_core.errors import NetworkError
 from cntk_core.network.network import Network
 from cntk_core.network.node import Node, Parameter
 from cntk_core.ops.shapes import elements, show
+from cntk_core.training.progress import RunLog
 from cntk_core.training.settings import SGDSettings
 
 
@@ -47,3 +50,20 @@ def describe_parameters(network: Network, criterion: Node, *, detailed: bool) ->
     listed = [f"\tNode '{node.name}' ({node.op.name} operation) : {show(node.known_shape)}" for node in trained]
     head = f"{text}out of {len(reached)} parameter tensors and {len(needing)} nodes with gradient:"
     return ["", head, "", *listed, ""]
+
+
+def describe_training(network: Network, criterion: Node, evaluations: Sequence[Node], engine: str, log: RunLog) -> None:
+    """Say what is trained, with which criteria."""
+    log.line()
+    log.line(f"Model has {len(network)} nodes. Using {engine or 'CPU'}.")
+    log.line()
+    log.line(f"Training criterion:   {criterion.name} = {criterion.op.name}")
+    if len(evaluations) == 1:
+        log.line(f"Evaluation criterion: {evaluations[0].name} = {evaluations[0].op.name}")
+    elif evaluations:
+        log.line()
+        log.line("Evaluation criteria:")
+        for node in evaluations:
+            log.line(f"\t{node.name} = {node.op.name}")
+    for text in describe_parameters(network, criterion, detailed=log.trace_level > 0):
+        log.line(text)

@@ -14,12 +14,12 @@ from cntk_core.interfaces.reader import SWEEP, EpochSpec
 from cntk_core.network.network import Network
 from cntk_core.plan.make import make_plan
 from cntk_core.plan.runnable import check_runnable
-from cntk_core.plugins.events import EpochStart, EpochSummary
+from cntk_core.plugins.events import EpochStart
 from cntk_core.training.automatic import RateControl
-from cntk_core.training.checkpoint import Progress, load_checkpoint, restore_slots, restore_store
+from cntk_core.training.checkpoint import Checkpoint, Progress, load_checkpoint, restore_slots, restore_store
 from cntk_core.training.control import ControlState, Verdict, judge
 from cntk_core.training.criteria import Criterion, averages
-from cntk_core.training.epoch import EpochLoop, EpochResult, NotANumber, Pace
+from cntk_core.training.epoch import EpochLoop
 from cntk_core.training.evaluate import evaluate_program
 from cntk_core.training.generations import Start, checkpoint_of
 from cntk_core.training.gradient_check import GradientCheck
@@ -30,11 +30,14 @@ from cntk_core.training.pacing import Pacing
 from cntk_core.training.position import Position
 from cntk_core.training.precompute import precompute
 from cntk_core.training.progress import RunLog, single
+from cntk_core.training.rank_saving import OwnState, RankSaver, take_back
 from cntk_core.training.recipe_text import differences
-from cntk_core.training.roots import choose_criteria, describe_parameters
+from cntk_core.training.roots import choose_criteria, describe_training
+from cntk_core.training.running import EpochResult, NotANumber, Pace
 from cntk_core.training.saving import Saver
 from cntk_core.training.schedules import effective_momentum, time_constant
 from cntk_core.training.store import ParameterStore
+from cntk_core.training.telling import tell_epoch
 from cntk_core.training.update import compose_update
 
 if TYPE_CHECKING:
@@ -84,7 +87,8 @@ class TrainingRun:
         self.nodes = (self.criterion, *self.evaluations)
         spare_normalizations(network, self.settings)
         self.store = ParameterStore(network.parameters, network.dtype)
-        self.saver = Saver(session, network, self.store, start)
+        self.ranks = session.ranks
+        self.saver = RankSaver(Saver(session, network, self.store, start), self.store, self.ranks)
         self.position: Position | None = None
         self.state = ControlState(minibatch_size=self.settings.minibatch_size[self.first])
         self.samples = 0
@@ -93,7 +97,7 @@ class TrainingRun:
 
     def run(self) -> TrainingSummary:
         """Do everything."""
-        self._describe()
+        describe_training(self.network, self.criterion, self.evaluations, self.session.job.engine, self.log)
         if self.settings.gradient_check and self.network.dtype != np.float64:
             raise TrainingError("gradientcheck needs numbers of double precision", hint="Give precision=double.")
         if self.settings.save_best_model_per_criterion and self.session.cv_reader is None:
@@ -115,7 +119,7 @@ class TrainingRun:
             last = self._train(pace)
             trained += 1
             validation = self._validate(pace)
-            stopped = self._tell(pace, last, validation)
+            stopped = tell_epoch(self.session, pace, last, validation)
             if stopped:
                 self.log.line(f"Training ends after epoch {pace.epoch + 1}: {stopped}")
             verdict = self._judge(pace, last, validation)
@@ -127,22 +131,6 @@ class TrainingRun:
         return TrainingSummary(self.done, trained, criteria, averages(validation), stopped)
 
     # -- before the first epoch ---------------------------------------------------------------------------
-
-    def _describe(self) -> None:
-        self.log.line()
-        self.log.line(f"Model has {len(self.network)} nodes. Using {self.session.job.engine or 'CPU'}.")
-        self.log.line()
-        self.log.line(f"Training criterion:   {self.criterion.name} = {self.criterion.op.name}")
-        if len(self.evaluations) == 1:
-            node = self.evaluations[0]
-            self.log.line(f"Evaluation criterion: {node.name} = {node.op.name}")
-        elif self.evaluations:
-            self.log.line()
-            self.log.line("Evaluation criteria:")
-            for node in self.evaluations:
-                self.log.line(f"\t{node.name} = {node.op.name}")
-        for text in describe_parameters(self.network, self.criterion, detailed=self.log.trace_level > 0):
-            self.log.line(text)
 
     def _prepare(self) -> EpochLoop:
         session = self.session
@@ -174,6 +162,7 @@ class TrainingRun:
             seed=session.seed,
             listeners=session.listeners("cntk_minibatch_end"),
             check=check,
+            ranks=self.ranks,
         )
 
     def _restore(self) -> None:
@@ -184,9 +173,8 @@ class TrainingRun:
             return
         slots = restore_slots(checkpoint, self.store)
         progress = checkpoint.progress
-        self.position = checkpoint.position
         self.samples = progress.samples
-        self.loop.steps = progress.steps
+        self.position = self._own_state(checkpoint).position
         self.state = self._restored_state(progress)
         self.epoch_samples = self.epoch_samples or progress.epoch_samples
         self.log.line(
@@ -205,6 +193,14 @@ class TrainingRun:
                 self.log.line(f"    {line}")
         if progress.seed != self.session.seed:
             self.log.line(f"Warning: the random seed was {progress.seed}, now it is {self.session.seed}.")
+
+    def _own_state(self, checkpoint: Checkpoint) -> OwnState:
+        """Take back what belongs to this rank alone."""
+        own = take_back(checkpoint, self.store, self.ranks)
+        self.loop.steps = checkpoint.progress.steps if own.steps is None else own.steps
+        if own.said:
+            self.log.line(own.said)
+        return own
 
     def _restored_state(self, progress: Progress) -> ControlState:
         """What control remembered; without a control it is where it was when training left off."""
@@ -254,10 +250,16 @@ class TrainingRun:
         for listener in session.listeners("cntk_epoch_begin"):
             listener(job=session.job, epoch=started)
         self.log.epoch_begins(epoch, pace.rate, effective, time_constant(momentum))
-        self.log.loop_begins(settings.parts(pace.minibatch_size), settings.max_samples_in_ram)
+        spec = EpochSpec(epoch=epoch, epoch_size=settings.epoch_size, minibatch_size=pace.minibatch_size)
+        together = self.loop.together(pace)
+        if together is not None:
+            spec = together.spec(spec)
+            if said := together.begin_epoch(self.store, epoch, inside=self.position is not None):
+                self.log.line(said)
+        how = together.describe(epoch) if together is not None else ""
+        self.log.loop_begins(settings.parts(pace.minibatch_size), settings.max_samples_in_ram, how)
         if self.log.bar is not None:
             self.log.bar.begin(f"epoch {epoch + 1} of {settings.max_epochs}", self.epoch_samples, pace.rate)
-        spec = EpochSpec(epoch=epoch, epoch_size=settings.epoch_size, minibatch_size=pace.minibatch_size)
         try:
             result = self.loop.run(
                 session.reader.minibatches(spec),
@@ -267,6 +269,8 @@ class TrainingRun:
                 keeper=self._keeper(),
             )
         except NotANumber as error:
+            if together is not None:
+                raise
             begun = self.start.model if self.start is not None and epoch == self.first else self.paths.model(epoch)
             raise explained(error, session, self.loop, self.criterion, begun, pace, spec) from None
         self.position = None
@@ -281,11 +285,14 @@ class TrainingRun:
         samples, minutes = self.settings.checkpoint_every_samples, self.settings.checkpoint_every_minutes
         if not samples and not minutes:
             return None
+        if self.ranks is not None and not self.ranks.saves_inside:
+            self.log.line("Warning: this way of parallel training is saved after each epoch only.")
+            return None
 
         def save(position: Position) -> None:
-            self.saver.save_inside(attrs.evolve(self._progress(None), reader_samples=position.read), position)
+            self.saver.save_inside(attrs.evolve(self._progress(None), reader_samples=position.read_by_all), position)
 
-        read = self.position.read if self.position is not None else 0
+        read = self.position.read_by_all if self.position is not None else 0
         return InsideKeeper(save, self.store, self.log, samples, 60.0 * minutes, read)
 
     def _validate(self, pace: Pace) -> Mapping[str, Criterion]:
@@ -297,30 +304,9 @@ class TrainingRun:
         # As in the original, the configured size: that of the search may be too large for the validation set.
         spec = EpochSpec(minibatch_size=self.settings.minibatch_size[pace.epoch])
         quiet = RunLog(_Through(self.log))
-        criteria = evaluate_program(self._validation, reader, self.nodes, spec, quiet)
+        criteria = evaluate_program(self._validation, reader, self.nodes, spec, quiet, ranks=self.ranks)
         self.log.validated(pace.epoch, self.settings.max_epochs, criteria)
         return criteria
-
-    def _tell(self, pace: Pace, result: EpochResult, validation: Mapping[str, Criterion]) -> str:
-        """Tell the listeners; return why training should end now, or nothing."""
-        session = self.session
-        summary = EpochSummary(
-            pace.epoch,
-            result.samples,
-            result.minibatches,
-            averages(result.criteria),
-            averages(validation),
-            pace.rate,
-            pace.minibatch_size,
-            result.seconds,
-        )
-        for listener in session.listeners("cntk_epoch_end"):
-            listener(job=session.job, summary=summary)
-        for listener in session.listeners("cntk_should_stop"):
-            reason = listener(job=session.job, summary=summary)
-            if reason:
-                return str(reason)
-        return ""
 
     # -- control ------------------------------------------------------------------------------------------
 
@@ -365,7 +351,7 @@ class TrainingRun:
         checkpoint = load_checkpoint(checkpoint_of(model))
         restore_store(checkpoint, self.store)
         self.samples = checkpoint.progress.samples
-        self.loop.steps = checkpoint.progress.steps
+        self._own_state(checkpoint)
         return self._restored_state(checkpoint.progress)
 
     # -- files --------------------------------------------------------------------------------------------
@@ -385,6 +371,7 @@ class TrainingRun:
             self.log.line(f"learnRate per sample is reduced to {rate:.8g} which is below 1e-12. stop training.")
 
     def _progress(self, result: EpochResult | None) -> Progress:
+        self.saver.steps = self.loop.steps
         return Progress(
             epochs=self.done,
             samples=self.samples,

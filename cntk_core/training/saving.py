@@ -6,9 +6,10 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
+from numpy.typing import NDArray
 
 from cntk_core.errors import TrainingError
 from cntk_core.network.files import TEMPORARY
@@ -48,7 +49,7 @@ class Saver:
         with _saving(model):
             save_model(self.network, model, ModelInfo(epochs, samples))
 
-    def save(self, progress: Progress, *, final: bool) -> None:
+    def save(self, progress: Progress, *, final: bool, of_ranks: Mapping[str, NDArray[Any]] | None = None) -> None:
         """Save the checkpoint, then the model, then remove checkpoints that are not needed any more.
 
         Raises:
@@ -58,7 +59,7 @@ class Saver:
         self._clear()
         model = paths.final if final else paths.model(progress.epochs)
         log.detail(f"SGD: Saving checkpoint model '{model}'")
-        self._checkpoint(model, progress)
+        self._checkpoint(model, progress, of_ranks)
         with _saving(model):
             save_model(self.network, model, ModelInfo(progress.epochs, progress.samples))
         with tidying(log.line):
@@ -70,7 +71,9 @@ class Saver:
         for listener in self.session.listeners("cntk_checkpoint_saved"):
             listener(job=self.session.job, path=model)
 
-    def save_inside(self, progress: Progress, position: Position) -> None:
+    def save_inside(
+        self, progress: Progress, position: Position, of_ranks: Mapping[str, NDArray[Any]] | None = None
+    ) -> None:
         """Save a checkpoint between two minibatches, then remove those that are not needed any more.
 
         Training goes on if it cannot be written: the checkpoints before are there, and the next one is tried again.
@@ -81,7 +84,14 @@ class Saver:
         log.detail(f"SGD: Saving checkpoint '{path}'")
         try:
             save_checkpoint(
-                path, paths.folder, self.network, self.store, progress, leave_out=(NOISE_SLOT,), position=position
+                path,
+                paths.folder,
+                self.network,
+                self.store,
+                progress,
+                leave_out=(NOISE_SLOT,),
+                position=position,
+                of_ranks=of_ranks,
             )
         except OSError as error:
             log.line(
@@ -109,7 +119,7 @@ class Saver:
                 paths.remove_inside([place for place in paths.existing_inside() if place[0] == at[0] and place <= at])
         self._is_first = False
 
-    def revise(self, progress: Progress, since: int) -> None:
+    def revise(self, progress: Progress, since: int, of_ranks: Mapping[str, NDArray[Any]] | None = None) -> None:
         """After a roll-back: remove what epochs since then left, and give the model of then its new checkpoint.
 
         Args:
@@ -121,7 +131,7 @@ class Saver:
             paths.remove_inside()  # first: with the new checkpoint they would go back a second time
             self._remove_epochs(progress, since)
         log.line(f"SGD: revoke back to and update checkpoint file for epoch {progress.epochs}")
-        self._checkpoint(paths.model(progress.epochs), progress)
+        self._checkpoint(paths.model(progress.epochs), progress, of_ranks)
 
     def _remove_epochs(self, progress: Progress, since: int) -> None:
         paths, log = self.session.paths, self.session.log
@@ -151,10 +161,12 @@ class Saver:
                 temporary.replace(target)
             log.line(f"Best epoch for criterion '{name}' is {epochs} and model {source} copied to {target}")
 
-    def _checkpoint(self, model: Path, progress: Progress) -> None:
-        folder = self.session.paths.folder
+    def _checkpoint(self, model: Path, progress: Progress, of_ranks: Mapping[str, NDArray[Any]] | None) -> None:
+        folder, path = self.session.paths.folder, checkpoint_of(model)
         with _saving(model):
-            save_checkpoint(checkpoint_of(model), folder, self.network, self.store, progress, leave_out=(NOISE_SLOT,))
+            save_checkpoint(
+                path, folder, self.network, self.store, progress, leave_out=(NOISE_SLOT,), of_ranks=of_ranks
+            )
 
 
 @contextmanager

@@ -22,10 +22,12 @@ from cntk_core.network.files import remove_leftovers
 from cntk_core.network.initializers import initialize_parameters
 from cntk_core.network.model_file import FindOp, load_model
 from cntk_core.network.network import Network
+from cntk_core.network.remarks import remarks
 from cntk_core.plugins.events import Job, JobOutcome
 from cntk_core.training.checkpoint import Checkpoint, remove_unnamed, restore_values
 from cntk_core.training.generations import ModelPaths, Start, final_epochs, find_start
 from cntk_core.training.progress import RunLog
+from cntk_core.training.ranks import Ranks
 from cntk_core.training.recipe_text import differences, settings_text
 from cntk_core.training.run import TrainingRun, TrainingSummary
 from cntk_core.training.saving import tidying
@@ -72,6 +74,7 @@ class TrainingSession:
         resume: go on from a final model that has fewer epochs than asked for now.
         must_resume: it is an error if there is nothing to go on from.
         job: what listeners are told about this run.
+        ranks: who trains together; each of them runs a session. None is a serial run.
     """
 
     def __init__(
@@ -92,6 +95,7 @@ class TrainingSession:
         resume: bool = False,
         must_resume: bool = False,
         job: Job | None = None,
+        ranks: Ranks | None = None,
     ) -> None:
         self._given = network
         self.engine = engine
@@ -107,6 +111,7 @@ class TrainingSession:
         self.make_mode = make_mode
         self.resume = resume
         self.must_resume = must_resume
+        self.ranks = ranks
         self.job = job or Job("train", "train", model_path=Path(model_path), epochs=settings.max_epochs)
 
     def run(self) -> TrainingSummary:
@@ -115,14 +120,21 @@ class TrainingSession:
         Raises:
             CntkError: a model, the network, the data or a criterion is not what it must be.
         """
-        with tidying(self.log.line):
-            remove_leftovers(self.paths.final)
-            remove_unnamed(self.paths.folder)
+        if self.ranks is None or self.ranks.is_main:
+            with tidying(self.log.line):
+                remove_leftovers(self.paths.final)
+                remove_unnamed(self.paths.folder)
+        self.meet("tidying up")
         done = self._finished_before()
+        start = self._start() if done is None else None
+        if self.ranks is not None:
+            place = None if start is None else [start.epochs, start.minibatches, start.checkpoint is not None]
+            self.ranks.agree("model files", [done is not None, place])
         if done is not None:
             return done
-        start = self._start()
         network = start.network if start is not None else self._built()
+        for line in remarks(network):
+            self.log.line(line)
         self.job = attrs.evolve(self.job, network=network, first_epoch=start.epochs if start is not None else 0)
         begun = time.perf_counter()
         self._emit("cntk_job_begin", job=self.job)
@@ -135,9 +147,16 @@ class TrainingSession:
             outcome = JobOutcome(False, 0, time.perf_counter() - begun, error=error)
             raise
         finally:
+            if self.ranks is not None:
+                self.ranks.finish()
             if self.log.bar is not None:
                 self.log.bar.end()
             self._emit("cntk_job_end", job=self.job, outcome=outcome)
+
+    def meet(self, what: str) -> None:
+        """Wait for the other ranks, if there are any."""
+        if self.ranks is not None:
+            self.ranks.meet(what)
 
     def listeners(self, name: str) -> Sequence[Callable[..., Any]]:
         """Who listens to an event."""
@@ -182,7 +201,13 @@ class TrainingSession:
         return start
 
     def _other_minibatches(self, checkpoint: Checkpoint) -> str:
-        """Say why the rest of an epoch cannot be found again: the reader or the size of epochs changed."""
+        """Say why the rest of an epoch cannot be found again: the reader, the size of epochs or the ranks changed."""
+        before = int(checkpoint.progress.ranks.get("ranks", 1))
+        now = self.ranks.size if self.ranks is not None else 1
+        if before != now and (
+            before > 1 or (self.ranks is not None and self.ranks.train_epoch(checkpoint.progress.epochs))
+        ):
+            return f"it is of {before} ranks, and now there are {now}"
         changes = [
             line
             for line in differences(checkpoint.progress.recipe, self.recipe())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Collection, Iterator
 from typing import Any, cast
 
@@ -16,7 +15,6 @@ from cntk_core.errors import (
     MissingKeyError,
     OptionError,
     Problems,
-    UnsupportedError,
     raise_problems,
 )
 from cntk_core.interfaces.component import NoOptions
@@ -64,9 +62,6 @@ SEQUENCE_TRAINING = (
     "seqGammarWordPen",
 )
 """Keys of criteria for sequence training; without such a criterion they change nothing."""
-
-_LAUNCHERS = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS")
-"""Environment variables in which launchers tell the number of workers."""
 
 _PLAIN_RULES = ("", "none", "normal", "simple")
 
@@ -121,6 +116,7 @@ def read_settings(
     *,
     note: Callable[[str], None] | None = None,
     listener_keys: Collection[str] = (),
+    ranks: int = 1,
 ) -> SGDSettings:
     """Read the SGD block.
 
@@ -129,6 +125,7 @@ def read_settings(
         learner_options: options class of the learner; its keys are the learner's and not looked at here.
         note: called with one line for each key that is accepted and changes nothing.
         listener_keys: keys that plugins with hooks look up in the block.
+        ranks: how many train.
 
     Raises:
         Problems or one of its kinds: everything that is wrong, contradictory or not there yet, with its place.
@@ -142,7 +139,7 @@ def read_settings(
         problems.extend(error.errors)
     except CntkError as error:
         problems.append(error)
-    checks: list[Iterator[CntkError]] = [_contradictions(block), _unsupported(block)]
+    checks: list[Iterator[CntkError]] = [_contradictions(block)]
     if settings is not None:
         checks.insert(1, _out_of_range(block, settings))
     for check in checks:
@@ -151,7 +148,7 @@ def read_settings(
     assert settings is not None
     if note is not None:
         used = {*(option_key(field) for field in attrs.fields(learner_options)), *listener_keys}
-        for line in _notes(block, {key.lower() for key in used}):
+        for line in _notes(block, {key.lower() for key in used}, ranks):
             note(line)
     return settings
 
@@ -237,24 +234,6 @@ def _bad_values(block: Config, key: str, good: Callable[[float], bool], rule: st
             return
 
 
-def _unsupported(block: Config) -> Iterator[UnsupportedError]:
-    wanted = [(text, place) for text, place in _asked_for(block)]
-    if wanted:
-        places = "\n".join(f"{text} at {place.key_where or place.where}" for text, place in wanted)
-        yield UnsupportedError(
-            f"{WHAT} asks for what is not there yet: {', '.join(text for text, _ in wanted)}",
-            where=wanted[0][1].key_where or wanted[0][1].where,
-            hint=places if len(wanted) > 1 else None,
-        )
-
-
-def _asked_for(block: Config) -> Iterator[tuple[str, Value]]:
-    """What a block asks for that would change the result and is not there yet."""
-    parallel = block.own("parallelTrain")
-    if parallel is not None and _runs_parallel(block) and workers() > 1:
-        yield f"parallelTrain with {workers()} workers", parallel
-
-
 def _searches(block: Config) -> bool:
     """Whether the learning rate of the first epoch need not be given. A wrong word is reported elsewhere."""
     value = block.get("autoAdjust")
@@ -271,16 +250,7 @@ def _runs_parallel(block: Config) -> bool:
     return switch is not None and not switch.is_block and switch.boolean()
 
 
-def workers() -> int:
-    """Return how many processes a launcher such as ``mpiexec`` says it has started; 1 without one."""
-    for name in _LAUNCHERS:
-        text = os.environ.get(name, "")
-        if text.isdecimal():
-            return max(1, int(text))
-    return 1
-
-
-def _notes(block: Config, used: Collection[str]) -> Iterator[str]:
+def _notes(block: Config, used: Collection[str], ranks: int) -> Iterator[str]:
     unused = () if block.get("autoAdjust") is not None else _ADJUST_KEYS
     idle = {key.lower() for key in (*NO_EFFECT, *OTHER_LEARNERS, *SEQUENCE_TRAINING, *unused)}.difference(used)
     keys = [key for key in block.keys() if key.lower() in idle]  # noqa: SIM118 - a Config is no dict
@@ -300,7 +270,7 @@ def _notes(block: Config, used: Collection[str]) -> Iterator[str]:
         how = KNOWN["hook"]["tensorboard"][1].pip_line
         yield f"SGD: without effect, since nothing is installed that writes event files ({how}): {', '.join(unread)}"
     parallel = block.own("parallelTrain")
-    if parallel is not None and parallel.is_block:
+    if parallel is not None and parallel.is_block and ranks == 1:
         if _runs_parallel(block):
             yield "SGD: parallelTrain: there is one worker, so training is serial and the block has no effect."
         else:

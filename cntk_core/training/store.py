@@ -32,6 +32,8 @@ class ParameterStore:
 
     Attributes:
         values: all parameters.
+        size: elements of each buffer.
+        learned_size: elements up to the first parameter that is not learned; all learned ones lie before it.
         slots: the learner's arrays, by name.
         state: the numbers that the learner keeps from step to step, by name.
     """
@@ -51,6 +53,8 @@ class ParameterStore:
             self._range[parameter] = (offset, offset + count)
             offset += -(-count // step) * step
         self.size = offset
+        fixed = (self._range[parameter][0] for parameter in self.parameters if not parameter.learned)
+        self.learned_size = next(fixed, offset)
         self.values = self._allocate()
         self.slots: dict[str, FloatArray] = {}
         self.state: dict[str, float] = {}

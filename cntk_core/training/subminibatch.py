@@ -34,6 +34,29 @@ def split(minibatch: Minibatch, parts: int) -> Iterator[Minibatch]:
         done = upto
 
 
+def share(minibatch: Minibatch, index: int, parts: int) -> Minibatch | None:
+    """Return one of ``parts`` shares of a minibatch, None if it has no frames.
+
+    As in the original, of S slots, in the reader's order, share i has those from ``S * i // parts`` on. Samples are
+    counted by the share of frames of the first stream; those of all shares add up to those of the minibatch.
+    """
+    taken = {}
+    for name, data in minibatch.streams.items():
+        order, slots = np.argsort(data.layout.order, kind="stable"), data.layout.slots
+        taken[name] = _take(data, np.sort(order[slots * index // parts : slots * (index + 1) // parts]))
+    if not any(data.layout.frames for data in taken.values()):
+        return None
+    first = next(iter(minibatch.streams.values())).layout
+    ends = [_frames_before(first, first.slots * (index + more) // parts) for more in (0, 1)]
+    begin, end = (round(minibatch.samples * frames / first.frames) for frames in ends)
+    return Minibatch(taken, end - begin)
+
+
+def _frames_before(layout: SequenceLayout, slots: int) -> int:
+    """Frames of the first so many slots in the reader's order."""
+    return int(layout.lengths[np.argsort(layout.order, kind="stable")[:slots]].sum())
+
+
 def _take(stream: StreamData, slots: NDArray[np.intp]) -> StreamData:
     layout = stream.layout
     lengths = layout.lengths[slots]

@@ -60,10 +60,10 @@ def test_statistics_over_minibatches(sizes: list[int]) -> None:
 
 def test_rows_of_channels() -> None:
     value = np.arange(2 * 3 * 2 * 2).reshape(2, 3, 2, 2)  # frames, channels, height, width
-    rows = as_rows(value, spatial=True)
+    rows = as_rows(value, 3)
     assert rows.shape == (8, 3)
     assert rows[:, 1].tolist() == [*value[0, 1].ravel(), *value[1, 1].ravel()]
-    assert as_rows(value, spatial=False).shape == (2, 12)
+    assert as_rows(value, 12).shape == (2, 12)
 
 
 def test_node_is_frozen_with_its_statistics() -> None:

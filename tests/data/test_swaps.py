@@ -71,7 +71,10 @@ def test_swaps_follow_the_rules(counts: list[int], width: int, seed: int) -> Non
     begin = np.clip(np.arange(len(counts)) - width // 2, 0, len(counts) - width).tolist()
     end = [low + width for low in begin]
     found = [numbers.tolist() for numbers in swapped_sequences(counts, begin, end, seed)]
-    assert found == slow_order(counts, begin, end, seed)
+    expected = slow_order(counts, begin, end, seed)
+    if width == len(counts) or max(counts) == width == 1:  # not place by place
+        found, expected = [[x for one in found for x in one]], [[x for one in expected for x in one]]
+    assert found == expected
 
 
 @pytest.mark.parametrize("counts", [[30000], [9000, 1, 7000]])

@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cntk_core.data.layout import unpack
-from cntk_core.data.randomize import FileOrder, RandomOrder, Window
+from cntk_core.data.randomize import FileOrder, RandomOrder, SweepOrder, Window
+from cntk_core.data.slots import slot_minibatches
 from cntk_core.data.source import Chunk, ChunkInfo, Column
-from cntk_core.data.truncation import Truncation, truncated_minibatches
+from cntk_core.data.truncation import Truncation, truncated_slots
 from cntk_core.errors import DataError
 from cntk_core.interfaces.reader import EpochSpec, Minibatch, StreamInfo
 from cntk_core.ops.rows import reader_slots
@@ -29,10 +30,17 @@ def data_of(chunks: list[list[int]]) -> tuple[list[ChunkInfo], list[Chunk]]:
     return infos, loaded
 
 
+def minibatches(
+    order: SweepOrder, epoch: EpochSpec, cut: Truncation, loaded: list[Chunk], streams: tuple[StreamInfo, ...]
+) -> list[Minibatch]:
+    plans = truncated_slots(order, epoch, cut)
+    return list(slot_minibatches(plans, epoch, loaded.__getitem__, streams, np.dtype(np.float64)))
+
+
 def read(chunks: list[list[int]], cut: Truncation, *, shuffled: bool = False, **spec: int) -> list[Minibatch]:
     infos, loaded = data_of(chunks)
     order = RandomOrder(infos, 1, Window()) if shuffled else FileOrder(infos)
-    return list(truncated_minibatches(order, EpochSpec(**spec), cut, loaded.__getitem__, A, np.dtype(np.float64)))
+    return minibatches(order, EpochSpec(**spec), cut, loaded, A)
 
 
 @given(Lengths, st.integers(1, 4), st.integers(1, 4), st.booleans())
@@ -88,8 +96,8 @@ def test_streams_of_different_length() -> None:
     streams = (*A, StreamInfo("b", (1,), sequence=True))
     spec, cut = EpochSpec(), Truncation(2, 1)
     with pytest.raises(DataError) as caught:
-        list(truncated_minibatches(FileOrder(infos), spec, cut, loaded.__getitem__, streams, np.dtype(float)))
+        minibatches(FileOrder(infos), spec, cut, loaded, streams)
     assert str(caught.value) == (
         "sequence 'u' has 2 frames in stream 'b', but 3 in the longest\n"
-        "    Truncated training needs streams of equal length."
+        "    Truncated training and sequences that are joined need streams of equal length."
     )

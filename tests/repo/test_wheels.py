@@ -8,6 +8,7 @@ from typing import Any
 import cntk_core
 
 GROUPS = {
+    "cntk.aggregations",
     "cntk.builders",
     "cntk.communicators",
     "cntk.engines",

@@ -8,8 +8,8 @@ import attrs
 import numpy as np
 import pytest
 
-from cntk_core.interfaces.parallel import Parallelizer, StepCounts
-from cntk_core.testing.parallel_contract import CommunicatorContract, ParallelizerContract
+from cntk_core.interfaces.parallel import GradientAggregation, Parallelizer
+from cntk_core.testing import AggregationContract, CommunicatorContract, ParallelizerContract
 from cntk_core.testing.virtual_ranks import RankFailure, VirtualCommunicator, VirtualRanks
 
 
@@ -29,10 +29,9 @@ class Sums(Parallelizer):
 
     def reduce(self, store, counts):
         self.communicator.allreduce(store.gradients)
-        names = list(counts.criteria)
-        totals = np.array([counts.samples, *counts.criteria.values()], dtype=np.float64)
-        self.communicator.allreduce(totals)
-        return StepCounts(int(totals[0]), dict(zip(names, totals[1:].tolist(), strict=True)))
+        header = counts.header()
+        self.communicator.allreduce(header)
+        return counts.summed(header)
 
 
 class Averages(Parallelizer):
@@ -55,6 +54,92 @@ class Averages(Parallelizer):
 
     def restore(self, state):
         self.count = int(state["count"][0])
+
+
+class Exact(GradientAggregation):
+    """Adds gradients as they are."""
+
+    requires_api = "1.0"
+
+    def aggregate(self, gradients, header, communicator):
+        communicator.allreduce(gradients)
+        communicator.allreduce(header)
+
+
+class Signs(GradientAggregation):
+    """Sends a sign for each value and one scale; what that leaves out comes later."""
+
+    requires_api = "1.0"
+
+    def begin(self, store, communicator):
+        super().begin(store, communicator)
+        self.residual = np.zeros_like(store.gradients)
+
+    def aggregate(self, gradients, header, communicator):
+        value = gradients + self.residual
+        sent = np.sign(value) * np.mean(np.abs(value))
+        self.residual = value - sent
+        communicator.allreduce(sent)
+        communicator.allreduce(header)
+        gradients[...] = sent
+
+    def state(self):
+        return {"residual": self.residual}
+
+    def restore(self, state):
+        self.residual[...] = state["residual"]
+
+
+class TestExact(AggregationContract):
+    aggregation_class = Exact
+
+
+class TestSigns(AggregationContract):
+    aggregation_class = Signs
+    exact = False
+
+
+def run_ranks(size, work):
+    return VirtualRanks(size).run(work)
+
+
+class Forgetful(Signs):
+    """Drops what it leaves out."""
+
+    def aggregate(self, gradients, header, communicator):
+        super().aggregate(gradients, header, communicator)
+        self.residual[...] = 0.0
+
+
+class Selfish(Exact):
+    """Rank 1 keeps its own gradients."""
+
+    def aggregate(self, gradients, header, communicator):
+        own = gradients.copy()
+        super().aggregate(gradients, header, communicator)
+        if communicator.rank == 1:
+            gradients[...] = own
+
+
+class Fresh(Signs):
+    """Restores nothing."""
+
+    def restore(self, state):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("aggregation", "test", "message"),
+    [
+        (Forgetful, "test_nothing_is_lost", "with 1 ranks the mean result is off"),
+        (Selfish, "test_all_ranks_get_the_same", "gradients of step 0 on rank 1 of 2"),
+        (Fresh, "test_a_restart_goes_on_where_it_was", "restart on rank 0 of 1"),
+    ],
+)
+def test_faults_of_aggregations_are_noticed(aggregation, test, message):
+    more = ("float32",) if test == "test_all_ranks_get_the_same" else ()
+    with pytest.raises(AssertionError, match=message):
+        getattr(AggregationContract(), test)(aggregation, run_ranks, *more)
 
 
 class TestSums(ParallelizerContract):
@@ -147,6 +232,36 @@ def test_ranks_that_do_not_come_together():
     )
     assert message_of(2, Late(0.5), deadline=0.1) == "barrier lacks the ranks [1] after 0.1 s"
     assert message_of(2, lambda one: one.abort("enough") if one.rank else one.barrier()) == "rank 1 aborted: enough"
+
+
+def test_ranks_that_wait_for_each_other():
+    def work(communicator):
+        if communicator.rank:
+            communicator.receive(0, tag=3)
+        else:
+            communicator.barrier()
+
+    assert message_of(2, work) == (
+        "all ranks wait for each other: rank 0 waits in barrier; rank 1 waits in receive from rank 0 with tag 3"
+    )
+    assert message_of(2, lambda one: one.receive(1) if one.rank == 0 else None) == (
+        "rank 0 waits in receive from rank 1, but it has ended"
+    )
+
+
+def test_ranks_take_turns():
+    """The order of messages from different ranks does not depend on how long the ranks take."""
+
+    def work(communicator):
+        if communicator.rank == 0:
+            return [communicator.receive().source for _ in range(6)]
+        for turn in range(2):
+            time.sleep(0.001 * ((communicator.rank + turn) % 3))
+            communicator.send(np.zeros(1), 0)
+            communicator.poll()
+        return []
+
+    assert VirtualRanks(4).run(work)[0] == [1, 2, 3, 1, 2, 3]
 
 
 def test_a_rank_cannot_go_on_after_a_failure():

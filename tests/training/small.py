@@ -150,4 +150,7 @@ def make_session(
     )
 
 
-_OWN = ("engine", "reader", "learner", "cv_reader", "hooks", "seed", "make_mode", "resume", "must_resume", "job")
+_OWN = (
+    *("engine", "reader", "learner", "cv_reader", "hooks", "seed", "make_mode", "resume", "must_resume", "job"),
+    "ranks",
+)

@@ -21,9 +21,10 @@ from cntk_core.plugins.events import Job
 from cntk_core.testing.reference import ReferenceEngine
 from cntk_core.testing.sparse_networks import SPARSE_SAMPLES, WORDS, with_sparse_streams
 from cntk_core.training.automatic import AutoAdjust
-from cntk_core.training.epoch import EpochLoop, Pace
+from cntk_core.training.epoch import EpochLoop
 from cntk_core.training.minibatch_size import SizeRange, is_kept, rounded, search_size, size_range
 from cntk_core.training.progress import RunLog
+from cntk_core.training.running import Pace
 from cntk_core.training.search import Search, search_rate, share_of_trial
 from cntk_core.training.store import ParameterStore
 from cntk_core.training.update import compose_update

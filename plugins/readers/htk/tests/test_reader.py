@@ -114,7 +114,7 @@ class TestUtterances:
         assert set(found[0].streams) == {"features"}
 
     def test_long_utterances_are_left_out(self, make) -> None:
-        reader = make(FEATURES + "frameMode=false ; maxUtteranceLength=6")
+        reader = make(FEATURES + "frameMode=false ; maxUtteranceLength=6", old=False)
         assert whole(reader)["features"].layout.frames == 11
         assert reader.told == ["WARNING: archive.scp: 2 utterances have more frames than maxUtteranceLength=6"]
 

@@ -203,6 +203,8 @@ class Graph:
         seed: int | None = None,
         name: str = "W",
         learning_rate_multiplier: float = 1.0,
+        filter_rank: int = 0,
+        output_rank: int = 1,
     ) -> Term:
         """Add a learned tensor.
 
@@ -213,6 +215,8 @@ class Graph:
             seed: of random values; by default the tensor's number among the random ones of the network.
             name: made unique.
             learning_rate_multiplier: 0 keeps the first values.
+            filter_rank: how many of the last axes are a filter, for the width of random values and for ``bilinear``.
+            output_rank: how many axes before these are outputs; negative: how many of the first axes are.
 
         Raises:
             BuildError: there is no such word, or the array has another shape.
@@ -220,7 +224,15 @@ class Graph:
         dims = (shape,) if isinstance(shape, int) else tuple(shape)
         first, value = None, None
         if isinstance(init, str):
-            first = initializer(init, scale=scale, seed=seed, where=caller())
+            first = initializer(
+                init,
+                scale=scale,
+                seed=seed,
+                where=caller(),
+                kernel=(dims[-1], dims[-2]) if filter_rank == 2 else None,
+                filter_rank=filter_rank,
+                output_rank=output_rank,
+            )
         elif isinstance(init, np.ndarray):
             value = np.asarray(init, self.network.dtype)
             dims = _filled(dims, value.shape)

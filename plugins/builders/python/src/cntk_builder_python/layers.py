@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from cntk_builder_python.functions import Function, exp, log
-from cntk_builder_python.graph import Graph, Init, Term
+from cntk_builder_python.graph import Graph, Init, Term, caller
+from cntk_core.api import BuildError
 
 
 class Layer:
@@ -46,24 +47,31 @@ class Layer:
 
 
 class Dense(Layer):
-    """Fully connected layer ``activation(x @ W + b)``.
+    """Fully connected layer ``activation(x @ W + b)``; it takes all elements of tensors such as images.
 
     Args:
-        units: width of the output.
+        units: width of the output, or its shape.
         activation: function applied to the result, None for none.
+        input_rank: sum over so many last axes of the input only; the output keeps the others in front.
+        map_rank: the same, by how many first axes are kept. At most one of the two can be given.
         bias: whether to add a learned bias.
         init, scale, seed: how the weights start; see :meth:`Graph.parameter`.
         init_bias: how the bias starts.
         name: stem of the parameter names ``name.W`` and ``name.b``.
+
+    Raises:
+        BuildError: both ranks are given.
     """
 
     stem = "dense"
 
     def __init__(
         self,
-        units: int,
+        units: int | Sequence[int],
         activation: Function | None = None,
         *,
+        input_rank: int | None = None,
+        map_rank: int | None = None,
         bias: bool = True,
         init: Init = "glorotUniform",
         scale: float = 1.0,
@@ -72,17 +80,23 @@ class Dense(Layer):
         name: str | None = None,
     ) -> None:
         super().__init__(name)
-        self.units = units
+        if input_rank is not None and map_rank is not None:
+            raise BuildError("Dense takes either input_rank or map_rank, not both", where=caller())
+        self.shape = (units,) if isinstance(units, int) else tuple(units)
         self.activation = activation
+        self.inferred = (0,) * (1 if input_rank is None else input_rank)
+        self.kept = -1 if input_rank is not None else map_rank or 0
         self.bias = bias
-        self.how = {"init": init, "scale": scale, "seed": seed}
+        self.how: dict[str, Any] = {"init": init, "scale": scale, "seed": seed}
         self.init_bias = init_bias
 
     def __call__(self, x: Term) -> Term:
         """Apply the layer."""
-        y = x @ self._own(x, "W", (0, self.units), **self.how)
+        rank = len(self.shape)
+        weights = self._own(x, "W", (*self.inferred, *self.shape), **self.how, output_rank=rank)
+        y = x.graph.apply("Times", weights, x, output_rank=rank, infer_input_rank_to_map=self.kept)
         if self.bias:
-            y = y + self._own(x, "b", (self.units,), init=self.init_bias)
+            y = y + self._own(x, "b", self.shape, init=self.init_bias)
         return self.activation(y) if self.activation is not None else y
 
 
@@ -198,3 +212,37 @@ class Sequential:
 def For(numbers: Iterable[int], constructor: Callable[[int], Function]) -> Sequential:
     """Return layers one after the other, each made of its number: ``For(range(3), lambda i: Dense(64))``."""
     return Sequential(*(constructor(number) for number in numbers))
+
+
+class SequentialClique:
+    """One function after the other, each of which gets the sum of the input and of all results before it.
+
+    Args:
+        functions: layers, activations, or any functions from term to term.
+    """
+
+    def __init__(self, *functions: Function) -> None:
+        self.functions = functions
+
+    def __call__(self, x: Term) -> Term:
+        """Apply them all, and return the last result."""
+        result = x
+        for function in self.functions:
+            result = function(x)
+            x = x + result
+        return result
+
+
+def ResNetBlock(function: Function) -> Function:
+    """Return ``function(x) + x``: a function with a connection around it (He et al., CVPR 2016)."""
+    return lambda x: function(x) + x
+
+
+def Activation(activation: Function, name: str = "") -> Function:
+    """Return a function that applies an activation and names its result."""
+    return (lambda x: activation(x).named(name)) if name else activation
+
+
+def Label(name: str) -> Function:
+    """Return a function that names what comes out of the layer before it, so that it can be written or looked at."""
+    return lambda x: x.graph.apply("Pass", x, name=name)

@@ -19,13 +19,25 @@ from cntk_core.api import (
     Plan,
     Step,
     Target,
+    is_open,
     makes_axis_by_values,
 )
-from cntk_engine_cpu import elementwise, fallback, loop_kernels, loops, products, rowwise, sparse
-from cntk_engine_cpu.inputs import Ports
+from cntk_engine_cpu import (
+    convolution,
+    elementwise,
+    fallback,
+    loop_kernels,
+    loops,
+    normalization,
+    pooling,
+    products,
+    rowwise,
+    sparse,
+)
 from cntk_engine_cpu.site import Call, Site, elements_of
 from cntk_engine_cpu.sparse import RowGradient, bind_rows, inlet_of
 from cntk_engine_cpu.stages import Stage
+from cntk_engine_cpu.straight import straight_line
 from cntk_engine_cpu.update import Numbers, Scalars, Update, runs_of
 
 PANEL_ELEMENTS = 131072
@@ -50,6 +62,29 @@ SPECIAL_FORWARD: Mapping[str, Callable[[Site, Step], Call | None]] = {
     "ClassificationError": rowwise.bind_classification_error,
 }
 
+IMAGE_OPS: Mapping[str, Any] = {
+    "Convolution": convolution,
+    **dict.fromkeys(pooling.NAMES, pooling),
+    "BatchNormalization": normalization,
+}
+"""The modules that bind ops whose kernels want channels last."""
+
+
+def writes_channels_last(node: Node) -> bool:
+    """Whether the kernel of a node gives images that lie channels last."""
+    if node.op.name != "Convolution":
+        return False
+    form = convolution.convolution_form(node)
+    return form is not None and not form.legacy
+
+
+def follows_channels(node: Node) -> bool:
+    """Whether the kernel of a node gives images that lie as those that it reads."""
+    if node.op.name in pooling.NAMES:
+        form = pooling.pooling_form(node)
+        return form is not None and not form.legacy
+    return node.op.name == "BatchNormalization"
+
 
 class Bound:
     """The code for given numbers of frames. Its parts are made when they are first wanted.
@@ -67,7 +102,7 @@ class Bound:
         self.before = before
         self._update = update
         steps = site.plan.steps[stage.first : stage.end]
-        self.forward = straight_line([_forward_call(site, step) for step in steps], site.ports)
+        self.forward = straight_line([call for step in steps for call in _forward_calls(site, step)], site.ports)
 
     @functools.cached_property
     def backward(self) -> Callable[[], None]:
@@ -85,38 +120,32 @@ class Bound:
         return _train(self.site, self._update) if self._update is not None else None
 
 
-def straight_line(calls: Sequence[Call], ports: Ports) -> Callable[[], None]:
-    """Return a function that makes the calls one after the other: generated source, no loop, no look-ups.
-
-    Arguments that lie in an input move with it.
-    """
-    names: dict[str, Any] = {}
-    lines = []
-    for index, call in enumerate(calls):
-        names[f"f{index}"] = call.function
-        arguments = {f"x{index}_{place}": argument for place, argument in enumerate(call.arguments)}
-        names.update(arguments)
-        for name, argument in arguments.items():
-            if isinstance(argument, np.ndarray):
-                ports.follow_view(argument, functools.partial(names.__setitem__, name))
-        lines.append(f"    f{index}({', '.join(arguments)})")
-    exec("\n".join(["def run():", *(lines or ["    pass"])]), names)
-    run: Callable[[], None] = names["run"]
-    return run
-
-
-def _forward_call(site: Site, step: Step | Loop) -> Call:
+def _forward_calls(site: Site, step: Step | Loop) -> list[Call]:
     if isinstance(step, Loop):
-        compiled = loop_kernels.bind_forward(site, step)
-        return compiled if compiled is not None else loops.bind_forward(site, step)
+        compiled = None if _reaches_open(step) else loop_kernels.bind_forward(site, step)
+        return [compiled if compiled is not None else loops.bind_forward(site, step)]
+    name = step.nodes[0].op.name
     if makes_axis_by_values(step.nodes[0]):
-        return fallback.bind_new_axis(site, step)
+        return [fallback.bind_new_axis(site, step)]
+    if _reaches_open(step):
+        return [fallback.bind_forward(site, step)]
     if elementwise.is_elementwise(step):
         found = elementwise.bind_forward(site, step)
+    elif name in IMAGE_OPS:
+        found = IMAGE_OPS[name].bind_forward(site, step)
+    elif name in SPECIAL_FORWARD:
+        calls: list[Call] = []
+        plain = site.images.plain_site(site, step, calls) if site.images is not None else site
+        special = SPECIAL_FORWARD[name](plain, step)
+        found = [*calls, special] if special is not None else None
     else:
-        special = SPECIAL_FORWARD.get(step.nodes[0].op.name)
-        found = special(site, step) if special is not None else None
-    return found if found is not None else fallback.bind_forward(site, step)
+        found = None
+    return found if found is not None else [fallback.bind_forward(site, step)]
+
+
+def _reaches_open(step: Step | Loop) -> bool:
+    """Whether a step has values with a dimension that every minibatch has its own of; no kernel takes them."""
+    return any(is_open(node) for node in (*step.nodes, *step.reads))
 
 
 def _loop_gradient(site: Site, step: LoopGradient) -> Call:
@@ -129,22 +158,42 @@ def _gradient_calls(site: Site, step: GradientStep | LoopGradient, targets: Sequ
     if isinstance(step, LoopGradient):
         return [_loop_gradient(site, step)]
     part = step if len(targets) == len(step.targets) else attrs.evolve(step, targets=tuple(targets))
+    if _reaches_open(step.step):
+        return [fallback.bind_gradient(site, part)]
     if elementwise.is_elementwise(step.step):
         found = elementwise.bind_gradient(site, part)
-        return [found if found is not None else fallback.bind_gradient(site, part)]
-    name = step.step.nodes[0].op.name
-    if name == "CrossEntropyWithSoftmax":
-        found = rowwise.bind_cross_entropy_gradient(site, part)
-        return [found if found is not None else fallback.bind_gradient(site, part)]
-    inlet = inlet_of(site, step.step.nodes[0])
+    elif step.step.nodes[0].op.name in IMAGE_OPS:
+        found = IMAGE_OPS[step.step.nodes[0].op.name].bind_gradient(site, part)
+    else:
+        after: list[Call] = []
+        plain = plain_site(site, step)
+        if site.images is not None:
+            plain, part = site.images.plain_gradients(plain, part, after)
+        found = _special_gradient(plain, part)
+        found = [*found, *after] if found is not None else None
+    return found if found is not None else [fallback.bind_gradient(site, part)]
+
+
+def _special_gradient(site: Site, step: GradientStep) -> list[Call] | None:
+    """The calls of a step that reads and writes plain arrays, if it has kernels."""
+    node = step.step.nodes[0]
+    if node.op.name == "CrossEntropyWithSoftmax":
+        found = rowwise.bind_cross_entropy_gradient(site, step)
+        return None if found is None else [found]
+    inlet = inlet_of(site, node)
     if inlet is not None:
-        node = step.step.nodes[0]
-        return [sparse.bind_gradient(site, node, inlet, accumulate=target.accumulate) for target in targets]
-    if name in products.NAMES:
-        calls = [products.bind_target(site, part, target) for target in targets]
-        if None not in calls:
-            return [call for call in calls if call is not None]
-    return [fallback.bind_gradient(site, part)]
+        return [sparse.bind_gradient(site, node, inlet, accumulate=target.accumulate) for target in step.targets]
+    if node.op.name in products.NAMES:
+        calls = [products.bind_target(site, step, target) for target in step.targets]
+        return None if None in calls else [call for call in calls if call is not None]
+    return None
+
+
+def plain_site(site: Site, step: GradientStep) -> Site:
+    """A site where what a step reads lies plain: in the copies that the forward part has made."""
+    if site.images is None or step.step.nodes[0].op.name not in SPECIAL_FORWARD:
+        return site
+    return site.images.plain_site(site, step.step, [])
 
 
 def _train(site: Site, update: Update) -> Callable[[Sequence[Scalars]], None]:
@@ -167,7 +216,7 @@ def _train(site: Site, update: Update) -> Callable[[Sequence[Scalars]], None]:
         if isinstance(step, LoopGradient) or parameter is None:
             calls += _gradient_calls(site, step, step.targets)
             continue
-        fold = _fold_call(site, update, step, parameter, place, current)
+        fold = _fold_call(plain_site(site, step), update, step, parameter, place, current)
         if fold is None:
             calls += _gradient_calls(site, step, step.targets)
             continue
@@ -203,6 +252,7 @@ def _foldable(site: Site, update: Update, index: int) -> Parameter | None:
         or update.fold is None
         or step.step.nodes[0].op.name not in products.NAMES
         or len(step.step.nodes) != 1
+        or _reaches_open(step.step)
     ):
         return None
     left = step.step.nodes[0].inputs[0]

@@ -1,15 +1,23 @@
-"""Binds fused element-wise steps to kernels over rows and columns."""
+"""Binds fused element-wise steps to kernels over rows and columns.
+
+The columns are a whole sample, or its last axes where an operand without frames has no others (a bias of one number
+for each channel of an image that lies channels last).
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import attrs
 
 from cntk_core.api import Expr, GradientStep, Node, Step
-from cntk_engine_cpu.site import Array, Call, Site, elements_of, form_of
+from cntk_engine_cpu.folding import folded
+from cntk_engine_cpu.site import Array, Call, Site
 from cntk_engine_cpu.source import Result, spec_of
 from cntk_engine_cpu.trees import Names, Tree, forward_trees, gradient_trees
+
+Dims = tuple[int, ...]
 
 
 def is_elementwise(step: Step) -> bool:
@@ -17,59 +25,165 @@ def is_elementwise(step: Step) -> bool:
     return all(node.op.elementwise is not None for node in step.nodes)
 
 
-def operand_kind(node: Node, like: Node) -> str | None:
-    """How a value meets one of the shape of ``like``, None if no kind of the kernels fits."""
-    if elements_of(node) == elements_of(like) and form_of(node) == form_of(like):
-        if bool(node.framed) == bool(like.framed):
-            return "full"
-        return "row" if like.framed else None
-    if elements_of(node) == 1:
-        return "col" if node.framed else "scalar"
-    return None
+@attrs.frozen(eq=False)
+class Space:
+    """How a step sees its values.
+
+    Attributes:
+        channels_last: images are taken with their channels last.
+        rows, columns: of a full operand.
+        kinds: of the operands and results, as the kernels call them.
+    """
+
+    channels_last: bool
+    rows: int
+    columns: int
+    kinds: Mapping[Node, str]
 
 
-def bind_forward(site: Site, step: Step) -> Call | None:
-    """Return the call that computes a step, None if a broadcast pattern does not fit the kernels."""
+def space_of(site: Site, step: Step, others: Sequence[Node] = ()) -> Space | None:
+    """Return how a step sees what it reads and writes and ``others``; None if a broadcast fits no kernel."""
     like = step.nodes[-1]
-    kinds = {node: operand_kind(node, like) for node in step.reads}
-    if None in kinds.values():
-        return None
-    names = Names(site.numbers)
-    trees = forward_trees(step, names)
-    results = [Result(trees[node], "full") for node in step.writes]
-    arrays = {names.value(node): (site.values[node], str(kind)) for node, kind in kinds.items()}
-    return _call(site, like, arrays, results, [site.values[node] for node in step.writes])
-
-
-def bind_gradient(site: Site, step: GradientStep) -> Call | None:
-    """Return the call that computes all gradients of a step, None if a pattern does not fit the kernels."""
-    like = step.step.nodes[-1]
-    inside = set(step.step.nodes)
-    names = Names(site.numbers)
-    arrays: dict[str, tuple[Array, str]] = {}
-    for node in step.reads:
-        kind = "full" if node in inside else operand_kind(node, like)
+    nodes = dict.fromkeys([*step.reads, *step.nodes, *others])
+    channels_last = site.images is not None and any(node in site.images.nodes for node in nodes)
+    whole = _dims(like, like, channels_last=channels_last)
+    assert whole is not None
+    kinds: dict[Node, str] = {}
+    shared: set[int] = set()
+    for node in nodes:
+        dims = _dims(node, like, channels_last=channels_last)
+        if dims is None:
+            return None
+        kind, axes = _kind(node, like, dims, whole)
         if kind is None:
             return None
-        arrays[names.value(node)] = (site.values[node], kind)
+        kinds[node] = kind
+        if node in site.affine:
+            if site.affine[node].channels_last != channels_last:
+                return None
+            shared.add(site.affine[node].axes)
+        elif kind in ("row", "col"):
+            shared.add(axes)
+    if len(shared) > 1:
+        return None
+    columns = math.prod(whole[len(whole) - shared.pop() :]) if shared else math.prod(whole)
+    total = math.prod(whole) * site.rows(like)
+    rows = total // columns if columns else site.rows(like)
+    return Space(channels_last, rows, columns, kinds)
+
+
+def _dims(node: Node, like: Node, *, channels_last: bool) -> Dims | None:
+    """Sample shape in the order of memory, with as many axes as that of ``like``; None if there is no such order."""
+    shape, rank = node.known_shape, len(like.known_shape)
+    while shape and shape[0] == 1 and len(shape) > rank:
+        shape = shape[1:]
+    if len(shape) > rank:
+        return None
+    shape = (1,) * (rank - len(shape)) + shape
+    if not channels_last:
+        return shape
+    channels, *space = shape
+    if not node.framed and channels != 1 and math.prod(space) != 1:
+        return None  # a parameter lies channels first
+    return (*space, channels)
+
+
+def _kind(node: Node, like: Node, dims: Dims, whole: Dims) -> tuple[str | None, int]:
+    """The kind of an operand, and for a row or column how many axes the columns are."""
+    if dims == whole:
+        if bool(node.framed) == bool(like.framed):
+            return "full", 0
+        return ("row", len(whole)) if like.framed else (None, 0)
+    if math.prod(dims) == 1:
+        return ("col", len(whole)) if node.framed else ("scalar", 0)
+    ones = next(axis for axis, size in enumerate(dims) if size != 1)
+    if not node.framed and dims[ones:] == whole[ones:]:
+        return "row", len(whole) - ones
+    return None, 0
+
+
+def operand_kind(node: Node, like: Node) -> str | None:
+    """How a value meets one of the shape of ``like`` whose columns are whole samples; None if no kind fits."""
+    dims, whole = _dims(node, like, channels_last=False), _dims(like, like, channels_last=False)
+    if dims is None or whole is None:
+        return None
+    kind, axes = _kind(node, like, dims, whole)
+    return None if kind in ("row", "col") and axes != len(whole) else kind
+
+
+def bind_forward(site: Site, step: Step) -> list[Call] | None:
+    """Return the calls that compute a step, None if a broadcast pattern does not fit the kernels."""
+    space = space_of(site, step)
+    if space is None:
+        return None
+    names = Names(site.numbers)
+    calls: list[Call] = []
+    after: list[Call] = []
+    arrays: dict[str, tuple[Array, str]] = {}
+    given: dict[Node, Tree] = {}
+    for node in step.reads:
+        if node in site.affine:
+            given[node], operands = site.affine[node].tree(names.value(node))
+            arrays |= operands
+        else:
+            arrays[names.value(node)] = (_value(site, space, node, calls), space.kinds[node])
+    trees = forward_trees(step, names, given)
+    results = [Result(trees[node], "full") for node in step.writes]
+    outputs = [_value_out(site, space, node, after) for node in step.writes]
+    return [*calls, *_calls(site, space, arrays, results, outputs), *after]
+
+
+def _value(site: Site, space: Space, node: Node, calls: list[Call]) -> Array:
+    if not (space.channels_last and space.kinds[node] == "full" and node.framed):
+        return site.values[node]
+    assert site.images is not None
+    return site.images.value(site, node, calls)
+
+
+def _value_out(site: Site, space: Space, node: Node, after: list[Call]) -> Array:
+    if not space.channels_last:
+        return site.values[node]
+    assert site.images is not None
+    return site.images.value_out(site, node, after)
+
+
+def bind_gradient(site: Site, step: GradientStep) -> list[Call] | None:
+    """Return the calls that compute all gradients of a step, None if a pattern does not fit the kernels."""
+    space = space_of(site, step.step, [target.node for target in step.targets])
+    if space is None:
+        return None
+    names = Names(site.numbers)
+    calls: list[Call] = []
+    after: list[Call] = []
+    arrays = {names.value(node): (_value(site, space, node, calls), space.kinds[node]) for node in step.reads}
     for node in step.sources:
-        arrays[names.gradient(node)] = (site.gradients[node], "full")
+        arrays[names.gradient(node)] = (_gradient_in(site, space, node, calls), "full")
     trees = gradient_trees(step, names, site.path)
     results: list[Result] = []
     outputs: list[Array] = []
     for target in step.targets:
-        kind = operand_kind(target.node, like)
-        if kind is None:
-            return None
-        output = site.gradients[target.node]
+        kind = space.kinds[target.node]
+        output, accumulate = _gradient_out(site, space, target.node, after, accumulate=target.accumulate)
         tree = trees.get(target.node, 0.0)
-        if kind == "full" and not target.accumulate and _is_there(tree, output, arrays):
+        if kind == "full" and not accumulate and _is_there(tree, output, arrays):
             continue
-        results.append(Result(tree, kind, target.accumulate))
+        results.append(Result(tree, kind, accumulate))
         outputs.append(output)
-    if not results:
-        return Call(_nothing)
-    return _call(site, like, arrays, results, outputs)
+    return [*calls, *(_calls(site, space, arrays, results, outputs) if results else []), *after]
+
+
+def _gradient_in(site: Site, space: Space, node: Node, calls: list[Call]) -> Array:
+    if not space.channels_last:
+        return site.gradients[node]
+    assert site.images is not None
+    return site.images.gradient(site, node, calls)
+
+
+def _gradient_out(site: Site, space: Space, node: Node, after: list[Call], *, accumulate: bool) -> tuple[Array, bool]:
+    if not (space.channels_last and space.kinds[node] == "full" and node.framed):
+        return site.gradients[node], accumulate
+    assert site.images is not None
+    return site.images.gradient_out(site, node, after, accumulate=accumulate)
 
 
 def _is_there(tree: Tree, output: Array, arrays: Mapping[str, tuple[Array, str]]) -> bool:
@@ -80,29 +194,42 @@ def _is_there(tree: Tree, output: Array, arrays: Mapping[str, tuple[Array, str]]
     return source.ctypes.data == output.ctypes.data
 
 
-def _call(
+def _calls(
     site: Site,
-    like: Node,
+    space: Space,
     arrays: Mapping[str, tuple[Array, str]],
     results: Sequence[Result],
     outputs: Sequence[Array],
-) -> Call:
+) -> list[Call]:
     lying = {array.ctypes.data: name for name, (array, kind) in arrays.items() if kind == "full"}
     placed = [
         attrs.evolve(result, into=lying.get(output.ctypes.data, "")) if result.kind == "full" else result
         for result, output in zip(results, outputs, strict=True)
     ]
-    spec, order = spec_of({name: kind for name, (_, kind) in arrays.items()}, (), placed)
-    rows, columns = site.rows(like), elements_of(like)
+    return kernel_calls(site, space.rows, space.columns, arrays, placed, outputs)
+
+
+def kernel_calls(
+    site: Site,
+    rows: int,
+    columns: int,
+    arrays: Mapping[str, tuple[Array, str]],
+    results: Sequence[Result],
+    outputs: Sequence[Array],
+) -> list[Call]:
+    """Return the calls of the kernel with some results over named arrays and their kinds."""
+    narrow = folded(site, rows, columns, arrays, results, outputs)
+    if narrow is not None:
+        before, rows, columns, arrays, results, outputs, after = narrow
+    else:
+        before, after = [], []
+    spec, order = spec_of({name: kind for name, (_, kind) in arrays.items()}, (), results)
     operands = [_seen(*arrays[name], rows, columns) for name in order]
     targets = [_seen(outputs[index], results[index].kind, rows, columns) for index in spec.outputs]
-    return Call(site.kernels.get(spec, site.dtype), (rows, columns, *operands, *targets))
+    call = Call(site.kernels.get(spec, site.dtype), (rows, columns, *operands, *targets))
+    return [*before, call, *after]
 
 
 def _seen(array: Array, kind: str, rows: int, columns: int) -> Array:
     shape = {"full": (rows, columns), "row": (columns,), "col": (rows,), "scalar": (1,)}[kind]
     return array.reshape(shape)
-
-
-def _nothing() -> None:
-    """The gradient is there already."""

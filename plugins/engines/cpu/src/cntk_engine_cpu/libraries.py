@@ -39,6 +39,7 @@ class OneDnn:
     def __init__(self, path: Path) -> None:
         import cffi
 
+        self.path = path
         self.ffi = cffi.FFI()
         self.ffi.cdef(_DECLARATIONS)
         self.library: Any = self.ffi.dlopen(str(path))

@@ -25,19 +25,30 @@ from cntk_core.api import (
     SequenceLayout,
     StreamData,
     UpdateRule,
+    check_lengths,
     derive_layout,
     derived_nodes,
     did_you_mean,
     label_inputs,
     layout_of_root,
+    longest_sequence,
     makes_axis_by_values,
     random_stream,
     sparse_inputs,
 )
-from cntk_engine_cpu.binding import Bound, contexts_of, empty, whole_update
+from cntk_engine_cpu.binding import (
+    Bound,
+    contexts_of,
+    empty,
+    follows_channels,
+    whole_update,
+    writes_channels_last,
+)
 from cntk_engine_cpu.gemm import Gemm
+from cntk_engine_cpu.images import Images, channels_last_nodes, primitives_of, stored_view
 from cntk_engine_cpu.inputs import Inlet, Ports, apart
 from cntk_engine_cpu.kernels import KernelLibrary
+from cntk_engine_cpu.open_arrays import OpenArrays
 from cntk_engine_cpu.site import Site, elements_of
 from cntk_engine_cpu.sparse import SparseInlet
 from cntk_engine_cpu.stages import Stage, check_axes, meetings_of, stages_of
@@ -100,8 +111,12 @@ class CpuProgram(Program):
         self._last: Bound | None = None
         self._stages = stages_of(plan)
         self._meetings = meetings_of(plan)
-        self._scratch: dict[Node, tuple[str, Array]] = {}
+        self._scratch: dict[tuple[Node, str], tuple[str, Array]] = {}
+        self._workspace = empty((0,), self._dtype)
+        self._primitives = primitives_of(gemm, self._dtype)
+        self._channels_last = self._nodes_channels_last()
         self._derived = derived_nodes(plan)
+        self._open = OpenArrays(plan, store.dtype)
         self._layouts: dict[str, SequenceLayout] = {}
         self._carried: dict[Node, dict[str, Any]] = {}
         self._scalars = tuple(node for node in plan.roots if _is_total(node))
@@ -197,7 +212,8 @@ class CpuProgram(Program):
     def memory(self) -> int:
         """Bytes of the buffers and of copied inputs."""
         copies = sum(inlet.nbytes for inlet in self._inlets.values())
-        return copies + sum(array.nbytes for array in [*self._buffers, *(entry[1] for entry in self._scratch.values())])
+        kept = sum(array.nbytes for array in [*self._buffers, *(entry[1] for entry in self._scratch.values())])
+        return copies + kept + self._open.nbytes
 
     def _touch(self, parameters: Iterable[Parameter]) -> None:
         """Note which rows of parameters with sparse gradients the minibatch has come to."""
@@ -294,13 +310,18 @@ class CpuProgram(Program):
     def _bind(
         self, stage: Stage, frames: Mapping[str, int], arrays: Mapping[Input, Array], before: Bound | None
     ) -> Bound:
-        key = (stage.first, *(frames[axis] for axis in stage.axes))
+        longest = {axis: longest_sequence(self._layouts[axis]) for axis in self._open.axes if axis in frames}
+        key = (stage.first, *(frames[axis] for axis in stage.axes), *longest.values())
         bound = self._bound.get(key)
         if bound is None or bound.before is not before:
+            if longest:
+                check_lengths(
+                    [node for step in self.plan.steps[stage.first : stage.end] for node in step.nodes], longest
+                )
             grown = {axis for axis in stage.axes if frames[axis] > self._capacity.get(axis, -1)}
             if grown or not self._buffers:
                 self._grow(grown, frames)
-            site = self._site(frames, apart(arrays), before)
+            site = self._site(frames, longest, apart(arrays), before)
             bound = self._bound[key] = Bound(site, self._update, stage, before)
             if len(self._bound) > REMEMBERED:
                 self._bound.popitem(last=False)
@@ -333,10 +354,17 @@ class CpuProgram(Program):
                 else:
                     self._buffers[index] = made
 
-    def _site(self, frames: Mapping[str, int], arrays: Mapping[Input, Array], before: Bound | None) -> Site:
+    def _site(
+        self,
+        frames: Mapping[str, int],
+        longest: Mapping[str, int],
+        arrays: Mapping[Input, Array],
+        before: Bound | None,
+    ) -> Site:
         def view(node: Node, places: Mapping[Node, int]) -> Array:
             shape = (frames[node.axis], *node.known_shape) if node.framed else node.known_shape
-            return self._buffers[places[node]][: int(np.prod(shape, dtype=np.int64))].reshape(shape)
+            buffer = self._buffers[places[node]][: int(np.prod(shape, dtype=np.int64))]
+            return stored_view(buffer, node, shape[0]) if node in self._channels_last else buffer.reshape(shape)
 
         def views(places: Mapping[Node, int]) -> dict[Node, Array]:
             return {node: view(node, places) for node in places if not node.framed or node.axis in frames}
@@ -367,7 +395,11 @@ class CpuProgram(Program):
             contexts=contexts if before is None else contexts | dict(before.site.contexts),
             numbers=self._place,
             scratch=self._scratch_for,
+            workspace=self._workspace_of,
+            images=Images(self._primitives, self._channels_last) if self._primitives is not None else None,
+            longest=longest,
         )
+        self._open.add(site, values, gradients, None if before is None else before.site)
         return site if before is None else site.continuing(before.site)
 
     def _sparse_inlets(self) -> dict[Node, SparseInlet]:
@@ -375,12 +407,30 @@ class CpuProgram(Program):
         found = {node: inlet for node, inlet in self._sparse.items() if node not in self._inlets}
         return found | {node: self._labels[node] for node in self._labels if node in self._sparse_labels}
 
-    def _scratch_for(self, node: Node, like: Array, axis: str) -> Array:
+    def _scratch_for(self, node: Node, like: Array, axis: str, purpose: str = "") -> Array:
         """Storage that a kernel keeps from forward to gradient: one for a node, whatever the number of frames."""
-        if node not in self._scratch:
+        key = node, purpose
+        if key not in self._scratch:
             per_frame = like.size // max(1, like.shape[0])
-            self._scratch[node] = axis, empty((self._capacity[axis] * per_frame,), like.dtype)
-        return self._scratch[node][1][: like.size].reshape(like.shape)
+            self._scratch[key] = axis, empty((self._capacity[axis] * per_frame,), like.dtype)
+        storage = self._scratch[key][1]
+        found: Array = storage[: like.size].reshape(like.shape)
+        return found
+
+    def _workspace_of(self, count: int) -> Array:
+        """Storage for the time of one step."""
+        if self._workspace.size < count:
+            self._workspace = empty((count,), self._dtype)
+        found: Array = self._workspace[:count]
+        return found
+
+    def _nodes_channels_last(self) -> frozenset[Node]:
+        """The nodes that lie channels last; none where a dynamic axis becomes known on the way."""
+        if self._primitives is None or len(self._stages) > 1:
+            return frozenset()
+        nodes = [node for step in self.plan.steps for node in step.nodes]
+        sources = [node for node in nodes if writes_channels_last(node)]
+        return channels_last_nodes(self.plan, sources, filter(follows_channels, nodes))
 
 
 def _stream_of(minibatch: Minibatch, node: Input) -> StreamData:

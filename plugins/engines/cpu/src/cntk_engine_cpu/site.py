@@ -9,12 +9,13 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import Loop, Node, OpContext, Plan
+from cntk_core.api import Expr, Loop, Node, OpContext, Plan, symbol, with_lengths
 from cntk_engine_cpu.gemm import Gemm
 from cntk_engine_cpu.inputs import Ports
 from cntk_engine_cpu.kernels import KernelLibrary
 
 if TYPE_CHECKING:
+    from cntk_engine_cpu.images import Images
     from cntk_engine_cpu.sparse import SparseInlet
 
 Array = NDArray[Any]
@@ -26,6 +27,36 @@ class Call:
 
     function: Callable[..., Any]
     arguments: tuple[Any, ...] = ()
+
+
+@attrs.frozen(eq=False)
+class Affine:
+    """A value that is not there itself: ``(data - centre) * factor + shift``.
+
+    Attributes:
+        data: ``(rows, columns)`` in some shape, in one piece.
+        axes: the last axes of a sample, as it lies in memory, that are the columns.
+        channels_last: the data lie channels last.
+        centre, factor, shift: ``(columns,)``.
+    """
+
+    data: Array
+    axes: int
+    channels_last: bool
+    centre: Array
+    factor: Array
+    shift: Array
+
+    def tree(self, name: str) -> tuple[Expr, dict[str, tuple[Array, str]]]:
+        """The value as an expression, and its operands with their kinds; their names begin with ``name``."""
+        arrays = {
+            f"{name}x": (self.data, "full"),
+            f"{name}c": (self.centre, "row"),
+            f"{name}f": (self.factor, "row"),
+            f"{name}s": (self.shift, "row"),
+        }
+        data, centre, factor, shift = map(symbol, arrays)
+        return (data - centre) * factor + shift, arrays
 
 
 def elements_of(node: Node) -> int:
@@ -55,12 +86,16 @@ class Site:
         gemm, kernels: the tools. ``compiled`` tells whether hand-written kernels are compiled too.
         contexts: what ops see beside their inputs, by node.
         numbers: a number for each node, for names in expression trees.
-        scratch: storage that a step keeps beside its value: ``(node, array of its shape, dynamic axis)``.
+        scratch: storage that a step keeps beside its value: ``(node, array of its shape, dynamic axis[, what for])``.
+        workspace: ``elements -> array``: storage that a step uses while it runs, the same for all.
+        images: how values lie, where there are primitives for images.
         sparse: inputs that stay sparse; they have no values.
         step_contexts: for each loop, what its ops kept at each time step of the last forward pass.
         made: values of nodes that make dynamic axes.
         compiled_loops: loops whose forward pass is compiled.
-        interpreted: nodes that the binding left to :mod:`fallback`: only they look at their contexts.
+        interpreted: nodes that look at their contexts, above all those that the binding left to :mod:`fallback`.
+        affine: values that are computed by those who read them.
+        longest: the longest sequence of each dynamic axis that is a dimension of a node.
     """
 
     plan: Plan
@@ -74,12 +109,16 @@ class Site:
     kernels: KernelLibrary
     contexts: Mapping[Node, OpContext]
     numbers: Mapping[Node, int]
-    scratch: Callable[[Node, Array, str], Array]
+    scratch: Callable[..., Array]
+    workspace: Callable[[int], Array]
+    images: Images | None = None
     sparse: Mapping[Node, SparseInlet] = attrs.field(factory=dict)
     step_contexts: dict[Loop, dict[tuple[Node, int], OpContext]] = attrs.field(factory=dict)
     made: dict[Node, Array] = attrs.field(factory=dict)
     compiled_loops: set[Loop] = attrs.field(factory=set)
     interpreted: set[Node] = attrs.field(factory=set)
+    affine: dict[Node, Affine] = attrs.field(factory=dict)
+    longest: Mapping[str, int] = attrs.field(factory=dict)
 
     def continuing(self, before: Site) -> Site:
         """Return this site with what the steps of an earlier stage keep for their gradients."""
@@ -97,4 +136,5 @@ class Site:
 
     def shape(self, node: Node) -> tuple[int, ...]:
         """Shape of a node's value, its frames included."""
-        return (self.rows(node), *node.known_shape) if node.framed else node.known_shape
+        sample = with_lengths(node.known_shape, self.longest)
+        return (self.rows(node), *sample) if node.framed else sample

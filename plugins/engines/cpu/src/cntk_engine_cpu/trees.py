@@ -28,9 +28,12 @@ class Names:
         return f"g{self.numbers[node]}"
 
 
-def forward_trees(step: Step, names: Names) -> dict[Node, Tree]:
-    """The tree of each value that a step writes, over the values that it reads."""
-    trees: dict[Node, Tree] = {}
+def forward_trees(step: Step, names: Names, given: Mapping[Node, Tree] | None = None) -> dict[Node, Tree]:
+    """The tree of each value that a step writes, over the values that it reads.
+
+    ``given`` has trees for values that are not there themselves.
+    """
+    trees: dict[Node, Tree] = dict(given or {})
     for node in step.nodes:
         assert node.op.elementwise is not None
         inputs = [trees.get(child, symbol(names.value(child))) for child in node.inputs]

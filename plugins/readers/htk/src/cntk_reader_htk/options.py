@@ -109,6 +109,9 @@ class ReaderKeys:
     nbruttsineachrecurrentiter: Schedule[int] = option(
         default=Schedule.constant(1), doc="Utterances side by side, by epoch."
     )
+    join_utterances: bool | None = option(
+        default=None, doc="HTKMLFReader: as CNTK 2.0, join whole utterances and fill gaps with copies (its default)."
+    )
     max_utterance_length: int | None = option(
         default=None, doc="Longer utterances are left out.", validator=attrs.validators.optional(_at_least(1))
     )
@@ -147,6 +150,23 @@ class HTKReaderOptions(ReaderKeys):
             return Window(None, in_samples=True)
         return Window(int(word), in_samples=True)
 
+    @property
+    def joins(self) -> bool:
+        """Whether HTKMLFReader joins utterances: where it is not said, where the original's did.
+
+        It refused ``randomize=none`` without ``readMethod=rollingWindow``.
+        """
+        if self.frame_mode or self.truncated:
+            return False
+        if self.join_utterances is None:
+            return self.window is not None or self.rolls
+        return self.join_utterances
+
+    @property
+    def rolls(self) -> bool:
+        """Whether the order is one of frames, in the original."""
+        return self.read_method == "rollingWindow"
+
     def check(self) -> list[CntkError]:
         """Return what is wrong between the keys."""
         errors: list[CntkError] = []
@@ -160,6 +180,15 @@ class HTKReaderOptions(ReaderKeys):
                     "frameMode=true and truncated=true exclude each other",
                     where=self.where,
                     hint="Truncated training needs utterances: set frameMode=false.",
+                )
+            )
+        if self.join_utterances and (self.frame_mode or self.truncated):
+            other = "frameMode" if self.frame_mode else "truncated"
+            errors.append(
+                ConfigError(
+                    f"joinUtterances=true and {other}=true exclude each other",
+                    where=self.where,
+                    hint="Only whole utterances are joined: set frameMode=false and truncated=false.",
                 )
             )
         counts = self.nbruttsineachrecurrentiter

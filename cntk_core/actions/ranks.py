@@ -1,0 +1,152 @@
+"""The ranks of a run: who started this process beside others, and how it talks to them."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO, cast
+
+import attrs
+
+from cntk_core.errors import CntkError
+
+if TYPE_CHECKING:
+    from cntk_core.interfaces.parallel import Communicator
+    from cntk_core.plugins.registry import Registry
+
+ON_ALL_RANKS = ("train", "trainRNN", "adapt", "test", "eval", "cv", "devtest", "bnstat")
+"""Actions that all ranks run, as in the original; rank 0 alone runs the others."""
+
+COMMUNICATOR = "mpi"
+
+EXPECTED = "CNTK_RANKS"
+"""Variable with the number of ranks that ``cntk -n`` has asked for."""
+
+REPORTS = "CNTK_RANK_REPORTS"
+"""Variable with a folder where ranks leave a message if they fail, and rank 0 a mark if it does not."""
+
+DONE = "done"
+
+_VARIABLES = (
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "mpiexec of Open MPI"),
+    ("PMI_RANK", "PMI_SIZE", "mpiexec"),
+    ("MPI_LOCALRANKID", "MPI_LOCALNRANKS", "mpiexec"),
+    ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "srun"),
+    ("RANK", "WORLD_SIZE", "a launcher that sets RANK and WORLD_SIZE"),
+)
+"""Variables with the rank and the number of ranks, and who sets them."""
+
+
+class LaunchError(CntkError):
+    """The processes that were started do not find each other."""
+
+
+@attrs.frozen
+class Launch:
+    """What a launcher says about this process.
+
+    Attributes:
+        rank, size: this rank, from 0, and how many there are.
+        by: who says so.
+    """
+
+    rank: int = 0
+    size: int = 1
+    by: str = ""
+
+
+def detect(environment: Mapping[str, str] = os.environ) -> Launch:
+    """Return what the launcher of this process says; a single rank if nobody says anything."""
+    for rank, size, by in _VARIABLES:
+        found = environment.get(rank, ""), environment.get(size, "")
+        if found[0].isdecimal() and found[1].isdecimal() and int(found[0]) < int(found[1]):
+            return Launch(int(found[0]), int(found[1]), by)
+    return Launch()
+
+
+def connect(launch: Launch, registry: Registry) -> Communicator:
+    """Return the communicator of the ranks that were started.
+
+    Raises:
+        PluginError: no plugin can do that here.
+        LaunchError: this process does not find the others.
+    """
+    communicator = registry.communicators.get(COMMUNICATOR)()
+    expected = os.environ.get(EXPECTED, str(launch.size))
+    if expected != str(launch.size):
+        raise LaunchError(f"{expected} ranks were asked for, but there are {launch.size}")
+    if (communicator.rank, communicator.size) != (launch.rank, launch.size):
+        raise LaunchError(
+            f"{launch.by} started {launch.size} processes, but this one is rank {communicator.rank} of "
+            f"{communicator.size} in its MPI program",
+            hint="The launcher belongs to another MPI library than the one that mpi4py loads. "
+            f"'cntk train recipe.cntk -n {launch.size}' takes the right one.",
+        )
+    _ACTIVE.append(communicator)
+    return communicator
+
+
+_ACTIVE: list[Communicator] = []
+
+
+def end_all(text: str, details: str = "") -> None:
+    """End the other ranks, too, if there are any: this one has failed. Details go before the text of the report."""
+    launch = detect()
+    folder = os.environ.get(REPORTS)
+    if folder is not None and launch.size > 1:
+        with suppress(OSError):
+            Path(folder, f"rank-{launch.rank}.txt").write_text(details + text, encoding="utf-8")
+    for communicator in _ACTIVE:
+        communicator.abort(text.partition("\n")[0])
+
+
+def disconnect() -> None:
+    """Let go of the other ranks at the end of a run that succeeded."""
+    folder = os.environ.get(REPORTS)
+    if folder is not None and detect().rank == 0:
+        with suppress(OSError):
+            Path(folder, DONE).touch()
+    while _ACTIVE:
+        _ACTIVE.pop().close()
+
+
+class _Labelled:
+    """A stream whose lines say which rank writes them."""
+
+    def __init__(self, stream: TextIO, label: str) -> None:
+        self._stream = stream
+        self._label = label
+        self._at_start = True
+
+    def write(self, text: str) -> int:
+        """Write text, with the label in front of each line."""
+        for line in text.splitlines(keepends=True):
+            self._stream.write((self._label if self._at_start else "") + line)
+            self._at_start = line.endswith("\n")
+        return len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def label_output(launch: Launch) -> None:
+    """Let lines that ranks other than the first write to the console say who writes them."""
+    if launch.rank and not isinstance(sys.stderr, _Labelled):
+        label = f"rank {launch.rank}: "
+        sys.stdout, sys.stderr = cast(TextIO, _Labelled(sys.stdout, label)), cast(TextIO, _Labelled(sys.stderr, label))
+
+
+@contextmanager
+def patient(communicator: Communicator) -> Iterator[None]:
+    """Within, ranks wait for each other as long as it takes: rank 0 alone does an action."""
+    watch = communicator.watch
+    before = watch.deadline, watch.report_after
+    watch.deadline = watch.report_after = math.inf
+    try:
+        yield
+    finally:
+        watch.deadline, watch.report_after = before

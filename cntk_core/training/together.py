@@ -1,0 +1,120 @@
+"""The minibatch loop of an epoch that several ranks train."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cntk_core.interfaces.parallel import StepCounts
+from cntk_core.interfaces.reader import Minibatch
+from cntk_core.training.ranks import Ranks
+from cntk_core.training.running import Pace, Running
+
+if TYPE_CHECKING:
+    from cntk_core.training.epoch import EpochLoop, Keeper
+
+
+def learn_together(
+    loop: EpochLoop, ranks: Ranks, minibatches: Iterable[Minibatch], state: Running, pace: Pace, keeper: Keeper | None
+) -> None:
+    """Train an epoch with a gradient scheme: all ranks make the same steps.
+
+    A rank whose data has ended goes on with empty steps until no rank has any. As in the original, that last step is
+    shown as a minibatch without samples where each rank reads its share.
+    """
+    rest = ranks.shares(minibatches)
+    over = False
+    while not over and not state.is_over:
+        ranks.doing(f"minibatch {state.count + 1} of epoch {pace.epoch + 1}")
+        read, minibatch = next(rest, (0, None))
+        counts = _gradients(loop, minibatch, state, pace)
+        due = keeper is not None and ranks.is_main and keeper.is_due(state.read)
+        total = ranks.strategy.reduce(loop.store, _with_flag(counts, due))
+        _update(loop, total, pace, state.count)
+        ranks.strategy.sync(loop.store, total)
+        over = total.is_end
+        state.sums.put(total.criteria, total.counted)
+        if not over or ranks.distributed:
+            state.done(total.counted, total.read)
+        state.own_read += read
+        _check(loop, ranks, state, pace)
+        if keeper is not None and total.flags[0] > 0 and not over:
+            keeper.keep(state.position())
+    ranks.strategy.sync(loop.store, StepCounts(0, {}), epoch_end=True)
+
+
+def _with_flag(counts: StepCounts, due: bool) -> StepCounts:
+    """Rank 0 decides when to save; the others hear of it with the counts."""
+    return StepCounts(counts.samples, counts.criteria, counts.counted, counts.read, (float(due),), counts.learning_rate)
+
+
+def _gradients(loop: EpochLoop, minibatch: Minibatch | None, state: Running, pace: Pace) -> StepCounts:
+    """Compute the gradients of this rank's share into the store; zeros if it has none."""
+    if minibatch is None or not any(data.layout.frames for data in minibatch.streams.values()):
+        loop.store.gradients[...] = 0.0
+        return StepCounts(0, dict.fromkeys(state.sums.names, 0.0), learning_rate=pace.rate)
+    loop.gradients(minibatch, pace)
+    return StepCounts(
+        loop.sizes.columns(minibatch),
+        state.sums.take(),
+        loop.sizes.samples(minibatch),
+        minibatch.samples,
+        learning_rate=pace.rate,
+    )
+
+
+def _update(loop: EpochLoop, total: StepCounts, pace: Pace, index: int) -> None:
+    if total.samples and loop.learns(pace):
+        loop.update(total.samples, pace, index)
+    else:
+        loop.store.forget_gradients(loop.program.plan.sparse)
+
+
+def _check(loop: EpochLoop, ranks: Ranks, state: Running, pace: Pace) -> None:
+    every = ranks.settings.check_every
+    if every and state.count and state.count % every == 0:
+        ranks.check_parameters(loop.store, f"after minibatch {state.count} of epoch {pace.epoch + 1}")
+
+
+def learn_apart(loop: EpochLoop, ranks: Ranks, minibatches: Iterable[Minibatch], state: Running, pace: Pace) -> None:
+    """Train an epoch with a model scheme: each rank learns its share and the strategy brings the models together.
+
+    The log lines of minibatches are those of rank 0; the sums of the epoch are of all ranks.
+    """
+    for _, minibatch in ranks.shares(minibatches):
+        if minibatch is None:
+            continue
+        ranks.doing(f"minibatch {state.count + 1} of epoch {pace.epoch + 1}")
+        loop.step(minibatch, pace, state.count)
+        counted = loop.sizes.samples(minibatch)
+        state.sums.add(counted)
+        counts = StepCounts(loop.sizes.columns(minibatch), {}, counted, minibatch.samples, learning_rate=pace.rate)
+        ranks.strategy.sync(loop.store, counts)
+        state.done(counted, minibatch.samples)
+        if state.is_over:
+            break
+    if ranks.distributed:
+        state.done(0, 0)
+    ranks.doing(f"the end of epoch {pace.epoch + 1}")
+    ranks.strategy.sync(loop.store, StepCounts(0, {}, learning_rate=pace.rate), epoch_end=True)
+    names = state.sums.names
+    sums = state.sums.read()
+    all_read, all_counted, *totals = ranks.add([state.read, state.sums.samples, *(sums[name].total for name in names)])
+    state.read = round(all_read)
+    state.sums.restore(dict(zip(names, totals, strict=True)), round(all_counted))
+    if ranks.settings.check_every:
+        ranks.check_parameters(loop.store, f"after epoch {pace.epoch + 1}")
+
+
+def share_statistics(ranks: Ranks, loop: EpochLoop) -> None:
+    """Give all ranks what rank 0 has in parameters that are not learned, such as running means.
+
+    Each rank counts them over its own share while it trains; a model has those of rank 0, as in the original.
+    """
+    size = loop.store.learned_size
+    if size < loop.store.size:
+        statistics = np.ascontiguousarray(loop.store.values[size:])
+        ranks.communicator.broadcast(statistics)
+        loop.store.values[size:] = statistics

@@ -1,0 +1,188 @@
+"""Binds Convolution, in both directions, to oneDNN's primitives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+
+from cntk_core.api import GradientStep, Node, Step, Target, convolution_geometry, is_legacy
+from cntk_engine_cpu.images import first_channels, last_channels
+from cntk_engine_cpu.primitives import ConvolutionShape, Form, PrimitiveError, Windows
+from cntk_engine_cpu.site import Array, Call, Site
+
+MOST_SPACE = 3
+"""Spatial axes that the primitives take."""
+
+
+@attrs.frozen
+class ConvolutionForm:
+    """A convolution as the primitives see it.
+
+    Attributes:
+        windows: along the spatial axes, in the order of memory.
+        maps, channels: of the weights.
+        transpose: input and output change places.
+        legacy: images lie channels last already, and weights with their maps fastest.
+    """
+
+    windows: Windows
+    maps: int
+    channels: int
+    transpose: bool
+    legacy: bool
+
+    def weights(self, value: Array) -> Array:
+        """Weights as ``(maps, channels, *kernel)``."""
+        if not self.legacy:
+            return value.reshape(self.maps, self.channels, *self.windows.kernel)
+        return np.moveaxis(value.reshape(self.channels, *self.windows.kernel, self.maps), -1, 0)
+
+
+def convolution_form(node: Node) -> ConvolutionForm | None:
+    """Return the form of a node, None if the primitives cannot do it."""
+    weights, data = node.inputs
+    attributes = node.attributes
+    if weights.framed or not data.framed or 0 in (*data.known_shape, *weights.known_shape):
+        return None
+    geometry = convolution_geometry(weights.known_shape, data.known_shape, attributes)
+    legacy = is_legacy(attributes.image_layout)
+    if legacy and attributes.transpose:
+        return None
+    order = slice(0, -1) if legacy else slice(-2, None, -1)
+    windows = Windows(*(tuple(of[order]) for of in (geometry.kernel, geometry.stride, geometry.lower, geometry.upper)))
+    whole = geometry.counts[-1] == 1 and geometry.kernel[-1] == geometry.input[-1] and geometry.lower[-1] == 0
+    plain_maps = all(count == 1 for count in geometry.maps[:-1])
+    if not (whole and plain_maps and all(attributes.sharing) and takes(windows)):
+        return None
+    windows = attrs.evolve(windows, upper=tuple(max(0, pad) for pad in windows.upper))
+    return ConvolutionForm(windows, geometry.maps[-1], geometry.kernel[-1], attributes.transpose, legacy)
+
+
+def takes(windows: Windows) -> bool:
+    """Whether the primitives can place windows so: they cannot leave out the first elements."""
+    return 0 < len(windows.kernel) <= MOST_SPACE and all(
+        low >= 0 and high > -step for low, high, step in zip(windows.lower, windows.upper, windows.strides, strict=True)
+    )
+
+
+def _value(site: Site, form: ConvolutionForm, node: Node, calls: list[Call]) -> Array:
+    """A value as ``(frames, channels, *space)`` whose channels lie last."""
+    assert site.images is not None
+    if form.legacy:
+        plain = site.images.plain_value(site, node, calls)
+        return legacy_view(plain)
+    return first_channels(site.images.value(site, node, calls))
+
+
+def legacy_view(array: Array) -> Array:
+    """A legacy image: width, height and channels, whatever its shape says of the first two."""
+    frames, height, width, channels = array.shape
+    return first_channels(array.reshape(frames, width, height, channels))
+
+
+def _gradient_in(site: Site, form: ConvolutionForm, node: Node, calls: list[Call]) -> Array:
+    assert site.images is not None
+    if form.legacy:
+        return legacy_view(site.gradients[node])
+    return first_channels(site.images.gradient(site, node, calls))
+
+
+def bind_forward(site: Site, step: Step) -> list[Call] | None:
+    """Return the calls that compute a convolution, None if there is no primitive for it."""
+    (node,) = step.nodes
+    form = _form_at(site, node)
+    if form is None or site.images is None:
+        return None
+    weights, data = node.inputs
+    calls: list[Call] = []
+    after: list[Call] = []
+    source = _value(site, form, data, calls)
+    out = legacy_view(site.values[node]) if form.legacy else first_channels(site.images.value_out(site, node, after))
+    try:
+        run = _forward(site, form, source, form.weights(site.values[weights]), out)
+    except PrimitiveError:
+        return None
+    return [*calls, Call(run), *after]
+
+
+def _forward(site: Site, form: ConvolutionForm, source: Array, weights: Array, out: Array) -> Any:
+    assert site.images is not None
+    primitives = site.images.primitives
+    if form.transpose:
+        shape = ConvolutionShape(Form.channels_last(out), Form.channels_last(source), Form.of(weights), form.windows)
+        return primitives.convolution_backward_data(shape, out, weights, source, site.ports)
+    shape = ConvolutionShape(Form.channels_last(source), Form.channels_last(out), Form.of(weights), form.windows)
+    return primitives.convolution_forward(shape, source, weights, out, site.ports)
+
+
+def bind_gradient(site: Site, step: GradientStep) -> list[Call] | None:
+    """Return the calls that compute the gradients of a convolution, None if there is no primitive for one."""
+    (node,) = step.step.nodes
+    form = _form_at(site, node)
+    if form is None or site.images is None or node.inputs[0] is node.inputs[1]:
+        return None
+    calls: list[Call] = []
+    incoming = _gradient_in(site, form, node, calls)
+    try:
+        for target in step.targets:
+            bind = _weights_gradient if target.node is node.inputs[0] else _data_gradient
+            calls += bind(site, form, node, target, incoming)
+    except PrimitiveError:
+        return None
+    return calls
+
+
+def _weights_gradient(site: Site, form: ConvolutionForm, node: Node, target: Target, incoming: Array) -> Sequence[Call]:
+    assert site.images is not None
+    calls: list[Call] = []
+    data = _value(site, form, node.inputs[1], calls)
+    assert not calls, "the forward part has made the copy"
+    gradient = form.weights(site.gradients[target.node])
+    source, result = (incoming, data) if form.transpose else (data, incoming)
+    shape = ConvolutionShape(Form.channels_last(source), Form.channels_last(result), Form.of(gradient), form.windows)
+    run = site.images.primitives.convolution_backward_weights(
+        shape, source, gradient, result, site.ports, accumulate=target.accumulate
+    )
+    return [Call(run)]
+
+
+def _data_gradient(site: Site, form: ConvolutionForm, node: Node, target: Target, incoming: Array) -> Sequence[Call]:
+    assert site.images is not None
+    after: list[Call] = []
+    accumulate = target.accumulate
+    if form.legacy:
+        whole = site.gradients[target.node]
+        if not whole.flags.c_contiguous:
+            raise PrimitiveError("a legacy image lies channels first")
+        out = legacy_view(whole)
+    else:
+        stored, accumulate = site.images.gradient_out(site, target.node, after, accumulate=accumulate)
+        out = first_channels(stored)
+    made = sum_into(site, out, after) if accumulate else out
+    weights = form.weights(site.values[node.inputs[0]])
+    primitives = site.images.primitives
+    if form.transpose:
+        shape = ConvolutionShape(Form.channels_last(incoming), Form.channels_last(made), Form.of(weights), form.windows)
+        run = primitives.convolution_forward(shape, incoming, weights, made, site.ports)
+    else:
+        shape = ConvolutionShape(Form.channels_last(made), Form.channels_last(incoming), Form.of(weights), form.windows)
+        run = primitives.convolution_backward_data(shape, made, weights, incoming, site.ports)
+    return [Call(run), *after]
+
+
+def sum_into(site: Site, out: Array, after: list[Call]) -> Array:
+    """Room for a gradient ``(frames, channels, *space)`` that is added to ``out`` when it is there."""
+    lying = last_channels(out)
+    made = site.workspace(out.size).reshape(lying.shape)
+    after.insert(0, Call(np.add, (lying, made, lying)))
+    return first_channels(made)
+
+
+def _form_at(site: Site, node: Node) -> ConvolutionForm | None:
+    """The form of a node at a site; without samples there is nothing to do for a primitive."""
+    if site.images is None or not site.rows(node):
+        return None
+    return convolution_form(node)

@@ -1,0 +1,126 @@
+"""Binds Pooling, MaxPooling and AveragePooling to oneDNN's primitives."""
+
+from __future__ import annotations
+
+import attrs
+
+from cntk_core.api import GradientStep, Node, Step, is_legacy, pooling_geometry
+from cntk_engine_cpu.convolution import legacy_view, sum_into, takes
+from cntk_engine_cpu.images import first_channels
+from cntk_engine_cpu.primitives import PrimitiveError, Windows
+from cntk_engine_cpu.site import Call, Site
+
+NAMES = ("Pooling", "MaxPooling", "AveragePooling")
+
+
+@attrs.frozen
+class PoolingForm:
+    """A pooling as the primitives see it.
+
+    Attributes:
+        windows: along the spatial axes, in the order of memory.
+        average: the mean of a window, else the largest element.
+        include_pad: padding counts in a mean.
+        legacy: images lie channels last already.
+    """
+
+    windows: Windows
+    average: bool
+    include_pad: bool
+    legacy: bool
+
+
+def pooling_form(node: Node) -> PoolingForm | None:
+    """Return the form of a node, None if the primitives cannot do it."""
+    (data,) = node.inputs
+    if not data.framed or 0 in data.known_shape or len(data.known_shape) < 2:
+        return None
+    if node.op.name == "Pooling":
+        return _general(node)
+    return _image(node)
+
+
+def _general(node: Node) -> PoolingForm | None:
+    attributes = node.attributes
+    geometry = pooling_geometry(node.inputs[0].known_shape, attributes)
+    order = slice(-2, None, -1)
+    windows = Windows(*(tuple(of[order]) for of in (geometry.kernel, geometry.stride, geometry.lower, geometry.upper)))
+    if geometry.kernel[-1] != 1 or geometry.counts[-1] != geometry.input[-1] or not takes(windows):
+        return None
+    windows = attrs.evolve(windows, upper=tuple(max(0, pad) for pad in windows.upper))
+    pads = zip(windows.kernel, windows.lower, windows.upper, strict=True)
+    if any(max(lower, upper) >= size for size, lower, upper in pads):
+        return None  # a window that is padding alone
+    return PoolingForm(windows, attributes.pool_kind.lower() == "average", attributes.include_pad, False)
+
+
+def _image(node: Node) -> PoolingForm:
+    attributes = node.attributes
+    legacy = is_legacy(attributes.image_layout)
+    kernel = (attributes.window_height, attributes.window_width)
+    stride = (attributes.vertical_subsample, attributes.horizontal_subsample)
+    if legacy:
+        kernel, stride = kernel[::-1], stride[::-1]
+    return PoolingForm(Windows(kernel, stride, (0, 0), (0, 0)), node.op.name == "AveragePooling", False, legacy)
+
+
+def bind_forward(site: Site, step: Step) -> list[Call] | None:
+    """Return the calls that compute a pooling, None if there is no primitive for it."""
+    (node,) = step.nodes
+    images = site.images
+    form = pooling_form(node) if images is not None and site.rows(node) else None
+    if images is None or form is None:
+        return None
+    calls: list[Call] = []
+    after: list[Call] = []
+    data = node.inputs[0]
+    if form.legacy:
+        source, out = legacy_view(images.plain_value(site, data, calls)), legacy_view(site.values[node])
+    else:
+        source = first_channels(images.value(site, data, calls))
+        out = first_channels(images.value_out(site, node, after))
+    try:
+        run, kept = images.primitives.pooling(
+            form.windows, source, out, site.ports, average=form.average, include_pad=form.include_pad
+        )
+    except PrimitiveError:
+        return None
+    images.kept[node] = kept
+    return [*calls, Call(run), *after]
+
+
+def bind_gradient(site: Site, step: GradientStep) -> list[Call] | None:
+    """Return the calls that compute the gradient of a pooling whose forward part is a primitive."""
+    (node,) = step.step.nodes
+    images = site.images
+    if images is None or node not in images.kept:
+        return None
+    form = pooling_form(node)
+    assert form is not None
+    (target,) = step.targets
+    calls: list[Call] = []
+    after: list[Call] = []
+    if form.legacy:
+        incoming, stored = legacy_view(site.gradients[node]), site.gradients[target.node]
+        accumulate = target.accumulate
+        if not stored.flags.c_contiguous:
+            return None
+        out = legacy_view(stored)
+    else:
+        incoming = first_channels(images.gradient(site, node, calls))
+        stored, accumulate = images.gradient_out(site, target.node, after, accumulate=target.accumulate)
+        out = first_channels(stored)
+    made = sum_into(site, out, after) if accumulate else out
+    try:
+        run = images.primitives.pooling_backward(
+            form.windows,
+            made,
+            incoming,
+            images.kept[node],
+            site.ports,
+            average=form.average,
+            include_pad=form.include_pad,
+        )
+    except PrimitiveError:
+        return None
+    return [*calls, Call(run), *after]

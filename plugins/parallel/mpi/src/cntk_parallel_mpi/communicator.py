@@ -1,0 +1,332 @@
+"""The communicator on MPI.
+
+Collective operations are made of messages, for three reasons: sums are added in the order of the ranks whatever the
+library would do, a rank that waits knows for whom, and nothing blocks inside the library, so deadlines hold.
+"""
+
+from __future__ import annotations
+
+import queue
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cntk_core.api import Available, Communicator, Launcher, Message, Pending, Unavailable
+from cntk_parallel_mpi.frames import pack, unpack
+from cntk_parallel_mpi.waiting import wait
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+T = TypeVar("T")
+Array = NDArray[Any]
+
+DIRECT_BYTES = 8192
+"""Up to so many bytes a rank sends a whole array to all others; larger ones are summed stripe by stripe."""
+
+TAGS = 32768
+"""Tags that every MPI library has."""
+
+
+class MPICommunicator(Communicator):
+    """The ranks of an MPI program, or some of them.
+
+    Args:
+        comm: an MPI communicator that belongs to this object alone; by default a copy of that of all processes.
+    """
+
+    requires_api = "1.0"
+
+    def __init__(self, comm: MPI.Comm | None = None) -> None:
+        super().__init__()
+        from mpi4py import MPI
+
+        self._mpi = MPI
+        self._comm = comm if comm is not None else MPI.COMM_WORLD.Dup()
+        self._letters = self._comm.Dup()
+        self.rank, self.size = self._comm.Get_rank(), self._comm.Get_size()
+        self._count = 0
+        self._sending: list[tuple[MPI.Request, Array]] = []
+        self._own_mail: list[Message] = []
+        self._worker: _Worker | None = None
+
+    @classmethod
+    def availability(cls) -> Available | Unavailable:
+        """Whether mpi4py is installed; the library itself is not loaded."""
+        if find_spec("mpi4py") is None:
+            return Unavailable("mpi4py is not installed", 'pip install "cntk-parallel-mpi[openmpi]"')
+        return Available("mpi4py is installed")
+
+    @classmethod
+    def launcher(cls, ranks: int) -> Launcher:
+        """The ``mpiexec`` that belongs to the library which mpi4py loads."""
+        from cntk_parallel_mpi.launching import make_launcher
+
+        return make_launcher(ranks)
+
+    # -- all ranks together -------------------------------------------------------------------------------
+
+    def allreduce(self, array: Array) -> None:
+        """Sum in place: small arrays at every rank, of large ones a stripe at each."""
+        if self.size == 1:
+            return
+        flat = array.reshape(-1) if array.flags.c_contiguous else np.ascontiguousarray(array).reshape(-1)
+        operation = f"the sum of {flat.size} numbers"
+        if flat.nbytes * (self.size - 1) <= DIRECT_BYTES:
+            self._sum_directly(flat, operation)
+        else:
+            self._sum_stripes(flat, operation)
+        if not np.shares_memory(flat, array):
+            array[...] = flat.reshape(array.shape)
+
+    def _sum_directly(self, flat: Array, operation: str) -> None:
+        tag = self._next_tag()
+        parts = [np.empty_like(flat) for _ in range(self.size)]
+        parts[self.rank] = flat.copy()
+        others = self._others()
+        sends = [self._isend(parts[self.rank], to, tag) for to in others]
+        self._finish({source: self._comm.Irecv(parts[source], source, tag) for source in others}, sends, operation)
+        flat[...] = _sum(parts)
+
+    def _sum_stripes(self, flat: Array, operation: str) -> None:
+        cuts = [flat.size * rank // self.size for rank in range(self.size + 1)]
+        stripes = [flat[begin:end] for begin, end in pairwise(cuts)]
+        mine, others, tag = stripes[self.rank], self._others(), self._next_tag()
+        parts = [mine if rank == self.rank else np.empty_like(mine) for rank in range(self.size)]
+        receives = {source: self._comm.Irecv(parts[source], source, tag) for source in others}
+        self._finish(receives, [self._isend(stripes[to], to, tag) for to in others], operation)
+        mine[...] = _sum(parts)
+        tag = self._next_tag()
+        receives = {source: self._comm.Irecv(stripes[source], source, tag) for source in others}
+        self._finish(receives, [self._isend(mine, to, tag) for to in others], operation)
+
+    def allgather(self, array: Array) -> list[Array]:
+        """Send the array to all others."""
+        packed = pack(array)
+        return self._exchange([packed] * self.size, array.copy(), "a gathering of arrays")
+
+    def alltoall(self, arrays: Sequence[Array]) -> list[Array]:
+        """Send each array to its rank."""
+        if len(arrays) != self.size:
+            raise ValueError(f"alltoall needs {self.size} arrays, not {len(arrays)}")
+        own = arrays[self.rank].copy()
+        return self._exchange([pack(array) for array in arrays], own, "an exchange of arrays")
+
+    def _exchange(self, packed: Sequence[Array], own: Array, operation: str) -> list[Array]:
+        tag, others = self._next_tag(), self._others()
+        sends = [self._isend(packed[to], to, tag) for to in others]
+        found: dict[int, Array] = {}
+        receives: dict[int, MPI.Request] = {}
+
+        def look() -> bool:
+            for source in others:
+                if source not in receives:
+                    message = self._comm.Improbe(source, tag, status := self._mpi.Status())
+                    if message is not None:
+                        found[source] = np.empty(status.Get_count(self._mpi.BYTE), np.uint8)
+                        receives[source] = message.Irecv(found[source])
+            return len(receives) == len(others)
+
+        wait(look, self.watch, self.rank, operation, lambda: [source for source in others if source not in receives])
+        self._finish(receives, sends, operation)
+        return [own if rank == self.rank else unpack(found[rank]) for rank in range(self.size)]
+
+    def broadcast(self, array: Array, root: int = 0) -> None:
+        """Send the array down a binomial tree."""
+        flat = array if array.flags.c_contiguous else np.ascontiguousarray(array)
+        tag, place = self._next_tag(), (self.rank - root) % self.size
+        operation = f"a broadcast from rank {root}"
+        reach = 1
+        while reach < self.size:
+            if place < reach and place + reach < self.size:
+                self._finish({}, [self._isend(flat, (place + reach + root) % self.size, tag)], operation)
+            elif reach <= place < 2 * reach:
+                source = (place - reach + root) % self.size
+                self._finish({source: self._comm.Irecv(flat, source, tag)}, [], operation)
+            reach *= 2
+        if flat is not array:
+            array[...] = flat
+
+    def barrier(self) -> None:
+        """Hear of every other rank."""
+        tag, nothing = self._next_tag(), np.empty(0, np.uint8)
+        others = self._others()
+        sends = [self._isend(nothing, to, tag) for to in others]
+        receives = {source: self._comm.Irecv(np.empty(0, np.uint8), source, tag) for source in others}
+        self._finish(receives, sends, "a meeting of all ranks")
+
+    def split(self, color: int) -> MPICommunicator:
+        """Return the communicator of the ranks with this color."""
+        self.barrier()  # with a deadline; what the library does then cannot wait for long
+        part = MPICommunicator(self._comm.Split(color, self.rank))
+        part.watch = self.watch
+        return part
+
+    def background(self, work: Callable[[Communicator], T]) -> Pending[T]:
+        """Give the work to a thread, if the library lets several threads use it; otherwise do it at once."""
+        if self._mpi.Query_thread() < self._mpi.THREAD_MULTIPLE:
+            try:
+                return Pending(work(self))
+            except Exception as error:
+                return Pending(error=error)
+        if self._worker is None:
+            self._worker = _Worker(self, self.split(0))
+        return self._worker.begin(work)
+
+    # -- one rank to another ------------------------------------------------------------------------------
+
+    def send(self, array: Array, to: int, tag: int = 0) -> None:
+        """Send a copy of the array."""
+        self._sending = [(request, kept) for request, kept in self._sending if not request.Test()]
+        if to == self.rank:
+            self._own_mail.append(Message(self.rank, tag, array.copy()))
+            return
+        packed = pack(array)
+        self.bytes_sent += array.nbytes
+        self._sending.append((self._letters.Isend(packed, to, tag), packed))
+
+    def receive(self, source: int | None = None, tag: int | None = None) -> Message:
+        """Wait for a message."""
+        found: list[Message] = []
+
+        def look() -> bool:
+            message = self.poll(source, tag)
+            if message is not None:
+                found.append(message)
+            return bool(found)
+
+        named = self._others() if source is None else [source]
+        about = "" if tag is None else f" about {tag}"
+        wait(look, self.watch, self.rank, f"receiving a message{about}", lambda: named)
+        return found[0]
+
+    def poll(self, source: int | None = None, tag: int | None = None) -> Message | None:
+        """Return a message if there is one."""
+        for index, message in enumerate(self._own_mail):
+            if source in (None, message.source) and tag in (None, message.tag):
+                return self._own_mail.pop(index)
+        if source == self.rank:
+            return None
+        any_source, any_tag = self._mpi.ANY_SOURCE, self._mpi.ANY_TAG
+        status = self._mpi.Status()
+        letter = self._letters.Improbe(
+            any_source if source is None else source, any_tag if tag is None else tag, status
+        )
+        if letter is None:
+            return None
+        packed = np.empty(status.Get_count(self._mpi.BYTE), np.uint8)
+        sender = status.Get_source()
+        self._finish({sender: letter.Irecv(packed)}, [], "receiving a message")
+        return Message(sender, status.Get_tag(), unpack(packed))
+
+    # -- all else -----------------------------------------------------------------------------------------
+
+    def now(self) -> float:
+        """Seconds of the system's clock."""
+        return time.monotonic()
+
+    def abort(self, reason: str) -> None:
+        """End all processes of the program with exit code 1."""
+        print(f"rank {self.rank} ends all ranks: {reason}", file=sys.stderr, flush=True)
+        self._mpi.COMM_WORLD.Abort(1)
+
+    def close(self) -> None:
+        """Wait until the last messages are on their way, and end the thread in the background."""
+        if self._worker is not None:
+            self._worker.close()
+            self._worker = None
+        self._finish({}, [request for request, _ in self._sending], "sending the last messages")
+        self._sending.clear()
+
+    # -- parts of operations ------------------------------------------------------------------------------
+
+    def _others(self) -> list[int]:
+        """The other ranks, beginning with the next one, so that not all begin with the same."""
+        return [(self.rank + step) % self.size for step in range(1, self.size)]
+
+    def _next_tag(self) -> int:
+        """Operations follow each other in the same order on all ranks, so a number tells them apart."""
+        self._count += 1
+        return self._count % TAGS
+
+    def _isend(self, array: Array, to: int, tag: int) -> MPI.Request:
+        self.bytes_sent += array.nbytes
+        return self._comm.Isend(array, to, tag)
+
+    def _finish(self, receives: dict[int, MPI.Request], sends: Sequence[MPI.Request], operation: str) -> None:
+        """Wait until everything has come, and everything that was sent may be changed."""
+        missing, leaving = dict(receives), list(sends)
+
+        def look() -> bool:
+            for source in [source for source, request in missing.items() if request.Test()]:
+                del missing[source]
+            leaving[:] = [request for request in leaving if not request.Test()]
+            return not missing and not leaving
+
+        wait(look, self.watch, self.rank, operation, lambda: sorted(missing))
+
+
+def _sum(parts: Sequence[Array]) -> Array:
+    """The sum in the order of the ranks."""
+    total = parts[0].copy()
+    for part in parts[1:]:
+        total += part
+    return total
+
+
+class _Waiting(Pending[T]):
+    """Work of the thread in the background."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.done = threading.Event()
+
+    @property
+    def is_done(self) -> bool:
+        return self.done.is_set()
+
+    def wait(self) -> T:
+        self.done.wait()
+        return super().wait()
+
+    def do(self, work: Callable[[Communicator], T], communicator: Communicator) -> None:
+        try:
+            self._result = work(communicator)
+        except BaseException as error:  # It comes out where the work is waited for.
+            self._error = error
+        self.done.set()
+
+
+class _Worker:
+    """A thread that works one piece after the other, with a communicator of its own."""
+
+    def __init__(self, owner: MPICommunicator, communicator: MPICommunicator) -> None:
+        self._owner, self._communicator = owner, communicator
+        self._works: queue.SimpleQueue[tuple[_Waiting[Any], Callable[[Communicator], Any]] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="communication", daemon=True)
+        self._thread.start()
+
+    def begin(self, work: Callable[[Communicator], T]) -> Pending[T]:
+        """Put a piece of work behind the others."""
+        waiting: _Waiting[T] = _Waiting()
+        self._works.put((waiting, work))
+        return waiting
+
+    def close(self) -> None:
+        """End the thread after the work that it has."""
+        self._works.put(None)
+        self._thread.join(self._communicator.watch.deadline)
+
+    def _run(self) -> None:
+        while (piece := self._works.get()) is not None:
+            waiting, work = piece
+            before = self._communicator.bytes_sent
+            waiting.do(work, self._communicator)
+            self._owner.bytes_sent += self._communicator.bytes_sent - before

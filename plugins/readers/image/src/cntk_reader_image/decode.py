@@ -1,0 +1,75 @@
+"""Encoded images to pixels."""
+
+from __future__ import annotations
+
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cntk_reader_image.resample import Bytes
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+_ORIENTATION = 0x0112
+"""The EXIF tag that says how a camera was held."""
+_PLAIN = ("RGB", "L", "RGBA")
+
+
+class BrokenImageError(Exception):
+    """An image that cannot be used; the text says why, for a message."""
+
+
+def decode(data: bytes, *, gray: bool) -> Bytes:
+    """Return the pixels of an image file: ``(rows, columns, planes)``, red first.
+
+    There is one plane if the image is gray or ``gray`` asks for it; else there are three, and perhaps a fourth that
+    does not count.
+
+    Raises:
+        BrokenImageError: the bytes are no image, or end too early.
+    """
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        with Image.open(BytesIO(data)) as image:
+            if gray:
+                # A JPEG has the gray image in it: its colours need not be decoded.
+                image.draft("L", image.size)
+            return _pixels(_upright(image), gray)
+    except UnidentifiedImageError:
+        raise BrokenImageError("the data are no image of a known format" if data else "the file is empty") from None
+    except (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError) as error:
+        raise BrokenImageError(str(error) or type(error).__name__) from None
+
+
+def _upright(image: Image.Image) -> Image.Image:
+    if "exif" not in image.info or image.getexif().get(_ORIENTATION, 1) == 1:
+        return image
+    from PIL import ImageOps
+
+    return ImageOps.exif_transpose(image)
+
+
+def _pixels(image: Image.Image, gray: bool) -> Bytes:
+    if image.mode.startswith("I;16") or image.mode in ("I", "F"):
+        return _gray_of_depth(image)
+    if gray and image.mode != "L":
+        image = image.convert("L")
+    elif image.mode == "P":
+        image = image.convert("RGBA" if "transparency" in image.info else "RGB")
+    elif image.mode in ("1", "LA", "La"):
+        image = image.convert("L")
+    elif image.mode not in _PLAIN:
+        image = image.convert("RGB")
+    pixels: Bytes = np.asarray(image)
+    return pixels if pixels.ndim == 3 else pixels[:, :, None]
+
+
+def _gray_of_depth(image: Image.Image) -> Bytes:
+    """Return the upper eight bits of a gray image with sixteen; other numbers are cut off at 0 and 255."""
+    values: Any = np.asarray(image)[:, :, None]
+    values = np.clip(np.rint(values), 0, 255) if image.mode == "F" else np.clip(values, 0, 65535) >> 8
+    found: Bytes = values.astype(np.uint8)
+    return found

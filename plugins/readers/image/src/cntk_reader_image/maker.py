@@ -1,0 +1,210 @@
+"""Worker threads that make the samples of minibatches ahead of time."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from cntk_core.api import DataError, PendingRows, RowMaker
+from cntk_reader_image.decode import BrokenImageError, decode
+from cntk_reader_image.listing import Images
+from cntk_reader_image.pipeline import Pipeline
+
+_TASKS_OF_THREAD = 4
+"""A minibatch is divided into so many tasks for each thread: few, but the threads end at about the same time."""
+_TOO_LARGE = 2
+"""Decoded images are kept if all of them had up to so many times the bytes that there are for them."""
+
+Failure = tuple[int, str]
+"""The place of an image in a minibatch, and what is wrong with it."""
+
+
+def processors() -> int:
+    """Return how many processors this program may use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
+
+
+class ErrorBudget:
+    """Counts broken images, each once.
+
+    Args:
+        limit: so many are left out; one more is an error.
+        warn: gets a line for each.
+    """
+
+    def __init__(self, limit: int, warn: Callable[[str], None] | None) -> None:
+        self._limit = limit
+        self._warn = warn
+        self._seen: set[int] = set()
+        self._lock = threading.Lock()
+
+    def spend(self, image: int, error: DataError) -> None:
+        """Count a broken image. Raises the error if there are too many."""
+        with self._lock:
+            if image in self._seen:
+                return
+            self._seen.add(image)
+            count = len(self._seen)
+        if count > self._limit:
+            hint = f"maxErrors={count} leaves {'it' if count == 1 else f'{count} such images'} out."
+            raise DataError(error.message, where=error.where, hint=hint)
+        if self._warn is not None:
+            self._warn(f"WARNING: left out: {error.where}: {error.message}")
+
+
+class PixelCache:
+    """Decoded images, if about all of them fit.
+
+    Args:
+        limit: bytes.
+        images: how many there are.
+    """
+
+    def __init__(self, limit: int, images: int) -> None:
+        self._limit = limit
+        self._images = images
+        self._pixels: dict[int, NDArray[np.uint8]] = {}
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def get(self, image: int) -> NDArray[np.uint8] | None:
+        """Return the pixels of an image if they are there."""
+        return self._pixels.get(image)
+
+    def put(self, image: int, pixels: NDArray[np.uint8]) -> None:
+        """Keep the pixels of an image if there is room."""
+        if pixels.nbytes * self._images > _TOO_LARGE * self._limit:
+            return
+        with self._lock:
+            if self._bytes + pixels.nbytes <= self._limit and image not in self._pixels:
+                self._pixels[image] = pixels
+                self._bytes += pixels.nbytes
+
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._pixels.clear()
+            self._bytes = 0
+
+
+@attrs.frozen(eq=False)
+class PendingImages(PendingRows):
+    """The samples of a minibatch that threads are making."""
+
+    rows: NDArray[Any]
+    tasks: Sequence[Future[list[Failure]]]
+    report: Callable[[int, str], None]
+
+    def result(self) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """Wait for the threads. Raises DataError when too many images are broken."""
+        broken = np.zeros(len(self.rows), dtype=bool)
+        for task in self.tasks:
+            for place, reason in task.result():
+                broken[place] = True
+                self.report(place, reason)
+        return self.rows, broken
+
+    def cancel(self) -> None:
+        """Do not begin what has not begun."""
+        for task in self.tasks:
+            task.cancel()
+
+
+class ImageMaker(RowMaker):
+    """Makes samples of images; the number of a row is ``image * views + view``.
+
+    Args:
+        images: where they are.
+        pipeline: what is done with them.
+        shape: of a sample.
+        gray: decode them as gray.
+        views: how many views of each image there are.
+        threads: how many make samples; 0: as many as there are processors.
+        budget: counts broken images.
+        cache_bytes: decoded images that are kept.
+    """
+
+    def __init__(
+        self,
+        images: Images,
+        pipeline: Pipeline,
+        *,
+        shape: tuple[int, ...],
+        gray: bool,
+        views: int,
+        threads: int,
+        budget: ErrorBudget,
+        cache_bytes: int,
+    ) -> None:
+        self._images = images
+        self._pipeline = pipeline
+        self._shape = shape
+        self._gray = gray
+        self._views = views
+        self._threads = threads or processors()
+        self._budget = budget
+        self._cache = PixelCache(cache_bytes, len(images))
+        self._keys = images.random_keys()
+        self._executor: ThreadPoolExecutor | None = None
+        self._lock = threading.Lock()
+
+    def start(self, numbers: NDArray[np.int64], sweep: int) -> PendingImages:
+        """Begin to make the samples of some numbers for a sweep."""
+        images, views = np.divmod(numbers, self._views)
+        rows = np.empty((len(numbers), *self._shape), dtype=self._pipeline.dtype)
+        draws = self._pipeline.draw(self._keys[images], views, sweep)
+        image_of, view_of = images.tolist(), views.tolist()
+
+        def work(first: int, last: int) -> list[Failure]:
+            failures = []
+            for place in range(first, last):
+                try:
+                    pixels = self.pixels(image_of[place])
+                    self._pipeline.make(pixels, draws[place], view_of[place], rows[place])
+                except BrokenImageError as error:
+                    failures.append((place, str(error)))
+            return failures
+
+        def report(place: int, reason: str) -> None:
+            image = image_of[place]
+            self._budget.spend(image, broken_image(self._images, image, reason))
+
+        step = max(-(-len(numbers) // (self._threads * _TASKS_OF_THREAD)), 1)
+        pool = self._pool()
+        tasks = [pool.submit(work, first, min(first + step, len(numbers))) for first in range(0, len(numbers), step)]
+        return PendingImages(rows, tasks, report)
+
+    def pixels(self, image: int) -> NDArray[np.uint8]:
+        """Return the decoded pixels of an image. Raises BrokenImageError."""
+        known = self._cache.get(image)
+        if known is None:
+            known = decode(self._images.read(image), gray=self._gray)
+            self._cache.put(image, known)
+        return known
+
+    def _pool(self) -> ThreadPoolExecutor:
+        with self._lock:
+            if self._executor is None:
+                self._executor = ThreadPoolExecutor(self._threads, thread_name_prefix="cntk-images")
+            return self._executor
+
+    def close(self) -> None:
+        """End the threads and forget the pixels. May be called more than once."""
+        with self._lock:
+            executor, self._executor = self._executor, None
+        if executor is not None:
+            executor.shutdown(cancel_futures=True)
+        self._cache.clear()
+
+
+def broken_image(images: Images, image: int, reason: str) -> DataError:
+    """Return the error of an image that cannot be used."""
+    return DataError(f"cannot use image {images.title(image)}: {reason}", where=images.where(image))

@@ -1,0 +1,132 @@
+"""All transforms of a stream, and the way of the pixels into a minibatch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cntk_reader_image.decode import BrokenImageError
+from cntk_reader_image.draws import uniform
+from cntk_reader_image.steps import Mean, Picture, Pixels, Step, kernels
+
+_OCCURRENCE = 16
+"""Purposes of random numbers: the kind of the step, and how many of its kind come before, times this."""
+
+
+class Pipeline:
+    """The transforms of a stream.
+
+    Args:
+        steps: in their order.
+        channels: 1 or 3.
+        planes: a sample is ``(channels, rows, columns)``; else ``(rows, columns, channels)``.
+        dtype: precision of the sample.
+
+    Attributes:
+        steps, channels, planes, dtype: as given.
+    """
+
+    def __init__(self, steps: Sequence[Step], *, channels: int, planes: bool, dtype: np.dtype[Any]) -> None:
+        self.steps = tuple(steps)
+        self.channels = channels
+        self.planes = planes
+        self.dtype = dtype
+        self._purposes = _purposes(steps)
+        last = steps[-1] if steps else None
+        self._last_mean = last if isinstance(last, Mean) else None
+        self._before = self.steps[:-1] if self._last_mean is not None else self.steps
+
+    @property
+    def size(self) -> tuple[int, int] | None:
+        """Columns and rows of the samples; None if these depend on the images."""
+        size: tuple[int, int] | None = None
+        for step in self.steps:
+            size = step.size(size)
+        return size
+
+    def shape(self, columns: int, rows: int) -> tuple[int, ...]:
+        """Return the shape of samples of a size, in memory order."""
+        return (self.channels, rows, columns) if self.planes else (rows, columns, self.channels)
+
+    def draw(self, keys: NDArray[np.uint64], views: NDArray[np.int64], sweep: int) -> list[list[list[float]]]:
+        """Return the random numbers of some images: for each image those of each step.
+
+        Args:
+            keys: numbers of the images.
+            views: which view of its image each one is.
+            sweep: over the data.
+        """
+        found: list[list[list[float]]] = [[] for _ in range(len(keys))]
+        for step, purpose in zip(self.steps, self._purposes, strict=True):
+            numbers: list[list[float]] = [[]] * len(keys)
+            if step.draws and len(keys):
+                drawn = uniform(keys, views, count=step.draws, sweep=sweep, seed=step.seed, purpose=purpose)
+                numbers = drawn.tolist()
+            for image, own in zip(found, numbers, strict=True):
+                image.append(own)
+        return found
+
+    def shape_of(self, pixels: NDArray[np.uint8]) -> tuple[int, ...]:
+        """Return the shape of the sample of an image whose size the transforms do not change by chance."""
+        part = self._apply(pixels, [[0.0] * step.draws for step in self.steps], 0).part
+        return self.shape(part.columns, part.rows)
+
+    def _apply(self, pixels: NDArray[np.uint8], draws: Sequence[list[float]], view: int) -> Picture:
+        """Apply all steps but a last mean."""
+        picture = Picture.decoded(pixels, self.channels)
+        for step, own in zip(self._before, draws, strict=False):
+            picture = step.apply(picture, own, view, self.dtype)
+        return picture
+
+    def make(self, pixels: NDArray[np.uint8], draws: Sequence[list[float]], view: int, out: Pixels) -> None:
+        """Make a sample.
+
+        Args:
+            pixels: as decoded.
+            draws: random numbers of each step.
+            view: which view of the image it is.
+            out: the sample, of any shape that has room for it and no more.
+
+        Raises:
+            BrokenImageError: the image has another size than the samples.
+        """
+        picture = self._apply(pixels, draws, view)
+        part = picture.part
+        shape = self.shape(part.columns, part.rows)
+        if part.columns * part.rows * picture.channels != out.size:
+            raise BrokenImageError(
+                f"it has {part.columns} x {part.rows} x {picture.channels} values after the transforms, "
+                f"and a sample has {out.size}"
+            )
+        self._write(picture, out.reshape(shape))
+
+    def _write(self, picture: Picture, out: Pixels) -> None:
+        mean = self._last_mean
+        if mean is not None and not mean.fits((picture.part.columns, picture.part.rows), picture.channels):
+            mean = None
+        values = picture.array
+        compiled = kernels()
+        if compiled is not None and self.planes and values.dtype == np.uint8 and values.flags.c_contiguous:
+            if mean is None:
+                compiled.to_planes(values, out)
+            else:
+                compiled.to_planes_without(values, mean.planes(self.dtype), out)
+            return
+        target = out.transpose(1, 2, 0) if self.planes else out
+        if mean is None:
+            target[...] = values
+        else:
+            np.subtract(values, mean.planes(self.dtype).transpose(1, 2, 0), out=target)
+
+
+def _purposes(steps: Sequence[Step]) -> list[int]:
+    """Number the steps within their kinds, so that two crops of an image differ and two streams agree."""
+    seen: dict[int, int] = {}
+    found = []
+    for step in steps:
+        seen[step.purpose] = seen.get(step.purpose, -1) + 1
+        found.append(step.purpose + _OCCURRENCE * seen[step.purpose])
+    return found
