@@ -170,7 +170,7 @@ def test_weights_that_are_not_shared(form):
 
 
 @examples(30)
-@given(forms(), st.booleans())
+@given(forms() | forms(sharing=False), st.booleans())
 def test_transposed(form, given_shape):
     """A transposed convolution is the adjoint of the convolution of what it makes."""
     attributes = form.attributes(transpose=True, output_shape=form.dims if given_shape else (0,))
