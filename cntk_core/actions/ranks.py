@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from cntk_core.interfaces.parallel import Communicator
     from cntk_core.plugins.registry import Registry
 
-ON_ALL_RANKS = ("train", "trainRNN", "adapt", "test", "eval", "cv", "devtest", "bnstat")
-"""Actions that all ranks run, as in the original; rank 0 alone runs the others."""
+ON_ALL_RANKS = ("train", "trainRNN", "adapt", "test", "eval", "cv", "devtest")
+"""Actions that all ranks run; rank 0 alone runs the others. In the original bnstat was one of the former."""
 
 COMMUNICATOR = "mpi"
 
