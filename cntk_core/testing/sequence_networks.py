@@ -192,7 +192,10 @@ def unpacked(dtype: Any) -> Sample:
     made = SequenceSketch(dtype)
     matrix = made.op("UnpackSequence", made.weighted((made.x, FEATURES)), attributes=UnpackAttributes(0.25))
     wide = made.op("Tanh", made.op("Times", made.parameter("V", HIDDEN, HIDDEN), matrix))
-    shifted = made.op("Minus", wide, made.op("ReduceElements", wide, attributes=ReduceAttributes("LogSum", 2)))
+    sums = made.op("SumColumnElements", made.x)
+    there = made.op("ElementTimes", made.op("Exp", wide), made.op("UnpackSequence", made.op("Equal", sums, sums)))
+    total = made.op("Log", made.op("ReduceElements", there, attributes=ReduceAttributes("Sum", 2)))
+    shifted = made.op("Minus", wide, total)
     back = made.op("ToSequenceLike", shifted, made.x)
     return made.classify(made.op("Plus", back, made.elman(back, HIDDEN)))
 

@@ -16,7 +16,7 @@ from cntk_core.data.numbered import ParallelSource
 from cntk_core.data.randomize import Window
 from cntk_core.data.source import Chunk, ChunkInfo, ChunkSource, Column
 from cntk_core.data.timeline import Picks
-from cntk_core.data.truncation import Truncation
+from cntk_core.data.truncation import Truncation, truncated_slots
 from cntk_core.errors import DataError, UnsupportedError
 from cntk_core.interfaces.reader import EpochSpec, Minibatch, ReaderContext, StreamInfo
 
@@ -220,7 +220,7 @@ def test_an_error_comes_at_its_place() -> None:
 
 def test_one_frame_cannot_be_cut() -> None:
     with pytest.raises(UnsupportedError) as found:
-        reader(Singles(Maker()), X, truncation=lambda _: Truncation(3, 1))
+        reader(Singles(Maker()), X, slots=lambda order, epoch: truncated_slots(order, epoch, Truncation(3, 1)))
     assert str(found.value) == (
         "the stream 'x' has one sample for each sequence, which cannot be cut\n    Leave truncated=true out."
     )
