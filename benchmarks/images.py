@@ -2,9 +2,9 @@
 
     python benchmarks/images.py [--only photographs] [--workers 2] [--rounds 5] [--json F] [--peer-python PYTHON]
 
-The images are made: photographs (JPEG, 500 x 375 pixels) for 224 x 224, small ones (PNG, 32 x 32), each with a random crop,
-mirroring, resizing and the subtraction of a mean. Every candidate decodes with the same Pillow. ``small, again`` is the
-same with decoded images kept, as ours has them from the second sweep on. Two peers: one resizes as torchvision does
+The images are made: photographs (JPEG, 500 x 375 pixels) for 224 x 224, small ones (PNG, 32 x 32), each with a random
+crop, mirroring, resizing and the subtraction of a mean. Every candidate decodes with the same Pillow. ``small, again``
+is the same with decoded images kept, as ours has them from the second sweep on. Two peers: one resizes as torchvision does
 with pictures, the other one gives the same pixels as ours, which is checked first. A round reads some sweeps with each
 candidate in turn; the figures are the best round's images per second and the least CPU time per image.
 """
