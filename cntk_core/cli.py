@@ -142,6 +142,8 @@ def _end_ranks(text: str) -> None:
         import traceback
 
         details = traceback.format_exc()
+        if os.environ.get(TRACEBACK) == "1":
+            _say(details.rstrip())
     end_all(text, details)
 
 

@@ -79,7 +79,7 @@ def run_recipe(
     together = launch.size > 1 and config.boolean("parallelTrain", True)
     if launch.rank > 0 and not together:
         return  # several processes were started for a serial run: the first one does it
-    _redirect(config, log, banner, launch.rank)
+    _redirect(config, log, banner, launch.rank, together=together)
     check_top_level(config)
     jobs = find_jobs(config, only)
     plugins = plugins or make_plugins(log, plugin_files, listeners)
@@ -123,14 +123,15 @@ def _enter_directory(config: Config, log: Log) -> None:
     log.plain(f"Changed current directory to {directory}")
 
 
-def _redirect(config: Config, log: Log, banner: str, rank: int) -> None:
+def _redirect(config: Config, log: Log, banner: str, rank: int, *, together: bool) -> None:
     value = config.get("stderr")
     if value is None or value.string() in ("", "-"):
         return
     path = value.string()
     if log.timestamps:  # the original does so on its compute cluster
         path += "".join(f"_{command}" for command in config.strings("command", ("train",))) + ".log"
-    if rank:
+        path += f"rank{rank}" if together else ""
+    elif rank:
         path += f".rank{rank}"
     log.redirect(path, value.where)
     log.plain(banner)

@@ -186,12 +186,16 @@ class _Pool:
         windows = self._windows
         largest = self._pooled(xp, padded)
         waiting = xp.ones(largest.shape, dtype=bool)
+        apart = all(step >= width for step, width in zip(windows.stride, windows.kernel, strict=True))
         for place in windows.places():
             found = windows.at(padded, place) == largest
             found &= waiting
             waiting ^= found
             view = windows.at(result, place)
-            view += incoming * found
+            if apart:
+                xp.multiply(incoming, found, out=view)
+            else:
+                view += incoming * found
 
     def largest(self, xp: Any, rows: Array) -> Array:
         """The place of the first largest element of each window: ``(frames, windows)``."""

@@ -108,7 +108,7 @@ MODELS: dict[str, Callable[[Term], Term]] = {
 
 @pytest.mark.parametrize("lengths", LENGTHS, ids=str)
 @pytest.mark.parametrize("name", MODELS)
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 def test_gradients(name: str, lengths: list[int]):
     graph = Graph(np.float64)
     z = Dense(2)(MODELS[name](graph.input("x", 2)))

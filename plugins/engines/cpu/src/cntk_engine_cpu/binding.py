@@ -124,6 +124,8 @@ def _forward_calls(site: Site, step: Step | Loop) -> list[Call]:
     if isinstance(step, Loop):
         compiled = None if _reaches_open(step) else loop_kernels.bind_forward(site, step)
         return [compiled if compiled is not None else loops.bind_forward(site, step)]
+    if step in site.absorbed:
+        return []
     name = step.nodes[0].op.name
     if makes_axis_by_values(step.nodes[0]):
         return [fallback.bind_new_axis(site, step)]

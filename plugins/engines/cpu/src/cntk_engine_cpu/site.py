@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import Expr, Loop, Node, OpContext, Plan, symbol, with_lengths
+from cntk_core.api import Expr, Loop, Node, OpContext, Plan, Step, symbol, with_lengths
 from cntk_engine_cpu.gemm import Gemm
 from cntk_engine_cpu.inputs import Ports
 from cntk_engine_cpu.kernels import KernelLibrary
@@ -95,6 +95,7 @@ class Site:
         compiled_loops: loops whose forward pass is compiled.
         interpreted: nodes that look at their contexts, above all those that the binding left to :mod:`fallback`.
         affine: values that are computed by those who read them.
+        absorbed: forward steps that an earlier one does, too.
         longest: the longest sequence of each dynamic axis that is a dimension of a node.
     """
 
@@ -118,6 +119,7 @@ class Site:
     compiled_loops: set[Loop] = attrs.field(factory=set)
     interpreted: set[Node] = attrs.field(factory=set)
     affine: dict[Node, Affine] = attrs.field(factory=dict)
+    absorbed: set[Step] = attrs.field(factory=set)
     longest: Mapping[str, int] = attrs.field(factory=dict)
 
     def continuing(self, before: Site) -> Site:
@@ -129,6 +131,14 @@ class Site:
         if node in self.sparse:
             return self.sparse[node].matrix
         return self.values[node] if node in self.values else np.zeros(self.shape(node), self.dtype)
+
+    def only_reader(self, step: Step) -> Step | None:
+        """The one step that reads the one node of a step; None if there are more, or something else keeps the value."""
+        (node,) = step.nodes
+        readers = [other for other in self.plan.steps if node in other.reads]
+        if len(readers) != 1 or isinstance(readers[0], Loop) or node in self.plan.roots:
+            return None
+        return None if any(node in other.reads for other in self.plan.gradients) else readers[0]
 
     def rows(self, node: Node) -> int:
         """Rows of a node's value seen as ``(rows, elements)``."""
