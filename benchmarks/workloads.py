@@ -279,7 +279,7 @@ WORKLOADS: dict[str, Workload] = {
         Recurrent("W4", 943, 150, 1, 300, 300, 127, (5, 30), 0, 76, 64, 64),
         Convolutional("W5a", "lenet", (1, 28, 28), 64, 20),
         Convolutional("W5b", "cifar_convnet", (3, 32, 32), 64, 2),
-        Convolutional("W5c", "resnet20", (3, 32, 32), 128, 2, rate=1e-5),
+        Convolutional("W5c", "resnet20", (3, 32, 32), 128, 2, rate=2e-4),
         FeedForward("W6", (26752, 2048, 2048, 2048, 26752), 64, 3),
         # Streams: the value, the gradient and the slots are read, all but the gradient are written; for a mean over the
         # parameter the gradient and the slots are read once more.

@@ -103,11 +103,12 @@ from cntk_core.ops.normalization import Statistics, settle_statistics, statistic
 from cntk_core.ops.op import Accumulator, Elementwise, NoAttributes, Op, OpContext
 from cntk_core.ops.pooling import pooling_geometry
 from cntk_core.ops.random import random_stream
-from cntk_core.ops.rows import delay_rows
-from cntk_core.ops.shapes import Shape, broadcast, elements, from_cntk, show, to_cntk
+from cntk_core.ops.rows import delay_rows, longest_sequence
+from cntk_core.ops.shapes import Shape, broadcast, elements, from_cntk, longest_axes, show, to_cntk, with_lengths
 from cntk_core.ops.sparse_rows import best_columns
 from cntk_core.ops.table import OpTable, core_ops
 from cntk_core.plan.explain import explain
+from cntk_core.plan.lengths import check_lengths
 from cntk_core.plan.make import make_plan
 from cntk_core.plan.plan import (
     Buffer,
@@ -119,6 +120,7 @@ from cntk_core.plan.plan import (
     Target,
     derive_layout,
     derived_nodes,
+    is_open,
     layout_of_root,
     makes_axis_by_values,
 )
@@ -251,6 +253,7 @@ __all__ = [
     "align",
     "best_columns",
     "broadcast",
+    "check_lengths",
     "check_links",
     "chunk_windows",
     "class_column",
@@ -281,10 +284,13 @@ __all__ = [
     "initializer",
     "is_delay",
     "is_legacy",
+    "is_open",
     "is_sparse_product",
     "keep_tail",
     "label_inputs",
     "layout_of_root",
+    "longest_axes",
+    "longest_sequence",
     "make_plan",
     "makes_axis_by_values",
     "nearest",
@@ -323,5 +329,6 @@ __all__ = [
     "to_cntk",
     "unbroadcast",
     "users_of",
+    "with_lengths",
     "write_dump",
 ]

@@ -49,14 +49,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _dispatch(arguments)
     except KeyboardInterrupt:
-        _end_ranks("interrupted")
         _say("\ninterrupted: what was saved before is kept; start the same command again to go on from there")
+        _end_ranks("interrupted")
         return _INTERRUPTED
     except BrokenPipeError:
         # The reader of our output has gone away; a second attempt to flush must not complain about it.
         with suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _end_ranks("the reader of the output has gone away")
         return 1
+    except BaseException as error:
+        # Whatever it is (told to exit, or a traceback is wanted), other ranks must not wait for this one.
+        _end_ranks(f"{type(error).__name__}: {error}")
+        raise
 
 
 def _dispatch(arguments: list[str]) -> int:
@@ -132,12 +137,14 @@ def _end_ranks(text: str) -> None:
     if launch.rank:
         time.sleep(_PATIENCE)
         _say(text)
-    defect = sys.exc_info()[1]
-    if defect is not None and not isinstance(defect, CntkError | KeyboardInterrupt):
+    defect, details = sys.exc_info()[1], ""
+    if defect is not None and not isinstance(defect, CntkError | KeyboardInterrupt | SystemExit):
         import traceback
 
-        text = f"{traceback.format_exc()}{text}"
-    end_all(text)
+        details = traceback.format_exc()
+        if os.environ.get(TRACEBACK) == "1":
+            _say(details.rstrip())
+    end_all(text, details)
 
 
 def _text_of(error: Exception) -> str:

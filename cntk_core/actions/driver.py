@@ -15,13 +15,14 @@ from cntk_core.actions.context import ActionContext, make_plugins
 from cntk_core.actions.document import is_document, load_document
 from cntk_core.actions.jobs import Job, check_jobs, check_top_level, find_jobs
 from cntk_core.actions.log import Log
-from cntk_core.actions.ranks import ON_ALL_RANKS, connect, detect, disconnect, label_output, patient
+from cntk_core.actions.ranks import ON_ALL_RANKS, Launch, connect, detect, disconnect, label_output, patient
 from cntk_core.actions.table import same_action, tells_listeners
 from cntk_core.config import Config, load_recipe
 from cntk_core.errors import ConfigError
 from cntk_core.plugins import events
 
 if TYPE_CHECKING:
+    from cntk_core.interfaces.parallel import Communicator
     from cntk_core.plugins.manager import PluginManager
 
 _WIDTH = 78
@@ -37,6 +38,7 @@ def run_recipe(
     watchers: Sequence[object] = (),
     program: str = "cntk",
     progress: bool = False,
+    communicator: Communicator | None = None,
 ) -> None:
     """Run what the command line names.
 
@@ -50,12 +52,14 @@ def run_recipe(
         program: how the program was called, for the log.
         progress: the console is a terminal: show a progress bar there in place of lines about minibatches, and for a
             single action no banner and no configuration either.
+        communicator: of the ranks that run it together; by default that of the processes which a launcher has started.
 
     Raises:
         CntkError: the recipe or the data is wrong, or the run failed.
     """
-    launch = detect()
-    label_output(launch)
+    launch = detect() if communicator is None else Launch(communicator.rank, communicator.size)
+    if communicator is None:
+        label_output(launch)
     log.quiet = log.quiet or launch.rank > 0
     banner = _banner(program, arguments)
     brief = progress and only is not None
@@ -75,16 +79,14 @@ def run_recipe(
     together = launch.size > 1 and config.boolean("parallelTrain", True)
     if launch.rank > 0 and not together:
         return  # several processes were started for a serial run: the first one does it
-    _redirect(config, log, banner, launch.rank)
+    _redirect(config, log, banner, launch.rank, together=together)
     check_top_level(config)
     jobs = find_jobs(config, only)
     plugins = plugins or make_plugins(log, plugin_files, listeners)
+    if together and communicator is None:
+        communicator = connect(launch, plugins.registry)
     context = ActionContext.create(
-        config,
-        log,
-        plugins=plugins,
-        progress=progress,
-        communicator=connect(launch, plugins.registry) if together else None,
+        config, log, plugins=plugins, progress=progress, communicator=communicator if together else None
     )
     if context.communicator is not None:
         context.communicator.watch.say = log.warn
@@ -121,14 +123,15 @@ def _enter_directory(config: Config, log: Log) -> None:
     log.plain(f"Changed current directory to {directory}")
 
 
-def _redirect(config: Config, log: Log, banner: str, rank: int) -> None:
+def _redirect(config: Config, log: Log, banner: str, rank: int, *, together: bool) -> None:
     value = config.get("stderr")
     if value is None or value.string() in ("", "-"):
         return
     path = value.string()
     if log.timestamps:  # the original does so on its compute cluster
         path += "".join(f"_{command}" for command in config.strings("command", ("train",))) + ".log"
-    if rank:
+        path += f"rank{rank}" if together else ""
+    elif rank:
         path += f".rank{rank}"
     log.redirect(path, value.where)
     log.plain(banner)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from cntk_core.config import Config, option, options
 from cntk_core.errors import ConfigError, DataError
-from cntk_core.ops.shapes import Shape, to_cntk
+from cntk_core.ops.shapes import Shape, longest_axes, to_cntk, with_elements
 
 _PRECISION = re.compile(r"[-+ #0]*\d*(\.\d*)?")
 _ESCAPES = (("\\n", "\n"), ("\\r", "\r"), ("\\t", "\t"), ("\\s", " "))
@@ -105,7 +105,7 @@ class Formatter:
     Args:
         format: the block of the recipe.
         name: the node's name.
-        shape: its sample shape in memory order.
+        shape: its sample shape in memory order, with at most one dimension that every minibatch has its own of.
         labels: names of the categories, empty if there are none.
         keys: whether ``%k`` is filled in.
         warn: called with one line if the label mapping does not fit.
@@ -139,6 +139,8 @@ class Formatter:
 
     def text(self, sequences: Sequence[SequenceValue], minibatch: int) -> str:
         """Return the text of a minibatch. ``minibatch`` counts from 0."""
+        if longest_axes(self.shape) and sequences:
+            self._dims = to_cntk(with_elements(self.shape, sequences[0].values.shape[1]))
         separator = self._fill(self.format.sequence_separator, minibatch)
         prologue = self._fill(self.format.sequence_prologue, minibatch)
         epilogue = self._fill(self.format.sequence_epilogue, minibatch)

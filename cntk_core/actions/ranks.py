@@ -93,13 +93,13 @@ def connect(launch: Launch, registry: Registry) -> Communicator:
 _ACTIVE: list[Communicator] = []
 
 
-def end_all(text: str) -> None:
-    """End the other ranks, too, if there are any: this one has failed. Says nothing but leaves a report."""
+def end_all(text: str, details: str = "") -> None:
+    """End the other ranks, too, if there are any: this one has failed. Details go before the text of the report."""
     launch = detect()
     folder = os.environ.get(REPORTS)
     if folder is not None and launch.size > 1:
         with suppress(OSError):
-            Path(folder, f"rank-{launch.rank}.txt").write_text(text, encoding="utf-8")
+            Path(folder, f"rank-{launch.rank}.txt").write_text(details + text, encoding="utf-8")
     for communicator in _ACTIVE:
         communicator.abort(text.partition("\n")[0])
 

@@ -23,6 +23,7 @@ from cntk_core.interfaces.writer import SequenceOutput
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.ops.rows import reader_slots
+from cntk_core.ops.shapes import Longest, show
 from cntk_core.plan.make import make_plan
 from cntk_core.training.columns import MinibatchSizes
 from cntk_core.training.store import ParameterStore
@@ -57,6 +58,7 @@ def run(context: ActionContext, section: Config) -> None:
     network = context.network_of(section)
     nodes = _nodes(context, network, section)
     needed = [node for node in network.order(nodes, stop_at_constants=True) if isinstance(node, Input)]
+    _check_sizes(section, nodes, most=0 if section.get("writer") is not None else 1)
     reader = context.make_reader(section, needed, for_writing=True)
     try:
         minibatches = reader.minibatches(_epoch(section))
@@ -95,6 +97,24 @@ def _nodes(context: ActionContext, network: Network, section: Config) -> list[No
             hint=f"Give outputNodeNames=...; the nodes are: {listed}",
         )
     return list(dict.fromkeys(nodes))
+
+
+def _check_sizes(section: Config, nodes: Sequence[Node], *, most: int) -> None:
+    """Make sure that samples have at most so many dimensions that every minibatch has its own of.
+
+    Raises:
+        UnsupportedError: names a node that has more.
+    """
+    for node in nodes:
+        if sum(isinstance(dim, Longest) for dim in node.known_shape) > most:
+            raise UnsupportedError(
+                f"the values of '{node.name}' {show(node.known_shape)} have another size in each minibatch and cannot "
+                "be written",
+                where=section.location("outputNodeNames") or section.where,
+                hint="outputPath=... without a writer writes values with one such dimension as text."
+                if most == 0
+                else "ToSequence makes frames of such a dimension.",
+            )
 
 
 @attrs.frozen(eq=False)

@@ -167,7 +167,7 @@ class ChunkedReader(DataReader):
 
     def _gather(self, picks: Picks) -> Minibatch:
         """Make a minibatch; streams that are made have numbers."""
-        if self._source.reads_picks:
+        if self._source.reads_picks and len(picks.sequences):
             chunk = self._source.pick(picks.chunks, picks.sequences)
             if chunk is not None:
                 places = np.arange(len(picks.sequences))

@@ -67,6 +67,10 @@ class SweepOrder(ABC):
         order, begin, end = self._open
         return frozenset(order[begin:end])
 
+    @open_chunks.setter
+    def open_chunks(self, chunks: frozenset[int]) -> None:
+        self._open = tuple(chunks), 0, len(chunks)
+
     @abstractmethod
     def blocks(self, sweep: int) -> Iterator[Block]:
         """Yield the sequences of a sweep, block by block."""
@@ -132,8 +136,12 @@ class RandomOrder(SweepOrder):
         chunk_at, starts = np.array(order, np.int64), np.cumsum([0, *counts], dtype=np.int64)
         lengths = self._all_lengths(order)
         swapped = swapped_sequences(counts, begin, end, self._seed + sweep)
-        for place, numbers in enumerate(swapped):
-            self._open = (order, begin[place], end[place])
+        done = 0
+        for numbers in swapped:
+            # They come chunk by chunk or many at a time: see where the first and the last of them belong.
+            first, last = _place(starts, done), _place(starts, max(done, done + len(numbers) - 1))
+            done += len(numbers)
+            self._open = (order, begin[first], end[last])
             came_from = np.searchsorted(starts, numbers, side="right") - 1
             own = np.ones(len(numbers), np.int64) if lengths is None else lengths[numbers]
             yield Block(chunk_at[came_from], numbers - starts[came_from], own)
@@ -143,6 +151,11 @@ class RandomOrder(SweepOrder):
         if all(chunk.lengths is None for chunk in self.index):
             return None
         return np.concatenate([self.index[number].sample_counts() for number in order])
+
+
+def _place(starts: IntArray, sequence: int) -> int:
+    """The place of the chunk whose sequences are numbered from ``starts`` on that has a sequence."""
+    return min(int(np.searchsorted(starts, sequence, side="right")), len(starts) - 1) - 1
 
 
 def chunk_windows(samples: IntArray, window: Window) -> tuple[IntArray, IntArray]:

@@ -130,6 +130,11 @@ class Communicator(Component):
     def allreduce(self, array: Array) -> None:
         """Sum ``array`` over all ranks, in place, added in the order of the ranks."""
 
+    def allreduce_all(self, arrays: Sequence[Array]) -> None:
+        """Sum several arrays as :meth:`allreduce` does; where messages are slow to come, in one go."""
+        for array in arrays:
+            self.allreduce(array)
+
     @abstractmethod
     def allgather(self, array: Array) -> list[Array]:
         """Return the arrays of all ranks, by rank. Shapes may differ between the ranks, types too."""

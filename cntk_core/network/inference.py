@@ -14,8 +14,11 @@ from heapq import heapify, heappop, heappush
 import attrs
 
 from cntk_core.errors import CntkError, NetworkError, ShapeError
+from cntk_core.network.cropping import locate_crop
 from cntk_core.network.node import Node, Parameter
-from cntk_core.ops.shapes import Shape, elements, from_cntk, show
+from cntk_core.ops.op import Op
+from cntk_core.ops.open_shapes import complete_shapes, infer_shape
+from cntk_core.ops.shapes import Longest, Shape, elements, from_cntk, longest_axes, show
 
 DELAYS = frozenset({"PastValue", "FutureValue"})
 """Operations through which a cycle is legal."""
@@ -49,9 +52,11 @@ def infer_node(node: Node) -> None:
     shapes: list[Shape] = [child.known_shape for child in node.inputs]
     try:
         if node.op.complete is not None and any(0 in shape for shape in shapes):
-            shapes = list(node.op.complete(shapes, node.attributes))
+            shapes = list(complete_shapes(node.op, shapes, node.attributes))
             _complete_parameters(node, shapes)
-        node.shape = tuple(node.op.infer(shapes, node.attributes))
+        locate_crop(node)
+        axes = [child.axis for child in node.inputs]
+        node.shape = _unpacked(node.op, infer_shape(node.op, shapes, node.attributes), axes)
     except ShapeError as error:
         operands = ", ".join(f"{child.name} {show(child.known_shape)}" for child in node.inputs)
         hint = error.hint or (f"Inputs: {operands}" if operands else None)
@@ -62,6 +67,11 @@ def infer_node(node: Node) -> None:
     _check_axes(node)
     inputs = [Guess(child.shape, child.axis if child.framed else None) for child in node.inputs]
     _set_axis(node, _axis(node, inputs))
+
+
+def _unpacked(op: Op, shape: Shape, axes: Sequence[str | None]) -> Shape:
+    """Return a shape with the static axis that an op makes of the dynamic axis of its first input, if it does."""
+    return (Longest(axes[0] or ""), *shape) if op.unpacks else shape
 
 
 def _set_axis(node: Node, axis: str | None) -> None:
@@ -298,17 +308,19 @@ def _guess_shape(node: Node, known: Sequence[Guess], *, bold: bool) -> Shape | N
     if len(complete) == len(shapes):
         with suppress(CntkError):
             if op.complete is not None and any(0 in shape for shape in complete):
-                complete = [tuple(shape) for shape in op.complete(complete, node.attributes)]
-            return _sound(op.infer(complete, node.attributes))
+                complete = list(complete_shapes(op, complete, node.attributes))
+            return _sound(_unpacked(op, infer_shape(op, complete, node.attributes), [guess.axis for guess in known]))
     found = None
     if op.guess is not None:
         with suppress(CntkError):
             found = _sound(op.guess(shapes, node.attributes))
-    return found if found is None or bold or elements(found) > 1 else None
+    return found if found is None or bold or longest_axes(found) or elements(found) > 1 else None
 
 
 def _sound(shape: Shape | None) -> Shape | None:
-    return None if shape is None or 0 in shape else tuple(shape)
+    if shape is None or any(dim <= 0 and not isinstance(dim, Longest) for dim in shape):
+        return None
+    return tuple(shape)
 
 
 def _unknown(unknown: Sequence[Node], members: Sequence[Node]) -> ShapeError:

@@ -35,7 +35,7 @@ from cntk_core.network.tensor_file import (
 from cntk_core.network.unsound import unsound
 from cntk_core.ops.leaves import INPUT, PARAMETER, SPARSE_INPUT
 from cntk_core.ops.op import Op
-from cntk_core.ops.shapes import show
+from cntk_core.ops.shapes import Longest, Shape, longest_axes, show
 
 FORMAT = "cntk-core-model"
 VERSION = 1
@@ -102,7 +102,8 @@ def _key(name: str) -> str:
 def _describe(node: Node) -> dict[str, Any]:
     if node.shape is None:
         raise ModelFormatError(f"{node.op.name} '{node.name}' has no shape yet and cannot be saved", where=node.where)
-    entry: dict[str, Any] = {"name": node.name, "op": node.op.name, "shape": list(node.known_shape)}
+    shape = [{"longest": dim.axis} if isinstance(dim, Longest) else dim for dim in node.known_shape]
+    entry: dict[str, Any] = {"name": node.name, "op": node.op.name, "shape": shape}
     if node.axis:
         entry["axis"] = node.axis
     if node.inputs:
@@ -278,8 +279,9 @@ class _Loader:
 
     def _node(self, entry: Mapping[str, Any]) -> Node:
         name, op, axis = str(entry["name"]), entry["op"], str(entry.get("axis", ""))
-        shape = whole_numbers(entry["shape"])
-        if shape is None or len(shape) > MAX_RANK:
+        shape = _read_shape(entry["shape"])
+        is_leaf = op in (INPUT.name, SPARSE_INPUT.name, PARAMETER.name)
+        if shape is None or len(shape) > MAX_RANK or (is_leaf and longest_axes(shape)):
             raise ModelFormatError(f"'{self.path}' is damaged: the dimensions of '{name}' make no sense")
         if op in (INPUT.name, SPARSE_INPUT.name):
             return Input.make(name, shape, sparse=op == SPARSE_INPUT.name, axis=axis)
@@ -331,6 +333,16 @@ class _Loader:
                 f"'{self.path}' holds no sound network: '{node.name}' is {show(declared or ())} in the file, "
                 f"but its inputs make it {show(node.known_shape)}"
             )
+
+
+def _read_shape(values: Any) -> Shape | None:
+    """Return a shape, None if it is none: whole numbers, and axes whose longest sequence is a dimension."""
+    if not isinstance(values, list):
+        return None
+    dims = [Longest(v["longest"]) if isinstance(v, dict) and isinstance(v.get("longest"), str) else v for v in values]
+    if whole_numbers([dim for dim in dims if not isinstance(dim, Longest)]) is None:
+        return None
+    return tuple(dims)
 
 
 def _decode(value: Any) -> Any:

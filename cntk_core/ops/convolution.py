@@ -23,6 +23,7 @@ from cntk_core.ops.geometry import (
     window_of,
 )
 from cntk_core.ops.op import Array, OpContext
+from cntk_core.ops.placement import Placement, inverse_of, of_windows
 from cntk_core.ops.reshaping import ints
 from cntk_core.ops.shapes import Shape, elements, from_cntk, show, to_cntk
 from cntk_core.ops.windows import Windows
@@ -357,6 +358,13 @@ def _convolution_gradient(
     return to_weights, to_data
 
 
+def _placement(shapes: Sequence[Shape], attributes: ConvolutionAttributes, index: int) -> Placement | None:
+    if index != 1:
+        return None
+    found = of_windows(convolution_setup(shapes[0], shapes[1], attributes).geometry)
+    return found if attributes.transpose else inverse_of(found)
+
+
 @define_op(
     "Convolution",
     inputs=2,
@@ -365,6 +373,7 @@ def _convolution_gradient(
     gradient=_convolution_gradient,
     attributes=ConvolutionAttributes,
     unframed=frozenset({0}),
+    placement=_placement,
     reads_output=False,
     aliases={"ndl": ("Convolve",)},
 )

@@ -100,9 +100,10 @@ class Correlation:
         """What the windows of some samples cover: ``(kernel elements, frames * windows)``."""
         frames = data.shape[0]
         shaped, viewed = self._padded(xp, frames, data.dtype)
-        within, taken = self.windows.inside()
         source = data.reshape(frames, self.channels, *data.shape[self.whole + 1 :])
-        shaped[(..., *within[self.whole :])] = source.swapaxes(0, 1)[(..., *taken[self.whole :])]
+        shaped[(..., *self.windows.within[self.whole :])] = source.swapaxes(0, 1)[
+            (..., *self.windows.taken[self.whole :])
+        ]
         lines = (elements(self.lines),) if self.runs else self.lines
         matrix = xp.empty((self.channels, self.kernel, frames, *lines), dtype=data.dtype)
         for index, view in enumerate(self.views):
@@ -116,9 +117,10 @@ class Correlation:
         values = matrix.reshape(self.channels, self.kernel, frames, *lines)
         for index, view in enumerate(self.views):
             viewed[view] += values[:, index]
-        within, taken = self.windows.inside()
         result = xp.zeros((frames, self.channels, *self.windows.sizes[self.whole :]), dtype=matrix.dtype)
-        result.swapaxes(0, 1)[(..., *taken[self.whole :])] = shaped[(..., *within[self.whole :])]
+        result.swapaxes(0, 1)[(..., *self.windows.taken[self.whole :])] = shaped[
+            (..., *self.windows.within[self.whole :])
+        ]
         return result.reshape(frames, *self.windows.sizes)
 
     def _kept(self) -> tuple[Any, ...]:
@@ -147,10 +149,11 @@ class Correlation:
 
     def to_weights(self, xp: Any, data: Array, products: Array) -> Array:
         """Gradient of the weights ``(maps, kernel elements)`` from that of the products."""
-        result = xp.zeros((self.maps, self.channels * self.kernel), dtype=data.dtype)
+        # Products with the larger matrix on the left are much faster where there are few maps.
+        result = xp.zeros((self.channels * self.kernel, self.maps), dtype=data.dtype)
         for part in self._parts(data.shape[0]):
-            result += self._spread(xp, products[part]) @ self._matrix(xp, data[part]).T
-        return result
+            result += self._matrix(xp, data[part]) @ self._spread(xp, products[part]).T
+        return xp.ascontiguousarray(result.T)
 
     def to_data(self, xp: Any, products: Array, weights: Array) -> Array:
         """Gradient of the data ``(frames, *sizes)`` from that of the products; also the transposed convolution."""

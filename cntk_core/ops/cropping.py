@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 import attrs
@@ -10,12 +11,13 @@ import attrs
 from cntk_core.errors import ShapeError
 from cntk_core.ops.define import define_op
 from cntk_core.ops.op import Array, OpContext
+from cntk_core.ops.placement import Along, Placement
 from cntk_core.ops.shapes import Shape, show
 
 
 @attrs.frozen
 class CropAttributes:
-    """Attributes of Crop: where the part begins; None works it out from the network (receptive fields)."""
+    """Attributes of Crop: where the part begins; None is worked out from the network when shapes are inferred."""
 
     x_offset: int | None = None
     y_offset: int | None = None
@@ -32,8 +34,11 @@ def _infer_crop(shapes: Sequence[Shape], attributes: CropAttributes) -> Shape:
     return (*image[:-2], height, width)
 
 
-def _limits(attributes: CropAttributes) -> str | None:
-    return "without offsets" if attributes.x_offset is None or attributes.y_offset is None else None
+def _placement(shapes: Sequence[Shape], attributes: CropAttributes, index: int) -> Placement | None:
+    if index:
+        return None
+    x, y = (Along(shift=Fraction(-(offset or 0))) for offset in (attributes.x_offset, attributes.y_offset))
+    return Placement(x, y)
 
 
 def _window(inputs: Sequence[Array], attributes: CropAttributes) -> tuple[Any, ...]:
@@ -63,7 +68,7 @@ def _crop_gradient(
     infer=_infer_crop,
     gradient=_crop_gradient,
     attributes=CropAttributes,
-    limits=_limits,
+    placement=_placement,
     differentiable=(True, False),
     reads_inputs=False,
     reads_output=False,

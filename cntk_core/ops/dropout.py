@@ -9,6 +9,7 @@ import numpy as np
 
 from cntk_core.ops.define import define_op, guess_first
 from cntk_core.ops.op import Array, OpContext
+from cntk_core.ops.placement import stays
 from cntk_core.ops.shapes import Shape
 
 RATE = "dropoutRate"
@@ -48,6 +49,7 @@ def _dropout_gradient(
     gradient=_dropout_gradient,
     random=True,
     reads_inputs=False,
+    placement=stays,
     reads_output=False,
 )
 def DROPOUT(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:

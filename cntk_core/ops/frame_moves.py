@@ -162,8 +162,39 @@ def to_sequences(context: OpContext, lengths: Sequence[int] | None, longest: int
 
 
 def sequence_places(context: OpContext, made: SequenceLayout) -> tuple[IntArray, IntArray]:
-    """Return for each row of a new axis the row of the first input and the index on its last static axis."""
+    """Return for each row of a new axis the row of the first input and the index on its last static axis.
+
+    Raises:
+        DataError: the first input has no frame for a sequence.
+    """
     layout = layout_of(context, 0)
     own, table = sequence_rows(made), sequence_table(layout)
     places = table.find(own.number)
+    if (places < 0).any():
+        raise DataError("a sequence of the new axis has no frame in the value that it is made of")
     return table.rows(layout, places, np.zeros_like(places)), own.step - own.first
+
+
+def single_frames(context: OpContext) -> SequenceLayout:
+    """Return the layout that has one frame for each sequence of the first input.
+
+    Raises:
+        DataError: a sequence goes on from the minibatch before or into the next.
+    """
+    layout = layout_of(context, 0)
+    if layout.continues or not sequence_rows(layout).begun.all():
+        raise DataError(
+            "UnpackSequence needs whole sequences, and those of this minibatch are cut",
+            hint="Train without truncated=true.",
+        )
+    table = sequence_table(layout)
+    lengths = np.zeros(int(table.number[-1]) + 1 if len(table.number) else 0, np.int64)
+    lengths[table.number] = 1
+    return sequence_layout(lengths, _keys(layout, len(lengths)))
+
+
+def unpacked_places(context: OpContext, made: SequenceLayout) -> tuple[IntArray, IntArray]:
+    """Return for each row of the first input the row of its sequence and the index on the axis of time steps."""
+    own, table = sequence_rows(layout_of(context, 0)), sequence_table(made)
+    places = table.find(own.number)
+    return table.rows(made, places, np.zeros_like(places)), own.step - own.first

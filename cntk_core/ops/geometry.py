@@ -146,15 +146,19 @@ def make_geometry(dims: Dims, window: Window, maps: Sequence[int] = (1,), *, cei
     """Place a window on an input of ``dims``.
 
     Raises:
-        ShapeError: the kernel is larger than the input, or explicit padding leaves a rest that no window covers.
+        ShapeError: the kernel is larger than the input, or explicit padding leaves a rest that no window covers; for
+            all axes.
     """
     rank = len(dims)
     counts, lowers = [], []
+    problems: list[str] = []
+    remedies: list[str] = []
     for axis in range(rank):
         size, width, step = dims[axis], window.kernel[axis], window.stride[axis]
         lower, upper = window.lower[axis], window.upper[axis]
         if width > size:
-            raise ShapeError(f"the kernel has {width} elements along axis {axis + 1}, but the input only {size}")
+            problems.append(f"the kernel has {width} elements along axis {axis + 1}, but the input only {size}")
+            continue
         whole = size - 1 if window.auto[axis] else size + lower + upper - width
         count = -(-whole // step) + 1 if ceil else whole // step + 1
         if window.auto[axis]:
@@ -162,17 +166,16 @@ def make_geometry(dims: Dims, window: Window, maps: Sequence[int] = (1,), *, cei
             extra = size - ((count - 1) * step + 1)
             lower = (width - 1) // 2 - int(extra / 2)
         elif (lower or upper) and (count - 1) * step != whole:
-            raise ShapeError(
-                f"windows of {width} every {step} do not fill the {size + lower + upper} padded elements "
-                f"of axis {axis + 1}"
+            padded = size + lower + upper
+            problems.append(
+                f"windows of {width} every {step} do not fill the {padded} padded elements of axis {axis + 1}"
             )
-        elif ceil and (count - 1) * step >= size:
-            raise ShapeError(
-                f"rounding up leaves a window beyond the {size} elements of axis {axis + 1}",
-                hint="Use a stride that is not larger than the kernel, or ceilOutDim=false.",
-            )
+            remedies.append(f"{lower + upper + step - whole % step} along axis {axis + 1}")
         counts.append(count)
         lowers.append(lower)
+    if problems:
+        hint = f"lowerPad + upperPad would have to be {', '.join(remedies)}." if remedies else None
+        raise ShapeError("; ".join(problems), hint=hint)
     return Geometry(dims, window.kernel, window.stride, tuple(lowers), tuple(counts), maps_of(maps, rank))
 
 

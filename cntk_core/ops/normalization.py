@@ -18,6 +18,7 @@ from cntk_core.ops.define import define_op, first_shape, guess_first
 from cntk_core.ops.framing import sample_shape, samples
 from cntk_core.ops.geometry import is_legacy
 from cntk_core.ops.op import Array, OpContext
+from cntk_core.ops.placement import stays
 from cntk_core.ops.shapes import Shape, elements, show
 
 
@@ -274,6 +275,7 @@ def _placed(xp: Any, values: Array, parameter: Array) -> Array:
     reads_output=False,
     updates=frozenset({3, 4, 5}),
     unframed=frozenset({1, 2, 3, 4, 5}),
+    placement=stays,
     remark=_remark,
 )
 def BATCH_NORMALIZATION(

@@ -12,6 +12,7 @@ from cntk_core.ops.shapes import Shape
 
 if TYPE_CHECKING:
     from cntk_core.interfaces.layout import SequenceLayout
+    from cntk_core.ops.placement import Placement
 
 Array = Any
 """A NumPy array, or one of a module like it (CuPy)."""
@@ -105,6 +106,8 @@ class Op:
         new_axis: the result has a dynamic axis of its own; or ``(shape of the first input, attributes) -> bool``.
         relayout: ``(layout and shape of the first input, attributes) -> layout`` of that axis, where it does not depend
             on values. Without it ``forward`` puts the sequences into the context.
+        unpacks: the result has one static axis more than ``infer`` says, CNTK's last and our first: as long as the
+            longest sequence of the first input's dynamic axis.
         limits: ``attributes -> text or None``: what of the op
             nodes with such attributes need that cannot run yet (``over dynamic axes``).
         aliases: language (``ndl``, ``brainscript``, ``model``) to further names.
@@ -114,6 +117,8 @@ class Op:
         unframed: inputs that cannot have a dynamic axis (weights of a convolution), by index.
         updates: parameters among the inputs that computing the op in training changes (running statistics), by index.
         accumulator: for a precomputed value, makes the object that gathers it in one pass over the data.
+        placement: ``(input shapes, attributes, index of an input) -> Placement or None``: how width and height of that
+            input lie on those of the output. Element-wise ops keep them and need none.
         remark: ``(input shapes, attributes) -> text or None``: what is legal with such inputs, but hardly meant.
         doc: one line for the reference page.
     """
@@ -134,6 +139,7 @@ class Op:
     axis_of: int | None = None
     new_axis: bool | Callable[[Shape, Any], bool] = False
     relayout: Callable[[SequenceLayout, Shape, Any], SequenceLayout] | None = None
+    unpacks: bool = False
     limits: Callable[[Any], str | None] | None = None
     aliases: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
     role: str = "operation"
@@ -142,6 +148,7 @@ class Op:
     unframed: frozenset[int] = frozenset()
     updates: frozenset[int] = frozenset()
     accumulator: Callable[[Shape], Accumulator] | None = None
+    placement: Callable[[Sequence[Shape], Any, int], Placement | None] | None = None
     remark: Callable[[Sequence[Shape], Any], str | None] | None = None
     doc: str = ""
 

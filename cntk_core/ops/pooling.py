@@ -15,6 +15,7 @@ from cntk_core.ops.define import define_op
 from cntk_core.ops.framing import flat_rows, sample_shape, samples
 from cntk_core.ops.geometry import Dims, Geometry, ImageDims, is_legacy, make_geometry, window_of
 from cntk_core.ops.op import Array, Op, OpContext
+from cntk_core.ops.placement import Placement, inverse_of, of_windows
 from cntk_core.ops.reshaping import ints, reshaped
 from cntk_core.ops.shapes import Shape, elements, from_cntk, show, to_cntk
 from cntk_core.ops.windows import OUTSIDE, Windows, add_at
@@ -60,7 +61,15 @@ def pooling_geometry(data: Shape, attributes: PoolingAttributes) -> Geometry:
     if attributes.pool_kind.lower() not in KINDS:
         raise ShapeError(f"there is no pooling '{attributes.pool_kind}'", hint=f"Kinds: {', '.join(KINDS)}")
     dims = to_cntk(data)
-    return make_geometry(dims, window_of(dims, attributes, reduces=False), ceil=attributes.ceil_out_dim)
+    geometry = make_geometry(dims, window_of(dims, attributes, reduces=False), ceil=attributes.ceil_out_dim)
+    axes = zip(geometry.input, geometry.kernel, geometry.stride, geometry.lower, geometry.counts, strict=True)
+    for axis, (size, width, step, lower, count) in enumerate(axes):
+        if lower >= width or (count - 1) * step - lower >= size:
+            raise ShapeError(
+                f"along axis {axis + 1} a window of {width} lies wholly outside of the {size} elements",
+                hint="Use less padding, a stride that is not larger than the kernel, or ceilOutDim=false.",
+            )
+    return geometry
 
 
 def _infer_pooling(shapes: Sequence[Shape], attributes: PoolingAttributes) -> Shape:
@@ -177,12 +186,16 @@ class _Pool:
         windows = self._windows
         largest = self._pooled(xp, padded)
         waiting = xp.ones(largest.shape, dtype=bool)
+        apart = all(step >= width for step, width in zip(windows.stride, windows.kernel, strict=True))
         for place in windows.places():
             found = windows.at(padded, place) == largest
             found &= waiting
             waiting ^= found
             view = windows.at(result, place)
-            view += incoming * found
+            if apart:
+                xp.multiply(incoming, found, out=view)
+            else:
+                view += incoming * found
 
     def largest(self, xp: Any, rows: Array) -> Array:
         """The place of the first largest element of each window: ``(frames, windows)``."""
@@ -224,8 +237,21 @@ def _pooling_gradient(
     return (pool.gradient(xp, _rows(gradient, framed), _rows(inputs[0], framed)).reshape(inputs[0].shape),)
 
 
+def _pooling_placement(shapes: Sequence[Shape], attributes: PoolingAttributes, index: int) -> Placement | None:
+    return inverse_of(of_windows(pooling_geometry(shapes[0], attributes)))
+
+
+def _unpooling_placement(shapes: Sequence[Shape], attributes: PoolingAttributes, index: int) -> Placement | None:
+    return of_windows(pooling_geometry(shapes[1], attributes)) if index == 0 else None
+
+
 @define_op(
-    "Pooling", infer=_infer_pooling, gradient=_pooling_gradient, attributes=PoolingAttributes, reads_output=False
+    "Pooling",
+    infer=_infer_pooling,
+    gradient=_pooling_gradient,
+    attributes=PoolingAttributes,
+    placement=_pooling_placement,
+    reads_output=False,
 )
 def POOLING(xp: Any, inputs: Sequence[Array], attributes: PoolingAttributes, context: OpContext) -> Array:
     """Largest or mean element of windows."""
@@ -315,6 +341,7 @@ def _unpooling_gradient(
     infer=_infer_unpooling,
     gradient=_unpooling_gradient,
     attributes=PoolingAttributes,
+    placement=_unpooling_placement,
     differentiable=(True, False),
     reads_output=False,
 )

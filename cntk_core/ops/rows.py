@@ -175,3 +175,12 @@ def sequence_table(layout: SequenceLayout) -> SequenceTable:
             rows.number[begins], rows.slot[begins], rows.first[begins], rows.last[begins] - rows.first[begins] + 1
         )
     return found
+
+
+def longest_sequence(layout: SequenceLayout) -> int:
+    """Return the number of frames of the longest sequence, as far as it lies in this minibatch; without frames 1.
+
+    An axis of this length so has always an element, and reductions over it a result.
+    """
+    rows = sequence_rows(layout)
+    return int((rows.last - rows.first).max()) + 1 if layout.frames else 1

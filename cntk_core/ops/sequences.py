@@ -8,20 +8,23 @@ from typing import Any
 import attrs
 import numpy as np
 
-from cntk_core.errors import DataError, ShapeError, UnsupportedError
+from cntk_core.errors import DataError, ShapeError
 from cntk_core.interfaces.layout import IntArray
-from cntk_core.ops.define import declare_op, define_op, first_shape, guess_first
+from cntk_core.ops.define import define_op, first_shape, guess_first
 from cntk_core.ops.frame_moves import (
     layout_of,
     packed_index,
     reconciled_rows,
     scatter_add,
     sequence_places,
+    single_frames,
     to_sequences,
+    unpacked_places,
     where,
     whole,
 )
 from cntk_core.ops.op import Array, OpContext
+from cntk_core.ops.rows import longest_sequence
 from cntk_core.ops.shapes import Shape, elements, show
 
 
@@ -227,7 +230,11 @@ def TO_SEQUENCE(xp: Any, inputs: Sequence[Array], attributes: ToSequenceAttribut
 )
 def TO_SEQUENCE_LIKE(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:
     """The last static axis becomes the dynamic axis of the second input."""
-    return inputs[0][sequence_places(context, layout_of(context, 1))]
+    rows, steps = sequence_places(context, layout_of(context, 1))
+    longest, size = int(steps.max(initial=-1)) + 1, inputs[0].shape[1]
+    if longest > size:
+        raise DataError(f"ToSequenceLike: a sequence of {longest} frames for an axis of {size}")
+    return inputs[0][rows, steps]
 
 
 @attrs.frozen
@@ -238,19 +245,36 @@ class UnpackAttributes:
     suppress_mask_output: bool = False
 
 
-def _infer_unpack(shapes: Sequence[Shape], attributes: Any) -> Shape:
-    raise UnsupportedError(
-        "UnpackSequence makes an axis as long as the longest sequence of each minibatch, which is not supported yet"
-    )
+def _unpack_gradient(
+    xp: Any,
+    grad: Array,
+    output: Array,
+    inputs: Sequence[Array],
+    attributes: UnpackAttributes,
+    context: OpContext,
+    needs: Sequence[bool],
+) -> list[Array | None]:
+    assert context.new_layout is not None, "the gradient comes after the value"
+    return [grad[unpacked_places(context, context.new_layout)]]
 
 
-UNPACK_SEQUENCE = declare_op(
+@define_op(
     "UnpackSequence",
-    "The dynamic axis becomes a static one as long as the longest sequence.",
-    infer=_infer_unpack,
+    infer=first_shape,
+    gradient=_unpack_gradient,
     attributes=UnpackAttributes,
     new_axis=True,
+    unpacks=True,
+    reads_inputs=False,
+    reads_output=False,
 )
+def UNPACK_SEQUENCE(xp: Any, inputs: Sequence[Array], attributes: UnpackAttributes, context: OpContext) -> Array:
+    """The dynamic axis becomes a static one as long as the longest sequence; a sequence is one frame of a new axis."""
+    made = context.new_layout = single_frames(context)
+    longest = longest_sequence(layout_of(context, 0))
+    out = xp.full((made.frames, longest, *inputs[0].shape[1:]), attributes.padding_value, inputs[0].dtype)
+    out[unpacked_places(context, made)] = inputs[0]
+    return out
 
 
 def _infer_gather(shapes: Sequence[Shape], attributes: Any) -> Shape:

@@ -2,16 +2,59 @@
 
 A shape is a tuple in NumPy order (last axis fastest), which is CNTK's column-major order reversed: CNTK's ``W:H:C`` is
 ``(C, H, W)`` and a CNTK matrix ``[out x in]`` is ``(in, out)``. Messages print CNTK's order.
+
+A dimension may be a :class:`Longest`: every minibatch has its own length of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from zlib import crc32
 
 from cntk_core.errors import ShapeError
 
 Shape = tuple[int, ...]
 """Sample shape in memory order. 0 is a dimension of a parameter that is still to be inferred."""
+
+
+class Longest(int):
+    """A dimension as long as the longest sequence of a dynamic axis in each minibatch; it is printed as ``?``.
+
+    As a number it is negative, and equal for equal axes.
+
+    Attributes:
+        axis: name of the dynamic axis.
+    """
+
+    axis: str
+
+    def __new__(cls, axis: str) -> Longest:
+        """Make the dimension of an axis."""
+        made = super().__new__(cls, -2 - crc32(axis.encode()))
+        made.axis = axis
+        return made
+
+    def __repr__(self) -> str:
+        return "?"
+
+    def __str__(self) -> str:
+        return "?"
+
+
+def longest_axes(shape: Sequence[int]) -> frozenset[str]:
+    """Return the dynamic axes whose longest sequences are dimensions of a shape."""
+    return frozenset(dim.axis for dim in shape if isinstance(dim, Longest))
+
+
+def with_lengths(shape: Shape, lengths: Mapping[str, int]) -> Shape:
+    """Return a shape with the lengths of the longest sequences put in, by dynamic axis."""
+    return tuple(lengths[dim.axis] if isinstance(dim, Longest) else dim for dim in shape)
+
+
+def with_elements(shape: Shape, count: int) -> Shape:
+    """Return a shape with one dimension of that kind as a shape of so many elements."""
+    others = elements([dim for dim in shape if not isinstance(dim, Longest)])
+    return tuple(count // max(others, 1) if isinstance(dim, Longest) else dim for dim in shape)
 
 
 def from_cntk(dims: Iterable[int]) -> Shape:

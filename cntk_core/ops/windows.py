@@ -36,6 +36,7 @@ class Windows:
         lower: padding before the first element; negative where the first elements are left out.
         counts: windows along each axis.
         padded: dimensions of what the windows cover: the sample with its padding, less what no window reaches.
+        within, taken: where the padded sample has elements of the sample, and which these are.
     """
 
     sizes: Shape
@@ -43,12 +44,24 @@ class Windows:
     stride: Shape
     lower: tuple[int, ...]
     counts: Shape
-    padded: Shape = attrs.field(init=False)
+    padded: Shape = attrs.field(init=False, eq=False)
+    within: tuple[slice, ...] = attrs.field(init=False, eq=False)
+    taken: tuple[slice, ...] = attrs.field(init=False, eq=False)
 
     @padded.default
     def _cover(self) -> Shape:
         axes = zip(self.counts, self.stride, self.kernel, strict=True)
         return tuple((count - 1) * step + width for count, step, width in axes)
+
+    @within.default
+    def _within(self) -> tuple[slice, ...]:
+        axes = zip(self.sizes, self.lower, self.padded, strict=True)
+        return tuple(slice(max(pad, 0), min(max(pad, 0) + size + min(pad, 0), whole)) for size, pad, whole in axes)
+
+    @taken.default
+    def _taken(self) -> tuple[slice, ...]:
+        axes = zip(self.lower, self.within, strict=True)
+        return tuple(slice(max(-pad, 0), max(-pad, 0) + part.stop - part.start) for pad, part in axes)
 
     @classmethod
     @lru_cache(maxsize=256)
@@ -61,32 +74,20 @@ class Windows:
         """The places in a window, in memory order; only along the axes from ``first`` on."""
         return product(*(range(width) for width in self.kernel[first:]))
 
-    def inside(self) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
-        """Where the padded sample has elements of the sample, and which these are."""
-        within, taken = [], []
-        for size, pad, whole in zip(self.sizes, self.lower, self.padded, strict=True):
-            begin, skipped = max(pad, 0), max(-pad, 0)
-            count = min(size - skipped, whole - begin)
-            within.append(slice(begin, begin + count))
-            taken.append(slice(skipped, skipped + count))
-        return tuple(within), tuple(taken)
-
     def pad(self, xp: Any, data: Array, fill: float) -> Array:
         """Return samples with their padding, ``(frames, *padded)``: a view where none is needed."""
-        within, taken = self.inside()
-        if all(part == slice(0, whole) for part, whole in zip(within, self.padded, strict=True)):
-            return data[(slice(None), *taken)]
+        if all(part == slice(0, whole) for part, whole in zip(self.within, self.padded, strict=True)):
+            return data[(slice(None), *self.taken)]
         result = xp.full((data.shape[0], *self.padded), fill, dtype=data.dtype)
-        result[(slice(None), *within)] = data[(slice(None), *taken)]
+        result[(slice(None), *self.within)] = data[(slice(None), *self.taken)]
         return result
 
     def unpad(self, xp: Any, padded: Array) -> Array:
         """Return the samples ``(frames, *sizes)`` of padded ones; elements that no window reaches are 0."""
-        within, taken = self.inside()
-        if all(part == slice(0, size) for part, size in zip(taken, self.sizes, strict=True)):
-            return padded[(slice(None), *within)]
+        if all(part == slice(0, size) for part, size in zip(self.taken, self.sizes, strict=True)):
+            return padded[(slice(None), *self.within)]
         result = xp.zeros((padded.shape[0], *self.sizes), dtype=padded.dtype)
-        result[(slice(None), *taken)] = padded[(slice(None), *within)]
+        result[(slice(None), *self.taken)] = padded[(slice(None), *self.within)]
         return result
 
     def slices(self, place: Place) -> tuple[slice, ...]:

@@ -8,7 +8,7 @@ import attrs
 
 from cntk_core.network.node import Node, Parameter
 from cntk_core.ops.shapes import elements
-from cntk_core.plan.plan import Buffer, GradientStep, Loop, LoopGradient, Step
+from cntk_core.plan.plan import Buffer, GradientStep, Loop, LoopGradient, Step, is_open
 from cntk_core.plan.sharing import same_gradients, same_values
 
 
@@ -55,9 +55,10 @@ def assign_buffers(
     """Give every computed value and gradient a buffer; return both assignments and the buffers.
 
     An element-wise step may write over a value of the same layout whose last reader it is; any other step gets
-    buffers that hold nothing it reads. Inside loops, :mod:`sharing` tells what lies in one place.
+    buffers that hold nothing it reads. Inside loops, :mod:`sharing` tells what lies in one place. Nodes with a
+    dimension that every minibatch has its own of get none.
     """
-    items = _life_times(steps, gradients, set(roots))
+    items = [item for item in _life_times(steps, gradients, set(roots)) if not is_open(item.node)]
     elementwise = [all(node.op.elementwise is not None for node in step.nodes) for step in steps]
     elementwise += [_is_elementwise(step) for step in gradients]
     slots: list[_Slot] = []

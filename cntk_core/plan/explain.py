@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from cntk_core.network.node import Node, Parameter
 from cntk_core.ops.shapes import elements, show
-from cntk_core.plan.plan import GradientStep, Loop, LoopGradient, Plan, Step
+from cntk_core.plan.plan import GradientStep, Loop, LoopGradient, Plan, Step, is_open
 
 
 def explain(plan: Plan, *, frames: int = 1) -> str:
@@ -53,13 +53,18 @@ def _step(plan: Plan, step: Step) -> str:
     names = " + ".join(f"{node.op.name} {node.name}" for node in step.nodes)
     fused = "fused: " if len(step.nodes) > 1 else ""
     last = step.nodes[-1]
-    places = ", ".join(f"{node.name} in b{plan.value_buffer[node]}" for node in step.writes)
+    places = ", ".join(f"{node.name} in {_buffer(plan.value_buffer, node)}" for node in step.writes)
     return f"{fused}{names} {show(last.known_shape, framed=bool(last.framed))} -> {places}"
+
+
+def _buffer(buffers: Mapping[Node, int], node: Node) -> str:
+    """Where a value or gradient lies; those of a size that every minibatch has its own of lie alone."""
+    return "storage of its own" if is_open(node) else f"b{buffers[node]}"
 
 
 def _gradient(plan: Plan, step: GradientStep) -> str:
     def place(node: Node) -> str:
-        return "store" if isinstance(node, Parameter) else f"b{plan.gradient_buffer[node]}"
+        return "store" if isinstance(node, Parameter) else _buffer(plan.gradient_buffer, node)
 
     sources = ", ".join(node.name for node in step.sources)
     targets = ", ".join(

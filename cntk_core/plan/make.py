@@ -15,7 +15,7 @@ from cntk_core.plan.buffers import assign_buffers
 from cntk_core.plan.fusion import consumers_of, group
 from cntk_core.plan.gradients import Flow, gradient_steps
 from cntk_core.plan.loops import Component, components
-from cntk_core.plan.plan import GradientStep, Loop, LoopGradient, Plan, Step
+from cntk_core.plan.plan import GradientStep, Loop, LoopGradient, Plan, Step, is_open
 from cntk_core.plan.runnable import check_runnable
 from cntk_core.plan.sparse import find_sparse
 
@@ -69,6 +69,8 @@ def make_plan(
         value_buffer=value_buffer,
         gradient_buffer=gradient_buffer,
         sparse=find_sparse(gradients, trained),
+        open_values=tuple(node for step in steps for node in step.writes if is_open(node)),
+        open_gradients=_open_gradients(gradients),
     )
 
 
@@ -139,6 +141,12 @@ def _step(members: tuple[Node, ...], consumers: dict[Node, list[Node]], kept: se
     reads = dict.fromkeys(child for node in members for child in node.inputs if child not in inside)
     writes = [node for node in members if node in kept or any(user not in inside for user in consumers[node])]
     return Step(members, tuple(reads), tuple(writes))
+
+
+def _open_gradients(gradients: Sequence[GradientStep | LoopGradient]) -> tuple[Node, ...]:
+    """The nodes whose gradients have a dimension that every minibatch has its own of, those inside loops included."""
+    targets = (target.node for step in gradients for target in step.targets)
+    return tuple(dict.fromkeys(node for node in targets if is_open(node)))
 
 
 def _mark_last(gradients: Sequence[GradientStep | LoopGradient]) -> tuple[GradientStep | LoopGradient, ...]:

@@ -12,6 +12,7 @@ from cntk_core.interfaces.layout import SequenceLayout
 from cntk_core.network.inference import is_delay
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
+from cntk_core.ops.shapes import longest_axes
 
 
 @attrs.frozen(eq=False)
@@ -143,8 +144,10 @@ class Plan:
         steps: forward steps in order.
         gradients: gradient steps in order; empty for evaluation.
         buffers: the shared storage.
-        value_buffer: node to index of the buffer of its value. Inputs, parameters and precomputed nodes have none.
+        value_buffer: node to index of the buffer of its value. Inputs, parameters and precomputed nodes have none, nor
+            have nodes with a dimension that every minibatch has its own of (:class:`~cntk_core.ops.shapes.Longest`).
         gradient_buffer: node to index of the buffer of its gradient. Trained parameters have none (the store).
+        open_values, open_gradients: nodes with such a dimension, whose values and gradients need storage.
         sparse: the trained parameters whose gradients come from products with sparse inputs alone, with these inputs.
             An update touches only the rows (in memory order) whose elements occur in the minibatch, unless the rule
             changes all values (``UpdateRule.everywhere``).
@@ -162,6 +165,8 @@ class Plan:
     value_buffer: Mapping[Node, int]
     gradient_buffer: Mapping[Node, int]
     sparse: Mapping[Parameter, tuple[Input, ...]] = attrs.field(factory=dict)
+    open_values: tuple[Node, ...] = ()
+    open_gradients: tuple[Node, ...] = ()
 
     @property
     def training(self) -> bool:
@@ -172,6 +177,11 @@ class Plan:
         """Whether one step alone produces the parameter's gradient, so that the update may be folded into it."""
         targets = [target for step in self.gradients for target in step.targets if target.node is parameter]
         return len(targets) == 1
+
+
+def is_open(node: Node) -> bool:
+    """Whether a node has a dimension that every minibatch has its own of."""
+    return bool(longest_axes(node.known_shape))
 
 
 def makes_axis_by_values(node: Node) -> bool:

@@ -55,7 +55,7 @@ KNOWN: dict[str, dict[str, tuple[str, Wheel]]] = {
         ),
         (Wheel("cntk-reader-uci"), "UCIFastReader"),
         (Wheel("cntk-reader-language"), "LMSequenceReader LUSequenceReader"),
-        (Wheel("cntk-reader-image", released=False), "ImageReader"),
+        (Wheel("cntk-reader-image"), "ImageReader ImageDeserializer Base64ImageDeserializer"),
     ),
     "writer": _table(
         (Wheel("cntk-reader-binary"), "CNTKBinaryWriter"),

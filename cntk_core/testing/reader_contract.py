@@ -224,7 +224,7 @@ class ReaderContract(Contract):
                 assert found == whole[index:], f"{spec} differs after {done} samples are skipped"
                 done += minibatch["samples"][0]
 
-    @pytest.mark.parametrize("ranks", [2, 3])
+    @pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.slow)])
     def test_shares_are_disjoint_and_complete(self, reader: DataReader, ranks: int) -> None:
         """Every frame is read by exactly one rank, and all ranks have equally many minibatches."""
         if not self.supports_ranks:

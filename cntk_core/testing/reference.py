@@ -21,7 +21,9 @@ from cntk_core.ops.framing import dense, run_forward, run_gradient
 from cntk_core.ops.layouts import frame_layout
 from cntk_core.ops.op import OpContext
 from cntk_core.ops.random import random_stream
-from cntk_core.ops.shapes import elements
+from cntk_core.ops.rows import longest_sequence
+from cntk_core.ops.shapes import Shape, elements, longest_axes, with_lengths
+from cntk_core.plan.lengths import check_lengths
 from cntk_core.plan.plan import (
     GradientStep,
     Loop,
@@ -29,6 +31,7 @@ from cntk_core.plan.plan import (
     Plan,
     derive_layout,
     derived_nodes,
+    is_open,
     layout_of_root,
     makes_axis_by_values,
 )
@@ -187,6 +190,8 @@ class ReferenceProgram(Program):
             if node.value is not None and not isinstance(node, Parameter):
                 self._values[node] = _double(node.value)
         for step in self.plan.steps:
+            if any(is_open(child) for child in step.reads):
+                check_lengths(step.nodes, _lengths(axes))
             if isinstance(step, Loop):
                 self._compute_loop(step, axes, training)
                 continue
@@ -260,7 +265,7 @@ class ReferenceProgram(Program):
     def _compute_loop(self, loop: Loop, axes: Mapping[str, _Frames], training: bool) -> None:
         frames = axes[loop.nodes[0].axis]
         for node in loop.nodes:
-            self._values[node] = np.zeros((frames.count, *node.known_shape))
+            self._values[node] = np.zeros((frames.count, *self._shape(node, axes)))
             self._contexts[node] = self._context(node, axes, training)
             self._contexts[node].random = _always(self._contexts[node].random())
         for delay in loop.delays:
@@ -278,6 +283,10 @@ class ReferenceProgram(Program):
         for delay in loop.delays:
             value, *initial = (self._values[child] for child in delay.inputs)
             keep_tail(value, initial, self._contexts[delay], *_delay(delay))
+
+    def _shape(self, node: Node, axes: Mapping[str, _Frames]) -> Shape:
+        """The sample shape of a node in this minibatch."""
+        return with_lengths(node.known_shape, _lengths(axes)) if longest_axes(node.known_shape) else node.known_shape
 
     def _step_context(self, node: Node, rows: slice) -> OpContext:
         layout = frame_layout(rows.stop - rows.start)
@@ -334,6 +343,11 @@ class ReferenceProgram(Program):
                     place = arriving if child in inside else leaving
                     place[child] = place[child] + result if child in place else np.array(result)
         return leaving
+
+
+def _lengths(axes: Mapping[str, _Frames]) -> dict[str, int]:
+    """The longest sequence of each dynamic axis."""
+    return {axis: longest_sequence(frames.layout) for axis, frames in axes.items() if frames.layout is not None}
 
 
 def _occurring(stream: StreamData) -> IntArray:

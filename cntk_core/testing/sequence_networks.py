@@ -19,6 +19,7 @@ from cntk_core.ops.recurrence import DelayAttributes
 from cntk_core.ops.recurrent_stack import RNNStackAttributes, stack_weights
 from cntk_core.ops.reductions import ReduceAttributes
 from cntk_core.ops.rows import sequence_rows
+from cntk_core.ops.sequences import UnpackAttributes
 from cntk_core.ops.slicing import SliceAttributes, StackAttributes
 from cntk_core.testing.networks import Sample, Sketch
 
@@ -167,6 +168,38 @@ def attention(dtype: Any) -> Sample:
     return made.classify(close(state))
 
 
+def whole_memory(dtype: Any) -> Sample:
+    """A decoder that looks, in its loop, at all states of an encoder, however long its sequence is."""
+    made = SequenceSketch(dtype)
+    source = made.network.add(Input.make("words", (FEATURES,), axis=SOURCE))
+    states = made.gru(source, FEATURES)
+    sums = made.op("SumColumnElements", source)
+    ones = made.op("UnpackSequence", made.op("Equal", sums, sums))
+    memory = made.op("ReconcileDynamicAxis", made.op("UnpackSequence", states), made.x)
+    there = made.op("ReconcileDynamicAxis", ones, made.x)
+    past, close = made.delay()
+    query = made.weighted((past, HIDDEN))
+    fitting = made.op("ReduceElements", made.op("ElementTimes", memory, query), attributes=ReduceAttributes("Sum", 1))
+    weights = made.op("ElementTimes", made.op("Exp", fitting), there)
+    total = made.op("Reciprocal", made.op("ReduceElements", weights, attributes=ReduceAttributes("Sum", 2)))
+    seen = made.op("ElementTimes", memory, made.op("ElementTimes", weights, total))
+    context = made.op("ReduceElements", seen, attributes=ReduceAttributes("Sum", 2, keep_dimensions=False))
+    return made.classify(close(made.op("Tanh", made.weighted((made.x, FEATURES), (past, HIDDEN), (context, HIDDEN)))))
+
+
+def unpacked(dtype: Any) -> Sample:
+    """Whole sequences as matrices: products with them, sums over all frames, and sequences again."""
+    made = SequenceSketch(dtype)
+    matrix = made.op("UnpackSequence", made.weighted((made.x, FEATURES)), attributes=UnpackAttributes(0.25))
+    wide = made.op("Tanh", made.op("Times", made.parameter("V", HIDDEN, HIDDEN), matrix))
+    sums = made.op("SumColumnElements", made.x)
+    there = made.op("ElementTimes", made.op("Exp", wide), made.op("UnpackSequence", made.op("Equal", sums, sums)))
+    total = made.op("Log", made.op("ReduceElements", there, attributes=ReduceAttributes("Sum", 2)))
+    shifted = made.op("Minus", wide, total)
+    back = made.op("ToSequenceLike", shifted, made.x)
+    return made.classify(made.op("Plus", back, made.elman(back, HIDDEN)))
+
+
 def word_classes(dtype: Any) -> Sample:
     """A language model with classes of words."""
     made = SequenceSketch(dtype)
@@ -207,6 +240,8 @@ SEQUENCE_SAMPLES: Mapping[str, Callable[[Any], Sample]] = {
         stack,
         normalized,
         attention,
+        whole_memory,
+        unpacked,
         word_classes,
         ctc,
         linear_chain,

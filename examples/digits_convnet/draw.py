@@ -48,8 +48,9 @@ def chances(scores: NDArray[Any]) -> NDArray[Any]:
 
 def first_filters(model: Model) -> NDArray[Any]:
     """Return the filters ``(maps, height, width)`` of the first convolution."""
-    value: NDArray[Any] = next(item for item in model.network.parameters if item.value.ndim == 4).value
-    return value[:, 0]
+    filters = [item.value for item in model.network.parameters if item.value.ndim == 4 and item.value.shape[1] == 1]
+    first: NDArray[Any] = filters[0][:, 0]
+    return first
 
 
 def panels(rows: int, columns: int) -> tuple[Any, Any]:
@@ -100,11 +101,12 @@ def draw_predictions(folder: Path) -> Path:
 
 
 def draw_reconstructions(folder: Path) -> Path:
-    """Draw ten digits, and what the auto-encoder makes of each below it."""
-    _, images = read_test(folder / "test.ctf")
-    decoded = outputs(Model.load(folder / "run" / "autoencoder.dnn"), images[:10], "decoded")
+    """Draw one of each digit, and what the auto-encoder makes of it below."""
+    labels, images = read_test(folder / "test.ctf")
+    images = images[[labels.index(digit) for digit in range(10)]]
+    decoded = outputs(Model.load(folder / "run" / "autoencoder.dnn"), images, "decoded")
     figure, grid = panels(2, 10)
-    for column, (image, again) in enumerate(zip(images, decoded.reshape(-1, SIZE, SIZE), strict=False)):
+    for column, (image, again) in enumerate(zip(images, decoded.reshape(-1, SIZE, SIZE), strict=True)):
         grid[0, column].imshow(image / 256, cmap="gray_r", vmin=0, vmax=1)
         grid[1, column].imshow(again, cmap="gray_r", vmin=0, vmax=1)
     return save(figure, folder / "run" / "reconstructions.png")

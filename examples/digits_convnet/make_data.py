@@ -79,9 +79,11 @@ def write_turned(path: Path, images: Images, seed: int) -> None:
     write_text(path, tilted, "angle", [f"{part:.4f}" for part in parts])
 
 
-def main(folder: Path = Path()) -> None:
-    """Write all files."""
+def main(folder: Path = Path(), train_digits: int = 0) -> None:
+    """Write all files; with so many digits to learn from, or all that are not held out."""
     images, labels = digits()
+    if train_digits:
+        images, labels = images[: HELD_OUT + train_digits], labels[: HELD_OUT + train_digits]
     train, test = slice(HELD_OUT, None), slice(HELD_OUT)
     for name, part in (("train", train), ("test", test)):
         write_text(folder / f"{name}.ctf", images[part], "labels", [f"{label}:1" for label in labels[part].tolist()])

@@ -106,14 +106,6 @@ def test_unknown_variable(capsys: pytest.CaptureFixture[str]) -> None:
     )
 
 
-def test_several_ranks(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "4")
-    assert failed(capsys, recipe=TRAIN) == (
-        "training on 4 ranks is not there yet\n"
-        "    Start it without mpiexec: one process uses as many threads as numCPUThreads says.\n"
-    )
-
-
 def test_log_file_that_cannot_be_written(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     (folder / "file").write_text("", encoding="utf-8")
     assert failed(capsys, "stderr=file/log.txt", recipe=TRAIN) == (

@@ -107,6 +107,7 @@ def test_recorded_orders() -> None:
 
 
 @pytest.mark.parametrize("window", [Window(), Window(5), Window(3000, True)])
+@pytest.mark.sampled(3)
 def test_large_orders(window: Window) -> None:
     chunks = [[1] * 120 for _ in range(30)]
     assert found_order(chunks, 3, window) == defined_order(chunks, 3, window)

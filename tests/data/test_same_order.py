@@ -108,6 +108,7 @@ def test_another_seed_gives_another_order(make: Make) -> None:
 
 
 @pytest.mark.parametrize("path", READERS)
+@pytest.mark.sampled(3)
 def test_same_order_at_any_depth(make: Make, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
     """Depth of prefetching, what was read before, and the size of minibatches change nothing."""
     expected = order(make(path, prefetch="false"))

@@ -167,3 +167,16 @@ def test_random_places_are_uniform() -> None:
 def test_an_epoch_far_away_is_entered_directly() -> None:
     order = RandomOrder(index_of([[2, 3], [4]]), 0, Window(1))
     assert sum(p.samples for p in islice(plan_epoch(order, EpochSpec(10**9, 9, 4)), 10)) == 9
+
+
+@pytest.mark.parametrize("chunks", [1, 3])
+def test_more_sequences_than_are_drawn_at_once(chunks):
+    """Large chunks in one window come in pieces; each sequence comes once, and the order says to what it comes back."""
+    count = 150_000 // chunks
+    index = [ChunkInfo(count, count) for _ in range(chunks)]
+    order = RandomOrder(index, 1, Window(10**9))
+    seen = np.zeros((chunks, count), np.int64)
+    for block in order.blocks(0):
+        np.add.at(seen, (block.chunks, block.sequences), 1)
+        assert order.open_chunks == frozenset(range(chunks))
+    assert (seen == 1).all()

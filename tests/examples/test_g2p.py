@@ -76,7 +76,7 @@ def test_attention_learns_to_spell(example, script, capsys: pytest.CaptureFixtur
     assert float(found[1]) < 35
     script(folder / "accuracy.py")["main"](folder)
     right = dict(re.findall(r"attention, (\w+) +([\d.]+) %", capsys.readouterr().out))
-    assert float(right["greedy"]) > 15
+    assert float(right["greedy"]) > 5
     assert float(right["beam"]) >= float(right["greedy"]) - 3
     assert script(folder / "draw_attention.py")["draw"](folder, []).stat().st_size > 1000
     assert Path("run/attention/window.png").exists()

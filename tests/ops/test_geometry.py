@@ -157,7 +157,48 @@ ERRORS = [
         "Convolution",
         [(2, 1, 3, 3), (1, 8, 8)],
         ConvolutionAttributes((3, 3), (2,), auto_padding=(False,), stride=(2,), lower_pad=(1, 1), upper_pad=(1, 1)),
-        "windows of 3 every 2 do not fill the 10 padded elements of axis 1",
+        "windows of 3 every 2 do not fill the 10 padded elements of axis 1; "
+        "windows of 3 every 2 do not fill the 10 padded elements of axis 2\n"
+        "    lowerPad + upperPad would have to be 3 along axis 1, 3 along axis 2.",
+    ),
+    (
+        "Convolution",
+        [(2, 1, 4, 9), (1, 3, 8)],
+        ConvolutionAttributes((9, 4), (2,), auto_padding=(False,)),
+        "the kernel has 9 elements along axis 1, but the input only 8; "
+        "the kernel has 4 elements along axis 2, but the input only 3",
+    ),
+    (
+        "Convolution",
+        [(20, 1, 3, 3), (2, 8, 8)],
+        ConvolutionAttributes((3, 3, 1), (2, 2)),
+        "mapCount has 2 numbers, but the input 3 axes",
+    ),
+    (
+        "Convolution",
+        [(2, 1, 3, 3), (1, 8, 8)],
+        ConvolutionAttributes((3, 3), (2,), output_shape=(9, 9, 2)),
+        "outputShape is [9 x 9 x 2], but the result is [8 x 8 x 2]",
+    ),
+    (
+        "Convolution",
+        [(2, 1, 3, 3), (2, 8, 8)],
+        ConvolutionAttributes(
+            (3, 3, 1), (2,), (2, 2, 1), auto_padding=(True, True, False), transpose=True, output_shape=(14, 15, 1)
+        ),
+        "a convolution of [14 x 15 x 1] gives [7 x 8 x 2], not the operand [8 x 8 x 2]",
+    ),
+    (
+        "Convolution",
+        [(6, 1, 3, 3), (2, 8, 8)],
+        ConvolutionAttributes((3, 3, 1), (3,), transpose=True),
+        "axis 3 of [8 x 8 x 2] cannot hold 3 maps",
+    ),
+    (
+        "Convolution",
+        [(7, 3), (1, 8, 8)],
+        ConvolutionAttributes((3, 3)),
+        "the number of output maps cannot be inferred from the weights [3 x 7]\n    Give mapCount.",
     ),
     (
         "Convolution",

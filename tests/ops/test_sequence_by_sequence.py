@@ -132,6 +132,7 @@ NAMES = [
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.sampled(2)
 @given(data=st.data())
 @settings(max_examples=6)
 def test_packed_is_one_by_one(name: str, data: st.DataObject) -> None:

@@ -9,7 +9,7 @@ from cntk_core.testing.engine_contract import EngineContract
 from cntk_core.testing.reference import ReferenceEngine, ReferenceProgram
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 class TestReference(EngineContract):
     engine_class = ReferenceEngine
 

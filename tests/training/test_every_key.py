@@ -168,15 +168,6 @@ def test_event_files_without_what_writes_them_are_noted_wherever_they_are_asked_
     ]
 
 
-def test_what_would_change_the_model_and_is_not_there_is_refused(monkeypatch):
-    monkeypatch.setenv("PMI_SIZE", "2")
-    given = parse_text(
-        "parallelTrain=true\nSGD=[ maxEpochs=3; learningRatesPerSample=1; parallelTrain=[ ] ]", file="r.cntk"
-    )
-    with pytest.raises(CntkError, match="asks for what is not there yet: parallelTrain with 2 workers"):
-        read_settings(given.section("SGD"))
-
-
 def test_the_action_adapt_is_not_told_that_its_keys_have_no_effect():
     notes: list[str] = []
     given = block("adaptationRegWeight", "0.5").with_entries("adaptationRegType=none")

@@ -41,12 +41,14 @@ def test_runs_side_by_side(folder, capsys):
     )
 
 
+@pytest.mark.slow
 def test_a_bitmap(folder):
     json_log(folder / "new.jsonl")
     assert main(["plot-log", "new.jsonl", "-o", "curves.png", "--log-scale", "--minibatches"]) == 0
     assert (folder / "curves.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_the_same_log_gives_the_same_picture(folder):
     json_log(folder / "new.jsonl")
     for name in ("1.svg", "2.svg"):
@@ -54,6 +56,7 @@ def test_the_same_log_gives_the_same_picture(folder):
     assert (folder / "1.svg").read_bytes() == (folder / "2.svg").read_bytes()
 
 
+@pytest.mark.slow
 def test_one_criterion_and_what_was_shown_within_epochs(folder):
     json_log(folder / "new.jsonl")
     assert main(["plot-log", "new.jsonl", "--criterion", "ERRS"]) == 0
@@ -70,6 +73,7 @@ def test_a_constant_rate_has_no_panel(folder):
     assert "learningRatePerSample" not in texts(folder / "learning-curves.svg")
 
 
+@pytest.mark.slow
 def test_files_of_one_name_are_told_apart_by_their_folders(folder, capsys):
     for name in ("a", "b"):
         (folder / name).mkdir()

@@ -108,7 +108,7 @@ MODELS: dict[str, Callable[[Term], Term]] = {
 
 @pytest.mark.parametrize("lengths", LENGTHS, ids=str)
 @pytest.mark.parametrize("name", MODELS)
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 def test_gradients(name: str, lengths: list[int]):
     graph = Graph(np.float64)
     z = Dense(2)(MODELS[name](graph.input("x", 2)))
@@ -183,6 +183,10 @@ def test_parts_of_sequences():
         "after": sequence.future_value(x, 9.0, 2),
         "everywhere": sequence.broadcast_as(sequence.last(x), x),
     }
+    roots["unpacked"], roots["there"] = sequence.unpack(x, -1.0)
+    roots["packed"] = sequence.to_sequence_like(roots["unpacked"] * 2.0, x)
+    roots["padded"] = sequence.to_sequence(roots["unpacked"])
+    roots["ones"] = sequence.to_sequence(roots["unpacked"], sequence.first(x) * 0.0 + 1.0)
     network = graph.finish()
     program = ReferenceEngine().compile(
         make_plan(network, [term.node for term in roots.values()]), ParameterStore(network.parameters, np.float64)
@@ -197,6 +201,11 @@ def test_parts_of_sequences():
         "before": [9, 9, 1, 2],
         "after": [3, 9, 9, 9],
         "everywhere": [3, 5, 3, 3],
+        "unpacked": [1, 2, 3, 5, -1, -1],
+        "there": [1, 1, 1, 1, 0, 0],
+        "packed": [2, 10, 4, 6],
+        "padded": [1, 5, 2, -1, 3, -1],
+        "ones": [1, 5],
     }
 
 

@@ -12,12 +12,12 @@ class Cpu(EngineContract):
     engine_class = CpuEngine
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 class TestCpuEngine(Cpu):
     """As it is by default here."""
 
 
-@pytest.mark.sampled(10)
+@pytest.mark.sampled(16)
 class TestPortable(Cpu):
     """Neither numba nor oneDNN."""
 

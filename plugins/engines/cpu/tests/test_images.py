@@ -260,6 +260,16 @@ def test_without_a_fast_primitive_the_portable_way_is_taken(monkeypatch):
     assert_same_gradients(net.plan(criterion), FAST, minibatch(net.rng, 13, streams))
 
 
+@pytest.mark.parametrize("backend", [FAST, "numba+blas", "numpy+blas"])
+@pytest.mark.parametrize("shape", [(4, 1, 1), (1, 3, 1), (5,), (3, 1), (4, 3, 1), (3, 5)])
+def test_a_bias_along_some_axes(backend, shape):
+    net = Net()
+    hidden = net.node("Sigmoid", net.node("Plus", shifted(net, 4, 3, 5), net.parameter(*shape)))
+    hidden = net.node("ElementTimes", hidden, net.parameter(*shape))
+    plan = net.plan(total_of(net, hidden))
+    assert_same_gradients(plan, backend, minibatch(net.rng, 7, {"x": (4, 3, 5)}))
+
+
 @ONEDNN
 def test_two_programs_at_once():
     net, criterion, _, streams = residual_network()

@@ -23,7 +23,7 @@ def compiles(plan, backend="numba+onednn", dtype=np.float32):
 
 @pytest.mark.parametrize("dtype", [np.float64, pytest.param(np.float32, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", NETWORKS)
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_interpreted(name, dtype):
     assert_same(recurrent_plan(name, dtype), "numpy+blas", minibatches(LENGTHS, dtype), dtype)
 

@@ -50,6 +50,7 @@ class BatchNormalization(Layer):
             "normalization_time_constant": float(normalization_time_constant),
             "blend_time_constant": float(blend_time_constant),
             "epsilon": epsilon,
+            "use_cntk_engine": False,
         }
 
     def __call__(self, x: Term) -> Term:

@@ -100,6 +100,31 @@ def past_value_window(x: Term, size: int) -> tuple[Term, Term]:
     return stack(values), stack(valid)
 
 
+def unpack(x: Term, padding_value: float = 0.0) -> tuple[Term, Term]:
+    """Return whole sequences as matrices, which have one step in each sequence.
+
+    Their first axis is as long as the longest sequence of each minibatch, so it can be no axis of a parameter.
+    Operations element by element, reductions along it, and products with the others work on them.
+
+    Returns:
+        The values ``(longest, *shape)``, with ``padding_value`` behind shorter sequences, and which of the steps there
+        are ``(longest, 1)``: 1, and 0 behind shorter sequences.
+    """
+    apply = x.graph.apply
+    ones = zeros_like(x) + 1.0
+    return apply("UnpackSequence", x, padding_value=padding_value), apply("UnpackSequence", ones)
+
+
+def to_sequence(x: Term, lengths: Term | None = None) -> Term:
+    """Return the rows of matrices as the steps of sequences: all of them, or the first ``lengths``."""
+    return x.graph.apply("ToSequence", *([x] if lengths is None else [x, lengths]))
+
+
+def to_sequence_like(x: Term, like: Term) -> Term:
+    """Return the rows of matrices as the steps of sequences as long as those of ``like``."""
+    return x.graph.apply("ToSequenceLike", x, like)
+
+
 def stack(terms: list[Term]) -> Term:
     """Return vectors as the rows of a matrix ``(terms, units)``."""
     return terms[0].graph.apply("RowStack", *terms, axis=2)

@@ -19,6 +19,7 @@ from cntk_core.api import (
     Plan,
     Step,
     Target,
+    is_open,
     makes_axis_by_values,
 )
 from cntk_engine_cpu import (
@@ -121,11 +122,15 @@ class Bound:
 
 def _forward_calls(site: Site, step: Step | Loop) -> list[Call]:
     if isinstance(step, Loop):
-        compiled = loop_kernels.bind_forward(site, step)
+        compiled = None if _reaches_open(step) else loop_kernels.bind_forward(site, step)
         return [compiled if compiled is not None else loops.bind_forward(site, step)]
+    if step in site.absorbed:
+        return []
     name = step.nodes[0].op.name
     if makes_axis_by_values(step.nodes[0]):
         return [fallback.bind_new_axis(site, step)]
+    if _reaches_open(step):
+        return [fallback.bind_forward(site, step)]
     if elementwise.is_elementwise(step):
         found = elementwise.bind_forward(site, step)
     elif name in IMAGE_OPS:
@@ -140,6 +145,11 @@ def _forward_calls(site: Site, step: Step | Loop) -> list[Call]:
     return found if found is not None else [fallback.bind_forward(site, step)]
 
 
+def _reaches_open(step: Step | Loop) -> bool:
+    """Whether a step has values with a dimension that every minibatch has its own of; no kernel takes them."""
+    return any(is_open(node) for node in (*step.nodes, *step.reads))
+
+
 def _loop_gradient(site: Site, step: LoopGradient) -> Call:
     compiled = loop_kernels.bind_gradient(site, step)
     return compiled if compiled is not None else loops.bind_gradient(site, step)
@@ -150,6 +160,8 @@ def _gradient_calls(site: Site, step: GradientStep | LoopGradient, targets: Sequ
     if isinstance(step, LoopGradient):
         return [_loop_gradient(site, step)]
     part = step if len(targets) == len(step.targets) else attrs.evolve(step, targets=tuple(targets))
+    if _reaches_open(step.step):
+        return [fallback.bind_gradient(site, part)]
     if elementwise.is_elementwise(step.step):
         found = elementwise.bind_gradient(site, part)
     elif step.step.nodes[0].op.name in IMAGE_OPS:
@@ -242,6 +254,7 @@ def _foldable(site: Site, update: Update, index: int) -> Parameter | None:
         or update.fold is None
         or step.step.nodes[0].op.name not in products.NAMES
         or len(step.step.nodes) != 1
+        or _reaches_open(step.step)
     ):
         return None
     left = step.step.nodes[0].inputs[0]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import attrs
 import numpy as np
 
 from cntk_core.api import GradientStep, Node, Step, Target, convolution_geometry, is_legacy
+from cntk_engine_cpu import elementwise
 from cntk_engine_cpu.images import first_channels, last_channels
 from cntk_engine_cpu.primitives import ConvolutionShape, Form, PrimitiveError, Windows
 from cntk_engine_cpu.site import Array, Call, Site
@@ -100,22 +100,73 @@ def bind_forward(site: Site, step: Step) -> list[Call] | None:
     calls: list[Call] = []
     after: list[Call] = []
     source = _value(site, form, data, calls)
-    out = legacy_view(site.values[node]) if form.legacy else first_channels(site.images.value_out(site, node, after))
+    tail = None if form.legacy or form.transpose else _tail_of(site, step, source)
+    if form.legacy:
+        out = legacy_view(site.values[node])
+    elif tail is not None:
+        out = tail.out
+    else:
+        out = first_channels(site.images.value_out(site, node, after))
     try:
-        run = _forward(site, form, source, form.weights(site.values[weights]), out)
+        run = _forward(site, form, source, form.weights(site.values[weights]), out, tail)
     except PrimitiveError:
         return None
+    if tail is not None:
+        site.absorbed.add(tail.step)
     return [*calls, Call(run), *after]
 
 
-def _forward(site: Site, form: ConvolutionForm, source: Array, weights: Array, out: Array) -> Any:
+def _forward(
+    site: Site, form: ConvolutionForm, source: Array, weights: Array, out: Array, tail: _Tail | None
+) -> Callable[[], None]:
     assert site.images is not None
     primitives = site.images.primitives
     if form.transpose:
         shape = ConvolutionShape(Form.channels_last(out), Form.channels_last(source), Form.of(weights), form.windows)
         return primitives.convolution_backward_data(shape, out, weights, source, site.ports)
     shape = ConvolutionShape(Form.channels_last(source), Form.channels_last(out), Form.of(weights), form.windows)
-    return primitives.convolution_forward(shape, source, weights, out, site.ports)
+    bias, relu = (tail.bias, tail.relu) if tail is not None else (None, False)
+    return primitives.convolution_forward(shape, source, weights, out, site.ports, bias=bias, relu=relu)
+
+
+@attrs.frozen(eq=False)
+class _Tail:
+    """What follows a convolution and is done with it: a bias for each map, ReLU, or both.
+
+    Attributes:
+        step: the element-wise step.
+        out: its value, ``(frames, maps, *space)``.
+        bias: ``(maps,)``, if there is one.
+        relu: whether there is a ReLU.
+    """
+
+    step: Step
+    out: Array
+    bias: Array | None
+    relu: bool
+
+
+def _tail_of(site: Site, step: Step, source: Array) -> _Tail | None:
+    """Find the tail of a convolution, if nobody else looks at its value and the tail's can be written already."""
+    (node,) = step.nodes
+    reader = site.only_reader(step)
+    if reader is None or site.images is None or site.plan.steps.index(reader) != site.plan.steps.index(step) + 1:
+        return None
+    names = [member.op.name for member in reader.nodes]
+    if names not in (["Plus"], ["RectifiedLinear"], ["Plus", "RectifiedLinear"]) or len(reader.writes) > 1:
+        return None
+    biases = [read for read in reader.reads if read is not node]
+    if len(biases) != names.count("Plus"):
+        return None
+    last = reader.nodes[-1]
+    out = site.values[last]
+    space = elementwise.space_of(site, reader)
+    whole = last_channels(out).flags.c_contiguous and not np.may_share_memory(out, source)
+    if not whole or space is None or any(space.kinds[bias] != "row" for bias in biases):
+        return None
+    if biases and (space.columns != out.shape[1] or not space.channels_last):
+        return None
+    return _Tail(reader, out, site.values[biases[0]].reshape(-1) if biases else None, names[-1] == "RectifiedLinear")
 
 
 def bind_gradient(site: Site, step: GradientStep) -> list[Call] | None:

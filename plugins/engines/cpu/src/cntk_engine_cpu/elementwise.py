@@ -1,7 +1,7 @@
 """Binds fused element-wise steps to kernels over rows and columns.
 
-The columns are a whole sample, or its last axes where an operand without frames has no others (a bias of one number
-for each channel of an image that lies channels last).
+The columns are a whole sample; or its last axes, where an operand without frames has no others (a bias of one number
+for each channel of an image that lies channels last) or has only the others (the same bias where channels come first).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from cntk_core.api import Expr, GradientStep, Node, Step
-from cntk_engine_cpu.folding import folded
+from cntk_engine_cpu.folding import Outer, folded
 from cntk_engine_cpu.site import Array, Call, Site
 from cntk_engine_cpu.source import Result, spec_of
 from cntk_engine_cpu.trees import Names, Tree, forward_trees, gradient_trees
@@ -32,7 +32,8 @@ class Space:
     Attributes:
         channels_last: images are taken with their channels last.
         rows, columns: of a full operand.
-        kinds: of the operands and results, as the kernels call them.
+        kinds: of the operands and results, as the kernels call them; ``outer`` for one that is the same along all
+            columns and in all samples.
     """
 
     channels_last: bool
@@ -62,7 +63,7 @@ def space_of(site: Site, step: Step, others: Sequence[Node] = ()) -> Space | Non
             if site.affine[node].channels_last != channels_last:
                 return None
             shared.add(site.affine[node].axes)
-        elif kind in ("row", "col"):
+        elif kind in ("row", "col", "outer"):
             shared.add(axes)
     if len(shared) > 1:
         return None
@@ -99,6 +100,9 @@ def _kind(node: Node, like: Node, dims: Dims, whole: Dims) -> tuple[str | None, 
     ones = next(axis for axis, size in enumerate(dims) if size != 1)
     if not node.framed and dims[ones:] == whole[ones:]:
         return "row", len(whole) - ones
+    lead = max(axis for axis, size in enumerate(dims) if size != 1) + 1
+    if not node.framed and like.framed and dims[:lead] == whole[:lead]:
+        return "outer", len(whole) - lead
     return None, 0
 
 
@@ -108,7 +112,7 @@ def operand_kind(node: Node, like: Node) -> str | None:
     if dims is None or whole is None:
         return None
     kind, axes = _kind(node, like, dims, whole)
-    return None if kind in ("row", "col") and axes != len(whole) else kind
+    return None if kind == "outer" or (kind in ("row", "col") and axes != len(whole)) else kind
 
 
 def bind_forward(site: Site, step: Step) -> list[Call] | None:
@@ -206,7 +210,11 @@ def _calls(
         attrs.evolve(result, into=lying.get(output.ctypes.data, "")) if result.kind == "full" else result
         for result, output in zip(results, outputs, strict=True)
     ]
-    return kernel_calls(site, space.rows, space.columns, arrays, placed, outputs)
+    outer = Outer()
+    arrays = {name: outer.operand(space.rows, array, kind) for name, (array, kind) in arrays.items()}
+    made = [outer.result(space.rows, *pair) for pair in zip(placed, outputs, strict=True)]
+    results, outputs = [result for result, _ in made], [output for _, output in made]
+    return [*outer.before, *kernel_calls(site, space.rows, space.columns, arrays, results, outputs), *outer.after]
 
 
 def kernel_calls(

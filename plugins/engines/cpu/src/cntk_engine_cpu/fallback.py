@@ -21,11 +21,18 @@ def bind_forward(site: Site, step: Step) -> Call:
             inputs = [inner[child] if child in inner else site.given(child) for child in node.inputs]
             site.contexts[node].saved.clear()
             inner[node] = run_forward(node.op, np, inputs, node.attributes, site.contexts[node])
-        results = [np.array(inner[node]).reshape(site.values[node].shape) for node in step.writes]
+        results = _apart([inner[node] for node in step.writes])
         for node, result in zip(step.writes, results, strict=True):
-            site.values[node][...] = result
+            site.values[node][...] = result.reshape(site.values[node].shape)
 
     return Call(compute)
+
+
+def _apart(arrays: list[Array]) -> list[Array]:
+    """Copy arrays that are views of others: one may lie where another one is written to."""
+    if len(arrays) == 1:
+        return arrays
+    return [array if array.base is None else np.array(array) for array in arrays]
 
 
 def bind_new_axis(site: Site, step: Step) -> Call:
@@ -63,8 +70,7 @@ def bind_gradient(site: Site, step: GradientStep) -> Call:
             for child, result in zip(node.inputs, results, strict=True):
                 if result is not None:
                     gradients[child] = gradients[child] + result if child in gradients else result
-        # Copies first: a gradient may be a view of memory that another one goes to.
-        changes = [np.array(gradients.get(target.node, 0.0)) for target in step.targets]
+        changes = _apart([np.asarray(gradients.get(target.node, 0.0)) for target in step.targets])
         for target, change in zip(step.targets, changes, strict=True):
             out = site.gradients[target.node]
             shaped = change.reshape(out.shape) if change.size == out.size else change

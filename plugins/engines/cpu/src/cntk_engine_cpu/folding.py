@@ -1,6 +1,6 @@
-"""Kernels over few columns, several rows taken as one: the inner loop of a kernel then is long enough to pay.
+"""Operands and results of kernels that are brought into another form: repeated before, and summed up afterwards.
 
-Operands that are the same for every row are repeated; sums over rows are summed once more at the end.
+Of a kernel over few columns several rows are taken as one: the inner loop then is long enough to pay.
 """
 
 from __future__ import annotations
@@ -80,3 +80,32 @@ def _set_sum(parts: Array, total: Array) -> None:
 
 def _add_sum(parts: Array, total: Array) -> None:
     total += np.add.reduce(parts, axis=0)
+
+
+class Outer:
+    """Operands that are the same along all columns and in all samples: repeated for the samples they are columns.
+
+    Attributes:
+        before, after: what has to be done before the kernel, and after it.
+    """
+
+    def __init__(self) -> None:
+        self.before: list[Call] = []
+        self.after: list[Call] = []
+
+    def operand(self, rows: int, array: Array, kind: str) -> tuple[Array, str]:
+        """Return an operand and its kind for a kernel over ``rows``."""
+        if kind != "outer":
+            return array, kind
+        repeated = np.empty(rows, array.dtype)
+        self.before.append(Call(np.copyto, (repeated.reshape(-1, array.size), array.reshape(-1))))
+        return repeated, "col"
+
+    def result(self, rows: int, result: Result, output: Array) -> tuple[Result, Array]:
+        """Return a result and its place for a kernel over ``rows``."""
+        if result.kind != "outer":
+            return result, output
+        sums = np.empty(rows, output.dtype)
+        add = _add_sum if result.accumulate else _set_sum
+        self.after.append(Call(add, (sums.reshape(-1, output.size), output.reshape(-1))))
+        return attrs.evolve(result, kind="col", accumulate=False), sums

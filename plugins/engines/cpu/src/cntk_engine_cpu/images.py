@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from cntk_core.api import GradientStep, Loop, Node, Plan, Step, elements
+from cntk_core.api import GradientStep, Loop, Node, Plan, Step, elements, is_open
 from cntk_engine_cpu.gemm import Gemm
 from cntk_engine_cpu.primitives import PrimitiveError, Primitives
 from cntk_engine_cpu.site import Array, Call, Site
@@ -60,7 +60,7 @@ def channels_last_nodes(plan: Plan, sources: Iterable[Node], followers: Iterable
 
 
 def _is_image(node: Node) -> bool:
-    return bool(node.framed) and len(node.known_shape) > 1 and elements(node.known_shape) > 0
+    return bool(node.framed) and not is_open(node) and len(node.known_shape) > 1 and elements(node.known_shape) > 0
 
 
 def last_channels(array: Array) -> Array:

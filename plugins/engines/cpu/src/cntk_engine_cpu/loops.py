@@ -123,7 +123,7 @@ class _Pass:
             inputs = [inner[child] if child in inner else self._at(child, values[child], rows) for child in node.inputs]
             inner[node] = run_forward(node.op, np, inputs, node.attributes, context)
         for node in step.writes:
-            values[node][rows] = np.asarray(inner[node]).reshape(-1, *node.known_shape)
+            values[node][rows] = np.asarray(inner[node]).reshape(-1, *values[node].shape[1:])
 
     def backward(self, step: GradientStep, rows: slice) -> None:
         """Add the gradients of a step for the rows of a time step."""
@@ -165,7 +165,7 @@ class _Pass:
         # What the plan does not keep no gradient looks at; only its shape counts.
         if node in self.site.values:
             return self._at(node, self.site.values[node], rows)
-        return np.zeros((rows.stop - rows.start, *node.known_shape), self.site.dtype)
+        return np.zeros((rows.stop - rows.start, *self.site.shape(node)[1:]), self.site.dtype)
 
     def _delayed(self, delay: Node, rows: slice) -> tuple[Array, Array]:
         """The rows of a time step that a delay finds in this minibatch, and where it finds them."""

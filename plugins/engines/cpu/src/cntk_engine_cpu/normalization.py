@@ -11,7 +11,6 @@ import numpy as np
 
 from cntk_core.api import (
     GradientStep,
-    Loop,
     Node,
     Statistics,
     Step,
@@ -92,15 +91,12 @@ def _leave_to_reader(site: Site, step: Step, affine: Affine) -> bool:
     """Leave the normalization to the one element-wise step that looks at the result, if that is so and it can."""
     (node,) = step.nodes
     plan = site.plan
-    place = plan.steps.index(step)
-    readers = [index for index, other in enumerate(plan.steps) if node in other.reads]
-    if len(readers) != 1 or node in plan.roots or any(node in other.reads for other in plan.gradients):
-        return False
-    reader = plan.steps[readers[0]]
-    if isinstance(reader, Loop) or not elementwise.is_elementwise(reader):
+    reader = site.only_reader(step)
+    if reader is None or not elementwise.is_elementwise(reader):
         return False
     buffer = plan.value_buffer.get(node.inputs[0])
-    between = [written for other in plan.steps[place + 1 : readers[0]] for written in other.writes]
+    begin, end = plan.steps.index(step) + 1, plan.steps.index(reader)
+    between = [written for other in plan.steps[begin:end] for written in other.writes]
     if buffer is not None and any(plan.value_buffer.get(written) == buffer for written in between):
         return False  # the data are gone by then
     site.affine[node] = affine

@@ -25,11 +25,13 @@ from cntk_core.api import (
     SequenceLayout,
     StreamData,
     UpdateRule,
+    check_lengths,
     derive_layout,
     derived_nodes,
     did_you_mean,
     label_inputs,
     layout_of_root,
+    longest_sequence,
     makes_axis_by_values,
     random_stream,
     sparse_inputs,
@@ -46,6 +48,7 @@ from cntk_engine_cpu.gemm import Gemm
 from cntk_engine_cpu.images import Images, channels_last_nodes, primitives_of, stored_view
 from cntk_engine_cpu.inputs import Inlet, Ports, apart
 from cntk_engine_cpu.kernels import KernelLibrary
+from cntk_engine_cpu.open_arrays import OpenArrays
 from cntk_engine_cpu.site import Site, elements_of
 from cntk_engine_cpu.sparse import SparseInlet
 from cntk_engine_cpu.stages import Stage, check_axes, meetings_of, stages_of
@@ -113,6 +116,7 @@ class CpuProgram(Program):
         self._primitives = primitives_of(gemm, self._dtype)
         self._channels_last = self._nodes_channels_last()
         self._derived = derived_nodes(plan)
+        self._open = OpenArrays(plan, store.dtype)
         self._layouts: dict[str, SequenceLayout] = {}
         self._carried: dict[Node, dict[str, Any]] = {}
         self._scalars = tuple(node for node in plan.roots if _is_total(node))
@@ -208,7 +212,8 @@ class CpuProgram(Program):
     def memory(self) -> int:
         """Bytes of the buffers and of copied inputs."""
         copies = sum(inlet.nbytes for inlet in self._inlets.values())
-        return copies + sum(array.nbytes for array in [*self._buffers, *(entry[1] for entry in self._scratch.values())])
+        kept = sum(array.nbytes for array in [*self._buffers, *(entry[1] for entry in self._scratch.values())])
+        return copies + kept + self._open.nbytes
 
     def _touch(self, parameters: Iterable[Parameter]) -> None:
         """Note which rows of parameters with sparse gradients the minibatch has come to."""
@@ -305,13 +310,18 @@ class CpuProgram(Program):
     def _bind(
         self, stage: Stage, frames: Mapping[str, int], arrays: Mapping[Input, Array], before: Bound | None
     ) -> Bound:
-        key = (stage.first, *(frames[axis] for axis in stage.axes))
+        longest = {axis: longest_sequence(self._layouts[axis]) for axis in self._open.axes if axis in frames}
+        key = (stage.first, *(frames[axis] for axis in stage.axes), *longest.values())
         bound = self._bound.get(key)
         if bound is None or bound.before is not before:
+            if longest:
+                check_lengths(
+                    [node for step in self.plan.steps[stage.first : stage.end] for node in step.nodes], longest
+                )
             grown = {axis for axis in stage.axes if frames[axis] > self._capacity.get(axis, -1)}
             if grown or not self._buffers:
                 self._grow(grown, frames)
-            site = self._site(frames, apart(arrays), before)
+            site = self._site(frames, longest, apart(arrays), before)
             bound = self._bound[key] = Bound(site, self._update, stage, before)
             if len(self._bound) > REMEMBERED:
                 self._bound.popitem(last=False)
@@ -344,7 +354,13 @@ class CpuProgram(Program):
                 else:
                     self._buffers[index] = made
 
-    def _site(self, frames: Mapping[str, int], arrays: Mapping[Input, Array], before: Bound | None) -> Site:
+    def _site(
+        self,
+        frames: Mapping[str, int],
+        longest: Mapping[str, int],
+        arrays: Mapping[Input, Array],
+        before: Bound | None,
+    ) -> Site:
         def view(node: Node, places: Mapping[Node, int]) -> Array:
             shape = (frames[node.axis], *node.known_shape) if node.framed else node.known_shape
             buffer = self._buffers[places[node]][: int(np.prod(shape, dtype=np.int64))]
@@ -381,7 +397,9 @@ class CpuProgram(Program):
             scratch=self._scratch_for,
             workspace=self._workspace_of,
             images=Images(self._primitives, self._channels_last) if self._primitives is not None else None,
+            longest=longest,
         )
+        self._open.add(site, values, gradients, None if before is None else before.site)
         return site if before is None else site.continuing(before.site)
 
     def _sparse_inlets(self) -> dict[Node, SparseInlet]:

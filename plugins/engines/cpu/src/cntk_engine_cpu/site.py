@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import Expr, Loop, Node, OpContext, Plan, symbol
+from cntk_core.api import Expr, Loop, Node, OpContext, Plan, Step, symbol, with_lengths
 from cntk_engine_cpu.gemm import Gemm
 from cntk_engine_cpu.inputs import Ports
 from cntk_engine_cpu.kernels import KernelLibrary
@@ -95,6 +95,8 @@ class Site:
         compiled_loops: loops whose forward pass is compiled.
         interpreted: nodes that look at their contexts, above all those that the binding left to :mod:`fallback`.
         affine: values that are computed by those who read them.
+        absorbed: forward steps that an earlier one does, too.
+        longest: the longest sequence of each dynamic axis that is a dimension of a node.
     """
 
     plan: Plan
@@ -117,6 +119,8 @@ class Site:
     compiled_loops: set[Loop] = attrs.field(factory=set)
     interpreted: set[Node] = attrs.field(factory=set)
     affine: dict[Node, Affine] = attrs.field(factory=dict)
+    absorbed: set[Step] = attrs.field(factory=set)
+    longest: Mapping[str, int] = attrs.field(factory=dict)
 
     def continuing(self, before: Site) -> Site:
         """Return this site with what the steps of an earlier stage keep for their gradients."""
@@ -128,10 +132,19 @@ class Site:
             return self.sparse[node].matrix
         return self.values[node] if node in self.values else np.zeros(self.shape(node), self.dtype)
 
+    def only_reader(self, step: Step) -> Step | None:
+        """The one step that reads the one node of a step; None if there are more, or something else keeps the value."""
+        (node,) = step.nodes
+        readers = [other for other in self.plan.steps if node in other.reads]
+        if len(readers) != 1 or isinstance(readers[0], Loop) or node in self.plan.roots:
+            return None
+        return None if any(node in other.reads for other in self.plan.gradients) else readers[0]
+
     def rows(self, node: Node) -> int:
         """Rows of a node's value seen as ``(rows, elements)``."""
         return self.frames[node.axis] if node.framed else 1
 
     def shape(self, node: Node) -> tuple[int, ...]:
         """Shape of a node's value, its frames included."""
-        return (self.rows(node), *node.known_shape) if node.framed else node.known_shape
+        sample = with_lengths(node.known_shape, self.longest)
+        return (self.rows(node), *sample) if node.framed else sample

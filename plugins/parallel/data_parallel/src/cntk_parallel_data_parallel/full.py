@@ -16,5 +16,4 @@ class FullPrecision(GradientAggregation):
 
     def aggregate(self, gradients: NDArray[Any], header: NDArray[Any], communicator: Communicator) -> None:
         """Sum both in place."""
-        communicator.allreduce(gradients)
-        communicator.allreduce(header)
+        communicator.allreduce_all([gradients, header])

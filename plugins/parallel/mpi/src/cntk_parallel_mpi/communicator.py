@@ -75,37 +75,32 @@ class MPICommunicator(Communicator):
 
     def allreduce(self, array: Array) -> None:
         """Sum in place: small arrays at every rank, of large ones a stripe at each."""
+        self.allreduce_all([array])
+
+    def allreduce_all(self, arrays: Sequence[Array]) -> None:
+        """Sum all of them in place, with the messages of all on their way together."""
         if self.size == 1:
             return
-        flat = array.reshape(-1) if array.flags.c_contiguous else np.ascontiguousarray(array).reshape(-1)
-        operation = f"the sum of {flat.size} numbers"
-        if flat.nbytes * (self.size - 1) <= DIRECT_BYTES:
-            self._sum_directly(flat, operation)
-        else:
-            self._sum_stripes(flat, operation)
-        if not np.shares_memory(flat, array):
-            array[...] = flat.reshape(array.shape)
-
-    def _sum_directly(self, flat: Array, operation: str) -> None:
-        tag = self._next_tag()
-        parts = [np.empty_like(flat) for _ in range(self.size)]
-        parts[self.rank] = flat.copy()
+        flats = [np.ascontiguousarray(array).reshape(-1) for array in arrays]
+        sums = [_Direct(flat, self) if self._is_small(flat) else _Striped(flat, self) for flat in flats]
+        operation = f"the sum of {sum(flat.size for flat in flats)} numbers"
         others = self._others()
-        sends = [self._isend(parts[self.rank], to, tag) for to in others]
-        self._finish({source: self._comm.Irecv(parts[source], source, tag) for source in others}, sends, operation)
-        flat[...] = _sum(parts)
+        for _ in range(max(one.rounds for one in sums)):
+            receives: list[tuple[int, MPI.Request]] = []
+            sends: list[MPI.Request] = []
+            for one in sums:
+                tag = self._next_tag()
+                receives += [(source, self._comm.Irecv(room, source, tag)) for source, room in one.rooms(others)]
+                sends += [self._isend(part, to, tag) for to, part in one.parts(others)]
+            self._finish(receives, sends, operation)
+            for one in sums:
+                one.add()
+        for array, flat in zip(arrays, flats, strict=True):
+            if not np.shares_memory(flat, array):
+                array[...] = flat.reshape(array.shape)
 
-    def _sum_stripes(self, flat: Array, operation: str) -> None:
-        cuts = [flat.size * rank // self.size for rank in range(self.size + 1)]
-        stripes = [flat[begin:end] for begin, end in pairwise(cuts)]
-        mine, others, tag = stripes[self.rank], self._others(), self._next_tag()
-        parts = [mine if rank == self.rank else np.empty_like(mine) for rank in range(self.size)]
-        receives = {source: self._comm.Irecv(parts[source], source, tag) for source in others}
-        self._finish(receives, [self._isend(stripes[to], to, tag) for to in others], operation)
-        mine[...] = _sum(parts)
-        tag = self._next_tag()
-        receives = {source: self._comm.Irecv(stripes[source], source, tag) for source in others}
-        self._finish(receives, [self._isend(mine, to, tag) for to in others], operation)
+    def _is_small(self, flat: Array) -> bool:
+        return flat.nbytes * (self.size - 1) <= DIRECT_BYTES
 
     def allgather(self, array: Array) -> list[Array]:
         """Send the array to all others."""
@@ -135,7 +130,7 @@ class MPICommunicator(Communicator):
             return len(receives) == len(others)
 
         wait(look, self.watch, self.rank, operation, lambda: [source for source in others if source not in receives])
-        self._finish(receives, sends, operation)
+        self._finish(list(receives.items()), sends, operation)
         return [own if rank == self.rank else unpack(found[rank]) for rank in range(self.size)]
 
     def broadcast(self, array: Array, root: int = 0) -> None:
@@ -146,10 +141,10 @@ class MPICommunicator(Communicator):
         reach = 1
         while reach < self.size:
             if place < reach and place + reach < self.size:
-                self._finish({}, [self._isend(flat, (place + reach + root) % self.size, tag)], operation)
+                self._finish([], [self._isend(flat, (place + reach + root) % self.size, tag)], operation)
             elif reach <= place < 2 * reach:
                 source = (place - reach + root) % self.size
-                self._finish({source: self._comm.Irecv(flat, source, tag)}, [], operation)
+                self._finish([(source, self._comm.Irecv(flat, source, tag))], [], operation)
             reach *= 2
         if flat is not array:
             array[...] = flat
@@ -159,7 +154,7 @@ class MPICommunicator(Communicator):
         tag, nothing = self._next_tag(), np.empty(0, np.uint8)
         others = self._others()
         sends = [self._isend(nothing, to, tag) for to in others]
-        receives = {source: self._comm.Irecv(np.empty(0, np.uint8), source, tag) for source in others}
+        receives = [(source, self._comm.Irecv(np.empty(0, np.uint8), source, tag)) for source in others]
         self._finish(receives, sends, "a meeting of all ranks")
 
     def split(self, color: int) -> MPICommunicator:
@@ -223,7 +218,7 @@ class MPICommunicator(Communicator):
             return None
         packed = np.empty(status.Get_count(self._mpi.BYTE), np.uint8)
         sender = status.Get_source()
-        self._finish({sender: letter.Irecv(packed)}, [], "receiving a message")
+        self._finish([(sender, letter.Irecv(packed))], [], "receiving a message")
         return Message(sender, status.Get_tag(), unpack(packed))
 
     # -- all else -----------------------------------------------------------------------------------------
@@ -242,7 +237,7 @@ class MPICommunicator(Communicator):
         if self._worker is not None:
             self._worker.close()
             self._worker = None
-        self._finish({}, [request for request, _ in self._sending], "sending the last messages")
+        self._finish([], [request for request, _ in self._sending], "sending the last messages")
         self._sending.clear()
 
     # -- parts of operations ------------------------------------------------------------------------------
@@ -260,17 +255,75 @@ class MPICommunicator(Communicator):
         self.bytes_sent += array.nbytes
         return self._comm.Isend(array, to, tag)
 
-    def _finish(self, receives: dict[int, MPI.Request], sends: Sequence[MPI.Request], operation: str) -> None:
+    def _finish(
+        self, receives: Sequence[tuple[int, MPI.Request]], sends: Sequence[MPI.Request], operation: str
+    ) -> None:
         """Wait until everything has come, and everything that was sent may be changed."""
-        missing, leaving = dict(receives), list(sends)
+        missing, leaving = list(receives), list(sends)
 
         def look() -> bool:
-            for source in [source for source, request in missing.items() if request.Test()]:
-                del missing[source]
+            missing[:] = [(source, request) for source, request in missing if not request.Test()]
             leaving[:] = [request for request in leaving if not request.Test()]
             return not missing and not leaving
 
-        wait(look, self.watch, self.rank, operation, lambda: sorted(missing))
+        wait(look, self.watch, self.rank, operation, lambda: sorted({source for source, _ in missing}))
+
+
+class _Direct:
+    """The sum of a small array: in one round every rank gets all arrays and adds them up itself."""
+
+    rounds = 1
+
+    def __init__(self, flat: Array, communicator: MPICommunicator) -> None:
+        self._flat, self._rank = flat, communicator.rank
+        self._parts = [np.empty_like(flat) for _ in range(communicator.size)]
+        self._parts[self._rank] = flat.copy()
+        self._is_done = False
+
+    def rooms(self, others: Sequence[int]) -> list[tuple[int, Array]]:
+        """Where the arrays of the others go in this round."""
+        return [] if self._is_done else [(source, self._parts[source]) for source in others]
+
+    def parts(self, others: Sequence[int]) -> list[tuple[int, Array]]:
+        """What the others get in this round."""
+        return [] if self._is_done else [(to, self._parts[self._rank]) for to in others]
+
+    def add(self) -> None:
+        """Finish the round."""
+        if not self._is_done:
+            self._flat[...] = _sum(self._parts)
+            self._is_done = True
+
+
+class _Striped:
+    """The sum of a large array: in the first round each rank gets all arrays' stripe that it adds up, in the second
+    one everybody gets the sums.
+    """
+
+    rounds = 2
+
+    def __init__(self, flat: Array, communicator: MPICommunicator) -> None:
+        size = communicator.size
+        cuts = [flat.size * rank // size for rank in range(size + 1)]
+        self._stripes = [flat[begin:end] for begin, end in pairwise(cuts)]
+        self._rank = communicator.rank
+        self._mine = self._stripes[self._rank]
+        self._copies = [self._mine if rank == self._rank else np.empty_like(self._mine) for rank in range(size)]
+        self._has_sum = False
+
+    def rooms(self, others: Sequence[int]) -> list[tuple[int, Array]]:
+        """Where what comes in this round goes."""
+        return [(source, (self._stripes if self._has_sum else self._copies)[source]) for source in others]
+
+    def parts(self, others: Sequence[int]) -> list[tuple[int, Array]]:
+        """What the others get in this round."""
+        return [(to, self._mine if self._has_sum else self._stripes[to]) for to in others]
+
+    def add(self) -> None:
+        """Finish the round."""
+        if not self._has_sum:
+            self._mine[...] = _sum(self._copies)
+            self._has_sum = True
 
 
 def _sum(parts: Sequence[Array]) -> Array:

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from cntk_core.api import TrainingError, Watch
 
-SPINS = 2000
-"""Looks without a pause; messages on one machine take microseconds."""
+SPINS = 300
+"""Looks without a pause; messages on one machine take microseconds, but another rank may want the processor."""
 
 LONGEST_PAUSE = 0.002
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cntk_reader_image.resample import Bytes
+from cntk_reader_image.views import view
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -63,8 +64,7 @@ def _pixels(image: Image.Image, gray: bool) -> Bytes:
         image = image.convert("L")
     elif image.mode not in _PLAIN:
         image = image.convert("RGB")
-    pixels: Bytes = np.asarray(image)
-    return pixels if pixels.ndim == 3 else pixels[:, :, None]
+    return view(image)
 
 
 def _gray_of_depth(image: Image.Image) -> Bytes:

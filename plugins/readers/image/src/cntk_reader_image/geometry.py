@@ -62,7 +62,7 @@ class CropRule:
         """Read the keys of a recipe."""
         side, area = _range(keys.side_ratio), _range(keys.area_ratio)
         return cls(
-            kind=keys.crop_type.lower() or "center",
+            kind=keys.crop_type.lower(),
             size=(keys.crop_size[0], keys.crop_size[-1]),
             side=side if any(side) else None,
             area=area if any(area) else None,

@@ -10,6 +10,54 @@ from numpy.typing import NDArray
 
 Pixels = NDArray[np.uint8]
 Tap = NDArray[np.int32]
+Places = NDArray[np.uint64]
+Line = NDArray[np.int32]
+
+
+# Places are unsigned: a signed index is looked at first whether it counts from the end.
+
+
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
+def _across_one_plane(source: Pixels, places: Places, weights: Tap, line: Line) -> None:
+    """Weigh the pixels of a row that has one plane."""
+    for x in range(places.shape[0]):
+        total = np.int32(0)
+        for k in range(places.shape[1]):
+            total = np.int32(total + source[places[x, k]] * weights[x, k])
+        line[x, 0] = total
+
+
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
+def _across_three(
+    source: Pixels, places: Places, weights: Tap, line: Line, first: np.uint64, second: np.uint64, third: np.uint64
+) -> None:
+    """Weigh three planes of the pixels of a row: two taps, or any number."""
+    if places.shape[1] == 2:
+        for x in range(places.shape[0]):
+            left, right, a, b = places[x, 0], places[x, 1], weights[x, 0], weights[x, 1]
+            line[x, 0] = source[left + first] * a + source[right + first] * b
+            line[x, 1] = source[left + second] * a + source[right + second] * b
+            line[x, 2] = source[left + third] * a + source[right + third] * b
+        return
+    for x in range(places.shape[0]):
+        one, two, three = np.int32(0), np.int32(0), np.int32(0)
+        for k in range(places.shape[1]):
+            at, weight = places[x, k], weights[x, k]
+            one = np.int32(one + source[at + first] * weight)
+            two = np.int32(two + source[at + second] * weight)
+            three = np.int32(three + source[at + third] * weight)
+        line[x, 0] = one
+        line[x, 1] = two
+        line[x, 2] = three
+
+
+@njit(nogil=True, cache=True, error_model="numpy", inline="always")
+def _between_two(upper: Line, lower: Line, a: np.int32, b: np.int32, out: Pixels) -> None:
+    """Weigh two lines, rounded as the image library does it."""
+    for i in range(out.shape[0]):
+        high = np.int32(np.int32(upper[i] >> 4) * a) >> 16
+        low = np.int32(np.int32(lower[i] >> 4) * b) >> 16
+        out[i] = np.int32(high + low + 2) >> 2
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -27,10 +75,10 @@ def resize_part(
     linear: bool,
     out: Pixels,
 ) -> None:
-    """Resize a part of an image; ``out`` has the blue plane first.
+    """Resize a part of an image.
 
     Args:
-        pixels: ``(rows, columns, planes)``.
+        pixels: ``(rows, columns, planes)``, without gaps.
         top, left: where the part begins.
         columns: how wide it is.
         flipped: right and left change places, before the resizing.
@@ -42,16 +90,17 @@ def resize_part(
     """
     height, width, channels = out.shape
     planes = pixels.shape[2]
-    across, taps = places.shape[1], down.shape[1]
-    plane = np.zeros(channels, np.int64)
-    for c in range(channels):
-        plane[c] = 0 if planes == 1 else (channels - 1 - c if swapped else c)
-    at = np.empty((width, across), np.int64)
+    at = np.empty(places.shape, np.uint64)
     for x in range(width):
-        for k in range(across):
+        for k in range(places.shape[1]):
             place = places[x, k]
-            at[x, k] = left + (columns - 1 - place if flipped else place)
-    lines = np.empty((taps, width * channels), np.int32)
+            at[x, k] = planes * (left + (columns - 1 - place if flipped else place))
+    first, second, third = np.uint64(2 if swapped else 0), np.uint64(1), np.uint64(0 if swapped else 2)
+    if planes == 1:
+        first = second = third = np.uint64(0)
+    taps = down.shape[1]
+    lines = np.empty((taps, width, channels), np.int32)
+    flat = lines.reshape(taps, width * channels)
     held = np.full(taps, -1, np.int64)
     for y in range(height):
         for j in range(taps):
@@ -60,40 +109,29 @@ def resize_part(
             if held[slot] == row:
                 continue
             held[slot] = row
-            source, line = pixels[top + row], lines[slot]
-            if across == 2:
-                for x in range(width):
-                    first, second, a, b = at[x, 0], at[x, 1], weights[x, 0], weights[x, 1]
-                    for c in range(channels):
-                        p = plane[c]
-                        line[x * channels + c] = source[first, p] * a + source[second, p] * b
+            source = pixels[top + row].reshape(pixels.shape[1] * planes)
+            if channels == 1:
+                _across_one_plane(source, at, weights, lines[slot])
             else:
-                for x in range(width):
-                    for c in range(channels):
-                        total = np.int32(0)
-                        for k in range(across):
-                            total += source[at[x, k], plane[c]] * weights[x, k]
-                        line[x * channels + c] = total
+                _across_three(source, at, weights, lines[slot], first, second, third)
         target = out[y].reshape(width * channels)
         if linear:
-            upper, lower = lines[down[y, 0] % taps], lines[down[y, 1] % taps]
             a, b = heights[y, 0], heights[y, 1]
-            for i in range(width * channels):
-                target[i] = ((((upper[i] >> 4) * a) >> 16) + (((lower[i] >> 4) * b) >> 16) + 2) >> 2
-        else:
-            for i in range(width * channels):
-                sum_ = np.int64(0)
-                for j in range(taps):
-                    sum_ += np.int64(lines[down[y, j] % taps, i]) * heights[y, j]
-                target[i] = min(max((sum_ + (1 << 21)) >> 22, 0), 255)
+            _between_two(flat[down[y, 0] % taps], flat[down[y, 1] % taps], a, b, target)
+            continue
+        for i in range(width * channels):
+            total = np.int64(1 << 21)
+            for j in range(taps):
+                total += np.int64(flat[down[y, j] % taps, i]) * heights[y, j]
+            target[i] = min(max(total >> 22, 0), 255)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def to_planes(pixels: Pixels, out: NDArray[Any]) -> None:
     """Put ``(rows, columns, channels)`` into ``(channels, rows, columns)``."""
     rows, columns, channels = pixels.shape
-    for c in range(channels):
-        for y in range(rows):
+    for y in range(rows):
+        for c in range(channels):
             for x in range(columns):
                 out[c, y, x] = pixels[y, x, c]
 
@@ -102,7 +140,7 @@ def to_planes(pixels: Pixels, out: NDArray[Any]) -> None:
 def to_planes_without(pixels: Pixels, mean: NDArray[Any], out: NDArray[Any]) -> None:
     """Subtract a mean ``(channels, rows, columns)``, and put the difference into planes of the same shape."""
     rows, columns, channels = pixels.shape
-    for c in range(channels):
-        for y in range(rows):
+    for y in range(rows):
+        for c in range(channels):
             for x in range(columns):
                 out[c, y, x] = pixels[y, x, c] - mean[c, y, x]

@@ -54,7 +54,7 @@ class ErrorBudget:
             self._seen.add(image)
             count = len(self._seen)
         if count > self._limit:
-            hint = f"maxErrors={count} leaves out {'it' if count == 1 else f'{count} such images'}."
+            hint = f"maxErrors={count} leaves {'it' if count == 1 else f'{count} such images'} out."
             raise DataError(error.message, where=error.where, hint=hint)
         if self._warn is not None:
             self._warn(f"WARNING: left out: {error.where}: {error.message}")
@@ -80,9 +80,12 @@ class PixelCache:
         return self._pixels.get(image)
 
     def put(self, image: int, pixels: NDArray[np.uint8]) -> None:
-        """Keep the pixels of an image if there is room."""
-        if pixels.nbytes * self._images > _TOO_LARGE * self._limit:
+        """Keep the pixels of an image if there is room, without a fourth plane."""
+        planes = min(pixels.shape[2], 3)
+        size = pixels.shape[0] * pixels.shape[1] * planes
+        if size * self._images > _TOO_LARGE * self._limit or self._bytes + size > self._limit:
             return
+        pixels = np.array(pixels[:, :, :planes])
         with self._lock:
             if self._bytes + pixels.nbytes <= self._limit and image not in self._pixels:
                 self._pixels[image] = pixels

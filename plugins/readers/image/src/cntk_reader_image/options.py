@@ -68,8 +68,8 @@ def _shown(values: tuple[float, ...]) -> str:
 class CropKeys:
     """The keys of the transform Crop."""
 
-    crop_type: Literal["", "center", "randomSide", "randomArea", "multiView10"] = option(
-        default="", doc="Where the part lies: in the middle, anywhere, or in ten places."
+    crop_type: Literal["center", "randomSide", "randomArea", "multiView10"] = option(
+        default="center", doc="Where the part lies: in the middle, anywhere, or in ten places."
     )
     crop_size: tuple[int, ...] = option(default=(0,), doc="width:height of the part, in pixels.", validator=_sides)
     side_ratio: tuple[float, ...] = option(
@@ -81,8 +81,8 @@ class CropKeys:
     aspect_ratio: tuple[float, ...] = option(
         default=(1.0,), doc="Ratio of the shorter to the longer side, or least:most.", validator=_ratio
     )
-    jitter_type: Literal["", "none", "uniRatio"] = option(
-        default="", doc="uniRatio: ratios are drawn from their ranges; else the least one counts."
+    jitter_type: Literal["none", "uniRatio"] = option(
+        default="none", doc="uniRatio: ratios are drawn from their ranges; else the least one counts."
     )
     hflip: bool | None = option(default=None, doc="Mirror by chance; by default where the part lies anywhere.")
     seed: int = option(default=0, doc="Another seed gives other parts.")
@@ -117,7 +117,9 @@ class IntensityKeys:
     """The keys of the transform Intensity."""
 
     intensity_std_dev: float = option(default=0.0, doc="Deviation along each axis.", validator=_at_least(0))
-    intensity_file: Path | None = option(default=None, doc="XML file with EigVal and EigVec.")
+    intensity_file: Path | None = option(  # noqa: RUF009
+        default=None, doc="XML file with EigVal and EigVec."
+    )
     seed: int = option(default=0, doc="Another seed gives other colours.")
 
 
@@ -125,7 +127,7 @@ class IntensityKeys:
 class MeanKeys:
     """The keys of the transform Mean."""
 
-    mean_file: Path | None = option(default=None, doc="XML file with the mean image.")
+    mean_file: Path | None = option(default=None, doc="XML file with the mean image.")  # noqa: RUF009
 
 
 @options
@@ -166,11 +168,16 @@ class LabelKeys:
 
 @attrs.frozen
 class Transform:
-    """One transform of a recipe: its name, its keys, its place."""
+    """One transform of a recipe: its name, its keys, its block."""
 
     name: str
     keys: Any
-    where: Location | None = None
+    section: Config
+
+    @property
+    def where(self) -> Location:
+        """The place of the block."""
+        return self.section.where
 
 
 @options
@@ -254,7 +261,7 @@ def read_legacy(block: Config, what: str) -> ImageOptions:
         features=feature,
         labels=label,
         label_dim=dim,
-        transforms=_legacy_transforms(read, block.section(feature).where),
+        transforms=_legacy_transforms(read, block.section(feature)),
         file_where=block.location("file"),
         features_where=block.location(feature),
     )
@@ -266,11 +273,11 @@ def _read_legacy_features(section: Config, told: str) -> LegacyFeatureKeys:
     return keys
 
 
-def _legacy_transforms(keys: LegacyFeatureKeys, where: Location) -> tuple[Transform, ...]:
+def _legacy_transforms(keys: LegacyFeatureKeys, section: Config) -> tuple[Transform, ...]:
     names = ["Crop", "Scale", "Color", "Intensity", "Mean"]
     if keys.mb_format in ("nchw", "cudnn"):
         names.append("Transpose")
-    return tuple(Transform(name, keys, where) for name in names)
+    return tuple(Transform(name, keys, section) for name in names)
 
 
 def read_deserializer(block: Config, what: str) -> ImageOptions:
@@ -364,7 +371,7 @@ def _read_transform(value: Value, parent: Config, told: str) -> Transform:
     keys: Any = own.bind(TRANSFORMS[name], ignore=("type", "precision"), what=f"transform '{name}' of {told}")
     if isinstance(keys, CropKeys):
         raise_problems(crop_errors(keys, own))
-    return Transform(name, keys, value.where)
+    return Transform(name, keys, own)
 
 
 def _order_errors(transforms: list[Transform], told: str) -> list[CntkError]:

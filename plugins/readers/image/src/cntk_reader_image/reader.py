@@ -106,20 +106,20 @@ def make_pipeline(options: ImageOptions, context: ReaderContext, trace: Trace) -
 
 
 def _make_step(transform: Transform, channels: int, trace: Trace, before: list[Step]) -> Step | None:
-    keys, where = transform.keys, transform.where
+    keys = transform.keys
     if transform.name == "Crop":
         return Crop(CropRule.of(keys), keys.hflip, keys.seed)
     if transform.name == "Scale":
-        _check_channels(keys, channels, where)
+        _check_channels(keys, channels, transform.where)
         mode, method = keys.scale_mode, keys.interpolations
         return Scale(keys.width, keys.height, method=method, mode=mode, pad=keys.pad_value)
     if transform.name == "Color":
         return Color(keys.brightness_radius, keys.contrast_radius, keys.saturation_radius, keys.seed)
     if transform.name == "Intensity" and keys.intensity_file is not None:
-        values, vectors = read_intensity(keys.intensity_file, where)
+        values, vectors = read_intensity(keys.intensity_file, transform.section.location("intensityFile"))
         return Intensity(keys.intensity_std_dev, values, vectors, keys.seed)
     if transform.name == "Mean" and keys.mean_file is not None:
-        return _make_mean(keys.mean_file, where, channels, trace, before)
+        return _make_mean(keys.mean_file, transform.section.location("meanFile"), channels, trace, before)
     return None
 
 

@@ -175,7 +175,7 @@ def _resize(picture: Picture, rows: int, columns: int, method: str) -> Pixels:
     across, down = taps(part.columns, columns, method), taps(part.rows, rows, method)
     out = np.empty((rows, columns, picture.channels), np.uint8)
     compiled.resize_part(
-        picture.pixels,
+        np.ascontiguousarray(picture.pixels),
         part.top,
         part.left,
         part.columns,

@@ -1,0 +1,267 @@
+"""Who started this process beside others, and recipes that several ranks run."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cntk_core.actions import ranks as running
+from cntk_core.actions.driver import run_recipe
+from cntk_core.actions.launch import launch
+from cntk_core.actions.log import Log
+from cntk_core.actions.ranks import DONE, EXPECTED, REPORTS, Launch, LaunchError, connect, detect, end_all
+from cntk_core.errors import UsageError
+from cntk_core.interfaces.parallel import Communicator, Launcher
+from cntk_core.plugins.registry import Registry
+from cntk_core.testing import VirtualRanks
+from cntk_core.testing.virtual_ranks import VirtualCommunicator
+
+RECIPE = """\
+command = Train:Test:Write
+modelPath = "model/net.dnn"
+deviceId = -1
+precision = double
+traceLevel = 1
+stderr = log
+input = "input = [ features = [ dim = 3 ; format = dense ] ; labels = [ dim = 2 ; format = dense ] ]"
+Train = [
+    action = train
+    SimpleNetworkBuilder = [
+        layerSizes = 3:4:2 ; trainingCriterion = CrossEntropyWithSoftmax ; evalCriterion = ErrorPrediction
+    ]
+    SGD = [
+        maxEpochs = 2 ; minibatchSize = 10 ; learningRatesPerSample = 0.05 ; momentumPerMB = 0
+        parallelTrain = [ parallelizationMethod = DataParallelSGD ; checkParametersEvery = 1 ]
+    ]
+    reader = [ file = data.txt ; randomize = false ; $input$ ]
+]
+Test = [
+    action = test
+    minibatchSize = 10
+    reader = [ file = data.txt ; $input$ ]
+]
+Write = [
+    action = write ; outputPath = out ; minibatchSize = 10
+    reader = [ file = data.txt ; $input$ ]
+]
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for names in running._VARIABLES:
+        for name in names[:2]:
+            monkeypatch.delenv(name, raising=False)
+    for name in (EXPECTED, REPORTS):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(running, "_ACTIVE", [])
+    return tmp_path
+
+
+def write_data():
+    random = np.random.default_rng(5)
+    rows = [
+        f"|features {' '.join(f'{value:.3f}' for value in x)} |labels {int(x[0] > 0)} {int(x[0] <= 0)}"
+        for x in random.normal(size=(47, 3))
+    ]
+    Path("data.txt").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    Path("r.cntk").write_text(RECIPE, encoding="utf-8")
+
+
+def run_on(size, *arguments):
+    def work(communicator):
+        with closing(Log(quiet=True)) as log:
+            run_recipe(["configFile=r.cntk", *arguments], log, communicator=communicator)
+
+    VirtualRanks(size, deadline=120.0).run(work)
+
+
+def finals(path="log"):
+    return [
+        line.partition("; epochTime")[0]
+        for line in Path(path).read_text(encoding="utf-8").splitlines()
+        if line.startswith(("Finished Epoch", "Final Results"))
+    ]
+
+
+def test_a_recipe_on_three_ranks(folder):
+    write_data()
+    with closing(Log(quiet=True)) as log:
+        run_recipe(["configFile=r.cntk", "stderr=alone", "modelPath=alone.dnn", "outputPath=alone_out"], log)
+    run_on(3)
+    alone, together = finals("alone"), finals()
+    assert [line.partition("Minibatch")[0] for line in together] == [line.partition("Minibatch")[0] for line in alone]
+    for left, right in zip(alone, together, strict=True):
+        assert left.rpartition("ce = ")[2][:9] == right.rpartition("ce = ")[2][:9]
+    assert "Final Results: Minibatch[1-5]" in alone[-1]
+    assert "Final Results: Minibatch[1-6]" in together[-1], "the step without data is counted, as in the original"
+    assert (folder / "out").exists() or list(folder.glob("out.*"))
+    assert {path.name for path in folder.iterdir()} >= {"log", "log.rank1", "log.rank2"}
+    assert "__COMPLETED__" in (folder / "log").read_text(encoding="utf-8")
+    assert "__COMPLETED__" not in (folder / "log.rank1").read_text(encoding="utf-8")
+    assert "COMPLETED" not in (folder / "log.rank2").read_text(encoding="utf-8")
+
+
+def test_one_process_does_a_serial_recipe(folder):
+    write_data()
+    run_on(2, "parallelTrain=false", "command=Train")
+    assert (folder / "log").exists()
+    assert not (folder / "log.rank1").exists()
+    assert (folder / "model" / "net.dnn").exists()
+
+
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        ({}, Launch()),
+        ({"OMPI_COMM_WORLD_RANK": "2", "OMPI_COMM_WORLD_SIZE": "4"}, Launch(2, 4, "mpiexec of Open MPI")),
+        ({"PMI_RANK": "0", "PMI_SIZE": "2"}, Launch(0, 2, "mpiexec")),
+        ({"SLURM_PROCID": "7", "SLURM_STEP_NUM_TASKS": "8"}, Launch(7, 8, "srun")),
+        ({"SLURM_PROCID": "0", "SLURM_NTASKS": "8"}, Launch()),  # a batch script, not a task of srun
+        ({"RANK": "1", "WORLD_SIZE": "2"}, Launch(1, 2, "a launcher that sets RANK and WORLD_SIZE")),
+        ({"RANK": "gold", "WORLD_SIZE": "2"}, Launch()),
+        ({"RANK": "2", "WORLD_SIZE": "2"}, Launch()),
+    ],
+)
+def test_launchers(variables, expected):
+    assert detect(variables) == expected
+
+
+class Alone(VirtualCommunicator):
+    """The only rank there is."""
+
+    def __init__(self):
+        super().__init__(VirtualRanks(1), 0)
+
+    @classmethod
+    def launcher(cls, ranks):
+        return Launcher((sys.executable, "-c", COMMAND), {"LAUNCHED": str(ranks)}, "Python")
+
+
+COMMAND = "import os, sys; exec(os.environ['DO'])"
+"""Stands for the processes that a launcher starts."""
+
+
+def registry_of(kind=Alone):
+    registry = Registry()
+    registry.communicators.add("mpi", kind)
+    return registry
+
+
+def test_processes_that_do_not_find_each_other():
+    with pytest.raises(LaunchError) as caught:
+        connect(Launch(1, 4, "mpiexec"), registry_of())
+    assert str(caught.value) == (
+        "mpiexec started 4 processes, but this one is rank 0 of 1 in its MPI program\n"
+        "    The launcher belongs to another MPI library than the one that mpi4py loads. "
+        "'cntk train recipe.cntk -n 4' takes the right one."
+    )
+
+
+def test_another_number_of_ranks_than_asked_for(monkeypatch):
+    monkeypatch.setenv(EXPECTED, "4")
+    with pytest.raises(LaunchError, match="4 ranks were asked for, but there are 1"):
+        connect(Launch(), registry_of())
+
+
+@pytest.fixture
+def launched(monkeypatch):
+    """Run a program in the place of the ranks: ``launched(program, ranks)``."""
+
+    class Plugins:
+        registry = registry_of()
+
+    monkeypatch.setattr("cntk_core.actions.context.make_plugins", lambda *_: Plugins())
+
+    def run(program, ranks=3, arguments=("train", "r.cntk")):
+        monkeypatch.setenv("DO", program)
+        return launch(ranks, arguments)
+
+    return run
+
+
+def test_ranks_that_succeed(launched, capfd):
+    threads = max(1, (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()) // 3)
+    check = (
+        f"e = os.environ; assert (e['{EXPECTED}'], e['LAUNCHED']) == ('3', '3')\n"
+        f"assert e['OMP_NUM_THREADS'] == '{threads}'\n"
+        f"assert sys.argv[1:] == [sys.executable, '-m', 'cntk_core', 'train', 'r.cntk'], sys.argv\n"
+        f"open(os.path.join(e['{REPORTS}'], '{DONE}'), 'w').close()"
+    )
+    assert launched(check) == 0
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("program", "code", "said"),
+    [
+        ("sys.exit(0)", 1, "\na rank ended before the work was done, without a message (Python gave the code 0)\n"),
+        ("sys.exit(7)", 7, "\na rank ended before the work was done, without a message (Python gave the code 7)\n"),
+        (
+            f"os.kill(os.getpid(), {int(signal.SIGTERM)})",
+            1,
+            "\na rank was ended by signal 15; what was saved before is kept, and the same command goes on from it\n",
+        ),
+        (
+            f"open(os.path.join(os.environ['{REPORTS}'], 'rank-2.txt'), 'w').write('no luck\\n'); sys.exit(1)",
+            1,
+            "\nrank 2 failed first:\nno luck\n",
+        ),
+    ],
+)
+def test_ranks_that_fail(launched, capfd, program, code, said):
+    assert launched(program) == code
+    assert capfd.readouterr().err == said
+
+
+@pytest.mark.parametrize("ranks", [0, -2])
+def test_numbers_of_ranks_that_make_no_sense(ranks):
+    with pytest.raises(UsageError, match=f"-n {ranks} makes no sense: the number of ranks is at least 1"):
+        launch(ranks, [])
+
+
+def test_a_rank_launches_no_ranks(monkeypatch):
+    monkeypatch.setenv("PMI_RANK", "0")
+    monkeypatch.setenv("PMI_SIZE", "2")
+    with pytest.raises(UsageError, match="-n 4 is given to a process that mpiexec has started as one of 2"):
+        launch(4, [])
+
+
+def test_a_communicator_that_starts_nothing():
+    with pytest.raises(Exception, match="the communicator VirtualCommunicator starts no processes"):
+        VirtualCommunicator.launcher(2)
+    assert issubclass(VirtualCommunicator, Communicator)
+
+
+def test_a_failing_rank_leaves_a_report(monkeypatch, tmp_path):
+    monkeypatch.setenv(REPORTS, str(tmp_path))
+    monkeypatch.setenv("PMI_RANK", "1")
+    monkeypatch.setenv("PMI_SIZE", "2")
+    said = []
+
+    class Listening(Alone):
+        def abort(self, reason):
+            said.append(reason)
+
+    running._ACTIVE.append(Listening())
+    end_all("no luck\nat all", "details\n")
+    assert (tmp_path / "rank-1.txt").read_text(encoding="utf-8") == "details\nno luck\nat all"
+    assert said == ["no luck"]
+
+
+def test_lines_of_other_ranks_are_labelled(tmp_path):
+    program = (
+        "import sys; from cntk_core.actions.ranks import *; label_output(Launch(3, 4)); label_output(Launch(3, 4))\n"
+        "print('one'); sys.stderr.write('two\\nth'); sys.stderr.write('ree\\n'); sys.stderr.flush()"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "rank 3: one\n"
+    assert done.stderr == "rank 3: two\nrank 3: three\n"
