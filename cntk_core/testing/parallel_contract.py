@@ -149,9 +149,9 @@ class ParallelizerContract(Contract):
             parallelizer.finish()
             return values, kept, store.values.copy()
 
-        def second(communicator: Communicator, found: Any) -> Array:
+        def second(communicator: Communicator) -> Array:
             store, parallelizer = store_of(), parallelizer_factory()
-            store.values[...], kept, _ = found[communicator.rank]
+            store.values[...], kept, _ = found[size][communicator.rank]
             parallelizer.begin(store, communicator)
             if self.reduces_gradients:
                 parallelizer.begin_epoch(0)
@@ -162,10 +162,10 @@ class ParallelizerContract(Contract):
             parallelizer.finish()
             return store.values.copy()
 
+        found = {size: VirtualRanks(size).run(first) for size in self.sizes}
         for size in self.sizes:
-            found = VirtualRanks(size).run(first)
-            restarted = VirtualRanks(size).run(lambda communicator, found=found: second(communicator, found))
-            for rank, ((_, _, through), again) in enumerate(zip(found, restarted, strict=True)):
+            restarted = VirtualRanks(size).run(second)
+            for rank, ((_, _, through), again) in enumerate(zip(found[size], restarted, strict=True)):
                 np.testing.assert_array_equal(again, through, err_msg=f"restart on rank {rank} of {size}")
 
     def _train_on(
