@@ -9,11 +9,11 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from cntk_core.actions.failing import TRACEBACK, end_ranks, is_main_rank, say, text_of
 from cntk_core.cli.verbs import program
 from cntk_core.cli.words import VERBS, make_parser
 from cntk_core.errors import CntkError, did_you_mean
@@ -31,12 +31,7 @@ Usage: cntk configFile=yourConfigFile [key=value ...]
    or: cntk --help      lists everything
 -------------------------------------------------------------------"""
 
-TRACEBACK = "CNTK_TRACEBACK"
-"""Set this variable to 1 to see the Python traceback of an error."""
-
 _INTERRUPTED = 130
-_PATIENCE = 2.0
-"""Seconds that a rank gives rank 0 to tell an error that both have."""
 _DOCUMENT_OPTIONS = ("-f", "--file", "-I", "-D", "--cd")
 
 
@@ -46,25 +41,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _dispatch(arguments)
     except KeyboardInterrupt:
-        _say("\ninterrupted: what was saved before is kept; start the same command again to go on from there")
-        _end_ranks("interrupted")
+        say("\ninterrupted: what was saved before is kept; start the same command again to go on from there")
+        end_ranks("interrupted")
         return _INTERRUPTED
     except BrokenPipeError:
         # The reader of our output has gone away; a second attempt to flush must not complain about it.
         with suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        _end_ranks("the reader of the output has gone away")
+        end_ranks("the reader of the output has gone away")
         return 1
     except BaseException as error:
         # Whatever it is (told to exit, or a traceback is wanted), other ranks must not wait for this one.
-        _end_ranks(f"{type(error).__name__}: {error}")
+        end_ranks(f"{type(error).__name__}: {error}")
         raise
 
 
 def _dispatch(arguments: list[str]) -> int:
     if not arguments:
-        _say("No command-line argument given.")
-        _say(USAGE)
+        say("No command-line argument given.")
+        say(USAGE)
         return 1
     first = arguments[0]
     if first in _DOCUMENT_OPTIONS:
@@ -72,10 +67,6 @@ def _dispatch(arguments: list[str]) -> int:
     if first not in VERBS and any("=" in argument for argument in arguments) and first not in ("-h", "--help"):
         return _run_as_cntk(arguments)
     return _run_verb(arguments)
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 # -- as CNTK ----------------------------------------------------------------------------------------------
@@ -100,56 +91,13 @@ def _run_as_cntk(arguments: list[str]) -> int:
 def _report_as_cntk(error: Exception, log: Log) -> int:
     if os.environ.get(TRACEBACK) == "1":
         raise error
-    text = f"EXCEPTION occurred: {_text_of(error)}"
+    text = f"EXCEPTION occurred: {text_of(error)}"
     log.plain()
     log.line(text)
     if log.to_file:
         log.console(text)
-    _end_ranks(text)
+    end_ranks(text)
     return error.exit_code if isinstance(error, CntkError) else 1
-
-
-def _is_main_rank() -> bool:
-    from cntk_core.actions.ranks import detect
-
-    return detect().rank == 0
-
-
-def _end_ranks(text: str) -> None:
-    """End the other ranks of this run, if there are any.
-
-    What all ranks find wrong, such as a mistake in the recipe, rank 0 tells; the others give it the time to do so.
-    """
-    from cntk_core.actions.ranks import detect, end_all
-
-    launch = detect()
-    if launch.size == 1:
-        return
-    if launch.rank:
-        time.sleep(_PATIENCE)
-        _say(text)
-    defect, details = sys.exc_info()[1], ""
-    if defect is not None and not isinstance(defect, CntkError | KeyboardInterrupt | SystemExit):
-        import traceback
-
-        details = traceback.format_exc()
-        if os.environ.get(TRACEBACK) == "1":
-            _say(details.rstrip())
-    end_all(text, details)
-
-
-def _text_of(error: Exception) -> str:
-    if isinstance(error, CntkError):
-        return str(error)
-    if isinstance(error, OSError):
-        name = f"'{error.filename}': " if error.filename else ""
-        return f"{name}{error.strerror or error}"
-    if isinstance(error, MemoryError):
-        return f"there is not enough memory: {error}" if str(error) else "there is not enough memory"
-    return (
-        f"this is a defect of the program: {type(error).__name__}: {error}\n"
-        f"    Please report it with what {TRACEBACK}=1 shows."
-    )
 
 
 # -- verbs ------------------------------------------------------------------------------------------------
@@ -164,10 +112,10 @@ def _guarded(step: Callable[[], int]) -> int:
     except Exception as error:
         if os.environ.get(TRACEBACK) == "1":
             raise
-        text = f"error: {_text_of(error)}"
-        if _is_main_rank():
-            _say(text)
-        _end_ranks(text)
+        text = f"error: {text_of(error)}"
+        if is_main_rank():
+            say(text)
+        end_ranks(text)
         return error.exit_code if isinstance(error, CntkError) else 1
 
 

@@ -71,7 +71,7 @@ KNOWN: dict[str, dict[str, tuple[str, Wheel]]] = {
     ),
     "parallelizer": _table(
         (Wheel("cntk-parallel-data-parallel"), "DataParallelSGD"),
-        (Wheel("cntk-parallel-bmuf", released=False), "BlockMomentumSGD ModelAveragingSGD"),
+        (Wheel("cntk-parallel-bmuf"), "BlockMomentumSGD ModelAveragingSGD"),
         (Wheel("cntk-parallel-asgd", released=False), "DataParallelASGD"),
     ),
     "aggregation": _table(
