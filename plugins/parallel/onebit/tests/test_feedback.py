@@ -173,5 +173,5 @@ def test_short_columns_are_joined(shortest, rows) -> None:
 
 
 def test_a_column_has_at_least_one_value() -> None:
-    with pytest.raises(ValueError, match="^shortestColumn must be at least 1$"):
+    with pytest.raises(ValueError, match=r"^shortestColumn must be at least 1$"):
         OneBitOptions(shortest_column=0)

@@ -23,8 +23,8 @@ U0, U1, U_CHUNK, U_LANES = U(0), U(1), U(CHUNK), U(LANES)
 U_SCALES, U_BANKS = U(SCALES), U(3)
 
 
-@njit(error_model="numpy", nogil=True, cache=True)
-def _width(count):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+@njit(error_model="numpy", nogil=True)
+def _width(count):  # noqa: ANN001, ANN202
     """Return how many lanes a column of so many values has: a power of two."""
     width = U_LANES
     while width > U1 and width >= count + count:
@@ -32,16 +32,16 @@ def _width(count):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     return width
 
 
-@njit(error_model="numpy", nogil=True, cache=True)
-def _clear(lanes, width):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+@njit(error_model="numpy", nogil=True)
+def _clear(lanes, width):  # noqa: ANN001, ANN202
     """Begin the sums of a column."""
     for bank in range(U_BANKS):
         for lane in range(width):
             lanes[bank * U_LANES + lane] = 0
 
 
-@njit(error_model="numpy", nogil=True, cache=True)
-def _sum(lanes, first, width):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+@njit(error_model="numpy", nogil=True)
+def _sum(lanes, first, width):  # noqa: ANN001, ANN202
     """Add up a bank of lanes by halves."""
     while width > U1:
         width >>= U1
@@ -50,8 +50,8 @@ def _sum(lanes, first, width):  # type: ignore[no-untyped-def]  # noqa: ANN001, 
     return lanes[first]
 
 
-@njit(error_model="numpy", nogil=True, cache=True)
-def _split_lane(lanes, lane, value, threshold):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+@njit(error_model="numpy", nogil=True)
+def _split_lane(lanes, lane, value, threshold):  # noqa: ANN001, ANN202
     """Count a value with those below the threshold or with the others."""
     zero, one = type(value)(0), type(value)(1)
     below = value < threshold
@@ -60,9 +60,9 @@ def _split_lane(lanes, lane, value, threshold):  # type: ignore[no-untyped-def] 
     lanes[U_LANES + U_LANES + lane] += one if below else zero
 
 
-@njit(error_model="numpy", nogil=True, cache=True)
-def _split(residual, kept, rows, threshold, lanes):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-    """Return the sums of the values of a column that are below a threshold and of the others, and how many are below."""
+@njit(error_model="numpy", nogil=True)
+def _split(residual, kept, rows, threshold, lanes):  # noqa: ANN001, ANN202
+    """Return the sums of the values of a column below a threshold and of the others, and how many are below."""
     width = _width(rows)
     _clear(lanes, width)
     tiles = rows // U_LANES
@@ -76,8 +76,8 @@ def _split(residual, kept, rows, threshold, lanes):  # type: ignore[no-untyped-d
     return _sum(lanes, U0, width), _sum(lanes, U_LANES, width), _sum(lanes, U_LANES + U_LANES, width)
 
 
-@njit(error_model="numpy", nogil=True, cache=True)
-def _load_and_split(gradients, at, residual, kept, rows, lanes):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+@njit(error_model="numpy", nogil=True)
+def _load_and_split(gradients, at, residual, kept, rows, lanes):  # noqa: ANN001, ANN202
     """Add the gradients of a column to its residual; return what :func:`_split` by the sign does."""
     zero = type(residual[kept])(0)
     width = _width(rows)
@@ -97,8 +97,8 @@ def _load_and_split(gradients, at, residual, kept, rows, lanes):  # type: ignore
     return _sum(lanes, U0, width), _sum(lanes, U_LANES, width), _sum(lanes, U_LANES + U_LANES, width)
 
 
-@njit(error_model="numpy", nogil=True, cache=True)
-def _load_and_add(gradients, at, residual, kept, rows, lanes, squares):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+@njit(error_model="numpy", nogil=True)
+def _load_and_add(gradients, at, residual, kept, rows, lanes, squares):  # noqa: ANN001, ANN202
     """Add the gradients of a column to its residual; return the sum of the values, or of their squares."""
     width = _width(rows)
     _clear(lanes, width)
@@ -117,8 +117,8 @@ def _load_and_add(gradients, at, residual, kept, rows, lanes, squares):  # type:
     return _sum(lanes, U0, width)
 
 
-@njit(error_model="numpy", nogil=True, cache=True)
-def _load(gradients, at, residual, kept, rows, bits, by_sign, lanes):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+@njit(error_model="numpy", nogil=True)
+def _load(gradients, at, residual, kept, rows, bits, by_sign, lanes):  # noqa: ANN001, ANN202
     """Add the gradients of a column to its residual; return the lower and the upper end of the range of the values."""
     number = type(residual[kept])
     count = number(rows)
@@ -140,16 +140,16 @@ def _load(gradients, at, residual, kept, rows, bits, by_sign, lanes):  # type: i
     return middle - radius, middle + radius
 
 
-@njit(error_model="numpy", nogil=True, cache=True)
-def _code(value, lower, upper, factor, top):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+@njit(error_model="numpy", nogil=True)
+def _code(value, lower, upper, factor, top):  # noqa: ANN001, ANN202
     """Return the bin of a value."""
     inside = value > lower and value < upper
     place = (value - lower) * factor if inside else type(value)(0)
     return top if value >= upper else np.int32(place)
 
 
-@njit(error_model="numpy", nogil=True, cache=True)
-def _bin_size(lower, upper, bits):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+@njit(error_model="numpy", nogil=True)
+def _bin_size(lower, upper, bits):  # noqa: ANN001, ANN202
     """Return bins per unit and units per bin."""
     number = type(lower)
     used = number((1 << bits) - (1 if bits > 1 else 0))
@@ -159,8 +159,8 @@ def _bin_size(lower, upper, bits):  # type: ignore[no-untyped-def]  # noqa: ANN0
     return used / span, span / used
 
 
-@njit(error_model="numpy", nogil=True, cache=True)
-def _pack_1(residual, kept, rows, stride, threshold, filled):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+@njit(error_model="numpy", nogil=True)
+def _pack_1(residual, kept, rows, stride, threshold, filled):  # noqa: ANN001, ANN202
     """Fill words with the bits of a column."""
     word = type(filled[U0])
     padded = (stride + U_CHUNK - U1) // U_CHUNK * U_CHUNK
@@ -184,8 +184,8 @@ def _pack_1(residual, kept, rows, stride, threshold, filled):  # type: ignore[no
         shift += word(1)
 
 
-@njit(error_model="numpy", nogil=True, cache=True)
-def _pack(residual, kept, rows, stride, bits, lower, upper, filled):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+@njit(error_model="numpy", nogil=True)
+def _pack(residual, kept, rows, stride, bits, lower, upper, filled):  # noqa: ANN001, ANN202
     """Fill words with the bins of a column, of more than 1 bit."""
     word = type(filled[U0])
     factor, _ = _bin_size(lower, upper, bits)
@@ -201,8 +201,8 @@ def _pack(residual, kept, rows, stride, bits, lower, upper, filled):  # type: ig
         shift += word(bits)
 
 
-@njit(error_model="numpy", nogil=True, cache=True)
-def _keep_rest(residual, kept, rows, bits, lower, upper, threshold):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+@njit(error_model="numpy", nogil=True)
+def _keep_rest(residual, kept, rows, bits, lower, upper, threshold):  # noqa: ANN001, ANN202
     """Leave in the residual what the words of a column do not say."""
     number = type(lower)
     factor, size = _bin_size(lower, upper, bits)
@@ -220,8 +220,8 @@ def _keep_rest(residual, kept, rows, bits, lower, upper, threshold):  # type: ig
         residual[kept + row] = value - ((code + half) * size + lower)
 
 
-@njit(error_model="numpy", nogil=True, cache=True)
-def _longest(blocks):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+@njit(error_model="numpy", nogil=True)
+def _longest(blocks):  # noqa: ANN001, ANN202
     """Return the most values of a column."""
     longest = 0
     for index in range(blocks.shape[0]):
@@ -230,7 +230,7 @@ def _longest(blocks):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
 
 
 @njit(error_model="numpy", nogil=True, cache=True)
-def quantise(gradients, residual, words, scales, blocks, bits, by_sign):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+def quantise(gradients, residual, words, scales, blocks, bits, by_sign):  # noqa: ANN001, ANN201
     """Write the records of all columns and leave in the residual what they do not say: see ``portable.quantise``."""
     lanes = np.zeros(3 * LANES, residual.dtype)
     filled = np.zeros(_longest(blocks) + CHUNK, words.dtype)
@@ -258,8 +258,8 @@ def quantise(gradients, residual, words, scales, blocks, bits, by_sign):  # type
             record += U_SCALES + stride
 
 
-@njit(error_model="numpy", nogil=True, cache=True)
-def _unpack_1(filled, column, rows, stride, below, above):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+@njit(error_model="numpy", nogil=True)
+def _unpack_1(filled, column, rows, stride, below, above):  # noqa: ANN001, ANN202
     """Write the values of a column that the bits of words stand for."""
     word = type(filled[U0])
     padded = (stride + U_CHUNK - U1) // U_CHUNK * U_CHUNK
@@ -273,8 +273,8 @@ def _unpack_1(filled, column, rows, stride, below, above):  # type: ignore[no-un
         shift += word(1)
 
 
-@njit(error_model="numpy", nogil=True, cache=True)
-def _unpack(filled, column, rows, stride, bits, lower, size):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+@njit(error_model="numpy", nogil=True)
+def _unpack(filled, column, rows, stride, bits, lower, size):  # noqa: ANN001, ANN202
     """Write the values of a column that the bins of words stand for, of more than 1 bit."""
     number, word = type(lower), type(filled[U0])
     half, mask = number(0.5), word((1 << bits) - 1)
@@ -288,7 +288,7 @@ def _unpack(filled, column, rows, stride, bits, lower, size):  # type: ignore[no
 
 
 @njit(error_model="numpy", nogil=True, cache=True)
-def unquantise(words, scales, gradients, blocks, bits, add):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+def unquantise(words, scales, gradients, blocks, bits, add):  # noqa: ANN001, ANN201
     """Write or add what the records of all columns stand for: see ``portable.unquantise``."""
     longest = _longest(blocks)
     per_word = U(8 * words.itemsize // bits)

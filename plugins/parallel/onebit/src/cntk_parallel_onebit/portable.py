@@ -138,13 +138,14 @@ def _codes(values: Array, lower: Array, upper: Array, bits: int, by_sign: bool) 
     number = values.dtype.type
     if bits == 1:
         threshold = number(0) if by_sign else number(0.5) * (upper + lower)
-        return (values >= threshold).astype(np.int32)
+        above: NDArray[np.int32] = (values >= threshold).astype(np.int32)
+        return above
     span = upper - lower
     factor = np.where(span < number(NEGLIGIBLE), number(0), number(_used_bins(bits)) / span)
     inside = (values > lower) & (values < upper)
     places = np.where(inside, (values - lower) * factor, number(0)).astype(np.int32)
-    top = np.int32((1 << bits) - 1)
-    return np.where(values >= upper, top, places)
+    found: NDArray[np.int32] = np.where(values >= upper, np.int32((1 << bits) - 1), places)
+    return found
 
 
 def _values(codes: NDArray[np.int32], lower: Array, upper: Array, bits: int) -> Array:
