@@ -76,7 +76,7 @@ KNOWN: dict[str, dict[str, tuple[str, Wheel]]] = {
     ),
     "aggregation": _table(
         (Wheel("cntk-parallel-data-parallel"), "full"),
-        (Wheel("cntk-parallel-onebit", released=False), "quantized"),
+        (Wheel("cntk-parallel-onebit"), "quantized"),
     ),
     "hook": _table((Wheel("cntk-hook-tensorboard"), "tensorboard")),
     "communicator": _table(
