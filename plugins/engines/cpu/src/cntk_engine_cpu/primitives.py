@@ -7,7 +7,6 @@ convolution reads them in an order of its own choice (``any``), into which they 
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
