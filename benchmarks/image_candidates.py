@@ -2,9 +2,9 @@
 
     python image_candidates.py ours|torch_pillow|torch_interpolate FOLDER SETTINGS
 
-``SETTINGS`` is JSON: size, batch, workers, crop (least and most share of the side), cache. A line ``read N`` on standard input
-reads N sweeps, and the answer is a line of JSON: images, wall and CPU seconds (of all its processes), and the mean of the last
-minibatch. ``sample`` answers with the first minibatch without random transforms.
+``SETTINGS`` is JSON: size, batch, workers, crop (least and most share of the side), cache. A line ``read N`` on
+standard input reads N sweeps, and the answer is a line of JSON: images, wall and CPU seconds (of all its processes).
+After ``sample`` the first minibatch without random transforms lies in a file in the folder.
 """
 
 from __future__ import annotations

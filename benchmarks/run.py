@@ -121,9 +121,13 @@ def compare_changes(servers: list[Server], workload: Workload) -> None:
         ours = changes[workload.ours]
         for server in servers:
             theirs = changes[server.name]
-            server.change = max(
-                float(np.linalg.norm(theirs[name] - ours[name]) / np.linalg.norm(ours[name])) for name in first
-            )
+            server.change = max(difference(ours[name], theirs[name], first[name]) for name in first)
+
+
+def difference(ours: np.ndarray, theirs: np.ndarray, first: np.ndarray) -> float:
+    """How far two changes of a parameter are apart, relative to ours, beyond what single precision rounds values by."""
+    rounding = np.finfo(np.float32).eps * np.linalg.norm(first)
+    return max(0.0, float((np.linalg.norm(theirs - ours) - rounding) / np.linalg.norm(ours)))
 
 
 def measure(workload: Workload, threads: int, rounds: int, pythons: dict[str, str]) -> dict[str, Any]:

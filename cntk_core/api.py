@@ -7,20 +7,26 @@ from cntk_core.config import (
     EvaluatedEntry,
     Schedule,
     SourceText,
+    UtteranceKeys,
+    UtterancePartKeys,
     Value,
+    at_least,
+    context_window,
     option,
     options,
     parse_text,
     read_source,
+    read_utterance_block,
+    read_utterance_part,
 )
 from cntk_core.data.chunked import ChunkedReader
 from cntk_core.data.composite import CompositeSource, FrameSource, Part
 from cntk_core.data.makers import PendingRows, RowMaker
 from cntk_core.data.randomize import Block, RandomOrder, SweepOrder, Window, chunk_windows
 from cntk_core.data.slots import Piece, SlotPlan
-from cntk_core.data.source import CACHE_BYTES, Chunk, ChunkInfo, ChunkSource, Column
+from cntk_core.data.source import Chunk, ChunkInfo, ChunkSource, Column
 from cntk_core.data.truncation import Truncation
-from cntk_core.data.utterance_reader import UtteranceReader
+from cntk_core.data.utterance_reader import UtteranceReader, window_of
 from cntk_core.data.utterances import class_column, cut_chunks, read_windows
 from cntk_core.errors import (
     BuildError,
@@ -35,6 +41,7 @@ from cntk_core.errors import (
     ShapeError,
     TrainingError,
     UnsupportedError,
+    collect,
     did_you_mean,
     nearest,
     raise_problems,
@@ -54,7 +61,15 @@ from cntk_core.interfaces.parallel import (
     StepCounts,
     Watch,
 )
-from cntk_core.interfaces.reader import DataReader, EpochSpec, Minibatch, ReaderContext, StreamData, StreamInfo
+from cntk_core.interfaces.reader import (
+    CACHE_BYTES,
+    DataReader,
+    EpochSpec,
+    Minibatch,
+    ReaderContext,
+    StreamData,
+    StreamInfo,
+)
 from cntk_core.interfaces.writer import DataWriter, SequenceOutput, SparseRows, WriterContext
 from cntk_core.network.clone import PARAMETER_USES, clone_nodes, duplicate, nodes_to_clone
 from cntk_core.network.dump import write_dump
@@ -245,12 +260,15 @@ __all__ = [
     "UnsupportedError",
     "UpdateContext",
     "UpdateRule",
+    "UtteranceKeys",
+    "UtterancePartKeys",
     "UtteranceReader",
     "Value",
     "Watch",
     "Window",
     "WriterContext",
     "align",
+    "at_least",
     "best_columns",
     "broadcast",
     "check_lengths",
@@ -258,7 +276,9 @@ __all__ = [
     "chunk_windows",
     "class_column",
     "clone_nodes",
+    "collect",
     "complete_network",
+    "context_window",
     "convolution_geometry",
     "copy_inputs",
     "copy_nodes",
@@ -304,6 +324,8 @@ __all__ = [
     "raise_problems",
     "random_stream",
     "read_source",
+    "read_utterance_block",
+    "read_utterance_part",
     "read_windows",
     "remove_nodes",
     "rename_nodes",
@@ -329,6 +351,7 @@ __all__ = [
     "to_cntk",
     "unbroadcast",
     "users_of",
+    "window_of",
     "with_lengths",
     "write_dump",
 ]

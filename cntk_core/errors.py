@@ -14,7 +14,8 @@ The first line is ``where: message``; the indented lines are the hint.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import attrs
 
@@ -151,6 +152,17 @@ def raise_problems(errors: Sequence[CntkError]) -> None:
         raise errors[0]
     if errors:
         raise Problems(errors)
+
+
+def collect(read: Callable[..., Any], errors: list[CntkError]) -> Any:
+    """Return what a function returns, or put its errors to the others and return None."""
+    try:
+        return read()
+    except Problems as error:
+        errors.extend(error.errors)
+    except CntkError as error:
+        errors.append(error)
+    return None
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:

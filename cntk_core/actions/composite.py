@@ -8,23 +8,22 @@ from typing import Any, ClassVar, Literal
 
 import attrs
 
-from cntk_core.config import Config, Value, option, options
+from cntk_core.config import Config, Value, at_least, option, options
 from cntk_core.data.chunked import ChunkedReader
 from cntk_core.data.composite import CompositeSource, FrameSource, Part
 from cntk_core.data.randomize import SweepOrder, Window
 from cntk_core.data.slots import SlotPlan
-from cntk_core.data.source import CACHE_BYTES
 from cntk_core.data.truncation import Truncation, truncated_slots
 from cntk_core.errors import (
     CntkError,
     ConfigError,
     Location,
     MissingKeyError,
-    Problems,
     UnsupportedError,
+    collect,
     raise_problems,
 )
-from cntk_core.interfaces.reader import DataReader, EpochSpec, ReaderContext
+from cntk_core.interfaces.reader import CACHE_BYTES, DataReader, EpochSpec, ReaderContext
 
 FindReader = Callable[[str, Location], type[DataReader]]
 """Finds a reader's class by its name in the recipe."""
@@ -32,11 +31,6 @@ FindReader = Callable[[str, Location], type[DataReader]]
 _FOREIGN_KEYS = ("readerType", "deserializers", "type", "module")
 _OWN_BUSINESS = "frameMode=false\ntruncated=false\nrandomize=none\n"
 """What the parts must not look up in the composite: it cuts and shuffles for them."""
-
-
-def _positive(_: object, field: attrs.Attribute[int], value: int) -> None:
-    if value < 0:
-        raise ValueError(f"'{field.name}' must be at least 0, not {value}")
 
 
 @options
@@ -49,13 +43,13 @@ class CompositeKeys:
     randomization_window: int | None = option(
         default=None,
         doc="How far the random order moves a sequence.",
-        validator=attrs.validators.optional(_positive),
+        validator=attrs.validators.optional(at_least(0)),
     )
     sample_based_randomization_window: bool = option(default=True, doc="The window counts samples; false: chunks.")
     randomization_seed: int = option(default=0, doc="Another seed gives another random order.")
     frame_mode: bool = option(default=False, doc="Every frame is an independent sample.")
     truncated: bool = option(default=False, doc="Truncated back-propagation.")
-    truncation_length: int = option(default=0, doc="Frames of a piece of a sequence.", validator=_positive)
+    truncation_length: int = option(default=0, doc="Frames of a piece of a sequence.", validator=at_least(0))
     check_data: bool = option(default=True, doc="Leave out sequences whose streams do not fit together.")
     use_numeric_sequence_keys: bool | None = option(
         default=None, doc="Keys are numbers; by default if a text file is among the parts."
@@ -63,10 +57,12 @@ class CompositeKeys:
     hash_sequence_keys: bool = option(default=False, doc="Accepted; keys are compared as they are.")
     keep_data_in_memory: bool = option(default=False, doc="Read everything once and keep it.")
     cache_size_in_bytes: int = option(
-        default=CACHE_BYTES, doc="Parsed data that is kept, if a window has less.", validator=_positive
+        default=CACHE_BYTES, doc="Parsed data that is kept, if a window has less.", validator=at_least(0)
     )
     prefetch: bool = option(default=True, doc="Prepare the next minibatches in a background thread.")
-    max_errors: int = option(default=0, doc="Malformed sequences of each part that are left out.", validator=_positive)
+    max_errors: int = option(
+        default=0, doc="Malformed sequences of each part that are left out.", validator=at_least(0)
+    )
     trace_level: int = option(default=1, doc="0: errors; 1: warnings too.")
     verbosity: int = option(default=0, doc="Accepted; traceLevel decides.")
     precision: Literal["float", "double"] | None = option(default=None, doc="The network's own precision is used.")
@@ -186,9 +182,9 @@ def composite_class(find: FindReader) -> type[CompositeReader]:
 def read_options(block: Config, what: str, find: FindReader) -> CompositeOptions:
     """Read the composite's block. Raises all its errors together."""
     errors: list[CntkError] = []
-    keys = _collect(lambda: block.bind(CompositeKeys, ignore=_FOREIGN_KEYS, what=what), errors)
+    keys = collect(lambda: block.bind(CompositeKeys, ignore=_FOREIGN_KEYS, what=what), errors)
     value = block.require("deserializers")
-    parts = [_collect(lambda one=one: _read_part(one, block, find), errors) for one in value.array()]
+    parts = [collect(lambda one=one: _read_part(one, block, find), errors) for one in value.array()]
     if keys is not None:
         errors += _contradictions(keys, block)
     raise_problems(errors)
@@ -224,16 +220,6 @@ def _contradictions(keys: CompositeKeys, block: Config) -> list[CntkError]:
         hint = "Give the frames of a piece; minibatchSize / truncationLength is how many sequences go side by side."
         return [MissingKeyError("truncated=true needs truncationLength", where=block.location("truncated"), hint=hint)]
     return []
-
-
-def _collect(read: Any, errors: list[CntkError]) -> Any:
-    try:
-        return read()
-    except Problems as error:
-        errors.extend(error.errors)
-    except CntkError as error:
-        errors.append(error)
-    return None
 
 
 def _open_parts(parts: tuple[PartOptions, ...], context: ReaderContext, stack: ExitStack) -> Iterator[ChunkedReader]:

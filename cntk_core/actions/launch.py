@@ -11,10 +11,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from cntk_core.actions.log import Log
-from cntk_core.actions.ranks import COMMUNICATOR, DONE, EXPECTED, REPORTS, detect
-from cntk_core.errors import UsageError
+from cntk_core.actions.ranks import DONE, EXPECTED, MPI, REPORTS, SOCKETS, detect
+from cntk_core.errors import PluginError, UnsupportedError, UsageError
+from cntk_core.interfaces.parallel import Launcher
+
+if TYPE_CHECKING:
+    from cntk_core.plugins.registry import Registry
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 """Variables with the threads of a process, for the libraries that compute."""
@@ -42,11 +47,22 @@ def launch(ranks: int, arguments: Sequence[str], plugin_files: Sequence[str] = (
     from cntk_core.actions.context import make_plugins
 
     registry = make_plugins(Log(), plugin_files).registry
-    launcher = registry.communicators.get(COMMUNICATOR).launcher(ranks)
+    launcher = _find_launcher(registry, ranks)
     with tempfile.TemporaryDirectory(prefix="cntk-ranks-") as folder:
         environment = {**_environment(ranks), **launcher.environment, EXPECTED: str(ranks), REPORTS: folder}
         code = _run([*launcher.command, sys.executable, "-m", "cntk_core", *arguments], environment)
         return _outcome(code, Path(folder), launcher.title)
+
+
+def _find_launcher(registry: Registry, ranks: int) -> Launcher:
+    """Return the launcher of MPI, or, where MPI is not installed or has none, the one of ranks on sockets."""
+    try:
+        return registry.communicators.get(MPI).launcher(ranks)
+    except (PluginError, UnsupportedError) as error:
+        try:
+            return registry.communicators.get(SOCKETS).launcher(ranks)
+        except PluginError:
+            raise error from None
 
 
 def _environment(ranks: int) -> Mapping[str, str]:

@@ -18,10 +18,11 @@ if TYPE_CHECKING:
     from cntk_core.interfaces.parallel import Communicator
     from cntk_core.plugins.registry import Registry
 
-ON_ALL_RANKS = ("train", "trainRNN", "adapt", "test", "eval", "cv", "devtest", "bnstat")
-"""Actions that all ranks run, as in the original; rank 0 alone runs the others."""
+ON_ALL_RANKS = ("train", "trainRNN", "adapt", "test", "eval", "cv", "devtest")
+"""Actions that all ranks run; rank 0 alone runs the others. In the original bnstat was one of the former."""
 
-COMMUNICATOR = "mpi"
+MPI, SOCKETS = "mpi", "sockets"
+"""Communicators, as plugins offer them."""
 
 EXPECTED = "CNTK_RANKS"
 """Variable with the number of ranks that ``cntk -n`` has asked for."""
@@ -32,13 +33,13 @@ REPORTS = "CNTK_RANK_REPORTS"
 DONE = "done"
 
 _VARIABLES = (
-    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "mpiexec of Open MPI"),
-    ("PMI_RANK", "PMI_SIZE", "mpiexec"),
-    ("MPI_LOCALRANKID", "MPI_LOCALNRANKS", "mpiexec"),
-    ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "srun"),
-    ("RANK", "WORLD_SIZE", "a launcher that sets RANK and WORLD_SIZE"),
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "mpiexec of Open MPI", MPI),
+    ("PMI_RANK", "PMI_SIZE", "mpiexec", MPI),
+    ("MPI_LOCALRANKID", "MPI_LOCALNRANKS", "mpiexec", MPI),
+    ("RANK", "WORLD_SIZE", "a launcher that sets RANK and WORLD_SIZE", SOCKETS),
+    ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "srun", MPI),
 )
-"""Variables with the rank and the number of ranks, and who sets them."""
+"""Variables with the rank and the number of ranks, who sets them, and how such ranks find each other."""
 
 
 class LaunchError(CntkError):
@@ -52,19 +53,21 @@ class Launch:
     Attributes:
         rank, size: this rank, from 0, and how many there are.
         by: who says so.
+        communicator: how the ranks find each other.
     """
 
     rank: int = 0
     size: int = 1
     by: str = ""
+    communicator: str = MPI
 
 
 def detect(environment: Mapping[str, str] = os.environ) -> Launch:
     """Return what the launcher of this process says; a single rank if nobody says anything."""
-    for rank, size, by in _VARIABLES:
+    for rank, size, by, communicator in _VARIABLES:
         found = environment.get(rank, ""), environment.get(size, "")
         if found[0].isdecimal() and found[1].isdecimal() and int(found[0]) < int(found[1]):
-            return Launch(int(found[0]), int(found[1]), by)
+            return Launch(int(found[0]), int(found[1]), by, communicator)
     return Launch()
 
 
@@ -75,7 +78,7 @@ def connect(launch: Launch, registry: Registry) -> Communicator:
         PluginError: no plugin can do that here.
         LaunchError: this process does not find the others.
     """
-    communicator = registry.communicators.get(COMMUNICATOR)()
+    communicator = registry.communicators.get(launch.communicator)()
     expected = os.environ.get(EXPECTED, str(launch.size))
     if expected != str(launch.size):
         raise LaunchError(f"{expected} ranks were asked for, but there are {launch.size}")

@@ -57,6 +57,16 @@ def options(cls: type[T]) -> type[T]:
     return attrs.frozen(kw_only=True)(cls)
 
 
+def at_least(least: float) -> Callable[[Any, attrs.Attribute[Any], Any], None]:
+    """Return a validator of options: a number must not be below another."""
+
+    def check(_: object, field: attrs.Attribute[Any], value: Any) -> None:
+        if value < least:
+            raise ValueError(f"'{field.name}' must be at least {least}, not {value}")
+
+    return check
+
+
 def option_key(field: attrs.Attribute[Any]) -> str:
     """Return the name of an option in a recipe."""
     key = field.metadata.get("key")

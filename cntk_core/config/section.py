@@ -78,6 +78,10 @@ class Config:
         """Return this section's own keys in the order in which they appear first, as they are spelled."""
         return tuple(entry.key for entry in self._entries.values())
 
+    def block_names(self) -> list[str]:
+        """Return this section's own keys whose values are blocks, in the order in which they appear first."""
+        return [key for key in self.keys() if (value := self.own(key)) is not None and value.is_block]
+
     def own(self, key: str) -> Value | None:
         """Return the value of a key of this section itself, ``None`` if it is not given here."""
         entry = self._entries.get(key.lower())

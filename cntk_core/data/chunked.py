@@ -15,10 +15,10 @@ from cntk_core.data.packing import make_minibatch
 from cntk_core.data.prefetch import Prefetcher
 from cntk_core.data.randomize import FileOrder, RandomOrder, SweepOrder, Window
 from cntk_core.data.slots import SlotPlan, slot_minibatches
-from cntk_core.data.source import CACHE_BYTES, ChunkCache, ChunkInfo, ChunkSource
+from cntk_core.data.source import ChunkCache, ChunkInfo, ChunkSource
 from cntk_core.data.timeline import Picks, plan_epoch
 from cntk_core.errors import DataError, UnsupportedError
-from cntk_core.interfaces.reader import DataReader, EpochSpec, Minibatch, ReaderContext, StreamInfo
+from cntk_core.interfaces.reader import CACHE_BYTES, DataReader, EpochSpec, Minibatch, ReaderContext, StreamInfo
 
 WINDOW_BYTES = 4 * 1024 * 1024 * 1024
 """Dense data that the random order moves within where a recipe does not say how far."""

@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cntk_core.data.makers import RowMaker
-from cntk_core.data.source import CACHE_BYTES, Chunk, ChunkCache, ChunkInfo, ChunkSource, Column
+from cntk_core.data.source import Chunk, ChunkCache, ChunkInfo, ChunkSource, Column
 from cntk_core.errors import DataError
 from cntk_core.interfaces.layout import IntArray
+from cntk_core.interfaces.reader import CACHE_BYTES
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

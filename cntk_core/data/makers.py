@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
 
 import attrs
 import numpy as np
@@ -63,8 +64,9 @@ def made_minibatches(
 ) -> Iterator[Minibatch]:
     """Yield minibatches whose rows are made ahead of time.
 
-    A sequence with a row that cannot be made is left out of its minibatch. ``samples`` still counts it: it has its
-    place on the timeline, so that a run that goes on finds its position whatever the limit of errors is.
+    A sequence with a row that cannot be made is left out of its minibatch, and a minibatch without any other is left
+    out as a whole. ``samples`` still counts them, in the next minibatch where their own is not there: they have their
+    places on the timeline, so that a run that goes on finds its position whatever could not be made.
 
     Args:
         plan: the minibatches.
@@ -73,17 +75,21 @@ def made_minibatches(
     """
     waiting: deque[_Waiting] = deque()
     ahead = 0  # rows behind the first minibatch that waits
+    lost = 0  # samples of minibatches that are left out
     try:
-        for picks in plan:
-            waiting.append(_start(picks, gather(picks), makers))
-            ahead += len(picks.sequences) if len(waiting) > 1 else 0
-            while len(waiting) > 1 and ahead >= ROWS_AHEAD:
-                yield _finish(waiting[0], gather)
-                waiting.popleft()
-                ahead -= len(waiting[0].picks.sequences)
-        while waiting:
-            yield _finish(waiting[0], gather)
-            waiting.popleft()
+        for picks in chain(plan, (None,)):
+            if picks is not None:
+                waiting.append(_start(picks, gather(picks), makers))
+                ahead += len(picks.sequences) if len(waiting) > 1 else 0
+            while waiting and (picks is None or (len(waiting) > 1 and ahead >= ROWS_AHEAD)):
+                made = _finish(waiting[0], gather)
+                first = waiting.popleft().picks
+                ahead -= len(waiting[0].picks.sequences) if waiting else 0
+                if made is None:
+                    lost += first.samples
+                    continue
+                yield attrs.evolve(made, samples=made.samples + lost) if lost else made
+                lost = 0
     finally:
         for left in waiting:
             left.cancel()
@@ -97,8 +103,11 @@ def _start(picks: Picks, minibatch: Minibatch, makers: Mapping[str, RowMaker]) -
     return _Waiting(picks, minibatch, pending)
 
 
-def _finish(waiting: _Waiting, gather: Callable[[Picks], Minibatch]) -> Minibatch:
-    """Put the rows in the place of their numbers, without the sequences whose rows could not be made."""
+def _finish(waiting: _Waiting, gather: Callable[[Picks], Minibatch]) -> Minibatch | None:
+    """Put the rows in the place of their numbers, without the sequences whose rows could not be made.
+
+    Returns None if there is no other.
+    """
     streams = waiting.minibatch.streams
     broken = np.zeros(len(waiting.picks.sequences), dtype=bool)
     made: dict[str, NDArray[np.floating]] = {}
@@ -108,6 +117,8 @@ def _finish(waiting: _Waiting, gather: Callable[[Picks], Minibatch]) -> Minibatc
     if not broken.any():
         found = {name: StreamData(rows, streams[name].layout) for name, rows in made.items()}
         return Minibatch({**streams, **found}, waiting.picks.samples)
+    if broken.all():
+        return None
     whole = np.flatnonzero(~broken)
     picks = waiting.picks
     rest = gather(Picks(picks.chunks[whole], picks.sequences[whole], picks.samples, picks.sweep))

@@ -9,9 +9,10 @@ import numpy as np
 
 from cntk_core.data.composite import CompositeSource, Part
 from cntk_core.data.makers import RowMaker
-from cntk_core.data.source import CACHE_BYTES, Chunk, ChunkInfo, ChunkSource
+from cntk_core.data.source import Chunk, ChunkInfo, ChunkSource
 from cntk_core.errors import DataError
 from cntk_core.interfaces.layout import IntArray
+from cntk_core.interfaces.reader import CACHE_BYTES
 
 
 class NumberedSource(ChunkSource):

@@ -17,14 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cntk_core.interfaces.layout import IntArray
+from cntk_core.interfaces.reader import CACHE_BYTES
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from cntk_core.data.makers import RowMaker
-
-CACHE_BYTES = 512 * 1024 * 1024
-"""Parsed data that a reader keeps, if its window has less."""
 
 _SPARE = 2
 """A chunk that left the window may have sequences in the minibatch that is being made."""

@@ -10,7 +10,7 @@ import attrs
 
 from cntk_core.data.chunked import ChunkedReader, MakeOrder, PlanSlots
 from cntk_core.data.composite import CompositeSource, FrameSource, Part
-from cntk_core.data.randomize import RandomOrder, SweepOrder
+from cntk_core.data.randomize import RandomOrder, SweepOrder, Window
 from cntk_core.data.slots import SlotPlan
 from cntk_core.data.source import ChunkSource
 from cntk_core.data.truncation import Truncation, truncated_slots
@@ -25,9 +25,8 @@ class UtteranceReader(ChunkedReader):
     """Reads several streams of utterances. For the write action an utterance is a minibatch, in the order of the files.
 
     Args:
-        options: ``streams`` (each with ``name`` and ``where``, those of features with ``expand``), ``window``, and the
-            keys of CNTK's readers of utterances in snake case: ``frame_mode``, ``truncated``, ``truncation_length``,
-            ``nbruttsineachrecurrentiter``, ``max_utterance_length``, ``check_data``, ``max_errors``, ...
+        options: ``streams`` (each with ``name`` and ``where``, those of features with ``expand``), and the
+            keys of CNTK's readers of utterances (:class:`~cntk_core.config.utterance_keys.UtteranceKeys`).
         context: what the reader is for.
         open_part: opens a stream.
         features: the class of streams of features.
@@ -78,7 +77,7 @@ class UtteranceReader(ChunkedReader):
             context,
             source=FrameSource(joined) if frames else joined,
             streams=tuple(streams),
-            window=self.sized_window(options.window, streams, context.dtype),
+            window=self.sized_window(window_of(options), streams, context.dtype),
             seed=options.randomization_seed,
             keep_in_memory=options.keep_data_in_memory,
             cache_bytes=options.cache_size_in_bytes,
@@ -107,6 +106,14 @@ class UtteranceReader(ChunkedReader):
         if self.context.for_writing:
             epoch = attrs.evolve(epoch, minibatch_size=1)
         return super().minibatches(epoch)
+
+
+def window_of(options: Any) -> Window | None:
+    """Return how the frames are randomized that a reader's options ask for; None is not at all.
+
+    A window without size is to be chosen.
+    """
+    return Window(options.window_frames, in_samples=True) if options.is_shuffled else None
 
 
 def _say_nothing(line: str) -> None:

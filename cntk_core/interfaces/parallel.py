@@ -295,6 +295,9 @@ class Parallelizer(Component):
     :meth:`reduce` returns counts without samples. With a model scheme each rank makes the steps of its own share
     and only :meth:`sync` brings ranks together; ranks may have more or fewer steps than others.
 
+    A model scheme may have groups of ranks that make the same steps, as with a gradient scheme: it sets :attr:`group`
+    in :meth:`begin`, and :meth:`reduce` merges the gradients and counts of a group. Its :meth:`sync` gets these counts.
+
     The order of calls: ``begin``, perhaps ``restore`` or ``adopt`` of what was saved between two epochs; for each epoch
     ``begin_epoch``, perhaps ``restore`` of what was saved inside it, then for each step
     ``reduce``, the update, ``sync``, and at the end of the epoch ``sync(..., epoch_end=True)``; ``state`` between two
@@ -303,6 +306,7 @@ class Parallelizer(Component):
 
     Attributes:
         reduces_gradients: whether this is a gradient scheme.
+        group: of a model scheme, the ranks whose gradients are merged with those of this one; None for no others.
         aggregations: made for :meth:`needs`, by name.
         say: gets lines for the log.
         show_every: say how fast it goes every so many exchanges (``syncPerfStats``); 0 is never.
@@ -313,6 +317,7 @@ class Parallelizer(Component):
     def __init__(self, options: Any = None, aggregations: Mapping[str, GradientAggregation] | None = None) -> None:
         self.settings = options if options is not None else type(self).options()
         self.aggregations: Mapping[str, GradientAggregation] = dict(aggregations or {})
+        self.group: Communicator | None = None
         self.say: Callable[[str], None] = lambda text: None
         self.show_every = 0
 

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 SWEEP = 0
 """``epoch_size`` that means one sweep over the data."""
 
+CACHE_BYTES = 512 * 1024 * 1024
+"""Parsed data that a reader keeps, if its window has less."""
+
 
 @attrs.frozen
 class StreamInfo:

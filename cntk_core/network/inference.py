@@ -65,6 +65,7 @@ def infer_node(node: Node) -> None:
         error.where = error.where or node.where
         raise
     _check_axes(node)
+    _check_updated(node)
     inputs = [Guess(child.shape, child.axis if child.framed else None) for child in node.inputs]
     _set_axis(node, _axis(node, inputs))
 
@@ -91,6 +92,19 @@ def _complete_parameters(node: Node, shapes: Sequence[Shape]) -> None:
     for child, shape in zip(node.inputs, shapes, strict=True):
         if isinstance(child, Parameter) and 0 in child.known_shape:
             child.shape = tuple(shape)
+
+
+def _check_updated(node: Node) -> None:
+    """What an op changes by itself, such as running statistics, has to be kept somewhere: in a parameter."""
+    for index in sorted(node.op.updates):
+        child = node.inputs[index] if index < len(node.inputs) else None
+        if child is not None and not isinstance(child, Parameter):
+            raise NetworkError(
+                f"input {index + 1} of {node.op.name} '{node.name}' is {child.op.name} '{child.name}', which cannot "
+                "keep what is counted",
+                where=node.where,
+                hint="Give a parameter with learningRateMultiplier=0.",
+            )
 
 
 # -- dynamic axes -----------------------------------------------------------------------------------------

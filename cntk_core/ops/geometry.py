@@ -137,9 +137,25 @@ def window_of(dims: Dims, attributes: WindowAttributes, *, reduces: bool) -> Win
         lower=extended(attributes.lower_pad, kernel_rank, rank, 0),
         upper=extended(attributes.upper_pad, kernel_rank, rank, 0),
     )
-    if min(window.kernel) < 1 or min(window.stride) < 1 or min(window.lower) < 0 or min(window.upper) < 0:
-        raise ShapeError("kernel and stride must be positive, and padding not negative")
+    _check_window(window)
     return window
+
+
+def _check_window(window: Window) -> None:
+    settings = (
+        ("kernel", window.kernel, 1),
+        ("stride", window.stride, 1),
+        ("lowerPad", window.lower, 0),
+        ("upperPad", window.upper, 0),
+    )
+    problems = [
+        f"{name} is {value} along axis {axis + 1}, less than {least}"
+        for name, values, least in settings
+        for axis, value in enumerate(values)
+        if value < least
+    ]
+    if problems:
+        raise ShapeError("; ".join(problems))
 
 
 def make_geometry(dims: Dims, window: Window, maps: Sequence[int] = (1,), *, ceil: bool = False) -> Geometry:

@@ -80,12 +80,18 @@ def _infer_normalization(shapes: Sequence[Shape], attributes: BatchNormalization
         raise ShapeError("a single number has no elements to normalize")
     if attributes.spatial and is_legacy(attributes.image_layout):
         raise ShapeError("spatial batch normalization takes images in the layout CHW only")
+    if attributes.blend_time_constant < 0:
+        raise ShapeError(f"blendTimeConstant must not be negative, as {attributes.blend_time_constant:g} is")
     size = statistics_size(data, attributes)
-    for name, shape in zip(("scale", "bias", "mean", "variance"), shapes[1:5], strict=False):
-        if elements(shape) != size:
-            raise ShapeError(f"the {name} {show(shape)} has {elements(shape)} elements, not {size}")
+    problems = [
+        f"the {name} {show(shape)} has {elements(shape)} elements, not {size}"
+        for name, shape in zip(("scale", "bias", "mean", "variance"), shapes[1:5], strict=False)
+        if elements(shape) != size
+    ]
     if len(shapes) > 5 and elements(shapes[5]) != 1:
-        raise ShapeError(f"the sample count must be a single number, not {show(shapes[5])}")
+        problems.append(f"the sample count must be a single number, not {show(shapes[5])}")
+    if problems:
+        raise ShapeError("; ".join(problems))
     return data
 
 

@@ -71,7 +71,7 @@ KNOWN: dict[str, dict[str, tuple[str, Wheel]]] = {
     ),
     "parallelizer": _table(
         (Wheel("cntk-parallel-data-parallel"), "DataParallelSGD"),
-        (Wheel("cntk-parallel-bmuf", released=False), "BlockMomentumSGD ModelAveragingSGD"),
+        (Wheel("cntk-parallel-bmuf"), "BlockMomentumSGD ModelAveragingSGD"),
         (Wheel("cntk-parallel-asgd", released=False), "DataParallelASGD"),
     ),
     "aggregation": _table(
@@ -79,6 +79,9 @@ KNOWN: dict[str, dict[str, tuple[str, Wheel]]] = {
         (Wheel("cntk-parallel-onebit"), "quantized"),
     ),
     "hook": _table((Wheel("cntk-hook-tensorboard"), "tensorboard")),
-    "communicator": _table((Wheel("cntk-parallel-mpi", extra="openmpi"), "mpi")),
+    "communicator": _table(
+        (Wheel("cntk-parallel-mpi", extra="openmpi"), "mpi"),
+        (Wheel("cntk-parallel-sockets"), "sockets"),
+    ),
 }
 """Kind to lower-case name to the name as CNTK spells it and its wheel."""

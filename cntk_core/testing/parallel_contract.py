@@ -131,32 +131,50 @@ class ParallelizerContract(Contract):
                 np.testing.assert_array_equal(other, first, err_msg=f"parameters of rank {rank} of {size}")
 
     def test_a_restart_goes_on_where_it_was(self, parallelizer_factory: Callable[[], Parallelizer]) -> None:
-        """With the state of another, a new parallelizer continues to the last bit."""
+        """With the state of another, a new parallelizer continues to the last bit.
 
-        def work(communicator: Communicator) -> tuple[Array, Array]:
+        The state is taken inside an epoch with a gradient scheme, between two epochs with a model scheme.
+        """
+
+        def first(communicator: Communicator) -> tuple[Array, Mapping[str, Array], Array]:
             store, parallelizer = store_of(), parallelizer_factory()
             parallelizer.begin(store, communicator)
             parallelizer.begin_epoch(0)
-            for step in range(STEPS):
-                _train(store, parallelizer, communicator.rank, step)
-            kept: Mapping[str, Array] = {name: array.copy() for name, array in parallelizer.state().items()}
-            again = store_of()
-            again.values[...] = store.values
-            for step in range(STEPS, 2 * STEPS):
-                _train(store, parallelizer, communicator.rank, step)
+            self._train_on(store, parallelizer, communicator.rank, 0, epoch_end=not self.reduces_gradients)
+            kept = {name: array.copy() for name, array in parallelizer.state().items()}
+            values = store.values.copy()
+            if not self.reduces_gradients:
+                parallelizer.begin_epoch(1)
+            self._train_on(store, parallelizer, communicator.rank, STEPS, epoch_end=True)
             parallelizer.finish()
-            fresh = parallelizer_factory()
-            fresh.begin(again, communicator)
-            fresh.begin_epoch(0)
-            fresh.restore(kept)
-            for step in range(STEPS, 2 * STEPS):
-                _train(again, fresh, communicator.rank, step)
-            fresh.finish()
-            return store.values.copy(), again.values.copy()
+            return values, kept, store.values.copy()
 
+        def second(communicator: Communicator) -> Array:
+            store, parallelizer = store_of(), parallelizer_factory()
+            store.values[...], kept, _ = found[size][communicator.rank]
+            parallelizer.begin(store, communicator)
+            if self.reduces_gradients:
+                parallelizer.begin_epoch(0)
+            parallelizer.restore(kept)
+            if not self.reduces_gradients:
+                parallelizer.begin_epoch(1)
+            self._train_on(store, parallelizer, communicator.rank, STEPS, epoch_end=True)
+            parallelizer.finish()
+            return store.values.copy()
+
+        found = {size: VirtualRanks(size).run(first) for size in self.sizes}
         for size in self.sizes:
-            for rank, (through, restarted) in enumerate(VirtualRanks(size).run(work)):
-                np.testing.assert_array_equal(restarted, through, err_msg=f"restart on rank {rank} of {size}")
+            restarted = VirtualRanks(size).run(second)
+            for rank, ((_, _, through), again) in enumerate(zip(found[size], restarted, strict=True)):
+                np.testing.assert_array_equal(again, through, err_msg=f"restart on rank {rank} of {size}")
+
+    def _train_on(
+        self, store: ParameterStore, parallelizer: Parallelizer, rank: int, first: int, *, epoch_end: bool
+    ) -> None:
+        for step in range(first, first + STEPS):
+            _train(store, parallelizer, rank, step)
+        if epoch_end:
+            parallelizer.sync(store, counts_of(rank, first + STEPS), epoch_end=True)
 
     def test_another_number_of_ranks(self, parallelizer_factory: Callable[[], Parallelizer]) -> None:
         """The states of more or fewer ranks can be taken over, and the ranks agree at the end."""

@@ -73,7 +73,7 @@ def _return_to(model: Path, session: TrainingSession, loop: EpochLoop) -> None:
     values = {parameter.name: parameter.value for parameter in saved.parameters}
     for parameter in store.parameters:
         store.value(parameter)[...] = values[parameter.name]
-    store.reset_slots(session.learner.slots)
+    store.reset_slots()
     loop.steps = 0
 
 

@@ -58,6 +58,7 @@ class ParameterStore:
         self.values = self._allocate()
         self.slots: dict[str, FloatArray] = {}
         self.state: dict[str, float] = {}
+        self._initial: dict[str, float] = {}
         self._gradients: FloatArray | None = None
         self._touched: dict[Parameter, NDArray[np.bool_]] = {}
         for parameter in self.parameters:
@@ -85,13 +86,14 @@ class ParameterStore:
         for slot in slots:
             if slot.name not in self.slots:
                 self.slots[slot.name] = self._allocate()
+                self._initial[slot.name] = slot.initial
                 if slot.initial:
                     self.slots[slot.name].fill(slot.initial)
 
-    def reset_slots(self, slots: Iterable[Slot]) -> None:
-        """Give the learner's slots their initial values again, and forget its numbers."""
-        for slot in slots:
-            self.slots[slot.name].fill(slot.initial)
+    def reset_slots(self) -> None:
+        """Let the learner begin anew: all slots get their initial values again, and its numbers are forgotten."""
+        for name, initial in self._initial.items():
+            self.slots[name].fill(initial)
         self.state.clear()
 
     def range(self, parameter: Parameter) -> tuple[int, int]:

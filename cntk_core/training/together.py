@@ -19,7 +19,15 @@ if TYPE_CHECKING:
 def learn_together(
     loop: EpochLoop, ranks: Ranks, minibatches: Iterable[Minibatch], state: Running, pace: Pace, keeper: Keeper | None
 ) -> None:
-    """Train an epoch with a gradient scheme: all ranks make the same steps.
+    """Train an epoch with a gradient scheme: all ranks make the same steps."""
+    _make_steps(loop, ranks, minibatches, state, pace, keeper)
+    ranks.strategy.sync(loop.store, StepCounts(0, {}), epoch_end=True)
+
+
+def _make_steps(
+    loop: EpochLoop, ranks: Ranks, minibatches: Iterable[Minibatch], state: Running, pace: Pace, keeper: Keeper | None
+) -> None:
+    """Make the same steps as the other ranks, or as those of the group if the strategy has groups.
 
     A rank whose data has ended goes on with empty steps until no rank has any. As in the original, that last step is
     shown as a minibatch without samples where each rank reads its share.
@@ -39,10 +47,10 @@ def learn_together(
         if not over or ranks.distributed:
             state.done(total.counted, total.read)
         state.own_read += read
-        _check(loop, ranks, state, pace)
+        if ranks.strategy.group is None:
+            _check(loop, ranks, state, pace)
         if keeper is not None and total.flags[0] > 0 and not over:
             keeper.keep(state.position())
-    ranks.strategy.sync(loop.store, StepCounts(0, {}), epoch_end=True)
 
 
 def _with_flag(counts: StepCounts, due: bool) -> StepCounts:
@@ -52,7 +60,7 @@ def _with_flag(counts: StepCounts, due: bool) -> StepCounts:
 
 def _gradients(loop: EpochLoop, minibatch: Minibatch | None, state: Running, pace: Pace) -> StepCounts:
     """Compute the gradients of this rank's share into the store; zeros if it has none."""
-    if minibatch is None or not any(data.layout.frames for data in minibatch.streams.values()):
+    if minibatch is None or not _has_frames(minibatch):
         loop.store.gradients[...] = 0.0
         return StepCounts(0, dict.fromkeys(state.sums.names, 0.0), learning_rate=pace.rate)
     loop.gradients(minibatch, pace)
@@ -79,33 +87,58 @@ def _check(loop: EpochLoop, ranks: Ranks, state: Running, pace: Pace) -> None:
 
 
 def learn_apart(loop: EpochLoop, ranks: Ranks, minibatches: Iterable[Minibatch], state: Running, pace: Pace) -> None:
-    """Train an epoch with a model scheme: each rank learns its share and the strategy brings the models together.
+    """Train an epoch with a model scheme: the strategy brings together what ranks, or groups of them, learn alone.
 
-    The log lines of minibatches are those of rank 0; the sums of the epoch are of all ranks.
+    The log lines of minibatches are those of rank 0 or its group; the sums of the epoch are of all ranks.
     """
-    for _, minibatch in ranks.shares(minibatches):
-        if minibatch is None:
-            continue
-        ranks.doing(f"minibatch {state.count + 1} of epoch {pace.epoch + 1}")
-        loop.step(minibatch, pace, state.count)
-        counted = loop.sizes.samples(minibatch)
-        state.sums.add(counted)
-        counts = StepCounts(loop.sizes.columns(minibatch), {}, counted, minibatch.samples, learning_rate=pace.rate)
-        ranks.strategy.sync(loop.store, counts)
-        state.done(counted, minibatch.samples)
-        if state.is_over:
-            break
-    if ranks.distributed:
-        state.done(0, 0)
+    group = ranks.strategy.group
+    if group is None:
+        _learn_alone(loop, ranks, minibatches, state, pace)
+    else:
+        _make_steps(loop, ranks, minibatches, state, pace, None)
     ranks.doing(f"the end of epoch {pace.epoch + 1}")
     ranks.strategy.sync(loop.store, StepCounts(0, {}, learning_rate=pace.rate), epoch_end=True)
-    names = state.sums.names
-    sums = state.sums.read()
-    all_read, all_counted, *totals = ranks.add([state.read, state.sums.samples, *(sums[name].total for name in names)])
+    names, sums = state.sums.names, state.sums.read()
+    own = [state.read, state.sums.samples, *(sums[name].total for name in names)]
+    # All ranks of a group have the same sums.
+    all_read, all_counted, *totals = ranks.add(own if group is None or group.rank == 0 else [0] * len(own))
     state.read = round(all_read)
     state.sums.restore(dict(zip(names, totals, strict=True)), round(all_counted))
     if ranks.settings.check_every:
         ranks.check_parameters(loop.store, f"after epoch {pace.epoch + 1}")
+
+
+def _learn_alone(loop: EpochLoop, ranks: Ranks, minibatches: Iterable[Minibatch], state: Running, pace: Pace) -> None:
+    """Learn the share of this rank.
+
+    A share may have minibatches without samples. As in the original, the last one is shown, even where the reader
+    gives none.
+    """
+    learned = True
+    for _, minibatch in ranks.shares(minibatches):
+        if minibatch is None:
+            continue
+        ranks.doing(f"minibatch {state.count + 1} of epoch {pace.epoch + 1}")
+        learned = _has_frames(minibatch)
+        counted = _learn_one(loop, minibatch, state, pace, ranks) if learned else 0
+        state.done(counted, minibatch.samples)
+        if state.is_over:
+            break
+    if ranks.distributed and learned:
+        state.done(0, 0)
+
+
+def _learn_one(loop: EpochLoop, minibatch: Minibatch, state: Running, pace: Pace, ranks: Ranks) -> int:
+    loop.step(minibatch, pace, state.count)
+    counted = loop.sizes.samples(minibatch)
+    state.sums.add(counted)
+    counts = StepCounts(loop.sizes.columns(minibatch), {}, counted, minibatch.samples, learning_rate=pace.rate)
+    ranks.strategy.sync(loop.store, counts)
+    return counted
+
+
+def _has_frames(minibatch: Minibatch) -> bool:
+    return any(data.layout.frames for data in minibatch.streams.values())
 
 
 def share_statistics(ranks: Ranks, loop: EpochLoop) -> None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from cntk_core.actions.driver import run_recipe
 from cntk_core.actions.launch import launch
 from cntk_core.actions.log import Log
 from cntk_core.actions.ranks import DONE, EXPECTED, REPORTS, Launch, LaunchError, connect, detect, end_all
-from cntk_core.errors import UsageError
+from cntk_core.errors import CntkError, UnsupportedError, UsageError
 from cntk_core.interfaces.parallel import Communicator, Launcher
 from cntk_core.plugins.registry import Registry
 from cntk_core.testing import VirtualRanks
@@ -126,7 +127,7 @@ def test_one_process_does_a_serial_recipe(folder):
         ({"PMI_RANK": "0", "PMI_SIZE": "2"}, Launch(0, 2, "mpiexec")),
         ({"SLURM_PROCID": "7", "SLURM_STEP_NUM_TASKS": "8"}, Launch(7, 8, "srun")),
         ({"SLURM_PROCID": "0", "SLURM_NTASKS": "8"}, Launch()),  # a batch script, not a task of srun
-        ({"RANK": "1", "WORLD_SIZE": "2"}, Launch(1, 2, "a launcher that sets RANK and WORLD_SIZE")),
+        ({"RANK": "1", "WORLD_SIZE": "2"}, Launch(1, 2, "a launcher that sets RANK and WORLD_SIZE", "sockets")),
         ({"RANK": "gold", "WORLD_SIZE": "2"}, Launch()),
         ({"RANK": "2", "WORLD_SIZE": "2"}, Launch()),
     ],
@@ -220,6 +221,32 @@ def test_ranks_that_succeed(launched, capfd):
 def test_ranks_that_fail(launched, capfd, program, code, said):
     assert launched(program) == code
     assert capfd.readouterr().err == said
+
+
+def test_without_mpi_the_ranks_meet_on_sockets(monkeypatch, capfd):
+    class Useless(Alone):
+        @classmethod
+        def launcher(cls, ranks):
+            raise UnsupportedError("there is no mpiexec here")
+
+    for kinds, message in (
+        ({"sockets": Alone}, None),
+        ({"mpi": Useless, "sockets": Alone}, None),
+        ({"mpi": Useless}, "there is no mpiexec here"),
+        ({}, "no communicator named 'mpi'"),
+    ):
+        registry = Registry()
+        for name, kind in kinds.items():
+            registry.communicators.add(name, kind)
+        monkeypatch.setattr(
+            "cntk_core.actions.context.make_plugins", lambda *_, r=registry: SimpleNamespace(registry=r)
+        )
+        monkeypatch.setenv("DO", f"open(os.path.join(os.environ['{REPORTS}'], '{DONE}'), 'w').close()")
+        if message is None:
+            assert launch(2, []) == 0
+        else:
+            with pytest.raises(CntkError, match=message):
+                launch(2, [])
 
 
 @pytest.mark.parametrize("ranks", [0, -2])

@@ -149,7 +149,7 @@ class TestVerbs:
     def test_plugins_check(self, recipe: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["plugins", "check", "reader:CNTKTextFormatReader"]) == 0
         assert capsys.readouterr().out.endswith(" keeps its contract\n")
-        assert main(["plugins", "check", "ImageReader"]) == 1
+        assert main(["plugins", "check", "NoSuchReader"]) == 1
 
     def test_new_plugin(self, recipe: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["plugins", "new", "reader", "wav", "--folder", "."]) == 0

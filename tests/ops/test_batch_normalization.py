@@ -9,15 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cntk_core.errors import NetworkError
+from cntk_core.errors import NetworkError, ShapeError
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.network.remarks import remarks
 from cntk_core.ops.framing import run_forward, run_gradient
 from cntk_core.ops.normalization import BATCH_NORMALIZATION, BatchNormalizationAttributes, blend_share, update_share
 from cntk_core.ops.op import OpContext
+from cntk_core.ops.table import core_ops
 from cntk_core.testing.gradients import check_op_gradients, make_context
 
+PLUS = core_ops().find("model", "Plus")
 FRAMED = (True,) + (False,) * 5
 
 
@@ -102,6 +104,49 @@ def test_a_single_value_has_no_variance():
     )
     np.testing.assert_array_equal(found, 0.0)
     np.testing.assert_array_equal(inputs[4], 0.0)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "attributes", "text"),
+    [
+        (
+            ((4,), (3,), (4,), (4,), (5,), (2,)),
+            BatchNormalizationAttributes(),
+            "the scale [3] has 3 elements, not 4; the variance [5] has 5 elements, not 4; "
+            "the sample count must be a single number, not [2]",
+        ),
+        (
+            ((4,),) * 5,
+            BatchNormalizationAttributes(blend_time_constant=-1.0),
+            "blendTimeConstant must not be negative, as -1 is",
+        ),
+        (
+            ((3, 2, 2), (3,), (3,), (3,), (3,)),
+            BatchNormalizationAttributes(True, image_layout="HWC"),
+            "spatial batch normalization takes images in the layout CHW only",
+        ),
+        (((),) * 5, BatchNormalizationAttributes(), "a single number has no elements to normalize"),
+    ],
+    ids=["sizes", "blend", "layout", "number"],
+)
+def test_what_does_not_fit(shapes, attributes, text):
+    with pytest.raises(ShapeError) as error:
+        BATCH_NORMALIZATION.infer(shapes, attributes)
+    assert str(error.value) == text
+
+
+def test_statistics_are_kept_in_parameters():
+    network = Network(np.float64)
+    network.add(Input.make("x", (3,)))
+    normalization(network, "n", (3,), BatchNormalizationAttributes())
+    computed = network.add(Node("twice", PLUS, [network["n.2"], network["n.2"]]))
+    network["n"].inputs[3] = computed
+    with pytest.raises(NetworkError) as error:
+        network.infer()
+    assert str(error.value) == (
+        "input 4 of BatchNormalization 'n' is Plus 'twice', which cannot keep what is counted\n"
+        "    Give a parameter with learningRateMultiplier=0."
+    )
 
 
 # -- against plain loops ------------------------------------------------------------------------------------

@@ -139,19 +139,18 @@ def gradients(weights: np.ndarray, data: np.ndarray, attributes: ConvolutionAttr
 
 def check(form: Form) -> None:
     """Compare values, and gradients by what they say of a change of each input: the result is linear in both."""
-    weights, data = form.values(3)
+    weights, data = form.values(2)
     expected = np.array([convolved(form, weights, sample) for sample in data])
     np.testing.assert_allclose(run(weights, data, form.attributes()), expected, atol=1e-12)
     rng = np.random.default_rng(1)
     incoming = rng.normal(size=expected.shape)
     to_weights, to_data = gradients(weights, data, form.attributes(), incoming)
-    for _ in range(3):
-        change = rng.normal(size=data.shape)
-        changed = np.array([convolved(form, weights, sample) for sample in change])
-        np.testing.assert_allclose(np.sum(to_data * change), np.sum(incoming * changed), atol=1e-9)
-        change = rng.normal(size=weights.shape)
-        changed = np.array([convolved(form, change, sample) for sample in data])
-        np.testing.assert_allclose(np.sum(to_weights * change), np.sum(incoming * changed), atol=1e-9)
+    change = rng.normal(size=data.shape)
+    changed = np.array([convolved(form, weights, sample) for sample in change])
+    np.testing.assert_allclose(np.sum(to_data * change), np.sum(incoming * changed), atol=1e-9)
+    change = rng.normal(size=weights.shape)
+    changed = np.array([convolved(form, change, sample) for sample in data])
+    np.testing.assert_allclose(np.sum(to_weights * change), np.sum(incoming * changed), atol=1e-9)
 
 
 @examples(30)
@@ -171,7 +170,7 @@ def test_weights_that_are_not_shared(form):
 
 
 @examples(30)
-@given(forms(), st.booleans())
+@given(forms() | forms(sharing=False), st.booleans())
 def test_transposed(form, given_shape):
     """A transposed convolution is the adjoint of the convolution of what it makes."""
     attributes = form.attributes(transpose=True, output_shape=form.dims if given_shape else (0,))

@@ -136,6 +136,12 @@ def test_shapes_of_poolings():
 
 ERRORS = [
     (
+        "Pooling",
+        [(3, 8, 8)],
+        PoolingAttributes((2, 2), stride=(2, 0), auto_padding=(False,), lower_pad=(-1, 0)),
+        "stride is 0 along axis 2, less than 1; lowerPad is -1 along axis 1, less than 0",
+    ),
+    (
         "Convolution",
         [(2, 3, 3), (1, 8, 2)],
         ConvolutionAttributes((3, 3), (2,)),

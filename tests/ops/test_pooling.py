@@ -217,7 +217,7 @@ def region_pooled(image: np.ndarray, region: list[float], size: tuple[int, int],
 PLACES = st.integers(0, 40).map(float)
 
 
-@examples(60)
+@examples(20)
 @given(
     st.lists(st.tuples(PLACES, PLACES, PLACES, PLACES), min_size=1, max_size=3),
     st.integers(1, 3),

@@ -53,6 +53,17 @@ def test_slots_start_at_their_initial_value_and_are_made_once():
     assert (store.slot("b", parameters[3]) == 0.5).all()
 
 
+def test_the_learner_begins_anew():
+    store, _ = make()
+    store.add_slots([Slot("a"), Slot("b", 0.5)])
+    store.slots["a"][...] = store.slots["b"][...] = 3
+    store.state = {"count": 7.0}
+    store.reset_slots()
+    assert not store.slots["a"].any()
+    assert (store.slots["b"] == 0.5).all()
+    assert store.state == {}
+
+
 def test_restore_brings_back_a_snapshot():
     store, _ = make()
     store.add_slots([Slot("a")])

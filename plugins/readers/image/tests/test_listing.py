@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gc
 import zipfile
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from cntk_reader_image.base64file import read_base64
 from cntk_reader_image.containers import split_container
 from cntk_reader_image.decode import BrokenImageError, decode
 from cntk_reader_image.listing import random_key, read_map
+from cntk_reader_image.views import view
 from hypothesis import given
 from hypothesis import strategies as st
 from image_recipes import colours
@@ -138,23 +140,28 @@ def encoded(image: Image.Image, kind: str, **options: object) -> bytes:
     return path.read_bytes()
 
 
+def planes(data: bytes, *, gray: bool = False) -> np.ndarray:
+    """The planes that count."""
+    return decode(data, gray=gray)[:, :, :3]
+
+
 def test_kinds_of_images(folder: Path) -> None:
     image = Image.fromarray(colours(1))
     expected = np.asarray(image)
-    assert (decode(encoded(image, "png"), gray=False) == expected).all()
-    assert (decode(encoded(image, "bmp"), gray=False) == expected).all()
-    assert (decode(encoded(image.convert("RGBA"), "png"), gray=False)[:, :, :3] == expected).all()
-    assert decode(encoded(image.convert("P"), "png"), gray=False).shape == (6, 8, 3)
-    assert decode(encoded(image.convert("1"), "png"), gray=False).shape == (6, 8, 1)
-    assert decode(encoded(image.convert("CMYK"), "jpg"), gray=False).shape == (6, 8, 3)
+    assert (planes(encoded(image, "png")) == expected).all()
+    assert (planes(encoded(image, "bmp")) == expected).all()
+    assert (planes(encoded(image.convert("RGBA"), "png")) == expected).all()
+    assert (planes(encoded(image.convert("P"), "png")) == np.asarray(image.convert("P").convert("RGB"))).all()
+    assert planes(encoded(image.convert("1"), "png")).shape == (6, 8, 1)
+    assert planes(encoded(image.convert("CMYK"), "jpg")).shape == (6, 8, 3)
     gray = image.convert("L")
     for kind in ("png", "jpg"):
-        assert (decode(encoded(gray, kind), gray=True) == decode(encoded(gray, kind), gray=False)).all()
-    assert (decode(encoded(image, "png"), gray=True)[:, :, 0] == np.asarray(gray)).all()
+        assert (planes(encoded(gray, kind), gray=True) == planes(encoded(gray, kind))).all()
+    assert (planes(encoded(image, "png"), gray=True)[:, :, 0] == np.asarray(gray)).all()
     deep = Image.fromarray((np.arange(48, dtype=np.uint16) * 1300).reshape(6, 8))
-    assert (decode(encoded(deep, "png"), gray=True)[:, :, 0] == np.asarray(deep) // 256).all()
+    assert (planes(encoded(deep, "png"), gray=True)[:, :, 0] == np.asarray(deep) // 256).all()
     numbers = Image.fromarray(np.linspace(-9, 300, 48, dtype=np.float32).reshape(6, 8))
-    found = decode(encoded(numbers, "tiff"), gray=True)[:, :, 0]
+    found = planes(encoded(numbers, "tiff"), gray=True)[:, :, 0]
     assert (found == np.clip(np.rint(np.asarray(numbers)), 0, 255)).all()
 
 
@@ -222,3 +229,29 @@ def _good() -> bytes:
 
 
 GOOD = _good()
+
+
+@pytest.mark.parametrize("mode", ["RGB", "RGBA", "L"])
+def test_pixels_are_not_copied_and_outlive_their_image(mode: str) -> None:
+    image = Image.fromarray(colours(1)).convert(mode)
+    expected = np.asarray(image).copy().reshape(6, 8, -1)
+    found = view(image)
+    assert found.shape == (6, 8, 1 if mode == "L" else 4)
+    assert not found.flags.writeable
+    image.close()
+    del image
+    gc.collect()
+    assert (found[:, :, : expected.shape[2]] == expected).all()
+
+
+def test_pixels_that_cannot_be_shared_are_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    image = Image.fromarray(colours(1))
+    monkeypatch.setattr(Image.Image, "__arrow_c_array__", several_pieces)
+    assert (view(image) == colours(1)).all()
+    monkeypatch.delattr(Image.Image, "__arrow_c_array__")
+    assert (view(image) == colours(1)).all()
+    assert view(image.convert("L")).shape == (6, 8, 1)
+
+
+def several_pieces(*_: object) -> None:
+    raise ValueError("Image is in multiple array blocks")

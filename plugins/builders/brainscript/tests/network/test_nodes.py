@@ -48,6 +48,42 @@ def test_settings_of_a_convolution(build):
     assert (weights.kind, weights.filter_rank, weights.output_rank) == ("heNormal", 2, -1)
 
 
+def test_every_form_of_convolution(build):
+    network = build(
+        """{
+        x = Input {(8:8:2)}
+        own = Convolution (ParameterTensor {(3:3:2:288)}, x, (3:3:2), mapDims = 8, sharing = (false:false:true),
+                           autoPadding = false)
+        maps = Convolution (ParameterTensor {(3:3:2:0:2:4)}, x, (3:3:2), mapDims = (1:2:4), stride = (1:1:2),
+                            autoPadding = (true:true:false))
+        padded = Convolution (ParameterTensor {(4:4:0:3)}, x, (4:4), mapDims = 3, stride = 2, autoPadding = false,
+                              lowerPad = (1:1), upperPad = (1:1))
+        up = ConvolutionTransposeLayer {3, (4:4), 2, stride = (2:2:3), pad = (true:true:false),
+                                        outputShape = (16:15:3)} (x)
+        smooth = BilinearUpsamplingLayer {2, 4, 2} (x)
+        old = Convolution (ParameterTensor {(5:18)}, Input {(2:8:6)}, (3:3), mapDims = 5, stride = (2:1),
+                           autoPadding = false, imageLayout = 'HWC')
+        line = Convolution (ParameterTensor {(3:6)}, Input {7}, 3, mapDims = 6, stride = 2, autoPadding = false)
+        part = new ComputationNode [ operation = 'Crop' ; inputs = (x : padded2) ]
+        padded2 = Convolution (ParameterTensor {(3:3:2:1)}, x, (3:3), mapDims = 1, autoPadding = false)
+        }"""
+    )
+    network.infer()
+    shapes = {
+        "own": "[6 x 6 x 8 x *]",
+        "maps": "[8 x 16 x 4 x *]",
+        "padded": "[4 x 4 x 3 x *]",
+        "up": "[16 x 15 x 3 x *]",
+        "smooth": "[18 x 18 x 2 x *]",
+        "old": "[5 x 3 x 4 x *]",
+        "line": "[18 x *]",
+        "part": "[6 x 6 x 2 x *]",
+    }
+    assert {name: network[name].describe().rpartition(" : ")[2] for name in shapes} == shapes
+    assert network["own"].attributes.sharing == (False, False, True)
+    assert network["part"].attributes.x_offset == 1
+
+
 def test_settings_of_trace(build):
     network = build(
         "{ x = Input {4} ; z = Trace (x, say = 'x', onlyUpToT = 3, format = [ type = 'real' ; transpose = true ]) }"

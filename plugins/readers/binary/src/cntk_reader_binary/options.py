@@ -7,17 +7,23 @@ from typing import Any, Literal
 
 import attrs
 
-from cntk_core.api import CACHE_BYTES, CntkError, Config, Location, Problems, Window, option, options, raise_problems
+from cntk_core.api import (
+    CACHE_BYTES,
+    CntkError,
+    Config,
+    Location,
+    Window,
+    at_least,
+    collect,
+    option,
+    options,
+    raise_problems,
+)
 
 AUTO_WINDOW_CHUNKS = 128
 """How far the random order moves a sequence where the recipe does not say it; chunks are often 32 MB."""
 _OFF = ("none", "false", "f", "0")
 _FOREIGN_KEYS = ("readerType", "input", "type", "module")
-
-
-def _not_negative(_: object, field: attrs.Attribute[int], value: int) -> None:
-    if value < 0:
-        raise ValueError(f"'{field.name}' must be at least 0, not {value}")
 
 
 @options
@@ -48,13 +54,13 @@ class ReaderKeys:
     randomization_window: int | None = option(
         default=None,
         doc="How far the random order moves a sequence, in chunks.",
-        validator=attrs.validators.optional(_not_negative),
+        validator=attrs.validators.optional(at_least(0)),
     )
     sample_based_randomization_window: bool = option(default=False, doc="randomizationWindow counts samples.")
     randomization_seed: int = option(default=0, doc="Another seed gives another random order.")
     keep_data_in_memory: bool = option(default=False, doc="Read the file once and keep it.")
     cache_size_in_bytes: int = option(
-        default=CACHE_BYTES, doc="Parsed data that is kept, if a window has less.", validator=_not_negative
+        default=CACHE_BYTES, doc="Parsed data that is kept, if a window has less.", validator=at_least(0)
     )
     prefetch: bool = option(default=True, doc="Prepare the next minibatches in a background thread.")
     trace_level: int = option(default=1, doc="0: errors; 1: warnings too.")
@@ -89,13 +95,13 @@ class BinaryReaderOptions(ReaderKeys):
 def read_options(block: Config, what: str) -> BinaryReaderOptions:
     """Read the reader's block. Raises all its errors together."""
     errors: list[CntkError] = []
-    keys = _collect(lambda: block.bind(ReaderKeys, ignore=_FOREIGN_KEYS, what=what), errors)
+    keys = collect(lambda: block.bind(ReaderKeys, ignore=_FOREIGN_KEYS, what=what), errors)
     value = block.own("input")
     streams: list[StreamOptions] = []
     if value is not None:
-        section = _collect(value.config, errors)
+        section = collect(value.config, errors)
         for name in () if section is None else section.keys():
-            stream = _collect(lambda name=name: _read_stream(section, name, what), errors)
+            stream = collect(lambda name=name: _read_stream(section, name, what), errors)
             streams += [] if stream is None else [stream]
     raise_problems(errors)
     return BinaryReaderOptions(
@@ -112,13 +118,3 @@ def _read_stream(section: Config, name: str, what: str) -> StreamOptions:
 
 _DEFAULTS: dict[str, Any] = {"alias": "", "dim": None, "format": None}
 """What a stream does not say itself is not looked up in the blocks around it."""
-
-
-def _collect(read: Any, errors: list[CntkError]) -> Any:
-    try:
-        return read()
-    except Problems as error:
-        errors.extend(error.errors)
-    except CntkError as error:
-        errors.append(error)
-    return None

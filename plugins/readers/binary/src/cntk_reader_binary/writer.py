@@ -19,6 +19,7 @@ from cntk_core.api import (
     SequenceOutput,
     SparseRows,
     WriterContext,
+    at_least,
     option,
     options,
 )
@@ -28,18 +29,13 @@ CHUNK_BYTES = 32 * 1024 * 1024
 """A chunk ends with the sequence that reaches so many bytes."""
 
 
-def _positive(_: object, field: attrs.Attribute[int], value: int) -> None:
-    if value < 1:
-        raise ValueError(f"'{field.name}' must be at least 1, not {value}")
-
-
 @options
 class WriterKeys:
     """The keys of the writer's block."""
 
     file: Path = option(doc="The binary file to write.")
     precision: Literal["float", "double"] = option(default="float", doc="Type of the values in the file.")
-    chunk_size_in_bytes: int = option(default=CHUNK_BYTES, doc="A chunk is about this large.", validator=_positive)
+    chunk_size_in_bytes: int = option(default=CHUNK_BYTES, doc="A chunk is about this large.", validator=at_least(1))
 
 
 @options

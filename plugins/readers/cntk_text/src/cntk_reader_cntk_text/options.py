@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import attrs
 
@@ -14,8 +14,9 @@ from cntk_core.api import (
     ConfigError,
     Location,
     MissingKeyError,
-    Problems,
     Window,
+    at_least,
+    collect,
     option,
     options,
     raise_problems,
@@ -27,19 +28,11 @@ _LARGEST_SPARSE_DIM = 2**31 - 1
 _FOREIGN_KEYS = ("readerType", "input", "type", "module")
 
 
-def _at_least(least: int) -> Any:
-    def check(_: object, field: attrs.Attribute[int], value: int) -> None:
-        if value < least:
-            raise ValueError(f"'{field.name}' must be at least {least}, not {value}")
-
-    return check
-
-
 @options
 class StreamKeys:
     """The keys of a stream's block."""
 
-    dim: int = option(doc="Values of a sample.", validator=_at_least(1))
+    dim: int = option(doc="Values of a sample.", validator=at_least(1))
     format: Literal["dense", "sparse"] = option(doc="dense: v v v; sparse: index:value pairs.")
     alias: str = option(default="", doc="Name in the file; by default the stream's own.")
     defines_mb_size: bool = option(default=False, key="definesMBSize", doc="Minibatches count this stream's samples.")
@@ -64,17 +57,17 @@ class ReaderKeys:
     randomization_window: int | None = option(
         default=None,
         doc="How far the random order moves a sequence, in chunks.",
-        validator=attrs.validators.optional(_at_least(0)),
+        validator=attrs.validators.optional(at_least(0)),
     )
     sample_based_randomization_window: bool = option(default=False, doc="randomizationWindow counts samples.")
     randomization_seed: int = option(default=0, doc="Another seed gives another random order.")
     skip_sequence_ids: bool = option(default=False, doc="Every line is a sequence, whatever its id.")
     frame_mode: bool = option(default=False, doc="Every line is an independent sample.")
-    max_errors: int = option(default=0, doc="Malformed rows that are left out.", validator=_at_least(0))
-    chunk_size_in_bytes: int = option(default=CHUNK_BYTES, doc="Bytes that are read at once.", validator=_at_least(1))
+    max_errors: int = option(default=0, doc="Malformed rows that are left out.", validator=at_least(0))
+    chunk_size_in_bytes: int = option(default=CHUNK_BYTES, doc="Bytes that are read at once.", validator=at_least(1))
     keep_data_in_memory: bool = option(default=False, doc="Parse the file once and keep it.")
     cache_size_in_bytes: int = option(
-        default=CACHE_BYTES, doc="Parsed data that is kept, if a window has less.", validator=_at_least(0)
+        default=CACHE_BYTES, doc="Parsed data that is kept, if a window has less.", validator=at_least(0)
     )
     prefetch: bool = option(default=True, doc="Prepare the next minibatches in a background thread.")
     trace_level: int = option(default=1, doc="0: errors; 1: warnings too.")
@@ -107,8 +100,8 @@ class TextReaderOptions(ReaderKeys):
 def read_options(block: Config, what: str) -> TextReaderOptions:
     """Read the reader's block. Raises all its errors together."""
     errors: list[CntkError] = []
-    keys = _collect(lambda: block.bind(ReaderKeys, ignore=_FOREIGN_KEYS, what=what), errors)
-    streams = _collect(lambda: _read_streams(block, what), errors)
+    keys = collect(lambda: block.bind(ReaderKeys, ignore=_FOREIGN_KEYS, what=what), errors)
+    streams = collect(lambda: _read_streams(block, what), errors)
     raise_problems(errors)
     assert keys is not None
     return TextReaderOptions(
@@ -116,16 +109,6 @@ def read_options(block: Config, what: str) -> TextReaderOptions:
         streams=streams or (),
         file_where=block.location("file"),
     )
-
-
-def _collect(read: Any, errors: list[CntkError]) -> Any:
-    try:
-        return read()
-    except Problems as error:
-        errors.extend(error.errors)
-    except CntkError as error:
-        errors.append(error)
-    return None
 
 
 def _read_streams(block: Config, what: str) -> tuple[StreamOptions, ...]:
@@ -140,7 +123,7 @@ def _read_streams(block: Config, what: str) -> tuple[StreamOptions, ...]:
     errors: list[CntkError] = []
     streams: list[StreamOptions] = []
     for key in section.keys():  # noqa: SIM118 - a Config is no dict
-        stream = _collect(lambda key=key: _read_stream(section, key, what), errors)
+        stream = collect(lambda key=key: _read_stream(section, key, what), errors)
         if stream is not None:
             streams.append(stream)
     if not section.keys():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import attrs
 
@@ -12,32 +12,24 @@ from cntk_core.api import (
     CntkError,
     Config,
     ConfigError,
-    MissingKeyError,
     ReaderContext,
+    UtterancePartKeys,
     Window,
     option,
     options,
-    raise_problems,
+    read_utterance_part,
 )
-from cntk_reader_htk.options import FeatureOptions, LabelOptions, StreamOptions, collect, read_stream
+from cntk_reader_htk.options import FeatureOptions, LabelOptions, StreamOptions, read_stream
 from cntk_reader_htk.streams import open_features, open_labels, say_nothing
 
 _FOREIGN_KEYS = ("readerType", "type", "module", "input", "frameMode", "truncated")
 
 
 @options
-class DeserializerKeys:
+class DeserializerKeys(UtterancePartKeys):
     """The keys of a deserializer's own block."""
 
-    randomize: Literal["auto", "true", "t", "1", "none", "false", "f", "0"] = option(
-        default="auto", doc="Whether the utterances are read in random order."
-    )
-    expand_to_utterance: bool = option(default=False, doc="One frame (an i-vector), repeated for each frame.")
-    max_errors: int = option(default=0, doc="Malformed utterances that are left out.")
     chunk_size_in_bytes: int = option(default=0, doc="Accepted; chunks are a quarter of an hour.")
-    verbosity: int = option(default=0, doc="Accepted; traceLevel decides.")
-    trace_level: int = option(default=1, doc="0: errors; 1: warnings too.")
-    precision: Literal["float", "double"] | None = option(default=None, doc="The network's own precision is used.")
 
 
 @options
@@ -116,21 +108,13 @@ class HTKMLFDeserializer(ChunkedReader):
 
 
 def _window(options: DeserializerKeys) -> Window | None:
-    return None if options.randomize in ("none", "false", "f", "0") else Window()
+    return Window() if options.is_shuffled else None
 
 
 def _read(block: Config, what: str) -> tuple[dict[str, Any], StreamOptions]:
     """Read the block of a deserializer with one stream; the keys come by name."""
-    errors: list[CntkError] = []
-    keys = collect(lambda: block.bind(DeserializerKeys, ignore=_FOREIGN_KEYS, what=what), errors)
-    value = block.own("input")
-    if value is None:
-        hint = "Add input=[ features=[ dim=... ; scpFile=... ] ], the name of a network input and its stream."
-        raise MissingKeyError(f"{what} needs the key 'input'", where=block.where, hint=hint)
-    section = value.config()
-    names = section.keys()
-    if len(names) != 1:
-        raise ConfigError(f"'input' of {what} must have one stream, not {len(names)}", where=value.where)
-    stream: Any = collect(lambda: read_stream(section, names[0], what), errors)
-    raise_problems(errors)
-    return attrs.asdict(keys, recurse=False), stream
+    example = "features=[ dim=... ; scpFile=... ]"
+    found: tuple[dict[str, Any], StreamOptions] = read_utterance_part(
+        block, what, DeserializerKeys, read_stream, ignore=_FOREIGN_KEYS, example=example
+    )
+    return found

@@ -3,46 +3,37 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
 
 import attrs
 
 from cntk_core.api import (
-    CACHE_BYTES,
     CntkError,
     Config,
     ConfigError,
     DataError,
     Location,
     MissingKeyError,
-    Problems,
-    Schedule,
     UnsupportedError,
-    Window,
+    UtteranceKeys,
+    at_least,
+    context_window,
     option,
     options,
     raise_problems,
+    read_utterance_block,
 )
 from cntk_reader_htk.scp import read_lines
 
 _FOREIGN_KEYS = ("readerType", "type", "module", "legacyMode")
-_OFF = ("none", "false", "f", "0")
-_AUTO = ("auto", "true", "t", "1")
 
-
-def _at_least(least: int) -> Any:
-    def check(_: object, field: attrs.Attribute[int], value: int) -> None:
-        if value < least:
-            raise ValueError(f"'{field.name}' must be at least {least}, not {value}")
-
-    return check
+_FOREIGN_KEYS = ("readerType", "type", "module", "legacyMode")
 
 
 @options
 class FeatureKeys:
     """The keys of a block of features."""
 
-    dim: int = option(doc="Values of a frame in the files, or of the whole window.", validator=_at_least(1))
+    dim: int = option(doc="Values of a frame in the files, or of the whole window.", validator=at_least(1))
     scp_file: Path = option(doc="List of feature files.")
     context_window: tuple[int, ...] = option(default=(1,), doc="Frames of the window, or left:right.")
     prefix_path_in_scp: str = option(default="", key="prefixPathInSCP", doc="Folder in front of each path of the list.")
@@ -54,7 +45,7 @@ class FeatureKeys:
 class LabelKeys:
     """The keys of a block of labels."""
 
-    label_dim: int = option(aliases=("dim",), doc="Number of classes.", validator=_at_least(1))
+    label_dim: int = option(aliases=("dim",), doc="Number of classes.", validator=at_least(1))
     mlf_file: Path | None = option(default=None, doc="Label file.")
     mlf_file_list: Path | None = option(default=None, doc="File with the name of a label file in each line.")
     label_mapping_file: Path | None = option(default=None, doc="State list: a name to a line, in the order of classes.")
@@ -95,39 +86,14 @@ StreamOptions = FeatureOptions | LabelOptions
 
 
 @options
-class ReaderKeys:
+class ReaderKeys(UtteranceKeys):
     """The keys of the reader's own block."""
 
-    read_method: Literal["blockRandomize", "rollingWindow", "none"] = option(
-        default="blockRandomize", doc="none: in the order of the list."
-    )
-    randomize: str = option(default="auto", doc="auto, none, or how many frames the random order moves a frame.")
-    randomization_seed: int = option(default=0, doc="Another seed gives another random order.")
-    frame_mode: bool = option(default=True, doc="Frames are samples; false: utterances are sequences.")
-    truncated: bool = option(default=False, doc="Truncated back-propagation.")
-    truncation_length: int = option(default=0, doc="Frames of a piece of an utterance.", validator=_at_least(0))
-    nbruttsineachrecurrentiter: Schedule[int] = option(
-        default=Schedule.constant(1), doc="Utterances side by side, by epoch."
-    )
     join_utterances: bool | None = option(
         default=None, doc="HTKMLFReader: as CNTK 2.0, join whole utterances and fill gaps with copies (its default)."
     )
-    max_utterance_length: int | None = option(
-        default=None, doc="Longer utterances are left out.", validator=attrs.validators.optional(_at_least(1))
-    )
-    minibatch_mode: Literal["partial", "full"] = option(default="partial", doc="The short last minibatch is kept.")
-    check_data: bool = option(default=True, doc="Leave out utterances whose streams differ in length.")
     use_numeric_sequence_keys: bool = option(default=False, doc="Keys are numbers.")
-    max_errors: int = option(default=0, doc="Malformed utterances that are left out.", validator=_at_least(0))
-    keep_data_in_memory: bool = option(default=False, doc="Read the files once and keep their frames.")
-    cache_size_in_bytes: int = option(
-        default=CACHE_BYTES, doc="Parsed data that is kept, if a window has less.", validator=_at_least(0)
-    )
-    prefetch: bool = option(default=True, doc="Prepare the next minibatches in a background thread.")
-    verbosity: int = option(default=0, doc="Accepted; traceLevel decides.")
-    trace_level: int = option(default=1, doc="0: errors; 1: warnings too.")
-    precision: Literal["float", "double"] | None = option(default=None, doc="The network's own precision is used.")
-    use_mersenne_twister_rand: bool = option(default=False, doc="Accepted; the generator is ours.")
+    use_mersenne_twister_rand: bool = option(default=False, doc="Joined utterances: another random order.")
     page_file_path: str = option(default="", doc="Accepted; no page files are needed.")
     page_path: str = option(default="", doc="Accepted; no page files are needed.")
     hash_sequence_keys: bool = option(default=False, doc="Accepted; keys are compared as they are.")
@@ -138,17 +104,6 @@ class HTKReaderOptions(ReaderKeys):
     """Everything that a recipe says to the reader."""
 
     streams: tuple[StreamOptions, ...] = attrs.field()
-    where: Location | None = None
-
-    @property
-    def window(self) -> Window | None:
-        """How frames are randomized; None is not at all. A window without size is to be chosen."""
-        word = self.randomize.lower()
-        if self.read_method == "none" or word in _OFF:
-            return None
-        if word in _AUTO:
-            return Window(None, in_samples=True)
-        return Window(int(word), in_samples=True)
 
     @property
     def joins(self) -> bool:
@@ -159,7 +114,7 @@ class HTKReaderOptions(ReaderKeys):
         if self.frame_mode or self.truncated:
             return False
         if self.join_utterances is None:
-            return self.window is not None or self.rolls
+            return self.is_shuffled or self.rolls
         return self.join_utterances
 
     @property
@@ -167,33 +122,18 @@ class HTKReaderOptions(ReaderKeys):
         """Whether the order is one of frames, in the original."""
         return self.read_method == "rollingWindow"
 
-    def check(self) -> list[CntkError]:
-        """Return what is wrong between the keys."""
-        errors: list[CntkError] = []
-        word = self.randomize.lower()
-        if word not in (*_OFF, *_AUTO) and not (word.isascii() and word.isdigit() and len(word) < 19):
-            text = f"randomize must be auto, none, or a number of frames, not '{self.randomize}'"
-            errors.append(ConfigError(text, where=self.where))
-        if self.frame_mode and self.truncated:
-            errors.append(
-                ConfigError(
-                    "frameMode=true and truncated=true exclude each other",
-                    where=self.where,
-                    hint="Truncated training needs utterances: set frameMode=false.",
-                )
-            )
+    def problems(self, block: Config) -> list[CntkError]:
+        """Return what is wrong between the keys of a block."""
+        errors = super().problems(block)
         if self.join_utterances and (self.frame_mode or self.truncated):
             other = "frameMode" if self.frame_mode else "truncated"
             errors.append(
                 ConfigError(
                     f"joinUtterances=true and {other}=true exclude each other",
-                    where=self.where,
+                    where=block.where,
                     hint="Only whole utterances are joined: set frameMode=false and truncated=false.",
                 )
             )
-        counts = self.nbruttsineachrecurrentiter
-        if min(counts[epoch] for epoch in range(len(counts))) < 1:
-            errors.append(ConfigError("nbruttsineachrecurrentiter must be at least 1", where=self.where))
         return errors
 
 
@@ -202,38 +142,12 @@ def read_options(block: Config, what: str) -> HTKReaderOptions:
     errors: list[CntkError] = []
     if block.own("legacyMode") is not None:
         errors.append(ConfigError("legacyMode is no longer a key of the reader", where=block.location("legacyMode")))
-    names = sorted((key for key in block.keys() if _is_block(block, key)), key=str.lower)  # noqa: SIM118
-    keys = collect(lambda: block.bind(ReaderKeys, ignore=(*_FOREIGN_KEYS, *names), what=what), errors)
-    streams = [collect(lambda name=name: read_stream(block, name, what), errors) for name in names]
-    if not any(isinstance(stream, FeatureOptions) for stream in streams) and not errors:
-        errors.append(
-            MissingKeyError(
-                f"{what} has no block of features",
-                where=block.where,
-                hint="Add features=[ dim=... ; scpFile=... ] and labels=[ labelDim=... ; mlfFile=... ].",
-            )
-        )
-    raise_problems(errors)
-    assert keys is not None
-    read = HTKReaderOptions(**attrs.asdict(keys, recurse=False), streams=tuple(streams), where=block.where)
-    raise_problems(read.check())
+    keys, streams = read_utterance_block(
+        block, what, ReaderKeys, read_stream, features=FeatureOptions, ignore=_FOREIGN_KEYS, errors=errors
+    )
+    read = HTKReaderOptions(**keys, streams=streams)
+    raise_problems(read.problems(block))
     return read
-
-
-def collect(read: Any, errors: list[CntkError]) -> Any:
-    """Return what a function returns, or note its errors and return None."""
-    try:
-        return read()
-    except Problems as error:
-        errors.extend(error.errors)
-    except CntkError as error:
-        errors.append(error)
-    return None
-
-
-def _is_block(block: Config, key: str) -> bool:
-    value = block.own(key)
-    return value is not None and value.is_block
 
 
 def read_stream(block: Config, name: str, what: str) -> StreamOptions:
@@ -267,7 +181,7 @@ def _read_features(section: Config, name: str, told: str) -> FeatureOptions:
         name=name,
         dim=keys.dim,
         script=keys.scp_file,
-        window=_window(keys.context_window, section),
+        window=context_window(keys.context_window, section),
         prefix=keys.prefix_path_in_scp,
         expand=keys.expand_to_utterance,
         where=section.location("scpFile"),
@@ -279,20 +193,6 @@ def check_type(section: Config, key: str, wanted: str) -> None:
     value = section.own(key)
     if value is not None and value.text.lower() != wanted:
         raise value.error(f"'{wanted}'", f"Accepted: {wanted}.")
-
-
-def _window(given: tuple[int, ...], section: Config) -> tuple[int, int]:
-    where = section.location("contextWindow")
-    if len(given) == 1 and given[0] > 0 and given[0] % 2:
-        return given[0] // 2, given[0] // 2
-    if len(given) == 2 and min(given) >= 0:
-        return given[0], given[1]
-    shown = ":".join(map(str, given))
-    raise ConfigError(
-        f"contextWindow must be an odd number of frames, or left:right, not '{shown}'",
-        where=where,
-        hint="contextWindow=11 is the same as contextWindow=5:5.",
-    )
 
 
 def _read_labels(section: Config, name: str, told: str) -> LabelOptions:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import attrs
 
-from cntk_core.api import CntkError, Config, ConfigError, RandomOrder, ReaderContext, UtteranceReader
+from cntk_core.api import CntkError, Config, ConfigError, RandomOrder, ReaderContext, UtteranceReader, window_of
 from cntk_reader_htk.features import FeatureSource
 from cntk_reader_htk.joined import JoinedUtterances
 from cntk_reader_htk.labels import LabelSource
@@ -92,7 +92,7 @@ class HTKMLFReader(HTKDeserializers):
         joined = JoinedUtterances(
             options.nbruttsineachrecurrentiter,
             rolling=options.rolls,
-            window=options.window,
+            window=window_of(options),
             seed=options.randomization_seed,
             full=options.minibatch_mode == "full",
         )

@@ -18,13 +18,14 @@ from cntk_core.api import (
     Location,
     SequenceOutput,
     WriterContext,
+    collect,
     did_you_mean,
     option,
     options,
     raise_problems,
 )
 from cntk_reader_htk.htkfile import write_features
-from cntk_reader_htk.options import check_type, collect
+from cntk_reader_htk.options import check_type
 from cntk_reader_htk.scp import read_lines
 
 

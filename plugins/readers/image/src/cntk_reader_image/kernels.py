@@ -101,6 +101,7 @@ def resize_part(
     taps = down.shape[1]
     lines = np.empty((taps, width, channels), np.int32)
     flat = lines.reshape(taps, width * channels)
+    totals = np.empty(width * channels, np.int64)
     held = np.full(taps, -1, np.int64)
     for y in range(height):
         for j in range(taps):
@@ -119,11 +120,13 @@ def resize_part(
             a, b = heights[y, 0], heights[y, 1]
             _between_two(flat[down[y, 0] % taps], flat[down[y, 1] % taps], a, b, target)
             continue
+        totals[:] = 1 << 21
+        for j in range(taps):
+            line, weight = flat[down[y, j] % taps], heights[y, j]
+            for i in range(width * channels):
+                totals[i] += line[i] * weight
         for i in range(width * channels):
-            total = np.int64(1 << 21)
-            for j in range(taps):
-                total += np.int64(flat[down[y, j] % taps, i]) * heights[y, j]
-            target[i] = min(max(total >> 22, 0), 255)
+            target[i] = min(max(totals[i] >> 22, 0), 255)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")

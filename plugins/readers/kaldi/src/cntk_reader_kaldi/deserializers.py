@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import attrs
 
@@ -12,14 +12,13 @@ from cntk_core.api import (
     CntkError,
     Config,
     ConfigError,
-    MissingKeyError,
     ReaderContext,
+    UtterancePartKeys,
     Window,
-    option,
     options,
-    raise_problems,
+    read_utterance_part,
 )
-from cntk_reader_kaldi.options import AlignmentOptions, FeatureOptions, StreamOptions, collect, read_stream
+from cntk_reader_kaldi.options import AlignmentOptions, FeatureOptions, StreamOptions, read_stream
 from cntk_reader_kaldi.sources import TableSource
 from cntk_reader_kaldi.streams import open_part, say_nothing
 
@@ -27,21 +26,7 @@ _FOREIGN_KEYS = ("readerType", "type", "module", "input", "frameMode", "truncate
 
 
 @options
-class DeserializerKeys:
-    """The keys of a deserializer's own block."""
-
-    randomize: Literal["auto", "true", "t", "1", "none", "false", "f", "0"] = option(
-        default="auto", doc="Whether the utterances are read in random order."
-    )
-    expand_to_utterance: bool = option(default=False, doc="One frame (an i-vector), repeated for each frame.")
-    max_errors: int = option(default=0, doc="Malformed utterances that are left out.")
-    verbosity: int = option(default=0, doc="Accepted; traceLevel decides.")
-    trace_level: int = option(default=1, doc="0: errors; 1: warnings too.")
-    precision: Literal["float", "double"] | None = option(default=None, doc="The network's own precision is used.")
-
-
-@options
-class DeserializerOptions(DeserializerKeys):
+class DeserializerOptions(UtterancePartKeys):
     """Everything that a recipe says to a deserializer."""
 
     stream: StreamOptions = attrs.field()
@@ -58,28 +43,20 @@ class _Deserializer(ChunkedReader):
     def __init__(self, options: DeserializerOptions, context: ReaderContext) -> None:
         trace = context.trace if options.trace_level >= 1 and context.trace is not None else say_nothing
         part, info = open_part(options.stream, context, trace, max_errors=options.max_errors)
-        window = None if options.randomize in ("none", "false", "f", "0") else Window()
+        window = Window() if options.is_shuffled else None
         super().__init__(options, context, source=part.source, streams=(info,), window=window)
 
     @classmethod
     def configure(cls, block: Config, what: str) -> DeserializerOptions:
         """Read the block and its one stream. Raises all errors together."""
-        errors: list[CntkError] = []
-        keys = collect(lambda: block.bind(DeserializerKeys, ignore=_FOREIGN_KEYS, what=what), errors)
-        value = block.own("input")
-        if value is None:
-            hint = "Add input=[ name=[ ... ] ], the name of a network input and its stream."
-            raise MissingKeyError(f"{what} needs the key 'input'", where=block.where, hint=hint)
-        section = value.config()
-        names = section.keys()
-        if len(names) != 1:
-            raise ConfigError(f"'input' of {what} must have one stream, not {len(names)}", where=value.where)
-        stream: Any = collect(lambda: read_stream(section, names[0], what), errors)
-        raise_problems(errors)
+        keys, stream = read_utterance_part(
+            block, what, UtterancePartKeys, read_stream, ignore=_FOREIGN_KEYS, example="name=[ ... ]"
+        )
         if not isinstance(stream, cls.stream_options):
-            raise ConfigError(f"{what} reads {cls.holds}, and '{names[0]}' is something else", where=value.where)
+            where = block.location("input")
+            raise ConfigError(f"{what} reads {cls.holds}, and '{stream.name}' is something else", where=where)
         checked: Any = stream
-        return DeserializerOptions(**attrs.asdict(keys, recurse=False), stream=checked)
+        return DeserializerOptions(**keys, stream=checked)
 
     def check(self) -> Iterator[CntkError]:
         """Yield everything that is wrong with the table."""

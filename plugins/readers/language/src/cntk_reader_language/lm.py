@@ -17,6 +17,8 @@ from cntk_core.api import (
     Location,
     ReaderContext,
     StreamInfo,
+    at_least,
+    collect,
     option,
     options,
     raise_problems,
@@ -24,9 +26,6 @@ from cntk_core.api import (
 from cntk_reader_language.options import (
     CACHE_KEYS,
     FOREIGN_KEYS,
-    at_least,
-    blocks_of,
-    collect,
     feature_name,
     label_names,
     no_cache,
@@ -128,7 +127,7 @@ class LMSequenceReader(SentenceReader):
         """Read the reader's block and its sub-blocks. Raises all errors together."""
         errors: list[CntkError] = []
         no_cache(block, errors)
-        ignore = (*FOREIGN_KEYS, *CACHE_KEYS, "writerType", *blocks_of(block))
+        ignore = (*FOREIGN_KEYS, *CACHE_KEYS, "writerType", *block.block_names())
         keys = collect(lambda: block.bind(LMKeys, ignore=ignore, what=what), errors)
         names = collect(lambda: label_names(block, what), errors)
         features = None if names is None else collect(lambda: feature_name(block, names, what), errors)
@@ -138,7 +137,7 @@ class LMSequenceReader(SentenceReader):
         assert features is not None
         bound = collect(lambda: block.section(features).bind(LMFeatureKeys, ignore=CACHE_KEYS, what=what), errors)
         labels = [
-            collect(lambda name=name: block.section(name).bind(LMLabelKeys, ignore=CACHE_KEYS, what=what), errors)  # type: ignore[misc]
+            collect(lambda name=name: block.section(name).bind(LMLabelKeys, ignore=CACHE_KEYS, what=what), errors)
             for name in names
         ]
         if labels[0] is not None and labels[0].label_type != "category":
@@ -150,8 +149,8 @@ class LMSequenceReader(SentenceReader):
             **attrs.asdict(given, recurse=False),
             features=features,
             label_names=names,
-            feature_keys=bound,  # type: ignore[arg-type]
-            labels=tuple(labels),  # type: ignore[arg-type]
+            feature_keys=bound,
+            labels=tuple(labels),
             where=block.location("file"),
         )
 

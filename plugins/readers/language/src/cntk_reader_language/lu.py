@@ -18,6 +18,8 @@ from cntk_core.api import (
     ReaderContext,
     StreamInfo,
     UnsupportedError,
+    at_least,
+    collect,
     option,
     options,
     raise_problems,
@@ -25,9 +27,6 @@ from cntk_core.api import (
 from cntk_reader_language.options import (
     CACHE_KEYS,
     FOREIGN_KEYS,
-    at_least,
-    blocks_of,
-    collect,
     feature_name,
     label_names,
     no_cache,
@@ -123,7 +122,7 @@ class LUSequenceReader(SentenceReader):
         if block.own("ioNodeNames") is not None:
             where = block.location("ioNodeNames")
             errors.append(UnsupportedError("several readers in one (ioNodeNames) are not supported", where=where))
-        ignore = (*FOREIGN_KEYS, *CACHE_KEYS, "writerType", "ioNodeNames", *blocks_of(block))
+        ignore = (*FOREIGN_KEYS, *CACHE_KEYS, "writerType", "ioNodeNames", *block.block_names())
         keys = collect(lambda: block.bind(LUKeys, ignore=ignore, what=what), errors)
         names = collect(lambda: label_names(block, what), errors)
         features = None if names is None else collect(lambda: feature_name(block, names or (), what), errors)
@@ -135,7 +134,7 @@ class LUSequenceReader(SentenceReader):
         if first.lower() == names[1].lower() or second.lower() == names[0].lower():
             names = (names[1], names[0])
         labels = [
-            collect(lambda name=name: block.section(name).bind(LULabelKeys, ignore=CACHE_KEYS, what=what), errors)  # type: ignore[misc]
+            collect(lambda name=name: block.section(name).bind(LULabelKeys, ignore=CACHE_KEYS, what=what), errors)
             for name in names
         ]
         for key, given in (
@@ -154,7 +153,7 @@ class LUSequenceReader(SentenceReader):
             **attrs.asdict(bound, recurse=False),
             features=features,
             label_names=names,
-            labels=tuple(labels),  # type: ignore[arg-type]
+            labels=tuple(labels),
             where=block.location("file"),
         )
 

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, TypeVar
-
-import attrs
 
 from cntk_core.api import (
     ChunkedReader,
@@ -14,7 +11,6 @@ from cntk_core.api import (
     Config,
     ConfigError,
     Location,
-    Problems,
     ReaderContext,
     UnsupportedError,
     did_you_mean,
@@ -28,39 +24,13 @@ CACHE_KEYS = ("wfile", "wrecords", "wsize", "windowSize", "elementSize", "wref",
 """Keys of binary caches; they mean nothing without writerType."""
 
 
-def at_least(least: int) -> Any:
-    """Return a check that a number is not below another."""
-
-    def check(_: object, field: attrs.Attribute[int], value: int) -> None:
-        if value < least:
-            raise ValueError(f"'{field.name}' must be at least {least}, not {value}")
-
-    return check
-
-
-def collect(read: Callable[[], T], errors: list[CntkError]) -> T | None:
-    """Call a function; keep its errors."""
-    try:
-        return read()
-    except Problems as error:
-        errors.extend(error.errors)
-    except CntkError as error:
-        errors.append(error)
-    return None
-
-
-def blocks_of(block: Config) -> list[str]:
-    """Return the keys of a section whose values are blocks."""
-    return [key for key in block.keys() if (value := block.own(key)) is not None and value.is_block]  # noqa: SIM118
-
-
 def label_names(block: Config, what: str) -> tuple[str, str]:
     """Return the names of the blocks for the labels that go in and those that come out: the first by name is in.
 
     Raises ConfigError if there are not two.
     """
     keys = ("labelMappingFile", "labelType", "labelDim", "token")
-    found = [name for name in blocks_of(block) if any(block.section(name).own(key) is not None for key in keys)]
+    found = [name for name in block.block_names() if any(block.section(name).own(key) is not None for key in keys)]
     if len(found) != 2:
         raise ConfigError(
             f"{what} needs two blocks of labels, and has {len(found)}",
@@ -73,7 +43,7 @@ def label_names(block: Config, what: str) -> tuple[str, str]:
 
 def feature_name(block: Config, labels: tuple[str, ...], what: str) -> str:
     """Return the name of the block of features: the one with ``dim`` that has no labels. Raises ConfigError."""
-    names = [name for name in blocks_of(block) if name not in labels and block.section(name).own("dim") is not None]
+    names = [name for name in block.block_names() if name not in labels and block.section(name).own("dim") is not None]
     names = [name for name in names if name.lower() not in ("sequence", "labelsmap")] or names
     if not names:
         hint = "Add features=[ dim=... ] for the input of the network."

@@ -20,12 +20,13 @@ from cntk_core.api import (
     Problems,
     SequenceOutput,
     WriterContext,
+    at_least,
+    collect,
     did_you_mean,
     option,
     options,
     raise_problems,
 )
-from cntk_reader_language.options import at_least, collect
 from cntk_reader_language.vocabulary import read_words
 
 
@@ -96,10 +97,7 @@ class LUSequenceWriter(DataWriter):
         """Read the writer's block and a sub-block for each of its ``outputNodeNames``. Raises all errors together."""
         errors: list[CntkError] = []
         names = block.strings("outputNodeNames", ())
-        outputs: list[Any] = [
-            collect(lambda name=name: _read_output(block, name, what), errors)  # type: ignore[misc]
-            for name in names
-        ]
+        outputs: list[Any] = [collect(lambda name=name: _read_output(block, name, what), errors) for name in names]
         raise_problems(errors)
         return LUWriterOptions(outputs=tuple(outputs), where=block.where)
 

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import attrs
 
-from cntk_core.api import CntkError, Config, ConfigError, Location, Problems, option, options, raise_problems
+from cntk_core.api import (
+    CntkError,
+    Config,
+    ConfigError,
+    Location,
+    collect,
+    option,
+    options,
+    raise_problems,
+)
 
 _FOREIGN_KEYS = ("readerType", "type", "module")
 
@@ -74,9 +83,9 @@ class MNISTReaderOptions(ReaderKeys):
 def read_options(block: Config, what: str) -> MNISTReaderOptions:
     """Read the reader's block and its sub-blocks, one for each stream. Raises all errors together."""
     errors: list[CntkError] = []
-    names = [key for key in block.keys() if _is_block(block, key)]  # noqa: SIM118 - a Config is no dict
-    keys = _collect(lambda: block.bind(ReaderKeys, ignore=(*_FOREIGN_KEYS, *names), what=what), errors)
-    streams = [_collect(lambda name=name: _read_stream(block, name, what), errors) for name in names]
+    names = block.block_names()
+    keys = collect(lambda: block.bind(ReaderKeys, ignore=(*_FOREIGN_KEYS, *names), what=what), errors)
+    streams = [collect(lambda name=name: _read_stream(block, name, what), errors) for name in names]
     if not any(isinstance(stream, ImageOptions) for stream in streams) and not errors:
         errors.append(
             ConfigError(
@@ -88,11 +97,6 @@ def read_options(block: Config, what: str) -> MNISTReaderOptions:
     raise_problems(errors)
     assert keys is not None
     return MNISTReaderOptions(**attrs.asdict(keys, recurse=False), streams=tuple(streams))
-
-
-def _is_block(block: Config, key: str) -> bool:
-    value = block.own(key)
-    return value is not None and value.is_block
 
 
 def _read_stream(block: Config, name: str, what: str) -> ImageOptions | LabelOptions:
@@ -107,13 +111,3 @@ def _read_stream(block: Config, name: str, what: str) -> ImageOptions | LabelOpt
         return LabelOptions(name=name, where=where, file=labels.file, label_dim=labels.label_dim)
     images = section.bind(ImageKeys, what=told)
     return ImageOptions(name=name, where=where, file=images.file, dim=images.dim, scale=images.scale)
-
-
-def _collect(read: Any, errors: list[CntkError]) -> Any:
-    try:
-        return read()
-    except Problems as error:
-        errors.extend(error.errors)
-    except CntkError as error:
-        errors.append(error)
-    return None

@@ -13,10 +13,11 @@ from cntk_core.api import (
     Config,
     ConfigError,
     Location,
-    Problems,
     UnsupportedError,
     Value,
     Window,
+    at_least,
+    collect,
     option,
     options,
     raise_problems,
@@ -30,21 +31,13 @@ _NO_ORDER = ("none", "false", "f", "0")
 _ANY_ORDER = ("auto", "true", "t", "1")
 
 
-def _at_least(least: int) -> Any:
-    def check(_: object, field: attrs.Attribute[int], value: int) -> None:
-        if value < least:
-            raise ValueError(f"'{field.name}' must be at least {least}, not {value}")
-
-    return check
-
-
 @options
 class ColumnKeys:
     """The keys of a block of numbers."""
 
     file: Path = option(doc="The table; usually given once, in the reader's block.")
-    start: int = option(default=0, doc="First column, from 0.", validator=_at_least(0))
-    dim: int = option(doc="How many columns.", validator=_at_least(1))
+    start: int = option(default=0, doc="First column, from 0.", validator=at_least(0))
+    dim: int = option(doc="How many columns.", validator=at_least(1))
 
 
 @options
@@ -52,13 +45,13 @@ class LabelKeys:
     """The keys of a block of labels."""
 
     file: Path = option(doc="The table; the same as that of the features.")
-    start: int = option(default=0, doc="First column, from 0.", validator=_at_least(0))
-    dim: int = option(default=1, doc="How many columns.", validator=_at_least(0))
+    start: int = option(default=0, doc="First column, from 0.", validator=at_least(0))
+    dim: int = option(default=1, doc="How many columns.", validator=at_least(0))
     label_type: Literal["category", "regression", "none"] = option(
         default="category", doc="category: a name, made one-hot; regression: numbers; none: not read."
     )
     label_dim: int = option(
-        default=0, doc="Number of classes; 0: as many as the mapping file has.", validator=_at_least(0)
+        default=0, doc="Number of classes; 0: as many as the mapping file has.", validator=at_least(0)
     )
     label_mapping_file: Path | None = option(default=None, doc="The names of the classes, one per line.")
 
@@ -89,7 +82,7 @@ class ReaderKeys:
     allow_map_creation: bool = option(default=False, doc="A missing labelMappingFile is made from the data.")
     one_line_per_file: bool = option(default=False, doc="Not supported.")
     randomization_seed: int = option(default=0, doc="Another seed gives another random order.")
-    chunk_size_in_bytes: int = option(default=CHUNK_BYTES, doc="Bytes that are read at once.", validator=_at_least(1))
+    chunk_size_in_bytes: int = option(default=CHUNK_BYTES, doc="Bytes that are read at once.", validator=at_least(1))
     keep_data_in_memory: bool = option(default=False, doc="Parse the file once and keep it.")
     prefetch: bool = option(default=True, doc="Prepare the next minibatches in a background thread.")
     precision: Literal["float", "double"] | None = option(default=None, doc="The network's own precision is used.")
@@ -114,11 +107,11 @@ def read_options(block: Config, what: str) -> UCIReaderOptions:
     """Read the reader's block and its sub-blocks, one for each stream. Raises all errors together."""
     # Without writerType the other keys of a cache mean nothing.
     errors: list[CntkError] = [] if block.own("writerType") is None else [_no_cache(block, "writerType")]
-    names = [key for key in block.keys() if _is_block(block, key)]  # noqa: SIM118 - a Config is no dict
+    names = block.block_names()
     ignore = (*_FOREIGN_KEYS, *_CACHE_KEYS, "file", "randomize", *names)
-    keys = _collect(lambda: block.bind(ReaderKeys, ignore=ignore, what=what), errors)
-    window = _collect(lambda: _read_window(block.get("randomize")), errors)
-    streams = [_collect(lambda name=name: _read_stream(block, name, what), errors) for name in names]
+    keys = collect(lambda: block.bind(ReaderKeys, ignore=ignore, what=what), errors)
+    window = collect(lambda: _read_window(block.get("randomize")), errors)
+    streams = [collect(lambda name=name: _read_stream(block, name, what), errors) for name in names]
     found = [stream for stream in streams if stream is not None]
     if not any(_is_read(stream) for stream in found) and not errors:
         hint = "Add features=[ start=... ; dim=... ] and labels=[ start=... ; labelDim=... ; labelMappingFile=... ]."
@@ -129,11 +122,6 @@ def read_options(block: Config, what: str) -> UCIReaderOptions:
     raise_problems(errors)
     assert keys is not None
     return UCIReaderOptions(**attrs.asdict(keys, recurse=False), window=window, streams=tuple(found))
-
-
-def _is_block(block: Config, key: str) -> bool:
-    value = block.own(key)
-    return value is not None and value.is_block
 
 
 def _is_read(stream: ColumnOptions | LabelOptions) -> bool:
@@ -206,13 +194,3 @@ def _unsupported(keys: ReaderKeys, block: Config) -> list[CntkError]:
         where = block.location("customDecimalPoint")
         errors.append(ConfigError("customDelimiter and customDecimalPoint are the same character", where=where))
     return errors
-
-
-def _collect(read: Any, errors: list[CntkError]) -> Any:
-    try:
-        return read()
-    except Problems as error:
-        errors.extend(error.errors)
-    except CntkError as error:
-        errors.append(error)
-    return None

@@ -1,0 +1,148 @@
+"""The command ``cntk``: it parses, calls an action and prints. Everything heavy is imported where it is used.
+
+Two ways to speak to it: ``cntk configFile=recipe.cntk key=value ...`` exactly as CNTK, and verbs
+(``cntk train recipe.cntk``). Exit codes: 0 done, 1 the user's mistake or a failed run, 2 usage, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from cntk_core.actions.failing import TRACEBACK, end_ranks, is_main_rank, say, text_of
+from cntk_core.cli.verbs import program
+from cntk_core.cli.words import VERBS, make_parser
+from cntk_core.errors import CntkError, did_you_mean
+
+if TYPE_CHECKING:
+    from cntk_core.actions.log import Log
+    from cntk_core.cli.words import Verbs
+
+USAGE = """\
+-------------------------------------------------------------------
+Usage: cntk configFile=yourConfigFile [key=value ...]
+   or: cntk -f recipe.bs [-D "name = value"] [-I folder] [--cd folder]
+   or: cntk train|test|write yourConfigFile [key=value ...]
+   or: cntk demo        trains on real handwritten digits and shows how
+   or: cntk --help      lists everything
+-------------------------------------------------------------------"""
+
+_INTERRUPTED = 130
+_DOCUMENT_OPTIONS = ("-f", "--file", "-I", "-D", "--cd")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        return _dispatch(arguments)
+    except KeyboardInterrupt:
+        say("\ninterrupted: what was saved before is kept; start the same command again to go on from there")
+        end_ranks("interrupted")
+        return _INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output has gone away; a second attempt to flush must not complain about it.
+        with suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        end_ranks("the reader of the output has gone away")
+        return 1
+    except BaseException as error:
+        # Whatever it is (told to exit, or a traceback is wanted), other ranks must not wait for this one.
+        end_ranks(f"{type(error).__name__}: {error}")
+        raise
+
+
+def _dispatch(arguments: list[str]) -> int:
+    if not arguments:
+        say("No command-line argument given.")
+        say(USAGE)
+        return 1
+    first = arguments[0]
+    if first in _DOCUMENT_OPTIONS:
+        return _run_as_cntk(arguments)
+    if first not in VERBS and any("=" in argument for argument in arguments) and first not in ("-h", "--help"):
+        return _run_as_cntk(arguments)
+    return _run_verb(arguments)
+
+
+# -- as CNTK ----------------------------------------------------------------------------------------------
+
+
+def _run_as_cntk(arguments: list[str]) -> int:
+    from cntk_core.actions.driver import run_recipe
+    from cntk_core.actions.log import Log
+
+    log = Log()
+    try:
+        run_recipe(arguments, log, program=program(), progress=sys.stderr.isatty())
+    except BrokenPipeError:
+        raise
+    except (CntkError, OSError, MemoryError, Exception) as error:
+        return _report_as_cntk(error, log)
+    finally:
+        log.close()
+    return 0
+
+
+def _report_as_cntk(error: Exception, log: Log) -> int:
+    if os.environ.get(TRACEBACK) == "1":
+        raise error
+    text = f"EXCEPTION occurred: {text_of(error)}"
+    log.plain()
+    log.line(text)
+    if log.to_file:
+        log.console(text)
+    end_ranks(text)
+    return error.exit_code if isinstance(error, CntkError) else 1
+
+
+# -- verbs ------------------------------------------------------------------------------------------------
+
+
+def _guarded(step: Callable[[], int]) -> int:
+    """Run a step and turn its errors into one message."""
+    try:
+        return step()
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        if os.environ.get(TRACEBACK) == "1":
+            raise
+        text = f"error: {text_of(error)}"
+        if is_main_rank():
+            say(text)
+        end_ranks(text)
+        return error.exit_code if isinstance(error, CntkError) else 1
+
+
+def _run_verb(arguments: list[str]) -> int:
+    parser, verbs = make_parser()
+    if not arguments[0].startswith("-") and arguments[0] not in VERBS:
+        _add_plugin_verbs(parser, verbs, arguments[0])
+    options, rest = parser.parse_known_args(arguments)
+    overrides = getattr(options, "overrides", None)
+    wrong = [text for text in rest if overrides is None or text.startswith("-") or "=" not in text]
+    if wrong:
+        parser.error(f"unrecognized arguments: {' '.join(wrong)}")
+    if overrides is not None:
+        options.overrides = [*overrides, *rest]
+        odd = [text for text in options.overrides if "=" not in text]
+        if odd:
+            parser.error(f"'{odd[0]}' is not of the form key=value")
+    if not hasattr(options, "run"):
+        parser.print_help()
+        return 2
+    return _guarded(lambda: int(options.run(options) or 0))
+
+
+def _add_plugin_verbs(parser: argparse.ArgumentParser, verbs: Verbs, wanted: str) -> None:
+    """Ask the plugins for further verbs; only a word that is none of ours leads here."""
+    from cntk_core.actions.plugins import add_commands
+
+    add_commands(verbs)
+    if wanted not in verbs.choices:
+        parser.error(f"there is no verb '{wanted}'{did_you_mean(wanted, verbs.choices)}; see cntk --help")

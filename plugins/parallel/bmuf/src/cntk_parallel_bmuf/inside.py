@@ -1,0 +1,113 @@
+"""Inside a worker of several ranks: gradients are summed in each step, as they are or compressed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
+
+from cntk_core.api import Communicator, GradientAggregation, ParameterStore, Schedule, StepCounts
+
+Array = NDArray[Any]
+
+FULL, QUANTIZED = "full", "quantized"
+BITS = (1, 2, 4, 8, 16, 32, 64)
+
+
+class Asked(Protocol):
+    """Options that say how gradients are summed."""
+
+    @property
+    def gradient_bits(self) -> Schedule[int] | None:
+        """Bits of a value on the wire, by epoch."""
+
+    @property
+    def aggregation(self) -> str:
+        """Name of an aggregation, instead."""
+
+
+def aggregation_name(bits: Schedule[int] | None, aggregation: str, epoch: int) -> str:
+    """Return the name of the aggregation of an epoch."""
+    return aggregation or (FULL if bits is None or bits[epoch] >= 32 else QUANTIZED)
+
+
+def aggregation_names(bits: Schedule[int] | None, aggregation: str) -> tuple[str, ...]:
+    """Return the names of the aggregations of all epochs.
+
+    Raises:
+        ValueError: there can be no such number of bits.
+    """
+    values = [bits for bits, _ in bits.values] if bits is not None else [32]
+    for value in values:
+        if value not in BITS:
+            raise ValueError(f"gradientBits must be one of {', '.join(map(str, BITS))}, not {value}")
+    if aggregation:
+        return (aggregation,)
+    return tuple(dict.fromkeys(FULL if value >= 32 else QUANTIZED for value in values))
+
+
+class WorkerGradients:
+    """Sums gradients and counts over the ranks of a worker.
+
+    Args:
+        asked: which aggregation, by epoch.
+        aggregations: by name.
+        store: the parameters.
+        group: the ranks of the worker.
+    """
+
+    def __init__(
+        self, asked: Asked, aggregations: Mapping[str, GradientAggregation], store: ParameterStore, group: Communicator
+    ) -> None:
+        self._asked = asked
+        self._aggregations = aggregations
+        self._group = group
+        for aggregation in aggregations.values():
+            aggregation.begin(store, group)
+        self._active = self._of(0)
+
+    def _of(self, epoch: int) -> GradientAggregation:
+        return self._aggregations[aggregation_name(self._asked.gradient_bits, self._asked.aggregation, epoch)]
+
+    def begin_epoch(self, epoch: int) -> None:
+        """Choose the aggregation of the epoch."""
+        self._active = self._of(epoch)
+        self._active.begin_epoch(epoch)
+
+    def reduce(self, store: ParameterStore, counts: StepCounts) -> StepCounts:
+        """Sum the gradients in the store in place; return the counts of the worker."""
+        header = counts.header()
+        before = None if counts.samples else {name: array.copy() for name, array in self._active.state().items()}
+        self._active.aggregate(store.gradients[: store.learned_size], header, self._group)
+        total = counts.summed(header)
+        if total.is_end and before:
+            # No update follows a step without samples, so what it took from residuals must not be lost.
+            self._active.restore(before)
+        return total
+
+    def state(self) -> dict[str, Array]:
+        """What the aggregations remember."""
+        return {
+            f"{name}/{key}": array
+            for name, aggregation in self._aggregations.items()
+            for key, array in aggregation.state().items()
+        }
+
+    def restore(self, state: Mapping[str, Array]) -> None:
+        """Take it back."""
+        for name, aggregation in self._aggregations.items():
+            aggregation.restore(_part(state, name))
+
+    def adopt(self, states: Sequence[Mapping[str, Array]]) -> str:
+        """Let each aggregation take over its part."""
+        said = [
+            aggregation.adopt([_part(state, name) for state in states])
+            for name, aggregation in self._aggregations.items()
+        ]
+        return "; ".join(filter(None, said))
+
+
+def _part(state: Mapping[str, Array], name: str) -> dict[str, Array]:
+    prefix = f"{name}/"
+    return {key.removeprefix(prefix): array for key, array in state.items() if key.startswith(prefix)}

@@ -1,0 +1,267 @@
+"""The communicator on sockets."""
+
+from __future__ import annotations
+
+import queue
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from hashlib import blake2b
+from itertools import pairwise
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cntk_core.api import Communicator, Launcher, Message, Pending, TrainingError
+from cntk_parallel_sockets.frames import pack, unpack
+from cntk_parallel_sockets.mesh import Mesh, meeting_here
+
+T = TypeVar("T")
+Array = NDArray[Any]
+
+DIRECT_BYTES = 8192
+"""Up to so many bytes a rank sends a whole array to all others; larger ones are summed stripe by stripe."""
+
+_LETTERS = 1 << 40
+"""Tags of messages from one rank to another; those of collective operations are their numbers."""
+
+
+TAGS = 256
+
+
+class RankMissing(TrainingError):
+    """Other ranks did not come to an operation within the deadline."""
+
+
+class SocketCommunicator(Communicator):
+    """Ranks that are processes, with a TCP connection between each two.
+
+    Args:
+        mesh: the connections; by default those of the ranks that ``RANK``, ``WORLD_SIZE``, ``MASTER_ADDR`` and
+            ``MASTER_PORT`` name.
+        members: ranks of the mesh that belong to this communicator; by default all.
+        channel: number that tells its messages from those of other communicators.
+    """
+
+    requires_api = "1.0"
+
+    def __init__(self, mesh: Mesh | None = None, members: Sequence[int] | None = None, channel: int = 0) -> None:
+        super().__init__()
+        self._mesh = mesh if mesh is not None else Mesh(meeting_here())
+        self._members = list(members) if members is not None else list(range(self._mesh.size))
+        self._channel = channel
+        self.rank, self.size = self._members.index(self._mesh.rank), len(self._members)
+        self._count = 0
+        self._worker: _Worker | None = None
+
+    @classmethod
+    def launcher(cls, ranks: int) -> Launcher:
+        """A small program that starts processes and waits for them."""
+        command = (sys.executable, "-m", "cntk_parallel_sockets.launching", str(ranks))
+        return Launcher(command, {}, "the launcher of cntk-parallel-sockets")
+
+    # -- all ranks together -------------------------------------------------------------------------------
+
+    def allreduce(self, array: Array) -> None:
+        """Sum in place: small arrays at every rank, of large ones a stripe at each."""
+        if self.size == 1:
+            return
+        if array.nbytes * (self.size - 1) <= DIRECT_BYTES:
+            array[...] = _sum(self._exchange([array] * self.size, "a sum"))
+            return
+        flat = np.ascontiguousarray(array).reshape(-1)
+        cuts = [flat.size * rank // self.size for rank in range(self.size + 1)]
+        stripes = [flat[begin:end] for begin, end in pairwise(cuts)]
+        mine = _sum(self._exchange(stripes, "a sum"))
+        array[...] = np.concatenate(self._exchange([mine] * self.size, "a sum")).reshape(array.shape)
+
+    def allgather(self, array: Array) -> list[Array]:
+        """Send the array to all others."""
+        return self._exchange([array] * self.size, "a gathering of arrays")
+
+    def alltoall(self, arrays: Sequence[Array]) -> list[Array]:
+        """Send each array to its rank."""
+        if len(arrays) != self.size:
+            raise ValueError(f"alltoall needs {self.size} arrays, not {len(arrays)}")
+        return self._exchange(arrays, "an exchange of arrays")
+
+    def broadcast(self, array: Array, root: int = 0) -> None:
+        """Send the array of a rank to all others."""
+        self._count += 1
+        if self.rank == root:
+            for to in self._others():
+                self._post(array, to, self._count)
+        else:
+            array[...] = self._fetch(root, _only(self._count), f"a broadcast from rank {root}").array
+
+    def barrier(self) -> None:
+        """Hear of every other rank."""
+        self._exchange([np.empty(0, np.uint8)] * self.size, "a meeting of all ranks")
+
+    def _exchange(self, arrays: Sequence[Array], operation: str) -> list[Array]:
+        self._count += 1
+        number = self._count
+        for to in self._others():
+            self._post(arrays[to], to, number)
+        found = {self.rank: arrays[self.rank].copy()}
+        for source in self._others():
+            found[source] = self._fetch(source, _only(number), operation).array
+        return [found[rank] for rank in range(self.size)]
+
+    def split(self, color: int) -> SocketCommunicator:
+        """Return the communicator of the ranks with this color."""
+        colors = [int(one[0]) for one in self.allgather(np.array([color]))]
+        members = [self._members[rank] for rank, one in enumerate(colors) if one == color]
+        name = f"{self._channel}/{self._count}/{color}".encode()
+        channel = int.from_bytes(blake2b(name, digest_size=7).digest(), "little")
+        part = SocketCommunicator(self._mesh, members, channel)
+        part.watch = self.watch
+        return part
+
+    def background(self, work: Callable[[Communicator], T]) -> Pending[T]:
+        """Give the work to a thread."""
+        if self._worker is None:
+            self._worker = _Worker(self, self.split(0))
+        return self._worker.begin(work)
+
+    # -- one rank to another ------------------------------------------------------------------------------
+
+    def send(self, array: Array, to: int, tag: int = 0) -> None:
+        """Send a copy of the array."""
+        self._post(array, to, _LETTERS + tag)
+
+    def receive(self, source: int | None = None, tag: int | None = None) -> Message:
+        """Wait for a message."""
+        return self._fetch(source, _letters(tag), "receiving a message")
+
+    def poll(self, source: int | None = None, tag: int | None = None) -> Message | None:
+        """Return a message if there is one."""
+        return self._look(source, _letters(tag))
+
+    # -- all else -----------------------------------------------------------------------------------------
+
+    def now(self) -> float:
+        """Seconds of the system's clock."""
+        return time.monotonic()
+
+    def abort(self, reason: str) -> None:
+        """Tell all ranks that this one has failed; each ends with the next thing that it wants from another."""
+        self._mesh.fail(reason)
+
+    def close(self) -> None:
+        """End the thread in the background, and tell the others that this rank needs nothing any more."""
+        if self._worker is not None:
+            self._worker.close()
+            self._worker = None
+        if self._channel == 0:
+            self._mesh.end()
+
+    # -- parts of operations ------------------------------------------------------------------------------
+
+    def _others(self) -> list[int]:
+        return [(self.rank + step) % self.size for step in range(1, self.size)]
+
+    def _post(self, array: Array, to: int, tag: int) -> None:
+        if to != self.rank:
+            self.bytes_sent += array.nbytes
+        self._mesh.post(self._members[to], self._channel, tag, pack(array))
+
+    def _look(self, source: int | None, tags: range) -> Message | None:
+        for one in range(self.size) if source is None else (source,):
+            found = self._mesh.take(self._channel, self._members[one], tags)
+            if found is not None:
+                return Message(one, found[0] % _LETTERS, unpack(found[1]))
+        return None
+
+    def _fetch(self, source: int | None, tags: range, operation: str) -> Message:
+        """Wait for a message; never longer than the deadline, and never in silence."""
+        begun, report_at = time.monotonic(), self.watch.report_after
+        while True:
+            seen = self._mesh.arrivals
+            found = self._look(source, tags)
+            if found is not None:
+                return found
+            waited = time.monotonic() - begun
+            if waited >= self.watch.deadline:
+                raise RankMissing(
+                    self._text(waited, operation, source),
+                    hint="A rank that is only slow needs a longer communicationTimeout in parallelTrain.",
+                )
+            if waited >= report_at:
+                report_at += max(self.watch.report_after, 1.0)
+                self.watch.say(f"Warning: {self._text(waited, operation, source)}")
+            self._mesh.wait(seen, min(0.5, self.watch.deadline - waited, max(report_at - waited, 0.01)))
+
+    def _text(self, waited: float, operation: str, source: int | None) -> str:
+        named = "any rank" if source is None else f"rank {source}"
+        at = f" ({self.watch.doing})" if self.watch.doing else ""
+        return f"rank {self.rank} has waited {waited:.0f} s in {operation}{at} for {named}"
+
+
+def _only(number: int) -> range:
+    return range(number, number + 1)
+
+
+def _letters(tag: int | None) -> range:
+    return _only(_LETTERS + tag) if tag is not None else range(_LETTERS, _LETTERS + TAGS)
+
+
+def _sum(parts: Sequence[Array]) -> Array:
+    """The sum in the order of the ranks."""
+    total = parts[0].copy()
+    for part in parts[1:]:
+        total += part
+    return total
+
+
+class _Waiting(Pending[T]):
+    """Work of the thread in the background."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.done = threading.Event()
+
+    @property
+    def is_done(self) -> bool:
+        return self.done.is_set()
+
+    def wait(self) -> T:
+        self.done.wait()
+        return super().wait()
+
+    def do(self, work: Callable[[Communicator], T], communicator: Communicator) -> None:
+        try:
+            self._result = work(communicator)
+        except BaseException as error:  # It comes out where the work is waited for.
+            self._error = error
+        self.done.set()
+
+
+class _Worker:
+    """A thread that works one piece after the other, with a communicator of its own."""
+
+    def __init__(self, owner: SocketCommunicator, communicator: SocketCommunicator) -> None:
+        self._owner, self._communicator = owner, communicator
+        self._works: queue.SimpleQueue[tuple[_Waiting[Any], Callable[[Communicator], Any]] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="communication", daemon=True)
+        self._thread.start()
+
+    def begin(self, work: Callable[[Communicator], T]) -> Pending[T]:
+        """Put a piece of work behind the others."""
+        waiting: _Waiting[T] = _Waiting()
+        self._works.put((waiting, work))
+        return waiting
+
+    def close(self) -> None:
+        """End the thread after the work that it has."""
+        self._works.put(None)
+        self._thread.join(self._communicator.watch.deadline)
+
+    def _run(self) -> None:
+        while (piece := self._works.get()) is not None:
+            waiting, work = piece
+            before = self._communicator.bytes_sent
+            waiting.do(work, self._communicator)
+            self._owner.bytes_sent += self._communicator.bytes_sent - before

@@ -1,0 +1,59 @@
+"""Starts ranks on this machine: ``python -m cntk_parallel_sockets.launching N COMMAND...``."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from types import FrameType
+
+_GRACE = 10.0
+"""Seconds that the other ranks have to end by themselves after one has failed."""
+
+
+def launch(ranks: int, command: Sequence[str]) -> int:
+    """Run a command as so many ranks; return the exit code of the first that fails, 0 if none does."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    common = {
+        "WORLD_SIZE": str(ranks),
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+        "CNTK_SECRET": secrets.token_hex(16),
+    }
+    processes = [
+        subprocess.Popen(command, env={**os.environ, **common, "RANK": str(rank), "LOCAL_RANK": str(rank)})
+        for rank in range(ranks)
+    ]
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        for process in processes:
+            process.send_signal(number)
+
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the ranks have it, too
+    return _wait(processes)
+
+
+def _wait(processes: Sequence[subprocess.Popen[bytes]]) -> int:
+    failed, end = 0, float("inf")
+    while any(process.poll() is None for process in processes):
+        codes = [process.poll() for process in processes]
+        failed = failed or next((code for code in codes if code), 0)
+        if failed and end == float("inf"):
+            end = time.monotonic() + _GRACE
+        if time.monotonic() > end:
+            for process in processes:
+                process.kill()
+        time.sleep(0.05)
+    failed = failed or next((process.returncode for process in processes if process.returncode), 0)
+    return failed if failed >= 0 else 128 - failed
+
+
+if __name__ == "__main__":
+    sys.exit(launch(int(sys.argv[1]), sys.argv[2:]))

@@ -1,0 +1,289 @@
+"""A connection between each two ranks, and the messages that have come over them.
+
+A thread of each rank reads whatever comes, so that nobody who sends waits for ever.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import socket
+import struct
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping
+from hashlib import blake2b
+
+import attrs
+
+from cntk_core.api import TrainingError
+
+_HEADER = struct.Struct("<qqq")
+"""Channel, tag, and bytes that follow."""
+
+_HELLO = struct.Struct("<16sqq")
+"""Digest of the run's secret, rank, and port at which the rank listens."""
+
+_END, _FAILED = -1, -2
+"""Channels of messages about the connection itself: the rank needs nothing any more; the rank failed, and why."""
+
+_TEXT = 4096
+
+
+class RankGone(TrainingError):
+    """Another rank has failed or is gone."""
+
+
+@attrs.frozen
+class Meeting:
+    """Where ranks meet.
+
+    Attributes:
+        rank, size: this rank and how many there are.
+        address, port: of rank 0.
+        secret: what all ranks of a run know.
+    """
+
+    rank: int
+    size: int
+    address: str
+    port: int
+    secret: bytes
+
+    @classmethod
+    def of(cls, environment: Mapping[str, str]) -> Meeting:
+        """Read ``RANK``, ``WORLD_SIZE``, ``MASTER_ADDR`` and ``MASTER_PORT``; a single rank where they are not set."""
+        port = int(environment.get("MASTER_PORT", "29500"))
+        if environment.get("TORCHELASTIC_USE_AGENT_STORE", "").lower() == "true":
+            port += 1  # torchrun listens at the other one
+        secret = environment.get("CNTK_SECRET", "") or environment.get("TORCHELASTIC_RUN_ID", "")
+        return cls(
+            int(environment.get("RANK", "0")),
+            int(environment.get("WORLD_SIZE", "1")),
+            environment.get("MASTER_ADDR", "127.0.0.1"),
+            port,
+            blake2b(secret.encode(), digest_size=16).digest(),
+        )
+
+
+class Mesh:
+    """The connections of a rank.
+
+    Args:
+        meeting: where the ranks meet.
+        patience: seconds within which all must have come.
+
+    Attributes:
+        arrivals: grows with everything that comes.
+    """
+
+    def __init__(self, meeting: Meeting, patience: float = 300.0) -> None:
+        self.rank, self.size = meeting.rank, meeting.size
+        self._meeting = meeting
+        self._end = time.monotonic() + patience
+        self._peers: dict[int, socket.socket] = {}
+        self._locks: dict[int, threading.Lock] = {}
+        self._changed = threading.Condition()
+        self._mail: dict[tuple[int, int], deque[tuple[int, bytes]]] = {}
+        self._ended: set[int] = set()
+        self._failure = ""
+        self.arrivals = 0
+        if self.size > 1:
+            try:
+                self._connect()
+            except BaseException:
+                for connection in self._peers.values():
+                    connection.close()
+                raise
+            threading.Thread(target=self._read, name="messages", daemon=True).start()
+
+    # -- connecting ---------------------------------------------------------------------------------------
+
+    def _connect(self) -> None:
+        place = ("", self._meeting.port) if self.rank == 0 else ("", 0)
+        with socket.create_server(place, backlog=self.size, family=socket.AF_INET) as server:
+            server.settimeout(1.0)
+            if self.rank == 0:
+                self._gather(server)
+            else:
+                self._join(server)
+        for peer, connection in self._peers.items():
+            connection.settimeout(None)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._locks[peer] = threading.Lock()
+
+    def _gather(self, server: socket.socket) -> None:
+        """As rank 0: wait for all others, then tell each where the others are."""
+        places: dict[int, tuple[str, int]] = {}
+        while len(self._peers) < self.size - 1:
+            rank, port, connection, host = self._accept(server)
+            self._peers[rank] = connection
+            places[rank] = (host, port)
+        table = "\n".join(f"{rank} {host} {port}" for rank, (host, port) in sorted(places.items())).encode()
+        for connection in self._peers.values():
+            connection.sendall(struct.pack("<q", len(table)) + table)
+
+    def _join(self, server: socket.socket) -> None:
+        """As another rank: go to rank 0, then to the ranks before, and wait for those after."""
+        port = int(server.getsockname()[1])
+        first = self._go_to((self._meeting.address, self._meeting.port), port)
+        self._peers[0] = first
+        first.settimeout(max(1.0, self._end - time.monotonic()))
+        (size,) = struct.unpack("<q", _receive(first, 8))
+        for line in _receive(first, size).decode().splitlines():
+            rank, host, there = line.split()
+            if int(rank) < self.rank:
+                self._peers[int(rank)] = self._go_to((host, int(there)), port)
+        while len(self._peers) < self.size - 1:
+            rank, _, connection, _ = self._accept(server)
+            self._peers[rank] = connection
+
+    def _go_to(self, place: tuple[str, int], port: int) -> socket.socket:
+        while True:
+            try:
+                connection = socket.create_connection(place, timeout=5.0)
+                connection.sendall(_HELLO.pack(self._meeting.secret, self.rank, port))
+                return connection
+            except OSError as error:
+                if time.monotonic() > self._end:
+                    raise RankGone(
+                        f"rank {self.rank} does not reach {place[0]}:{place[1]}: {error.strerror or error}",
+                        hint="MASTER_ADDR and MASTER_PORT name rank 0; all ranks must be able to reach each other.",
+                    ) from None
+                time.sleep(0.1)
+
+    def _accept(self, server: socket.socket) -> tuple[int, int, socket.socket, str]:
+        while True:
+            if time.monotonic() > self._end:
+                here = {self.rank, *self._peers}
+                missing = ", ".join(str(rank) for rank in range(self.size) if rank not in here)
+                raise RankGone(f"rank {self.rank} has waited in vain for rank {missing} to connect")
+            try:
+                connection, (host, *_) = server.accept()
+            except TimeoutError:
+                continue
+            connection.settimeout(5.0)
+            with contextlib.suppress(OSError, EOFError, struct.error):
+                secret, rank, port = _HELLO.unpack(_receive(connection, _HELLO.size))
+                if secret == self._meeting.secret and 0 <= rank < self.size and rank not in (self.rank, *self._peers):
+                    return rank, port, connection, host
+            connection.close()  # nobody of ours
+
+    # -- messages -----------------------------------------------------------------------------------------
+
+    def post(self, to: int, channel: int, tag: int, packed: bytes) -> None:
+        """Send bytes to a rank, or to oneself.
+
+        Raises:
+            RankGone: it cannot be reached any more.
+        """
+        if to == self.rank:
+            self._deliver(self.rank, channel, tag, packed)
+            return
+        try:
+            with self._locks[to]:
+                self._peers[to].sendall(_HEADER.pack(channel, tag, len(packed)))
+                self._peers[to].sendall(packed)
+        except OSError:
+            raise self._gone(to) from None
+
+    def _gone(self, rank: int) -> RankGone:
+        with self._changed:
+            return RankGone(self._failure or f"rank {rank} is gone")
+
+    def take(self, channel: int, source: int, tags: range) -> tuple[int, bytes] | None:
+        """Return tag and bytes of the first message of a rank with one of the tags; None if there is none.
+
+        Raises:
+            RankGone: a rank has failed; nothing will come any more.
+        """
+        with self._changed:
+            waiting = self._mail.get((channel, source), deque())
+            for index, (number, packed) in enumerate(waiting):
+                if number in tags:
+                    del waiting[index]
+                    return number, packed
+            if self._failure:
+                raise RankGone(self._failure)
+            return None
+
+    def wait(self, seen: int, seconds: float) -> None:
+        """Wait until more has come than was ``seen``, at most so long."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.arrivals != seen, seconds)
+
+    def _deliver(self, source: int, channel: int, tag: int, packed: bytes) -> None:
+        with self._changed:
+            if channel == _END:
+                self._ended.add(source)
+            elif channel == _FAILED:
+                self._failure = self._failure or packed.decode(errors="replace")
+            else:
+                self._mail.setdefault((channel, source), deque()).append((tag, packed))
+            self.arrivals += 1
+            self._changed.notify_all()
+
+    def _read(self) -> None:
+        with selectors.DefaultSelector() as selector:
+            for peer, connection in self._peers.items():
+                selector.register(connection, selectors.EVENT_READ, peer)
+            while selector.get_map():
+                for key, _ in selector.select():
+                    if not self._read_one(key.data):
+                        selector.unregister(key.fileobj)
+                        self._peers[key.data].close()
+
+    def _read_one(self, source: int) -> bool:
+        """Read a message of a rank; False if there will be none any more."""
+        try:
+            channel, tag, size = _HEADER.unpack(_receive(self._peers[source], _HEADER.size))
+            self._deliver(source, channel, tag, _receive(self._peers[source], size))
+        except (OSError, EOFError):
+            with self._changed:
+                if source not in self._ended:
+                    self._failure = self._failure or f"rank {source} is gone"
+                self.arrivals += 1
+                self._changed.notify_all()
+            return False
+        return True
+
+    # -- the end ------------------------------------------------------------------------------------------
+
+    def fail(self, reason: str) -> None:
+        """Tell all ranks that this one has failed."""
+        self._tell(_FAILED, f"rank {self.rank} has failed: {reason}"[:_TEXT].encode())
+
+    def end(self) -> None:
+        """Tell all ranks that this one needs nothing any more."""
+        self._tell(_END, b"")
+        for connection in self._peers.values():
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_WR)
+
+    def _tell(self, channel: int, text: bytes) -> None:
+        for peer, connection in self._peers.items():
+            with contextlib.suppress(OSError), self._locks[peer]:
+                connection.sendall(_HEADER.pack(channel, 0, len(text)) + text)
+
+
+def _receive(connection: socket.socket, size: int) -> bytes:
+    """Read so many bytes.
+
+    Raises:
+        EOFError: the connection ended before.
+    """
+    received = bytearray(size)
+    view = memoryview(received)
+    while len(view):
+        count = connection.recv_into(view)
+        if not count:
+            raise EOFError
+        view = view[count:]
+    return bytes(received)
+
+
+def meeting_here() -> Meeting:
+    """The meeting that the environment of this process names."""
+    return Meeting.of(os.environ)

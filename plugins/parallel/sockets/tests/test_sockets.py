@@ -1,0 +1,164 @@
+"""Ranks on sockets, started as processes; and what happens when one fails."""
+
+from __future__ import annotations
+
+import re
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cntk_parallel_sockets import SocketCommunicator
+from cntk_parallel_sockets.frames import pack, unpack
+from cntk_parallel_sockets.mesh import Meeting, Mesh, RankGone
+
+from cntk_core.testing import PackagingContract
+
+HERE = Path(__file__).parent
+
+
+class TestPackaging(PackagingContract):
+    distribution = "cntk-parallel-sockets"
+    kind = "communicator"
+
+
+def run(ranks, *arguments):
+    command = [*SocketCommunicator.launcher(ranks).command, sys.executable, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+
+
+@pytest.mark.slow
+def test_contract():
+    """All ranks run the contract of communicators in step."""
+    done = run(5, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(HERE / "on_sockets.py"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(re.findall(r"\d+ passed", done.stdout)) == 5
+
+
+FAULTS = """
+import os, signal, sys, time
+import numpy as np
+from cntk_parallel_sockets import SocketCommunicator
+
+communicator = SocketCommunicator()
+communicator.watch.deadline, communicator.watch.report_after = 2.0, 0.5
+communicator.watch.doing = "step 3"
+communicator.watch.say = lambda text: print(text, file=sys.stderr, flush=True)
+kind = sys.argv[1]
+communicator.barrier()
+try:
+    if communicator.rank == 1:
+        if kind == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if kind == "exception":
+            raise ArithmeticError("no luck")
+        if kind == "leaves":
+            time.sleep(6)
+    communicator.allreduce(np.zeros(10))
+except Exception as error:
+    communicator.abort(f"{type(error).__name__}: {error}")
+    print(f"rank {communicator.rank}: {error}", file=sys.stderr, flush=True)
+    sys.exit(3)
+print("done", flush=True)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "code", "said"),
+    [
+        ("kill", 137, "rank [02]: rank 1 is gone"),
+        ("exception", 3, "rank 0: rank 1 has failed: ArithmeticError: no luck"),
+        (
+            "leaves",
+            3,
+            r"rank [02] has waited [01] s in a sum \(step 3\) for rank 1[\s\S]*rank [02] has waited 2 s in a sum",
+        ),
+    ],
+)
+def test_a_rank_that_fails_ends_all(kind, code, said):
+    done = run(3, "-c", FAULTS, kind)
+    assert done.returncode in (code, 3)
+    assert "done" not in done.stdout
+    assert re.search(said, done.stderr), done.stderr
+
+
+@pytest.mark.parametrize("array", [np.arange(6.0).reshape(2, 3), np.array(3, np.int8), np.zeros((0, 4), np.float32)])
+def test_frames(array):
+    found = unpack(pack(array))
+    assert (found.dtype, found.shape) == (array.dtype, array.shape)
+    np.testing.assert_array_equal(found, array)
+    found[...] = 0  # it belongs to the receiver
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
+
+
+def meeting(rank, size, port, secret=""):
+    given = {"RANK": str(rank), "WORLD_SIZE": str(size), "MASTER_PORT": str(port), "CNTK_SECRET": secret}
+    return Meeting.of(given)
+
+
+def test_where_ranks_meet():
+    assert Meeting.of({}).size == 1
+    given = {"RANK": "2", "WORLD_SIZE": "4", "MASTER_ADDR": "node1", "MASTER_PORT": "29500"}
+    found = Meeting.of(given)
+    assert (found.rank, found.size, found.address, found.port) == (2, 4, "node1", 29500)
+    assert Meeting.of({**given, "TORCHELASTIC_USE_AGENT_STORE": "True"}).port == 29501
+    assert Meeting.of({**given, "CNTK_SECRET": "x"}).secret != found.secret
+
+
+def test_one_rank_needs_nobody():
+    communicator = SocketCommunicator(Mesh(meeting(0, 1, 1)))
+    array = np.arange(3.0)
+    communicator.allreduce(array)
+    assert array.tolist() == [0.0, 1.0, 2.0]
+    communicator.send(array, 0, tag=3)
+    assert communicator.receive(tag=3).array.tolist() == [0.0, 1.0, 2.0]
+    communicator.close()
+
+
+def test_ranks_that_do_not_come():
+    with pytest.raises(RankGone, match="rank 0 has waited in vain for rank 1, 2 to connect"):
+        Mesh(meeting(0, 3, free_port()), patience=0.1)
+    with pytest.raises(RankGone, match=r"rank 1 does not reach 127\.0\.0\.1:\d+: "):
+        Mesh(meeting(1, 2, free_port()), patience=0.1)
+
+
+def test_strangers_are_turned_away():
+    """Who does not know the secret, or talks something else, is not taken for a rank."""
+    port, found = free_port(), {}
+
+    def first():
+        found[0] = Mesh(meeting(0, 2, port, "ours"), patience=30.0)
+
+    thread = threading.Thread(target=first)
+    thread.start()
+    for _ in range(100):
+        try:
+            stranger = socket.create_connection(("127.0.0.1", port), timeout=5.0)
+            break
+        except OSError:
+            time.sleep(0.05)
+    stranger.sendall(b"GET / HTTP/1.1\r\nHost: example\r\n\r\n" + b" " * 32)
+    with suppress(ConnectionResetError):
+        assert stranger.recv(1) == b""
+    stranger.close()
+    found[1] = Mesh(meeting(1, 2, port, "ours"), patience=30.0)
+    thread.join()
+    found[1].post(0, 5, 1, b"hello")
+    while (message := found[0].take(5, 1, range(2))) is None:
+        found[0].wait(found[0].arrivals, 0.1)
+    assert message == (1, b"hello")
+    for mesh in found.values():
+        mesh.end()
+    for reader in [one for one in threading.enumerate() if one.name == "messages"]:
+        reader.join(30.0)
+        assert not reader.is_alive()

@@ -1,0 +1,129 @@
+"""``cntk train -n``: the same as virtual ranks to the last bit, and what happens when a rank is killed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cntk_core.actions.driver import run_recipe
+from cntk_core.actions.log import Log
+from cntk_core.errors import CntkError
+from cntk_core.plugins.manager import PluginManager
+from cntk_core.testing import VirtualRanks
+from cntk_core.training.checkpoint import load_checkpoint
+
+pytestmark = pytest.mark.slow
+
+RECIPE = """\
+command = Train
+deviceId = -1
+traceLevel = 1
+parallelTrain = true
+Train = [
+    action = train
+    modelPath = "net.dnn"
+    SimpleNetworkBuilder = [ layerSizes = 6:20:3 ; trainingCriterion = CrossEntropyWithSoftmax ]
+    SGD = [
+        maxEpochs = 3 ; minibatchSize = 16 ; learningRatesPerSample = 0.01 ; momentumPerMB = 0.9
+        checkpointEverySamples = 48 ; keepCheckPointFiles = true
+        parallelTrain = [ parallelizationMethod = DataParallelSGD ]
+    ]
+    reader = [
+        file = data.txt
+        input = [ features = [ dim = 6 ; format = dense ] ; labels = [ dim = 3 ; format = dense ] ]
+    ]
+]
+"""
+
+KILLER = """
+import os
+from cntk_core.api import hookimpl
+
+@hookimpl
+def cntk_minibatch_end(job, result):
+    if job.rank == 1 and (result.epoch, result.minibatch) == (1, 7):
+        os.kill(os.getpid(), 9)
+"""
+
+
+@pytest.fixture(scope="module")
+def usable():
+    try:
+        PluginManager(load_hooks=False).registry.communicators.get("mpi").launcher(2)
+    except CntkError as error:
+        pytest.skip(error.message)
+
+
+def prepare(folder):
+    random = np.random.default_rng(8)
+    rows = [
+        f"|features {' '.join(f'{value:.3f}' for value in x)} |labels {' '.join(map(str, np.eye(3, dtype=int)[label]))}"
+        for x, label in zip(random.normal(size=(150, 6)), random.integers(0, 3, 150), strict=True)
+    ]
+    (folder / "data.txt").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    (folder / "r.cntk").write_text(RECIPE, encoding="utf-8")
+    (folder / "killer.py").write_text(KILLER, encoding="utf-8")
+
+
+def train(folder, ranks, *arguments):
+    command = [sys.executable, "-m", "cntk_core", "train", "r.cntk", "-n", str(ranks), *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=300)
+
+
+def arrays(folder):
+    return load_checkpoint(Path(folder, "net.dnn.ckp")).arrays
+
+
+def assert_same(found, expected):
+    assert found.keys() == expected.keys()
+    for name, array in expected.items():
+        np.testing.assert_array_equal(found[name], array, err_msg=name)
+
+
+@pytest.mark.usefixtures("usable")
+def test_processes_and_threads_give_the_same(tmp_path, monkeypatch):
+    prepare(tmp_path)
+    done = train(tmp_path, 3)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.rstrip().endswith("COMPLETED.")
+    found = arrays(tmp_path)
+    monkeypatch.chdir(tmp_path)
+
+    def work(communicator):
+        with closing(Log(quiet=True)) as log:
+            run_recipe(["configFile=r.cntk", "Train=[modelPath=threads/net.dnn]"], log, communicator=communicator)
+
+    VirtualRanks(3, deadline=120.0).run(work)
+    assert_same(found, arrays("threads"))
+
+
+@pytest.mark.usefixtures("usable")
+def test_a_killed_training_goes_on_to_the_last_bit(tmp_path):
+    (tmp_path / "through").mkdir()
+    (tmp_path / "killed").mkdir()
+    for folder in (tmp_path / "through", tmp_path / "killed"):
+        prepare(folder)
+    assert train(tmp_path / "through", 2).returncode == 0
+    done = train(tmp_path / "killed", 2, "--plugin", "killer.py")
+    assert done.returncode != 0
+    assert done.stderr.rstrip().endswith("what was saved before is kept, and the same command goes on from it")
+    done = train(tmp_path / "killed", 2)
+    assert done.returncode == 0, done.stderr
+    assert "minibatches of the next epoch" in done.stderr
+    assert_same(arrays(tmp_path / "killed"), arrays(tmp_path / "through"))
+
+
+@pytest.mark.usefixtures("usable")
+def test_the_message_of_the_rank_that_failed_comes_last(tmp_path):
+    prepare(tmp_path)
+    (tmp_path / "data.txt").write_text("|features 1 2 3\n", encoding="utf-8")
+    done = train(tmp_path, 2)
+    assert done.returncode == 1
+    last = done.stderr.rstrip().rpartition("failed first:\n")[2]
+    assert last.startswith("error: ")
+    assert "data.txt" in last

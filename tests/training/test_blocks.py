@@ -1,0 +1,134 @@
+"""Sessions whose ranks merge models after blocks, alone or in groups that sum gradients."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+import pytest
+from cntk_parallel_bmuf import BlockMomentum, BlockMomentumOptions, ModelAveraging, ModelAveragingOptions
+from cntk_parallel_data_parallel import FullPrecision
+
+from tests.training.small import Lines, ListReader, minibatch
+from tests.training.test_together import assert_close, serial, train
+
+
+def momentum(**given):
+    """A class of strategies with these options."""
+
+    class Blocks(BlockMomentum):
+        def __init__(self):
+            super().__init__(BlockMomentumOptions(**given), {"full": FullPrecision()})
+
+    return Blocks
+
+
+def averaging(**given):
+    """A class of strategies with these options."""
+
+    class Averages(ModelAveraging):
+        def __init__(self):
+            super().__init__(ModelAveragingOptions(**given), {"full": FullPrecision()})
+
+    return Averages
+
+
+@pytest.mark.parametrize("distributed", [True, False])
+@pytest.mark.parametrize("strategy", [momentum, averaging])
+def test_one_worker_of_all_ranks_is_serial_training(tmp_path, strategy, distributed):
+    """Gradients are summed in each step, and there is nothing to merge."""
+    given = {"ranks_per_worker": 3, "block_size": 16}
+    if strategy is momentum:
+        given["reset_sgd_momentum"] = False
+    expected, alone = serial(tmp_path / "serial")
+    for values, summary in train(tmp_path / "together", 3, strategy(**given), distributed=distributed):
+        assert_close(values, expected, 1e-11)
+        assert summary.criteria == pytest.approx(alone.criteria, rel=1e-10)
+
+
+def test_one_rank_is_serial_training(tmp_path):
+    expected, alone = serial(tmp_path / "serial")
+    ((values, summary),) = train(tmp_path / "one", 1, momentum(block_size=10, reset_sgd_momentum=False))
+    assert_close(values, expected, 1e-11)
+    assert summary.criteria == pytest.approx(alone.criteria, rel=1e-10)
+
+
+@pytest.mark.parametrize(("size", "each"), [(3, 1), (4, 2), (6, 2)])
+@pytest.mark.parametrize("variant", ["cntk", "paper"])
+def test_workers_agree(tmp_path, size, each, variant):
+    """Shares are uneven; every sample counts once, and all ranks end with the same model and the same sums."""
+    lines = [Lines() for _ in range(size)]
+    strategy = momentum(block_size=24, ranks_per_worker=each, variant=variant)
+    found = train(tmp_path, size, strategy, lines=lines, check=1)
+    for values, summary in found:
+        assert_close(values, found[0][0], 0.0)
+        assert summary.criteria == found[0][1].criteria
+    assert found[0][1].criteria["ce"] < 1.2
+    for one in lines:
+        (line,) = one.with_text("Finished Epoch[ 3 of 3]: [Training] ce = ")
+        assert line.count("* 43") == 2
+        assert "totalSamplesSeen = 129" in line
+
+
+@pytest.mark.parametrize("each", [1, 2])
+@pytest.mark.parametrize("strategy", [momentum, averaging])
+def test_a_restart_is_exact(tmp_path, strategy, each):
+    blocks = strategy(block_size=24, ranks_per_worker=each)
+    through = train(tmp_path / "through", 4, blocks)
+    folder = tmp_path / "restarted"
+    train(folder, 4, blocks, keep_check_point_files=True)
+    for name in ("net.dnn", "net.dnn.ckp"):
+        (folder / name).unlink()
+    lines = [Lines() for _ in range(4)]
+    for (values, _), (expected, _) in zip(train(folder, 4, blocks, lines=lines), through, strict=True):
+        assert_close(values, expected, 0.0)
+    assert lines[3].with_text("Restored from")
+
+
+def test_another_number_of_ranks(tmp_path):
+    train(tmp_path, 4, momentum(block_size=24), max_epochs=2, keep_check_point_files=True)
+    (tmp_path / "net.dnn").unlink()
+    lines = [Lines() for _ in range(2)]
+    found = train(tmp_path, 2, momentum(block_size=24), lines=lines)
+    assert_close(found[1][0], found[0][0], 0.0)
+    assert (
+        "The checkpoint is of 4 ranks, now there are 2: a block has 12 samples of each worker instead of 6; "
+        "there are 2 workers instead of 4; the block momentum is 0.5 instead of 0.75." in lines[0].all
+    )
+
+
+class Holes(ListReader):
+    """Gives rank 1 every other minibatch, and an empty one in between and at the end."""
+
+    def minibatches(self, epoch):
+        for index, whole in enumerate(super().minibatches(attrs.evolve(epoch, rank=0, ranks=1))):
+            streams = {name: data.data for name, data in whole.streams.items()}
+            if epoch.rank == 1 and index % 2:
+                streams = {name: data[:0] for name, data in streams.items()}
+            yield minibatch(streams)
+
+
+class Compact(Holes):
+    """The same without the empty ones."""
+
+    def minibatches(self, epoch):
+        yield from (one for one in super().minibatches(epoch) if one.samples)
+
+
+def test_minibatches_without_samples_are_not_learned(tmp_path, monkeypatch):
+    found, lines = [], [Lines(), Lines()]
+    for reader in (Holes, Compact):
+        monkeypatch.setattr("tests.training.test_together.SharingReader", reader)
+        given = {"max_epochs": 1, "num_mbs_to_show_result": 1}
+        lines = [Lines(), Lines()]
+        found.append(train(tmp_path / reader.__name__, 2, averaging(block_size=16), lines=lines, **given))
+        shown = lines[1].with_text("-Minibatch[")
+        # As in the original, one minibatch without samples is shown at the end, whoever it comes from.
+        assert [line.count("* 0;") for line in shown][-2:] == [0, 2]
+    assert_close(found[0][1][0], found[1][1][0], 0.0)
+    assert np.isfinite(found[0][0][1].criteria["ce"])
+
+
+def test_saving_inside_an_epoch_is_not_for_models(tmp_path):
+    lines = [Lines() for _ in range(2)]
+    train(tmp_path, 2, momentum(ranks_per_worker=2), lines=lines, checkpoint_every_samples=8, max_epochs=1)
+    assert "Warning: this way of parallel training is saved after each epoch only." in lines[0].all
