@@ -160,64 +160,43 @@ def _bin_size(lower, upper, bits):  # noqa: ANN001, ANN202
 
 
 @njit(error_model="numpy", nogil=True)
-def _pack_1(residual, kept, rows, stride, threshold, filled):  # noqa: ANN001, ANN202
-    """Fill words with the bits of a column."""
+def _pack_bit(residual, kept, rows, stride, threshold, below, above, filled):  # noqa: ANN001, ANN202
+    """Fill words with the bits of a column, and leave in the residual what they do not say."""
     word = type(filled[U0])
-    padded = (stride + U_CHUNK - U1) // U_CHUNK * U_CHUNK
-    filled[:padded] = 0
+    for index in range(stride):
+        filled[index] = 0
     first, left, shift = kept, rows, word(0)
-    # Up to a whole number of chunks: what is read too much belongs to the next place, and goes nowhere.
-    while left >= padded:
-        for index in range(padded):
-            filled[index] |= word(residual[first + index] >= threshold) << shift
-        if left <= stride:
-            return
-        first += stride
-        left -= stride
-        shift += word(1)
     while left > U0:
         here = min(left, stride)
         for index in range(here):
-            filled[index] |= word(residual[first + index] >= threshold) << shift
+            value = residual[first + index]
+            high = value >= threshold
+            filled[index] |= word(high) << shift
+            residual[first + index] = value - (above if high else below)
         first += here
         left -= here
         shift += word(1)
 
 
 @njit(error_model="numpy", nogil=True)
-def _pack(residual, kept, rows, stride, bits, lower, upper, filled):  # noqa: ANN001, ANN202
-    """Fill words with the bins of a column, of more than 1 bit."""
-    word = type(filled[U0])
-    factor, _ = _bin_size(lower, upper, bits)
-    top = np.int32((1 << bits) - 1)
-    filled[:stride] = 0
+def _pack_bins(residual, kept, rows, stride, bits, lower, upper, filled):  # noqa: ANN001, ANN202
+    """As :func:`_pack_bit`, with bins."""
+    number, word = type(lower), type(filled[U0])
+    factor, size = _bin_size(lower, upper, bits)
+    half, top = number(0.5), np.int32((1 << bits) - 1)
+    for index in range(stride):
+        filled[index] = 0
     first, left, shift = kept, rows, word(0)
     while left > U0:
         here = min(left, stride)
         for index in range(here):
-            filled[index] |= word(_code(residual[first + index], lower, upper, factor, top)) << shift
+            value = residual[first + index]
+            code = _code(value, lower, upper, factor, top)
+            filled[index] |= word(code) << shift
+            residual[first + index] = value - ((number(code) + half) * size + lower)
         first += here
         left -= here
         shift += word(bits)
-
-
-@njit(error_model="numpy", nogil=True)
-def _keep_rest(residual, kept, rows, bits, lower, upper, threshold):  # noqa: ANN001, ANN202
-    """Leave in the residual what the words of a column do not say."""
-    number = type(lower)
-    factor, size = _bin_size(lower, upper, bits)
-    half = number(0.5)
-    if bits == 1:
-        below, above = half * size + lower, number(1.5) * size + lower
-        for row in range(rows):
-            value = residual[kept + row]
-            residual[kept + row] = value - (above if value >= threshold else below)
-        return
-    top = np.int32((1 << bits) - 1)
-    for row in range(rows):
-        value = residual[kept + row]
-        code = number(_code(value, lower, upper, factor, top))
-        residual[kept + row] = value - ((code + half) * size + lower)
 
 
 @njit(error_model="numpy", nogil=True)
@@ -247,12 +226,13 @@ def quantise(gradients, residual, words, scales, blocks, bits, by_sign):  # noqa
             scales[record + U1] = upper
             threshold = type(lower)(0) if by_sign else type(lower)(0.5) * (upper + lower)
             if bits == 1:
-                _pack_1(residual, kept, rows, stride, threshold, filled)
+                _, size = _bin_size(lower, upper, bits)
+                below, above = type(lower)(0.5) * size + lower, type(lower)(1.5) * size + lower
+                _pack_bit(residual, kept, rows, stride, threshold, below, above, filled)
             else:
-                _pack(residual, kept, rows, stride, bits, lower, upper, filled)
+                _pack_bins(residual, kept, rows, stride, bits, lower, upper, filled)
             for word in range(stride):
                 words[record + U_SCALES + word] = filled[word]
-            _keep_rest(residual, kept, rows, bits, lower, upper, threshold)
             at += rows
             kept += rows
             record += U_SCALES + stride
