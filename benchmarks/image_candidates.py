@@ -145,7 +145,8 @@ class _Items:
         from PIL import Image
 
         with Image.open(self.paths[number]) as opened:
-            picture = opened.convert("RGB")
+            opened.load()
+            picture = opened if opened.mode == "RGB" else opened.convert("RGB")
         width, height = picture.size
         mirror = False
         side = min(width, height)

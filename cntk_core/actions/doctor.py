@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 import attrs
 
 import cntk_core
-from cntk_core.errors import PluginError
+from cntk_core.errors import CntkError, PluginError
 from cntk_core.interfaces.component import Unavailable
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def doctor(*, plugin_files: Sequence[str] = ()) -> int:
         "engines": list(components(manager, "engine")),
         "numbers": list(numbers()),
         "plugins": [finding for word in ("builder", "reader", "learner") for finding in components(manager, word)],
-        "several processes": list(mpi()),
+        "several processes": list(ranks(manager)),
         "GPU": list(gpu()),
         "pictures": list(extras()),
     }
@@ -152,13 +152,17 @@ def _version(distribution: str) -> str:
         return ""
 
 
-def mpi() -> Iterator[Finding]:
-    """Whether a launcher and its binding are there; training on several ranks comes in a later version."""
-    launcher = shutil.which("mpiexec") or shutil.which("mpirun")
-    binding = find_spec("mpi4py") is not None
-    found = [name for name, there in (("mpiexec", launcher), ("mpi4py", binding)) if there]
-    detail = f"{' and '.join(found)} found" if found else "neither mpiexec nor mpi4py found"
-    yield Finding("missing", "MPI", f"{detail}; this version trains in one process")
+def ranks(manager: PluginManager) -> Iterator[Finding]:
+    """What several ranks need: strategies, aggregations, communicators, and what starts them with ``cntk -n``."""
+    for word in ("parallelizer", "aggregation", "communicator"):
+        yield from components(manager, word)
+    for offer in manager.registry.communicators.offers():
+        try:
+            launcher = manager.registry.communicators.get(offer.name).launcher(2)
+        except CntkError as error:
+            yield Finding("missing", f"launcher of '{offer.name}'", error.message, error.hint or "")
+        else:
+            yield Finding("ok", f"launcher of '{offer.name}'", f"{launcher.command[0]} ({launcher.title})")
 
 
 def gpu() -> Iterator[Finding]:

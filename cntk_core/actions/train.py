@@ -155,6 +155,12 @@ def train(
         change: makes another reader of the one for training; it is told the first one and closes it.
     """
     settings, learner = settings_of(context, sgd, note=context.log.line)
+    ranks = ranks_of(context, sgd)
+    if ranks is not None and ranks.parallelizer is None:
+        context.log.line(
+            f"Warning: there are {ranks.size} ranks, but the SGD block names no parallelizationMethod: "
+            "each of them trains on all the data."
+        )
     model, going_on = section.string("modelPath"), resumption(section)
     readers = _open_readers(context, section, network)
     if change is not None:
@@ -175,7 +181,7 @@ def train(
             make_mode=going_on.make_mode,
             resume=going_on.beyond,
             must_resume=going_on.must,
-            ranks=ranks_of(context, sgd),
+            ranks=ranks,
             job=Job(
                 section.name,
                 action,

@@ -13,6 +13,7 @@ from cntk_core.network.node import Node
 from cntk_core.plan.make import make_plan
 from cntk_core.training.columns import MinibatchSizes
 from cntk_core.training.criteria import Criterion, CriterionSums, describe, since
+from cntk_core.training.evaluate_together import evaluate_together
 from cntk_core.training.progress import RunLog
 from cntk_core.training.ranks import Ranks
 from cntk_core.training.store import ParameterStore
@@ -58,7 +59,7 @@ def evaluate(
             ``show_first``. At the end there is one with the final results in any case.
         parts: compute each minibatch in so many parts.
         store: of the network's parameters, if there is one already.
-        each: called after each minibatch with its number (from 0) and its samples.
+        each: called after each minibatch with its number (from 0) and its samples, in a serial run.
         ranks: who evaluates together, each its share; the figures are of all of them.
 
     Returns:
@@ -104,12 +105,18 @@ def evaluate_program(
     shown_at = count = 0
     if log.bar is not None:
         log.bar.begin("evaluating", spec.epoch_size)
-    for count, samples in enumerate(_evaluated(program, reader, spec, sums, sizes, parts, ranks), start=1):
-        if each is not None:
-            each(count - 1, samples)
+
+    def is_shown(count: int) -> bool:
+        return log.trace_level > 0 and (count <= show_first or bool(show_every and count % show_every == 0))
+
+    if ranks is not None:
+        counts = evaluate_together(program, reader, spec, sums, ranks, parts, is_shown)
+    else:
+        counts = _evaluated(program, reader, spec, sums, sizes, parts, each)
+    for count in counts:
         if log.bar is not None:
             log.bar.advance(sums.samples)
-        if log.trace_level > 0 and (count <= show_first or (show_every and count % show_every == 0)):
+        if is_shown(count):
             now = sums.read()
             log.detail(_line(shown_at + 1, count, since(now, shown)))
             shown, shown_at = now, count
@@ -131,33 +138,16 @@ def _evaluated(
     sums: CriterionSums,
     sizes: MinibatchSizes,
     parts: int,
-    ranks: Ranks | None,
+    each: Callable[[int, int], None] | None,
 ) -> Iterator[int]:
-    """Evaluate the minibatches, add up their criteria, and yield the samples of each."""
-    if ranks is None:
-        for minibatch in reader.minibatches(spec):
-            for part in split(minibatch, parts):
-                program.evaluate(part)
-                sums.add(sizes.samples(part))
-            yield minibatch.samples
-        return
-    shares = ranks.shares(reader.minibatches(ranks.spec(spec)))
-    read = 1.0
-    while read:
-        ranks.doing("evaluating")
-        given, own = next(shares, (0, None))
-        counted, taken = 0, dict.fromkeys(sums.names, 0.0)
-        for part in split(own, parts) if own is not None else ():
+    """Evaluate the minibatches, add up their criteria, and yield how many there were so far."""
+    for count, minibatch in enumerate(reader.minibatches(spec), start=1):
+        for part in split(minibatch, parts):
             program.evaluate(part)
-            counted += sizes.samples(part)
-            taken = {name: taken[name] + value for name, value in sums.take().items()}
-        # Where each rank reads all, all have the same minibatches, and their samples are not added up.
-        whole = given if ranks.distributed or ranks.is_main else 0
-        read, all_counted, *totals = ranks.add([whole, counted, *(taken[name] for name in sums.names)])
-        sums.put(dict(zip(sums.names, totals, strict=True)), round(all_counted))
-        # As in the original, the step in which no rank has data is counted where each reads its share.
-        if read or ranks.distributed:
-            yield round(read)
+            sums.add(sizes.samples(part))
+        if each is not None:
+            each(count - 1, minibatch.samples)
+        yield count
 
 
 def _line(first: int, last: int, criteria: Mapping[str, Criterion], with_perplexity: Sequence[Node] = ()) -> str:

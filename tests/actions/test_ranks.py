@@ -23,6 +23,7 @@ from cntk_core.interfaces.parallel import Communicator, Launcher
 from cntk_core.plugins.registry import Registry
 from cntk_core.testing import VirtualRanks
 from cntk_core.testing.virtual_ranks import VirtualCommunicator
+from cntk_core.training.checkpoint import load_checkpoint
 
 RECIPE = """\
 command = Train:Test:Write
@@ -109,6 +110,35 @@ def test_a_recipe_on_three_ranks(folder):
     assert "__COMPLETED__" in (folder / "log").read_text(encoding="utf-8")
     assert "__COMPLETED__" not in (folder / "log.rank1").read_text(encoding="utf-8")
     assert "COMPLETED" not in (folder / "log.rank2").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_parameters_are_those_of_serial_training(folder, sparse):
+    """Also where a rank has a gradient for other rows than the others."""
+    write_data()
+    if sparse:
+        text = Path("data.txt").read_text(encoding="utf-8")
+        labels = [line.partition("|labels")[2] for line in text.splitlines()]
+        rows = [f"|features {index % 3}:{1 + index % 5} |labels{label}" for index, label in enumerate(labels)]
+        Path("data.txt").write_text("\n".join(rows) + "\n", encoding="utf-8")
+        recipe = Path("r.cntk").read_text(encoding="utf-8")
+        recipe = recipe.replace("dim = 3 ; format = dense", "dim = 3 ; format = sparse")
+        Path("r.cntk").write_text(recipe, encoding="utf-8")
+    given = ["command=Train"]
+    with closing(Log(quiet=True)) as log:
+        run_recipe(["configFile=r.cntk", "stderr=alone", "modelPath=alone.dnn", *given], log)
+    run_on(3, *given)
+    alone = load_checkpoint(Path("alone.dnn.ckp")).arrays
+    together = load_checkpoint(Path("model/net.dnn.ckp")).arrays
+    for name, array in alone.items():
+        np.testing.assert_allclose(together[name], array, rtol=1e-9, atol=1e-12, err_msg=name)
+
+
+def test_ranks_without_a_method_are_told(folder):
+    write_data()
+    run_on(2, "command=Train", "Train=[SGD=[parallelTrain=[parallelizationMethod=none]]]")
+    said = "there are 2 ranks, but the SGD block names no parallelizationMethod: each of them trains on all the data."
+    assert f"Warning: {said}" in (folder / "log").read_text(encoding="utf-8")
 
 
 def test_one_process_does_a_serial_recipe(folder):

@@ -16,7 +16,7 @@ from cntk_core.config import load_recipe
 from cntk_core.network.network import Network
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "resnet_cifar"
-SMALL = ["n=1", "width=4", "bnTimeConstant=30", "Train=[SGD=[maxEpochs=3;minibatchSize=10]]"]
+SMALL = ["n=1", "width=4", "bnTimeConstant=30", "numCPUThreads=1", "Train=[SGD=[maxEpochs=3;minibatchSize=10]]"]
 
 
 @pytest.fixture

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from itertools import pairwise
+
 import attrs
 import numpy as np
 import pytest
 
 from cntk_core.errors import CheckpointError, TrainingError
 from cntk_core.interfaces.parallel import Parallelizer
-from cntk_core.testing import VirtualRanks
+from cntk_core.testing import ReferenceEngine, VirtualRanks
 from cntk_core.training.checkpoint import load_checkpoint
+from cntk_core.training.evaluate import evaluate
+from cntk_core.training.progress import RunLog
 from cntk_core.training.ranks import ParallelSettings, Ranks
 from cntk_core.training.store import ParameterStore
 from cntk_core.training.subminibatch import share
@@ -124,6 +129,39 @@ def test_validation_is_shared(tmp_path):
     _, alone = serial(tmp_path / "serial", cv_reader=ListReader())
     for _, summary in train(tmp_path / "together", 3, cv_reader=SharingReader()):
         assert summary.validation == pytest.approx(alone.validation, rel=1e-12)
+
+
+def ranges(lines):
+    found = [re.match(r"Minibatch\[(\d+)-(\d+)\]", line) for line in lines]
+    return [(int(one[1]), int(one[2])) for one in found if one is not None]
+
+
+@pytest.mark.parametrize("every", [1, 2, 4, 6, 100])
+@pytest.mark.parametrize("size", [2, 5])
+def test_evaluation_on_several_ranks(size, every):
+    """The lines are those of serial evaluation; the step without data is counted at the end, as in the original."""
+    network = make_network()
+    roots = [*network.roots["criterion"], *network.roots["evaluation"]]
+
+    def run(reader, ranks=None):
+        lines = Lines()
+        log = RunLog(lines, trace_level=1)
+        found = evaluate(network, ReferenceEngine(), reader, roots, 8, log=log, show_every=every, ranks=ranks)
+        return found, lines.all
+
+    expected, alone = run(ListReader())
+    points = sorted({*range(every, 8, every), 7})
+
+    def work(communicator):
+        return run(SharingReader(), Ranks(communicator))
+
+    for found, together in VirtualRanks(size).run(work):
+        assert {name: one.samples for name, one in found.items()} == dict.fromkeys(("ce", "errs"), 43)
+        for name, one in expected.items():
+            assert found[name].total == pytest.approx(one.total, rel=1e-12)
+        assert ranges(together) == [(first + 1, last) for first, last in pairwise([0, *points])]
+        assert {line for line in alone if "-6]" not in line} <= set(together)
+        assert together[-1] == alone[-1].replace("-6]", "-7]")
 
 
 @pytest.mark.parametrize(("distributed", "shown"), [(True, 7), (False, 6)])

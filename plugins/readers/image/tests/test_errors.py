@@ -25,8 +25,8 @@ def message(make, kind: str, text: str, **context: object) -> str:
     ("text", "expected"),
     [
         (
-            legacy("cropRatio=0.8"),
-            "r.cntk:3:46: stream 'features' of reader 'ImageReader' has no option 'cropRatio'; did you mean 'area",
+            legacy("cropTipe=center"),
+            "r.cntk:3:46: stream 'features' of reader 'ImageReader' has no option 'cropTipe'; did you mean 'cropType'",
         ),
         (
             legacy("cropType=anywhere"),
@@ -261,7 +261,9 @@ def test_intensity_files(images: Path, make, values: str, vectors: str, expected
 
     text = matrix("EigVal", 1, values) + matrix("EigVec", 3, vectors)
     Path("i.xml").write_text(f"<opencv_storage>{text}</opencv_storage>")
-    assert message(make, "ImageReader", legacy("intensityFile=i.xml")).startswith(f"i.xml: {expected}")
+    assert message(make, "ImageReader", legacy("intensityFile=i.xml", "intensityStdDev=0.1")).startswith(
+        f"i.xml: {expected}"
+    )
 
 
 def test_images_are_not_cut(images: Path, make) -> None:
@@ -270,6 +272,15 @@ def test_images_are_not_cut(images: Path, make) -> None:
     assert message(make, "Composite", text) == (
         "the stream 'features' has one sample for each sequence, which cannot be cut\n    Leave truncated=true out."
     )
+
+
+def test_keys_of_older_versions(images: Path, make) -> None:
+    """As in CNTK 2.0 they change nothing; here a warning says so."""
+    reader = make("ImageReader", legacy("cropRatio=0.5", "aspectRatioRadius=0.2"))
+    assert reader.told == [
+        "WARNING: r.cntk:3:46: cropRatio is not used, as in CNTK 2.0, which has sideRatio",
+        "WARNING: r.cntk:3:62: aspectRatioRadius is not used, as in CNTK 2.0, which has aspectRatio",
+    ]
 
 
 def test_nothing_is_left_open(images: Path, make) -> None:

@@ -29,6 +29,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param == "numpy":
         monkeypatch.setattr(steps, "kernels", lambda: None)
         monkeypatch.setattr(pipelines, "kernels", lambda: None)
+        assert not steps.resize_into(decoded(), None, np.empty((3, 2, 2)))
     return request.param
 
 
@@ -105,6 +106,30 @@ def test_padding_repeats_the_edge(way: str) -> None:
     assert (found[0] == found[1]).all()
     assert (found[5] == found[4]).all()
     assert (run(Scale(6, 6, mode="pad", pad=300), decoded(rows=3, columns=6))[0] == 255).all()
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("size", [(3, 5), (30, 9), (8, 6)])
+def test_steps_at_once_are_those_after_each_other(channels: int, size: tuple[int, int]) -> None:
+    """Cropping, mirroring, resizing, subtracting and planes in one loop, against NumPy and each step alone."""
+    crop = Crop(attrs.evolve(CENTER, kind="randomside", side=(0.6, 0.9), jitter=True), True)
+    mean = Mean(np.random.default_rng(0).random((size[1], size[0], channels)) * 99)
+    for image in (colours(1), colours(2)[:, :, :1], np.repeat(colours(3), 2, axis=2)[:, :, :4]):
+        pixels = image[:, :, :1] if channels == 1 else image
+        for some in ([crop, Scale(*size), mean], [crop, Scale(*size)], [Scale(*size), mean]):
+            draws = [[0.3, 0.6, 0.2, 0.5, 0.5, 0.5][: step.draws] for step in some]
+            line = Pipeline(some, channels=channels, planes=True, dtype=np.dtype("f4"))
+            found = np.empty((channels, size[1], size[0]), "f4")
+            line.make(pixels, draws, 0, found)
+            picture = Picture.decoded(np.ascontiguousarray(pixels), channels)
+            for step, own in zip(some, draws, strict=True):
+                part = picture.array
+                picture = (
+                    Picture.of(resize_bytes(part, *size, "linear"))
+                    if isinstance(step, Scale)
+                    else step.apply(picture, own, 0, np.dtype("f4"))
+                )
+            assert (found == picture.array.transpose(2, 0, 1)).all()
 
 
 def test_numbers_are_resized_too() -> None:

@@ -133,9 +133,9 @@ class Mesh:
         first.settimeout(max(1.0, self._end - time.monotonic()))
         (size,) = struct.unpack("<q", _receive(first, 8))
         for line in _receive(first, size).decode().splitlines():
-            rank, host, there = line.split()
-            if int(rank) < self.rank:
-                self._peers[int(rank)] = self._go_to((host, int(there)), port)
+            other, host, there = line.split()
+            if int(other) < self.rank:
+                self._peers[int(other)] = self._go_to((host, int(there)), port)
         while len(self._peers) < self.size - 1:
             rank, _, connection, _ = self._accept(server)
             self._peers[rank] = connection

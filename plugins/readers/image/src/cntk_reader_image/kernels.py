@@ -18,46 +18,50 @@ Line = NDArray[np.int32]
 
 
 @njit(nogil=True, cache=True, error_model="numpy", inline="always")
-def _across_one_plane(source: Pixels, places: Places, weights: Tap, line: Line) -> None:
-    """Weigh the pixels of a row that has one plane."""
+def _unsigned_places(places: Tap, left: int, columns: int, planes: int, flipped: bool) -> Places:
+    """Return where the pixels of the taps begin in a row, in bytes."""
+    at = np.empty(places.shape, np.uint64)
     for x in range(places.shape[0]):
-        total = np.int32(0)
         for k in range(places.shape[1]):
-            total = np.int32(total + source[places[x, k]] * weights[x, k])
-        line[x, 0] = total
+            place = places[x, k]
+            at[x, k] = planes * (left + (columns - 1 - place if flipped else place))
+    return at
 
 
 @njit(nogil=True, cache=True, error_model="numpy", inline="always")
-def _across_three(
-    source: Pixels, places: Places, weights: Tap, line: Line, first: np.uint64, second: np.uint64, third: np.uint64
-) -> None:
-    """Weigh three planes of the pixels of a row: two taps, or any number."""
-    if places.shape[1] == 2:
+def _across(source: Pixels, places: Places, weights: Tap, line: Line, planes: int, swapped: bool) -> None:
+    """Weigh the pixels of a row; ``line`` has each channel by itself, blue first."""
+    channels = line.shape[0]
+    if channels == 3 and planes > 1 and places.shape[1] == 2:
+        # The usual case: all three in one go.
+        red, green, blue = (line[2], line[1], line[0]) if swapped else (line[0], line[1], line[2])
+        one, two = np.uint64(1), np.uint64(2)
         for x in range(places.shape[0]):
             left, right, a, b = places[x, 0], places[x, 1], weights[x, 0], weights[x, 1]
-            line[x, 0] = source[left + first] * a + source[right + first] * b
-            line[x, 1] = source[left + second] * a + source[right + second] * b
-            line[x, 2] = source[left + third] * a + source[right + third] * b
+            red[x] = source[left] * a + source[right] * b
+            green[x] = source[left + one] * a + source[right + one] * b
+            blue[x] = source[left + two] * a + source[right + two] * b
         return
-    for x in range(places.shape[0]):
-        one, two, three = np.int32(0), np.int32(0), np.int32(0)
-        for k in range(places.shape[1]):
-            at, weight = places[x, k], weights[x, k]
-            one = np.int32(one + source[at + first] * weight)
-            two = np.int32(two + source[at + second] * weight)
-            three = np.int32(three + source[at + third] * weight)
-        line[x, 0] = one
-        line[x, 1] = two
-        line[x, 2] = three
+    for c in range(channels):
+        plane = np.uint64(0 if planes == 1 else (channels - 1 - c if swapped else c))
+        row = line[c]
+        if places.shape[1] == 2:
+            for x in range(places.shape[0]):
+                row[x] = source[places[x, 0] + plane] * weights[x, 0] + source[places[x, 1] + plane] * weights[x, 1]
+            continue
+        for x in range(places.shape[0]):
+            total = np.int32(0)
+            for k in range(places.shape[1]):
+                total = np.int32(total + source[places[x, k] + plane] * weights[x, k])
+            row[x] = total
 
 
 @njit(nogil=True, cache=True, error_model="numpy", inline="always")
-def _between_two(upper: Line, lower: Line, a: np.int32, b: np.int32, out: Pixels) -> None:
-    """Weigh two lines, rounded as the image library does it."""
-    for i in range(out.shape[0]):
-        high = np.int32(np.int32(upper[i] >> 4) * a) >> 16
-        low = np.int32(np.int32(lower[i] >> 4) * b) >> 16
-        out[i] = np.int32(high + low + 2) >> 2
+def _between(upper: np.int32, lower: np.int32, a: np.int32, b: np.int32) -> np.int32:
+    """Weigh two sums, rounded as the image library does it."""
+    high = np.int32(np.int32(upper >> 4) * a) >> 16
+    low = np.int32(np.int32(lower >> 4) * b) >> 16
+    return np.int32(np.int32(high + low + 2) >> 2)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -90,43 +94,72 @@ def resize_part(
     """
     height, width, channels = out.shape
     planes = pixels.shape[2]
-    at = np.empty(places.shape, np.uint64)
-    for x in range(width):
-        for k in range(places.shape[1]):
-            place = places[x, k]
-            at[x, k] = planes * (left + (columns - 1 - place if flipped else place))
-    first, second, third = np.uint64(2 if swapped else 0), np.uint64(1), np.uint64(0 if swapped else 2)
-    if planes == 1:
-        first = second = third = np.uint64(0)
+    at = _unsigned_places(places, left, columns, planes, flipped)
     taps = down.shape[1]
-    lines = np.empty((taps, width, channels), np.int32)
-    flat = lines.reshape(taps, width * channels)
-    totals = np.empty(width * channels, np.int64)
+    lines = np.empty((taps, channels, width), np.int32)
+    totals = np.empty(width, np.int64)
     held = np.full(taps, -1, np.int64)
     for y in range(height):
         for j in range(taps):
             row = down[y, j]
-            slot = row % taps
-            if held[slot] == row:
+            if held[row % taps] != row:
+                held[row % taps] = row
+                source = pixels[top + row].reshape(pixels.shape[1] * planes)
+                _across(source, at, weights, lines[row % taps], planes, swapped)
+        for c in range(channels):
+            if linear:
+                upper, lower = lines[down[y, 0] % taps, c], lines[down[y, 1] % taps, c]
+                a, b = heights[y, 0], heights[y, 1]
+                for x in range(width):
+                    out[y, x, c] = _between(upper[x], lower[x], a, b)
                 continue
-            held[slot] = row
-            source = pixels[top + row].reshape(pixels.shape[1] * planes)
-            if channels == 1:
-                _across_one_plane(source, at, weights, lines[slot])
+            totals[:] = 1 << 21
+            for j in range(taps):
+                line, weight = lines[down[y, j] % taps, c], heights[y, j]
+                for x in range(width):
+                    totals[x] += line[x] * weight
+            for x in range(width):
+                out[y, x, c] = min(max(totals[x] >> 22, 0), 255)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def resize_to_planes(
+    pixels: Pixels,
+    top: int,
+    left: int,
+    columns: int,
+    flipped: bool,
+    swapped: bool,
+    places: Tap,
+    weights: Tap,
+    down: Tap,
+    heights: Tap,
+    mean: NDArray[Any],
+    out: NDArray[Any],
+) -> None:
+    """As ``resize_part`` with two taps, into ``(channels, rows, columns)``; less ``mean`` unless that is empty."""
+    channels, height, width = out.shape
+    planes = pixels.shape[2]
+    at = _unsigned_places(places, left, columns, planes, flipped)
+    lines = np.empty((2, channels, width), np.int32)
+    held = np.full(2, -1, np.int64)
+    for y in range(height):
+        for j in range(2):
+            row = down[y, j]
+            if held[row % 2] != row:
+                held[row % 2] = row
+                source = pixels[top + row].reshape(pixels.shape[1] * planes)
+                _across(source, at, weights, lines[row % 2], planes, swapped)
+        a, b = heights[y, 0], heights[y, 1]
+        for c in range(channels):
+            upper, lower, target = lines[down[y, 0] % 2, c], lines[down[y, 1] % 2, c], out[c, y]
+            if mean.size:
+                less = mean[c, y]
+                for x in range(width):
+                    target[x] = np.float32(_between(upper[x], lower[x], a, b)) - less[x]
             else:
-                _across_three(source, at, weights, lines[slot], first, second, third)
-        target = out[y].reshape(width * channels)
-        if linear:
-            a, b = heights[y, 0], heights[y, 1]
-            _between_two(flat[down[y, 0] % taps], flat[down[y, 1] % taps], a, b, target)
-            continue
-        totals[:] = 1 << 21
-        for j in range(taps):
-            line, weight = flat[down[y, j] % taps], heights[y, j]
-            for i in range(width * channels):
-                totals[i] += line[i] * weight
-        for i in range(width * channels):
-            target[i] = min(max(totals[i] >> 22, 0), 255)
+                for x in range(width):
+                    target[x] = np.float32(_between(upper[x], lower[x], a, b))
 
 
 @njit(nogil=True, cache=True, error_model="numpy")

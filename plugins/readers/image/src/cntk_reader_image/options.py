@@ -86,6 +86,17 @@ class CropKeys:
     )
     hflip: bool | None = option(default=None, doc="Mirror by chance; by default where the part lies anywhere.")
     seed: int = option(default=0, doc="Another seed gives other parts.")
+    crop_ratio: str = option(default="", doc="Of CNTK 1; not used, as in CNTK 2.0.")
+    aspect_ratio_radius: str = option(default="", doc="Of CNTK 1; not used, as in CNTK 2.0.")
+
+    @property
+    def old_keys(self) -> list[tuple[str, str]]:
+        """The keys of CNTK 1 that are given, and those that took their places."""
+        given = (
+            ("cropRatio", "sideRatio", self.crop_ratio),
+            ("aspectRatioRadius", "aspectRatio", self.aspect_ratio_radius),
+        )
+        return [(old, new) for old, new, value in given if value]
 
 
 @attrs.frozen(kw_only=True, slots=False)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cntk_reader_image.decode import BrokenImageError
 from cntk_reader_image.draws import uniform
-from cntk_reader_image.steps import Mean, Picture, Pixels, Step, kernels
+from cntk_reader_image.steps import Mean, Picture, Pixels, Scale, Step, kernels, resize_into
 
 _OCCURRENCE = 16
 """Purposes of random numbers: the kind of the step, and how many of its kind come before, times this."""
@@ -38,6 +38,9 @@ class Pipeline:
         last = steps[-1] if steps else None
         self._last_mean = last if isinstance(last, Mean) else None
         self._before = self.steps[:-1] if self._last_mean is not None else self.steps
+        scale = self._before[-1] if self._before else None
+        plain = isinstance(scale, Scale) and (scale.method, scale.mode) == ("linear", "fill")
+        self._last_scale = scale if plain and planes else None
 
     @property
     def size(self) -> tuple[int, int] | None:
@@ -71,13 +74,27 @@ class Pipeline:
 
     def shape_of(self, pixels: NDArray[np.uint8]) -> tuple[int, ...]:
         """Return the shape of the sample of an image whose size the transforms do not change by chance."""
-        part = self._apply(pixels, [[0.0] * step.draws for step in self.steps], 0).part
+        part = self._apply(self._before, pixels, [[0.0] * step.draws for step in self.steps], 0).part
         return self.shape(part.columns, part.rows)
 
-    def _apply(self, pixels: NDArray[np.uint8], draws: Sequence[list[float]], view: int) -> Picture:
-        """Apply all steps but a last mean."""
+    def _make_at_once(self, pixels: NDArray[np.uint8], draws: Sequence[list[float]], view: int, out: Pixels) -> bool:
+        """Resize, subtract and put into planes in one go where these are the last steps; False if they are not."""
+        scale = self._last_scale
+        if not isinstance(scale, Scale) or out.size != self.channels * scale.height * scale.width:
+            return False
+        mean = self._last_mean
+        if mean is not None and not mean.fits((scale.width, scale.height), self.channels):
+            mean = None
+        picture = self._apply(self._before[:-1], pixels, draws, view)
+        sample = out.reshape(self.channels, scale.height, scale.width)
+        return resize_into(picture, None if mean is None else mean.planes(self.dtype), sample)
+
+    def _apply(
+        self, steps: Sequence[Step], pixels: NDArray[np.uint8], draws: Sequence[list[float]], view: int
+    ) -> Picture:
+        """Apply some of the first steps."""
         picture = Picture.decoded(pixels, self.channels)
-        for step, own in zip(self._before, draws, strict=False):
+        for step, own in zip(steps, draws, strict=False):
             picture = step.apply(picture, own, view, self.dtype)
         return picture
 
@@ -93,7 +110,9 @@ class Pipeline:
         Raises:
             BrokenImageError: the image has another size than the samples.
         """
-        picture = self._apply(pixels, draws, view)
+        if self._make_at_once(pixels, draws, view, out):
+            return
+        picture = self._apply(self._before, pixels, draws, view)
         part = picture.part
         shape = self.shape(part.columns, part.rows)
         if part.columns * part.rows * picture.channels != out.size:

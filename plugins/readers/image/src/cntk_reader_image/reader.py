@@ -106,21 +106,29 @@ def make_pipeline(options: ImageOptions, context: ReaderContext, trace: Trace) -
 
 
 def _make_step(transform: Transform, channels: int, trace: Trace, before: list[Step]) -> Step | None:
+    """Make a transform; one that changes nothing is none."""
     keys = transform.keys
     if transform.name == "Crop":
+        for old, new in keys.old_keys:
+            _tell(trace, f"{transform.section.location(old)}: {old} is not used, as in CNTK 2.0, which has {new}")
         return Crop(CropRule.of(keys), keys.hflip, keys.seed)
     if transform.name == "Scale":
         _check_channels(keys, channels, transform.where)
         mode, method = keys.scale_mode, keys.interpolations
         return Scale(keys.width, keys.height, method=method, mode=mode, pad=keys.pad_value)
-    if transform.name == "Color":
+    if transform.name == "Color" and (keys.brightness_radius or keys.contrast_radius or keys.saturation_radius):
         return Color(keys.brightness_radius, keys.contrast_radius, keys.saturation_radius, keys.seed)
-    if transform.name == "Intensity" and keys.intensity_file is not None:
+    if transform.name == "Intensity" and keys.intensity_file is not None and keys.intensity_std_dev:
         values, vectors = read_intensity(keys.intensity_file, transform.section.location("intensityFile"))
         return Intensity(keys.intensity_std_dev, values, vectors, keys.seed)
     if transform.name == "Mean" and keys.mean_file is not None:
         return _make_mean(keys.mean_file, transform.section.location("meanFile"), channels, trace, before)
     return None
+
+
+def _tell(trace: Trace, line: str) -> None:
+    if trace is not None:
+        trace(f"WARNING: {line}")
 
 
 def _check_channels(keys: ScaleKeys, channels: int, where: Location | None) -> None:
@@ -139,12 +147,9 @@ def _make_mean(path: Path, where: Location | None, channels: int, trace: Trace, 
         size = step.size(size)
     if size is None or mean.fits(size, channels):
         return mean
-    if trace is not None:
-        rows, columns, planes = mean.mean.shape
-        trace(
-            f"WARNING: the mean image of '{path}' is {columns} x {rows} x {planes}, but the images are "
-            f"{size[0]} x {size[1]} x {channels}: it is not subtracted"
-        )
+    rows, columns, planes = mean.mean.shape
+    told = f"{columns} x {rows} x {planes}, but the images are {size[0]} x {size[1]} x {channels}"
+    _tell(trace, f"the mean image of '{path}' is {told}: it is not subtracted")
     return None
 
 
@@ -160,8 +165,8 @@ def _open(
         text = f"stream '{options.labels}' has labelDim={options.label_dim}, but the network's input '{labels}' is "
         raise ConfigError(text + show(label_shape), where=options.features_where)
     views = VIEWS if options.multi_view_crop else 1
-    if views == 1 and trace is not None and _has_views(pipeline):
-        trace("WARNING: cropType=multiView10 without multiViewCrop=true takes the upper left view alone")
+    if views == 1 and _has_views(pipeline):
+        _tell(trace, "cropType=multiView10 without multiViewCrop=true takes the upper left view alone")
     maker = ImageMaker(
         images,
         pipeline,

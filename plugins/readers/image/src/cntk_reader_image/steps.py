@@ -166,15 +166,35 @@ class Scale(Step):
 
 
 def _resize(picture: Picture, rows: int, columns: int, method: str) -> Pixels:
-    part = picture.part
     if picture.pixels.dtype != np.uint8:
         return resize_floats(picture.array, columns, rows, method)
     compiled = kernels()
     if compiled is None:
         return resize_bytes(picture.array, columns, rows, method)
-    across, down = taps(part.columns, columns, method), taps(part.rows, rows, method)
     out = np.empty((rows, columns, picture.channels), np.uint8)
-    compiled.resize_part(
+    compiled.resize_part(*_part_arguments(picture, rows, columns, method), method == "linear", out)
+    return out
+
+
+def resize_into(picture: Picture, mean: Pixels | None, out: Pixels) -> bool:
+    """Resize bytes into planes ``(channels, rows, columns)``, linearly and less a mean, if compiled loops can.
+
+    Returns whether they can.
+    """
+    compiled = kernels()
+    if compiled is None or picture.pixels.dtype != np.uint8:
+        return False
+    less = np.empty((0, 0, 0), out.dtype) if mean is None else mean
+    _, rows, columns = out.shape
+    compiled.resize_to_planes(*_part_arguments(picture, rows, columns, "linear"), less, out)
+    return True
+
+
+def _part_arguments(picture: Picture, rows: int, columns: int, method: str) -> tuple[Any, ...]:
+    """Return what the compiled loops want to know of a part that is resized."""
+    part = picture.part
+    across, down = taps(part.columns, columns, method), taps(part.rows, rows, method)
+    return (
         np.ascontiguousarray(picture.pixels),
         part.top,
         part.left,
@@ -185,10 +205,7 @@ def _resize(picture: Picture, rows: int, columns: int, method: str) -> Pixels:
         across.weights,
         down.places,
         down.weights,
-        method == "linear",
-        out,
     )
-    return out
 
 
 class Mean(Step):

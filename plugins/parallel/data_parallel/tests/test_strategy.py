@@ -1,0 +1,177 @@
+"""Which aggregation an epoch has, double buffering, and steps in which nobody has data."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from cntk_parallel_data_parallel import DataParallel, DataParallelOptions, FullPrecision
+
+from cntk_core.api import GradientAggregation, Parameter, ParameterStore, Schedule, StepCounts
+from cntk_core.testing import VirtualRanks
+
+
+class Halves(GradientAggregation):
+    """Sends half of what there is and keeps the rest for later."""
+
+    requires_api = "1.0"
+
+    def begin(self, store, communicator):
+        super().begin(store, communicator)
+        self.residual = np.zeros(store.learned_size)
+
+    def aggregate(self, gradients, header, communicator):
+        sent = (gradients + self.residual) / 2
+        self.residual = gradients + self.residual - sent
+        communicator.allreduce(sent)
+        communicator.allreduce(header)
+        gradients[...] = sent
+
+    def state(self):
+        return {"residual": self.residual}
+
+    def restore(self, state):
+        self.residual = np.array(state["residual"])
+
+    def adopt(self, states):
+        return "halves begin anew"
+
+
+def make_store():
+    return ParameterStore([Parameter.make("w", (4,), value=np.zeros(4))], np.float64)
+
+
+def steps(strategy, communicator, samples):
+    """Make steps with these samples on this rank; give what comes back of each, gradient first."""
+    store, found = make_store(), []
+    strategy.begin(store, communicator)
+    strategy.begin_epoch(0)
+    for count in samples:
+        store.gradients[...] = float(count)
+        total = strategy.reduce(store, StepCounts(count, {"ce": float(count)}, count, count, (1.0,)))
+        found.append((float(store.gradients[0]), total.samples, total.criteria["ce"], total.pending, total.is_end))
+    return found
+
+
+def test_sums_come_at_once():
+    def work(communicator):
+        return steps(DataParallel(), communicator, [3 + communicator.rank, 1, 0])
+
+    for found in VirtualRanks(2).run(work):
+        assert found == [(7.0, 7, 7.0, False, False), (2.0, 2, 2.0, False, False), (0.0, 0, 0.0, False, True)]
+
+
+def test_buffered_sums_come_one_step_later():
+    options = DataParallelOptions(use_buffered_async_gradient_aggregation=True)
+
+    def work(communicator):
+        return steps(DataParallel(options), communicator, [3 + communicator.rank, 1, 0, 0])
+
+    for found in VirtualRanks(2).run(work):
+        assert found == [
+            (0.0, 0, 0.0, True, False),
+            (7.0, 7, 7.0, False, False),
+            (2.0, 2, 2.0, False, False),
+            (0.0, 0, 0.0, False, True),
+        ]
+
+
+@pytest.mark.parametrize("buffered", [False, True])
+def test_a_step_without_samples_takes_nothing_from_residuals(buffered):
+    """No update follows such a step, so what it sent would be lost."""
+    options = DataParallelOptions(aggregation="halves", use_buffered_async_gradient_aggregation=buffered)
+
+    def work(communicator):
+        halves = Halves()
+        steps(DataParallel(options, {"halves": halves}), communicator, [8, 0, 0][: 3 if buffered else 2])
+        return halves.residual[0]
+
+    assert VirtualRanks(2).run(work) == [4.0, 4.0]
+
+
+def test_a_rank_without_samples_still_sends_what_it_kept():
+    def work(communicator):
+        halves = Halves()
+        strategy = DataParallel(DataParallelOptions(aggregation="halves"), {"halves": halves})
+        found = steps(strategy, communicator, [8, 0 if communicator.rank else 8])
+        return [one[0] for one in found], halves.residual[0]
+
+    assert VirtualRanks(2).run(work) == [([8.0, 8.0], 6.0), ([8.0, 8.0], 2.0)]
+
+
+def test_a_new_epoch_drops_what_was_under_way():
+    options = DataParallelOptions(use_buffered_async_gradient_aggregation=True)
+
+    def work(communicator):
+        strategy, store = DataParallel(options), make_store()
+        strategy.begin(store, communicator)
+        strategy.begin_epoch(0)
+        strategy.reduce(store, StepCounts(3, {}))
+        strategy.begin_epoch(1)
+        return strategy.reduce(store, StepCounts(3, {})).pending
+
+    assert VirtualRanks(2).run(work) == [True, True]
+
+
+def bits(*values):
+    return DataParallelOptions(gradient_bits=Schedule.of(values))
+
+
+def test_the_aggregation_of_an_epoch():
+    assert DataParallel.needs(DataParallelOptions()) == ("full",)
+    assert DataParallel.needs(bits(32, 1, 64)) == ("full", "quantized")
+    assert DataParallel.needs(bits(2)) == ("quantized",)
+    assert DataParallel.needs(DataParallelOptions(aggregation="halves")) == ("halves",)
+    options = bits(32, 1)
+    assert [options.aggregation_of(epoch) for epoch in range(3)] == ["full", "quantized", "quantized"]
+
+
+def test_epochs_change_between_aggregations():
+    def work(communicator):
+        strategy = DataParallel(bits(32, 1), {"full": FullPrecision(), "quantized": Halves()})
+        store = make_store()
+        strategy.begin(store, communicator)
+        found = []
+        for epoch in range(3):
+            strategy.begin_epoch(epoch)
+            store.gradients[...] = 8.0
+            strategy.reduce(store, StepCounts(1, {}))
+            found.append((float(store.gradients[0]), strategy.describe(epoch)))
+        return found, strategy.adopt([strategy.state()])
+
+    found, said = VirtualRanks(1).run(work)[0]
+    text = "DataParallelSGD training (myRank = 0, numNodes = 1, numGradientBits = "
+    assert found == [(8.0, f"{text}32)"), (4.0, f"{text}1)"), (6.0, f"{text}1)")]
+    assert said == "halves begin anew"
+
+
+def test_how_it_is_described():
+    options = DataParallelOptions(aggregation="halves", use_buffered_async_gradient_aggregation=True)
+    strategy = DataParallel(options, {"halves": Halves()})
+    VirtualRanks(1).run(lambda communicator: strategy.begin(make_store(), communicator))
+    assert strategy.describe(0) == (
+        "DataParallelSGD training (myRank = 0, numNodes = 1, aggregation = halves)"
+        ", BufferedAsyncGradientAggregation is ENABLED"
+    )
+
+
+def test_bits_that_make_no_sense():
+    with pytest.raises(ValueError, match="gradientBits must be one of 1, 2, 4, 8, 16, 32, 64, not 3"):
+        bits(32, 3)
+
+
+def test_statistics_are_shown():
+    said = []
+
+    def work(communicator):
+        strategy, store = DataParallel(), make_store()
+        strategy.show_every = 2
+        if communicator.rank == 0:
+            strategy.say = said.append
+        strategy.begin(store, communicator)
+        strategy.begin_epoch(0)
+        for _ in range(4):
+            strategy.reduce(store, StepCounts(1, {}))
+
+    VirtualRanks(2).run(work)
+    assert len(said) == 2
+    assert all("bytes sent in each of 2 minibatches" in line for line in said)
