@@ -6,7 +6,7 @@ import os
 import sys
 import time
 
-from cntk_core.errors import CntkError
+from cntk_core.errors import CntkError, RankGone
 
 TRACEBACK = "CNTK_TRACEBACK"
 """Set this variable to 1 to see the Python traceback of an error."""
@@ -47,7 +47,7 @@ def end_ranks(text: str) -> None:
         details = traceback.format_exc()
         if os.environ.get(TRACEBACK) == "1":
             say(details.rstrip())
-    end_all(text, details)
+    end_all(text, details, consequence=isinstance(defect, RankGone))
 
 
 def text_of(error: Exception) -> str:
