@@ -47,7 +47,7 @@ class RankWatch:
     def tell(self) -> bool:
         """Tell all ranks that are there to end; False if there are none."""
         self._find()
-        running = self._running()
+        running = self._running()  # children of the launcher, which waits for them, so the numbers are still theirs
         for rank in running:
             with suppress(OSError):
                 os.kill(self._processes[rank], signal.SIGTERM)

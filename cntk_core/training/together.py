@@ -54,10 +54,12 @@ def _make_steps(
         if keeper is None:
             loop.stop.obey(state.place)
         elif any(total.flags) and not over:
+            # Counts that were on their way when training was saved tell of a request to an earlier run.
+            asked = np.array([loop.stop.asked])
+            told = [bool(one[0]) for one in ranks.communicator.allgather(asked)] if total.flags[1] else []
             saved = keeper.keep(state.position())
-            if total.flags[1]:
-                told = ranks.communicator.allgather(np.array([loop.stop.asked]))
-                raise stopped_together([bool(one[0]) for one in told], state.place, saved=saved)
+            if any(told):
+                raise stopped_together(told, state.place, saved=saved)
 
 
 def _with_flags(counts: StepCounts, *flags: bool) -> StepCounts:
