@@ -31,6 +31,9 @@ from unittest.mock import patch
 
 import attrs
 
+from cntk_core.interfaces.parallel import Launcher
+from cntk_core.plugins.registry import Registry
+
 MEMORY = "/dev/shm"
 _RECIPE = """
 command = Train
@@ -200,7 +203,7 @@ def _train(*arguments: str) -> int:
 def _launched(ranks: int, communicator: str) -> int:
     from cntk_core.actions import launch
 
-    def find(registry: launch.Registry, count: int) -> launch.Launcher:
+    def find(registry: Registry, count: int) -> Launcher:
         return registry.communicators.get(communicator).launcher(count)
 
     with patch.object(launch, "_find_launcher", find):

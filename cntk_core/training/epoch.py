@@ -27,7 +27,7 @@ from cntk_core.training.settings import SGDSettings
 from cntk_core.training.stopping import StopRequest
 from cntk_core.training.store import ParameterStore
 from cntk_core.training.subminibatch import split
-from cntk_core.training.together import learn_apart, learn_together, share_statistics
+from cntk_core.training.together import learn_apart, learn_together, save_if_due, share_statistics
 from cntk_core.training.update import NOISE_SLOT, clip_factor, count_uses, scalars_for
 
 NOISE_STREAM = (1 << 64) - 1
@@ -158,9 +158,17 @@ class EpochLoop:
             state.done(samples, minibatch.samples)
             if state.is_over:
                 break
-            asked = self.stop.asked
-            due = keeper is not None and (asked or keeper.is_due(state.read))
-            saved = keeper is not None and due and keeper.keep(state.position())
+            self._save_if_due(state, keeper)
+
+    def _save_if_due(self, state: Running, keeper: Keeper | None) -> None:
+        """Save, and end if asked to; ranks that learn the same still have to agree on when."""
+        asked, due = self.stop.asked, keeper is not None and keeper.is_due(state.read)
+        if keeper is None:
+            self.stop.obey(state.place)
+        elif self.ranks is not None:
+            save_if_due(self, self.ranks, self.ranks.add([due, asked]), state, keeper)
+        elif due or asked:
+            saved = keeper.keep(state.position())
             if asked:
                 self.stop.obey(state.place, saved=saved)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
@@ -53,13 +53,31 @@ def _make_steps(
             _check(loop, ranks, state, pace)
         if keeper is None:
             loop.stop.obey(state.place)
-        elif any(total.flags) and not over:
-            # Counts that were on their way when training was saved tell of a request to an earlier run.
-            asked = np.array([loop.stop.asked])
-            told = [bool(one[0]) for one in ranks.communicator.allgather(asked)] if total.flags[1] else []
-            saved = keeper.keep(state.position())
-            if any(told):
-                raise stopped_together(told, state.place, saved=saved)
+        elif not over:
+            save_if_due(loop, ranks, total.flags, state, keeper)
+
+
+def save_if_due(loop: EpochLoop, ranks: Ranks, flags: Sequence[float], state: Running, keeper: Keeper) -> None:
+    """Save on all ranks, and end if one of them was told to.
+
+    Args:
+        loop: of this rank.
+        ranks: all of them, at the same step.
+        flags: sums of ``due`` and of ``asked`` over all ranks.
+        state: of the epoch.
+        keeper: saves.
+
+    Raises:
+        Stopped: a rank was told to end.
+    """
+    if not any(flags):
+        return
+    # Counts that were on their way when training was saved tell of a request to an earlier run.
+    asked = np.array([loop.stop.asked])
+    told = [bool(one[0]) for one in ranks.communicator.allgather(asked)] if flags[1] else []
+    saved = keeper.keep(state.position())
+    if any(told):
+        raise stopped_together(told, state.place, saved=saved)
 
 
 def _with_flags(counts: StepCounts, *flags: bool) -> StepCounts:

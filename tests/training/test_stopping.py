@@ -12,7 +12,7 @@ import pytest
 from cntk_core.config import Schedule
 from cntk_core.testing import VirtualRanks
 from cntk_core.training.automatic import AutoAdjust
-from cntk_core.training.ranks import Ranks
+from cntk_core.training.ranks import ParallelSettings, Ranks
 from cntk_core.training.stopping import Stopped, StopRequest, listening
 from tests.training.small import Lines, make_session
 from tests.training.test_together import Averages, SharingReader, Sums
@@ -42,14 +42,15 @@ def train(folder, ask=0, **changes):
     return lines
 
 
-def train_together(folder, ask=0, strategy=Sums):
+def train_together(folder, ask=0, strategy=Sums, start=1):
     """Somebody asks rank 1."""
 
     def work(communicator):
         stop = StopRequest()
         hooks = AskAfter(stop, ask if communicator.rank == 1 else 0)
-        ranks = Ranks(communicator, strategy(), strategy.__name__)
-        make_session(folder, stop=stop, hooks=hooks, minibatch_size=8, ranks=ranks, reader=SharingReader()).run()
+        ranks = Ranks(communicator, strategy(), strategy.__name__, ParallelSettings(start_epoch=start))
+        reader = SharingReader()
+        make_session(folder, stop=stop, hooks=hooks, minibatch_size=8, ranks=ranks, reader=reader).run()
 
     VirtualRanks(2).run(work)
 
@@ -167,3 +168,14 @@ def test_threads_leave_signals_alone():
     thread.start()
     thread.join()
     assert seen == [before]
+
+
+def test_a_request_before_the_ranks_train_together(tmp_path):
+    """All learn the same then, without a word to each other, and still save together."""
+    train_together(tmp_path / "through", start=2)
+    with pytest.raises(Stopped) as caught:
+        train_together(tmp_path / "stopped", 2, start=2)
+    said = "training on rank 1 was told to end (SIGTERM): it ends after minibatch 2 of epoch 1"
+    assert str(caught.value) == f"{said}\n{SAVED}"
+    train_together(tmp_path / "stopped", start=2)
+    assert model(tmp_path / "stopped") == model(tmp_path / "through")
