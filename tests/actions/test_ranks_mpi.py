@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -111,11 +112,48 @@ def test_a_killed_training_goes_on_to_the_last_bit(tmp_path):
     assert train(tmp_path / "through", 2).returncode == 0
     done = train(tmp_path / "killed", 2, "--plugin", "killer.py")
     assert done.returncode != 0
-    assert done.stderr.rstrip().endswith("what was saved before is kept, and the same command goes on from it")
+    kept = "what was saved before is kept, and the same command goes on from it"
+    assert done.stderr.rstrip().endswith(f"\nrank 1 was ended by signal 9; {kept}")
     done = train(tmp_path / "killed", 2)
     assert done.returncode == 0, done.stderr
     assert "minibatches of the next epoch" in done.stderr
     assert_same(arrays(tmp_path / "killed"), arrays(tmp_path / "through"))
+
+
+SLOW = """
+import time
+from cntk_core.api import hookimpl
+
+@hookimpl
+def cntk_minibatch_end(job, result):
+    time.sleep(0.3)
+    if job.rank == 0 and (result.epoch, result.minibatch) == (1, 2):
+        open("now", "w").close()
+"""
+
+
+@pytest.mark.usefixtures("usable")
+def test_a_launcher_that_is_told_to_end_lets_the_ranks_save(tmp_path):
+    (tmp_path / "through").mkdir()
+    (tmp_path / "told").mkdir()
+    for folder in (tmp_path / "through", tmp_path / "told"):
+        prepare(folder)
+    assert train(tmp_path / "through", 2).returncode == 0
+    (tmp_path / "told" / "slow.py").write_text(SLOW, encoding="utf-8")
+    command = [sys.executable, "-m", "cntk_core", "train", "r.cntk", "-n", "2", "--plugin", "slow.py"]
+    with subprocess.Popen(command, cwd=tmp_path / "told", stderr=subprocess.PIPE, text=True) as process:
+        while not (tmp_path / "told" / "now").exists():
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.terminate()
+        _, said = process.communicate(timeout=300)
+    assert process.returncode == 143
+    assert "training on rank 0, 1 was told to end (SIGTERM): it ends after minibatch " in said
+    assert said.rstrip().endswith("It is saved there; the same command goes on from it.")
+    done = train(tmp_path / "told", 2)
+    assert done.returncode == 0, done.stderr
+    assert "minibatches of the next epoch" in done.stderr
+    assert_same(arrays(tmp_path / "told"), arrays(tmp_path / "through"))
 
 
 @pytest.mark.usefixtures("usable")
