@@ -137,7 +137,7 @@ def _outcome(code: int, watch: RankWatch, title: str) -> int:
     first = f"rank {silent[0]}" if silent else "a rank"
     if reports or (consequences and not silent):
         rank, text = next(iter((reports or consequences).items()))
-        _say(f"\nrank {rank} failed first:\n{text}")
+        _say(f"\n{text}" if code == _STOPPED else f"\nrank {rank} failed first:\n{text}")
     elif code < 0 or code > 128:
         number = -code if code < 0 else code - 128
         kept = "what was saved before is kept, and the same command goes on from it"

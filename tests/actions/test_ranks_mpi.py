@@ -149,6 +149,7 @@ def test_a_launcher_that_is_told_to_end_lets_the_ranks_save(tmp_path):
         _, said = process.communicate(timeout=300)
     assert process.returncode == 143
     assert "training on rank 0, 1 was told to end (SIGTERM): it ends after minibatch " in said
+    assert "failed" not in said
     assert said.rstrip().endswith("It is saved there; the same command goes on from it.")
     done = train(tmp_path / "told", 2)
     assert done.returncode == 0, done.stderr

@@ -17,10 +17,10 @@ from cntk_core.plugins.manager import PluginManager
 
 TOOL = Path(__file__).resolve().parents[2] / "tools" / "rank_faults.py"
 CASES = [
+    ("virtual", "averaging", "exit"),
     ("alone", "full", "term"),
     ("alone", "one-bit", "kill"),
     ("virtual", "block-momentum", "exception"),
-    ("virtual", "averaging", "exit"),
     ("alone", "block-momentum", "stop"),
     ("alone", "buffered", "none"),
     ("sockets", "averaging", "kill"),
@@ -31,8 +31,7 @@ CASES = [
 pytestmark = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="needs Linux")
 
 
-@pytest.mark.slow
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize(("way", "strategy", "fault"), CASES)
 def test_faults(way, strategy, fault):
     if way == "mpi":
