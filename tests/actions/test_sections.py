@@ -98,7 +98,7 @@ def test_all_that_is_wrong_with_a_training_is_reported_together(
 ) -> None:
     text = failed(capsys, "Train=[reader=[readerType=SparsePCReader];SGD=[learningRatesPerMB=1;momentumPerMB=2]]")
     assert [line.partition(": ")[2] for line in text.splitlines() if line.startswith("<command line>")] == [
-        "no reader named 'ImageReader'. It will live in cntk-reader-image, which is not released yet.",
+        "no reader named 'SparsePCReader'; did you mean 'ImageReader'?",
         "'learningRatesPerSample' and 'learningRatesPerMB' are both given",
         "momentumPerMB must be in [0, 1), not 2",
     ]
