@@ -75,7 +75,9 @@ class ConstantCompensation(Compensation):
         """The formula, with g = update / rate."""
         if rate <= 0.0:
             return None
-        return update * update * drift * update.dtype.type(self._lambda / rate)
+        step: Array = update * update * drift
+        step *= update.dtype.type(self._lambda / rate)
+        return step
 
 
 class AdaptiveCompensation(Compensation):
@@ -91,7 +93,7 @@ class AdaptiveCompensation(Compensation):
         if rate <= 0.0:
             return None
         kind = update.dtype.type
-        squares = np.square(update * kind(1.0 / rate))
+        squares: Array = np.square(update * kind(1.0 / rate))
         self._mean_square *= kind(self._decay)
         self._mean_square += kind(1.0 - self._decay) * squares
         squares *= drift
