@@ -128,6 +128,13 @@ def test_events_are_those_of_a_simulation(count, period, bound):
     assert bound is None or max(expected.gaps) <= bound
 
 
+def test_32_workers():
+    minibatches = [own[0] for own in shares(32, seed=6)]
+    expected = Simulation(minibatches, UNEVEN, bound=3).now
+    found = run(options(staleness=3, simulated_time=UNEVEN), [[own] for own in minibatches])
+    np.testing.assert_allclose(model(found), expected, rtol=1e-10, atol=1e-12)
+
+
 @FAST
 @given(st.integers(1, 5), st.integers(0, 3), st.integers(0, 10**6))
 def test_no_worker_is_further_ahead_than_allowed(count, bound, seed):
