@@ -122,7 +122,7 @@ def draw(results: dict[str, list[Result]], path: Path) -> None:
         above.set(title=f"{workers} workers", xlabel="epoch")
         below.set(xlabel="simulated seconds", xscale="log")
     for row in panels:
-        row[0].set(ylabel="correct on the test set, %")
+        row[0].set(ylabel="correct on the test set, %", ylim=(88, 98.5))
     panels[0][0].legend()
     figure.savefig(path)
 
