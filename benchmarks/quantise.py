@@ -50,16 +50,16 @@ def measure(values: int, rows: int, bits: int, rounds: int) -> dict[str, Any]:
 
     def turn(run: Any) -> tuple[Callable[[], None], Callable[[], None]]:
         return (
-            lambda: run.quantise(source, residual, words, scales, cut.blocks, bits, True),
+            lambda: run.quantise(gradients, residual, words, scales, cut.blocks, bits, True),
             lambda: run.unquantise(words, scales, gradients, cut.blocks, bits, False),
         )
 
     quantise, unquantise = turn(kernels())
     slow_quantise, slow_unquantise = turn(portable)
     works = {
+        "copy": lambda: np.copyto(gradients, source),
         "quantise": quantise,
         "unquantise": unquantise,
-        "copy": lambda: np.copyto(gradients, source),
         "addition": lambda: np.add(residual, source, out=residual),
         "fill": lambda: gradients.fill(1.0),
     }

@@ -8,6 +8,7 @@ import pytest
 from cntk_parallel_bmuf import BlockMomentum, BlockMomentumOptions, ModelAveraging, ModelAveragingOptions
 from cntk_parallel_data_parallel import FullPrecision
 
+from cntk_core.config import Schedule
 from tests.training.small import Lines, ListReader, minibatch
 from tests.training.test_together import assert_close, serial, train
 
@@ -82,6 +83,36 @@ def test_a_restart_is_exact(tmp_path, strategy, each):
     for (values, _), (expected, _) in zip(train(folder, 4, blocks, lines=lines), through, strict=True):
         assert_close(values, expected, 0.0)
     assert lines[3].with_text("Restored from")
+
+
+@pytest.fixture
+def compressed():
+    """A class of strategies that sum gradients with one bit inside workers of two ranks."""
+    onebit = pytest.importorskip("cntk_parallel_onebit")
+
+    class Blocks(BlockMomentum):
+        def __init__(self):
+            given = BlockMomentumOptions(block_size=24, ranks_per_worker=2, gradient_bits=Schedule.constant(1))
+            options = onebit.OneBitOptions(reset_residual_per_epoch=False)
+            super().__init__(given, {"quantized": onebit.OneBit(options)})
+
+    return Blocks
+
+
+def test_one_bit_inside_and_block_momentum_between(tmp_path, compressed):
+    """All ranks agree, the model is not that of full precision, and a restart goes on with residuals and velocity."""
+    through = train(tmp_path / "through", 4, compressed)
+    for values, summary in through:
+        assert_close(values, through[0][0], 0.0)
+        assert summary.criteria["ce"] < 1.2
+    exact = train(tmp_path / "exact", 4, momentum(block_size=24, ranks_per_worker=2))
+    assert any(not np.array_equal(values, exact[0][0][name]) for name, values in through[0][0].items())
+    folder = tmp_path / "restarted"
+    train(folder, 4, compressed, keep_check_point_files=True)
+    for name in ("net.dnn", "net.dnn.ckp"):
+        (folder / name).unlink()
+    for values, _ in train(folder, 4, compressed):
+        assert_close(values, through[0][0], 0.0)
 
 
 def test_another_number_of_ranks(tmp_path):

@@ -6,7 +6,7 @@ import threading
 
 import numpy as np
 import pytest
-from cntk_engine_cpu import primitives
+from cntk_engine_cpu import onednn_objects
 from cntk_engine_cpu.libraries import load_onednn
 from cpu_networks import (
     OPS,
@@ -254,7 +254,7 @@ def test_normalization_of_whole_samples():
 
 @ONEDNN
 def test_without_a_fast_primitive_the_portable_way_is_taken(monkeypatch):
-    monkeypatch.setattr(primitives.Primitives, "_implementation", lambda *_: "ref:any")
+    monkeypatch.setattr(onednn_objects.Objects, "implementation", lambda *_: "ref:any")
     net, criterion, _, streams = residual_network()
     # A shape that no other test has, so that no primitive of it was made before.
     assert_same_gradients(net.plan(criterion), FAST, minibatch(net.rng, 13, streams))

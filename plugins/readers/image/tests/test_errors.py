@@ -261,7 +261,9 @@ def test_intensity_files(images: Path, make, values: str, vectors: str, expected
 
     text = matrix("EigVal", 1, values) + matrix("EigVec", 3, vectors)
     Path("i.xml").write_text(f"<opencv_storage>{text}</opencv_storage>")
-    assert message(make, "ImageReader", legacy("intensityFile=i.xml")).startswith(f"i.xml: {expected}")
+    assert message(make, "ImageReader", legacy("intensityFile=i.xml", "intensityStdDev=0.1")).startswith(
+        f"i.xml: {expected}"
+    )
 
 
 def test_images_are_not_cut(images: Path, make) -> None:

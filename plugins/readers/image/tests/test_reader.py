@@ -40,6 +40,13 @@ def test_images_and_labels(images: Path, make) -> None:
     assert (whole.streams["labels"].data.toarray().argmax(axis=1) == np.arange(11) % 4).all()
 
 
+def test_transforms_that_change_nothing_cost_nothing(images: Path, make) -> None:
+    """The usual recipe is resized into planes at once."""
+    reader = make("ImageReader", legacy("cropType=randomSide", "sideRatio=0.8"))
+    assert [type(step).__name__ for step in reader.source._maker._pipeline.steps] == ["Crop", "Scale"]
+    assert reader.source._maker._pipeline._last_scale is not None
+
+
 def test_order_of_the_colours(images: Path, make) -> None:
     (planes,) = (read(make("ImageReader", legacy())),)
     (pixels,) = (read(make("ImageReader", legacy("mbFormat=nhwc"))),)

@@ -10,7 +10,8 @@ import numpy as np
 from cntk_core.api import GradientStep, Node, Step, Target, convolution_geometry, is_legacy
 from cntk_engine_cpu import elementwise
 from cntk_engine_cpu.images import first_channels, last_channels
-from cntk_engine_cpu.primitives import ConvolutionShape, Form, PrimitiveError, Windows
+from cntk_engine_cpu.onednn_objects import Form, PrimitiveError
+from cntk_engine_cpu.primitives import ConvolutionShape, Windows
 from cntk_engine_cpu.site import Array, Call, Site
 
 MOST_SPACE = 3

@@ -15,7 +15,8 @@ import numpy as np
 
 from cntk_core.api import GradientStep, Loop, Node, Plan, Step, elements, is_open
 from cntk_engine_cpu.gemm import Gemm
-from cntk_engine_cpu.primitives import PrimitiveError, Primitives
+from cntk_engine_cpu.onednn_objects import PrimitiveError
+from cntk_engine_cpu.primitives import Primitives
 from cntk_engine_cpu.site import Array, Call, Site
 
 KEEPING = frozenset({"Dropout", "LocalResponseNormalization"})

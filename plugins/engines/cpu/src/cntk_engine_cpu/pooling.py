@@ -7,7 +7,8 @@ import attrs
 from cntk_core.api import GradientStep, Node, Step, is_legacy, pooling_geometry
 from cntk_engine_cpu.convolution import legacy_view, sum_into, takes
 from cntk_engine_cpu.images import first_channels
-from cntk_engine_cpu.primitives import PrimitiveError, Windows
+from cntk_engine_cpu.onednn_objects import PrimitiveError
+from cntk_engine_cpu.primitives import Windows
 from cntk_engine_cpu.site import Call, Site
 
 NAMES = ("Pooling", "MaxPooling", "AveragePooling")

@@ -14,13 +14,10 @@ from numba import njit
 
 from cntk_parallel_onebit.format import LANES, NEGLIGIBLE, SCALES, STANDARD_DEVIATIONS
 
-CHUNK = 32
-"""Words that are filled together: what vector code does in one turn."""
-
 # Indices are unsigned: a signed one may be negative and then counts from the end, which keeps loops from being vectors.
 U = np.uint64
-U0, U1, U_CHUNK, U_LANES = U(0), U(1), U(CHUNK), U(LANES)
-U_SCALES, U_BANKS = U(SCALES), U(3)
+U0, U1, U_LANES = U(0), U(1), U(LANES)
+U_SCALES, U_BANKS = U(SCALES), U(3)  # Banks of lanes: sums below and above a threshold, and how many are below.
 
 
 @njit(error_model="numpy", nogil=True)
@@ -160,64 +157,43 @@ def _bin_size(lower, upper, bits):  # noqa: ANN001, ANN202
 
 
 @njit(error_model="numpy", nogil=True)
-def _pack_1(residual, kept, rows, stride, threshold, filled):  # noqa: ANN001, ANN202
-    """Fill words with the bits of a column."""
+def _pack_bit(residual, kept, rows, stride, threshold, below, above, filled):  # noqa: ANN001, ANN202
+    """Fill words with the bits of a column, and leave in the residual what they do not say."""
     word = type(filled[U0])
-    padded = (stride + U_CHUNK - U1) // U_CHUNK * U_CHUNK
-    filled[:padded] = 0
+    for index in range(stride):
+        filled[index] = 0
     first, left, shift = kept, rows, word(0)
-    # Up to a whole number of chunks: what is read too much belongs to the next place, and goes nowhere.
-    while left >= padded:
-        for index in range(padded):
-            filled[index] |= word(residual[first + index] >= threshold) << shift
-        if left <= stride:
-            return
-        first += stride
-        left -= stride
-        shift += word(1)
     while left > U0:
         here = min(left, stride)
         for index in range(here):
-            filled[index] |= word(residual[first + index] >= threshold) << shift
+            value = residual[first + index]
+            high = value >= threshold
+            filled[index] |= word(high) << shift
+            residual[first + index] = value - (above if high else below)
         first += here
         left -= here
         shift += word(1)
 
 
 @njit(error_model="numpy", nogil=True)
-def _pack(residual, kept, rows, stride, bits, lower, upper, filled):  # noqa: ANN001, ANN202
-    """Fill words with the bins of a column, of more than 1 bit."""
-    word = type(filled[U0])
-    factor, _ = _bin_size(lower, upper, bits)
-    top = np.int32((1 << bits) - 1)
-    filled[:stride] = 0
+def _pack_bins(residual, kept, rows, stride, bits, lower, upper, filled):  # noqa: ANN001, ANN202
+    """As :func:`_pack_bit`, with bins."""
+    number, word = type(lower), type(filled[U0])
+    factor, size = _bin_size(lower, upper, bits)
+    half, top = number(0.5), np.int32((1 << bits) - 1)
+    for index in range(stride):
+        filled[index] = 0
     first, left, shift = kept, rows, word(0)
     while left > U0:
         here = min(left, stride)
         for index in range(here):
-            filled[index] |= word(_code(residual[first + index], lower, upper, factor, top)) << shift
+            value = residual[first + index]
+            code = _code(value, lower, upper, factor, top)
+            filled[index] |= word(code) << shift
+            residual[first + index] = value - ((number(code) + half) * size + lower)
         first += here
         left -= here
         shift += word(bits)
-
-
-@njit(error_model="numpy", nogil=True)
-def _keep_rest(residual, kept, rows, bits, lower, upper, threshold):  # noqa: ANN001, ANN202
-    """Leave in the residual what the words of a column do not say."""
-    number = type(lower)
-    factor, size = _bin_size(lower, upper, bits)
-    half = number(0.5)
-    if bits == 1:
-        below, above = half * size + lower, number(1.5) * size + lower
-        for row in range(rows):
-            value = residual[kept + row]
-            residual[kept + row] = value - (above if value >= threshold else below)
-        return
-    top = np.int32((1 << bits) - 1)
-    for row in range(rows):
-        value = residual[kept + row]
-        code = number(_code(value, lower, upper, factor, top))
-        residual[kept + row] = value - ((code + half) * size + lower)
 
 
 @njit(error_model="numpy", nogil=True)
@@ -233,7 +209,7 @@ def _longest(blocks):  # noqa: ANN001, ANN202
 def quantise(gradients, residual, words, scales, blocks, bits, by_sign):  # noqa: ANN001, ANN201
     """Write the records of all columns and leave in the residual what they do not say: see ``portable.quantise``."""
     lanes = np.zeros(3 * LANES, residual.dtype)
-    filled = np.zeros(_longest(blocks) + CHUNK, words.dtype)
+    filled = np.zeros(_longest(blocks), words.dtype)
     per_word = U(8 * words.itemsize // bits)
     for index in range(blocks.shape[0]):
         at, kept, record = U(blocks[index, 0]), U(blocks[index, 1]), U(blocks[index, 2])
@@ -247,71 +223,70 @@ def quantise(gradients, residual, words, scales, blocks, bits, by_sign):  # noqa
             scales[record + U1] = upper
             threshold = type(lower)(0) if by_sign else type(lower)(0.5) * (upper + lower)
             if bits == 1:
-                _pack_1(residual, kept, rows, stride, threshold, filled)
+                _, size = _bin_size(lower, upper, bits)
+                below, above = type(lower)(0.5) * size + lower, type(lower)(1.5) * size + lower
+                _pack_bit(residual, kept, rows, stride, threshold, below, above, filled)
             else:
-                _pack(residual, kept, rows, stride, bits, lower, upper, filled)
+                _pack_bins(residual, kept, rows, stride, bits, lower, upper, filled)
             for word in range(stride):
                 words[record + U_SCALES + word] = filled[word]
-            _keep_rest(residual, kept, rows, bits, lower, upper, threshold)
             at += rows
             kept += rows
             record += U_SCALES + stride
 
 
 @njit(error_model="numpy", nogil=True)
-def _unpack_1(filled, column, rows, stride, below, above):  # noqa: ANN001, ANN202
-    """Write the values of a column that the bits of words stand for."""
-    word = type(filled[U0])
-    padded = (stride + U_CHUNK - U1) // U_CHUNK * U_CHUNK
-    first, shift = U0, word(0)
-    while first < rows:
-        mask = word(1) << shift
-        # Up to a whole number of chunks: what is written too much is overwritten by the next place.
-        for index in range(padded):
-            column[first + index] = above if filled[index] & mask else below
-        first += stride
-        shift += word(1)
+def _unpack_bit(words, at, gradients, to, rows, stride, below, above, add):  # noqa: ANN001, ANN202
+    """Write or add the values of a column that the bits of words stand for."""
+    first, left, mask = to, rows, type(words[at])(1)
+    while left > U0:
+        here = min(left, stride)
+        if add:
+            for index in range(here):
+                gradients[first + index] += above if words[at + index] & mask else below
+        else:
+            for index in range(here):
+                gradients[first + index] = above if words[at + index] & mask else below
+        first += here
+        left -= here
+        mask <<= U1
 
 
 @njit(error_model="numpy", nogil=True)
-def _unpack(filled, column, rows, stride, bits, lower, size):  # noqa: ANN001, ANN202
-    """Write the values of a column that the bins of words stand for, of more than 1 bit."""
-    number, word = type(lower), type(filled[U0])
+def _unpack_bins(words, at, gradients, to, rows, stride, bits, lower, size, add):  # noqa: ANN001, ANN202
+    """As :func:`_unpack_bit`, with bins."""
+    number, word = type(lower), type(words[at])
     half, mask = number(0.5), word((1 << bits) - 1)
-    first, shift = U0, word(0)
-    while first < rows:
-        for index in range(stride):
-            code = number(np.int32((filled[index] >> shift) & mask))
-            column[first + index] = (code + half) * size + lower
-        first += stride
+    first, left, shift = to, rows, word(0)
+    while left > U0:
+        here = min(left, stride)
+        if add:
+            for index in range(here):
+                code = number(np.int32((words[at + index] >> shift) & mask))
+                gradients[first + index] += (code + half) * size + lower
+        else:
+            for index in range(here):
+                code = number(np.int32((words[at + index] >> shift) & mask))
+                gradients[first + index] = (code + half) * size + lower
+        first += here
+        left -= here
         shift += word(bits)
 
 
 @njit(error_model="numpy", nogil=True, cache=True)
 def unquantise(words, scales, gradients, blocks, bits, add):  # noqa: ANN001, ANN201
     """Write or add what the records of all columns stand for: see ``portable.unquantise``."""
-    longest = _longest(blocks)
     per_word = U(8 * words.itemsize // bits)
-    filled = np.zeros(longest + CHUNK, words.dtype)
-    column = np.zeros(2 * longest + CHUNK, gradients.dtype)
     for index in range(blocks.shape[0]):
-        at, record, rows = U(blocks[index, 0]), U(blocks[index, 2]), U(blocks[index, 3])
+        to, record, rows = U(blocks[index, 0]), U(blocks[index, 2]), U(blocks[index, 3])
         stride = (rows + per_word - U1) // per_word
         for _ in range(blocks[index, 4]):
-            for word in range(stride):
-                filled[word] = words[record + U_SCALES + word]
-            lower = scales[record]
+            at, lower = record + U_SCALES, scales[record]
             _, size = _bin_size(lower, scales[record + U1], bits)
-            half = type(lower)(0.5)
             if bits == 1:
-                _unpack_1(filled, column, rows, stride, half * size + lower, type(lower)(1.5) * size + lower)
+                below, above = type(lower)(0.5) * size + lower, type(lower)(1.5) * size + lower
+                _unpack_bit(words, at, gradients, to, rows, stride, below, above, add)
             else:
-                _unpack(filled, column, rows, stride, bits, lower, size)
-            if add:
-                for row in range(rows):
-                    gradients[at + row] += column[row]
-            else:
-                for row in range(rows):
-                    gradients[at + row] = column[row]
-            at += rows
+                _unpack_bins(words, at, gradients, to, rows, stride, bits, lower, size, add)
+            to += rows
             record += U_SCALES + stride

@@ -106,6 +106,7 @@ def make_pipeline(options: ImageOptions, context: ReaderContext, trace: Trace) -
 
 
 def _make_step(transform: Transform, channels: int, trace: Trace, before: list[Step]) -> Step | None:
+    """Make a transform; one that changes nothing is none."""
     keys = transform.keys
     if transform.name == "Crop":
         for old, new in keys.old_keys:
@@ -115,9 +116,9 @@ def _make_step(transform: Transform, channels: int, trace: Trace, before: list[S
         _check_channels(keys, channels, transform.where)
         mode, method = keys.scale_mode, keys.interpolations
         return Scale(keys.width, keys.height, method=method, mode=mode, pad=keys.pad_value)
-    if transform.name == "Color":
+    if transform.name == "Color" and (keys.brightness_radius or keys.contrast_radius or keys.saturation_radius):
         return Color(keys.brightness_radius, keys.contrast_radius, keys.saturation_radius, keys.seed)
-    if transform.name == "Intensity" and keys.intensity_file is not None:
+    if transform.name == "Intensity" and keys.intensity_file is not None and keys.intensity_std_dev:
         values, vectors = read_intensity(keys.intensity_file, transform.section.location("intensityFile"))
         return Intensity(keys.intensity_std_dev, values, vectors, keys.seed)
     if transform.name == "Mean" and keys.mean_file is not None:

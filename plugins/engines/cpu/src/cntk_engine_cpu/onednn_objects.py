@@ -1,0 +1,229 @@
+"""oneDNN's C interface: its objects, made and let go of, and the primitives of a process by what they do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import attrs
+from numpy.typing import NDArray
+
+from cntk_engine_cpu.libraries import OneDnn
+
+Array = NDArray[Any]
+
+_DECLARATIONS = """
+typedef struct { int arg; void *memory; } dnnl_exec_arg_t;
+int dnnl_engine_create(void **engine, int kind, size_t index);
+int dnnl_stream_destroy(void *stream);
+int dnnl_stream_create(void **stream, void *engine, unsigned flags);
+int dnnl_memory_desc_create_with_strides(void **desc, int rank, const int64_t *dims, int type, const int64_t *strides);
+int dnnl_memory_desc_create_with_tag(void **desc, int rank, const int64_t *dims, int type, int tag);
+size_t dnnl_memory_desc_get_size(void *desc);
+int dnnl_memory_desc_equal(void *first, void *second);
+int dnnl_memory_create(void **memory, void *desc, void *engine, uintptr_t handle);
+int dnnl_memory_set_data_handle(void *memory, uintptr_t handle);
+int dnnl_primitive_attr_create(void **attr);
+int dnnl_primitive_attr_set_scratchpad_mode(void *attr, int mode);
+int dnnl_primitive_attr_set_post_ops(void *attr, void *post_ops);
+int dnnl_post_ops_create(void **post_ops);
+int dnnl_post_ops_append_eltwise(void *post_ops, int algorithm, float alpha, float beta);
+int dnnl_post_ops_append_sum(void *post_ops, float scale, int32_t zero_point, int type);
+int dnnl_convolution_forward_primitive_desc_create(void **pd, void *engine, int kind, int algorithm, void *src,
+    void *weights, void *bias, void *dst, const int64_t *strides, const int64_t *dilates, const int64_t *lower,
+    const int64_t *upper, void *attr);
+int dnnl_convolution_backward_data_primitive_desc_create(void **pd, void *engine, int algorithm, void *src,
+    void *weights, void *dst, const int64_t *strides, const int64_t *dilates, const int64_t *lower,
+    const int64_t *upper, void *hint, void *attr);
+int dnnl_convolution_backward_weights_primitive_desc_create(void **pd, void *engine, int algorithm, void *src,
+    void *weights, void *bias, void *dst, const int64_t *strides, const int64_t *dilates, const int64_t *lower,
+    const int64_t *upper, void *hint, void *attr);
+int dnnl_pooling_forward_primitive_desc_create(void **pd, void *engine, int kind, int algorithm, void *src, void *dst,
+    const int64_t *strides, const int64_t *kernel, const int64_t *dilates, const int64_t *lower, const int64_t *upper,
+    void *attr);
+int dnnl_pooling_backward_primitive_desc_create(void **pd, void *engine, int algorithm, void *src, void *dst,
+    const int64_t *strides, const int64_t *kernel, const int64_t *dilates, const int64_t *lower, const int64_t *upper,
+    void *hint, void *attr);
+int dnnl_reorder_primitive_desc_create(void **pd, void *src, void *src_engine, void *dst, void *dst_engine, void *attr);
+int dnnl_primitive_create(void **primitive, void *pd);
+int dnnl_memory_desc_destroy(void *desc);
+int dnnl_memory_destroy(void *memory);
+int dnnl_primitive_attr_destroy(void *attr);
+int dnnl_post_ops_destroy(void *post_ops);
+int dnnl_primitive_desc_destroy(void *pd);
+int dnnl_primitive_destroy(void *primitive);
+int dnnl_primitive_execute(void *primitive, void *stream, int count, const dnnl_exec_arg_t *arguments);
+int dnnl_primitive_desc_query(void *pd, int what, int index, void *result);
+void *dnnl_primitive_desc_query_md(void *pd, int what, int index);
+"""
+
+# Names and numbers of oneDNN's C interface, version 3.
+_CPU, _IN_ORDER, _FLOAT32, _ANY = 1, 1, 3, 1
+TRAINING, DIRECT, _RELU = 64, 1, 0x20
+_USER_SCRATCHPAD = 1
+_IMPLEMENTATION = 8
+MAX, AVERAGE_ALL, AVERAGE_INSIDE = 0x1FF, 0x2FF, 0x3FF
+SRC, DST, WEIGHTS, BIAS, WORKSPACE, SCRATCHPAD = 1, 17, 33, 41, 64, 80
+DIFF_SRC, DIFF_DST, DIFF_WEIGHTS = 129, 145, 161
+QUERIES = {
+    SRC: 129,
+    DIFF_SRC: 130,
+    WEIGHTS: 131,
+    DIFF_WEIGHTS: 132,
+    DST: 133,
+    DIFF_DST: 134,
+    WORKSPACE: 135,
+    SCRATCHPAD: 136,
+}
+
+
+_DESTROYED_BY = {
+    "_primitive_desc_create": "dnnl_primitive_desc_destroy",
+    "_memory_desc_create": "dnnl_memory_desc_destroy",
+    "dnnl_memory_create": "dnnl_memory_destroy",
+    "dnnl_stream_create": "dnnl_stream_destroy",
+    "_attr_create": "dnnl_primitive_attr_destroy",
+    "_post_ops_create": "dnnl_post_ops_destroy",
+    "dnnl_primitive_create": "dnnl_primitive_destroy",
+}
+"""By what is in the name of the function that makes an object."""
+
+
+class PrimitiveError(Exception):
+    """oneDNN has no fast implementation for a shape; the caller takes another way."""
+
+
+@attrs.frozen
+class Form:
+    """Dimensions of an array, and the elements from one place to the next along each."""
+
+    dims: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    @classmethod
+    def of(cls, array: Array) -> Form:
+        """The form of an array as it lies in memory."""
+        return cls(array.shape, tuple(stride // array.itemsize for stride in array.strides))
+
+    @classmethod
+    def channels_last(cls, array: Array) -> Form:
+        """The form of ``(samples, channels, *space)`` that lies channels last; axes of length 1 like any other."""
+        _, channels, *space = array.shape
+        strides = [channels]
+        for size in reversed(space[1:]):
+            strides.insert(0, strides[0] * size)
+        return cls(array.shape, (strides[0] * space[0], 1, *strides))
+
+
+@attrs.frozen(eq=False)
+class Primitive:
+    """A compiled primitive with the formats that it wants its arguments in, for a number of threads."""
+
+    handle: Any
+    descriptor: Any
+    implementation: str
+    threads: int
+
+
+class Objects:
+    """Makes the library's objects. One for a process: primitives are kept by what they do.
+
+    Args:
+        onednn: the library.
+
+    Raises:
+        PrimitiveError: the library does not work here.
+    """
+
+    def __init__(self, onednn: OneDnn) -> None:
+        self.ffi = type(onednn.ffi)()
+        self.ffi.cdef(_DECLARATIONS)
+        self.library: Any = self.ffi.dlopen(str(onednn.path))
+        self.engine = self.create("dnnl_engine_create", _CPU, 0)
+        self._onednn = onednn
+        self._made: dict[Any, Primitive] = {}
+
+    def stream(self) -> Any:
+        """Return a stream, on which primitives run in the order of the calls."""
+        return self.create("dnnl_stream_create", self.engine, _IN_ORDER)
+
+    def create(self, function: str, *arguments: Any) -> Any:
+        """Return a new object of the library, which goes when nobody holds it any more.
+
+        Raises:
+            PrimitiveError: the library refuses.
+        """
+        made = self.ffi.new("void **")
+        self._check(function, made, *arguments)
+        destroy = next((name for kind, name in _DESTROYED_BY.items() if kind in function), None)
+        return made[0] if destroy is None else self.ffi.gc(made[0], getattr(self.library, destroy))
+
+    def _check(self, function: str, *arguments: Any) -> None:
+        status = getattr(self.library, function)(*arguments)
+        if status:
+            raise PrimitiveError(f"{function} gave status {status}")
+
+    def primitive(self, key: tuple[Any, ...], threads: int, describe: Callable[[], Any]) -> Primitive:
+        """Return the primitive for a key, made by a descriptor when it is wanted for the first time.
+
+        Raises:
+            PrimitiveError: the library has none, or only its slow reference.
+        """
+        found = self._made.get((threads, *key))
+        if found is None:
+            # A primitive divides its work for the number of threads at the time when it is made.
+            self._onednn.set_threads(threads)
+            descriptor = describe()
+            name = self.implementation(descriptor)
+            if name.startswith("ref"):
+                raise PrimitiveError(f"oneDNN would compute {key[0]} with {name}")
+            found = Primitive(self.create("dnnl_primitive_create", descriptor), descriptor, name, threads)
+            self._made[threads, *key] = found
+        return found
+
+    def implementation(self, descriptor: Any) -> str:
+        """Return the name of the implementation that the library has chosen."""
+        result = self.ffi.new("char **")
+        self.library.dnnl_primitive_desc_query(descriptor, _IMPLEMENTATION, 0, result)
+        return str(self.ffi.string(result[0]).decode())
+
+    def attributes(self, *, relu: bool = False, sum_up: bool = False) -> Any:
+        """Return what a primitive does beside its work: ReLU on the result, or adding it to what is there."""
+        attributes = self.create("dnnl_primitive_attr_create")
+        self._check("dnnl_primitive_attr_set_scratchpad_mode", attributes, _USER_SCRATCHPAD)
+        if relu or sum_up:
+            after = self.create("dnnl_post_ops_create")
+            if relu:
+                self._check("dnnl_post_ops_append_eltwise", after, _RELU, 0.0, 0.0)
+            if sum_up:
+                self._check("dnnl_post_ops_append_sum", after, 1.0, 0, _FLOAT32)
+            self._check("dnnl_primitive_attr_set_post_ops", attributes, after)
+        return attributes
+
+    def describe(self, form: Form) -> Any:
+        """Return the description of an array."""
+        rank = len(form.dims)
+        return self.create("dnnl_memory_desc_create_with_strides", rank, form.dims, _FLOAT32, form.strides)
+
+    def describe_any(self, dims: tuple[int, ...]) -> Any:
+        """Return the description of an array whose order of axes the primitive chooses."""
+        return self.create("dnnl_memory_desc_create_with_tag", len(dims), dims, _FLOAT32, _ANY)
+
+    def wanted(self, primitive: Primitive, argument: int) -> Any:
+        """Return the description of an argument as the primitive wants it."""
+        return self.library.dnnl_primitive_desc_query_md(primitive.descriptor, QUERIES[argument], 0)
+
+    def size(self, desc: Any) -> int:
+        """Return the bytes of what is described."""
+        return int(self.library.dnnl_memory_desc_get_size(desc))
+
+    def same(self, first: Any, second: Any) -> bool:
+        """Whether two descriptions are equal."""
+        return bool(self.library.dnnl_memory_desc_equal(first, second))
+
+
+@cache
+def objects_of(onednn: OneDnn) -> Objects:
+    """Return the objects of a library, the same for all programs of a process."""
+    return Objects(onednn)
