@@ -134,6 +134,13 @@ def test_updates_count_in_part_and_exchanges_are_counted_over_epochs():
     np.testing.assert_allclose(model(found), values, rtol=1e-13)
 
 
+def test_what_diverges_is_not_a_number_and_no_warning():
+    shard = Shard(np.zeros(2, np.float32), 2, ConstantCompensation(1e30), reads=1)
+    shard.apply(Push(0, np.full(2, 1e20, np.float32), rate=0.1))
+    shard.apply(Push(1, np.full(2, -1e20, np.float32), rate=0.1))
+    assert not np.any(np.isfinite(shard.values))
+
+
 def test_an_update_without_a_rate_is_not_compensated():
     shard = Shard(np.zeros(2), 2, ConstantCompensation(0.5))
     shard.apply(Push(0, np.ones(2), rate=0.1))
