@@ -128,6 +128,13 @@ def test_events_are_those_of_a_simulation(count, period, bound):
     assert bound is None or max(expected.gaps) <= bound
 
 
+def test_32_workers():
+    minibatches = [own[0] for own in shares(32, seed=6)]
+    expected = Simulation(minibatches, UNEVEN, bound=3).now
+    found = run(options(staleness=3, simulated_time=UNEVEN), [[own] for own in minibatches])
+    np.testing.assert_allclose(model(found), expected, rtol=1e-10, atol=1e-12)
+
+
 @FAST
 @given(st.integers(1, 5), st.integers(0, 3), st.integers(0, 10**6))
 def test_no_worker_is_further_ahead_than_allowed(count, bound, seed):
@@ -162,6 +169,19 @@ def test_delay_compensation_is_the_papers(mode, correct, period):
     assert np.max(np.abs(expected - plain)) > 1e-5
 
 
+@pytest.mark.parametrize(
+    ("kind", "correct"), [("none", None), ("constant", constant(0.9)), ("adaptive", adaptive(0.9, 0.95))]
+)
+def test_the_warm_up_scales_updates_with_their_compensation(kind, correct):
+    minibatches = [own[0] for own in shares(3, seed=13, most=12)]
+    warm_up = WarmUp(adjust_type="linearly", adjust_coefficient=0.1, adjust_per_minibatches=9)
+    given_ = {} if correct is None else {"delay_compensation": kind, "compensation_lambda": 0.9}
+    more = {} if correct is None else {"correct": correct}
+    expected = Simulation(minibatches, UNEVEN, warm_up=lambda exchange: min(1.0, 0.1 + 0.1 * exchange), **more).now
+    timed = options(simulated_time=UNEVEN, adjust_learning_rate_at_beginning=warm_up, **given_)
+    np.testing.assert_allclose(model(run(timed, [[own] for own in minibatches])), expected, rtol=1e-10, atol=1e-12)
+
+
 @pytest.mark.parametrize("kind", ["constant", "adaptive"])
 def test_lambda_0_is_plain_asynchronous_sgd(kind):
     minibatches = shares(4, epochs=2, seed=9)
@@ -192,6 +212,15 @@ def test_simulated_time_makes_every_run_the_same(mode):
     expected = model(run(timed, minibatches))
     for seed in range(1, 4):
         np.testing.assert_array_equal(model(run(timed, minibatches, disturb=seed)), expected)
+
+
+@pytest.mark.parametrize("mode", [{"staleness": 0}, {"simulated_time": UNEVEN}])
+def test_a_worker_may_begin_the_next_epoch_before_others_know_that_this_one_is_over(mode):
+    """Its push overtakes the last answer of another rank."""
+    minibatches = [[[1] * (epoch % 2) for epoch in range(16)] for _ in range(4)]
+    expected = model(run(options(**mode), minibatches))
+    for seed in range(6):
+        np.testing.assert_array_equal(model(run(options(**mode), minibatches, disturb=seed, pauses=0)), expected)
 
 
 def test_without_it_runs_differ():

@@ -52,7 +52,36 @@ class Result:
     strategy: AsynchronousSGD
 
 
-def run(given, minibatches, *, dtype=np.float64, momentum=0.0, epochs=None, after=None, disturb=None, show_every=0):
+class Unordered:
+    """A communicator on which messages of different ranks overtake each other, as on a network."""
+
+    def __init__(self, communicator, seed):
+        self._inner, self._here = communicator, []
+        self._random = np.random.default_rng([seed, communicator.rank])
+
+    def __getattr__(self, name):
+        return getattr(self._inner, name)
+
+    def poll(self, source=None, tag=None):
+        """Give the first message of any rank that has sent one."""
+        for _ in range(int(self._random.integers(1, 6))):  # A rank that looks often lets others get ahead.
+            while (message := self._inner.poll(tag=tag)) is not None:
+                self._here.append(message)
+        if not self._here:
+            return None
+        chosen = self._random.choice(sorted({message.source for message in self._here}))
+        index = next(index for index, message in enumerate(self._here) if message.source == chosen)
+        return self._here.pop(index)
+
+    def receive(self, source=None, tag=None):
+        """The same, and wait for one."""
+        message = self.poll(tag=tag)
+        return self._inner.receive(tag=tag) if message is None else message
+
+
+def run(
+    given, minibatches, *, dtype=np.float64, momentum=0.0, epochs=None, after=None, disturb=None, pauses=8, show_every=0
+):
     """Train on virtual ranks.
 
     Args:
@@ -60,7 +89,8 @@ def run(given, minibatches, *, dtype=np.float64, momentum=0.0, epochs=None, afte
         minibatches: sizes, by rank and epoch.
         epochs: which ones; all by default.
         after: results of the epochs before.
-        disturb: seed of pauses that change which rank is faster; none by default.
+        pauses: how many there are at most before a step, if there is a seed for them.
+        disturb: seed of pauses that change which rank is faster, and of messages that overtake each other.
     """
     epochs = range(len(minibatches[0])) if epochs is None else epochs
 
@@ -69,16 +99,16 @@ def run(given, minibatches, *, dtype=np.float64, momentum=0.0, epochs=None, afte
         store = ParameterStore([Parameter.make("w", (SIZE,), value=first(dtype=dtype))], dtype)
         strategy, smoothed, models = AsynchronousSGD(given), np.zeros(SIZE, dtype), []
         strategy.say, strategy.show_every = lines.append, show_every
-        pauses = np.random.default_rng([disturb or 0, rank])
+        random = np.random.default_rng([disturb or 0, rank])
         if after is not None:
             store.values[...], smoothed[...] = after[rank].models[-1], after[rank].smoothed
-        strategy.begin(store, communicator)
+        strategy.begin(store, communicator if disturb is None else Unordered(communicator, disturb))
         if after is not None:
             strategy.restore(after[rank].state)
         for epoch in epochs:
             strategy.begin_epoch(epoch)
             for step, samples in enumerate(minibatches[rank][epoch]):
-                for _ in range(0 if disturb is None else int(pauses.integers(0, 9))):
+                for _ in range(0 if disturb is None else int(random.integers(0, pauses + 1))):
                     communicator.poll(tag=9)
                 smoothed *= dtype(momentum)
                 smoothed += gradient(store.values, rank, 100 * epoch + step, samples)
@@ -116,6 +146,7 @@ class Simulation:
         settings: simulated times.
         period: samples between two exchanges.
         bound: exchanges that a worker may be ahead of the slowest.
+        warm_up: from the number of a worker's exchange, the part of its update that counts.
         correct: from gradient, drift and a dictionary to keep things in, what is added to the gradient.
 
     Attributes:
@@ -123,8 +154,17 @@ class Simulation:
         gaps: how far workers were ahead of the slowest when they went on.
     """
 
-    def __init__(self, minibatches, settings, *, period=1, bound=None, correct=lambda g, drift, memory: 0.0):
-        self.now, self.gaps, self._correct, self._memory = first(), [], correct, {}
+    def __init__(
+        self,
+        minibatches,
+        settings,
+        *,
+        period=1,
+        bound=None,
+        warm_up=lambda exchange: 1.0,
+        correct=lambda g, drift, memory: 0.0,
+    ):
+        self.now, self.gaps, self._correct, self._warm_up, self._memory = first(), [], correct, warm_up, {}
         self._times = [list(durations(settings, rank, sizes)) for rank, sizes in enumerate(minibatches)]
         self._minibatches, self._period, self._latency = minibatches, period, settings.latency
         self._next = [0] * len(minibatches)
@@ -140,7 +180,7 @@ class Simulation:
             if rate:
                 slope = update / rate
                 slope = slope + self._correct(slope, self.now - read, self._memory)
-                self.now = self.now - rate * slope
+                self.now = self.now - self._warm_up(pushes[rank] + 1) * rate * slope
             pushes[rank] += 1
             waiting.add(rank)
             if ends:

@@ -142,7 +142,13 @@ class Shard:
 
         A worker's values are put in place of those that it read where these are still there: one worker alone makes
         the same model as serial training, to the last bit.
+
+        A training that diverges is noticed by its criterion, so numbers that are too large are no warnings here.
         """
+        with np.errstate(over="ignore", invalid="ignore"):
+            self._apply(push)
+
+    def _apply(self, push: Push) -> None:
         read = self._reads[push.worker].popleft()
         behind = self.version - read.version
         total, greatest = self.staleness
