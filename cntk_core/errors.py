@@ -101,6 +101,14 @@ class TrainingError(CntkError):
     """Training cannot go on: the criterion is not a number, a file cannot be written."""
 
 
+class RankMissing(TrainingError):
+    """Other ranks did not come to an operation within the deadline."""
+
+
+class RankGone(TrainingError):
+    """Another rank has failed or is gone; why, it may have said itself."""
+
+
 class UnsupportedError(CntkError):
     """Something that the original had and this version does not have yet; always named."""
 

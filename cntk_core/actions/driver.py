@@ -15,7 +15,16 @@ from cntk_core.actions.context import ActionContext, make_plugins
 from cntk_core.actions.document import is_document, load_document
 from cntk_core.actions.jobs import Job, check_jobs, check_top_level, find_jobs
 from cntk_core.actions.log import Log
-from cntk_core.actions.ranks import ON_ALL_RANKS, Launch, connect, detect, disconnect, label_output, patient
+from cntk_core.actions.ranks import (
+    ON_ALL_RANKS,
+    Launch,
+    connect,
+    detect,
+    disconnect,
+    label_output,
+    note_process,
+    patient,
+)
 from cntk_core.actions.table import same_action, tells_listeners
 from cntk_core.config import Config, load_recipe
 from cntk_core.errors import ConfigError
@@ -60,6 +69,7 @@ def run_recipe(
     launch = detect() if communicator is None else Launch(communicator.rank, communicator.size)
     if communicator is None:
         label_output(launch)
+        note_process(launch)
     log.quiet = log.quiet or launch.rank > 0
     banner = _banner(program, arguments)
     brief = progress and only is not None

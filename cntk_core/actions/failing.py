@@ -6,7 +6,7 @@ import os
 import sys
 import time
 
-from cntk_core.errors import CntkError
+from cntk_core.errors import CntkError, RankGone, RankMissing
 
 TRACEBACK = "CNTK_TRACEBACK"
 """Set this variable to 1 to see the Python traceback of an error."""
@@ -37,17 +37,18 @@ def end_ranks(text: str) -> None:
     launch = detect()
     if launch.size == 1:
         return
-    if launch.rank:
-        time.sleep(_PATIENCE)
-        say(text)
     defect, details = sys.exc_info()[1], ""
+    if launch.rank:
+        if not isinstance(defect, RankGone | RankMissing):
+            time.sleep(_PATIENCE)
+        say(text)
     if defect is not None and not isinstance(defect, CntkError | KeyboardInterrupt | SystemExit):
         import traceback
 
         details = traceback.format_exc()
         if os.environ.get(TRACEBACK) == "1":
             say(details.rstrip())
-    end_all(text, details)
+    end_all(text, details, consequence=isinstance(defect, RankGone))
 
 
 def text_of(error: Exception) -> str:

@@ -7,14 +7,16 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
 from cntk_core.actions.log import Log
-from cntk_core.actions.ranks import DONE, EXPECTED, MPI, REPORTS, SOCKETS, detect
+from cntk_core.actions.rank_watch import RankWatch
+from cntk_core.actions.ranks import CONSEQUENCE, DONE, EXPECTED, MPI, REPORT, REPORTS, SOCKETS, detect
 from cntk_core.errors import PluginError, UnsupportedError, UsageError
 from cntk_core.interfaces.parallel import Launcher
 
@@ -25,7 +27,13 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_
 """Variables with the threads of a process, for the libraries that compute."""
 
 _GRACE = 10.0
-"""Seconds that the ranks have to end after the launcher was told to stop."""
+"""Seconds that the ranks have to save and to end after this process was told to, and again the launcher."""
+
+_LOOK = 0.1
+"""Seconds between two looks at the launcher, and for processes of new ranks."""
+
+_STOPPED = 128 + 15
+"""Exit code of a run that was told to end (SIGTERM)."""
 
 
 def launch(ranks: int, arguments: Sequence[str], plugin_files: Sequence[str] = ()) -> int:
@@ -50,8 +58,10 @@ def launch(ranks: int, arguments: Sequence[str], plugin_files: Sequence[str] = (
     launcher = _find_launcher(registry, ranks)
     with tempfile.TemporaryDirectory(prefix="cntk-ranks-") as folder:
         environment = {**_environment(ranks), **launcher.environment, EXPECTED: str(ranks), REPORTS: folder}
-        code = _run([*launcher.command, sys.executable, "-m", "cntk_core", *arguments], environment)
-        return _outcome(code, Path(folder), launcher.title)
+        command = [*launcher.command, sys.executable, "-m", "cntk_core", *arguments]
+        with closing(RankWatch(Path(folder))) as watch:
+            code = _run(command, environment, watch)
+        return _outcome(code, watch, launcher.title)
 
 
 def _find_launcher(registry: Registry, ranks: int) -> Launcher:
@@ -72,49 +82,77 @@ def _environment(ranks: int) -> Mapping[str, str]:
     return {**dict.fromkeys(THREADS, threads), **os.environ}
 
 
-def _run(command: Sequence[str], environment: Mapping[str, str]) -> int:
-    with subprocess.Popen(command, env=dict(environment)) as process, _stopping(process):
-        while True:
+def _run(command: Sequence[str], environment: Mapping[str, str], watch: RankWatch) -> int:
+    """Run the launcher and return its exit code. A request to end this process ends the ranks first."""
+    with subprocess.Popen(command, env=dict(environment)) as process, _told() as told:
+        passed_on = False
+        while process.poll() is None:
             try:
-                return process.wait()
+                watch.look(_LOOK)
             except KeyboardInterrupt:  # the ranks have got it, too
                 continue
+            if told and not passed_on:
+                passed_on = watch.tell()
+                if not passed_on:
+                    process.terminate()
+                    passed_on = True
+            _press(process, told)
+        watch.look(0)
+        return _STOPPED if told and process.returncode else process.returncode
+
+
+def _press(process: subprocess.Popen[bytes], told: list[float]) -> None:
+    """End a launcher that was told to end long ago."""
+    waited = time.monotonic() - told[0] if told else 0.0
+    if waited > 2 * _GRACE:
+        process.kill()
+    elif waited > _GRACE:
+        process.terminate()
 
 
 @contextmanager
-def _stopping(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Within, a request to end this process ends the ranks first."""
+def _told() -> Iterator[list[float]]:
+    """Within, requests to end this process are only noted: the times when they came."""
+    times: list[float] = []
 
-    def stop(number: int, frame: FrameType | None) -> None:
-        process.terminate()
-        try:
-            process.wait(_GRACE)
-        except subprocess.TimeoutExpired:
-            process.kill()
+    def note(number: int, frame: FrameType | None) -> None:
+        times.append(time.monotonic())
 
-    before = signal.signal(signal.SIGTERM, stop)
+    before = signal.signal(signal.SIGTERM, note)
     try:
-        yield
+        yield times
     finally:
         signal.signal(signal.SIGTERM, before)
 
 
-def _outcome(code: int, folder: Path, title: str) -> int:
-    """Say what came of the ranks; without the mark of rank 0 they have not succeeded, whatever the launcher says."""
-    if code == 0 and (folder / DONE).exists():
+def _outcome(code: int, watch: RankWatch, title: str) -> int:
+    """Say what came of the ranks; without the mark of rank 0 they have not succeeded, whatever the launcher says.
+
+    A rank that says only that another one is gone comes last: that one is named by how its process ended.
+    """
+    if code == 0 and (watch.folder / DONE).exists():
         return 0
-    reports = sorted(folder.glob("rank-*.txt"), key=lambda path: path.stat().st_mtime_ns)
-    if reports:
-        rank = reports[0].stem.partition("-")[2]
-        text = reports[0].read_text(encoding="utf-8", errors="replace").rstrip()
+    reports, consequences = _reports(watch.folder, REPORT), _reports(watch.folder, CONSEQUENCE)
+    silent = [rank for rank in watch.ended if rank not in consequences]
+    first = f"rank {silent[0]}" if silent else "a rank"
+    if reports or (consequences and not silent):
+        rank, text = next(iter((reports or consequences).items()))
         _say(f"\nrank {rank} failed first:\n{text}")
     elif code < 0 or code > 128:
         number = -code if code < 0 else code - 128
         kept = "what was saved before is kept, and the same command goes on from it"
-        _say(f"\na rank was ended by signal {number}; {kept}")
+        _say(f"\n{first} was ended by signal {number}; {kept}")
     else:
-        _say(f"\na rank ended before the work was done, without a message ({title} gave the code {code})")
+        _say(f"\n{first} ended before the work was done, without a message ({title} gave the code {code})")
     return code if 0 < code < 256 else 1
+
+
+def _reports(folder: Path, name: str) -> dict[int, str]:
+    """What ranks have left, by rank, the first one first."""
+    paths = sorted(folder.glob(name.format("*")), key=lambda path: path.stat().st_mtime_ns)
+    return {
+        int(path.stem.partition("-")[2]): path.read_text(encoding="utf-8", errors="replace").rstrip() for path in paths
+    }
 
 
 def _say(text: str) -> None:

@@ -32,6 +32,9 @@ REPORTS = "CNTK_RANK_REPORTS"
 
 DONE = "done"
 
+REPORT, CONSEQUENCE, PROCESS = "rank-{}.txt", "after-{}.txt", "rank-{}.pid"
+"""Files of a rank in this folder: its message, or one that only says that another rank is gone; its process."""
+
 _VARIABLES = (
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "mpiexec of Open MPI", MPI),
     ("PMI_RANK", "PMI_SIZE", "mpiexec", MPI),
@@ -96,13 +99,28 @@ def connect(launch: Launch, registry: Registry) -> Communicator:
 _ACTIVE: list[Communicator] = []
 
 
-def end_all(text: str, details: str = "") -> None:
-    """End the other ranks, too, if there are any: this one has failed. Details go before the text of the report."""
+def note_process(launch: Launch) -> None:
+    """Let the launcher know which process this rank is."""
+    folder = os.environ.get(REPORTS)
+    if folder is not None and launch.size > 1:
+        with suppress(OSError):
+            Path(folder, PROCESS.format(launch.rank)).write_text(str(os.getpid()), encoding="utf-8")
+
+
+def end_all(text: str, details: str = "", *, consequence: bool = False) -> None:
+    """End the other ranks, too, if there are any: this one has failed.
+
+    Args:
+        text: why.
+        details: go before the text in the report.
+        consequence: it has failed because another rank is gone.
+    """
     launch = detect()
     folder = os.environ.get(REPORTS)
     if folder is not None and launch.size > 1:
         with suppress(OSError):
-            Path(folder, f"rank-{launch.rank}.txt").write_text(details + text, encoding="utf-8")
+            name = (CONSEQUENCE if consequence else REPORT).format(launch.rank)
+            Path(folder, name).write_text(details + text, encoding="utf-8")
     for communicator in _ACTIVE:
         communicator.abort(text.partition("\n")[0])
 

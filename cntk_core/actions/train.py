@@ -21,6 +21,7 @@ from cntk_core.training.ranks import Ranks
 from cntk_core.training.session import TrainingSession
 from cntk_core.training.settings import SGDSettings, for_factors
 from cntk_core.training.sgd_block import idle_momentum, learner_name, make_learner, read_settings
+from cntk_core.training.stopping import StopRequest, listening
 
 _READERS = ("reader", "cvReader")
 
@@ -165,7 +166,7 @@ def train(
     readers = _open_readers(context, section, network)
     if change is not None:
         readers[0] = change(readers[0])
-    log = context.run_log(section)
+    log, stop = context.run_log(section), StopRequest()
     try:
         session = TrainingSession(
             network,
@@ -182,6 +183,7 @@ def train(
             resume=going_on.beyond,
             must_resume=going_on.must,
             ranks=ranks,
+            stop=stop,
             job=Job(
                 section.name,
                 action,
@@ -192,7 +194,8 @@ def train(
                 block=sgd,
             ),
         )
-        session.run()
+        with listening(stop):
+            session.run()
     finally:
         for reader in readers:
             reader.close()

@@ -1,7 +1,8 @@
 """The command ``cntk``: it parses, calls an action and prints. Everything heavy is imported where it is used.
 
 Two ways to speak to it: ``cntk configFile=recipe.cntk key=value ...`` exactly as CNTK, and verbs
-(``cntk train recipe.cntk``). Exit codes: 0 done, 1 the user's mistake or a failed run, 2 usage, 130 interrupted.
+(``cntk train recipe.cntk``). Exit codes: 0 done, 1 the user's mistake or a failed run, 2 usage, 130 interrupted,
+143 told to end (SIGTERM) while training.
 """
 
 from __future__ import annotations

@@ -24,9 +24,10 @@ from cntk_core.training.ranks import Ranks
 from cntk_core.training.running import EpochResult, Pace, Running
 from cntk_core.training.schedules import effective_momentum
 from cntk_core.training.settings import SGDSettings
+from cntk_core.training.stopping import StopRequest
 from cntk_core.training.store import ParameterStore
 from cntk_core.training.subminibatch import split
-from cntk_core.training.together import learn_apart, learn_together, share_statistics
+from cntk_core.training.together import learn_apart, learn_together, save_if_due, share_statistics
 from cntk_core.training.update import NOISE_SLOT, clip_factor, count_uses, scalars_for
 
 NOISE_STREAM = (1 << 64) - 1
@@ -43,8 +44,8 @@ class Keeper(Protocol):
         """Whether to save now, after so many samples of the epoch."""
         ...
 
-    def keep(self, position: Position | None) -> None:
-        """Save; None says that the program cannot tell what it takes along."""
+    def keep(self, position: Position | None) -> bool:
+        """Save, and say whether it was done; None says that the program cannot tell what it takes along."""
         ...
 
 
@@ -64,6 +65,7 @@ class EpochLoop:
         check: compares gradients before each minibatch is learned; None if that is not asked for.
         steps: updates done so far.
         ranks: who trains together; None in a serial run.
+        stop: asks training to end after a minibatch.
         sizes: counts samples and columns of minibatches.
     """
 
@@ -79,6 +81,7 @@ class EpochLoop:
     check: GradientCheck | None = None
     steps: int = 0
     ranks: Ranks | None = None
+    stop: StopRequest = attrs.field(factory=StopRequest)
     _uses: Mapping[Parameter, int] = attrs.field(init=False)
     sizes: MinibatchSizes = attrs.field(init=False)
 
@@ -110,6 +113,7 @@ class EpochLoop:
 
         Raises:
             NotANumber: the criterion is not a number.
+            Stopped: the process was told to end.
             DataError: there was no data, or less than up to the position.
         """
         epoch, passes = pace.epoch, position.passes if position is not None else 0
@@ -154,8 +158,19 @@ class EpochLoop:
             state.done(samples, minibatch.samples)
             if state.is_over:
                 break
-            if keeper is not None and keeper.is_due(state.read):
-                keeper.keep(state.position())
+            self._save_if_due(state, keeper)
+
+    def _save_if_due(self, state: Running, keeper: Keeper | None) -> None:
+        """Save, and end if asked to; ranks that learn the same still have to agree on when."""
+        asked, due = self.stop.asked, keeper is not None and keeper.is_due(state.read)
+        if keeper is None:
+            self.stop.obey(state.place)
+        elif self.ranks is not None:
+            save_if_due(self, self.ranks, self.ranks.add([due, asked]), state, keeper)
+        elif due or asked:
+            saved = keeper.keep(state.position())
+            if asked:
+                self.stop.obey(state.place, saved=saved)
 
     def step(self, minibatch: Minibatch, pace: Pace, index: int) -> None:
         """Learn a minibatch, the one with this index in its epoch."""

@@ -21,7 +21,7 @@ class InsideKeeper:
     changes what is learned, so places that depend on the time do no harm either.
 
     Attributes:
-        save: writes a checkpoint.
+        save: writes a checkpoint; False if it could not.
         store: a checkpoint with parameters that are not numbers would be of no use.
         log: told about what cannot be saved.
         samples, seconds: between two saves; 0 for none.
@@ -29,7 +29,7 @@ class InsideKeeper:
         clock: in seconds.
     """
 
-    save: Callable[[Position], None]
+    save: Callable[[Position], bool]
     store: ParameterStore
     log: RunLog
     samples: int = 0
@@ -47,19 +47,23 @@ class InsideKeeper:
         passed = bool(self.samples) and read // self.samples > self.read // self.samples
         return passed or (self.seconds > 0 and self.clock() - self._last >= self.seconds)
 
-    def keep(self, position: Position | None) -> None:
-        """Save, unless something is not a number; None is a program that cannot tell what it takes along."""
+    def keep(self, position: Position | None) -> bool:
+        """Save, unless something is not a number; None is a program that cannot tell what it takes along.
+
+        Returns whether a checkpoint was written.
+        """
         self._last = self.clock()
         if position is None:
             self.samples, self.seconds = 0, 0.0
             self.log.line("Warning: this engine cannot be saved inside an epoch; checkpoints are of whole epochs.")
-            return
-        self.read = position.read
+            return False
+        self.read = position.read_by_all
         if np.isnan(self.store.values).any() or _is_lost(position.sums, position.program.totals):
             self.log.line("Warning: no checkpoint is saved here, because there are values that are not numbers.")
-        else:
-            self.save(position)
-            self._last = self.clock()
+            return False
+        saved = self.save(position)
+        self._last = self.clock()
+        return saved
 
 
 def _is_lost(*sums: Mapping[str, float]) -> bool:

@@ -64,15 +64,16 @@ class RankSaver:
             self.saver.save(attrs.evolve(progress, ranks=self.ranks.entries()), final=final, of_ranks=of_ranks)
         self.ranks.meet("waiting for rank 0 to save the model")
 
-    def save_inside(self, progress: Progress, position: Position) -> None:
-        """See :meth:`Saver.save_inside`."""
+    def save_inside(self, progress: Progress, position: Position) -> bool:
+        """See :meth:`Saver.save_inside`. Ranks other than 0 do not hear of a failure."""
         if self.ranks is None:
-            self.saver.save_inside(progress, position)
-            return
+            return self.saver.save_inside(progress, position)
+        saved = True
         of_ranks = self._collect(self.ranks, position)
         if self.ranks.is_main:
-            self.saver.save_inside(attrs.evolve(progress, ranks=self.ranks.entries()), position, of_ranks)
+            saved = self.saver.save_inside(attrs.evolve(progress, ranks=self.ranks.entries()), position, of_ranks)
         self.ranks.meet("waiting for rank 0 to save a checkpoint")
+        return saved
 
     def revise(self, progress: Progress, since: int) -> None:
         """See :meth:`Saver.revise`."""

@@ -163,6 +163,7 @@ class TrainingRun:
             listeners=session.listeners("cntk_minibatch_end"),
             check=check,
             ranks=self.ranks,
+            stop=session.stop,
         )
 
     def _restore(self) -> None:
@@ -281,16 +282,17 @@ class TrainingRun:
         return result
 
     def _keeper(self) -> InsideKeeper | None:
-        """Return what saves training inside the epoch, if the recipe wants that."""
+        """Return what saves training inside the epoch: where the recipe wants that, and before a stop."""
         samples, minutes = self.settings.checkpoint_every_samples, self.settings.checkpoint_every_minutes
-        if not samples and not minutes:
-            return None
         if self.ranks is not None and not self.ranks.saves_inside:
-            self.log.line("Warning: this way of parallel training is saved after each epoch only.")
+            if samples or minutes:
+                self.log.line("Warning: this way of parallel training is saved after each epoch only.")
             return None
 
-        def save(position: Position) -> None:
-            self.saver.save_inside(attrs.evolve(self._progress(None), reader_samples=position.read_by_all), position)
+        def save(position: Position) -> bool:
+            return self.saver.save_inside(
+                attrs.evolve(self._progress(None), reader_samples=position.read_by_all), position
+            )
 
         read = self.position.read_by_all if self.position is not None else 0
         return InsideKeeper(save, self.store, self.log, samples, 60.0 * minutes, read)

@@ -106,6 +106,12 @@ class Running:
         self._shown_at = position.shown_at
         self._began -= position.seconds
 
+    @property
+    def place(self) -> str:
+        """Where training is, in words."""
+        what = "a trial for epoch" if self.pace.trial else "epoch"
+        return f"after minibatch {self.count} of {what} {self.pace.epoch + 1}"
+
     def position(self) -> Position | None:
         """Return the place after the last minibatch; None if the program cannot tell what it takes along."""
         program = self.loop.program.state()

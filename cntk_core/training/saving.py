@@ -73,10 +73,11 @@ class Saver:
 
     def save_inside(
         self, progress: Progress, position: Position, of_ranks: Mapping[str, NDArray[Any]] | None = None
-    ) -> None:
+    ) -> bool:
         """Save a checkpoint between two minibatches, then remove those that are not needed any more.
 
         Training goes on if it cannot be written: the checkpoints before are there, and the next one is tried again.
+        Returns whether it was written.
         """
         paths, log = self.session.paths, self.session.log
         path = paths.inside(progress.epochs, position.minibatches)
@@ -98,10 +99,11 @@ class Saver:
                 f"Warning: the checkpoint '{path}' cannot be saved: {error.strerror or error}. "
                 "Training goes on, and earlier checkpoints are untouched. Make room, or give another modelPath."
             )
-            return
+            return False
         with tidying(log.line):
             ours = [place for place in paths.existing_inside() if place[0] == progress.epochs]
             paths.remove_inside(ours[:KEPT])
+        return True
 
     def _clear(self) -> None:
         """Before the first file is saved, remove those of an earlier training that would be newer than ours."""

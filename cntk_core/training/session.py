@@ -32,6 +32,7 @@ from cntk_core.training.recipe_text import differences, settings_text
 from cntk_core.training.run import TrainingRun, TrainingSummary
 from cntk_core.training.saving import tidying
 from cntk_core.training.settings import SGDSettings
+from cntk_core.training.stopping import StopRequest
 
 _SHOWN_ONLY = {
     "checkpoint_every_samples",
@@ -75,6 +76,7 @@ class TrainingSession:
         must_resume: it is an error if there is nothing to go on from.
         job: what listeners are told about this run.
         ranks: who trains together; each of them runs a session. None is a serial run.
+        stop: asks training to end after a minibatch.
     """
 
     def __init__(
@@ -96,6 +98,7 @@ class TrainingSession:
         must_resume: bool = False,
         job: Job | None = None,
         ranks: Ranks | None = None,
+        stop: StopRequest | None = None,
     ) -> None:
         self._given = network
         self.engine = engine
@@ -112,6 +115,7 @@ class TrainingSession:
         self.resume = resume
         self.must_resume = must_resume
         self.ranks = ranks
+        self.stop = stop or StopRequest()
         self.job = job or Job("train", "train", model_path=Path(model_path), epochs=settings.max_epochs)
 
     def run(self) -> TrainingSummary:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+import attrs
 import numpy as np
 
 from cntk_core.interfaces.parallel import StepCounts
 from cntk_core.interfaces.reader import Minibatch
 from cntk_core.training.ranks import Ranks
 from cntk_core.training.running import Pace, Running
+from cntk_core.training.stopping import stopped_together
 
 if TYPE_CHECKING:
     from cntk_core.training.epoch import EpochLoop, Keeper
@@ -39,7 +41,7 @@ def _make_steps(
         read, minibatch = next(rest, (0, None))
         counts = _gradients(loop, minibatch, state, pace)
         due = keeper is not None and ranks.is_main and keeper.is_due(state.read)
-        total = ranks.strategy.reduce(loop.store, _with_flag(counts, due))
+        total = ranks.strategy.reduce(loop.store, _with_flags(counts, due, loop.stop.asked))
         _update(loop, total, pace, state.count)
         ranks.strategy.sync(loop.store, total)
         over = total.is_end
@@ -49,13 +51,38 @@ def _make_steps(
         state.own_read += read
         if ranks.strategy.group is None:
             _check(loop, ranks, state, pace)
-        if keeper is not None and total.flags[0] > 0 and not over:
-            keeper.keep(state.position())
+        if keeper is None:
+            loop.stop.obey(state.place)
+        elif not over:
+            save_if_due(loop, ranks, total.flags, state, keeper)
 
 
-def _with_flag(counts: StepCounts, due: bool) -> StepCounts:
-    """Rank 0 decides when to save; the others hear of it with the counts."""
-    return StepCounts(counts.samples, counts.criteria, counts.counted, counts.read, (float(due),), counts.learning_rate)
+def save_if_due(loop: EpochLoop, ranks: Ranks, flags: Sequence[float], state: Running, keeper: Keeper) -> None:
+    """Save on all ranks, and end if one of them was told to.
+
+    Args:
+        loop: of this rank.
+        ranks: all of them, at the same step.
+        flags: sums of ``due`` and of ``asked`` over all ranks.
+        state: of the epoch.
+        keeper: saves.
+
+    Raises:
+        Stopped: a rank was told to end.
+    """
+    if not any(flags):
+        return
+    # Counts that were on their way when training was saved tell of a request to an earlier run.
+    asked = np.array([loop.stop.asked])
+    told = [bool(one[0]) for one in ranks.communicator.allgather(asked)] if flags[1] else []
+    saved = keeper.keep(state.position())
+    if any(told):
+        raise stopped_together(told, state.place, saved=saved)
+
+
+def _with_flags(counts: StepCounts, *flags: bool) -> StepCounts:
+    """Rank 0 decides when to save, and any rank may be told to end; the others hear of it with the counts."""
+    return attrs.evolve(counts, flags=tuple(map(float, flags)))
 
 
 def _gradients(loop: EpochLoop, minibatch: Minibatch | None, state: Running, pace: Pace) -> StepCounts:
@@ -124,6 +151,7 @@ def _learn_alone(loop: EpochLoop, ranks: Ranks, minibatches: Iterable[Minibatch]
         state.done(counted, minibatch.samples)
         if state.is_over:
             break
+        loop.stop.obey(state.place)
     if ranks.distributed and learned:
         state.done(0, 0)
 

@@ -253,6 +253,67 @@ def test_ranks_that_fail(launched, capfd, program, code, said):
     assert capfd.readouterr().err == said
 
 
+GONE = f"""
+import time
+folder = os.environ['{REPORTS}']
+child = os.fork()
+if not child:
+    time.sleep(60)
+open(os.path.join(folder, 'rank-2.pid'), 'w').write(str(child))
+open(os.path.join(folder, 'rank-0.pid'), 'w').write(str(os.getpid()))
+time.sleep(0.5)
+"""
+"""Two ranks, of which 0 is the launcher, too."""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.parametrize(
+    ("program", "code", "said"),
+    [
+        (
+            f"os.kill(child, {int(signal.SIGKILL)}); os.wait(); sys.exit(137)",
+            137,
+            "\nrank 2 was ended by signal 9; what was saved before is kept, and the same command goes on from it\n",
+        ),
+        (
+            f"os.kill(child, {int(signal.SIGKILL)}); os.wait()\n"
+            "open(os.path.join(folder, 'after-0.txt'), 'w').write('rank 2 is gone'); sys.exit(1)",
+            1,
+            "\nrank 2 ended before the work was done, without a message (Python gave the code 1)\n",
+        ),
+        (
+            f"open(os.path.join(folder, 'rank-2.txt'), 'w').write('no luck')\n"
+            f"os.kill(child, {int(signal.SIGKILL)}); os.wait(); sys.exit(1)",
+            1,
+            "\nrank 2 failed first:\nno luck\n",
+        ),
+    ],
+)
+def test_the_rank_that_ended_first_is_named(launched, capfd, program, code, said):
+    assert launched(GONE + program) == code
+    assert capfd.readouterr().err == said
+
+
+def test_a_report_of_a_rank_that_is_gone_is_better_than_none(launched, capfd):
+    program = f"open(os.path.join(os.environ['{REPORTS}'], 'after-1.txt'), 'w').write('rank 0 is gone'); sys.exit(1)"
+    assert launched(program) == 1
+    assert capfd.readouterr().err == "\nrank 1 failed first:\nrank 0 is gone\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_ranks_are_told_when_the_launcher_is(launched, capfd):
+    """The rank, not its launcher, gets the signal, and has time to save."""
+    program = (
+        GONE.replace("time.sleep(60)", "signal.pause()").replace("import time", "import signal, time")
+        + "signal.signal(signal.SIGTERM, lambda *_: None)\n"
+        f"os.kill(os.getppid(), {int(signal.SIGTERM)})\n"
+        "ended = os.waitstatus_to_exitcode(os.wait()[1])\n"
+        "print(ended, file=sys.stderr, flush=True); sys.exit(1)"
+    )
+    assert launched(program) == 143
+    assert capfd.readouterr().err.startswith("-15\n")
+
+
 def test_without_mpi_the_ranks_meet_on_sockets(monkeypatch, capfd):
     class Useless(Alone):
         @classmethod

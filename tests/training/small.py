@@ -153,4 +153,5 @@ def make_session(
 _OWN = (
     *("engine", "reader", "learner", "cv_reader", "hooks", "seed", "make_mode", "resume", "must_resume", "job"),
     "ranks",
+    "stop",
 )

@@ -272,6 +272,28 @@ def test_by_samples(read, due):
     assert keeper.is_due(read) == due
 
 
+def test_what_all_ranks_have_read_counts():
+    class Store:
+        values = np.zeros(1)
+
+    @attrs.frozen
+    class Place:
+        read: int = 35
+        read_by_all: int = 105
+        sums: dict = attrs.field(factory=dict)
+        totals: dict = attrs.field(factory=dict)
+
+        @property
+        def program(self):
+            return self
+
+    keeper = InsideKeeper(lambda position: True, Store(), RunLog(Lines()), samples=100)
+    assert keeper.is_due(105)
+    assert keeper.keep(Place())
+    assert not keeper.is_due(140)
+    assert keeper.is_due(210)
+
+
 def test_minutes_are_minutes(tmp_path):
     lines = train(tmp_path, checkpoint_every_samples=0, checkpoint_every_minutes=1e-9)
     assert len(lines.with_text("Saving checkpoint '")) == 24  # 6 minibatches in each of 4 epochs

@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 from cntk_parallel_sockets import SocketCommunicator
 from cntk_parallel_sockets.frames import pack, unpack
-from cntk_parallel_sockets.mesh import Meeting, Mesh, RankGone
+from cntk_parallel_sockets.mesh import Meeting, Mesh
 
+from cntk_core.errors import RankGone
 from cntk_core.testing import PackagingContract
 
 HERE = Path(__file__).parent

@@ -5,16 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from cntk_core.api import TrainingError, Watch
+from cntk_core.api import RankMissing, Watch
 
 SPINS = 300
 """Looks without a pause; messages on one machine take microseconds, but another rank may want the processor."""
 
 LONGEST_PAUSE = 0.002
-
-
-class RankMissing(TrainingError):
-    """Other ranks did not come to an operation within the deadline."""
 
 
 def wait(look: Callable[[], bool], watch: Watch, rank: int, operation: str, missing: Callable[[], list[int]]) -> None:

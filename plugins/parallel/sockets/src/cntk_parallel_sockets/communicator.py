@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import Communicator, Launcher, Message, Pending, TrainingError
+from cntk_core.api import Communicator, Launcher, Message, Pending, RankMissing
 from cntk_parallel_sockets.frames import pack, unpack
 from cntk_parallel_sockets.mesh import Mesh, meeting_here
 
@@ -29,10 +29,6 @@ _LETTERS = 1 << 40
 
 
 TAGS = 256
-
-
-class RankMissing(TrainingError):
-    """Other ranks did not come to an operation within the deadline."""
 
 
 class SocketCommunicator(Communicator):

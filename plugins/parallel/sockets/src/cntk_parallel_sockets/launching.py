@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 from types import FrameType
 
-_GRACE = 10.0
+_GRACE = 2.5
 """Seconds that the other ranks have to end by themselves after one has failed."""
 
 

@@ -18,7 +18,7 @@ from hashlib import blake2b
 
 import attrs
 
-from cntk_core.api import TrainingError
+from cntk_core.api import RankGone
 
 _HEADER = struct.Struct("<qqq")
 """Channel, tag, and bytes that follow."""
@@ -30,10 +30,6 @@ _END, _FAILED = -1, -2
 """Channels of messages about the connection itself: the rank needs nothing any more; the rank failed, and why."""
 
 _TEXT = 4096
-
-
-class RankGone(TrainingError):
-    """Another rank has failed or is gone."""
 
 
 @attrs.frozen
