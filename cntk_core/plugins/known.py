@@ -72,7 +72,7 @@ KNOWN: dict[str, dict[str, tuple[str, Wheel]]] = {
     "parallelizer": _table(
         (Wheel("cntk-parallel-data-parallel"), "DataParallelSGD"),
         (Wheel("cntk-parallel-bmuf"), "BlockMomentumSGD ModelAveragingSGD"),
-        (Wheel("cntk-parallel-asgd", released=False), "DataParallelASGD"),
+        (Wheel("cntk-parallel-asgd"), "DataParallelASGD"),
     ),
     "aggregation": _table(
         (Wheel("cntk-parallel-data-parallel"), "full"),

@@ -43,7 +43,7 @@ TEMPLATES: Mapping[str, Template] = {
     "reader": Template("cntk.readers", "Reader", ":%class%", "reader"),
     "learner": Template("cntk.learners", "Learner", ":%class%", "learner"),
     "parallelizer": Template("cntk.parallelizers", "Parallelizer", ":%class%", "parallel"),
-    "aggregation": Template("cntk.aggregations", "Aggregation", ":%class%", "parallel"),
+    "aggregation": Template("cntk.aggregations", "Aggregation", ":%class%", "aggregation"),
     "hook": Template("cntk.hooks", "", "", "hook"),
 }
 """The kinds of plugins that can be made."""

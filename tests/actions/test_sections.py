@@ -96,9 +96,9 @@ def test_wrong_sections(section: str, message: str, recipe: Path, capsys: pytest
 def test_all_that_is_wrong_with_a_training_is_reported_together(
     recipe: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = failed(capsys, "Train=[reader=[readerType=ImageReader];SGD=[learningRatesPerMB=1;momentumPerMB=2]]")
+    text = failed(capsys, "Train=[reader=[readerType=SparsePCReader];SGD=[learningRatesPerMB=1;momentumPerMB=2]]")
     assert [line.partition(": ")[2] for line in text.splitlines() if line.startswith("<command line>")] == [
-        "no reader named 'ImageReader'. It will live in cntk-reader-image, which is not released yet.",
+        "no reader named 'SparsePCReader'; did you mean 'ImageReader'?",
         "'learningRatesPerSample' and 'learningRatesPerMB' are both given",
         "momentumPerMB must be in [0, 1), not 2",
     ]

@@ -6,8 +6,8 @@ import itertools
 
 import numpy as np
 import pytest
-from cntk_engine_cpu import binding
-from cntk_engine_cpu.binding import bands
+from cntk_engine_cpu import folds
+from cntk_engine_cpu.folds import bands
 from cpu_networks import (
     BACKENDS,
     SCALARS,
@@ -105,10 +105,10 @@ def test_large_weights_are_updated_band_by_band(backend):
 
 
 def test_large_weights_of_many_frames_are_updated_at_once(backend, monkeypatch):
-    monkeypatch.setattr(binding, "PANEL_OPERAND", 4 * 700)
+    monkeypatch.setattr(folds, "PANEL_OPERAND", 4 * 700)
     banded = []
-    whole = binding._run_panels
-    monkeypatch.setattr(binding, "_run_panels", lambda *arguments: banded.append(arguments) or whole(*arguments))
+    whole = folds._run_panels
+    monkeypatch.setattr(folds, "_run_panels", lambda *arguments: banded.append(arguments) or whole(*arguments))
     plan = mlp(sizes=(800, 700, 3))
     for frames, expected in ((5, 0), (4, 1)):
         data = batches((frames, frames), {"x": (800,), "l": ("class", 3)})

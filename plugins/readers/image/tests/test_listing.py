@@ -186,7 +186,7 @@ def test_photographs_stand_upright(folder: Path) -> None:
     exif[0x0112] = 6
     turned = decode(encoded(image, "jpg", exif=exif, quality=100), gray=False)
     straight = decode(encoded(image, "jpg", quality=100), gray=False)
-    assert (turned == np.rot90(straight, -1)).all()
+    assert (turned[:, :, :3] == np.rot90(straight, -1)[:, :, :3]).all()
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import attrs
-import numpy as np
 
 from cntk_core.api import (
     GradientStep,
@@ -16,10 +15,8 @@ from cntk_core.api import (
     Node,
     OpContext,
     Parameter,
-    Plan,
     Step,
     Target,
-    is_open,
     makes_axis_by_values,
 )
 from cntk_engine_cpu import (
@@ -34,26 +31,14 @@ from cntk_engine_cpu import (
     rowwise,
     sparse,
 )
-from cntk_engine_cpu.site import Call, Site, elements_of
+from cntk_engine_cpu.folds import fold_call, foldable
+from cntk_engine_cpu.open_arrays import reaches_open
+from cntk_engine_cpu.passes import passes, row_count, rows_alone
+from cntk_engine_cpu.site import Call, Site
 from cntk_engine_cpu.sparse import RowGradient, bind_rows, inlet_of
 from cntk_engine_cpu.stages import Stage
 from cntk_engine_cpu.straight import straight_line
-from cntk_engine_cpu.update import Numbers, Scalars, Update, runs_of
-
-PANEL_ELEMENTS = 131072
-"""Most weights in one panel of a folded update: they and their slot stay in the second-level cache."""
-
-LONGEST_ROW = 4096
-"""Columns from which rows are cut, too."""
-
-BAND_WIDTH = 1024
-"""About how many columns a band then has."""
-
-PANEL_OPERAND = 262144
-"""Most numbers of the operand that every band of rows reads again: more are not in the cache any more by then."""
-
-FOLD_BY_PANELS = 196608
-"""Weights from which the folded update goes panel by panel. For fewer a second product costs more than it saves."""
+from cntk_engine_cpu.update import Numbers, Scalars, Update
 
 SPECIAL_FORWARD: Mapping[str, Callable[[Site, Step], Call | None]] = {
     **dict.fromkeys(products.NAMES, products.bind_forward),
@@ -122,14 +107,14 @@ class Bound:
 
 def _forward_calls(site: Site, step: Step | Loop) -> list[Call]:
     if isinstance(step, Loop):
-        compiled = None if _reaches_open(step) else loop_kernels.bind_forward(site, step)
+        compiled = None if reaches_open(step) else loop_kernels.bind_forward(site, step)
         return [compiled if compiled is not None else loops.bind_forward(site, step)]
     if step in site.absorbed:
         return []
     name = step.nodes[0].op.name
     if makes_axis_by_values(step.nodes[0]):
         return [fallback.bind_new_axis(site, step)]
-    if _reaches_open(step):
+    if reaches_open(step):
         return [fallback.bind_forward(site, step)]
     if elementwise.is_elementwise(step):
         found = elementwise.bind_forward(site, step)
@@ -145,11 +130,6 @@ def _forward_calls(site: Site, step: Step | Loop) -> list[Call]:
     return found if found is not None else [fallback.bind_forward(site, step)]
 
 
-def _reaches_open(step: Step | Loop) -> bool:
-    """Whether a step has values with a dimension that every minibatch has its own of; no kernel takes them."""
-    return any(is_open(node) for node in (*step.nodes, *step.reads))
-
-
 def _loop_gradient(site: Site, step: LoopGradient) -> Call:
     compiled = loop_kernels.bind_gradient(site, step)
     return compiled if compiled is not None else loops.bind_gradient(site, step)
@@ -160,7 +140,7 @@ def _gradient_calls(site: Site, step: GradientStep | LoopGradient, targets: Sequ
     if isinstance(step, LoopGradient):
         return [_loop_gradient(site, step)]
     part = step if len(targets) == len(step.targets) else attrs.evolve(step, targets=tuple(targets))
-    if _reaches_open(step.step):
+    if reaches_open(step.step):
         return [fallback.bind_gradient(site, part)]
     if elementwise.is_elementwise(step.step):
         found = elementwise.bind_gradient(site, part)
@@ -214,11 +194,11 @@ def _train(site: Site, update: Update) -> Callable[[Sequence[Scalars]], None]:
             assert inlet is not None
             calls.append(bind_rows(site, step.step.nodes[0], inlet, gradient))
             continue
-        parameter = _foldable(site, update, index)
+        parameter = foldable(site, update, index)
         if isinstance(step, LoopGradient) or parameter is None:
             calls += _gradient_calls(site, step, step.targets)
             continue
-        fold = _fold_call(plain_site(site, step), update, step, parameter, place, current)
+        fold = fold_call(plain_site(site, step), update, step, parameter, place, current)
         if fold is None:
             calls += _gradient_calls(site, step, step.targets)
             continue
@@ -229,7 +209,7 @@ def _train(site: Site, update: Update) -> Callable[[Sequence[Scalars]], None]:
         folded.add(parameter)
     backward = straight_line(calls, site.ports)
     others = [p for p in site.plan.trained if p not in folded and p not in by_rows]
-    rest_of_update = _passes(site.plan, update, others, place)
+    rest_of_update = passes(site.plan, update, others, place)
     row_passes = [
         (place[parameter], gradient, update.bind_rows(parameter, row_count(site.plan, parameter)))
         for parameter, gradient in by_rows.items()
@@ -246,180 +226,8 @@ def _train(site: Site, update: Update) -> Callable[[Sequence[Scalars]], None]:
     return train
 
 
-def _foldable(site: Site, update: Update, index: int) -> Parameter | None:
-    """The parameter whose update can be folded into the product of a gradient step."""
-    step = site.plan.gradients[index]
-    if (
-        isinstance(step, LoopGradient)
-        or update.fold is None
-        or step.step.nodes[0].op.name not in products.NAMES
-        or len(step.step.nodes) != 1
-        or _reaches_open(step.step)
-    ):
-        return None
-    left = step.step.nodes[0].inputs[0]
-    if inlet_of(site, step.step.nodes[0]) is not None or left in rows_alone(site.plan, update):
-        return None
-    if not isinstance(left, Parameter) or all(target.node is not left for target in step.targets):
-        return None
-    read_later = any(left in later.reads for later in site.plan.gradients[index + 1 :])
-    return left if site.plan.sole_writer(left) and not read_later else None
-
-
-def _fold_call(
-    site: Site,
-    update: Update,
-    step: GradientStep,
-    parameter: Parameter,
-    place: Mapping[Parameter, int],
-    current: list[Numbers],
-) -> Call | None:
-    assert update.fold is not None
-    slot = update.store.slot(update.fold.slot, parameter)
-    first, end = update.store.range(parameter)
-    index = place[parameter]
-    if end - first >= FOLD_BY_PANELS:
-        panels = _panels(site, update, step, parameter)
-        if panels is not None:
-            return Call(_run_panels(update, panels, index, current))
-    product = products.weight_product(site, step, slot, parameter)
-    if product is None:
-        return None
-    rest, factors = update.bind(first, end, folded=True), update.factors()
-
-    def run() -> None:
-        numbers = current[index]
-        product(*factors(numbers))
-        rest(numbers)
-
-    return Call(run)
-
-
-Panel = tuple[Callable[[float, float], None], Callable[[Numbers], None]]
-
-
-def _panels(site: Site, update: Update, step: GradientStep, parameter: Parameter) -> list[Panel] | None:
-    """Products and passes for bands of rows of the stored weights, each small enough for the cache."""
-    assert update.fold is not None
-    (node,) = step.step.nodes
-    slot = update.store.slot(update.fold.slot, parameter)
-    found = products.matrices(site, node, slot, site.values[node.inputs[1]])
-    if found is None:
-        return None
-    stored, rows = found
-    gradient = products.results(node, site.gradients[node], stored)
-    left, right = (gradient, rows) if node.op.name == "TransposeTimes" else (rows, gradient)
-    start, _ = update.store.range(parameter)
-    total_rows, length = stored.shape
-    cut = list(bands(total_rows, length, split_rows=site.gemm.takes_bands(stored.dtype)))
-    if right.shape[0] * (cut[0][1].stop - cut[0][1].start) > PANEL_OPERAND:
-        return None
-    panels = []
-    for rows_of_band, columns_of_band in cut:
-        product = site.gemm.bind(
-            left[:, rows_of_band],
-            right[:, columns_of_band],
-            stored[rows_of_band, columns_of_band],
-            transpose_a=True,
-            ports=site.ports,
-        )
-        first = start + rows_of_band.start * length + columns_of_band.start
-        height, width = rows_of_band.stop - rows_of_band.start, columns_of_band.stop - columns_of_band.start
-        panels.append((product, update.bind_band(first, height, width, length)))
-    return panels
-
-
-def bands(rows: int, columns: int, *, split_rows: bool) -> Iterator[tuple[slice, slice]]:
-    """Cut a matrix into bands of at most about :data:`PANEL_ELEMENTS`, of nearly equal size.
-
-    Whole rows are cut only where they are long: a product of a few long rows would mostly copy its other operand.
-    """
-    width = columns
-    if split_rows and columns > LONGEST_ROW:
-        width = -(-columns // -(-columns // BAND_WIDTH))
-    count = max(1, -(-rows * width // PANEL_ELEMENTS))
-    height = -(-rows // count)
-    for left in range(0, columns, width):
-        for top in range(0, rows, height):
-            yield slice(top, min(top + height, rows)), slice(left, min(left + width, columns))
-
-
-def _run_panels(update: Update, panels: Sequence[Panel], index: int, current: list[Numbers]) -> Callable[[], None]:
-    factors = update.factors()
-
-    def run() -> None:
-        numbers = current[index]
-        alpha, beta = factors(numbers)
-        for product, rest in panels:
-            product(alpha, beta)
-            rest(numbers)
-
-    return run
-
-
-def rows_alone(plan: Plan, update: Update) -> tuple[Parameter, ...]:
-    """The parameters of which an update changes only the rows that occur."""
-    return () if update.rule.everywhere else tuple(plan.sparse)
-
-
-def row_count(plan: Plan, parameter: Parameter) -> int:
-    """Rows of a parameter with a sparse gradient."""
-    return elements_of(plan.sparse[parameter][0])
-
-
 def _stays_sparse(site: Site, parameter: Parameter) -> bool:
     return all(node in site.sparse for node in site.plan.sparse[parameter])
-
-
-def _passes(
-    plan: Plan, update: Update, parameters: Sequence[Parameter], place: Mapping[Parameter, int]
-) -> Callable[[Sequence[Numbers]], None]:
-    """The whole rule over some parameters: as few passes as their numbers allow."""
-    by_rows = [parameter for parameter in rows_alone(plan, update) if parameter in parameters]
-    parameters = [parameter for parameter in parameters if parameter not in by_rows]
-    touched = [_touched_rows(plan, update, parameter, place[parameter]) for parameter in by_rows]
-    # A mean goes over one parameter, so that a rule with means never runs over several together.
-    alike = not update.rule.means
-    together = [update.bind(first, end) for first, end in runs_of(update.store, parameters)] if alike else []
-    single = [(place[parameter], update.bind(*update.store.range(parameter))) for parameter in parameters]
-
-    def run(numbers: Sequence[Numbers]) -> None:
-        for update_rows in touched:
-            update_rows(numbers)
-        if not single:
-            return
-        first = numbers[single[0][0]]
-        if alike and all(numbers[index] is first or numbers[index] == first for index, _ in single):
-            for apply in together:
-                apply(first)
-        else:
-            for index, apply in single:
-                apply(numbers[index])
-
-    return run
-
-
-def _touched_rows(plan: Plan, update: Update, parameter: Parameter, index: int) -> Callable[[Sequence[Numbers]], None]:
-    """The rule over the rows of a parameter that its gradient in the store has come to."""
-    count = row_count(plan, parameter)
-    apply = update.bind_rows(parameter, count)
-
-    def run(numbers: Sequence[Numbers]) -> None:
-        rows = update.store.take_touched(parameter, count)
-        apply(rows, update.store.gradient(parameter).reshape(count, -1)[rows], numbers[index])
-
-    return run
-
-
-def whole_update(site_plan: Plan, update: Update) -> Callable[[Sequence[Scalars]], None]:
-    """The update of all trained parameters with the gradients in the store."""
-    place = {parameter: index for index, parameter in enumerate(site_plan.trained)}
-    apply = _passes(site_plan, update, site_plan.trained, place)
-
-    def run(scalars: Sequence[Scalars]) -> None:
-        apply(update.numbers(scalars))
-
-    return run
 
 
 def contexts_of(plan: Any, frames: Mapping[str, int]) -> dict[Node, OpContext]:
@@ -439,12 +247,3 @@ def _frames_of(node: Node, frames: Mapping[str, int]) -> int:
         return frames.get(node.axis, -1)
     axes = [child.axis for child in node.inputs if child.framed]
     return frames.get(axes[0], -1) if axes else 1
-
-
-def empty(shape: tuple[int, ...], dtype: Any) -> Any:
-    """Uninitialised storage aligned to 64 bytes."""
-    count = int(np.prod(shape, dtype=np.int64))
-    size = np.dtype(dtype).itemsize
-    raw = np.empty(count * size + 64, np.uint8)
-    skip = -raw.ctypes.data % 64
-    return raw[skip : skip + count * size].view(dtype).reshape(shape)

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import Node, Plan, longest_axes
-from cntk_engine_cpu.binding import empty
-from cntk_engine_cpu.site import Array, Site
+from cntk_core.api import Loop, Node, Plan, Step, is_open, longest_axes
+from cntk_engine_cpu.site import Array, Site, empty
 
 
 class OpenArrays:
@@ -53,3 +52,8 @@ class OpenArrays:
 
 def _is_known(node: Node, site: Site) -> bool:
     return longest_axes(node.known_shape) <= site.longest.keys() and (not node.framed or node.axis in site.frames)
+
+
+def reaches_open(step: Step | Loop) -> bool:
+    """Whether a step has values with a dimension that every minibatch has its own of; no kernel takes them."""
+    return any(is_open(node) for node in (*step.nodes, *step.reads))

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from cntk_core.api import (
     DataError,
     Input,
-    LoopGradient,
     Minibatch,
     NetworkError,
     Node,
@@ -39,9 +38,7 @@ from cntk_core.api import (
 from cntk_engine_cpu.binding import (
     Bound,
     contexts_of,
-    empty,
     follows_channels,
-    whole_update,
     writes_channels_last,
 )
 from cntk_engine_cpu.gemm import Gemm
@@ -49,9 +46,11 @@ from cntk_engine_cpu.images import Images, channels_last_nodes, primitives_of, s
 from cntk_engine_cpu.inputs import Inlet, Ports, apart
 from cntk_engine_cpu.kernels import KernelLibrary
 from cntk_engine_cpu.open_arrays import OpenArrays
-from cntk_engine_cpu.site import Site, elements_of
+from cntk_engine_cpu.passes import whole_update
+from cntk_engine_cpu.site import Site, elements_of, empty
 from cntk_engine_cpu.sparse import SparseInlet
 from cntk_engine_cpu.stages import Stage, check_axes, meetings_of, stages_of
+from cntk_engine_cpu.trees import path_of
 from cntk_engine_cpu.update import Scalars, Update
 
 REMEMBERED = 256
@@ -91,7 +90,7 @@ class CpuProgram(Program):
         self._update = Update(plan, store, rule, kernels) if rule is not None else None
         self._apply = whole_update(plan, self._update) if self._update is not None and plan.trained else None
         self._place = {node: index for index, node in enumerate(plan.network)}
-        self._path = _path_of(plan)
+        self._path = path_of(plan)
         self._capacity: dict[str, int] = {}
         self._buffers: list[Array] = []
         stays_sparse = sparse_inputs(plan.steps, plan.roots)
@@ -446,20 +445,3 @@ def _stream_of(minibatch: Minibatch, node: Input) -> StreamData:
 
 def _is_total(node: Node) -> bool:
     return not node.framed and elements_of(node) == 1 and not isinstance(node, Input | Parameter)
-
-
-def _path_of(plan: Plan) -> dict[Node, list[bool]]:
-    """For each node through which a gradient flows, which of its inputs want one."""
-    path: dict[Node, list[bool]] = {}
-    parts = [part for step in plan.gradients for part in (step.steps if isinstance(step, LoopGradient) else [step])]
-    for step in parts:
-        wanted = {*step.step.nodes, *(target.node for target in step.targets)}
-        arriving = set(step.sources)
-        for node in reversed(step.step.nodes):
-            if node not in arriving:
-                continue
-            needs = [node.op.flows_to(index) and child in wanted for index, child in enumerate(node.inputs)]
-            known = path.get(node, [False] * len(needs))  # a step of a loop has one part inside it and one after it
-            path[node] = [need or before for need, before in zip(needs, known, strict=True)]
-            arriving.update(child for child, need in zip(node.inputs, needs, strict=True) if need)
-    return path

@@ -148,3 +148,12 @@ class Site:
         """Shape of a node's value, its frames included."""
         sample = with_lengths(node.known_shape, self.longest)
         return (self.rows(node), *sample) if node.framed else sample
+
+
+def empty(shape: tuple[int, ...], dtype: Any) -> Any:
+    """Uninitialised storage aligned to 64 bytes."""
+    count = int(np.prod(shape, dtype=np.int64))
+    size = np.dtype(dtype).itemsize
+    raw = np.empty(count * size + 64, np.uint8)
+    skip = -raw.ctypes.data % 64
+    return raw[skip : skip + count * size].view(dtype).reshape(shape)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-from cntk_core.api import Expr, GradientStep, Node, Step, TraceMath, symbol
+from cntk_core.api import Expr, GradientStep, LoopGradient, Node, Plan, Step, TraceMath, symbol
 
 _MATH = TraceMath()
 
@@ -74,3 +74,20 @@ def _check(tree: Tree, known: set[str]) -> None:
     if isinstance(tree, Expr):
         unknown = tree.symbols() - known
         assert not unknown, f"the plan does not keep {sorted(unknown)} for the gradient"
+
+
+def path_of(plan: Plan) -> dict[Node, list[bool]]:
+    """For each node through which a gradient flows, which of its inputs want one."""
+    path: dict[Node, list[bool]] = {}
+    parts = [part for step in plan.gradients for part in (step.steps if isinstance(step, LoopGradient) else [step])]
+    for step in parts:
+        wanted = {*step.step.nodes, *(target.node for target in step.targets)}
+        arriving = set(step.sources)
+        for node in reversed(step.step.nodes):
+            if node not in arriving:
+                continue
+            needs = [node.op.flows_to(index) and child in wanted for index, child in enumerate(node.inputs)]
+            known = path.get(node, [False] * len(needs))  # a step of a loop has one part inside it and one after it
+            path[node] = [need or before for need, before in zip(needs, known, strict=True)]
+            arriving.update(child for child, need in zip(node.inputs, needs, strict=True) if need)
+    return path

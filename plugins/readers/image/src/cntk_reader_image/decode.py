@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cntk_reader_image.jpeg import decode_jpeg
 from cntk_reader_image.resample import Bytes
 from cntk_reader_image.views import view
 
@@ -33,6 +34,9 @@ def decode(data: bytes, *, gray: bool) -> Bytes:
     """
     from PIL import Image, UnidentifiedImageError
 
+    found = decode_jpeg(data, gray=gray, most_pixels=Image.MAX_IMAGE_PIXELS)
+    if found is not None:
+        return found
     try:
         with Image.open(BytesIO(data)) as image:
             if gray:

@@ -1,0 +1,44 @@
+"""JPEG files by simplejpeg, which decodes straight into the array that is wanted; to the same pixels as Pillow's."""
+
+from __future__ import annotations
+
+from functools import cache
+from types import ModuleType
+
+from cntk_reader_image.resample import Bytes
+
+_BEGIN = b"\xff\xd8\xff"
+_EXIF = b"Exif\0\0"
+_HEAD = 1 << 16
+"""Where the EXIF block is, if there is one: in one of the first segments."""
+_COLORS = ("YCbCr", "Gray", "RGB")
+
+
+@cache
+def _library() -> ModuleType | None:
+    try:
+        import simplejpeg
+    except ImportError:
+        return None
+    found: ModuleType = simplejpeg
+    return found
+
+
+def decode_jpeg(data: bytes, *, gray: bool, most_pixels: int | None) -> Bytes | None:
+    """Return the pixels ``(rows, columns, planes)``, red first, of a file that can be decoded as it is.
+
+    None where Pillow has to look: without the library, for anything but a sound JPEG in gray or colour, for more than
+    ``most_pixels``, and where EXIF data may say how a camera was held.
+    """
+    library = _library()
+    if library is None or not data.startswith(_BEGIN) or _EXIF in data[:_HEAD]:
+        return None
+    try:
+        rows, columns, colors, _ = library.decode_jpeg_header(data)
+        if colors not in _COLORS or (most_pixels is not None and rows * columns > most_pixels):
+            return None
+        space = "GRAY" if gray or colors == "Gray" else "RGB"
+        pixels: Bytes = library.decode_jpeg(data, space, fastdct=False, fastupsample=False)
+    except ValueError:  # Pillow says better what is wrong
+        return None
+    return pixels

@@ -1,0 +1,70 @@
+"""JPEG by simplejpeg and by Pillow: the same pixels, and Pillow where something is unusual."""
+
+from __future__ import annotations
+
+from io import BytesIO
+
+import numpy as np
+import pytest
+from cntk_reader_image import jpeg
+from cntk_reader_image.decode import BrokenImageError, decode
+from PIL import Image
+
+pytest.importorskip("simplejpeg")
+
+
+def picture(mode="RGB", size=(37, 29)):
+    values = np.random.default_rng(1).integers(0, 256, (5, 7, 3), dtype=np.uint8)
+    return Image.fromarray(values).resize(size, Image.Resampling.BICUBIC).convert(mode)
+
+
+def encoded(image, **settings):
+    file = BytesIO()
+    image.save(file, "JPEG", **settings)
+    return file.getvalue()
+
+
+def by_pillow(data, gray, monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr(jpeg, "_library", lambda: None)
+        return decode(data, gray=gray)[:, :, : 1 if gray else 3]
+
+
+@pytest.mark.parametrize("gray", [False, True])
+@pytest.mark.parametrize(
+    "settings",
+    [{"subsampling": kind, "quality": quality} for kind in (0, 1, 2) for quality in (30, 95)] + [{"progressive": True}],
+)
+def test_the_same_pixels(settings, gray, monkeypatch):
+    data = encoded(picture(), **settings)
+    found = jpeg.decode_jpeg(data, gray=gray, most_pixels=None)
+    assert found is not None
+    np.testing.assert_array_equal(found, by_pillow(data, gray, monkeypatch))
+
+
+def test_a_gray_file_has_one_plane(monkeypatch):
+    data = encoded(picture("L"))
+    assert jpeg.decode_jpeg(data, gray=False, most_pixels=None).shape == (29, 37, 1)
+    np.testing.assert_array_equal(decode(data, gray=False), by_pillow(data, True, monkeypatch))
+
+
+def test_unusual_files_are_left_to_pillow():
+    turned = Image.Exif()
+    turned[0x0112] = 6
+    assert jpeg.decode_jpeg(encoded(picture(), exif=turned), gray=False, most_pixels=None) is None
+    assert decode(encoded(picture(), exif=turned), gray=False).shape[:2] == (37, 29)
+    assert jpeg.decode_jpeg(encoded(picture("CMYK")), gray=False, most_pixels=None) is None
+    assert decode(encoded(picture("CMYK")), gray=False).shape[:2] == (29, 37)
+    assert jpeg.decode_jpeg(encoded(picture()), gray=False, most_pixels=100) is None
+    assert jpeg.decode_jpeg(b"GIF89a", gray=False, most_pixels=None) is None
+
+
+@pytest.mark.parametrize("left", [2, 30, 400])
+def test_a_file_that_ends_too_early_is_broken(left):
+    with pytest.raises(BrokenImageError):
+        decode(encoded(picture(size=(200, 150)))[:left], gray=False)
+
+
+def test_without_the_library(monkeypatch):
+    monkeypatch.setattr(jpeg, "_library", lambda: None)
+    assert jpeg.decode_jpeg(encoded(picture()), gray=False, most_pixels=None) is None
