@@ -64,6 +64,7 @@ STRATEGIES = {
     "buffered": "DataParallelSGD ; DataParallelSGD = [ useBufferedAsyncGradientAggregation = true ]",
     "one-bit": "DataParallelSGD ; DataParallelSGD = [ gradientBits = 1 ] ; parallelizationStartEpoch = 2",
     "block-momentum": "BlockMomentumSGD ; BlockMomentumSGD = [ blockSizePerWorker = 16 ; resetSGDMomentum = false ]",
+    "asynchronous": "DataParallelASGD ; DataParallelASGD = [ syncPeriodPerWorker=8 ; simulatedTime=[ jitter=0.2 ] ]",
     "averaging": "ModelAveragingSGD ; ModelAveragingSGD = [ blockSizePerWorker = 12 ]",
 }
 _PLUGIN = """

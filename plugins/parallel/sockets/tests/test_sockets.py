@@ -8,7 +8,8 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ from cntk_parallel_sockets import SocketCommunicator
 from cntk_parallel_sockets.frames import pack, unpack
 from cntk_parallel_sockets.mesh import Meeting, Mesh
 
-from cntk_core.errors import RankGone
+from cntk_core.errors import RankGone, RankMissing
 from cntk_core.testing import PackagingContract
 
 HERE = Path(__file__).parent
@@ -124,6 +125,24 @@ def test_one_rank_needs_nobody():
     communicator.send(array, 0, tag=3)
     assert communicator.receive(tag=3).array.tolist() == [0.0, 1.0, 2.0]
     communicator.close()
+
+
+def test_a_rank_that_is_silent_is_named():
+    port = free_port()
+
+    def connect(rank):
+        return SocketCommunicator(Mesh(meeting(rank, 3, port)))
+
+    with ThreadPoolExecutor() as threads:
+        first, silent, other = threads.map(connect, range(3))
+    with closing(first), closing(silent), closing(other):
+        for talks in (silent, other):
+            talks.send(np.zeros(1), 0, tag=3)
+            first.receive(tag=3)
+        first.watch.deadline = 0.2
+        said = r"rank 0 has waited 0 s in receiving a message for any rank; rank 1 has been silent the longest"
+        with pytest.raises(RankMissing, match=said):
+            first.receive(tag=3)
 
 
 def test_ranks_that_do_not_come():
