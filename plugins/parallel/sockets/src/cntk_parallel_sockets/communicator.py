@@ -191,10 +191,7 @@ class SocketCommunicator(Communicator):
             self._mesh.wait(seen, min(0.5, self.watch.deadline - waited, max(report_at - waited, 0.01)))
 
     def _text(self, waited: float, operation: str, source: int | None) -> str:
-        named = f"rank {source}"
-        if source is None:
-            silent = self._mesh.most_silent([self._members[rank] for rank in self._others()] or [self._mesh.rank])
-            named = f"any rank; rank {self._members.index(silent)} has been silent the longest"
+        named = f"rank {', '.join(map(str, sorted(self._others()) if source is None else [source]))}"
         at = f" ({self.watch.doing})" if self.watch.doing else ""
         return f"rank {self.rank} has waited {waited:.0f} s in {operation}{at} for {named}"
 

@@ -13,7 +13,7 @@ import struct
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from hashlib import blake2b
 
 import attrs
@@ -85,7 +85,6 @@ class Mesh:
         self._mail: dict[tuple[int, int], deque[tuple[int, bytes]]] = {}
         self._ended: set[int] = set()
         self._failure = ""
-        self._heard = dict.fromkeys(range(self.size), 0.0)
         self.arrivals = 0
         if self.size > 1:
             try:
@@ -211,14 +210,8 @@ class Mesh:
         with self._changed:
             self._changed.wait_for(lambda: self.arrivals != seen, seconds)
 
-    def most_silent(self, ranks: Iterable[int]) -> int:
-        """Return the one of these ranks of which the last message is the oldest."""
-        with self._changed:
-            return min(ranks, key=self._heard.__getitem__)
-
     def _deliver(self, source: int, channel: int, tag: int, packed: bytes) -> None:
         with self._changed:
-            self._heard[source] = time.monotonic()
             if channel == _END:
                 self._ended.add(source)
             elif channel == _FAILED:
