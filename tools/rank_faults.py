@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import re
 import shutil
 import signal
 import socket
@@ -339,7 +340,7 @@ def _check_end(folder: Path, trial: Trial, rank: int, codes: Sequence[int], log:
         named = trial.fault != "exception" or "this was injected" in log
     else:
         said = log if trial.way == "alone" else log[log.rfind("\nrank ") :]
-        named = f"rank {rank}" in said
+        named = re.search(rf"\brank (\d+, )*{rank}\b", said) is not None
     if not named:
         raise FaultError(f"{trial.fault} on rank {rank}: no message names the rank:\n{log[-1500:]}")
 
