@@ -145,6 +145,7 @@ from cntk_core.plan.sparse import is_sparse_product, label_inputs, sparse_inputs
 from cntk_core.plugins.events import EpochStart, EpochSummary, Job, JobOutcome, MinibatchResult
 from cntk_core.plugins.markers import hookimpl
 from cntk_core.plugins.registry import Registry
+from cntk_core.training.background import BackgroundWorker, sum_by_rank
 from cntk_core.training.store import ParameterStore
 
 ICNBuilder = NetworkBuilder
@@ -160,6 +161,7 @@ __all__ = [
     "Accumulator",
     "ArrayMath",
     "Available",
+    "BackgroundWorker",
     "Block",
     "Buffer",
     "BuildContext",
@@ -351,6 +353,7 @@ __all__ = [
     "sparse_inputs",
     "statistics_used",
     "sub_tree",
+    "sum_by_rank",
     "symbol",
     "to_cntk",
     "unbroadcast",

@@ -6,9 +6,7 @@ library would do, a rank that waits knows for whom, and nothing blocks inside th
 
 from __future__ import annotations
 
-import queue
 import sys
-import threading
 import time
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
@@ -18,7 +16,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import Available, Communicator, Launcher, Message, Pending, Unavailable
+from cntk_core.api import (
+    Available,
+    BackgroundWorker,
+    Communicator,
+    Launcher,
+    Message,
+    Pending,
+    Unavailable,
+    sum_by_rank,
+)
 from cntk_parallel_mpi.frames import pack, unpack
 from cntk_parallel_mpi.waiting import wait
 
@@ -55,7 +62,7 @@ class MPICommunicator(Communicator):
         self._count = 0
         self._sending: list[tuple[MPI.Request, Array]] = []
         self._own_mail: list[Message] = []
-        self._worker: _Worker | None = None
+        self._worker: BackgroundWorker | None = None
 
     @classmethod
     def availability(cls) -> Available | Unavailable:
@@ -172,7 +179,7 @@ class MPICommunicator(Communicator):
             except Exception as error:
                 return Pending(error=error)
         if self._worker is None:
-            self._worker = _Worker(self, self.split(0))
+            self._worker = BackgroundWorker(self, self.split(0))
         return self._worker.begin(work)
 
     # -- one rank to another ------------------------------------------------------------------------------
@@ -291,7 +298,7 @@ class _Direct:
     def add(self) -> None:
         """Finish the round."""
         if not self._is_done:
-            self._flat[...] = _sum(self._parts)
+            self._flat[...] = sum_by_rank(self._parts)
             self._is_done = True
 
 
@@ -322,64 +329,5 @@ class _Striped:
     def add(self) -> None:
         """Finish the round."""
         if not self._has_sum:
-            self._mine[...] = _sum(self._copies)
+            self._mine[...] = sum_by_rank(self._copies)
             self._has_sum = True
-
-
-def _sum(parts: Sequence[Array]) -> Array:
-    """The sum in the order of the ranks."""
-    total = parts[0].copy()
-    for part in parts[1:]:
-        total += part
-    return total
-
-
-class _Waiting(Pending[T]):
-    """Work of the thread in the background."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.done = threading.Event()
-
-    @property
-    def is_done(self) -> bool:
-        return self.done.is_set()
-
-    def wait(self) -> T:
-        self.done.wait()
-        return super().wait()
-
-    def do(self, work: Callable[[Communicator], T], communicator: Communicator) -> None:
-        try:
-            self._result = work(communicator)
-        except BaseException as error:  # It comes out where the work is waited for.
-            self._error = error
-        self.done.set()
-
-
-class _Worker:
-    """A thread that works one piece after the other, with a communicator of its own."""
-
-    def __init__(self, owner: MPICommunicator, communicator: MPICommunicator) -> None:
-        self._owner, self._communicator = owner, communicator
-        self._works: queue.SimpleQueue[tuple[_Waiting[Any], Callable[[Communicator], Any]] | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name="communication", daemon=True)
-        self._thread.start()
-
-    def begin(self, work: Callable[[Communicator], T]) -> Pending[T]:
-        """Put a piece of work behind the others."""
-        waiting: _Waiting[T] = _Waiting()
-        self._works.put((waiting, work))
-        return waiting
-
-    def close(self) -> None:
-        """End the thread after the work that it has."""
-        self._works.put(None)
-        self._thread.join(self._communicator.watch.deadline)
-
-    def _run(self) -> None:
-        while (piece := self._works.get()) is not None:
-            waiting, work = piece
-            before = self._communicator.bytes_sent
-            waiting.do(work, self._communicator)
-            self._owner.bytes_sent += self._communicator.bytes_sent - before

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import queue
 import sys
-import threading
 import time
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
@@ -14,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import Communicator, Launcher, Message, Pending, RankMissing
+from cntk_core.api import BackgroundWorker, Communicator, Launcher, Message, Pending, RankMissing, sum_by_rank
 from cntk_parallel_sockets.frames import pack, unpack
 from cntk_parallel_sockets.mesh import Mesh, meeting_here
 
@@ -50,7 +48,7 @@ class SocketCommunicator(Communicator):
         self._channel = channel
         self.rank, self.size = self._members.index(self._mesh.rank), len(self._members)
         self._count = 0
-        self._worker: _Worker | None = None
+        self._worker: BackgroundWorker | None = None
 
     @classmethod
     def launcher(cls, ranks: int) -> Launcher:
@@ -65,12 +63,12 @@ class SocketCommunicator(Communicator):
         if self.size == 1:
             return
         if array.nbytes * (self.size - 1) <= DIRECT_BYTES:
-            array[...] = _sum(self._exchange([array] * self.size, "a sum"))
+            array[...] = sum_by_rank(self._exchange([array] * self.size, "a sum"))
             return
         flat = np.ascontiguousarray(array).reshape(-1)
         cuts = [flat.size * rank // self.size for rank in range(self.size + 1)]
         stripes = [flat[begin:end] for begin, end in pairwise(cuts)]
-        mine = _sum(self._exchange(stripes, "a sum"))
+        mine = sum_by_rank(self._exchange(stripes, "a sum"))
         array[...] = np.concatenate(self._exchange([mine] * self.size, "a sum")).reshape(array.shape)
 
     def allgather(self, array: Array) -> list[Array]:
@@ -119,7 +117,7 @@ class SocketCommunicator(Communicator):
     def background(self, work: Callable[[Communicator], T]) -> Pending[T]:
         """Give the work to a thread."""
         if self._worker is None:
-            self._worker = _Worker(self, self.split(0))
+            self._worker = BackgroundWorker(self, self.split(0))
         return self._worker.begin(work)
 
     # -- one rank to another ------------------------------------------------------------------------------
@@ -202,62 +200,3 @@ def _only(number: int) -> range:
 
 def _letters(tag: int | None) -> range:
     return _only(_LETTERS + tag) if tag is not None else range(_LETTERS, _LETTERS + TAGS)
-
-
-def _sum(parts: Sequence[Array]) -> Array:
-    """The sum in the order of the ranks."""
-    total = parts[0].copy()
-    for part in parts[1:]:
-        total += part
-    return total
-
-
-class _Waiting(Pending[T]):
-    """Work of the thread in the background."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.done = threading.Event()
-
-    @property
-    def is_done(self) -> bool:
-        return self.done.is_set()
-
-    def wait(self) -> T:
-        self.done.wait()
-        return super().wait()
-
-    def do(self, work: Callable[[Communicator], T], communicator: Communicator) -> None:
-        try:
-            self._result = work(communicator)
-        except BaseException as error:  # It comes out where the work is waited for.
-            self._error = error
-        self.done.set()
-
-
-class _Worker:
-    """A thread that works one piece after the other, with a communicator of its own."""
-
-    def __init__(self, owner: SocketCommunicator, communicator: SocketCommunicator) -> None:
-        self._owner, self._communicator = owner, communicator
-        self._works: queue.SimpleQueue[tuple[_Waiting[Any], Callable[[Communicator], Any]] | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name="communication", daemon=True)
-        self._thread.start()
-
-    def begin(self, work: Callable[[Communicator], T]) -> Pending[T]:
-        """Put a piece of work behind the others."""
-        waiting: _Waiting[T] = _Waiting()
-        self._works.put((waiting, work))
-        return waiting
-
-    def close(self) -> None:
-        """End the thread after the work that it has."""
-        self._works.put(None)
-        self._thread.join(self._communicator.watch.deadline)
-
-    def _run(self) -> None:
-        while (piece := self._works.get()) is not None:
-            waiting, work = piece
-            before = self._communicator.bytes_sent
-            waiting.do(work, self._communicator)
-            self._owner.bytes_sent += self._communicator.bytes_sent - before
