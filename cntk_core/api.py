@@ -142,6 +142,7 @@ from cntk_core.plan.plan import (
     makes_axis_by_values,
 )
 from cntk_core.plan.sparse import is_sparse_product, label_inputs, sparse_inputs
+from cntk_core.plan.trees import Names, Tree, forward_trees, gradient_trees, path_of
 from cntk_core.plugins.events import EpochStart, EpochSummary, Job, JobOutcome, MinibatchResult
 from cntk_core.plugins.markers import hookimpl
 from cntk_core.plugins.registry import Registry
@@ -214,6 +215,7 @@ __all__ = [
     "MinibatchResult",
     "MissingKeyError",
     "NamePattern",
+    "Names",
     "Network",
     "NetworkBuilder",
     "NetworkError",
@@ -261,6 +263,7 @@ __all__ = [
     "Target",
     "TraceMath",
     "TrainingError",
+    "Tree",
     "Truncation",
     "Unavailable",
     "UnsupportedError",
@@ -302,9 +305,11 @@ __all__ = [
     "explain",
     "fill_outside",
     "find_nodes",
+    "forward_trees",
     "frame_layout",
     "freeze_statistics",
     "from_cntk",
+    "gradient_trees",
     "hookimpl",
     "initialize_parameters",
     "initializer",
@@ -326,6 +331,7 @@ __all__ = [
     "options",
     "paired_names",
     "parse_text",
+    "path_of",
     "pooling_geometry",
     "raise_problems",
     "random_stream",

@@ -32,6 +32,7 @@ from cntk_core.api import (
     layout_of_root,
     longest_sequence,
     makes_axis_by_values,
+    path_of,
     random_stream,
     sparse_inputs,
 )
@@ -50,7 +51,6 @@ from cntk_engine_cpu.passes import whole_update
 from cntk_engine_cpu.site import Site, elements_of, empty
 from cntk_engine_cpu.sparse import SparseInlet
 from cntk_engine_cpu.stages import Stage, check_axes, meetings_of, stages_of
-from cntk_engine_cpu.trees import path_of
 from cntk_engine_cpu.update import Scalars, Update
 
 REMEMBERED = 256
