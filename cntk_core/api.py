@@ -124,6 +124,7 @@ from cntk_core.ops.rows import delay_rows, longest_sequence
 from cntk_core.ops.shapes import Shape, broadcast, elements, from_cntk, longest_axes, show, to_cntk, with_lengths
 from cntk_core.ops.sparse_rows import best_columns
 from cntk_core.ops.table import OpTable, core_ops
+from cntk_core.plan.axes import Axes, stream_of
 from cntk_core.plan.explain import explain
 from cntk_core.plan.lengths import check_lengths
 from cntk_core.plan.make import make_plan
@@ -141,7 +142,9 @@ from cntk_core.plan.plan import (
     layout_of_root,
     makes_axis_by_values,
 )
+from cntk_core.plan.program import PlanProgram
 from cntk_core.plan.sparse import is_sparse_product, label_inputs, sparse_inputs
+from cntk_core.plan.stages import Meeting, Stage, check_axes, meetings_of, stages_of
 from cntk_core.plan.trees import Names, Tree, forward_trees, gradient_trees, path_of
 from cntk_core.plugins.events import EpochStart, EpochSummary, Job, JobOutcome, MinibatchResult
 from cntk_core.plugins.markers import hookimpl
@@ -162,6 +165,7 @@ __all__ = [
     "Accumulator",
     "ArrayMath",
     "Available",
+    "Axes",
     "BackgroundWorker",
     "Block",
     "Buffer",
@@ -210,6 +214,7 @@ __all__ = [
     "Location",
     "Loop",
     "LoopGradient",
+    "Meeting",
     "Message",
     "Minibatch",
     "MinibatchResult",
@@ -234,6 +239,7 @@ __all__ = [
     "PendingRows",
     "Piece",
     "Plan",
+    "PlanProgram",
     "Problems",
     "Program",
     "ProgramState",
@@ -254,6 +260,7 @@ __all__ = [
     "SlotPlan",
     "SourceText",
     "SparseRows",
+    "Stage",
     "Statistics",
     "Step",
     "StepCounts",
@@ -280,6 +287,7 @@ __all__ = [
     "at_least",
     "best_columns",
     "broadcast",
+    "check_axes",
     "check_lengths",
     "check_links",
     "chunk_windows",
@@ -324,6 +332,7 @@ __all__ = [
     "longest_sequence",
     "make_plan",
     "makes_axis_by_values",
+    "meetings_of",
     "nearest",
     "nodes_to_clone",
     "numbered",
@@ -357,7 +366,9 @@ __all__ = [
     "show",
     "slot_layout",
     "sparse_inputs",
+    "stages_of",
     "statistics_used",
+    "stream_of",
     "sub_tree",
     "sum_by_rank",
     "symbol",
