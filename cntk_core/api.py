@@ -146,6 +146,7 @@ from cntk_core.plan.plan import (
 from cntk_core.plan.program import PlanProgram
 from cntk_core.plan.sparse import is_sparse_product, label_inputs, sparse_inputs
 from cntk_core.plan.stages import Meeting, Stage, check_axes, meetings_of, stages_of
+from cntk_core.plan.trees import Names, Tree, forward_trees, gradient_trees, path_of
 from cntk_core.plugins.events import EpochStart, EpochSummary, Job, JobOutcome, MinibatchResult
 from cntk_core.plugins.markers import hookimpl
 from cntk_core.plugins.registry import Registry
@@ -221,6 +222,7 @@ __all__ = [
     "MinibatchResult",
     "MissingKeyError",
     "NamePattern",
+    "Names",
     "Network",
     "NetworkBuilder",
     "NetworkError",
@@ -270,6 +272,7 @@ __all__ = [
     "Target",
     "TraceMath",
     "TrainingError",
+    "Tree",
     "Truncation",
     "Unavailable",
     "UnsupportedError",
@@ -312,9 +315,11 @@ __all__ = [
     "explain",
     "fill_outside",
     "find_nodes",
+    "forward_trees",
     "frame_layout",
     "freeze_statistics",
     "from_cntk",
+    "gradient_trees",
     "hookimpl",
     "initialize_parameters",
     "initializer",
@@ -337,6 +342,7 @@ __all__ = [
     "options",
     "paired_names",
     "parse_text",
+    "path_of",
     "pooling_geometry",
     "raise_problems",
     "random_stream",

@@ -11,11 +11,10 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-from cntk_core.api import Expr, GradientStep, Node, Step
+from cntk_core.api import Expr, GradientStep, Names, Node, Step, Tree, forward_trees, gradient_trees
 from cntk_engine_cpu.folding import Outer, folded
 from cntk_engine_cpu.site import Array, Call, Site
 from cntk_engine_cpu.source import Result, spec_of
-from cntk_engine_cpu.trees import Names, Tree, forward_trees, gradient_trees
 
 Dims = tuple[int, ...]
 

@@ -24,6 +24,7 @@ from cntk_core.api import (
     check_lengths,
     label_inputs,
     meetings_of,
+    path_of,
     sparse_inputs,
     stages_of,
 )
@@ -41,7 +42,6 @@ from cntk_engine_cpu.open_arrays import OpenArrays
 from cntk_engine_cpu.passes import whole_update
 from cntk_engine_cpu.site import Site, elements_of, empty
 from cntk_engine_cpu.sparse import SparseInlet
-from cntk_engine_cpu.trees import path_of
 from cntk_engine_cpu.update import Scalars, Update
 
 REMEMBERED = 256

@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-from cntk_core.api import Expr, GradientStep, LoopGradient, Node, Plan, Step, TraceMath, symbol
+from cntk_core.network.node import Node
+from cntk_core.ops.expression import Expr, TraceMath, symbol
+from cntk_core.plan.plan import GradientStep, LoopGradient, Plan, Step
 
 _MATH = TraceMath()
 
