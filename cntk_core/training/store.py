@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -26,15 +26,16 @@ class ParameterStore:
     Learned parameters come first, those with equal multipliers together, so that an update is one pass over few runs.
     Each parameter's ``value`` becomes a view of the buffer, so the network sees every update.
 
+    An engine may keep values and slots elsewhere for a time (:meth:`lend`). Whoever asks for them here, or for a
+    parameter's ``value``, gets them back first. Views that were taken before that are stale while they are lent.
+
     Args:
         parameters: each with its value.
         dtype: float32 or float64.
 
     Attributes:
-        values: all parameters.
         size: elements of each buffer.
         learned_size: elements up to the first parameter that is not learned; all learned ones lie before it.
-        slots: the learner's arrays, by name.
         state: the numbers that the learner keeps from step to step, by name.
     """
 
@@ -55,8 +56,9 @@ class ParameterStore:
         self.size = offset
         fixed = (self._range[parameter][0] for parameter in self.parameters if not parameter.learned)
         self.learned_size = next(fixed, offset)
-        self.values = self._allocate()
-        self.slots: dict[str, FloatArray] = {}
+        self._borrower: Callable[[], None] | None = None
+        self._values = self._allocate()
+        self._slots: dict[str, FloatArray] = {}
         self.state: dict[str, float] = {}
         self._initial: dict[str, float] = {}
         self._gradients: FloatArray | None = None
@@ -66,6 +68,38 @@ class ParameterStore:
             assert parameter.value is not None, f"parameter '{parameter.name}' has no value"
             view[...] = parameter.value.reshape(parameter.known_shape)
             parameter.value = view
+            parameter.collect = self.collect
+
+    def lend(self, give_back: Callable[[], None]) -> None:
+        """Let somebody keep values and slots, and change them there, until ``give_back`` is called.
+
+        It has to write what it has changed into :attr:`values` and :attr:`slots`. Gradients stay here.
+        """
+        self.collect()
+        self._borrower = give_back
+
+    def collect(self) -> None:
+        """Get values and slots back from whoever keeps them."""
+        borrower, self._borrower = self._borrower, None
+        if borrower is not None:
+            borrower()
+
+    @property
+    def values(self) -> FloatArray:
+        """All parameters."""
+        self.collect()
+        return self._values
+
+    @values.setter
+    def values(self, values: FloatArray) -> None:
+        if values is not self._values:  # as it is after ``store.values += change``
+            self.values[...] = values
+
+    @property
+    def slots(self) -> dict[str, FloatArray]:
+        """The learner's arrays, by name."""
+        self.collect()
+        return self._slots
 
     def _allocate(self) -> FloatArray:
         # NumPy aligns to 16 or 64 bytes depending on the size; a margin makes the alignment certain.

@@ -83,3 +83,45 @@ def test_touched_rows_are_taken_once():
     store.gradient(parameter)[2, 4] = -1.0
     assert store.take_touched(parameter, 3).tolist() == [1, 2]
     assert store.take_touched(parameter, 3).tolist() == [2]
+
+
+def test_what_is_lent_comes_back_before_anybody_looks():
+    store, parameters = make()
+    store.add_slots([Slot("a")])
+    looks = [
+        lambda: store.values,
+        lambda: store.value(parameters[0]),
+        lambda: parameters[0].value,
+        lambda: store.slots,
+        lambda: store.slot("a", parameters[0]),
+        store.snapshot,
+        store.reset_slots,
+    ]
+    for number, look in enumerate(looks):
+        calls = []
+
+        def give_back(number=number, calls=calls):
+            calls.append(number)
+            store.value(parameters[0])[...] = number
+
+        store.lend(give_back)
+        look()
+        look()
+        assert calls == [number]
+        assert (parameters[0].value == number).all()
+
+
+def test_a_second_borrower_finds_what_the_first_has_changed():
+    store, parameters = make()
+    found = []
+    store.lend(lambda: store.values.fill(7))
+    store.lend(lambda: found.append(store.value(parameters[0]).copy()))
+    store.collect()
+    assert (found[0] == 7).all()
+
+
+def test_gradients_are_never_lent():
+    store, parameters = make()
+    store.lend(lambda: pytest.fail("nobody asked for values"))
+    store.gradient(parameters[0])[...] = 1
+    assert store.gradients.any()
