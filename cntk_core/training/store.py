@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,7 +44,7 @@ class ParameterStore:
     Attributes:
         size: elements of each buffer.
         learned_size: elements up to the first parameter that is not learned; all learned ones lie before it.
-        holder: who holds the numbers now, None if they are here. It is told whenever somebody asks for an array.
+        holder: who holds the numbers now (:meth:`hold`), None if they are here.
         state: the numbers that the learner keeps from step to step, by name.
     """
 
@@ -76,6 +77,18 @@ class ParameterStore:
             assert parameter.value is not None, f"parameter '{parameter.name}' has no value"
             view[...] = parameter.value.reshape(parameter.known_shape)
             parameter.value = view
+            parameter.collect = functools.partial(self._recall, "values")
+
+    def hold(self, holder: Holder) -> None:
+        """Let somebody hold the numbers from now on; who held them before gives all of them back.
+
+        The holder is told whenever somebody asks for an array here, or for a parameter's ``value``. Views that were
+        taken earlier are stale while it holds newer numbers.
+        """
+        if self.holder is not holder:
+            for kind in get_args(Kind):
+                self._recall(kind)
+            self.holder = holder
 
     def _allocate(self) -> FloatArray:
         # NumPy aligns to 16 or 64 bytes depending on the size; a margin makes the alignment certain.
