@@ -72,6 +72,15 @@ from cntk_core.interfaces.reader import (
     StreamData,
     StreamInfo,
 )
+from cntk_core.interfaces.simulation import (
+    NetworkModel,
+    SimulatedRank,
+    Simulation,
+    SimulationPlan,
+    TimeSpent,
+    Traffic,
+    WireSize,
+)
 from cntk_core.interfaces.writer import DataWriter, SequenceOutput, SparseRows, WriterContext
 from cntk_core.network.clone import PARAMETER_USES, clone_nodes, duplicate, nodes_to_clone
 from cntk_core.network.dump import write_dump
@@ -217,6 +226,7 @@ __all__ = [
     "Network",
     "NetworkBuilder",
     "NetworkError",
+    "NetworkModel",
     "NoAttributes",
     "NoOptions",
     "Node",
@@ -248,6 +258,9 @@ __all__ = [
     "SequenceOutput",
     "Shape",
     "ShapeError",
+    "SimulatedRank",
+    "Simulation",
+    "SimulationPlan",
     "Slot",
     "SlotPlan",
     "SourceText",
@@ -259,7 +272,9 @@ __all__ = [
     "StreamInfo",
     "SweepOrder",
     "Target",
+    "TimeSpent",
     "TraceMath",
+    "Traffic",
     "TrainingError",
     "Truncation",
     "Unavailable",
@@ -272,6 +287,7 @@ __all__ = [
     "Value",
     "Watch",
     "Window",
+    "WireSize",
     "WriterContext",
     "align",
     "at_least",
