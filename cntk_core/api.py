@@ -72,6 +72,15 @@ from cntk_core.interfaces.reader import (
     StreamData,
     StreamInfo,
 )
+from cntk_core.interfaces.simulation import (
+    NetworkModel,
+    SimulatedRank,
+    Simulation,
+    SimulationPlan,
+    TimeSpent,
+    Traffic,
+    WireSize,
+)
 from cntk_core.interfaces.writer import DataWriter, SequenceOutput, SparseRows, WriterContext
 from cntk_core.network.clone import PARAMETER_USES, clone_nodes, duplicate, nodes_to_clone
 from cntk_core.network.dump import write_dump
@@ -226,6 +235,7 @@ __all__ = [
     "Network",
     "NetworkBuilder",
     "NetworkError",
+    "NetworkModel",
     "NoAttributes",
     "NoOptions",
     "Node",
@@ -258,6 +268,9 @@ __all__ = [
     "SequenceOutput",
     "Shape",
     "ShapeError",
+    "SimulatedRank",
+    "Simulation",
+    "SimulationPlan",
     "Slot",
     "SlotPlan",
     "SourceText",
@@ -270,7 +283,9 @@ __all__ = [
     "StreamInfo",
     "SweepOrder",
     "Target",
+    "TimeSpent",
     "TraceMath",
+    "Traffic",
     "TrainingError",
     "Tree",
     "Truncation",
@@ -284,6 +299,7 @@ __all__ = [
     "Value",
     "Watch",
     "Window",
+    "WireSize",
     "WriterContext",
     "align",
     "at_least",

@@ -19,6 +19,7 @@ from cntk_core.errors import UnsupportedError
 from cntk_core.interfaces.component import Component
 
 if TYPE_CHECKING:
+    from cntk_core.interfaces.simulation import Simulation, SimulationPlan
     from cntk_core.training.store import ParameterStore
 
 Array = NDArray[Any]
@@ -123,6 +124,15 @@ class Communicator(Component):
             UnsupportedError: nothing can.
         """
         raise UnsupportedError(f"the communicator {cls.__name__} starts no processes")
+
+    @classmethod
+    def simulation(cls, plan: SimulationPlan) -> Simulation:
+        """Return ranks of this process on a simulated network; each run of them begins anew at 0 s.
+
+        Raises:
+            UnsupportedError: this communicator moves arrays for real.
+        """
+        raise UnsupportedError(f"the communicator {cls.__name__} simulates nothing")
 
     # -- all ranks together -------------------------------------------------------------------------------
 
