@@ -147,6 +147,7 @@ from cntk_core.plugins.markers import hookimpl
 from cntk_core.plugins.registry import Registry
 from cntk_core.training.background import BackgroundWorker, sum_by_rank
 from cntk_core.training.store import ParameterStore
+from cntk_core.training.whereabouts import Whereabouts
 
 ICNBuilder = NetworkBuilder
 IDataReader = DataReader
@@ -271,6 +272,7 @@ __all__ = [
     "UtteranceReader",
     "Value",
     "Watch",
+    "Whereabouts",
     "Window",
     "WriterContext",
     "align",
