@@ -161,6 +161,7 @@ from cntk_core.plugins.markers import hookimpl
 from cntk_core.plugins.registry import Registry
 from cntk_core.training.background import BackgroundWorker, sum_by_rank
 from cntk_core.training.store import ParameterStore
+from cntk_core.training.whereabouts import Whereabouts
 
 ICNBuilder = NetworkBuilder
 IDataReader = DataReader
@@ -298,6 +299,7 @@ __all__ = [
     "UtteranceReader",
     "Value",
     "Watch",
+    "Whereabouts",
     "Window",
     "WireSize",
     "WriterContext",
