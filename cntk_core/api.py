@@ -146,6 +146,8 @@ from cntk_core.plugins.events import EpochStart, EpochSummary, Job, JobOutcome, 
 from cntk_core.plugins.markers import hookimpl
 from cntk_core.plugins.registry import Registry
 from cntk_core.training.background import BackgroundWorker, sum_by_rank
+from cntk_core.training.mesh import Meeting, Mesh
+from cntk_core.training.mesh_communicator import MeshCommunicator
 from cntk_core.training.store import ParameterStore
 
 ICNBuilder = NetworkBuilder
@@ -209,6 +211,9 @@ __all__ = [
     "Location",
     "Loop",
     "LoopGradient",
+    "Meeting",
+    "Mesh",
+    "MeshCommunicator",
     "Message",
     "Minibatch",
     "MinibatchResult",

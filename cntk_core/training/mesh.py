@@ -18,7 +18,7 @@ from hashlib import blake2b
 
 import attrs
 
-from cntk_core.api import RankGone
+from cntk_core.errors import RankGone
 
 _HEADER = struct.Struct("<qqq")
 """Channel, tag, and bytes that follow."""
