@@ -160,6 +160,8 @@ from cntk_core.plugins.events import EpochStart, EpochSummary, Job, JobOutcome, 
 from cntk_core.plugins.markers import hookimpl
 from cntk_core.plugins.registry import Registry
 from cntk_core.training.background import BackgroundWorker, sum_by_rank
+from cntk_core.training.mesh import Mesh, Rendezvous
+from cntk_core.training.mesh_communicator import MeshCommunicator
 from cntk_core.training.store import ParameterStore
 from cntk_core.training.whereabouts import Whereabouts
 
@@ -227,6 +229,8 @@ __all__ = [
     "Loop",
     "LoopGradient",
     "Meeting",
+    "Mesh",
+    "MeshCommunicator",
     "Message",
     "Minibatch",
     "MinibatchResult",
@@ -262,6 +266,7 @@ __all__ = [
     "RankMissing",
     "ReaderContext",
     "Registry",
+    "Rendezvous",
     "RowMaker",
     "Schedule",
     "SeedNumbers",

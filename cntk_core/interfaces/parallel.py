@@ -105,9 +105,13 @@ class Communicator(Component):
     Attributes:
         rank, size: this rank, from 0, and the number of ranks.
         bytes_sent: payload that this rank has handed to other ranks so far.
+        takes_device_arrays: collective operations take arrays on this rank's GPU, too (those of CuPy, and others that
+            have ``__cuda_array_interface__``), and then return such of CuPy. All ranks give the same kind.
         watch: how long ranks wait.
         is_elastic: the others go on when a rank is lost; see :meth:`tolerate_losses`.
     """
+
+    takes_device_arrays: ClassVar[bool] = False
 
     rank: int = 0
     size: int = 1

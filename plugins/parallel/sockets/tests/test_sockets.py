@@ -16,13 +16,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cntk_parallel_sockets import SocketCommunicator
-from cntk_parallel_sockets.communicator import _LETTERS
-from cntk_parallel_sockets.frames import pack, unpack
 from cntk_parallel_sockets.launching import launch
-from cntk_parallel_sockets.mesh import _HEADER, Meeting, Mesh
 
-from cntk_core.errors import RankGone, RankMissing
+from cntk_core.api import Mesh, RankGone, RankMissing, Rendezvous
 from cntk_core.testing import PackagingContract
+from cntk_core.training.frames import pack
+from cntk_core.training.mesh import _HEADER
+from cntk_core.training.mesh_communicator import _LETTERS
 
 HERE = Path(__file__).parent
 
@@ -109,14 +109,6 @@ def test_a_stopped_rank_is_not_given_time_to_end(monkeypatch):
     assert launch(3, [sys.executable, "-c", STOPPED]) == 3
 
 
-@pytest.mark.parametrize("array", [np.arange(6.0).reshape(2, 3), np.array(3, np.int8), np.zeros((0, 4), np.float32)])
-def test_frames(array):
-    found = unpack(pack(array))
-    assert (found.dtype, found.shape) == (array.dtype, array.shape)
-    np.testing.assert_array_equal(found, array)
-    found[...] = 0  # it belongs to the receiver
-
-
 def free_port():
     with socket.create_server(("127.0.0.1", 0)) as server:
         return server.getsockname()[1]
@@ -124,16 +116,16 @@ def free_port():
 
 def meeting(rank, size, port, secret=""):
     given = {"RANK": str(rank), "WORLD_SIZE": str(size), "MASTER_PORT": str(port), "CNTK_SECRET": secret}
-    return Meeting.of(given)
+    return Rendezvous.of(given)
 
 
 def test_where_ranks_meet():
-    assert Meeting.of({}).size == 1
+    assert Rendezvous.of({}).size == 1
     given = {"RANK": "2", "WORLD_SIZE": "4", "MASTER_ADDR": "node1", "MASTER_PORT": "29500"}
-    found = Meeting.of(given)
+    found = Rendezvous.of(given)
     assert (found.rank, found.size, found.address, found.port) == (2, 4, "node1", 29500)
-    assert Meeting.of({**given, "TORCHELASTIC_USE_AGENT_STORE": "True"}).port == 29501
-    assert Meeting.of({**given, "CNTK_SECRET": "x"}).secret != found.secret
+    assert Rendezvous.of({**given, "TORCHELASTIC_USE_AGENT_STORE": "True"}).port == 29501
+    assert Rendezvous.of({**given, "CNTK_SECRET": "x"}).secret != found.secret
 
 
 def test_one_rank_needs_nobody():

@@ -1,20 +1,21 @@
-"""The communicator on sockets."""
+"""A communicator on connections of TCP, for plugins whose ranks need one: for everything, or for small things."""
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import BackgroundWorker, Communicator, Launcher, Message, Pending, RankMissing, sum_by_rank
-from cntk_parallel_sockets.frames import pack, unpack
-from cntk_parallel_sockets.mesh import Mesh, meeting_here
+from cntk_core.errors import RankMissing
+from cntk_core.interfaces.parallel import Communicator, Message, Pending
+from cntk_core.training.array_bytes import pack, unpack
+from cntk_core.training.background import BackgroundWorker, sum_by_rank
+from cntk_core.training.mesh import Mesh, rendezvous_here
 
 T = TypeVar("T")
 Array = NDArray[Any]
@@ -29,7 +30,7 @@ _LETTERS = 1 << 40
 TAGS = 256
 
 
-class SocketCommunicator(Communicator):
+class MeshCommunicator(Communicator):
     """Ranks that are processes, with a TCP connection between each two.
 
     Args:
@@ -39,22 +40,14 @@ class SocketCommunicator(Communicator):
         channel: number that tells its messages from those of other communicators.
     """
 
-    requires_api = "1.0"
-
     def __init__(self, mesh: Mesh | None = None, members: Sequence[int] | None = None, channel: int = 0) -> None:
         super().__init__()
-        self._mesh = mesh if mesh is not None else Mesh(meeting_here())
+        self._mesh = mesh if mesh is not None else Mesh(rendezvous_here())
         self._members = list(members) if members is not None else list(range(self._mesh.size))
         self._channel = channel
         self.rank, self.size = self._members.index(self._mesh.rank), len(self._members)
         self._count = 0
         self._worker: BackgroundWorker | None = None
-
-    @classmethod
-    def launcher(cls, ranks: int) -> Launcher:
-        """A small program that starts processes and waits for them."""
-        command = (sys.executable, "-m", "cntk_parallel_sockets.launching", str(ranks))
-        return Launcher(command, {}, "the launcher of cntk-parallel-sockets")
 
     # -- all ranks together -------------------------------------------------------------------------------
 
@@ -104,13 +97,13 @@ class SocketCommunicator(Communicator):
             found[source] = self._fetch(source, _only(number), operation).array
         return [found[rank] for rank in range(self.size)]
 
-    def split(self, color: int) -> SocketCommunicator:
+    def split(self, color: int) -> Self:
         """Return the communicator of the ranks with this color."""
         colors = [int(one[0]) for one in self.allgather(np.array([color]))]
         members = [self._members[rank] for rank, one in enumerate(colors) if one == color]
         name = f"{self._channel}/{self._count}/{color}".encode()
         channel = int.from_bytes(blake2b(name, digest_size=7).digest(), "little")
-        part = SocketCommunicator(self._mesh, members, channel)
+        part = type(self)(self._mesh, members, channel)
         part.watch = self.watch
         return part
 

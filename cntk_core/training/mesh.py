@@ -18,7 +18,7 @@ from hashlib import blake2b
 
 import attrs
 
-from cntk_core.api import RankGone
+from cntk_core.errors import RankGone
 
 _HEADER = struct.Struct("<qqq")
 """Channel, tag, and bytes that follow."""
@@ -36,7 +36,7 @@ _FAREWELL = 1.0
 
 
 @attrs.frozen
-class Meeting:
+class Rendezvous:
     """Where ranks meet.
 
     Attributes:
@@ -52,7 +52,7 @@ class Meeting:
     secret: bytes
 
     @classmethod
-    def of(cls, environment: Mapping[str, str]) -> Meeting:
+    def of(cls, environment: Mapping[str, str]) -> Rendezvous:
         """Read ``RANK``, ``WORLD_SIZE``, ``MASTER_ADDR`` and ``MASTER_PORT``; a single rank where they are not set."""
         port = int(environment.get("MASTER_PORT", "29500"))
         if environment.get("TORCHELASTIC_USE_AGENT_STORE", "").lower() == "true":
@@ -78,7 +78,7 @@ class Mesh:
         arrivals: grows with everything that comes.
     """
 
-    def __init__(self, meeting: Meeting, patience: float = 300.0) -> None:
+    def __init__(self, meeting: Rendezvous, patience: float = 300.0) -> None:
         self.rank, self.size = meeting.rank, meeting.size
         self._meeting = meeting
         self._end = time.monotonic() + patience
@@ -375,6 +375,6 @@ def _receive(connection: socket.socket, size: int) -> bytes:
     return bytes(received)
 
 
-def meeting_here() -> Meeting:
+def rendezvous_here() -> Rendezvous:
     """The meeting that the environment of this process names."""
-    return Meeting.of(os.environ)
+    return Rendezvous.of(os.environ)
