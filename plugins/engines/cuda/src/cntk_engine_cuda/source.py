@@ -222,7 +222,7 @@ class _Writer:
             yield from self._across(along, across)
         first = " && threadIdx.y == 0" if across > 1 else ""
         yield f"    if (inside{first}) {{"
-        yield f"        const {index} at = ({index})blockIdx.y * ({index})kept + k;"
+        yield f"        const {index} at = k * gridDim.y + blockIdx.y;"
         for number, result in enumerate(spec.results):
             yield f"        const F {TOTAL}{number} = {f'part{number}[0][threadIdx.x]' if across > 1 else f'sum{number}'};"
             value = self._finished(result, f"{TOTAL}{number}")

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from cupy_standin.arrays import ndarray
 from cupy_standin.streams import submit
 
