@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from cntk_core.api import GradientStep, Loop, LoopGradient, Step, is_delay, makes_axis_by_values
-from cntk_engine_cuda import delays, elementwise, fallback, loops, products
+from cntk_engine_cuda import delays, dropout, elementwise, fallback, loops, products, rows, sparse
 from cntk_engine_cuda.gpu import Call
 from cntk_engine_cuda.open_arrays import reaches_open
 from cntk_engine_cuda.site import Site
 
 FORWARD: Mapping[str, Callable[[Site, Step], list[Call] | None]] = {
     **dict.fromkeys(products.NAMES, products.bind_forward),
+    **dict.fromkeys(rows.KERNELS, rows.bind_softmax),
+    "ClassificationError": rows.bind_classification_error,
+    "CrossEntropyWithSoftmax": rows.bind_cross_entropy,
+    "Dropout": dropout.bind_forward,
+    "LookupTable": sparse.bind_forward,
     "PastValue": delays.bind_forward,
     "FutureValue": delays.bind_forward,
 }
@@ -19,7 +24,12 @@ FORWARD: Mapping[str, Callable[[Site, Step], list[Call] | None]] = {
 
 BACKWARD: Mapping[str, Callable[[Site, GradientStep], list[Call] | None]] = {
     **dict.fromkeys(products.NAMES, products.bind_gradient),
+    "CrossEntropyWithSoftmax": rows.bind_cross_entropy_gradient,
+    "Dropout": dropout.bind_gradient,
+    "LogSoftmax": rows.bind_softmax_gradient,
+    "LookupTable": sparse.bind_gradient,
     "PastValue": delays.bind_gradient,
+    "Softmax": rows.bind_softmax_gradient,
     "FutureValue": delays.bind_gradient,
 }
 

@@ -71,6 +71,7 @@ class Gpu:
         self._kernels: dict[Any, Any] = {}
         self._modules: dict[tuple[str, str], Any] = {}
         self._prelude = prelude()
+        self._constants: dict[tuple[float, str], Array] = {}
 
     @contextlib.contextmanager
     def current(self) -> Iterator[None]:
@@ -83,6 +84,13 @@ class Gpu:
     def empty(self, count: int, dtype: Any) -> Array:
         """Uninitialised storage for a number of elements."""
         return self.cupy.empty((max(1, count),), dtype=dtype)[:count]
+
+    def constant(self, value: float, dtype: np.dtype[Any]) -> Array:
+        """An array of one number that nobody changes."""
+        key = value, dtype.char
+        if key not in self._constants:
+            self._constants[key] = self.cupy.full((1,), value, dtype=dtype)
+        return self._constants[key]
 
     def pinned(self, count: int, dtype: Any) -> np.ndarray[Any, Any]:
         """Storage on the host that copies to the device need not wait for."""

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from cntk_core.api import GradientStep, Node, Step, Target
+from cntk_engine_cuda import sparse
 from cntk_engine_cuda.gpu import Array, Call, Gpu
 from cntk_engine_cuda.site import Site, elements_of
 
@@ -58,7 +59,7 @@ def bind_forward(site: Site, step: Step) -> list[Call] | None:
     """Return the calls that compute a product; None if it is no plain one."""
     (node,) = step.nodes
     if node.inputs[1] in site.sparse:
-        return None
+        return sparse.bind_forward(site, step)
     found = matrices(node, site.values[node.inputs[0]], site.values[node.inputs[1]])
     if found is None:
         return None
@@ -71,7 +72,9 @@ def bind_gradient(site: Site, step: GradientStep) -> list[Call] | None:
     """Return the calls that compute the gradients of a product; None if it is no plain one."""
     (node,) = step.step.nodes
     left, right = node.inputs
-    if left is right or right in site.sparse:
+    if right in site.sparse:
+        return sparse.bind_gradient(site, step)
+    if left is right:
         return None
     calls: list[Call] = []
     for target in step.targets:

@@ -87,18 +87,18 @@ class CudaProgram(PlanProgram):
         self._buffers: list[Array] = []
         self._bound: OrderedDict[Any, Bound] = OrderedDict()
         self._last: Bound | None = None
-        self._scratch: dict[tuple[Node, str], tuple[str, Array]] = {}
+        self._scratch: dict[tuple[Node, str], tuple[str | None, Array]] = {}
         self._timed = _timed_axes(plan)
         self._written = {target.node for step in plan.gradients for target in step.targets}
         stays_sparse = sparse_inputs(plan.steps, plan.roots)
         occurring = {node for inputs in plan.sparse.values() for node in inputs}
         labels = label_inputs(plan.steps, plan.roots)
-        self._labels = {node: SparseInlet(node, store.dtype) for node in plan.inputs if node in labels}
         self._sparse_labels: frozenset[Node] = frozenset()
         with self._told(), gpu.current():
             self._numbers = DeviceStore.of(gpu, store)
+            self._labels = {node: SparseInlet(gpu, node, store.dtype) for node in plan.inputs if node in labels}
             self._sparse = {
-                node: SparseInlet(node, store.dtype) for node in plan.inputs if node in stays_sparse | occurring
+                node: SparseInlet(gpu, node, store.dtype) for node in plan.inputs if node in stays_sparse | occurring
             }
             self._inlets = {node: Inlet(gpu, node, store.dtype) for node in plan.inputs if node not in stays_sparse}
             self._workspace = gpu.empty(0, self._dtype)
@@ -246,10 +246,11 @@ class CudaProgram(PlanProgram):
             self._bound.clear()
         self._grow_for(self.axes.frames)
         for node, stream in streams.items():
-            if node in self._sparse:
-                self._sparse[node].take(stream)
+            if node in self._sparse and self._sparse[node].take(stream):
+                self._bound.clear()
             if node in sparse_labels:
-                self._labels[node].take(stream)
+                if self._labels[node].take(stream):
+                    self._bound.clear()
             elif node in self._inlets:
                 self._inlets[node].take(stream)
 
@@ -424,10 +425,10 @@ class CudaProgram(PlanProgram):
     def _scratch_for(self, node: Node, purpose: str, each: int, dtype: Any = None) -> Array:
         """Storage of ``each`` elements for each frame, or in all if the node has no frames."""
         key = node, purpose
-        axis = node.axis if node.framed else next((child.axis for child in node.inputs if child.framed), "")
-        rows = self.axes.frames[axis] if axis else 1
+        axis = node.axis if node.framed else next((child.axis for child in node.inputs if child.framed), None)
+        rows = 1 if axis is None else self.axes.frames[axis]
         if key not in self._scratch:
-            count = each * (self._capacity[axis] if axis else 1)
+            count = each * (1 if axis is None else self._capacity[axis])
             self._scratch[key] = axis, self.gpu.empty(count, dtype or self._dtype)
         return self._scratch[key][1][: rows * each]
 
