@@ -126,6 +126,7 @@ from cntk_core.ops.sparse_rows import best_columns
 from cntk_core.ops.table import OpTable, core_ops
 from cntk_core.plan.axes import Axes, stream_of
 from cntk_core.plan.explain import explain
+from cntk_core.plan.interpreter import Interpreter
 from cntk_core.plan.lengths import check_lengths
 from cntk_core.plan.make import make_plan
 from cntk_core.plan.plan import (
@@ -207,6 +208,7 @@ __all__ = [
     "ILearner",
     "Initializer",
     "Input",
+    "Interpreter",
     "Job",
     "JobOutcome",
     "Launcher",

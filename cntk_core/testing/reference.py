@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from cntk_core.errors import NetworkError
 from cntk_core.interfaces.engine import ExecutionEngine
-from cntk_core.interfaces.layout import IntArray, SequenceLayout
+from cntk_core.interfaces.layout import IntArray
 from cntk_core.interfaces.learner import UpdateRule
 from cntk_core.interfaces.reader import Minibatch, StreamData
 from cntk_core.network.node import Node, Parameter
-from cntk_core.ops.delays import fill_outside, keep_tail, rows_of, shift_of
 from cntk_core.ops.expression import ArrayMath
-from cntk_core.ops.framing import dense, run_forward, run_gradient
-from cntk_core.ops.layouts import frame_layout
-from cntk_core.ops.op import OpContext
-from cntk_core.ops.shapes import Shape, elements, longest_axes, with_lengths
-from cntk_core.plan.lengths import check_lengths
+from cntk_core.ops.framing import dense
+from cntk_core.ops.shapes import elements
+from cntk_core.plan.interpreter import Interpreter
 from cntk_core.plan.plan import (
-    GradientStep,
-    Loop,
-    LoopGradient,
     Plan,
-    is_open,
-    makes_axis_by_values,
 )
 from cntk_core.plan.program import PlanProgram
 from cntk_core.training.store import ParameterStore
@@ -56,7 +47,8 @@ class ReferenceProgram(PlanProgram):
         self.store = store
         self.rule = rule
         self._values: dict[Node, Array] = {}
-        self._contexts: dict[Any, OpContext] = {}
+        self._gradients: dict[Node, Array] = {}
+        self._interpreter = Interpreter(self, self._values, self._gradients, np.float64)
         self._columns: dict[Node, IntArray] = {}
         if rule is not None:
             store.add_slots(rule.slots)
@@ -74,14 +66,12 @@ class ReferenceProgram(PlanProgram):
         self.check_training()
         self._forward(minibatch, training=True)
         assert self.plan.criterion is not None
-        gradients: dict[Node, Array] = {self.plan.criterion: np.ones_like(self._values[self.plan.criterion])}
+        self._gradients.clear()
+        self._gradients[self.plan.criterion] = np.ones_like(self._values[self.plan.criterion])
         for step in self.plan.gradients:
-            if isinstance(step, LoopGradient):
-                self._backward_loop(step, gradients)
-            else:
-                self._backward(step, gradients)
+            self._interpreter.compute_gradients(step)
         for parameter in self.plan.trained:
-            self.store.gradient(parameter)[...] = gradients.get(parameter, 0.0)
+            self.store.gradient(parameter)[...] = self._gradients.get(parameter, 0.0)
         for parameter, inputs in self.plan.sparse.items():
             touched = self.store.touched(parameter, elements(inputs[0].known_shape))
             for node in inputs:
@@ -118,8 +108,8 @@ class ReferenceProgram(PlanProgram):
         return self._values.get(node)
 
     def _forward(self, minibatch: Minibatch, *, training: bool) -> None:
-        self._values = {}
-        self._contexts = {}
+        self._values.clear()
+        self._interpreter.contexts.clear()
         self._read_inputs(minibatch)
         for parameter in self.plan.parameters:
             assert isinstance(parameter, Parameter)
@@ -128,16 +118,7 @@ class ReferenceProgram(PlanProgram):
             if node.value is not None and not isinstance(node, Parameter):
                 self._values[node] = _double(node.value)
         for step in self.plan.steps:
-            if any(is_open(child) for child in step.reads):
-                check_lengths(step.nodes, self.axes.longest())
-            if isinstance(step, Loop):
-                self._compute_loop(step, training)
-                continue
-            for node in step.nodes:
-                context = self._contexts[node] = self.make_context(node, training=training)
-                self._values[node] = self._result(node, [self._values[child] for child in node.inputs], context)
-                if makes_axis_by_values(node):
-                    self.axes.make(node, context.new_layout)
+            self._interpreter.compute(step, training=training)
         if training:
             self._keep_updates()
         for node in self.scalars:
@@ -157,125 +138,11 @@ class ReferenceProgram(PlanProgram):
             rows = _double(dense(data.data))
             self._values[node] = rows.reshape(rows.shape[0], *node.known_shape)
 
-    def _result(self, node: Node, inputs: Sequence[Array], context: OpContext) -> Array:
-        return np.array(run_forward(node.op, np, inputs, node.attributes, context))
-
-    # -- loops --------------------------------------------------------------------------------------------
-
-    def _compute_loop(self, loop: Loop, training: bool) -> None:
-        axis = loop.nodes[0].axis
-        frames = self.axes.frames[axis]
-        for node in loop.nodes:
-            self._values[node] = np.zeros((frames, *self._shape(node)))
-            self._contexts[node] = self.make_context(node, training=training)
-            self._contexts[node].random = _always(self._contexts[node].random())
-        for delay in loop.delays:
-            initial = [self._values[child] for child in delay.inputs[1:]]
-            fill_outside(self._values[delay], initial, self._contexts[delay], *_delay(delay))
-        for rows in _time_steps(self.axes.layouts[axis], loop.direction):
-            for node in loop.nodes:
-                if node in loop.delays:
-                    here, source = _delayed(node, self._contexts[node], rows)
-                    self._values[node][here] = self._values[node.inputs[0]][source]
-                else:
-                    context = self._contexts[node, rows.start] = self._step_context(node, rows)
-                    inputs = [self._rows(child, self._values[child], rows) for child in node.inputs]
-                    self._values[node][rows] = self._result(node, inputs, context)
-        for delay in loop.delays:
-            value, *initial = (self._values[child] for child in delay.inputs)
-            keep_tail(value, initial, self._contexts[delay], *_delay(delay))
-
-    def _shape(self, node: Node) -> Shape:
-        """The sample shape of a node in this minibatch."""
-        return (
-            with_lengths(node.known_shape, self.axes.longest()) if longest_axes(node.known_shape) else node.known_shape
-        )
-
-    def _step_context(self, node: Node, rows: slice) -> OpContext:
-        layout = frame_layout(rows.stop - rows.start)
-        return attrs.evolve(self._contexts[node], frames=rows.stop - rows.start, layout=layout, saved={})
-
-    def _rows(self, node: Node, value: Array, rows: slice) -> Array:
-        return value[rows] if node.framed else value
-
-    def _backward_loop(self, step: LoopGradient, gradients: dict[Node, Array]) -> None:
-        for target in step.targets:
-            gradients.setdefault(target.node, np.zeros_like(self._values[target.node]))
-        layout = self._contexts[step.loop.nodes[0]].layout
-        for rows in _time_steps(layout, -step.loop.direction):
-            for part in step.steps:
-                (first, *_) = part.step.nodes
-                if first in step.loop.delays:
-                    here, source = _delayed(first, self._contexts[first], rows)
-                    np.add.at(gradients[first.inputs[0]], source, gradients[first][here])
-                    continue
-                arriving = {node: gradients[node][rows] for node in part.sources}
-                leaving = self._gradients_of(part, arriving, rows)
-                for node, change in leaving.items():
-                    self._rows(node, gradients[node], rows)[...] += change
-
-    def _backward(self, step: GradientStep, gradients: dict[Node, Array]) -> None:
-        arriving = {node: gradients[node] for node in step.sources if node in gradients}
-        for node, change in self._gradients_of(step, arriving, None).items():
-            gradients[node] = gradients[node] + change if node in gradients else np.array(change)
-
-    def _gradients_of(self, step: GradientStep, arriving: dict[Node, Array], rows: slice | None) -> dict[Node, Array]:
-        """Gradients that leave a step, for all frames or for the rows of one time step."""
-        inside = set(step.step.nodes)
-        targets = {target.node for target in step.targets}
-        leaving: dict[Node, Array] = {}
-
-        def value(node: Node) -> Array:
-            return self._values[node] if rows is None else self._rows(node, self._values[node], rows)
-
-        for node in reversed(step.step.nodes):
-            if node not in arriving:
-                continue
-            results = run_gradient(
-                node.op,
-                np,
-                arriving[node],
-                value(node),
-                [value(child) for child in node.inputs],
-                node.attributes,
-                self._contexts[node] if rows is None else self._contexts[node, rows.start],
-                [node.op.flows_to(index) and child in inside | targets for index, child in enumerate(node.inputs)],
-            )
-            for child, result in zip(node.inputs, results, strict=True):
-                if result is not None:
-                    place = arriving if child in inside else leaving
-                    place[child] = place[child] + result if child in place else np.array(result)
-        return leaving
-
 
 def _occurring(stream: StreamData) -> IntArray:
     """The elements of a sparse input that a minibatch has, zeros included that the data name."""
     data: Any = stream.data
     return np.unique(data.indices if stream.sparse else data.reshape(len(data), -1).nonzero()[1])
-
-
-def _always(generator: np.random.Generator) -> Callable[[], np.random.Generator]:
-    """One stream for all time steps of a loop, so that they differ."""
-    return lambda: generator
-
-
-def _delay(node: Node) -> tuple[int, float]:
-    """How many steps back a delay reads, and what stands before the first step."""
-    shift = shift_of(node.op.name, node.attributes.time_step)
-    return shift, node.attributes.default_hidden_activation
-
-
-def _delayed(node: Node, context: OpContext, rows: slice) -> tuple[IntArray, IntArray]:
-    """The rows of a time step that a delay finds in this minibatch, and where it finds them."""
-    source = rows_of(context, _delay(node)[0]).source[rows]
-    return rows.start + np.flatnonzero(source >= 0), source[source >= 0]
-
-
-def _time_steps(layout: SequenceLayout | None, direction: int) -> Iterator[slice]:
-    """The rows of each time step, in the order of a loop."""
-    assert layout is not None, "a loop needs the sequences of its minibatch"
-    for start, count in list(zip(layout.start.tolist(), layout.alive.tolist(), strict=True))[::direction]:
-        yield slice(start, start + count)
 
 
 def _means_of(
