@@ -1,4 +1,4 @@
-"""Delays: rows of the time steps before, gathered on the device; what comes from outside of sequences, from the host."""
+"""Delays: rows of the time steps before, gathered on the device; what comes from outside of sequences."""
 
 from __future__ import annotations
 

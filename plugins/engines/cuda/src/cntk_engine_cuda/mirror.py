@@ -20,15 +20,11 @@ class DeviceStore:
     """
 
     def __init__(self, gpu: Gpu, store: ParameterStore) -> None:
-        for kind in ("values", "gradients", "slots"):  # an engine before this one may hold them
-            store.raw(kind)
-            if store.holder is not None:
-                store.holder.give_back(kind)
         self.gpu = gpu
         self.store = store
         self._arrays: dict[str, Array] = {}
         self._newest: dict[Kind, str] = {"values": "host", "gradients": "host", "slots": "host"}
-        store.holder = self
+        store.hold(self)
 
     @classmethod
     def of(cls, gpu: Gpu, store: ParameterStore) -> DeviceStore:
@@ -60,6 +56,7 @@ class DeviceStore:
 
     def fetch(self, kind: Kind) -> None:
         """Have the newest numbers of a kind here."""
+        self.store.hold(self)  # another engine may have held them meanwhile
         if self._newest[kind] == "host":
             for name, array in self._raw(kind).items():
                 self.buffer(name).set(array, stream=self.gpu.stream)

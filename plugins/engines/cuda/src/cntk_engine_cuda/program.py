@@ -107,7 +107,7 @@ class CudaProgram(PlanProgram):
             self._constants = {
                 node: gpu.cupy.asarray(np.ascontiguousarray(node.value, self._dtype).reshape(node.known_shape))
                 for node in plan.network
-                if node.value is not None and not isinstance(node, Parameter)
+                if not isinstance(node, Parameter) and node.value is not None
             }
             self._sums = gpu.cupy.zeros((max(1, len(self.scalars)),), dtype=np.float64)
             self._random = RandomState(
@@ -463,8 +463,8 @@ class CudaProgram(PlanProgram):
         parameters = self.store.size * size
         kept = 2 + (len(self._update.rule.slots) if getattr(self, "_update", None) is not None else 0)
         return (
-            f"the memory of GPU {self.gpu.number} does not suffice: the plan needs {_bytes(buffers)} for minibatches of "
-            f"{frames} frames and {_bytes(kept * parameters)} for parameters, gradients and the learner; "
+            f"the memory of GPU {self.gpu.number} does not suffice: the plan needs {_bytes(buffers)} for minibatches "
+            f"of {frames} frames and {_bytes(kept * parameters)} for parameters, gradients and the learner; "
             f"{_bytes(free)} of {_bytes(total)} are free"
         )
 

@@ -84,7 +84,8 @@ class SparseInlet:
         self.matrix = rows if fits else csr_array(rows).astype(self._dtype, copy=False)
         for name in ("columns", "_by_column"):
             self.__dict__.pop(name, None)
-        return any([self._send(form) for form in sorted(self._wanted)])
+        moved = [self._send(form) for form in sorted(self._wanted)]
+        return any(moved)
 
     @functools.cached_property
     def columns(self) -> IntArray:
@@ -109,7 +110,8 @@ class SparseInlet:
             arrays = (np.array([len(self.columns)]), self.columns, *self._by_column)
         else:
             arrays = (best_columns(matrix),)
-        return any([self._places[name].send(array) for name, array in zip(FORMS[form], arrays, strict=True)])
+        moved = [self._places[name].send(array) for name, array in zip(FORMS[form], arrays, strict=True)]
+        return any(moved)
 
     def arrays(self, form: str) -> tuple[Array, ...]:
         """The arrays of a form on the device, for this minibatch and all that come."""
