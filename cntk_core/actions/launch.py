@@ -14,9 +14,9 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from cntk_core.actions.rank_watch import RankWatch
 from cntk_core.actions.elastic import ELASTIC
 from cntk_core.actions.log import Log
+from cntk_core.actions.rank_watch import RankWatch
 from cntk_core.actions.ranks import CONSEQUENCE, DONE, EXPECTED, JOINED, MPI, REPORT, REPORTS, SOCKETS, detect
 from cntk_core.errors import PluginError, UnsupportedError, UsageError
 from cntk_core.interfaces.parallel import Launcher
@@ -108,9 +108,7 @@ def _environment(ranks: int) -> Mapping[str, str]:
     return {**dict.fromkeys(THREADS, threads), **os.environ}
 
 
-def _run(
-    command: Sequence[str], environment: Mapping[str, str], watch: RankWatch, *, elastic: bool = False
-) -> int:
+def _run(command: Sequence[str], environment: Mapping[str, str], watch: RankWatch, *, elastic: bool = False) -> int:
     """Run the launcher and return its exit code. A request to end this process ends the ranks first.
 
     Where ranks may be lost, the launcher waits for the others; but before they are connected, they do not notice it.

@@ -19,6 +19,7 @@ from cntk_core.errors import UnsupportedError
 from cntk_core.interfaces.component import Component
 
 if TYPE_CHECKING:
+    from cntk_core.interfaces.simulation import Simulation, SimulationPlan
     from cntk_core.training.store import ParameterStore
 
 Array = NDArray[Any]
@@ -104,9 +105,13 @@ class Communicator(Component):
     Attributes:
         rank, size: this rank, from 0, and the number of ranks.
         bytes_sent: payload that this rank has handed to other ranks so far.
+        takes_device_arrays: collective operations take arrays on this rank's GPU, too (those of CuPy, and others that
+            have ``__cuda_array_interface__``), and then return such of CuPy. All ranks give the same kind.
         watch: how long ranks wait.
         is_elastic: the others go on when a rank is lost; see :meth:`tolerate_losses`.
     """
+
+    takes_device_arrays: ClassVar[bool] = False
 
     rank: int = 0
     size: int = 1
@@ -129,6 +134,15 @@ class Communicator(Component):
             UnsupportedError: nothing can.
         """
         raise UnsupportedError(f"the communicator {cls.__name__} starts no processes")
+
+    @classmethod
+    def simulation(cls, plan: SimulationPlan) -> Simulation:
+        """Return ranks of this process on a simulated network; each run of them begins anew at 0 s.
+
+        Raises:
+            UnsupportedError: this communicator moves arrays for real.
+        """
+        raise UnsupportedError(f"the communicator {cls.__name__} simulates nothing")
 
     # -- all ranks together -------------------------------------------------------------------------------
 

