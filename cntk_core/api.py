@@ -72,6 +72,15 @@ from cntk_core.interfaces.reader import (
     StreamData,
     StreamInfo,
 )
+from cntk_core.interfaces.simulation import (
+    NetworkModel,
+    SimulatedRank,
+    Simulation,
+    SimulationPlan,
+    TimeSpent,
+    Traffic,
+    WireSize,
+)
 from cntk_core.interfaces.writer import DataWriter, SequenceOutput, SparseRows, WriterContext
 from cntk_core.network.clone import PARAMETER_USES, clone_nodes, duplicate, nodes_to_clone
 from cntk_core.network.dump import write_dump
@@ -124,7 +133,9 @@ from cntk_core.ops.rows import delay_rows, longest_sequence
 from cntk_core.ops.shapes import Shape, broadcast, elements, from_cntk, longest_axes, show, to_cntk, with_lengths
 from cntk_core.ops.sparse_rows import best_columns
 from cntk_core.ops.table import OpTable, core_ops
+from cntk_core.plan.axes import Axes, stream_of
 from cntk_core.plan.explain import explain
+from cntk_core.plan.interpreter import Interpreter
 from cntk_core.plan.lengths import check_lengths
 from cntk_core.plan.make import make_plan
 from cntk_core.plan.plan import (
@@ -141,14 +152,18 @@ from cntk_core.plan.plan import (
     layout_of_root,
     makes_axis_by_values,
 )
+from cntk_core.plan.program import PlanProgram
 from cntk_core.plan.sparse import is_sparse_product, label_inputs, sparse_inputs
+from cntk_core.plan.stages import Meeting, Stage, check_axes, meetings_of, stages_of
+from cntk_core.plan.trees import Names, Tree, forward_trees, gradient_trees, path_of
 from cntk_core.plugins.events import EpochStart, EpochSummary, Job, JobOutcome, MinibatchResult
 from cntk_core.plugins.markers import hookimpl
 from cntk_core.plugins.registry import Registry
 from cntk_core.training.background import BackgroundWorker, sum_by_rank
-from cntk_core.training.mesh import Meeting, Mesh
+from cntk_core.training.mesh import Mesh, Rendezvous
 from cntk_core.training.mesh_communicator import MeshCommunicator
 from cntk_core.training.store import ParameterStore
+from cntk_core.training.whereabouts import Whereabouts
 
 ICNBuilder = NetworkBuilder
 IDataReader = DataReader
@@ -163,6 +178,7 @@ __all__ = [
     "Accumulator",
     "ArrayMath",
     "Available",
+    "Axes",
     "BackgroundWorker",
     "Block",
     "Buffer",
@@ -204,6 +220,7 @@ __all__ = [
     "ILearner",
     "Initializer",
     "Input",
+    "Interpreter",
     "Job",
     "JobOutcome",
     "Launcher",
@@ -219,9 +236,11 @@ __all__ = [
     "MinibatchResult",
     "MissingKeyError",
     "NamePattern",
+    "Names",
     "Network",
     "NetworkBuilder",
     "NetworkError",
+    "NetworkModel",
     "NoAttributes",
     "NoOptions",
     "Node",
@@ -237,6 +256,7 @@ __all__ = [
     "PendingRows",
     "Piece",
     "Plan",
+    "PlanProgram",
     "Problems",
     "Program",
     "ProgramState",
@@ -246,6 +266,7 @@ __all__ = [
     "RankMissing",
     "ReaderContext",
     "Registry",
+    "Rendezvous",
     "RowMaker",
     "Schedule",
     "SeedNumbers",
@@ -253,10 +274,14 @@ __all__ = [
     "SequenceOutput",
     "Shape",
     "ShapeError",
+    "SimulatedRank",
+    "Simulation",
+    "SimulationPlan",
     "Slot",
     "SlotPlan",
     "SourceText",
     "SparseRows",
+    "Stage",
     "Statistics",
     "Step",
     "StepCounts",
@@ -264,8 +289,11 @@ __all__ = [
     "StreamInfo",
     "SweepOrder",
     "Target",
+    "TimeSpent",
     "TraceMath",
+    "Traffic",
     "TrainingError",
+    "Tree",
     "Truncation",
     "Unavailable",
     "UnsupportedError",
@@ -276,12 +304,15 @@ __all__ = [
     "UtteranceReader",
     "Value",
     "Watch",
+    "Whereabouts",
     "Window",
+    "WireSize",
     "WriterContext",
     "align",
     "at_least",
     "best_columns",
     "broadcast",
+    "check_axes",
     "check_lengths",
     "check_links",
     "chunk_windows",
@@ -307,9 +338,11 @@ __all__ = [
     "explain",
     "fill_outside",
     "find_nodes",
+    "forward_trees",
     "frame_layout",
     "freeze_statistics",
     "from_cntk",
+    "gradient_trees",
     "hookimpl",
     "initialize_parameters",
     "initializer",
@@ -324,6 +357,7 @@ __all__ = [
     "longest_sequence",
     "make_plan",
     "makes_axis_by_values",
+    "meetings_of",
     "nearest",
     "nodes_to_clone",
     "numbered",
@@ -331,6 +365,7 @@ __all__ = [
     "options",
     "paired_names",
     "parse_text",
+    "path_of",
     "pooling_geometry",
     "raise_problems",
     "random_stream",
@@ -356,7 +391,9 @@ __all__ = [
     "show",
     "slot_layout",
     "sparse_inputs",
+    "stages_of",
     "statistics_used",
+    "stream_of",
     "sub_tree",
     "sum_by_rank",
     "symbol",
