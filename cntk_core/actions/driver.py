@@ -102,6 +102,7 @@ def run_recipe(
         context.communicator.watch.say = log.warn
     if not brief or log.to_file:
         _print_configuration(context, jobs)
+    context.check_device()
     check_jobs(context, jobs)
     _run(context, jobs)
     if context.rank == 0:

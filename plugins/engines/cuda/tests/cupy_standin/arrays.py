@@ -219,18 +219,18 @@ for _name in ("neg", "pos", "abs", "invert"):
 
 # -- functions of the module --------------------------------------------------------------------------------
 
-SAME = frozenset(
-    """
-    abs add all amax amin any arange argmax argmin argsort bincount broadcast_arrays ceil clip concatenate cos
-    cosh count_nonzero cumprod cumsum diff divide dot einsum empty_like equal exp expand_dims expm1 eye
-    flatnonzero flip floor floor_divide full_like greater greater_equal hstack isfinite isinf isnan less
-    less_equal linspace log log1p logaddexp logical_and logical_not logical_or matmul max maximum mean min
-    minimum mod moveaxis multiply nan_to_num negative nonzero not_equal ones_like outer pad power prod
-    put_along_axis ravel repeat reshape rint roll searchsorted sign sin sinh sort split sqrt square squeeze
-    stack std subtract sum swapaxes take take_along_axis tan tanh tensordot tile transpose tril triu
-    true_divide unique var vstack where zeros_like
-    """.split()
-)
+SAME = frozenset({
+    "abs", "add", "all", "amax", "amin", "any", "arange", "argmax", "argmin", "argsort", "bincount",
+    "broadcast_arrays", "ceil", "clip", "concatenate", "cos", "cosh", "count_nonzero", "cumprod", "cumsum", "diff",
+    "divide", "dot", "einsum", "empty_like", "equal", "exp", "expand_dims", "expm1", "eye", "flatnonzero", "flip",
+    "floor", "floor_divide", "full_like", "greater", "greater_equal", "hstack", "isfinite", "isinf", "isnan",
+    "less", "less_equal", "linspace", "log", "log1p", "logaddexp", "logical_and", "logical_not", "logical_or",
+    "matmul", "max", "maximum", "mean", "min", "minimum", "mod", "moveaxis", "multiply", "nan_to_num", "negative",
+    "nonzero", "not_equal", "ones_like", "outer", "pad", "power", "prod", "put_along_axis", "ravel", "repeat",
+    "reshape", "rint", "roll", "searchsorted", "sign", "sin", "sinh", "sort", "split", "sqrt", "square", "squeeze",
+    "stack", "std", "subtract", "sum", "swapaxes", "take", "take_along_axis", "tan", "tanh", "tensordot", "tile",
+    "transpose", "tril", "triu", "true_divide", "unique", "var", "vstack", "where", "zeros_like",
+})  # fmt: skip
 """Functions that CuPy has under the names and with the arguments of NumPy."""
 
 VIEWS = frozenset(["broadcast_to", "expand_dims", "moveaxis", "reshape", "squeeze", "swapaxes", "transpose", "ravel"])

@@ -12,7 +12,6 @@ from typing import Any
 
 import attrs
 
-
 NOT_PERMITTED = "cudaErrorStreamCaptureUnsupported: operation not permitted when stream is capturing"
 
 
