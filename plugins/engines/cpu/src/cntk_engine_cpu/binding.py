@@ -25,6 +25,7 @@ from cntk_core.api import (
 from cntk_engine_cpu import (
     convolution,
     elementwise,
+    elementwise_gradient,
     fallback,
     loop_kernels,
     loops,
@@ -145,7 +146,7 @@ def _gradient_calls(site: Site, step: GradientStep | LoopGradient, targets: Sequ
     if reaches_open(step.step):
         return [fallback.bind_gradient(site, part)]
     if elementwise.is_elementwise(step.step):
-        found = elementwise.bind_gradient(site, part)
+        found = elementwise_gradient.bind_gradient(site, part)
     elif step.step.nodes[0].op.name in IMAGE_OPS:
         found = IMAGE_OPS[step.step.nodes[0].op.name].bind_gradient(site, part)
     else:

@@ -42,17 +42,23 @@ def launch(ranks: int, command: Sequence[str]) -> int:
 
 def _wait(processes: Sequence[subprocess.Popen[bytes]]) -> int:
     failed, end = 0, float("inf")
-    while any(process.poll() is None for process in processes):
-        codes = [process.poll() for process in processes]
-        failed = failed or next((code for code in codes if code), 0)
+    while running := [process for process in processes if process.poll() is None]:
+        failed = failed or next((code for process in processes if (code := process.poll())), 0)
         if failed and end == float("inf"):
             end = time.monotonic() + _GRACE
-        if time.monotonic() > end:
-            for process in processes:
+        if time.monotonic() > end or (failed and all(map(_is_stopped, running))):
+            for process in running:
                 process.kill()
         time.sleep(0.05)
     failed = failed or next((process.returncode for process in processes if process.returncode), 0)
     return failed if failed >= 0 else 128 - failed
+
+
+def _is_stopped(process: subprocess.Popen[bytes]) -> bool:
+    """Whether a process that has not ended is stopped by a signal, so that it will not end by itself."""
+    if not hasattr(os, "waitid"):
+        return False
+    return os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT) is not None
 
 
 if __name__ == "__main__":

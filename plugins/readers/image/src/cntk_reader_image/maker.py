@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from collections.abc import Callable, Sequence
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from cntk_core.api import DataError, PendingRows, RowMaker
 from cntk_reader_image.decode import BrokenImageError, decode
+from cntk_reader_image.jpeg import SMALL, Scratch
 from cntk_reader_image.listing import Images
 from cntk_reader_image.pipeline import Pipeline
 
@@ -156,6 +158,7 @@ class ImageMaker(RowMaker):
         self._budget = budget
         self._cache = PixelCache(cache_bytes, len(images))
         self._keys = images.random_keys()
+        self._scratch = Scratch()
         self._executor: ThreadPoolExecutor | None = None
         self._lock = threading.Lock()
 
@@ -165,15 +168,27 @@ class ImageMaker(RowMaker):
         rows = np.empty((len(numbers), *self._shape), dtype=self._pipeline.dtype)
         draws = self._pipeline.draw(self._keys[images], views, sweep)
         image_of, view_of = images.tolist(), views.tolist()
+        together = self._pipeline.makes_together(math.prod(self._shape))
 
         def work(first: int, last: int) -> list[Failure]:
             failures = []
+            small: list[NDArray[np.uint8]] = []
+            places: list[int] = []
             for place in range(first, last):
                 try:
                     pixels = self.pixels(image_of[place])
-                    self._pipeline.make(pixels, draws[place], view_of[place], rows[place])
+                    if together and pixels.nbytes <= SMALL:
+                        small.append(pixels)
+                        places.append(place)
+                    elif together:
+                        self._pipeline.make_together([pixels], draws, views, np.array([place]), rows)
+                    else:
+                        own = [numbers[place].tolist() for numbers in draws]
+                        self._pipeline.make(pixels, own, view_of[place], rows[place])
                 except BrokenImageError as error:
                     failures.append((place, str(error)))
+            if small:
+                self._pipeline.make_together(small, draws, views, np.array(places), rows)
             return failures
 
         def report(place: int, reason: str) -> None:
@@ -186,10 +201,10 @@ class ImageMaker(RowMaker):
         return PendingImages(rows, tasks, report)
 
     def pixels(self, image: int) -> NDArray[np.uint8]:
-        """Return the decoded pixels of an image. Raises BrokenImageError."""
+        """Return the decoded pixels of an image, until this thread decodes another one. Raises BrokenImageError."""
         known = self._cache.get(image)
         if known is None:
-            known = decode(self._images.read(image), gray=self._gray)
+            known = decode(self._images.read(image), gray=self._gray, scratch=self._scratch)
             self._cache.put(image, known)
         return known
 

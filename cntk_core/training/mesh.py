@@ -13,12 +13,12 @@ import struct
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from hashlib import blake2b
 
 import attrs
 
-from cntk_core.api import RankGone
+from cntk_core.errors import RankGone
 
 _HEADER = struct.Struct("<qqq")
 """Channel, tag, and bytes that follow."""
@@ -31,9 +31,12 @@ _END, _FAILED = -1, -2
 
 _TEXT = 4096
 
+_FAREWELL = 1.0
+"""Seconds that it may take to tell a rank about the end."""
+
 
 @attrs.frozen
-class Meeting:
+class Rendezvous:
     """Where ranks meet.
 
     Attributes:
@@ -49,7 +52,7 @@ class Meeting:
     secret: bytes
 
     @classmethod
-    def of(cls, environment: Mapping[str, str]) -> Meeting:
+    def of(cls, environment: Mapping[str, str]) -> Rendezvous:
         """Read ``RANK``, ``WORLD_SIZE``, ``MASTER_ADDR`` and ``MASTER_PORT``; a single rank where they are not set."""
         port = int(environment.get("MASTER_PORT", "29500"))
         if environment.get("TORCHELASTIC_USE_AGENT_STORE", "").lower() == "true":
@@ -75,7 +78,7 @@ class Mesh:
         arrivals: grows with everything that comes.
     """
 
-    def __init__(self, meeting: Meeting, patience: float = 300.0) -> None:
+    def __init__(self, meeting: Rendezvous, patience: float = 300.0) -> None:
         self.rank, self.size = meeting.rank, meeting.size
         self._meeting = meeting
         self._end = time.monotonic() + patience
@@ -84,6 +87,7 @@ class Mesh:
         self._changed = threading.Condition()
         self._mail: dict[tuple[int, int], deque[tuple[int, bytes]]] = {}
         self._ended: set[int] = set()
+        self._torn: set[int] = set()
         self._failure = ""
         self.arrivals = 0
         if self.size > 1:
@@ -106,7 +110,7 @@ class Mesh:
             else:
                 self._join(server)
         for peer, connection in self._peers.items():
-            connection.settimeout(None)
+            connection.setblocking(False)
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._locks[peer] = threading.Lock()
 
@@ -169,8 +173,14 @@ class Mesh:
 
     # -- messages -----------------------------------------------------------------------------------------
 
-    def post(self, to: int, channel: int, tag: int, packed: bytes) -> None:
+    def post(self, to: int, channel: int, tag: int, packed: bytes, be_patient: Callable[[], float]) -> None:
         """Send bytes to a rank, or to oneself.
+
+        Args:
+            to: the rank.
+            channel, tag: what the message is about.
+            packed: the bytes.
+            be_patient: called while the rank takes nothing; gives the seconds until the next call, or raises.
 
         Raises:
             RankGone: it cannot be reached any more.
@@ -180,10 +190,23 @@ class Mesh:
             return
         try:
             with self._locks[to]:
-                self._peers[to].sendall(_HEADER.pack(channel, tag, len(packed)))
-                self._peers[to].sendall(packed)
+                self._write(to, _HEADER.pack(channel, tag, len(packed)), be_patient)
+                self._write(to, packed, be_patient)
         except OSError:
             raise self._gone(to) from None
+
+    def _write(self, to: int, packed: bytes, be_patient: Callable[[], float]) -> None:
+        """Hand over all bytes, or nothing more ever: half a message cannot be followed by another one."""
+        if to in self._torn:
+            raise self._gone(to)
+        self._torn.add(to)
+        view = memoryview(packed)
+        while len(view):
+            try:
+                view = view[self._peers[to].send(view) :]
+            except BlockingIOError:
+                _await_room(self._peers[to], be_patient())
+        self._torn.remove(to)
 
     def _gone(self, rank: int) -> RankGone:
         with self._changed:
@@ -224,18 +247,18 @@ class Mesh:
     def _read(self) -> None:
         with selectors.DefaultSelector() as selector:
             for peer, connection in self._peers.items():
-                selector.register(connection, selectors.EVENT_READ, peer)
+                selector.register(connection, selectors.EVENT_READ, (peer, _Incoming(connection)))
             while selector.get_map():
                 for key, _ in selector.select():
-                    if not self._read_one(key.data):
+                    peer, incoming = key.data
+                    if not self._read_some(peer, incoming):
                         selector.unregister(key.fileobj)
-                        self._peers[key.data].close()
+                        self._peers[peer].close()
 
-    def _read_one(self, source: int) -> bool:
-        """Read a message of a rank; False if there will be none any more."""
+    def _read_some(self, source: int, incoming: _Incoming) -> bool:
+        """Read what has come from a rank; False if nothing will come any more."""
         try:
-            channel, tag, size = _HEADER.unpack(_receive(self._peers[source], _HEADER.size))
-            self._deliver(source, channel, tag, _receive(self._peers[source], size))
+            message = incoming.read()
         except (OSError, EOFError):
             with self._changed:
                 if source not in self._ended:
@@ -243,6 +266,8 @@ class Mesh:
                 self.arrivals += 1
                 self._changed.notify_all()
             return False
+        if message is not None:
+            self._deliver(source, *message)
         return True
 
     # -- the end ------------------------------------------------------------------------------------------
@@ -259,9 +284,79 @@ class Mesh:
                 connection.shutdown(socket.SHUT_WR)
 
     def _tell(self, channel: int, text: bytes) -> None:
-        for peer, connection in self._peers.items():
-            with contextlib.suppress(OSError), self._locks[peer]:
-                connection.sendall(_HEADER.pack(channel, 0, len(text)) + text)
+        """Tell all ranks; not those that take nothing."""
+        for peer, lock in self._locks.items():
+            if not lock.acquire(timeout=_FAREWELL):
+                continue
+            try:
+                with contextlib.suppress(OSError, RankGone):
+                    self._write(peer, _HEADER.pack(channel, 0, len(text)) + text, _at_most(_FAREWELL))
+            finally:
+                lock.release()
+
+
+def _at_most(seconds: float) -> Callable[[], float]:
+    """Return what is patient for so many seconds."""
+    end = time.monotonic() + seconds
+
+    def be_patient() -> float:
+        left = end - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        return left
+
+    return be_patient
+
+
+def _await_room(connection: socket.socket, seconds: float) -> None:
+    """Wait until a connection takes something, at most so long.
+
+    Raises:
+        OSError: it has been closed.
+    """
+    with selectors.DefaultSelector() as selector:
+        try:
+            selector.register(connection, selectors.EVENT_WRITE)
+        except ValueError as error:
+            raise OSError(str(error)) from None
+        selector.select(seconds)
+
+
+class _Incoming:
+    """The message that is coming over a connection, piece by piece: no rank is kept waiting by a slow one."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._expect(_HEADER.size, None)
+
+    def _expect(self, size: int, header: tuple[int, int] | None) -> None:
+        self._bytes, self._header = bytearray(size), header
+        self._rest = memoryview(self._bytes)
+
+    def read(self) -> tuple[int, int, bytes] | None:
+        """Read what is there; return channel, tag and bytes when a message is complete.
+
+        Raises:
+            EOFError: the connection has ended.
+        """
+        if len(self._rest):
+            try:
+                count = self._connection.recv_into(self._rest)
+            except BlockingIOError:
+                return None
+            if not count:
+                raise EOFError
+            self._rest = self._rest[count:]
+        if len(self._rest):
+            return None
+        if self._header is None:
+            channel, tag, size = _HEADER.unpack(self._bytes)
+            self._expect(size, (channel, tag))
+            return self.read()
+        channel, tag = self._header
+        packed = bytes(self._bytes)
+        self._expect(_HEADER.size, None)
+        return channel, tag, packed
 
 
 def _receive(connection: socket.socket, size: int) -> bytes:
@@ -280,6 +375,6 @@ def _receive(connection: socket.socket, size: int) -> bytes:
     return bytes(received)
 
 
-def meeting_here() -> Meeting:
+def rendezvous_here() -> Rendezvous:
     """The meeting that the environment of this process names."""
-    return Meeting.of(os.environ)
+    return Rendezvous.of(os.environ)
