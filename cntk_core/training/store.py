@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal, Protocol
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,6 @@ FloatArray = NDArray[Any]
 _STATE = "state."
 
 Kind = Literal["values", "gradients", "slots"]
-KINDS: tuple[Kind, ...] = ("values", "gradients", "slots")
 
 
 class Holder(Protocol):
@@ -32,28 +31,11 @@ class Holder(Protocol):
         ...
 
 
-class Borrower:
-    """Holds values and slots until somebody asks for either; then it is done with them."""
-
-    def __init__(self, store: ParameterStore, give_back: Callable[[], None]) -> None:
-        self._store = store
-        self._give_back = give_back
-
-    def give_back(self, kind: Kind) -> None:
-        """Have everything written back. Gradients it never has."""
-        if kind != "gradients" and self._store.holder is self:
-            self._store.holder = None
-            self._give_back()
-
-
 class ParameterStore:
     """Values, gradients and learner slots of a network's parameters.
 
     Learned parameters come first, those with equal multipliers together, so that an update is one pass over few runs.
     Each parameter's ``value`` becomes a view of the buffer, so the network sees every update.
-
-    An engine may keep numbers elsewhere for a time (:meth:`lend`, :meth:`hold`). Whoever asks for them here, or for a
-    parameter's ``value``, gets them back first. Views that were taken before that are stale while they are lent.
 
     Args:
         parameters: each with its value.
@@ -62,7 +44,7 @@ class ParameterStore:
     Attributes:
         size: elements of each buffer.
         learned_size: elements up to the first parameter that is not learned; all learned ones lie before it.
-        holder: who holds the numbers now, None if they are here. It is told whenever somebody asks for an array.
+        holder: who holds the numbers now (:meth:`hold`), None if they are here.
         state: the numbers that the learner keeps from step to step, by name.
     """
 
@@ -97,25 +79,16 @@ class ParameterStore:
             parameter.value = view
             parameter.collect = functools.partial(self._recall, "values")
 
-    def lend(self, give_back: Callable[[], None]) -> None:
-        """Let somebody keep values and slots, and change them there, until ``give_back`` is called.
-
-        It has to write what it has changed into :attr:`values` and :attr:`slots`. Gradients stay here.
-        """
-        self.hold(Borrower(self, give_back))
-
     def hold(self, holder: Holder) -> None:
-        """Let somebody hold the numbers from now on; whoever held them before gives them all back."""
-        before = self.holder
-        if before is not holder:
-            for kind in KINDS:
+        """Let somebody hold the numbers from now on; who held them before gives all of them back.
+
+        The holder is told whenever somebody asks for an array here, or for a parameter's ``value``. Views that were
+        taken earlier are stale while it holds newer numbers.
+        """
+        if self.holder is not holder:
+            for kind in get_args(Kind):
                 self._recall(kind)
             self.holder = holder
-
-    def collect(self) -> None:
-        """Get values and slots back from whoever keeps them."""
-        self._recall("values")
-        self._recall("slots")
 
     def _allocate(self) -> FloatArray:
         # NumPy aligns to 16 or 64 bytes depending on the size; a margin makes the alignment certain.

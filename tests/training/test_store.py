@@ -106,8 +106,20 @@ def test_a_holder_is_asked_for_what_it_holds_and_nothing_else():
     assert store.value(parameters[0])[0, 0] == 1
     assert store.gradient(parameters[0])[0, 0] == 2
     assert store.slot("smoothed", parameters[0])[0, 0] == 3
-    assert holder.asked == ["values", "gradients", "slots"]
-    assert parameters[0].value[0, 0] == 4, "who looks at the network asks, too"
+    assert parameters[0].value[0, 0] == 4, "the network asks for it, too"
+    assert holder.asked == ["values", "gradients", "slots", "values"]
+
+
+def test_who_held_the_numbers_before_gives_them_back():
+    store, parameters = make()
+    first, second = Elsewhere(store), Elsewhere(store)
+    store.hold(first)
+    store.hold(second)
+    store.hold(second)
+    assert first.asked == ["values", "gradients", "slots"]
+    assert second.asked == []
+    assert store.value(parameters[0])[0, 0] == 1
+    assert second.asked == ["values"]
 
 
 def test_a_snapshot_is_of_the_newest_numbers():
@@ -127,45 +139,3 @@ def test_values_may_be_assigned():
     store.values = np.full(store.size, 7.0)
     assert store.values is buffer
     assert set(buffer) == {7.0}
-
-
-def test_what_is_lent_comes_back_before_anybody_looks():
-    store, parameters = make()
-    store.add_slots([Slot("a")])
-    looks = [
-        lambda: store.values,
-        lambda: store.value(parameters[0]),
-        lambda: parameters[0].value,
-        lambda: store.slots,
-        lambda: store.slot("a", parameters[0]),
-        store.snapshot,
-        store.reset_slots,
-    ]
-    for number, look in enumerate(looks):
-        calls = []
-
-        def give_back(number=number, calls=calls):
-            calls.append(number)
-            store.value(parameters[0])[...] = number
-
-        store.lend(give_back)
-        look()
-        look()
-        assert calls == [number]
-        assert (parameters[0].value == number).all()
-
-
-def test_a_second_borrower_finds_what_the_first_has_changed():
-    store, parameters = make()
-    found = []
-    store.lend(lambda: store.values.fill(7))
-    store.lend(lambda: found.append(store.value(parameters[0]).copy()))
-    store.collect()
-    assert (found[0] == 7).all()
-
-
-def test_gradients_are_never_lent():
-    store, parameters = make()
-    store.lend(lambda: pytest.fail("nobody asked for values"))
-    store.gradient(parameters[0])[...] = 1
-    assert store.gradients.any()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 import numpy as np
 
@@ -45,7 +46,7 @@ class Residence:
             parameter: tuple(jnp.array(store.slot(name, parameter)) for name in self._names)
             for parameter in self._trained
         }
-        store.lend(self._give_back)
+        store.hold(self)
         self._here = True
 
     def change(self, values: Mapping[Parameter, Array], slots: Mapping[Parameter, tuple[Array, ...]]) -> None:
@@ -56,8 +57,12 @@ class Residence:
             self.slots.update(slots)
             self._slots_changed = True
 
+    def give_back(self, kind: Literal["values", "gradients", "slots"]) -> None:
+        """Write what has changed into the store, and keep nothing. Gradients are never here."""
+        if self._here and kind != "gradients":
+            self._give_back()
+
     def _give_back(self) -> None:
-        """Write what has changed into the store, and keep nothing."""
         store = self._store
         values, slots, changed = self.values, self.slots, self._changed
         self.values, self.slots, self._changed, self._here = {}, {}, set(), False

@@ -98,8 +98,8 @@ class AsynchronousSGD(Parallelizer):
             self._clock = WorkerClock(self.settings.simulated_time, communicator.rank)
 
     @property
-    def _learned(self) -> Array:
-        """The learned parameters. An engine may keep them elsewhere between calls, so that no view is kept here."""
+    def _learned(self) -> Any:
+        """The learned parameters, wherever an engine has kept them until now."""
         return self._store.values[: self._store.learned_size]
 
     def _make_compensation(self) -> Compensation:

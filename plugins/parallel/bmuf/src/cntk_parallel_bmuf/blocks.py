@@ -121,8 +121,8 @@ class BlockScheme(Parallelizer):
         return self._between.size
 
     @property
-    def _learned(self) -> Array:
-        """The learned parameters. An engine may keep them elsewhere between calls, so that no view is kept here."""
+    def _learned(self) -> Any:
+        """The learned parameters, wherever an engine has kept them until now."""
         return self._store.values[: self._store.learned_size]
 
     def begin(self, store: ParameterStore, communicator: Communicator) -> None:
