@@ -8,7 +8,7 @@ convolution reads them in an order of its own choice (``any``), into which they 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -44,6 +44,13 @@ Run = Callable[[], None]
 
 MOVING = 16
 """Multiply-adds that take about as long as moving one number."""
+
+SLOW_DATA_GRADIENTS = ("brgconv_strided:avx512_core", "brg_fwd:avx512_core+brgconv:avx512_core")
+"""Implementations that the library prefers to faster ones: the first takes up to twice the time where there are few
+channels, and about the same where there are many; the second takes 2 to 30 % more up to :data:`FEW_CHANNELS`."""
+
+FEW_CHANNELS = 16
+"""Channels in one vector."""
 
 
 @attrs.frozen
@@ -134,7 +141,8 @@ class Primitives:
                 self._objects.attributes(),
             )
 
-        primitive = self._primitive(("data", shape), shape.work, make)
+        passed_over = SLOW_DATA_GRADIENTS if shape.src.dims[1] <= FEW_CHANNELS else SLOW_DATA_GRADIENTS[:1]
+        primitive = self._primitive(("data", shape), shape.work, make, passed_over)
         own, bring = self._own_weights(primitive, WEIGHTS, weights)
         arguments = {DIFF_SRC: diff_src, WEIGHTS: own, DIFF_DST: diff_dst}
         return self._bind(primitive, arguments, ports, before=bring)
@@ -316,9 +324,11 @@ class Primitives:
         data = [self._objects.describe(shape.src), weights, self._objects.describe(shape.dst)]
         return [*data, windows.strides, none, windows.lower, windows.upper]
 
-    def _primitive(self, key: tuple[Any, ...], work: float, describe: Callable[[], Any]) -> Primitive:
+    def _primitive(
+        self, key: tuple[Any, ...], work: float, describe: Callable[[], Any], passed_over: Collection[str] = ()
+    ) -> Primitive:
         # A second thread costs more than it saves where there is little to do.
-        return self._objects.primitive(key, self._threads if work >= THREADED_WORK else 1, describe)
+        return self._objects.primitive(key, self._threads if work >= THREADED_WORK else 1, describe, passed_over)
 
     # Binding
 
