@@ -109,6 +109,7 @@ def run_recipe(
         note_joined(launch)
     if not brief or log.to_file:
         _print_configuration(context, jobs)
+    context.check_device()
     check_jobs(context, jobs)
     context = _run(context, jobs, least, quiet=quiet)
     if context.rank == 0:

@@ -32,7 +32,7 @@ def _table(*entries: tuple[Wheel, str]) -> dict[str, tuple[str, Wheel]]:
 KNOWN: dict[str, dict[str, tuple[str, Wheel]]] = {
     "engine": _table(
         (Wheel("cntk-engine-cpu"), "cpu"),
-        (Wheel("cntk-engine-cuda", extra="cuda13", released=False), "cuda"),
+        (Wheel("cntk-engine-cuda", extra="cuda13"), "cuda"),
         (Wheel("cntk-engine-xla", released=False), "xla"),
     ),
     "builder": _table(
