@@ -403,6 +403,8 @@ def test_no_threads_are_left():
 @pytest.fixture
 def real_gpus():
     cupy = pytest.importorskip("cupy")
+    if cupy.__name__ != "cupy":
+        pytest.skip("a stand-in has the place of CuPy")
     try:
         count = cupy.cuda.runtime.getDeviceCount()
     except cupy.cuda.runtime.CUDARuntimeError:

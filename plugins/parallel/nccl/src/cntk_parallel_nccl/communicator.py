@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from cntk_core.api import (
     Available,
+    Launcher,
     Mesh,
     MeshCommunicator,
     TrainingError,
@@ -84,7 +85,7 @@ class NcclCommunicator(MeshCommunicator):
         return libraries.availability()
 
     @classmethod
-    def launcher(cls, ranks: int) -> Any:
+    def launcher(cls, ranks: int, *, elastic: bool = False) -> Launcher:
         """Ranks are started by the launcher of another communicator.
 
         Raises:
