@@ -83,6 +83,7 @@ KNOWN: dict[str, dict[str, tuple[str, Wheel]]] = {
         (Wheel("cntk-parallel-mpi", extra="openmpi"), "mpi"),
         (Wheel("cntk-parallel-sockets"), "sockets"),
         (Wheel("cntk-parallel-simulated"), "simulated"),
+        (Wheel("cntk-parallel-nccl", extra="cuda12"), "nccl ncclAllReduce"),
     ),
 }
 """Kind to lower-case name to the name as CNTK spells it and its wheel."""

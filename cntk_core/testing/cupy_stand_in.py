@@ -12,7 +12,7 @@ import itertools
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from types import SimpleNamespace, TracebackType
+from types import ModuleType, SimpleNamespace, TracebackType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -289,8 +289,12 @@ class _Device:
         _here.device = self.id
 
 
-class StandIn(SimpleNamespace):
+class StandIn(ModuleType):
     """What ``import cupy`` gives in tests."""
+
+    def __init__(self, **names: Any) -> None:
+        super().__init__("cupy stand-in")
+        vars(self).update(names)
 
 
 def _memcpy(to: int, source: int, size: int, kind: int, stream: int) -> None:

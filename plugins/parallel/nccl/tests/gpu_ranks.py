@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from cntk_parallel_nccl import NcclAllReduceCommunicator, NcclCommunicator
 from nccl_stand_in import make_nccl, settle
 
-from cntk_core.api import Meeting, Mesh
+from cntk_core.api import Mesh, RankGone, Rendezvous
 from cntk_core.testing.cupy_stand_in import make_cupy
 
 
@@ -86,7 +86,7 @@ class Ranks:
         self.communicators = {}
 
         def run(rank):
-            mesh = Mesh(Meeting(rank, size, "127.0.0.1", port, b"0" * 16), patience=20.0)
+            mesh = Mesh(Rendezvous(rank, size, "127.0.0.1", port, b"0" * 16), patience=20.0)
             communicator = None
             try:
                 communicator = self.communicators[rank] = self.kind(mesh)
@@ -106,8 +106,8 @@ class Ranks:
             assert not thread.is_alive(), f"{thread.name} hangs"
         for reader in [one for one in threading.enumerate() if one.name == "messages"]:
             reader.join(10.0)
-        if errors:
-            raise errors[0]
+        if errors:  # those that only tell of another one's come last
+            raise min(errors, key=lambda error: isinstance(error, RankGone))
         return [results[rank] for rank in range(size)]
 
 

@@ -20,11 +20,13 @@ from numpy.typing import NDArray
 
 from cntk_core.api import (
     Available,
+    Launcher,
     Mesh,
     MeshCommunicator,
     TrainingError,
     Unavailable,
     UnsupportedError,
+    local_rank,
     sum_by_rank,
 )
 from cntk_parallel_nccl import libraries
@@ -83,7 +85,7 @@ class NcclCommunicator(MeshCommunicator):
         return libraries.availability()
 
     @classmethod
-    def launcher(cls, ranks: int) -> Any:
+    def launcher(cls, ranks: int, *, elastic: bool = False) -> Launcher:
         """Ranks are started by the launcher of another communicator.
 
         Raises:
@@ -92,6 +94,17 @@ class NcclCommunicator(MeshCommunicator):
         raise UnsupportedError(
             "ranks on NCCL are started by the launchers of MPI or of ranks on sockets",
             hint="cntk train recipe.cntk -n 4 communicator=nccl, or mpiexec, srun, torchrun.",
+        )
+
+    def tolerate_losses(self) -> None:
+        """NCCL's connections of all ranks end with one of them.
+
+        Raises:
+            UnsupportedError: always.
+        """
+        raise UnsupportedError(
+            "ranks on NCCL cannot go on without a rank",
+            hint="Leave --elastic (elastic=true) away, or communicator=nccl.",
         )
 
     # -- all ranks together -------------------------------------------------------------------------------
@@ -351,12 +364,17 @@ class NcclCommunicator(MeshCommunicator):
                 raise TrainingError(f"rank {self.rank} does {what} where rank {rank} does {theirs}")
 
     def _find_device(self) -> int:
-        """Return the number of this rank's GPU: its place among the ranks of its machine."""
+        """Return the number of this rank's GPU: its place among the ranks of its machine.
+
+        Raises:
+            TrainingError: there are not so many.
+        """
         count = int(self._cupy.cuda.runtime.getDeviceCount())
         host = socket.gethostname()
         packed = np.frombuffer(host.encode(), np.uint8)
         hosts = [bytes(one).decode() for one in self._exchange([packed] * self.size, "a meeting of all ranks")]
-        place = int(os.environ.get("LOCAL_RANK") or hosts[: self.rank].count(host))
+        place = local_rank()
+        place = hosts[: self.rank].count(host) if place is None else place
         if count == 1:
             return 0  # its own one, where the launcher shows each rank one; else it is noticed when they connect
         if place >= count:
