@@ -125,9 +125,9 @@ from cntk_core.ops.frame_moves import same_sequences
 from cntk_core.ops.framing import align, run_forward, run_gradient, unbroadcast
 from cntk_core.ops.geometry import Geometry, is_legacy
 from cntk_core.ops.layouts import frame_layout, sequence_layout, slot_layout
-from cntk_core.ops.normalization import Statistics, settle_statistics, statistics_used
+from cntk_core.ops.normalization import Statistics, blend_share, settle_statistics, statistics_used, update_share
 from cntk_core.ops.op import Accumulator, Elementwise, NoAttributes, Op, OpContext
-from cntk_core.ops.pooling import pooling_geometry
+from cntk_core.ops.pooling import image_pooling_geometry, pooling_geometry
 from cntk_core.ops.random import random_stream
 from cntk_core.ops.rows import delay_rows, longest_sequence
 from cntk_core.ops.shapes import Shape, broadcast, elements, from_cntk, longest_axes, show, to_cntk, with_lengths
@@ -311,6 +311,7 @@ __all__ = [
     "align",
     "at_least",
     "best_columns",
+    "blend_share",
     "broadcast",
     "check_axes",
     "check_lengths",
@@ -344,6 +345,7 @@ __all__ = [
     "from_cntk",
     "gradient_trees",
     "hookimpl",
+    "image_pooling_geometry",
     "initialize_parameters",
     "initializer",
     "is_delay",
@@ -399,6 +401,7 @@ __all__ = [
     "symbol",
     "to_cntk",
     "unbroadcast",
+    "update_share",
     "users_of",
     "window_of",
     "with_lengths",
