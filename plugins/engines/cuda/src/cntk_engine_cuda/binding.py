@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from cntk_core.api import GradientStep, Loop, LoopGradient, Step, is_delay, makes_axis_by_values
-from cntk_engine_cuda import delays, dropout, elementwise, fallback, loops, products, rows, sparse, windows
+from cntk_engine_cuda import (
+    delays,
+    dropout,
+    elementwise,
+    fallback,
+    loops,
+    normalization,
+    products,
+    rows,
+    sparse,
+    windows,
+)
 from cntk_engine_cuda.gpu import Call
 from cntk_engine_cuda.open_arrays import reaches_open
 from cntk_engine_cuda.site import Site
@@ -14,6 +25,7 @@ FORWARD: Mapping[str, Callable[[Site, Step], list[Call] | None]] = {
     **dict.fromkeys(products.NAMES, products.bind_forward),
     **dict.fromkeys(rows.KERNELS, rows.bind_softmax),
     **dict.fromkeys(windows.POOLING, windows.bind_pooling),
+    "BatchNormalization": normalization.bind_forward,
     "ClassificationError": rows.bind_classification_error,
     "Convolution": windows.bind_convolution,
     "CrossEntropyWithSoftmax": rows.bind_cross_entropy,
@@ -27,6 +39,7 @@ FORWARD: Mapping[str, Callable[[Site, Step], list[Call] | None]] = {
 BACKWARD: Mapping[str, Callable[[Site, GradientStep], list[Call] | None]] = {
     **dict.fromkeys(products.NAMES, products.bind_gradient),
     **dict.fromkeys(windows.POOLING, windows.bind_pooling_gradient),
+    "BatchNormalization": normalization.bind_gradient,
     "Convolution": windows.bind_convolution_gradient,
     "CrossEntropyWithSoftmax": rows.bind_cross_entropy_gradient,
     "Dropout": dropout.bind_gradient,
