@@ -63,7 +63,7 @@ def launch(ranks: int, arguments: Sequence[str], plugin_files: Sequence[str] = (
     from cntk_core.actions.context import make_plugins
 
     registry = make_plugins(Log(), plugin_files).registry
-    launcher = _find_launcher(registry, ranks, elastic=bool(elastic))
+    launcher = (_find_elastic_launcher if elastic else _find_launcher)(registry, ranks)
     with tempfile.TemporaryDirectory(prefix="cntk-ranks-") as folder:
         environment = {**_environment(ranks), **launcher.environment, EXPECTED: str(ranks), REPORTS: folder}
         if elastic:
@@ -76,17 +76,27 @@ def launch(ranks: int, arguments: Sequence[str], plugin_files: Sequence[str] = (
         return _outcome(code, watch, launcher.title)
 
 
-def _find_launcher(registry: Registry, ranks: int, *, elastic: bool = False) -> Launcher:
-    """Return the launcher of MPI, or, where MPI is not installed or has none that can, the one of ranks on sockets."""
-    wanted = {"elastic": True} if elastic else {}
+def _find_launcher(registry: Registry, ranks: int) -> Launcher:
+    """Return the launcher of MPI, or, where MPI is not installed or has none, the one of ranks on sockets."""
     try:
-        return registry.communicators.get(MPI).launcher(ranks, **wanted)
+        return registry.communicators.get(MPI).launcher(ranks)
     except (PluginError, UnsupportedError) as error:
         try:
-            found = registry.communicators.get(SOCKETS).launcher(ranks, **wanted)
+            return registry.communicators.get(SOCKETS).launcher(ranks)
         except PluginError:
             raise error from None
-        if elastic and isinstance(error, UnsupportedError):
+
+
+def _find_elastic_launcher(registry: Registry, ranks: int) -> Launcher:
+    """The same, for ranks that go on when others are lost."""
+    try:
+        return registry.communicators.get(MPI).launcher(ranks, elastic=True)
+    except (PluginError, UnsupportedError) as error:
+        try:
+            found = registry.communicators.get(SOCKETS).launcher(ranks, elastic=True)
+        except PluginError:
+            raise error from None
+        if isinstance(error, UnsupportedError):
             _say(f"{error.message}: the ranks are connected by cntk-parallel-sockets")
         return found
 

@@ -123,8 +123,12 @@ class Communicator(Component):
         self.watch = Watch()
 
     @classmethod
-    def launcher(cls, ranks: int) -> Launcher:
+    def launcher(cls, ranks: int, *, elastic: bool = False) -> Launcher:
         """Return what starts so many processes on this machine.
+
+        Args:
+            ranks: how many.
+            elastic: for :meth:`tolerate_losses`: the launcher does not end the others when one ends.
 
         Raises:
             UnsupportedError: nothing can.

@@ -228,6 +228,12 @@ class Mesh:
                 raise RankGone(self._failure)
             return None
 
+    @property
+    def failure(self) -> str:
+        """Why nothing can come any more: a rank has failed or is gone; empty while all is well."""
+        with self._changed:
+            return self._failure
+
     def wait(self, seen: int, seconds: float) -> None:
         """Wait until more has come than was ``seen``, at most so long."""
         with self._changed:

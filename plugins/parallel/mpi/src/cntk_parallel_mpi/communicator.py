@@ -81,6 +81,7 @@ class MPICommunicator(Communicator):
         self._under_way: list[MPI.Request] = []
         self._worker: BackgroundWorker | None = None
         self.losses: Losses | None = None
+        self._is_rest = False
 
     @classmethod
     def availability(cls) -> Available | Unavailable:
@@ -288,6 +289,7 @@ class MPICommunicator(Communicator):
         following = MPICommunicator(those.comm, those.letters)
         following.watch, following.is_elastic = self.watch, True
         following.losses = Losses(self._mpi, those, self.watch)
+        following._is_rest = True
         return following
 
     def leave(self, reason: str) -> None:
@@ -297,7 +299,12 @@ class MPICommunicator(Communicator):
 
     @tells_losses
     def close(self) -> None:
-        """Wait until the last messages are on their way, and end the thread in the background."""
+        """Wait until the last messages are on their way, and end the thread in the background.
+
+        After a loss the process does not say goodbye to the library, which may wait for those that are lost.
+        """
+        if self._is_rest:
+            atexit.register(_end_at_once)
         if self._worker is not None:
             self._worker.close()
             self._worker = None
@@ -356,10 +363,19 @@ class MPICommunicator(Communicator):
 
 
 def _end_by_signal() -> None:
+    _flush()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _end_at_once() -> None:
+    _flush()
+    os._exit(0)
+
+
+def _flush() -> None:
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
             stream.flush()
-    os.kill(os.getpid(), signal.SIGKILL)
 
 
 class _Direct:
