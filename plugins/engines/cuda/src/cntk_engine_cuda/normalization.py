@@ -10,11 +10,11 @@ import numpy as np
 from cntk_core.api import (
     Expr,
     GradientStep,
-    NetworkError,
     Node,
     Step,
     TraceMath,
     blend_share,
+    check_statistics,
     statistics_used,
     symbol,
     update_share,
@@ -119,12 +119,8 @@ def _use_running(channels: _Channels) -> list[Call]:
     """
     node = channels.node
     variance = channels.parameter(4)
-    if len(node.inputs) > 5 and not channels.site.values[node.inputs[5]].get().any() and not variance.get().any():
-        raise NetworkError(
-            f"BatchNormalization '{node.name}': there are no statistics yet: the sample count is 0",
-            where=node.where,
-            hint="Train the network first.",
-        )
+    if len(node.inputs) > 5:
+        check_statistics(channels.site.values[node.inputs[5]].get().item(), variance.get())
     inverse = 1.0 / _M.sqrt(symbol("variance") + node.attributes.epsilon)
     results: dict[str, tuple[Tree, Array]] = {
         "used_mean": (symbol("mean"), channels.numbers["used_mean"]),

@@ -7,6 +7,7 @@ kernel and a column for each window of each sample ("im2col"); its product with 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -80,23 +81,30 @@ class Windows:
         """Windows of a sample."""
         return math.prod(self.counts)
 
-    @property
-    def text(self) -> str:
-        """The kernels of these windows."""
+    def text(self, name: str) -> str:
+        """The kernels of these windows that go with one of them."""
+        part = "CONVOLUTION" if name in ("im2col", "col2im") else name.partition("_")[0].upper()
         letters = zip("SKTLN", (self.sizes, self.kernel, self.strides, self.lower, self.counts), strict=True)
         lines = [f"#define {letter}{axis} ({number})" for letter, of in letters for axis, number in enumerate(of)]
-        return "\n".join([*lines, _text()])
+        return "\n".join([*lines, _text(part)])
 
 
-@lru_cache(maxsize=1)
-def _text() -> str:
-    return (Path(__file__).parent / "kernels" / "windows.cu").read_text(encoding="utf-8")
+@lru_cache
+def _text(part: str) -> str:
+    """The text with one of its parts, between ``#ifdef WANT_...`` and ``#endif``: compilers take long for all."""
+    text = (Path(__file__).parent / "kernels" / "windows.cu").read_text(encoding="utf-8")
+    return re.sub(
+        r"^#ifdef WANT_(\w+)\n(.*?)^#endif\n",
+        lambda found: found.group(2) if found.group(1) == part else "",
+        text,
+        flags=re.DOTALL | re.MULTILINE,
+    )
 
 
 def _launch(site: Site, windows: Windows, name: str, count: int, arguments: Sequence[Any], deep: int = 1) -> list[Call]:
     if not count:
         return []
-    kernel = site.gpu.of_text(windows.text, name, site.dtype)
+    kernel = site.gpu.of_text(windows.text(name), name, site.dtype)
     grid = (*site.gpu.grid(count), min(deep, 65535))
     return [site.gpu.launch(kernel, grid, (THREADS,), arguments)]
 

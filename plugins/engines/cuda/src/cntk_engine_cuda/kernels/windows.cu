@@ -15,11 +15,13 @@ typedef long long Int;
 #define COVERING(x, K, T, L, N, k, p)                                                                                  \
     for (int k = first_place((x) + (L), T, N), p = ((x) + (L) - k) / (T); k < (K) && k <= (x) + (L); k += (T), --p)
 
-static __device__ __forceinline__ int first_place(int x, int step, int count)
+__device__ __forceinline__ int first_place(int x, int step, int count)
 {
     const int low = x - (count - 1) * step > 0 ? x - (count - 1) * step : 0;
     return x < low ? low : low + (x - low) % step;
 }
+
+#ifdef WANT_CONVOLUTION
 
 // cols[k, f, p] = what window p of sample f has at place k.
 extern "C" __global__ void im2col(const F* data, F* cols, Int frames)
@@ -56,6 +58,10 @@ extern "C" __global__ void col2im(const F* cols, F* data, Int frames, Int accumu
     }
 }
 
+#endif
+
+#ifdef WANT_AVERAGE
+
 // How many elements a window covers, padding left out.
 static __device__ int covered(int p0, int p1, int p2, int p3)
 {
@@ -70,6 +76,8 @@ static __device__ int covered(int p0, int p1, int p2, int p3)
     return count;
 }
 
+#endif
+
 // Calls the loops over the elements that window p covers; x is the element's place in the sample.
 #define INSIDE                                                                                                         \
     for (int k0 = 0; k0 < K0; ++k0)                                                                                     \
@@ -80,6 +88,8 @@ static __device__ int covered(int p0, int p1, int p2, int p3)
         if (x0 < 0 || x0 >= S0 || x1 < 0 || x1 >= S1 || x2 < 0 || x2 >= S2 || x3 < 0 || x3 >= S3)                       \
             continue;                                                                                                   \
         const int x = ((x0 * S1 + x1) * S2 + x2) * S3 + x3;
+
+#ifdef WANT_AVERAGE
 
 extern "C" __global__ void average(const F* data, F* out, Int frames, Int padding)
 {
@@ -112,6 +122,10 @@ extern "C" __global__ void average_gradient(const F* g, F* data, Int frames, Int
         data[i] = accumulate ? data[i] + sum : sum;
     }
 }
+
+#endif
+
+#ifdef WANT_LARGEST
 
 static __device__ F largest_of(const F* sample, int p)
 {
@@ -167,3 +181,5 @@ extern "C" __global__ void largest_gradient(const F* g, const int* places, F* da
         data[i] = accumulate ? data[i] + sum : sum;
     }
 }
+
+#endif
