@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import closing
 
 import numpy as np
 import pytest
 
 from cntk_core.actions.driver import run_recipe
-from cntk_core.actions.elastic import ELASTIC, asked_in_recipe
 from cntk_core.actions.log import Log
-from cntk_core.errors import ConfigError, RankGone, TrainingError, UnsupportedError
+from cntk_core.errors import TrainingError
 from cntk_core.plugins.markers import hookimpl
 from cntk_core.testing import VirtualRanks
-from cntk_core.testing.virtual_ranks import VirtualCommunicator
 from cntk_core.training.checkpoint import load_checkpoint
 
 RECIPE = """\
