@@ -177,11 +177,7 @@ class Losses:
         limit = PATIENCE if self.missed else self._watch.deadline + PATIENCE
         begun, ended = time.monotonic(), False
         while True:
-            awaited = {
-                rank: request
-                for rank, request in awaited.items()
-                if self._unless_lost(request.Test) is False
-            }
+            awaited = {rank: request for rank, request in awaited.items() if self._unless_lost(request.Test) is False}
             waited = time.monotonic() - begun
             if not awaited:
                 return
