@@ -459,8 +459,18 @@ class CudaProgram(PlanProgram):
         try:
             yield
         except self.gpu.cupy.cuda.memory.OutOfMemoryError as error:
-            self._bound.clear()
-            raise TrainingError(self._needs(), hint=self._help()) from error
+            told = TrainingError(self._needs(), hint=self._help())
+            self._forget()
+            raise told from error
+
+    def _forget(self) -> None:
+        """Give back all storage: the next minibatch gets new one."""
+        self._bound.clear()
+        self._last = None
+        self._capacity.clear()
+        self._buffers = []
+        self._scratch.clear()
+        self.gpu.cupy.get_default_memory_pool().free_all_blocks()
 
     def _needs(self) -> str:
         free, total = self.gpu.cupy.cuda.runtime.memGetInfo()
