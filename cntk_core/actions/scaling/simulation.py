@@ -61,7 +61,7 @@ def simulate(method: Method, ranks: int, pace: Pace, cluster: Cluster) -> Outcom
 
 def _turns(ranks: int, jitter: float) -> int:
     if ranks > _MANY_RANKS:
-        return 3
+        return 3 if jitter or ranks <= 4 * _MANY_RANKS else 1
     return 24 if jitter else 4
 
 

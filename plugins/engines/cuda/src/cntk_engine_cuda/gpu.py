@@ -70,6 +70,7 @@ class Gpu:
         self.processors = int(self.properties["multiProcessorCount"])
         self._kernels: dict[Any, Any] = {}
         self._modules: dict[tuple[str, str], Any] = {}
+        self._texts: dict[str, str] = {}
         self._prelude = prelude()
         self._constants: dict[tuple[float, str], Array] = {}
 
@@ -113,12 +114,17 @@ class Gpu:
 
     def named(self, file: str, name: str, dtype: np.dtype[Any]) -> Any:
         """Return a kernel of one of the files in ``kernels``."""
-        key = file, name, dtype.char
+        if file not in self._texts:
+            self._texts[file] = (Path(__file__).parent / "kernels" / f"{file}.cu").read_text(encoding="utf-8")
+        return self.of_text(self._texts[file], name, dtype)
+
+    def of_text(self, text: str, name: str, dtype: np.dtype[Any]) -> Any:
+        """Return a kernel of a text of several."""
+        key = text, name, dtype.char
         if key not in self._kernels:
-            if (file, dtype.char) not in self._modules:
-                text = (Path(__file__).parent / "kernels" / f"{file}.cu").read_text(encoding="utf-8")
-                self._modules[file, dtype.char] = self._compile(text, dtype)
-            self._kernels[key] = self._modules[file, dtype.char].get_function(name)
+            if (text, dtype.char) not in self._modules:
+                self._modules[text, dtype.char] = self._compile(text, dtype)
+            self._kernels[key] = self._modules[text, dtype.char].get_function(name)
         return self._kernels[key]
 
     def _compile(self, text: str, dtype: np.dtype[Any]) -> Any:

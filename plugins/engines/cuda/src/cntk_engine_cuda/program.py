@@ -301,6 +301,7 @@ class CudaProgram(PlanProgram):
         frames = self.axes.frames
         key = (
             stage.first,
+            training,  # what ops do in training is known when they are bound
             tuple(frames[axis] for axis in stage.axes),
             tuple(longest.values()),
             tuple(_arrangement(self.axes.layouts[axis]) for axis in self._timed if axis in self.axes.layouts),
@@ -396,6 +397,7 @@ class CudaProgram(PlanProgram):
             contexts=self._contexts(before),
             numbers=self.place,
             scratch=self._scratch_for,
+            fixed=self._fixed_for,
             workspace=self._workspace_of,
             random=self._random,
             longest=longest,
@@ -431,6 +433,13 @@ class CudaProgram(PlanProgram):
             count = each * (1 if axis is None else self._capacity[axis])
             self._scratch[key] = axis, self.gpu.empty(count, dtype or self._dtype)
         return self._scratch[key][1][: rows * each]
+
+    def _fixed_for(self, node: Node, purpose: str, count: int) -> Array:
+        """Storage for a node, whatever the number of frames."""
+        key = node, purpose
+        if key not in self._scratch:
+            self._scratch[key] = None, self.gpu.empty(count, self._dtype)
+        return self._scratch[key][1]
 
     def _workspace_of(self, count: int) -> Array:
         """Storage for the time of one step."""

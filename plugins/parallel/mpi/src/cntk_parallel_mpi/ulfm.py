@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 
 import attrs
 import numpy as np
@@ -88,7 +88,7 @@ class Losses:
 
     Attributes:
         missed: this rank has waited in vain for others.
-        stranded: requests that were under way when a rank was lost: MPI may still write into their buffers.
+        stranded: requests that may still be under way when the communicator is given up, with their buffers.
     """
 
     def __init__(self, mpi: Any, those: Those, watch: Watch) -> None:
@@ -169,18 +169,15 @@ class Losses:
         awaited: dict[int, MPI.Request] = {}
         for rank in range(self._roll.Get_size()):
             if rank != self._rank:
-                self._unless_lost(lambda rank=rank: self._keep(self._roll.Isend(nothing, rank, ROLL)))
-                request = self._unless_lost(lambda rank=rank: self._keep(self._roll.Irecv(nothing, rank, ROLL)))
+                self.stranded.append(self._unless_lost(partial(self._roll.Isend, nothing, rank, ROLL)))
+                request = self._unless_lost(partial(self._roll.Irecv, nothing, rank, ROLL))
+                self.stranded.append(request)
                 if request is not None:
                     awaited[rank] = request
         limit = PATIENCE if self.missed else self._watch.deadline + PATIENCE
         begun, ended = time.monotonic(), False
         while True:
-            awaited = {
-                rank: request
-                for rank, request in awaited.items()
-                if self._unless_lost(lambda request=request: request.Test()) is False
-            }
+            awaited = {rank: request for rank, request in awaited.items() if self._unless_lost(request.Test) is False}
             waited = time.monotonic() - begun
             if not awaited:
                 return
@@ -197,10 +194,6 @@ class Losses:
         ended = [self._whereabouts.end(rank) for rank in ranks]
         if not all(ended):
             raise RankMissing(f"{named} does not answer, and is on another machine")
-
-    def _keep(self, request: MPI.Request) -> MPI.Request:
-        self.stranded.append(request)
-        return request
 
     def _unless_lost(self, step: Callable[[], T]) -> T | None:
         """Return what a step gives, None if it fails because a rank is lost."""
@@ -238,4 +231,4 @@ def tells_losses(
             losses.missed = True
             raise
 
-    return tell
+    return cast(Callable[Concatenate["MPICommunicator", P], T], tell)

@@ -7,6 +7,7 @@ owner's words do not say of a sum stays in the residual of its stripe. So every 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import attrs
@@ -51,6 +52,20 @@ class OneBitOptions:
         return 1 if self.gradient_bits is None else self.gradient_bits[epoch]
 
 
+@lru_cache(maxsize=4)
+def _cuts(
+    matrices: tuple[Matrix, ...], ranks: int, bits: int, width: int
+) -> tuple[Cut, tuple[int, ...], tuple[Cut, ...]]:
+    """Return the columns of all ranks together, where each one's begin, and those of each rank.
+
+    They are the same on all ranks; of many ranks in one process each would spend long on them.
+    """
+    cuts = tuple(Cut.of(parts_of(matrices, one, ranks), bits, width) for one in range(ranks))
+    starts = (0, *np.cumsum([cut.words for cut in cuts]).tolist())
+    every = Cut.of((part for one in range(ranks) for part in parts_of(matrices, one, ranks)), bits, width)
+    return every, starts, cuts
+
+
 @attrs.frozen(eq=False)
 class _Layout:
     """Where records lie with some number of bits, on one rank.
@@ -75,9 +90,7 @@ class _Layout:
     def of(cls, matrices: Sequence[Matrix], rank: int, ranks: int, bits: int, dtype: Any, home: Home) -> _Layout:
         word = word_type(dtype)
         width = 8 * word.itemsize
-        cuts = tuple(Cut.of(parts_of(matrices, one, ranks), bits, width) for one in range(ranks))
-        starts = (0, *np.cumsum([cut.words for cut in cuts]).tolist())
-        every = Cut.of((part for one in range(ranks) for part in parts_of(matrices, one, ranks)), bits, width)
+        every, starts, cuts = _cuts(tuple(matrices), ranks, bits, width)
         own = Cut.of(parts_of(matrices, rank, ranks), bits, width, compact=True)
         return cls(every, starts, own, cuts, home.zeros(every.words, word), home.zeros(own.words, word))
 
