@@ -305,12 +305,11 @@ def _move(to: int, source: int, size: int) -> None:
     ctypes.memmove(to, source, size)
 
 
-def make_cupy(devices: int = 8, **more: Any) -> StandIn:
+def make_cupy(devices: int = 8) -> StandIn:
     """Make a module for the place of ``cupy``: ``monkeypatch.setitem(sys.modules, "cupy", module)``.
 
     Args:
         devices: how many there are.
-        more: of the module ``cupy.cuda``, such as ``nccl``.
     """
 
     def make(array: Array) -> DeviceArray:
@@ -341,7 +340,6 @@ def make_cupy(devices: int = 8, **more: Any) -> StandIn:
         alloc_pinned_memory=bytearray,
         get_current_stream=current_stream,
         runtime=runtime,
-        **more,
     )
     return StandIn(
         RawModule=RawModule,

@@ -7,6 +7,7 @@ import sys
 import threading
 from contextlib import contextmanager
 
+import pytest
 from cntk_parallel_nccl import NcclAllReduceCommunicator, NcclCommunicator
 from nccl_stand_in import make_nccl, settle
 
@@ -52,17 +53,17 @@ class OnDevice(NcclCommunicator):
 def gpus(count=8, **more):
     """Within, ``import cupy`` gives the stand-in."""
     nccl = make_nccl(**more)
-    before = sys.modules.get("cupy")
-    sys.modules["cupy"] = make_cupy(devices=count, nccl=nccl)
-    try:
-        yield sys.modules["cupy"]
-    finally:
+    with pytest.MonkeyPatch.context() as patch:
+        put(patch, make_cupy(devices=count), nccl)
+        yield nccl.NcclCommunicator
         settle()
-        if before is None:
-            del sys.modules["cupy"]
-        else:
-            sys.modules["cupy"] = before
-        assert nccl.NcclCommunicator.problems == []
+    assert nccl.NcclCommunicator.problems == []
+
+
+def put(patch, cupy, nccl):
+    """Let a stand-in have CuPy's place."""
+    patch.setitem(sys.modules, "cupy", cupy)
+    patch.setitem(sys.modules, "cupy.cuda.nccl", nccl)
 
 
 def free_port():

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 from cntk_parallel_nccl import NcclCommunicator
 from cntk_parallel_nccl.heads import Head
+from cntk_parallel_nccl.libraries import load_cupy, load_nccl
+from cntk_parallel_nccl.link import Link, Place
 from gpu_ranks import AllByNccl, OnDevice, Ranks, SumsByNccl, gpus
 
-from cntk_core.api import RankGone, RankMissing, TrainingError, UnsupportedError
+from cntk_core.api import RankGone, RankMissing, TrainingError, UnsupportedError, Watch
 from cntk_core.testing import CommunicatorContract, PackagingContract
 
 
@@ -36,11 +38,11 @@ class _OnStandIn(CommunicatorContract):
 
     @pytest.fixture
     def run_ranks(self):
-        with gpus() as cupy:
+        with gpus() as links:
             run = Ranks(self.kind)
             yield run
             if not any(one._mesh.failure for one in run.communicators.values()):
-                assert cupy.cuda.nccl.NcclCommunicator.made == 0, "links of NCCL were left open"
+                assert links.made == 0, "links of NCCL were left open"
 
 
 class TestSmallArraysOverTcp(_OnStandIn):
@@ -287,10 +289,10 @@ def test_an_operation_that_is_never_done():
         r"^rank [01] has waited [01] s in a sum of 100000 numbers \(minibatch 7\) for NCCL; all ranks have come to it\n"
         "    GPUs that are only slow need a longer communicationTimeout in parallelTrain; NCCL_DEBUG=INFO"
     )
-    with gpus(stuck=True) as cupy:
+    with gpus(stuck=True) as links:
         with pytest.raises(RankMissing, match=text):
             Ranks()(2, work)
-        assert cupy.cuda.nccl.NcclCommunicator.made == 0, "aborted"
+        assert links.made == 0, "aborted"
     assert any(line.startswith("Warning: rank 0 has waited 0 s in a sum of 100000 numbers (minib") for line in said)
 
 
@@ -310,12 +312,12 @@ def test_a_rank_that_fails_while_others_are_in_nccl(blocks):
         raise ArithmeticError("no luck")
 
     begun = time.monotonic()
-    with gpus(blocks=blocks) as cupy:
+    with gpus(blocks=blocks) as links:
         run, errors = Ranks(deadline=50.0), []
         work_of_all = lambda one: noting(lambda: work(one), errors)  # noqa: E731
         with pytest.raises(ArithmeticError, match="no luck"):
             run(3, work_of_all)
-        assert cupy.cuda.nccl.NcclCommunicator.made == 0
+        assert links.made == 0
     assert time.monotonic() - begun < 30.0
     others = [error for error in errors if not isinstance(error, ArithmeticError)]
     assert [type(error) for error in others] == [RankGone, RankGone]
@@ -409,7 +411,7 @@ def real_gpus():
         count = cupy.cuda.runtime.getDeviceCount()
     except cupy.cuda.runtime.CUDARuntimeError:
         count = 0
-    if not count or not getattr(cupy.cuda.nccl, "available", False):
+    if not count or not load_nccl().available:
         pytest.skip("there is no GPU, or no NCCL")
     return count
 
@@ -441,14 +443,9 @@ def test_on_gpus(real_gpus):
 @pytest.mark.gpu
 def test_one_gpu_alone(real_gpus):
     """NCCL itself, with one rank: it connects, sums and ends."""
-    from cntk_parallel_nccl.libraries import load_cupy
-    from cntk_parallel_nccl.link import Link, Place
-
-    from cntk_core.api import Watch
-
-    cupy = load_cupy()
+    cupy, nccl = load_cupy(), load_nccl()
     with cupy.cuda.Device(0):
-        link = Link(cupy, cupy.cuda.nccl.get_unique_id(), 0, 1, lambda: "")
+        link = Link(cupy, nccl, nccl.get_unique_id(), 0, 1, lambda: "")
         values = cupy.arange(1000, dtype=cupy.float32)
         place = Place(values.data.ptr, values.nbytes)
         cupy.cuda.get_current_stream().synchronize()

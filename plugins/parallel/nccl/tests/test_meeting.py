@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 from cntk_parallel_nccl import NcclCommunicator, libraries, meeting
 from cntk_parallel_nccl.meeting import first_node, meet, meet_by_mpi
-from gpu_ranks import free_port, gpus
+from gpu_ranks import free_port, gpus, put
 from nccl_stand_in import make_nccl
 
 from cntk_core.api import Available, Unavailable, UnsupportedError
@@ -37,7 +37,7 @@ class Noted:
 
 nccl = make_nccl()
 nccl.NcclCommunicator, nccl.get_unique_id = Noted, lambda: (77, *range(1, 127), -5)
-sys.modules["cupy"] = make_cupy(devices=4, nccl=nccl)
+sys.modules["cupy"], sys.modules["cupy.cuda.nccl"] = make_cupy(devices=4), nccl
 from cntk_parallel_nccl import NcclCommunicator
 
 communicator = NcclCommunicator()
@@ -246,9 +246,9 @@ def test_availability():
 
 @pytest.mark.usefixtures("found")
 def test_availability_with_a_driver_that_is_too_old(monkeypatch):
-    cupy = make_cupy(nccl=make_nccl())
+    cupy = make_cupy()
     cupy.cuda.runtime.getDeviceCount = fail("cudaErrorInsufficientDriver: CUDA driver version is insufficient\nmore")
-    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    put(monkeypatch, cupy, make_nccl())
     assert NcclCommunicator.availability() == Unavailable(
         "CUDA finds no GPU: cudaErrorInsufficientDriver: CUDA driver version is insufficient",
         "It needs a GPU of NVIDIA and a driver that is as new as CuPy's CUDA; nvidia-smi shows both.",
@@ -257,9 +257,9 @@ def test_availability_with_a_driver_that_is_too_old(monkeypatch):
 
 @pytest.mark.usefixtures("found")
 def test_availability_without_nccl(monkeypatch):
-    monkeypatch.setitem(sys.modules, "cupy", make_cupy(nccl=SimpleNamespace(available=False)))
+    put(monkeypatch, make_cupy(), SimpleNamespace(available=False))
     assert NcclCommunicator.availability() == Unavailable(
-        "CuPy finds no NCCL", "pip install nvidia-nccl-cu12 (or nvidia-nccl-cu13)"
+        "CuPy finds no NCCL", 'pip install "cntk-parallel-nccl[cuda12]", or [cuda13]'
     )
 
 

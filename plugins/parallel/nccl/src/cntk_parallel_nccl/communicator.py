@@ -69,7 +69,7 @@ class NcclCommunicator(MeshCommunicator):
         device: int | None = None,
     ) -> None:
         super().__init__(mesh if mesh is not None else Mesh(meet(os.environ)), members, channel)
-        self._cupy = libraries.load_cupy()
+        self._cupy, self._nccl = libraries.load_cupy(), libraries.load_nccl()
         self._link: Link | None = None
         self._staging: Staging | None = None
         self._parts: list[NcclCommunicator] = []
@@ -326,7 +326,7 @@ class NcclCommunicator(MeshCommunicator):
         if self._link is None or self._staging is None:
             with self._device():
                 identity = self._introduce()
-                self._link = Link(self._cupy, identity, self.rank, self.size, lambda: self._mesh.failure)
+                self._link = Link(self._cupy, self._nccl, identity, self.rank, self.size, lambda: self._mesh.failure)
                 self._staging = Staging(self._cupy, self._link.stream)
         return self._link, self._staging
 
@@ -336,8 +336,8 @@ class NcclCommunicator(MeshCommunicator):
         Raises:
             TrainingError: two ranks have the same.
         """
-        nccl, runtime = self._cupy.cuda.nccl, self._cupy.cuda.runtime
-        identity = list(nccl.get_unique_id()) if self.rank == 0 else []
+        runtime = self._cupy.cuda.runtime
+        identity = list(self._nccl.get_unique_id()) if self.rank == 0 else []
         said = [socket.gethostname(), runtime.deviceGetPCIBusId(self._number), identity]
         packed = np.frombuffer(json.dumps(said).encode(), np.uint8)
         found = [json.loads(bytes(one)) for one in self._exchange([packed] * self.size, "connecting the GPUs")]

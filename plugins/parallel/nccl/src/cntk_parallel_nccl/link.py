@@ -39,8 +39,7 @@ class Link:
     """What is sent between the GPUs of some ranks. All of them make it, and do everything on it, together.
 
     Args:
-        cupy: the module.
-        device: number of this rank's GPU, which is the current one.
+        cupy, nccl: the modules. This rank's GPU is the current one.
         identity: NCCL's unique id, the same on all ranks.
         rank, size: this rank and how many there are.
         failure: says why nothing can come any more; empty while all is well.
@@ -49,8 +48,10 @@ class Link:
         TrainingError: NCCL does not connect the GPUs.
     """
 
-    def __init__(self, cupy: Any, identity: tuple[int, ...], rank: int, size: int, failure: Callable[[], str]) -> None:
-        self._cupy, self._nccl, self._rank = cupy, cupy.cuda.nccl, rank
+    def __init__(
+        self, cupy: Any, nccl: Any, identity: tuple[int, ...], rank: int, size: int, failure: Callable[[], str]
+    ) -> None:
+        self._cupy, self._nccl, self._rank = cupy, nccl, rank
         self.stream = cupy.cuda.Stream(non_blocking=True)
         try:
             self._comm = self._nccl.NcclCommunicator(size, identity, rank)

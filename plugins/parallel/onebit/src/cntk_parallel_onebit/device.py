@@ -20,7 +20,7 @@ from cntk_parallel_onebit.format import LANES, NEGLIGIBLE, SCALES, STANDARD_DEVI
 
 Array = NDArray[Any]
 
-OPTIONS = ("--fmad=false",)
+OPTIONS = ("--fmad=false", "--std=c++17")
 """For the compiler. Products and sums are rounded one by one, as on the processor."""
 
 
