@@ -157,6 +157,11 @@ class XlaProgram(PlanProgram):
         """Bytes that the program keeps on the device."""
         return self._residence.nbytes
 
+    def remarks(self) -> Sequence[str]:
+        """Say how many functions were compiled."""
+        count = self.compilations
+        return [f"XLA compiled {count} function{'' if count == 1 else 's'} for the minibatches of this training."]
+
     @property
     def totals(self) -> dict[str, float]:
         """The sums of the scalar roots; they are on the device until somebody asks."""
