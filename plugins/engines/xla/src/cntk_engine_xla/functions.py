@@ -21,7 +21,7 @@ class UnitFunction:
 
     Donated are, for a unit with the update, ``values`` and ``slots`` of the trained parameters, and the sums of the
     scalar roots. Given are what the unit reads, in its order: ``values``, ``gradients``, ``saved``; and ``counts`` of
-    frames and time ``steps`` by axis, ``draws`` by place in ``drawn``, the ``numbers`` of the step, and ``touched`` rows.
+    frames and time ``steps`` by axis, ``draws`` by place in ``drawn``, the ``numbers`` of the step, ``touched`` rows.
 
     Attributes:
         plan: of the program.
