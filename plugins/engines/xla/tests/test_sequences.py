@@ -19,7 +19,14 @@ from cntk_core.ops.recurrence import DelayAttributes
 from cntk_core.testing.engine_contract import MOMENTUM, Run, start
 from cntk_core.testing.networks import Sample
 from cntk_core.testing.reference import ReferenceEngine
-from cntk_core.testing.sequence_networks import CLASSES, FEATURES, HIDDEN, SequenceSketch, sequences_for
+from cntk_core.testing.sequence_networks import (
+    CLASSES,
+    FEATURES,
+    HIDDEN,
+    SEQUENCE_SAMPLES,
+    SequenceSketch,
+    sequences_for,
+)
 
 TOLERANCE = {"float32": 1e-4, "float64": 1e-10}
 MOST_COMPILATIONS = 12
@@ -102,6 +109,15 @@ def test_a_state_that_is_fused_with_its_users() -> None:
     """What flows to the state inside a fused step is not counted again for parameters that all frames share."""
     ours = start(XlaEngine(), _peepholes("float64"))
     _compare(ours, start(ReferenceEngine(), _peepholes("float64")), WHOLE, "float64")
+
+
+@pytest.mark.parametrize("name", ["lstm", "stack"])
+def test_a_minibatch_without_sequences(name: str) -> None:
+    """A rank may have no share of a minibatch: its gradients are zero."""
+    ours, reference = (start(engine, SEQUENCE_SAMPLES[name]("float64")) for engine in (XlaEngine(), ReferenceEngine()))
+    ours.program.compute_gradients(sequences_for(ours.sample, []))
+    assert not any(ours.store.gradient(parameter).any() for parameter in ours.plan.trained)
+    _compare(ours, reference, WHOLE[:1], "float64")
 
 
 # -- delays ---------------------------------------------------------------------------------------------------
