@@ -64,3 +64,12 @@ def test_a_network_of_our_own_and_messages_between_two_processes(folder, capfd, 
 )
 def test_mistakes(refused, arguments, message):
     assert refused("bench", *arguments).startswith(message.rstrip("\n"))
+
+
+@pytest.mark.slow
+def test_without_a_file_computing_is_measured_on_the_spot(simulated, capsys):
+    row = simulated("-n", "2", "--network", "ideal", "--method", "full,1bit")["1bit", 2]
+    assert "measuring how long this machine computes with minibatches ...\n" in capsys.readouterr().out
+    # A rank computes its share, and compresses.
+    assert 0 < row["computing"] <= row["seconds"]
+    assert row["serial"] > 0
