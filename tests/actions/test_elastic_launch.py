@@ -47,9 +47,7 @@ def launched(monkeypatch):
         registry = Registry()
         for name, kind in (kinds or {"mpi": Alone}).items():
             registry.communicators.add(name, kind)
-        monkeypatch.setattr(
-            "cntk_core.actions.context.make_plugins", lambda *_: SimpleNamespace(registry=registry)
-        )
+        monkeypatch.setattr("cntk_core.actions.context.make_plugins", lambda *_: SimpleNamespace(registry=registry))
         monkeypatch.setenv("DO", program)
         return launch(3, ["train", "r.cntk"], (), elastic)
 
