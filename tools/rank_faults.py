@@ -40,7 +40,8 @@ from cntk_core.plugins.registry import Registry
 MEMORY = "/dev/shm"
 _RECIPE = """
 command = Train
-deviceId = -1
+deviceId = cpu
+engine = cpu
 traceLevel = 1
 parallelTrain = true
 Train = [

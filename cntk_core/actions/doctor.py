@@ -58,7 +58,7 @@ def doctor(*, plugin_files: Sequence[str] = ()) -> int:
         "numbers": list(numbers()),
         "plugins": [finding for word in ("builder", "reader", "learner") for finding in components(manager, word)],
         "several processes": list(ranks(manager)),
-        "GPU": list(gpu()),
+        "GPU": list(gpu(manager)),
         "pictures": list(extras()),
     }
     for title, findings in sections.items():
@@ -165,14 +165,13 @@ def ranks(manager: PluginManager) -> Iterator[Finding]:
             yield Finding("ok", f"launcher of '{offer.name}'", f"{launcher.command[0]} ({launcher.title})")
 
 
-def gpu() -> Iterator[Finding]:
-    """Whether there is a GPU; an engine for it comes in a later version."""
-    driver = shutil.which("nvidia-smi") is not None
-    cupy = find_spec("cupy") is not None
-    seen = "a driver is installed" if driver else "no driver found"
-    yield Finding(
-        "missing", "CUDA", f"{seen}, CuPy {'found' if cupy else 'not found'}; this version computes on the CPU"
-    )
+def gpu(manager: PluginManager) -> Iterator[Finding]:
+    """Whether there is a GPU, and which engine computes on it."""
+    there = shutil.which("nvidia-smi") is not None
+    yield Finding("ok" if there else "missing", "NVIDIA driver", "" if there else "not found (no nvidia-smi)")
+    for name in manager.registry.engines.usable():
+        for device in manager.registry.engines.get(name).devices():
+            yield Finding("ok", f"deviceId={device}", f"engine '{name}'")
 
 
 def extras() -> Iterator[Finding]:

@@ -97,7 +97,7 @@ def run_recipe(
     jobs = find_jobs(config, only)
     plugins = plugins or make_plugins(log, plugin_files, listeners)
     if together and communicator is None:
-        communicator = connect(launch, plugins.registry)
+        communicator = connect(launch, plugins.registry, config.string("communicator", ""))
     context = ActionContext.create(
         config, log, plugins=plugins, progress=progress, communicator=communicator if together else None
     )
@@ -109,6 +109,7 @@ def run_recipe(
         note_joined(launch)
     if not brief or log.to_file:
         _print_configuration(context, jobs)
+    context.check_device()
     check_jobs(context, jobs)
     context = _run(context, jobs, least, quiet=quiet)
     if context.rank == 0:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from cntk_core import __version__
 from cntk_core.actions.datasets.verb import add_data
+from cntk_core.actions.scaling.verbs import add_bench, add_simulate
 from cntk_core.cli.verbs import (
     run_action,
     run_check_config,
@@ -44,6 +45,8 @@ VERBS = {
     "convert-data": "write what a recipe reads as a file in CNTK's binary format",
     "data": "write files that recipes read from a data set that you downloaded: mnist, cifar10",
     "explain": "show how a recipe's network is computed, and how memory is shared",
+    "bench": "measure what this machine computes and sends in a second",
+    "simulate": "show how a recipe's training scales with the number of ranks, over a simulated network",
     "plugins": "list, make and check plugins",
     "doctor": "say what works on this machine, and what mends the rest",
     "demo": "train on real handwritten digits and show how",
@@ -83,6 +86,8 @@ def make_parser() -> tuple[argparse.ArgumentParser, Verbs]:
     _add_recipe(explain, run_explain)
     explain.add_argument("--section", help="only this command section")
     explain.add_argument("--frames", type=int, default=0, help="rows of a minibatch (default: the recipe's)")
+    add_bench(verbs.add_parser("bench", help=VERBS["bench"], description=_sentence("bench")))
+    add_simulate(verbs.add_parser("simulate", help=VERBS["simulate"], description=_sentence("simulate")))
     _add_plugins(verbs.add_parser("plugins", help=VERBS["plugins"], description=_sentence("plugins")))
     doctor = verbs.add_parser("doctor", help=VERBS["doctor"], description=_sentence("doctor"))
     _add_plugin_option(doctor)

@@ -12,7 +12,7 @@ import itertools
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from types import SimpleNamespace, TracebackType
+from types import ModuleType, SimpleNamespace, TracebackType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -163,18 +163,22 @@ class DeviceArray:
         return len(self._array)
 
     def __bool__(self) -> bool:
-        return bool(self._here()._array)
+        return bool(self._read())
 
-    def _here(self) -> DeviceArray:
+    def _use(self) -> Array:
         """Use it on this thread: its device must be the current one."""
         if _here.device != self._device:
             raise CudaError(f"an array of device {self._device} is used on device {_here.device}")
+        return self._array
+
+    def _read(self) -> Array:
+        """Use it when everything is done that this thread has begun."""
         current_stream().synchronize()
-        return self
+        return self._use()
 
     def _other(self, value: Any) -> Any:
         if isinstance(value, DeviceArray):
-            return value._here()._array
+            return value._use()
         if isinstance(value, np.ndarray):
             raise TypeError("Unsupported type <class 'numpy.ndarray'>")
         return value
@@ -183,17 +187,19 @@ class DeviceArray:
 
     def get(self) -> Array:
         """Return a copy for the processor."""
-        return np.array(self._here()._array)
+        return np.array(self._read())
 
     def set(self, values: Array) -> None:
         """Overwrite it with an array of the processor."""
         if values.dtype != self._array.dtype or values.shape != self._array.shape:
             raise TypeError(f"{values.dtype}{values.shape} cannot be set to {self.dtype}{self.shape}")
-        self._here()._array[...] = values
+        self._read()[...] = values
 
     def copy(self) -> DeviceArray:
         """Return a copy on the device."""
-        return DeviceArray(self._here()._array.copy(), self._device)
+        source, found = self._use(), np.empty_like(self._array)
+        _later(lambda: found.__setitem__(..., source))
+        return DeviceArray(found, self._device)
 
     def reshape(self, *shape: Any) -> DeviceArray:
         """Return it in another shape."""
@@ -209,21 +215,28 @@ class DeviceArray:
 
     def any(self) -> DeviceArray:
         """Whether any element is not zero."""
-        return DeviceArray(np.array(self._here()._array.any()), self._device)
+        return DeviceArray(np.array(self._read().any()), self._device)
 
     def __getitem__(self, index: Any) -> DeviceArray:
         return DeviceArray(self._array[index], self._device)
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        self._here()._array[index] = self._other(value)
-
-    def __add__(self, value: Any) -> DeviceArray:
-        return DeviceArray(self._here()._array + self._other(value), self._device)
+        array, given = self._use(), self._other(value)
+        _later(lambda: array.__setitem__(index, given))
 
     def __iadd__(self, value: Any) -> DeviceArray:
-        array = self._here()._array
-        array += self._other(value)
+        array, given = self._use(), self._other(value)
+        _later(lambda: array.__iadd__(given))
         return self
+
+
+def _later(work: Callable[[], Any]) -> None:
+    """Do something on the stream of this thread; on the default one, now."""
+    stream = current_stream()
+    if stream.ptr:
+        stream.submit(work)
+    else:
+        work()
 
 
 class RawModule:
@@ -246,7 +259,7 @@ class RawModule:
         """Return a kernel that can be launched."""
 
         def launch(grid: Sequence[int], block: Sequence[int], args: Sequence[Any], shared_mem: int = 0) -> None:
-            given = [one._here()._array if isinstance(one, DeviceArray) else one for one in args]
+            given = [one._read() if isinstance(one, DeviceArray) else one for one in args]
             if not all(isinstance(one, np.ndarray | np.generic) for one in given):
                 raise CudaError("kernels take arrays of a device and NumPy's scalars")
             self._program.launch(
@@ -276,8 +289,12 @@ class _Device:
         _here.device = self.id
 
 
-class StandIn(SimpleNamespace):
+class StandIn(ModuleType):
     """What ``import cupy`` gives in tests."""
+
+    def __init__(self, **names: Any) -> None:
+        super().__init__("cupy stand-in")
+        vars(self).update(names)
 
 
 def _memcpy(to: int, source: int, size: int, kind: int, stream: int) -> None:
@@ -288,12 +305,11 @@ def _move(to: int, source: int, size: int) -> None:
     ctypes.memmove(to, source, size)
 
 
-def make_cupy(devices: int = 8, **more: Any) -> StandIn:
+def make_cupy(devices: int = 8) -> StandIn:
     """Make a module for the place of ``cupy``: ``monkeypatch.setitem(sys.modules, "cupy", module)``.
 
     Args:
         devices: how many there are.
-        more: of the module ``cupy.cuda``, such as ``nccl``.
     """
 
     def make(array: Array) -> DeviceArray:
@@ -324,7 +340,6 @@ def make_cupy(devices: int = 8, **more: Any) -> StandIn:
         alloc_pinned_memory=bytearray,
         get_current_stream=current_stream,
         runtime=runtime,
-        **more,
     )
     return StandIn(
         RawModule=RawModule,

@@ -249,12 +249,19 @@ class EpochLoop:
 
 
 def _after(minibatches: Iterable[Minibatch], position: Position) -> Iterator[Minibatch]:
-    """Yield the minibatches after a position. Reading is cheap beside learning, and every reader can do it."""
-    read = 0
+    """Yield the minibatches after a position. Every reader can do it; some leave out the streams of those before.
+
+    Then minibatches may be among them that were not learned, since nothing of them could be read: their samples were
+    counted in the next ones.
+    """
+    read = count = 0
+    streams: object = None
     rest = iter(minibatches)
-    for _ in range(position.minibatches):
+    while count < position.minibatches or (read < position.read and not streams):
         minibatch = next(rest, None)
-        read += minibatch.samples if minibatch is not None else 0
+        if minibatch is None:
+            break
+        read, count, streams = read + minibatch.samples, count + 1, minibatch.streams
     if read != position.read:
         raise DataError(
             f"the data are not those of the checkpoint: it had read {position.read} samples of the epoch in "

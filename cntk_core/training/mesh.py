@@ -236,6 +236,12 @@ class Mesh:
                 raise RankGone(failure)
             return None
 
+    @property
+    def failure(self) -> str:
+        """Why nothing can come any more: a rank has failed or is gone; empty while all is well."""
+        with self._changed:
+            return self._failure
+
     def wait(self, seen: int, seconds: float) -> None:
         """Wait until more has come than was ``seen``, at most so long."""
         with self._changed:
@@ -458,6 +464,16 @@ def _receive(connection: socket.socket, size: int) -> bytes:
             raise EOFError
         view = view[count:]
     return bytes(received)
+
+
+LOCAL_RANKS = ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID")
+"""Variables in which launchers say the place of a process among those of its machine."""
+
+
+def local_rank(environment: Mapping[str, str] = os.environ) -> int | None:
+    """Return the place of this process among the ranks of its machine, from 0; None if no launcher says it."""
+    found = next((environment[name] for name in LOCAL_RANKS if environment.get(name, "").isdecimal()), None)
+    return None if found is None else int(found)
 
 
 def rendezvous_here() -> Rendezvous:

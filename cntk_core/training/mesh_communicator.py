@@ -103,9 +103,13 @@ class MeshCommunicator(Communicator):
         members = [self._members[rank] for rank, one in enumerate(colors) if one == color]
         name = f"{self._channel}/{self._count}/{color}".encode()
         channel = int.from_bytes(blake2b(name, digest_size=7).digest(), "little")
-        part = type(self)(self._mesh, members, channel)
+        part = self._part(members, channel)
         part.watch = self.watch
         return part
+
+    def _part(self, members: Sequence[int], channel: int) -> Self:
+        """Make the communicator of some ranks, given as those of the mesh."""
+        return type(self)(self._mesh, members, channel)
 
     def background(self, work: Callable[[Communicator], T]) -> Pending[T]:
         """Give the work to a thread."""

@@ -20,7 +20,7 @@ from cntk_parallel_sockets.launching import launch
 
 from cntk_core.api import Mesh, RankGone, RankMissing, Rendezvous
 from cntk_core.testing import PackagingContract
-from cntk_core.training.frames import pack
+from cntk_core.training.array_bytes import pack
 from cntk_core.training.mesh import _HEADER
 from cntk_core.training.mesh_communicator import _LETTERS
 

@@ -143,7 +143,8 @@ def _statistics(site: Site, node: Node, view: _View, affine: Affine) -> list[Cal
 
 
 def _mean(rows: Array, out: Array) -> None:
-    np.mean(rows, axis=0, out=out)
+    np.add.reduce(rows, axis=0, out=out)  # np.mean takes twice the time for few numbers
+    out /= len(rows)
 
 
 def bind_gradient(site: Site, step: GradientStep) -> list[Call] | None:

@@ -116,7 +116,8 @@ class _Writer:
         yield "{"
         yield from self._numbers()
         yield f"    const {index} stride = ({index})gridDim.x * blockDim.x;"
-        yield f"    for ({index} p = ({index})blockIdx.x * blockDim.x + threadIdx.x; p < ({index})count; p += stride) {{"
+        yield f"    {index} p = ({index})blockIdx.x * blockDim.x + threadIdx.x;"
+        yield f"    for (; p < ({index})count; p += stride) {{"
         yield f"        const {index} i = {'p * LANES' if spec.packed else 'p'};"
         axes = [axis for axis in range(len(spec.sizes)) if any(not all(flags) for _, flags in spec.operands)]
         yield from self._coordinates("i", axes, "        ")
@@ -222,9 +223,10 @@ class _Writer:
             yield from self._across(along, across)
         first = " && threadIdx.y == 0" if across > 1 else ""
         yield f"    if (inside{first}) {{"
-        yield f"        const {index} at = ({index})blockIdx.y * ({index})kept + k;"
+        yield f"        const {index} at = k * gridDim.y + blockIdx.y;"
         for number, result in enumerate(spec.results):
-            yield f"        const F {TOTAL}{number} = {f'part{number}[0][threadIdx.x]' if across > 1 else f'sum{number}'};"
+            found = f"part{number}[0][threadIdx.x]" if across > 1 else f"sum{number}"
+            yield f"        const F {TOTAL}{number} = {found};"
             value = self._finished(result, f"{TOTAL}{number}")
             # Parts of a sum are never added to what is there, nor finished.
             yield f"        r{number}[at] = gridDim.y > 1 ? {TOTAL}{number} : {value};"

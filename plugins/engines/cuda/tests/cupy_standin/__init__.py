@@ -11,6 +11,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
+
 from cupy_standin import arrays, cublas, kernels, streams
 from cupy_standin.arrays import add, array, asarray, ascontiguousarray, asnumpy, copyto, made, ndarray
 

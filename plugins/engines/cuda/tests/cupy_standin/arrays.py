@@ -8,6 +8,7 @@ from typing import Any
 
 import attrs
 import numpy as np
+
 from cupy_standin.streams import Stream, settle, submit
 
 
@@ -201,7 +202,11 @@ def _in_place(function: Callable[..., Any]) -> Callable[[ndarray, Any], Any]:
     return method
 
 
-for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "matmul", "lshift", "rshift"):
+def _unary(function: Callable[..., Any]) -> Callable[[ndarray], Any]:
+    return lambda self: compute(function, self)
+
+
+for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "matmul"):
     _function = getattr(operator, f"__{_name}__")
     setattr(ndarray, f"__{_name}__", _binary(_function, reverse=False))
     setattr(ndarray, f"__r{_name}__", _binary(_function, reverse=True))
@@ -209,23 +214,26 @@ for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "
 for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
     setattr(ndarray, f"__{_name}__", _binary(getattr(operator, f"__{_name}__"), reverse=False))
 for _name in ("neg", "pos", "abs", "invert"):
-    setattr(ndarray, f"__{_name}__", lambda self, _function=getattr(operator, f"__{_name}__"): compute(_function, self))
+    setattr(ndarray, f"__{_name}__", _unary(getattr(operator, f"__{_name}__")))
 
 
 # -- functions of the module --------------------------------------------------------------------------------
 
-SAME = frozenset(
-    "abs add all any amax amin arange argmax argmin argsort bincount broadcast_arrays ceil clip concatenate cos cosh "
-    "cumprod cumsum diff divide dot einsum equal exp expand_dims expm1 eye flatnonzero flip floor floor_divide greater "
-    "greater_equal hstack isfinite isinf isnan less less_equal log log1p logaddexp logical_and logical_not logical_or "
-    "matmul max maximum mean min minimum mod moveaxis multiply negative nonzero not_equal outer pad power prod repeat "
-    "rint roll searchsorted sign sin sinh sort split sqrt square squeeze stack subtract sum swapaxes take "
-    "take_along_axis tan tanh tensordot tile transpose tril triu true_divide unique vstack where zeros_like ones_like "
-    "full_like empty_like count_nonzero linspace nan_to_num put_along_axis std var ravel reshape".split()
-)
+SAME = frozenset({
+    "abs", "add", "all", "amax", "amin", "any", "arange", "argmax", "argmin", "argsort", "bincount",
+    "broadcast_arrays", "ceil", "clip", "concatenate", "cos", "cosh", "count_nonzero", "cumprod", "cumsum", "diff",
+    "divide", "dot", "einsum", "empty_like", "equal", "exp", "expand_dims", "expm1", "eye", "flatnonzero", "flip",
+    "floor", "floor_divide", "full_like", "greater", "greater_equal", "hstack", "isfinite", "isinf", "isnan",
+    "less", "less_equal", "linspace", "log", "log1p", "logaddexp", "logical_and", "logical_not", "logical_or",
+    "matmul", "max", "maximum", "mean", "min", "minimum", "mod", "moveaxis", "multiply", "nan_to_num", "negative",
+    "nonzero", "not_equal", "ones_like", "outer", "pad", "power", "prod", "put_along_axis", "ravel", "repeat",
+    "reshape", "rint", "roll", "searchsorted", "sign", "sin", "sinh", "sort", "split", "sqrt", "square", "squeeze",
+    "stack", "std", "subtract", "sum", "swapaxes", "take", "take_along_axis", "tan", "tanh", "tensordot", "tile",
+    "transpose", "tril", "triu", "true_divide", "unique", "var", "vstack", "where", "zeros_like",
+})  # fmt: skip
 """Functions that CuPy has under the names and with the arguments of NumPy."""
 
-VIEWS = frozenset("broadcast_to expand_dims moveaxis reshape squeeze swapaxes transpose ravel".split())
+VIEWS = frozenset(["broadcast_to", "expand_dims", "moveaxis", "reshape", "squeeze", "swapaxes", "transpose", "ravel"])
 
 
 def function(name: str) -> Callable[..., Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from cupy_standin.arrays import ndarray
 from cupy_standin.streams import submit
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from cupy_standin.arrays import ndarray
 from cupy_standin.streams import submit
 
@@ -128,7 +129,12 @@ class RawModule:
         """Compile the source."""
         if self._library is None:
             _runtime()
-            launchers, self._types = _launchers(self.code)
+            launchers, types = _launchers(self.code)
+            known = {
+                name: meaning for meaning, name in re.findall(r"^typedef ([\w ]+) (\w+);", self.code, re.MULTILINE)
+            }
+            known["F"] = "double" if "-DUSE_DOUBLE" in self._macros else "float"
+            self._types = {name: [_meaning(kind, known) for kind in kinds] for name, kinds in types.items()}
             command = [str(COMPILER), "-shared", "-fPIC", "-O0", "-w", "-fno-exceptions", *self._macros]
             path = _build(HEADER + "\n#line 1\n" + self.code + launchers, "kernels", command)
             self._library = ctypes.CDLL(str(path))
@@ -142,9 +148,13 @@ class RawModule:
         return RawKernel(getattr(self._library, f"host_{name}"), self._types[name], barriers, name)
 
 
-_SCALARS: dict[str, Any] = {
+def _meaning(kind: str, known: dict[str, str]) -> str:
+    return re.sub(r"\w+", lambda word: known.get(word.group(), word.group()), kind)
+
+
+_TYPES: dict[str, Any] = {
     "int": np.int32, "unsigned": np.uint32, "long long": np.int64, "unsigned long long": np.uint64,
-    "float": np.float32, "double": np.float64, "F": None,
+    "float": np.float32, "double": np.float64, "unsigned char": np.uint8,
 }  # fmt: skip
 
 
@@ -178,21 +188,18 @@ class RawKernel:
         submit(launch, given, args)
 
     def _address(self, kind: str, value: Any) -> Any:
+        wanted = _TYPES[kind.replace("const", "").replace("*", "").strip()]
         if "*" in kind:
             if not isinstance(value, ndarray):
                 raise TypeError(f"{self._name}: an array was expected for {kind}, not {type(value)}")
             if not value.flags.c_contiguous:
                 raise AssertionError(f"{self._name}: an array that is not in one piece")
-            wanted = {"F": None, "float": "f4", "double": "f8", "long long": "i8", "unsigned long long": "u8",
-                      "int": "i4", "unsigned": "u4", "unsigned char": "u1"}  # fmt: skip
-            base = kind.replace("const", "").replace("*", "").strip()
-            if wanted[base] is not None and value.dtype != wanted[base]:
+            if value.dtype != wanted:
                 raise AssertionError(f"{self._name}: an array of {value.dtype} for {kind}")
             return np.array([value.data.ptr], np.uint64)
-        wanted_type = _SCALARS[kind.replace("const", "").strip()]
         if isinstance(value, bool | int | float) and not isinstance(value, np.generic):
             # CuPy passes numbers of Python with 8 bytes; a kernel that takes another type gets nonsense.
             value = np.int64(value) if isinstance(value, int) else np.float64(value)
-        if wanted_type is not None and type(value) is not wanted_type:
+        if type(value) is not wanted:
             raise AssertionError(f"{self._name}: {type(value).__name__} for an argument of type {kind}")
         return np.array([value])

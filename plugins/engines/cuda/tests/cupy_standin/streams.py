@@ -12,6 +12,8 @@ from typing import Any
 
 import attrs
 
+NOT_PERMITTED = "cudaErrorStreamCaptureUnsupported: operation not permitted when stream is capturing"
+
 
 class CUDARuntimeError(RuntimeError):
     """An error of the runtime."""
@@ -85,12 +87,12 @@ class Stream:
     def synchronize(self) -> None:
         """Wait until all is done."""
         if self.capturing:
-            raise CUDARuntimeError("cudaErrorStreamCaptureUnsupported: operation not permitted when stream is capturing")
+            raise CUDARuntimeError(NOT_PERMITTED)
         self.drain()
 
     def wait_event(self, event: Event) -> None:
         """Let what comes wait for an event."""
-        self.add(event.synchronize)
+        self.add(event.waiter())
 
     def record(self, event: Event | None = None) -> Event:
         """Put an event behind what is in the queue."""
@@ -118,12 +120,11 @@ class Event:
 
     def __init__(self, block: bool = False, disable_timing: bool = False, interprocess: bool = False) -> None:
         self._stream: Stream | None = None
-        self.done = True
+        self._marker = [True]
 
     def record(self, stream: Stream | None = None) -> None:
         """Stand behind what is in a queue."""
         target = self._stream = stream or get_current_stream()
-        self.done = False
         marker = self._marker = [False]
 
         def reached() -> None:
@@ -131,12 +132,19 @@ class Event:
 
         target.add(reached)
 
+    def waiter(self) -> Callable[[], None]:
+        """What waits for the place where the event stands now; it may be recorded anew before that."""
+        stream, marker = self._stream, self._marker
+
+        def wait() -> None:
+            while stream is not None and not marker[0]:
+                stream._queue.pop(0)()
+
+        return wait
+
     def synchronize(self) -> None:
         """Wait until the queue has come so far."""
-        if self._stream is None:
-            return
-        while not self._marker[0] and self._stream._queue:
-            self._stream._queue.pop(0)()
+        self.waiter()()
 
 
 class _State(threading.local):
@@ -161,5 +169,5 @@ def settle() -> None:
     """Do what waits in the current stream: somebody looks at a result, or CuPy computes one."""
     stream = get_current_stream()
     if stream.capturing:
-        raise CUDARuntimeError("cudaErrorStreamCaptureUnsupported: operation not permitted when stream is capturing")
+        raise CUDARuntimeError(NOT_PERMITTED)
     stream.drain()

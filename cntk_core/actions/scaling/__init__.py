@@ -1,0 +1,1 @@
+"""How training scales: measuring this machine, and simulating many of them."""
