@@ -359,15 +359,6 @@ def test_a_connection_is_lost():
         Ranks()(2, work)
 
 
-def test_it_starts_nothing():
-    with pytest.raises(UnsupportedError) as caught:
-        NcclCommunicator.launcher(4)
-    assert str(caught.value) == (
-        "ranks on NCCL are started by the launchers of MPI or of ranks on sockets\n"
-        "    cntk train recipe.cntk -n 4 communicator=nccl, or mpiexec, srun, torchrun."
-    )
-
-
 def test_it_cannot_go_on_without_a_rank():
     def work(communicator):
         with pytest.raises(UnsupportedError) as caught:

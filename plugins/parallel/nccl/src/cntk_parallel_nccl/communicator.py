@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from cntk_core.api import (
     Available,
-    Launcher,
     Mesh,
     MeshCommunicator,
     TrainingError,
@@ -83,18 +82,6 @@ class NcclCommunicator(MeshCommunicator):
     def availability(cls) -> Available | Unavailable:
         """Whether CuPy, NCCL and a GPU are here."""
         return libraries.availability()
-
-    @classmethod
-    def launcher(cls, ranks: int, *, elastic: bool = False) -> Launcher:
-        """Ranks are started by the launcher of another communicator.
-
-        Raises:
-            UnsupportedError: always.
-        """
-        raise UnsupportedError(
-            "ranks on NCCL are started by the launchers of MPI or of ranks on sockets",
-            hint="cntk train recipe.cntk -n 4 communicator=nccl, or mpiexec, srun, torchrun.",
-        )
 
     def tolerate_losses(self) -> None:
         """NCCL's connections of all ranks end with one of them.
