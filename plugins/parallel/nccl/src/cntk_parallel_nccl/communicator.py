@@ -11,7 +11,8 @@ from __future__ import annotations
 import json
 import os
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any, ClassVar, Self
 
@@ -276,8 +277,21 @@ class NcclCommunicator(MeshCommunicator):
 
     # -- the GPU ------------------------------------------------------------------------------------------
 
-    def _device(self) -> Any:
-        return self._cupy.cuda.Device(self._number)
+    @contextmanager
+    def _device(self) -> Iterator[None]:
+        """Within, CuPy works on this rank's GPU.
+
+        Raises:
+            TrainingError: it has no memory left.
+        """
+        with self._cupy.cuda.Device(self._number):
+            try:
+                yield
+            except self._cupy.cuda.memory.OutOfMemoryError as error:
+                raise TrainingError(
+                    f"rank {self.rank}: GPU {self._number} has no memory left for what ranks exchange: {error}",
+                    hint="A smaller minibatchSize leaves more; or another communicator, such as communicator=mpi.",
+                ) from None
 
     def _copy(self, array: Any) -> Any:
         with self._device():
@@ -313,7 +327,15 @@ class NcclCommunicator(MeshCommunicator):
         if self._link is None or self._staging is None:
             with self._device():
                 identity = self._introduce()
-                self._link = Link(self._cupy, self._nccl, identity, self.rank, self.size, lambda: self._mesh.failure)
+                self._link = Link(
+                    self._cupy,
+                    self._nccl,
+                    identity,
+                    self.rank,
+                    self.size,
+                    failure=lambda: self._mesh.failure,
+                    watch=self.watch,
+                )
                 self._staging = Staging(self._cupy, self._link.stream)
         return self._link, self._staging
 
