@@ -117,23 +117,36 @@ from cntk_core.network.initializers import (
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.network.patterns import NamePattern, find_nodes, paired_names
-from cntk_core.ops.convolution import convolution_geometry
+from cntk_core.ops.convolution import convolution_geometry, sharing_of
+from cntk_core.ops.criteria import SMALLEST_DIVISOR
 from cntk_core.ops.define import define_op, elementwise_op
 from cntk_core.ops.delays import fill_outside, keep_tail, shift_of
+from cntk_core.ops.dropout import RATE as DROPOUT_RATE
 from cntk_core.ops.expression import ArrayMath, Expr, TraceMath, symbol
 from cntk_core.ops.frame_moves import same_sequences
-from cntk_core.ops.framing import align, run_forward, run_gradient, unbroadcast
+from cntk_core.ops.framing import align, math_of, paired, run_forward, run_gradient, samples, unbroadcast, unpaired
 from cntk_core.ops.geometry import Geometry, is_legacy
 from cntk_core.ops.layouts import frame_layout, sequence_layout, slot_layout
-from cntk_core.ops.normalization import Statistics, settle_statistics, statistics_used
+from cntk_core.ops.normalization import (
+    Statistics,
+    blend_share,
+    check_statistics,
+    settle_statistics,
+    statistics_used,
+    update_share,
+)
 from cntk_core.ops.op import Accumulator, Elementwise, NoAttributes, Op, OpContext
-from cntk_core.ops.pooling import pooling_geometry
+from cntk_core.ops.pooling import image_pooling_geometry, pooling_geometry
 from cntk_core.ops.random import random_stream
 from cntk_core.ops.rows import delay_rows, longest_sequence
 from cntk_core.ops.shapes import Shape, broadcast, elements, from_cntk, longest_axes, show, to_cntk, with_lengths
+from cntk_core.ops.softmax import log_softmax
 from cntk_core.ops.sparse_rows import best_columns
 from cntk_core.ops.table import OpTable, core_ops
+from cntk_core.ops.unary import clipped_log
+from cntk_core.plan.axes import Axes, stream_of
 from cntk_core.plan.explain import explain
+from cntk_core.plan.interpreter import Interpreter
 from cntk_core.plan.lengths import check_lengths
 from cntk_core.plan.make import make_plan
 from cntk_core.plan.plan import (
@@ -150,12 +163,18 @@ from cntk_core.plan.plan import (
     layout_of_root,
     makes_axis_by_values,
 )
+from cntk_core.plan.program import PlanProgram
 from cntk_core.plan.sparse import is_sparse_product, label_inputs, sparse_inputs
+from cntk_core.plan.stages import Meeting, Stage, check_axes, meetings_of, stages_of
+from cntk_core.plan.trees import Names, Tree, forward_trees, gradient_trees, path_of
 from cntk_core.plugins.events import EpochStart, EpochSummary, Job, JobOutcome, MinibatchResult
 from cntk_core.plugins.markers import hookimpl
 from cntk_core.plugins.registry import Registry
 from cntk_core.training.background import BackgroundWorker, sum_by_rank
+from cntk_core.training.mesh import Mesh, Rendezvous, local_rank
+from cntk_core.training.mesh_communicator import MeshCommunicator
 from cntk_core.training.store import ParameterStore
+from cntk_core.training.whereabouts import Whereabouts
 
 ICNBuilder = NetworkBuilder
 IDataReader = DataReader
@@ -166,10 +185,13 @@ __all__ = [
     "API_VERSION",
     "CACHE_BYTES",
     "COMMAND_LINE",
+    "DROPOUT_RATE",
     "PARAMETER_USES",
+    "SMALLEST_DIVISOR",
     "Accumulator",
     "ArrayMath",
     "Available",
+    "Axes",
     "BackgroundWorker",
     "Block",
     "Buffer",
@@ -211,6 +233,7 @@ __all__ = [
     "ILearner",
     "Initializer",
     "Input",
+    "Interpreter",
     "Job",
     "JobOutcome",
     "Launcher",
@@ -218,11 +241,15 @@ __all__ = [
     "Location",
     "Loop",
     "LoopGradient",
+    "Meeting",
+    "Mesh",
+    "MeshCommunicator",
     "Message",
     "Minibatch",
     "MinibatchResult",
     "MissingKeyError",
     "NamePattern",
+    "Names",
     "Network",
     "NetworkBuilder",
     "NetworkError",
@@ -242,6 +269,7 @@ __all__ = [
     "PendingRows",
     "Piece",
     "Plan",
+    "PlanProgram",
     "Problems",
     "Program",
     "ProgramState",
@@ -251,6 +279,7 @@ __all__ = [
     "RankMissing",
     "ReaderContext",
     "Registry",
+    "Rendezvous",
     "RowMaker",
     "Schedule",
     "SeedNumbers",
@@ -265,6 +294,7 @@ __all__ = [
     "SlotPlan",
     "SourceText",
     "SparseRows",
+    "Stage",
     "Statistics",
     "Step",
     "StepCounts",
@@ -276,6 +306,7 @@ __all__ = [
     "TraceMath",
     "Traffic",
     "TrainingError",
+    "Tree",
     "Truncation",
     "Unavailable",
     "UnsupportedError",
@@ -286,17 +317,22 @@ __all__ = [
     "UtteranceReader",
     "Value",
     "Watch",
+    "Whereabouts",
     "Window",
     "WireSize",
     "WriterContext",
     "align",
     "at_least",
     "best_columns",
+    "blend_share",
     "broadcast",
+    "check_axes",
     "check_lengths",
     "check_links",
+    "check_statistics",
     "chunk_windows",
     "class_column",
+    "clipped_log",
     "clone_nodes",
     "collect",
     "complete_network",
@@ -318,10 +354,13 @@ __all__ = [
     "explain",
     "fill_outside",
     "find_nodes",
+    "forward_trees",
     "frame_layout",
     "freeze_statistics",
     "from_cntk",
+    "gradient_trees",
     "hookimpl",
+    "image_pooling_geometry",
     "initialize_parameters",
     "initializer",
     "is_delay",
@@ -331,17 +370,23 @@ __all__ = [
     "keep_tail",
     "label_inputs",
     "layout_of_root",
+    "local_rank",
+    "log_softmax",
     "longest_axes",
     "longest_sequence",
     "make_plan",
     "makes_axis_by_values",
+    "math_of",
+    "meetings_of",
     "nearest",
     "nodes_to_clone",
     "numbered",
     "option",
     "options",
+    "paired",
     "paired_names",
     "parse_text",
+    "path_of",
     "pooling_geometry",
     "raise_problems",
     "random_stream",
@@ -356,6 +401,7 @@ __all__ = [
     "run_forward",
     "run_gradient",
     "same_sequences",
+    "samples",
     "sequence_layout",
     "set_input",
     "set_inputs",
@@ -363,16 +409,21 @@ __all__ = [
     "set_needs_gradient",
     "set_role",
     "settle_statistics",
+    "sharing_of",
     "shift_of",
     "show",
     "slot_layout",
     "sparse_inputs",
+    "stages_of",
     "statistics_used",
+    "stream_of",
     "sub_tree",
     "sum_by_rank",
     "symbol",
     "to_cntk",
     "unbroadcast",
+    "unpaired",
+    "update_share",
     "users_of",
     "window_of",
     "with_lengths",

@@ -16,6 +16,8 @@ The exit status is 1 if one has not. Needs Linux.
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import os
 import random
 import re
@@ -38,7 +40,8 @@ from cntk_core.plugins.registry import Registry
 MEMORY = "/dev/shm"
 _RECIPE = """
 command = Train
-deviceId = -1
+deviceId = cpu
+engine = cpu
 traceLevel = 1
 parallelTrain = true
 Train = [
@@ -69,8 +72,10 @@ STRATEGIES = {
     "averaging": "ModelAveragingSGD ; ModelAveragingSGD = [ blockSizePerWorker = 12 ]",
 }
 _PLUGIN = """
-import os, signal, time
+import faulthandler, os, signal, time
 from cntk_core.api import TrainingError, hookimpl
+
+faulthandler.register(signal.SIGUSR1, file=2, all_threads=True)
 
 @hookimpl
 def cntk_minibatch_end(job, result):
@@ -150,13 +155,20 @@ def write_recipe(folder: Path, trial: Trial, deadline: float) -> None:
 
 
 def load() -> None:
-    """Import what trainings need, so that the forks begin at once; nothing is run here."""
+    """Train once with each strategy, so that the forks have all that is imported and compiled, and begin at once."""
     import importlib
 
-    for name in ("numba", "scipy.sparse", "cntk_core.cli", "cntk_core.actions.train", "cntk_core.actions.launch"):
+    for name in ("scipy.sparse", "cntk_core.cli", "cntk_core.actions.launch"):
         importlib.import_module(name)
-    for name in ("cntk_engine_cpu.program", "cntk_reader_cntk_text.reader", "cntk_builder_simple", "cntk_core.testing"):
-        importlib.import_module(name)
+    os.environ["RANK_FAULT"] = "nothing"
+    for strategy in STRATEGIES:
+        with tempfile.TemporaryDirectory(prefix="rank-faults-") as folder, contextlib.chdir(folder):
+            write_recipe(Path(folder), Trial("virtual", strategy, "none", 2, uneven=False), 300.0)
+            said = io.StringIO()
+            with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+                status = _virtual(2)
+            if status:
+                raise FaultError(f"a run that must succeed ended with {status}:\n{said.getvalue()[-1500:]}")
 
 
 def _fork(folder: Path, log: str, fault: str, work: Callable[[], int], environment: Mapping[str, str]) -> int:
@@ -267,8 +279,12 @@ def finish(started: Sequence[int], folder: Path, limit: float, seconds: float) -
             return [codes[process] for process in started], now - (since or now)
         stopped = set(running) <= set(started) and set(running.values()) == {"T"}
         late = now > (since + limit if since else begun + seconds)
-        if late or (len(started) > 1 and stopped):
+        if late:
             for process in running:
+                os.kill(process, signal.SIGUSR1)  # the log shows where it is
+            time.sleep(1.0)
+        if late or (len(started) > 1 and stopped):
+            for process in _members(started):
                 os.kill(process, signal.SIGKILL)
         if late:
             for process in set(started) - set(codes):
@@ -303,10 +319,36 @@ def _go_through(folder: Path, trial: Trial, fault: str, log: str) -> None:
         raise FaultError(f"a run that must succeed ended with {codes}:\n{(folder / log).read_text()[-1500:]}")
 
 
+@attrs.frozen
+class Outcome:
+    """What came of a fault.
+
+    Attributes:
+        seconds: until all had ended.
+        went_on: from where training went on.
+    """
+
+    seconds: float
+    went_on: str = "not at all"
+
+
+def _tail(log: Path) -> str:
+    return log.read_text(encoding="utf-8", errors="replace")[-5000:] if log.exists() else ""
+
+
+def _begun_at(log: str) -> str:
+    """Say from where a training went on."""
+    if "Final model exists" in log:
+        return "the end"
+    if "Restored from" not in log:
+        return "the beginning"
+    return "inside an epoch" if "minibatches of the next epoch" in log else "the end of an epoch"
+
+
 def disturb(
     folder: Path, trial: Trial, reference: Reference, chosen: random.Random, deadline: float, slack: float
-) -> float:
-    """Do one fault and check what follows; return how many seconds later all had ended.
+) -> Outcome:
+    """Do one fault and check what follows.
 
     Raises:
         FaultError: something is not as it must be.
@@ -316,19 +358,21 @@ def disturb(
     rank = chosen.randrange(trial.ranks)
     fault = f"{trial.fault} {chosen.choice(reference.steps[rank])}"
     codes, seconds = finish(start(folder, trial, fault, "log.txt"), folder, deadline + slack, 300.0)
+    outcome = Outcome(seconds)
     log = (folder / "log.txt").read_text(encoding="utf-8", errors="replace")
     if trial.fault != "none":
         _check_end(folder, trial, rank, codes, log)
         checkpoints = list(folder.glob("net.dnn*.ckp"))
         _go_through(folder, trial, "nothing", "again.txt")
         again = (folder / "again.txt").read_text(encoding="utf-8", errors="replace")
-        if checkpoints and not any(text in again for text in ("Restored from", "Final model exists")):
+        outcome = Outcome(seconds, _begun_at(again))
+        if checkpoints and outcome.went_on == "the beginning":
             raise FaultError(f"{fault}: there was a checkpoint, but training began anew")
     elif any(codes):
         raise FaultError(f"uneven data: it ended with {codes}")
     if (folder / "net.dnn").read_bytes() != reference.model:
         raise FaultError(f"{fault}: the model differs")
-    return seconds
+    return outcome
 
 
 def _check_end(folder: Path, trial: Trial, rank: int, codes: Sequence[int], log: str) -> None:
@@ -362,7 +406,7 @@ def _draw(chosen: random.Random, options: argparse.Namespace) -> Trial:
 def run_all(folder: Path, options: argparse.Namespace) -> bool:
     """Do all faults; return whether all went well."""
     chosen, references = random.Random(options.seed), dict[tuple[str, int, bool], Reference]()
-    done: Counter[str] = Counter()
+    done, went_on = Counter[str](), Counter[str]()
     failed, longest, begun = 0, 0.0, time.monotonic()
     for number in range(1, options.faults + 1):
         trial = _draw(chosen, options)
@@ -372,17 +416,19 @@ def run_all(folder: Path, options: argparse.Namespace) -> bool:
         place = folder / f"{number}-{trial.way}-{trial.strategy}-{trial.fault}"
         done.update([trial.way, trial.strategy, trial.fault])
         try:
-            seconds = disturb(place, trial, references[trial.reference], chosen, options.deadline, options.slack)
+            outcome = disturb(place, trial, references[trial.reference], chosen, options.deadline, options.slack)
         except FaultError as error:
             failed += 1
-            print(f"{number}: {trial}: {error}", flush=True)
+            print(f"{number}: {trial}: {error}\n{_tail(place / 'log.txt')}", flush=True)
             continue
-        longest = max(longest, seconds)
+        longest = max(longest, outcome.seconds)
+        went_on[outcome.went_on] += 1
         if options.keep is None:
             shutil.rmtree(place)
         if number % 10 == 0:
             print(f"{number} of {options.faults}, {failed} failures, {time.monotonic() - begun:.0f} s", flush=True)
     print(", ".join(f"{name} {count}" for name, count in sorted(done.items())))
+    print("Trainings went on from: " + ", ".join(f"{name} {count}" for name, count in sorted(went_on.items())))
     print(
         f"{options.faults} faults, {failed} failures; the longest took {longest:.1f} s to end, with a deadline of "
         f"{options.deadline:g} s"
@@ -402,7 +448,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--slack", type=float, default=5.0, help="seconds after the deadline in which all must end")
     parser.add_argument("--keep", type=Path, help="a new folder that is kept")
     options = parser.parse_args(arguments)
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ["OMP_NUM_THREADS"] = "1"  # a fork has none of the threads of its parent
     load()
     if options.keep is not None:
         options.keep.mkdir(parents=True)

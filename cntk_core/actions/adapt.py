@@ -132,7 +132,9 @@ class _Mixture:
     weight: float
 
     def of(self, minibatch: Minibatch) -> Minibatch:
-        """Return the minibatch with other labels."""
+        """Return the minibatch with other labels; one that was learned before may have none."""
+        if not minibatch.streams:
+            return minibatch
         given = minibatch.streams[self.label]
         labels = given.data if isinstance(given.data, np.ndarray) else given.data.toarray()
         self.program.evaluate(minibatch)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Any, cast
 
 import attrs
 import numpy as np
 
 from cntk_core.actions.log import Log
+from cntk_core.actions.loss import Loss
 from cntk_core.config import Config, Value
-from cntk_core.errors import CntkError, ConfigError, DataError, Location, UnsupportedError
+from cntk_core.errors import CntkError, ConfigError, DataError, Location
 from cntk_core.interfaces.builder import BuildContext, SeedNumbers
 from cntk_core.interfaces.reader import DataReader, ReaderContext
 from cntk_core.interfaces.writer import DataWriter, WriterContext
@@ -25,7 +27,7 @@ from cntk_core.training.ranks import ParallelSettings, Ranks
 if TYPE_CHECKING:
     from cntk_core.interfaces.engine import ExecutionEngine
     from cntk_core.interfaces.parallel import Communicator
-    from cntk_core.plugins.manager import PluginManager
+    from cntk_core.plugins.manager import Device, PluginManager
 
 BUILDERS = (
     "createNetwork",
@@ -54,6 +56,8 @@ class ActionContext:
         dtype: precision of values and parameters.
         progress: whether a progress bar is shown on the console.
         communicator: of the ranks that run this recipe together; None in a serial run.
+        loss: what is known of ranks that were lost.
+        begun: set when the job has saved something.
         seeds: numbers the random parameters of all networks of this run.
     """
 
@@ -63,7 +67,9 @@ class ActionContext:
     dtype: np.dtype[Any]
     progress: bool = False
     communicator: Communicator | None = None
-    seeds: SeedNumbers = attrs.field(factory=SeedNumbers, init=False)
+    loss: Loss = attrs.field(factory=Loss)
+    begun: Event = attrs.field(factory=Event)
+    seeds: SeedNumbers = attrs.field(factory=SeedNumbers)
 
     @classmethod
     def create(
@@ -305,15 +311,32 @@ class ActionContext:
     # -- engines ------------------------------------------------------------------------------------------
 
     def make_engine(self, section: Config) -> ExecutionEngine:
-        """Make the engine: ``engine=`` names it, by default the best that can run here.
+        """Make the engine: ``engine=`` names it, by default the best that can run here; ``deviceId`` may ask for a GPU.
 
         Raises:
-            PluginError: it is not installed or cannot run here.
+            PluginError: it is not installed, cannot run here, or has no such device.
         """
-        value = section.get("engine")
-        name = "auto" if value is None else value.string()
-        engine_class = self.plugins.engine(name, where=None if value is None else value.where)
+        name, engine_class = self._engine_class(section)
         return engine_class(engine_class.configure(section.child("", name="engine"), f"engine '{name}'"))
+
+    def check_device(self) -> None:
+        """Make sure that there is an engine for the device that the recipe asks for.
+
+        Raises:
+            PluginError: there is none.
+        """
+        if isinstance(device_of(self.config), int):
+            self._engine_class(self.config)
+
+    def _engine_class(self, section: Config) -> tuple[str, type[ExecutionEngine]]:
+        value, device = section.get("engine"), section.get("deviceId")
+        name = "auto" if value is None else value.string()
+        place = device if device is not None else value
+        where = value.where if value is not None else None
+        chosen = device_of(section)
+        return name, self.plugins.engine(
+            name, where=where, device=chosen, device_where=None if place is None else place.where
+        )
 
 
 def make_plugins(
@@ -366,26 +389,21 @@ def precision_of(config: Config) -> np.dtype[Any]:
     return np.dtype(np.float32 if name == "float" else np.float64)
 
 
-def device_of(config: Config) -> str:
-    """Check ``deviceId``: ``auto``, ``cpu`` or -1; there is no engine for GPUs yet.
+def device_of(config: Config) -> Device:
+    """Return what ``deviceId`` asks for: ``auto``, ``cpu`` (or -1), or the number of a device such as a GPU.
 
     Raises:
         ConfigError: it is no device.
-        UnsupportedError: it asks for a GPU.
     """
     value = config.get("deviceId")
     text = "auto" if value is None else value.string().lower()
-    if text in ("auto", "cpu"):
+    if text == "auto":
+        return "auto"
+    if text == "cpu":
         return "cpu"
     assert value is not None
     number = _device_number(value)
-    if number >= 0:
-        raise UnsupportedError(
-            f"deviceId={number} asks for a GPU, and there is no engine for GPUs yet",
-            where=value.where,
-            hint="Give deviceId=-1 (CPU) or deviceId=auto.",
-        )
-    return "cpu"
+    return number if number >= 0 else "cpu"
 
 
 def _device_number(value: Value) -> int:

@@ -16,6 +16,7 @@ import attrs
 import cntk_core
 from cntk_core.errors import CntkError, PluginError
 from cntk_core.interfaces.component import Unavailable
+from cntk_core.interfaces.parallel import Communicator
 
 if TYPE_CHECKING:
     from cntk_core.plugins.manager import PluginManager
@@ -58,7 +59,7 @@ def doctor(*, plugin_files: Sequence[str] = ()) -> int:
         "numbers": list(numbers()),
         "plugins": [finding for word in ("builder", "reader", "learner") for finding in components(manager, word)],
         "several processes": list(ranks(manager)),
-        "GPU": list(gpu()),
+        "GPU": list(gpu(manager)),
         "pictures": list(extras()),
     }
     for title, findings in sections.items():
@@ -158,21 +159,25 @@ def ranks(manager: PluginManager) -> Iterator[Finding]:
         yield from components(manager, word)
     for offer in manager.registry.communicators.offers():
         try:
-            launcher = manager.registry.communicators.get(offer.name).launcher(2)
+            communicator = manager.registry.communicators.get(offer.name)
+            if communicator.launcher.__func__ is Communicator.launcher.__func__:  # type: ignore[attr-defined]
+                continue  # it starts nothing
+            launcher = communicator.launcher(2)
+        except PluginError:
+            continue  # that it cannot run is said above
         except CntkError as error:
             yield Finding("missing", f"launcher of '{offer.name}'", error.message, error.hint or "")
         else:
             yield Finding("ok", f"launcher of '{offer.name}'", f"{launcher.command[0]} ({launcher.title})")
 
 
-def gpu() -> Iterator[Finding]:
-    """Whether there is a GPU; an engine for it comes in a later version."""
-    driver = shutil.which("nvidia-smi") is not None
-    cupy = find_spec("cupy") is not None
-    seen = "a driver is installed" if driver else "no driver found"
-    yield Finding(
-        "missing", "CUDA", f"{seen}, CuPy {'found' if cupy else 'not found'}; this version computes on the CPU"
-    )
+def gpu(manager: PluginManager) -> Iterator[Finding]:
+    """Whether there is a GPU, and which engine computes on it."""
+    there = shutil.which("nvidia-smi") is not None
+    yield Finding("ok" if there else "missing", "NVIDIA driver", "" if there else "not found (no nvidia-smi)")
+    for name in manager.registry.engines.usable():
+        for device in manager.registry.engines.get(name).devices():
+            yield Finding("ok", f"deviceId={device}", f"engine '{name}'")
 
 
 def extras() -> Iterator[Finding]:

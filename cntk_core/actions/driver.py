@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import cntk_core
 from cntk_core.actions.context import ActionContext, make_plugins
 from cntk_core.actions.document import is_document, load_document
+from cntk_core.actions.elastic import Work, min_ranks, persevere, prepare
 from cntk_core.actions.jobs import Job, check_jobs, check_top_level, find_jobs
 from cntk_core.actions.log import Log
 from cntk_core.actions.ranks import (
@@ -22,6 +23,7 @@ from cntk_core.actions.ranks import (
     detect,
     disconnect,
     label_output,
+    note_joined,
     note_process,
     patient,
 )
@@ -70,7 +72,8 @@ def run_recipe(
     if communicator is None:
         label_output(launch)
         note_process(launch)
-    log.quiet = log.quiet or launch.rank > 0
+    quiet = log.quiet
+    log.quiet = quiet or launch.rank > 0
     banner = _banner(program, arguments)
     brief = progress and only is not None
     if not brief:
@@ -94,19 +97,24 @@ def run_recipe(
     jobs = find_jobs(config, only)
     plugins = plugins or make_plugins(log, plugin_files, listeners)
     if together and communicator is None:
-        communicator = connect(launch, plugins.registry)
+        communicator = connect(launch, plugins.registry, config.string("communicator", ""))
     context = ActionContext.create(
         config, log, plugins=plugins, progress=progress, communicator=communicator if together else None
     )
     if context.communicator is not None:
         context.communicator.watch.say = log.warn
+    least = min_ranks(jobs)
+    if context.communicator is not None and least:
+        prepare(context.communicator, least)
+        note_joined(launch)
     if not brief or log.to_file:
         _print_configuration(context, jobs)
+    context.check_device()
     check_jobs(context, jobs)
-    _run(context, jobs)
+    context = _run(context, jobs, least, quiet=quiet)
     if context.rank == 0:
         _finish(context)
-    disconnect()
+    disconnect(context.rank)
 
 
 def _banner(program: str, arguments: Sequence[str]) -> str:
@@ -134,17 +142,24 @@ def _enter_directory(config: Config, log: Log) -> None:
 
 
 def _redirect(config: Config, log: Log, banner: str, rank: int, *, together: bool) -> None:
+    path = _log_path(config, log, rank, together=together)
+    if path is not None:
+        log.redirect(path, config.location("stderr"))
+        log.plain(banner)
+
+
+def _log_path(config: Config, log: Log, rank: int, *, together: bool) -> str | None:
+    """Return where the log of a rank goes; None for the console."""
     value = config.get("stderr")
     if value is None or value.string() in ("", "-"):
-        return
+        return None
     path = value.string()
     if log.timestamps:  # the original does so on its compute cluster
         path += "".join(f"_{command}" for command in config.strings("command", ("train",))) + ".log"
         path += f"rank{rank}" if together else ""
     elif rank:
         path += f".rank{rank}"
-    log.redirect(path, value.where)
-    log.plain(banner)
+    return path
 
 
 def _print_configuration(context: ActionContext, jobs: Sequence[Job]) -> None:
@@ -159,7 +174,8 @@ def _print_configuration(context: ActionContext, jobs: Sequence[Job]) -> None:
     log.line(f'precision = "{config.string("precision", "float")}"')
 
 
-def _run(context: ActionContext, jobs: Sequence[Job]) -> None:
+def _run(context: ActionContext, jobs: Sequence[Job], least: int, *, quiet: bool) -> ActionContext:
+    """Run all jobs; return the context of the ranks that are left in the end."""
     trace_progress = context.config.boolean("progressTracing", False)
     training = same_action("train")
     epochs = {
@@ -170,18 +186,35 @@ def _run(context: ActionContext, jobs: Sequence[Job]) -> None:
         context.log.line(f"CNTKCommandTrainInfo: {job.command} : {count}")
     if trace_progress:
         context.log.line(f"CNTKCommandTrainInfo: CNTKNoMoreCommands_Total : {sum(epochs.values())}")
-    for job in jobs:
+    for index, job in enumerate(jobs):
         _print_title(context.log, f"{job.command} command ({job.name} action)")
         if job in epochs:
             context.log.line(f"CNTKCommandTrainBegin: {job.command}")
-        if job.name in ON_ALL_RANKS or context.rank == 0:
-            _run_job(context, job)
-        _meet(context, job)
+
+        def act(now: ActionContext, job: Job = job) -> None:
+            if job.name in ON_ALL_RANKS or now.rank == 0:
+                _run_job(now, job)
+
+        def meet(now: ActionContext, job: Job = job) -> None:
+            _meet(now, job)
+
+        context = persevere(context, Work(job, index, act, meet, lambda now: _take_over(now, quiet=quiet)), least)
         if job in epochs:
             context.log.line(f"CNTKCommandTrainEnd: {job.command}")
         context.log.plain()
         if job.section.integer("traceLevel", 0) > 0:
             context.log.line(f'Action "{job.name}" complete.\n')
+    return context
+
+
+def _take_over(context: ActionContext, *, quiet: bool) -> None:
+    """After a loss, the rank that is the first one now writes the log: it goes on in the file of the one before."""
+    if context.rank:
+        return
+    context.log.quiet = quiet
+    path = _log_path(context.config, context.log, 0, together=True)
+    if path is not None:
+        context.log.go_on(path)
 
 
 def _meet(context: ActionContext, job: Job) -> None:

@@ -14,9 +14,10 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from cntk_core.actions.elastic import ELASTIC
 from cntk_core.actions.log import Log
 from cntk_core.actions.rank_watch import RankWatch
-from cntk_core.actions.ranks import CONSEQUENCE, DONE, EXPECTED, MPI, REPORT, REPORTS, SOCKETS, detect
+from cntk_core.actions.ranks import CONSEQUENCE, DONE, EXPECTED, JOINED, MPI, REPORT, REPORTS, SOCKETS, detect
 from cntk_core.errors import PluginError, UnsupportedError, UsageError
 from cntk_core.interfaces.parallel import Launcher
 
@@ -36,14 +37,21 @@ _STOPPED = 128 + 15
 """Exit code of a run that was told to end (SIGTERM)."""
 
 
-def launch(ranks: int, arguments: Sequence[str], plugin_files: Sequence[str] = ()) -> int:
+def launch(ranks: int, arguments: Sequence[str], plugin_files: Sequence[str] = (), elastic: str = "") -> int:
     """Run ``cntk`` with the arguments on so many ranks of this machine and return the exit code.
 
     The message of the rank that failed first is printed last.
 
+    Args:
+        ranks: how many.
+        arguments: verb, recipe and so on.
+        plugin_files: further plugins.
+        elastic: what ``CNTK_ELASTIC`` is set to, if the others go on when ranks are lost.
+
     Raises:
         UsageError: the number makes no sense, or this is one of several ranks already.
         PluginError: nothing is installed that can start ranks.
+        UnsupportedError: nothing can start ranks that go on without others.
     """
     if ranks < 1:
         raise UsageError(f"-n {ranks} makes no sense: the number of ranks is at least 1")
@@ -55,13 +63,17 @@ def launch(ranks: int, arguments: Sequence[str], plugin_files: Sequence[str] = (
     from cntk_core.actions.context import make_plugins
 
     registry = make_plugins(Log(), plugin_files).registry
-    launcher = _find_launcher(registry, ranks)
+    launcher = (_find_elastic_launcher if elastic else _find_launcher)(registry, ranks)
     with tempfile.TemporaryDirectory(prefix="cntk-ranks-") as folder:
         environment = {**_environment(ranks), **launcher.environment, EXPECTED: str(ranks), REPORTS: folder}
+        if elastic:
+            environment[ELASTIC] = elastic
         command = [*launcher.command, sys.executable, "-m", "cntk_core", *arguments]
         with closing(RankWatch(Path(folder))) as watch:
-            code = _run(command, environment, watch)
-        return _outcome(code, watch, launcher.title)
+            code = _run(command, environment, watch, elastic=bool(elastic))
+        if elastic and (Path(folder) / DONE).exists():
+            return 0  # the launcher may complain of those that were lost
+        return _outcome(code, watch, launcher.title, _ended_early(watch) if elastic else [])
 
 
 def _find_launcher(registry: Registry, ranks: int) -> Launcher:
@@ -75,6 +87,20 @@ def _find_launcher(registry: Registry, ranks: int) -> Launcher:
             raise error from None
 
 
+def _find_elastic_launcher(registry: Registry, ranks: int) -> Launcher:
+    """The same, for ranks that go on when others are lost."""
+    try:
+        return registry.communicators.get(MPI).launcher(ranks, elastic=True)
+    except (PluginError, UnsupportedError) as error:
+        try:
+            found = registry.communicators.get(SOCKETS).launcher(ranks, elastic=True)
+        except PluginError:
+            raise error from None
+        if isinstance(error, UnsupportedError):
+            _say(f"{error.message}: the ranks are connected by cntk-parallel-sockets")
+        return found
+
+
 def _environment(ranks: int) -> Mapping[str, str]:
     """Variables of this process, with the processors shared out where nobody has said how many threads to use."""
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -82,8 +108,11 @@ def _environment(ranks: int) -> Mapping[str, str]:
     return {**dict.fromkeys(THREADS, threads), **os.environ}
 
 
-def _run(command: Sequence[str], environment: Mapping[str, str], watch: RankWatch) -> int:
-    """Run the launcher and return its exit code. A request to end this process ends the ranks first."""
+def _run(command: Sequence[str], environment: Mapping[str, str], watch: RankWatch, *, elastic: bool = False) -> int:
+    """Run the launcher and return its exit code. A request to end this process ends the ranks first.
+
+    Where ranks may be lost, the launcher waits for the others; but before they are connected, they do not notice it.
+    """
     with subprocess.Popen(command, env=dict(environment)) as process, _told() as told:
         passed_on = False
         while process.poll() is None:
@@ -96,9 +125,17 @@ def _run(command: Sequence[str], environment: Mapping[str, str], watch: RankWatc
                 if not passed_on:
                     process.terminate()
                     passed_on = True
+            if elastic and _ended_early(watch):
+                process.terminate()
+                elastic = False
             _press(process, told)
         watch.look(0)
         return _STOPPED if told and process.returncode else process.returncode
+
+
+def _ended_early(watch: RankWatch) -> list[int]:
+    """Return the ranks that ended before they were connected to the others."""
+    return [rank for rank in watch.ended if not (watch.folder / JOINED.format(rank)).exists()]
 
 
 def _press(process: subprocess.Popen[bytes], told: list[float]) -> None:
@@ -125,10 +162,16 @@ def _told() -> Iterator[list[float]]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _outcome(code: int, watch: RankWatch, title: str) -> int:
+def _outcome(code: int, watch: RankWatch, title: str, early: Sequence[int] = ()) -> int:
     """Say what came of the ranks; without the mark of rank 0 they have not succeeded, whatever the launcher says.
 
     A rank that says only that another one is gone comes last: that one is named by how its process ended.
+
+    Args:
+        code: of the launcher.
+        watch: who ended.
+        title: of the launcher.
+        early: ranks that ended before they were connected, so that the others were ended, too.
     """
     if code == 0 and (watch.folder / DONE).exists():
         return 0
@@ -138,6 +181,8 @@ def _outcome(code: int, watch: RankWatch, title: str) -> int:
     if reports or (consequences and not silent):
         rank, text = next(iter((reports or consequences).items()))
         _say(f"\n{text}" if code == _STOPPED else f"\nrank {rank} failed first:\n{text}")
+    elif early:
+        _say(f"\nrank {early[0]} ended before the ranks were connected, without a message")
     elif code < 0 or code > 128:
         number = -code if code < 0 else code - 128
         kept = "what was saved before is kept, and the same command goes on from it"

@@ -72,6 +72,16 @@ class Log:
             reason = error.strerror or os.strerror(error.errno or 0)
             raise ConfigError(f"the log file '{path}' cannot be written: {reason}", where=where) from None
 
+    def go_on(self, path: str) -> None:
+        """Send the lines to the end of another file from now on; to where they went before if it cannot be written."""
+        try:
+            file = open(path, "a", encoding="utf-8", errors="surrogateescape")  # noqa: SIM115 - kept open
+        except OSError as error:
+            self.warn(f"Warning: the log file '{path}' cannot be written: {error.strerror or error}")
+            return
+        self.close()
+        self._file = file
+
     def close(self) -> None:
         """Close the file, if there is one."""
         if self._file is not None:

@@ -32,8 +32,9 @@ REPORTS = "CNTK_RANK_REPORTS"
 
 DONE = "done"
 
-REPORT, CONSEQUENCE, PROCESS = "rank-{}.txt", "after-{}.txt", "rank-{}.pid"
-"""Files of a rank in this folder: its message, or one that only says that another rank is gone; its process."""
+REPORT, CONSEQUENCE, PROCESS, JOINED = "rank-{}.txt", "after-{}.txt", "rank-{}.pid", "joined-{}"
+"""Files of a rank in this folder: its message, or one that only says that another rank is gone; its process; a mark
+that it is connected to the others, where losses are tolerated."""
 
 _VARIABLES = (
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "mpiexec of Open MPI", MPI),
@@ -74,14 +75,19 @@ def detect(environment: Mapping[str, str] = os.environ) -> Launch:
     return Launch()
 
 
-def connect(launch: Launch, registry: Registry) -> Communicator:
+def connect(launch: Launch, registry: Registry, name: str = "") -> Communicator:
     """Return the communicator of the ranks that were started.
+
+    Args:
+        launch: what the launcher says.
+        registry: has the communicators.
+        name: of the communicator (``communicator=nccl``); by default that which goes with the launcher.
 
     Raises:
         PluginError: no plugin can do that here.
         LaunchError: this process does not find the others.
     """
-    communicator = registry.communicators.get(launch.communicator)()
+    communicator = registry.communicators.get(name or launch.communicator)()
     expected = os.environ.get(EXPECTED, str(launch.size))
     if expected != str(launch.size):
         raise LaunchError(f"{expected} ranks were asked for, but there are {launch.size}")
@@ -99,16 +105,31 @@ def connect(launch: Launch, registry: Registry) -> Communicator:
 _ACTIVE: list[Communicator] = []
 
 
-def note_process(launch: Launch) -> None:
-    """Let the launcher know which process this rank is."""
+def exchange_active(before: Communicator | None, following: Communicator) -> None:
+    """From now on, the processes of this run are connected by another communicator."""
+    if before in _ACTIVE:
+        _ACTIVE[_ACTIVE.index(before)] = following
+
+
+def note_joined(launch: Launch) -> None:
+    """Let the launcher know that this rank is connected to the others, who notice if it is lost from now on."""
+    _mark(JOINED.format(launch.rank), launch)
+
+
+def _mark(name: str, launch: Launch, text: str = "") -> None:
     folder = os.environ.get(REPORTS)
     if folder is not None and launch.size > 1:
         with suppress(OSError):
-            Path(folder, PROCESS.format(launch.rank)).write_text(str(os.getpid()), encoding="utf-8")
+            Path(folder, name).write_text(text, encoding="utf-8")
+
+
+def note_process(launch: Launch) -> None:
+    """Let the launcher know which process this rank is."""
+    _mark(PROCESS.format(launch.rank), launch, str(os.getpid()))
 
 
 def end_all(text: str, details: str = "", *, consequence: bool = False) -> None:
-    """End the other ranks, too, if there are any: this one has failed.
+    """End the other ranks, too, if there are any: this one has failed. Where losses are tolerated, they go on.
 
     Args:
         text: why.
@@ -116,19 +137,19 @@ def end_all(text: str, details: str = "", *, consequence: bool = False) -> None:
         consequence: it has failed because another rank is gone.
     """
     launch = detect()
-    folder = os.environ.get(REPORTS)
-    if folder is not None and launch.size > 1:
-        with suppress(OSError):
-            name = (CONSEQUENCE if consequence else REPORT).format(launch.rank)
-            Path(folder, name).write_text(details + text, encoding="utf-8")
+    _mark((CONSEQUENCE if consequence else REPORT).format(launch.rank), launch, details + text)
     for communicator in _ACTIVE:
-        communicator.abort(text.partition("\n")[0])
+        reason = text.partition("\n")[0]
+        if communicator.is_elastic:
+            communicator.leave(reason)
+        else:
+            communicator.abort(reason)
 
 
-def disconnect() -> None:
-    """Let go of the other ranks at the end of a run that succeeded."""
+def disconnect(rank: int) -> None:
+    """Let go of the other ranks at the end of a run that succeeded; ``rank`` is what this one is in the end."""
     folder = os.environ.get(REPORTS)
-    if folder is not None and detect().rank == 0:
+    if folder is not None and rank == 0:
         with suppress(OSError):
             Path(folder, DONE).touch()
     while _ACTIVE:

@@ -81,7 +81,8 @@ class SeveralReaders(DataReader):
         return self._in_step(epoch) if self._joined is None else self._joined.minibatches(epoch)
 
     def _in_step(self, epoch: EpochSpec) -> Iterator[Minibatch]:
-        iterators = [reader.minibatches(epoch) for reader in self._readers]
+        whole = attrs.evolve(epoch, learned_samples=0)  # not all readers leave out the same streams
+        iterators = [reader.minibatches(whole) for reader in self._readers]
         for number, found in enumerate(zip_longest(*iterators), start=1):
             counts = [None if one is None else _sequences(one) for one in found]
             for title, count in zip(self._titles[1:], counts[1:], strict=True):

@@ -222,6 +222,8 @@ def check_config(arguments: Sequence[str], *, plugin_files: Sequence[str] = ()) 
     context = ActionContext.create(
         config.with_entries("precision=float") if problems else config, _silent(), plugin_files=plugin_files
     )
+    if not problems:
+        _collect(problems, context.check_device)
     jobs: list[Job] = []
     _collect(problems, lambda: jobs.extend(find_jobs(config)))
     _collect(problems, lambda: check_jobs(context, jobs))

@@ -17,11 +17,20 @@ def program() -> str:
 
 def run_action(options: argparse.Namespace) -> int:
     """Run the actions of a recipe that the verb names."""
+    elastic = _elastic(options)
     if getattr(options, "ranks", None) is not None:
+        from cntk_core.actions.elastic import AS_RECIPE, asked_in_recipe
         from cntk_core.actions.launch import launch
 
         plugins = [text for path in options.plugin for text in ("--plugin", path)]
-        return launch(options.ranks, [options.verb, options.recipe, *options.overrides, *plugins], options.plugin)
+        if not elastic and options.ranks > 1 and asked_in_recipe(_recipe_arguments(options), options.verb):
+            elastic = AS_RECIPE
+        arguments = [options.verb, options.recipe, *options.overrides, *plugins]
+        return launch(options.ranks, arguments, options.plugin, elastic)
+    if elastic:
+        from cntk_core.actions.elastic import ELASTIC
+
+        os.environ[ELASTIC] = elastic
     from cntk_core.actions.driver import run_recipe
     from cntk_core.actions.log import Log
 
@@ -38,6 +47,20 @@ def run_action(options: argparse.Namespace) -> int:
     finally:
         log.close()
     return 0
+
+
+def _elastic(options: argparse.Namespace) -> str:
+    """Return what ``--elastic`` and ``--min-ranks`` ask for, as the variable has it."""
+    least: int | None = getattr(options, "min_ranks", None)
+    if not getattr(options, "elastic", False):
+        if least is not None:
+            raise UsageError("--min-ranks says how many ranks must be left, which is for --elastic alone")
+        return ""
+    from cntk_core.actions.elastic import AS_RECIPE
+
+    if least is not None and least < 1:
+        raise UsageError(f"--min-ranks {least} makes no sense: at least 1 rank must be left")
+    return AS_RECIPE if least is None else str(least)
 
 
 def _recipe_arguments(options: argparse.Namespace) -> list[str]:

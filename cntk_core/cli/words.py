@@ -69,6 +69,8 @@ def make_parser() -> tuple[argparse.ArgumentParser, Verbs]:
         _add_recipe(run, run_action)
         if verb != "write":
             run.add_argument("-n", "--ranks", type=int, metavar="N", help="start N ranks that do it together")
+            run.add_argument("--elastic", action="store_true", help="when ranks are lost, the others go on")
+            run.add_argument("--min-ranks", type=int, metavar="N", help="ranks that must be left; by default 1")
     _add_edit(verbs.add_parser("edit", help=VERBS["edit"], description=_sentence("edit")))
     _add_sections(verbs.add_parser("check-data", help=VERBS["check-data"], description=_sentence("check-data")))
     _add_config(verbs.add_parser("config", help=VERBS["config"], description=_sentence("config")))

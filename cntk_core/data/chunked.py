@@ -16,7 +16,7 @@ from cntk_core.data.prefetch import Prefetcher
 from cntk_core.data.randomize import FileOrder, RandomOrder, SweepOrder, Window
 from cntk_core.data.slots import SlotPlan, slot_minibatches
 from cntk_core.data.source import ChunkCache, ChunkInfo, ChunkSource
-from cntk_core.data.timeline import Picks, plan_epoch
+from cntk_core.data.timeline import Picks, plan_epoch, without_learned
 from cntk_core.errors import DataError, UnsupportedError
 from cntk_core.interfaces.reader import CACHE_BYTES, DataReader, EpochSpec, Minibatch, ReaderContext, StreamInfo
 
@@ -161,7 +161,8 @@ class ChunkedReader(DataReader):
             yield from slot_minibatches(plans, epoch, self._cache.get, self._streams, self.context.dtype)
             return
         least = 1 if self._least_sequences is None else self._least_sequences(epoch.epoch)
-        plan = plan_epoch(self.order(), epoch, least)
+        learned, plan = without_learned(plan_epoch(self.order(), epoch, least), epoch.learned_samples)
+        yield from (Minibatch({}, samples) for samples in learned)
         makers = self._source.makers
         yield from made_minibatches(plan, self._gather, makers) if makers else map(self._gather, plan)
 

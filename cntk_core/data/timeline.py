@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
+from itertools import chain
 
 import attrs
 import numpy as np
@@ -56,6 +57,17 @@ def plan_epoch(order: SweepOrder, epoch: EpochSpec, least: int = 1) -> Iterator[
         if before < resume:
             continue
         yield _share(block, first, sweep, epoch, in_file_order=order.in_file_order)
+
+
+def without_learned(plan: Iterator[Picks], samples: int) -> tuple[list[int], Iterator[Picks]]:
+    """Take the minibatches within the first so many samples off a plan. Returns their samples, and the other ones."""
+    learned: list[int] = []
+    for picks in plan:
+        if samples == 0 or picks.samples > samples:
+            return learned, chain((picks,), plan)
+        learned.append(picks.samples)
+        samples -= picks.samples
+    return learned, plan
 
 
 class _Walk:

@@ -116,6 +116,14 @@ class ExecutionEngine(Component):
     def __init__(self, options: Any = None) -> None:
         self.settings = options if options is not None else type(self).options()
 
+    @classmethod
+    def devices(cls) -> tuple[int, ...]:
+        """Return the numbers of the devices (``deviceId``) that it can compute on here; none for the processor.
+
+        Must not raise. What it computes on is its own to decide; an engine with devices reads the key ``deviceId``.
+        """
+        return ()
+
     @abstractmethod
     def compile(self, plan: Plan, store: ParameterStore, rule: UpdateRule | None = None, *, seed: int = 0) -> Program:
         """Make a program of a plan. ``rule`` is given for training; ``seed`` keys its random streams."""

@@ -105,20 +105,30 @@ class Communicator(Component):
     Attributes:
         rank, size: this rank, from 0, and the number of ranks.
         bytes_sent: payload that this rank has handed to other ranks so far.
+        takes_device_arrays: collective operations take arrays on this rank's GPU, too (those of CuPy, and others that
+            have ``__cuda_array_interface__``), and then return such of CuPy. All ranks give the same kind.
         watch: how long ranks wait.
+        is_elastic: the others go on when a rank is lost; see :meth:`tolerate_losses`.
     """
+
+    takes_device_arrays: ClassVar[bool] = False
 
     rank: int = 0
     size: int = 1
     bytes_sent: int = 0
     watch: Watch
+    is_elastic: bool = False
 
     def __init__(self) -> None:
         self.watch = Watch()
 
     @classmethod
-    def launcher(cls, ranks: int) -> Launcher:
+    def launcher(cls, ranks: int, *, elastic: bool = False) -> Launcher:
         """Return what starts so many processes on this machine.
+
+        Args:
+            ranks: how many.
+            elastic: for :meth:`tolerate_losses`: the launcher does not end the others when one ends.
 
         Raises:
             UnsupportedError: nothing can.
@@ -203,6 +213,45 @@ class Communicator(Component):
     def abort(self, reason: str) -> None:
         """End all ranks."""
 
+    # -- going on without a rank; a communicator need not offer it ----------------------------------------
+
+    def tolerate_losses(self) -> None:
+        """From now on the other ranks go on when one is lost, on this communicator and those that are made of it.
+
+        All ranks call it, before they use the communicator for anything else. Afterwards an operation that a lost rank
+        has to do with raises ``RankGone`` on ranks that it has not been completed on, instead of ending them, and so
+        does every later operation until :meth:`regroup`.
+
+        Raises:
+            UnsupportedError: this cannot be done here; says what is needed.
+        """
+        raise UnsupportedError(
+            f"the communicator {type(self).__name__} cannot go on without a rank",
+            hint="Leave --elastic (elastic=true) away, or take MPI with ULFM, or cntk-parallel-sockets.",
+        )
+
+    def regroup(self, done: bool) -> Communicator | None:
+        """Find out who is left.
+
+        All ranks that are left call it: when a piece of work is done, and after ``RankGone`` or ``RankMissing`` in it.
+        A rank that does not come to it within the deadline is lost, too.
+
+        Args:
+            done: this rank has done the work.
+
+        Returns:
+            None if all ranks are here and have done it. Otherwise, on all ranks alike, a communicator of the ranks that
+            are left, in their order, with which the work may be done again; this one is of no use any more.
+
+        Raises:
+            RankGone: the others have gone on without this rank.
+        """
+        raise UnsupportedError(f"the communicator {type(self).__name__} cannot go on without a rank")
+
+    def leave(self, reason: str) -> None:
+        """Say that this rank fails, so that the others go on without it; the process ends at once."""
+        self.abort(reason)
+
     def close(self) -> None:
         """Let go of what the communicator holds, after the last operation. May be called more than once."""
 
@@ -224,6 +273,13 @@ class GradientAggregation(Component):
 
     def begin_epoch(self, epoch: int) -> None:
         """Called before each epoch (from 0) that is trained in parallel."""
+
+    def works_on_device(self, communicator: Communicator) -> bool:
+        """Whether :meth:`aggregate` takes gradients that lie on a GPU (an array with ``__cuda_array_interface__``).
+
+        It has then done everything there when it returns.
+        """
+        return False
 
     @abstractmethod
     def aggregate(self, gradients: Array, header: Array, communicator: Communicator) -> None:

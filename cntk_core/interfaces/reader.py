@@ -45,6 +45,8 @@ class EpochSpec:
         minibatch_size: samples of a minibatch over all ranks.
         max_samples: stop after this many samples although the epoch is longer (rate search); 0 is no limit.
         skip_samples: leave out this many samples at the start (resume inside an epoch).
+        learned_samples: this rank's first so many samples were learned before: a reader may give minibatches within
+            them without streams, so that it need not make these, but it gives them all.
         rank, ranks: this worker and how many there are; each reads its share.
     """
 
@@ -53,6 +55,7 @@ class EpochSpec:
     minibatch_size: int = 256
     max_samples: int = 0
     skip_samples: int = 0
+    learned_samples: int = 0
     rank: int = 0
     ranks: int = 1
 

@@ -188,7 +188,7 @@ def _array_copy(value: NDArray[Any] | None, dtype: np.dtype[Any]) -> NDArray[Any
 def _overwrite(copy: Node, node: Node, dtype: np.dtype[Any]) -> None:
     """Give a copy all that is in a node but its name, place and links."""
     for field in attrs.fields(type(node)):
-        if field.name not in ("name", "op", "inputs", "where", "value"):
+        if field.name not in ("name", "op", "inputs", "where", "_value", "collect"):
             setattr(copy, field.name, getattr(node, field.name))
     copy.value = _array_copy(node.value, dtype)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import attrs
@@ -42,7 +43,16 @@ class Node:
     shape: Shape | None = None
     framed: bool | None = None
     axis: str = ""
-    value: NDArray[Any] | None = None
+    _value: NDArray[Any] | None = None
+
+    @property
+    def value(self) -> NDArray[Any] | None:
+        """The value, None before it was made."""
+        return self._value
+
+    @value.setter
+    def value(self, value: NDArray[Any] | None) -> None:
+        self._value = value
 
     def __repr__(self) -> str:
         return f"<{self.op.name} {self.name}>"
@@ -84,6 +94,7 @@ class Parameter(Node):
         needs_gradient: False freezes it whatever the multiplier.
         initializer: gives the first value once the shape is known.
         regularization_multiplier: scales L1 and L2 weights.
+        collect: called before the value is read: who has put it into a store may keep it elsewhere for a time.
     """
 
     op: Op = PARAMETER
@@ -91,6 +102,18 @@ class Parameter(Node):
     needs_gradient: bool = True
     initializer: Initializer | None = None
     regularization_multiplier: float = 1.0
+    collect: Callable[[], None] | None = attrs.field(default=None, init=False)
+
+    @property
+    def value(self) -> NDArray[Any] | None:
+        """The value, None before it was made."""
+        if self.collect is not None:
+            self.collect()
+        return self._value
+
+    @value.setter
+    def value(self, value: NDArray[Any] | None) -> None:
+        self._value = value
 
     @property
     def learned(self) -> bool:

@@ -202,10 +202,8 @@ def settle_statistics(
     epsilon, count = attributes.epsilon, _count(inputs)
     run_mean, run_variance = _first(inputs[3], used), _first(inputs[4], used)
     if not context.training or not size:
-        if not context.training and count == 0 and not xp.any(run_variance):
-            raise NetworkError(
-                "batch normalization has no statistics yet: its sample count is 0", hint="Train the network first."
-            )
+        if not context.training:
+            check_statistics(count, run_variance)
         inverse = 1.0 / xp.sqrt(run_variance + epsilon)
         return Statistics(run_mean, run_variance, run_mean, inverse, inverse, 1.0)
     mean, variance = moments()
@@ -224,9 +222,25 @@ def settle_statistics(
     return Statistics(mean, variance, used_mean, inverse, own_inverse, blend)
 
 
+def check_statistics(count: float | None, variance: Array) -> None:
+    """Make sure that there are running statistics to normalize with.
+
+    Args:
+        count: how many samples they have seen; None if nobody counts.
+        variance: the running one.
+
+    Raises:
+        NetworkError: nothing was counted yet, and nobody gave a variance.
+    """
+    if count == 0 and not variance.any():
+        raise NetworkError(
+            "batch normalization has no statistics yet: its sample count is 0", hint="Train the network first."
+        )
+
+
 def _renew(running: Array, share: float, value: Array) -> None:
     """Let the statistics of a minibatch enter the first numbers of the running ones."""
-    place = np.unravel_index(np.arange(value.size), running.shape)
+    place: Any = ... if running.shape == value.shape else np.unravel_index(np.arange(value.size), running.shape)
     running[place] = share * value + (1.0 - share) * running[place]
 
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Final, Literal
 
 import pluggy
 
@@ -26,7 +26,23 @@ STRICT_SWITCH = "CNTK_PLUGINS_STRICT"
 """Environment variable: with 1, broken hooks of an installed wheel end the run instead of giving a warning."""
 
 CORE = Source("cntk-core")
-AUTO = "auto"
+AUTO: Final = "auto"
+
+Device = int | Literal["auto", "cpu"]
+"""What ``deviceId`` asks for: whatever there is, the processor, or the number of a device such as a GPU."""
+
+
+def _computes_on(engine: type[ExecutionEngine], device: Device) -> bool:
+    if device == AUTO:
+        return True
+    return not engine.devices() if device == "cpu" else device in engine.devices()
+
+
+def _known(engine: type[ExecutionEngine]) -> str:
+    devices = engine.devices()
+    if not devices:
+        return "It computes on the processor: give deviceId=cpu or deviceId=auto."
+    return f"Its devices: {', '.join(map(str, devices))}; or give deviceId=auto."
 
 
 class CoreAnswers:
@@ -98,19 +114,55 @@ class PluginManager:
 
     # -- components ---------------------------------------------------------------------------------------
 
-    def engine(self, name: str, where: Location | None = None) -> type[ExecutionEngine]:
+    def engine(
+        self, name: str, where: Location | None = None, *, device: Device = AUTO, device_where: Location | None = None
+    ) -> type[ExecutionEngine]:
         """Return the class of an engine; ``auto`` is the best one that can run here.
 
+        Args:
+            name: its name.
+            where: the place in the recipe, for messages.
+            device: what it has to compute on: ``auto`` is whatever it likes, a number one of its devices.
+            device_where: the place of the device in the recipe.
+
         Raises:
-            PluginError: there is none of this name, it is broken, or it cannot run here.
+            PluginError: there is none of this name, it is broken, it cannot run here, or not on this device.
         """
         if name.casefold() != AUTO:
-            return self.registry.engines.get(name, where=where)
-        available = self.registry.engines.usable()
-        if not available:
+            found = self.registry.engines.get(name, where=where)
+            if not _computes_on(found, device):
+                raise PluginUnavailableError(
+                    f"the engine '{name}' cannot compute on deviceId={device}", where=device_where, hint=_known(found)
+                )
+            return found
+        usable = self.registry.engines.usable()
+        if not usable:
             raise self._no_engine(where)
+        available = tuple(each for each in usable if _computes_on(self.registry.engines.get(each), device))
+        if not available:
+            raise self._no_device(device, usable, device_where)
         choice = self.hook.cntk_choose_engine(requested=name, available=available)
         return self.registry.engines.get(choice or available[0], where=where)
+
+    def _no_device(self, device: Device, usable: Sequence[str], where: Location | None) -> PluginError:
+        if device == "cpu":
+            message = "deviceId=cpu asks for the processor, and no engine here computes on it"
+            return PluginUnavailableError(message, where=where, hint="Install cntk-engine-cpu, or give deviceId=auto.")
+        numbers = sorted({n for name in usable for n in self.registry.engines.get(name).devices()})
+        if numbers:
+            message = f"there is no device {device} here"
+            return PluginUnavailableError(message, where=where, hint=f"Devices: {', '.join(map(str, numbers))}.")
+        reasons = [
+            f"{offer.title}: {answer.reason}{answer.hint and f' {answer.hint}'}"
+            for offer in self.registry.engines.offers()
+            for answer in [offer.availability()]
+            if isinstance(answer, Unavailable)
+        ]
+        return PluginUnavailableError(
+            f"deviceId={device} asks for a GPU, and no engine can compute on one here",
+            where=where,
+            hint="\n".join(["Give deviceId=-1 (CPU) or deviceId=auto.", *dict.fromkeys(reasons)]),
+        )
 
     def _no_engine(self, where: Location | None) -> PluginError:
         offers = self.registry.engines.offers()

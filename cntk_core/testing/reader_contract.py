@@ -224,6 +224,17 @@ class ReaderContract(Contract):
                 assert found == whole[index:], f"{spec} differs after {done} samples are skipped"
                 done += minibatch["samples"][0]
 
+    def test_learned_samples_need_not_be_made(self, reader: DataReader) -> None:
+        """With ``learned_samples`` the minibatches after these are as they would be, and those before are counted."""
+        spec = EpochSpec(epoch=1, minibatch_size=3)
+        whole = self.read(reader, spec)
+        half = len(whole) // 2
+        sizes = [minibatch["samples"][0] for minibatch in whole]
+        found = list(reader.minibatches(attrs.evolve(spec, learned_samples=sum(sizes[:half]))))
+        assert [minibatch.samples for minibatch in found] == sizes, "minibatches that were learned are not counted"
+        rest = [content(minibatch) for minibatch in found[half:]]
+        assert rest == whole[half:], f"the epoch differs after {half} minibatches that were learned"
+
     @pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.slow)])
     def test_shares_are_disjoint_and_complete(self, reader: DataReader, ranks: int) -> None:
         """Every frame is read by exactly one rank, and all ranks have equally many minibatches."""

@@ -2,39 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.errors import DataError, NetworkError, did_you_mean
-from cntk_core.interfaces.engine import ExecutionEngine, Program, ProgramState
-from cntk_core.interfaces.layout import IntArray, SequenceLayout
+from cntk_core.errors import NetworkError
+from cntk_core.interfaces.engine import ExecutionEngine
+from cntk_core.interfaces.layout import IntArray
 from cntk_core.interfaces.learner import UpdateRule
 from cntk_core.interfaces.reader import Minibatch, StreamData
-from cntk_core.network.node import Input, Node, Parameter
-from cntk_core.ops.delays import fill_outside, keep_tail, rows_of, shift_of
+from cntk_core.network.node import Node, Parameter
 from cntk_core.ops.expression import ArrayMath
-from cntk_core.ops.framing import dense, run_forward, run_gradient
-from cntk_core.ops.layouts import frame_layout
-from cntk_core.ops.op import OpContext
-from cntk_core.ops.random import random_stream
-from cntk_core.ops.rows import longest_sequence
-from cntk_core.ops.shapes import Shape, elements, longest_axes, with_lengths
-from cntk_core.plan.lengths import check_lengths
+from cntk_core.ops.framing import dense
+from cntk_core.ops.shapes import elements
+from cntk_core.plan.interpreter import Interpreter
 from cntk_core.plan.plan import (
-    GradientStep,
-    Loop,
-    LoopGradient,
     Plan,
-    derive_layout,
-    derived_nodes,
-    is_open,
-    layout_of_root,
-    makes_axis_by_values,
 )
+from cntk_core.plan.program import PlanProgram
 from cntk_core.training.store import ParameterStore
 
 Array = NDArray[np.float64]
@@ -52,41 +39,19 @@ class ReferenceEngine(ExecutionEngine):
         return ReferenceProgram(plan, store, rule, seed)
 
 
-@attrs.frozen
-class _Frames:
-    """The rows of a dynamic axis in one minibatch."""
-
-    count: int
-    layout: SequenceLayout | None
-
-
-class ReferenceProgram(Program):
+class ReferenceProgram(PlanProgram):
     """A plan with the values of its last run, by node."""
 
     def __init__(self, plan: Plan, store: ParameterStore, rule: UpdateRule | None, seed: int) -> None:
-        self.plan = plan
+        super().__init__(plan, seed)
         self.store = store
         self.rule = rule
-        self.seed = seed
-        self.step = 0
-        self.settings: dict[str, float] = {}
-        self._place = {node: index for index, node in enumerate(plan.network)}
-        self._roots = {node.name.lower(): node for node in plan.roots}
         self._values: dict[Node, Array] = {}
-        self._contexts: dict[Any, OpContext] = {}
-        self._axes: dict[str, _Frames] = {}
+        self._gradients: dict[Node, Array] = {}
+        self._interpreter = Interpreter(self, self._values, self._gradients, np.float64)
         self._columns: dict[Node, IntArray] = {}
-        self._carried: dict[Node, dict[str, Any]] = {}
-        self._totals: dict[str, float] = {node.name: 0.0 for node in plan.roots if _is_scalar(node)}
         if rule is not None:
             store.add_slots(rule.slots)
-
-    def begin_epoch(
-        self, epoch: int, settings: Mapping[str, float] | None = None, *, minibatches_done: int = 0
-    ) -> None:
-        """Start an epoch; nothing is carried into it."""
-        super().begin_epoch(epoch, settings, minibatches_done=minibatches_done)
-        self._carried.clear()
 
     def evaluate(self, minibatch: Minibatch) -> None:
         """Compute all roots."""
@@ -98,17 +63,15 @@ class ReferenceProgram(Program):
         Raises:
             NetworkError: the plan has no criterion.
         """
-        if self.plan.criterion is None:
-            raise NetworkError("the plan has no gradients: it was made without a criterion")
+        self.check_training()
         self._forward(minibatch, training=True)
-        gradients: dict[Node, Array] = {self.plan.criterion: np.ones_like(self._values[self.plan.criterion])}
+        assert self.plan.criterion is not None
+        self._gradients.clear()
+        self._gradients[self.plan.criterion] = np.ones_like(self._values[self.plan.criterion])
         for step in self.plan.gradients:
-            if isinstance(step, LoopGradient):
-                self._backward_loop(step, gradients)
-            else:
-                self._backward(step, gradients)
+            self._interpreter.compute_gradients(step)
         for parameter in self.plan.trained:
-            self.store.gradient(parameter)[...] = gradients.get(parameter, 0.0)
+            self.store.gradient(parameter)[...] = self._gradients.get(parameter, 0.0)
         for parameter, inputs in self.plan.sparse.items():
             touched = self.store.touched(parameter, elements(inputs[0].known_shape))
             for node in inputs:
@@ -140,49 +103,14 @@ class ReferenceProgram(Program):
             for name, view in views.items():
                 view[rows] = new_slots[name]
 
-    def value(self, name: str) -> Array:
-        """Return a copy of a root's value after the last run.
-
-        Raises:
-            NetworkError: the plan has no such root, or nothing has been computed yet.
-        """
-        node = self._roots.get(name.lower())
-        if node is None:
-            guess = did_you_mean(name, [root.name for root in self.plan.roots])
-            raise NetworkError(f"the plan has no root '{name}'{guess}")
-        if node not in self._values:
-            raise NetworkError(f"the root '{node.name}' has not been computed yet")
-        return self._values[node].copy()
-
-    def layout(self, name: str) -> SequenceLayout:
-        """Return the sequences of a root's dynamic axis in the last run.
-
-        Raises:
-            NetworkError: there is no such root, or it has none.
-        """
-        return layout_of_root(self.plan, name, {axis: frames.layout for axis, frames in self._axes.items()})
-
-    def read_totals(self) -> Mapping[str, float]:
-        """Return the sums of the scalar roots since the last call, and set them to zero."""
-        totals = dict(self._totals)
-        self._totals = dict.fromkeys(totals, 0.0)
-        return totals
-
-    def state(self) -> ProgramState:
-        """Return what goes on from one minibatch to the next."""
-        carried = {node.name: dict(kept) for node, kept in self._carried.items() if kept}
-        return ProgramState(carried, dict(self._totals))
-
-    def restore(self, state: ProgramState) -> None:
-        """Go on from such a state."""
-        nodes = {node.name: node for node in self.plan.network}
-        self._carried = {nodes[name]: dict(kept) for name, kept in state.carried.items() if name in nodes}
-        self._totals = {name: state.totals.get(name, 0.0) for name in self._totals}
+    def fetch(self, node: Node) -> Array | None:
+        """Return a root's value of the last run, None if there was no run."""
+        return self._values.get(node)
 
     def _forward(self, minibatch: Minibatch, *, training: bool) -> None:
-        self._values = {}
-        self._contexts = {}
-        axes = self._axes = self._read_inputs(minibatch)
+        self._values.clear()
+        self._interpreter.contexts.clear()
+        self._read_inputs(minibatch)
         for parameter in self.plan.parameters:
             assert isinstance(parameter, Parameter)
             self._values[parameter] = _double(self.store.value(parameter))
@@ -190,20 +118,11 @@ class ReferenceProgram(Program):
             if node.value is not None and not isinstance(node, Parameter):
                 self._values[node] = _double(node.value)
         for step in self.plan.steps:
-            if any(is_open(child) for child in step.reads):
-                check_lengths(step.nodes, _lengths(axes))
-            if isinstance(step, Loop):
-                self._compute_loop(step, axes, training)
-                continue
-            for node in step.nodes:
-                context = self._contexts[node] = self._context(node, axes, training)
-                self._values[node] = self._result(node, [self._values[child] for child in node.inputs], context)
-                if context.new_layout is not None:
-                    axes[node.axis] = _Frames(context.new_layout.frames, context.new_layout)
+            self._interpreter.compute(step, training=training)
         if training:
             self._keep_updates()
-        for name in self._totals:
-            self._totals[name] += float(self._values[self._roots[name.lower()]].reshape(-1)[0])
+        for node in self.scalars:
+            self.totals[node.name] += float(self._values[node].reshape(-1)[0])
 
     def _keep_updates(self) -> None:
         """Write what ops changed in their inputs (running statistics) back to the store."""
@@ -212,176 +131,18 @@ class ReferenceProgram(Program):
                 if isinstance(child, Parameter):
                     self.store.value(child)[...] = self._values[child]
 
-    def _read_inputs(self, minibatch: Minibatch) -> dict[str, _Frames]:
-        streams = {name.lower(): data for name, data in minibatch.streams.items()}
-        axes: dict[str, _Frames] = {}
-        for node in self.plan.inputs:
-            data = streams.get(node.name.lower())
-            if data is None:
-                known = ", ".join(minibatch.streams)
-                raise DataError(f"the minibatch has no stream for the input '{node.name}'", hint=f"Streams: {known}")
+    def _read_inputs(self, minibatch: Minibatch) -> None:
+        for node, data in self.axes.take(minibatch).items():
             if node.sparse:
                 self._columns[node] = _occurring(data)
             rows = _double(dense(data.data))
             self._values[node] = rows.reshape(rows.shape[0], *node.known_shape)
-            axes[node.axis] = _Frames(rows.shape[0], data.layout)
-        for made in derived_nodes(self.plan):
-            if made.inputs[0].axis not in axes:
-                continue
-            layout = derive_layout(made, {axis: frames.layout for axis, frames in axes.items()})
-            axes[made.axis] = _Frames(layout.frames, layout)
-        return axes
-
-    def _context(self, node: Node, axes: Mapping[str, _Frames], training: bool) -> OpContext:
-        frames = self._frames_of(node, axes)
-        known = [axes.get(child.axis) if child.framed else None for child in node.inputs]
-        return OpContext(
-            framed=tuple(bool(child.framed) for child in node.inputs),
-            frames=frames.count,
-            training=training,
-            layout=frames.layout,
-            layouts=tuple(None if frames is None else frames.layout for frames in known),
-            random=lambda: random_stream(self.seed, self._place[node], self.step),
-            settings=self.settings,
-            carried=self._carried.setdefault(node, {}),
-        )
-
-    def _frames_of(self, node: Node, axes: Mapping[str, _Frames]) -> _Frames:
-        if node.framed and not makes_axis_by_values(node) and node.axis in axes:
-            return axes[node.axis]
-        for child in node.inputs:
-            if child.framed:
-                same_axis = axes.get(child.axis)
-                if same_axis is not None:
-                    return same_axis
-                return _Frames(self._values[child].shape[0], None)
-        return _Frames(1, None)
-
-    def _result(self, node: Node, inputs: Sequence[Array], context: OpContext) -> Array:
-        return np.array(run_forward(node.op, np, inputs, node.attributes, context))
-
-    # -- loops --------------------------------------------------------------------------------------------
-
-    def _compute_loop(self, loop: Loop, axes: Mapping[str, _Frames], training: bool) -> None:
-        frames = axes[loop.nodes[0].axis]
-        for node in loop.nodes:
-            self._values[node] = np.zeros((frames.count, *self._shape(node, axes)))
-            self._contexts[node] = self._context(node, axes, training)
-            self._contexts[node].random = _always(self._contexts[node].random())
-        for delay in loop.delays:
-            initial = [self._values[child] for child in delay.inputs[1:]]
-            fill_outside(self._values[delay], initial, self._contexts[delay], *_delay(delay))
-        for rows in _time_steps(frames.layout, loop.direction):
-            for node in loop.nodes:
-                if node in loop.delays:
-                    here, source = _delayed(node, self._contexts[node], rows)
-                    self._values[node][here] = self._values[node.inputs[0]][source]
-                else:
-                    context = self._contexts[node, rows.start] = self._step_context(node, rows)
-                    inputs = [self._rows(child, self._values[child], rows) for child in node.inputs]
-                    self._values[node][rows] = self._result(node, inputs, context)
-        for delay in loop.delays:
-            value, *initial = (self._values[child] for child in delay.inputs)
-            keep_tail(value, initial, self._contexts[delay], *_delay(delay))
-
-    def _shape(self, node: Node, axes: Mapping[str, _Frames]) -> Shape:
-        """The sample shape of a node in this minibatch."""
-        return with_lengths(node.known_shape, _lengths(axes)) if longest_axes(node.known_shape) else node.known_shape
-
-    def _step_context(self, node: Node, rows: slice) -> OpContext:
-        layout = frame_layout(rows.stop - rows.start)
-        return attrs.evolve(self._contexts[node], frames=rows.stop - rows.start, layout=layout, saved={})
-
-    def _rows(self, node: Node, value: Array, rows: slice) -> Array:
-        return value[rows] if node.framed else value
-
-    def _backward_loop(self, step: LoopGradient, gradients: dict[Node, Array]) -> None:
-        for target in step.targets:
-            gradients.setdefault(target.node, np.zeros_like(self._values[target.node]))
-        layout = self._contexts[step.loop.nodes[0]].layout
-        for rows in _time_steps(layout, -step.loop.direction):
-            for part in step.steps:
-                (first, *_) = part.step.nodes
-                if first in step.loop.delays:
-                    here, source = _delayed(first, self._contexts[first], rows)
-                    np.add.at(gradients[first.inputs[0]], source, gradients[first][here])
-                    continue
-                arriving = {node: gradients[node][rows] for node in part.sources}
-                leaving = self._gradients_of(part, arriving, rows)
-                for node, change in leaving.items():
-                    self._rows(node, gradients[node], rows)[...] += change
-
-    def _backward(self, step: GradientStep, gradients: dict[Node, Array]) -> None:
-        arriving = {node: gradients[node] for node in step.sources if node in gradients}
-        for node, change in self._gradients_of(step, arriving, None).items():
-            gradients[node] = gradients[node] + change if node in gradients else np.array(change)
-
-    def _gradients_of(self, step: GradientStep, arriving: dict[Node, Array], rows: slice | None) -> dict[Node, Array]:
-        """Gradients that leave a step, for all frames or for the rows of one time step."""
-        inside = set(step.step.nodes)
-        targets = {target.node for target in step.targets}
-        leaving: dict[Node, Array] = {}
-
-        def value(node: Node) -> Array:
-            return self._values[node] if rows is None else self._rows(node, self._values[node], rows)
-
-        for node in reversed(step.step.nodes):
-            if node not in arriving:
-                continue
-            results = run_gradient(
-                node.op,
-                np,
-                arriving[node],
-                value(node),
-                [value(child) for child in node.inputs],
-                node.attributes,
-                self._contexts[node] if rows is None else self._contexts[node, rows.start],
-                [node.op.flows_to(index) and child in inside | targets for index, child in enumerate(node.inputs)],
-            )
-            for child, result in zip(node.inputs, results, strict=True):
-                if result is not None:
-                    place = arriving if child in inside else leaving
-                    place[child] = place[child] + result if child in place else np.array(result)
-        return leaving
-
-
-def _lengths(axes: Mapping[str, _Frames]) -> dict[str, int]:
-    """The longest sequence of each dynamic axis."""
-    return {axis: longest_sequence(frames.layout) for axis, frames in axes.items() if frames.layout is not None}
 
 
 def _occurring(stream: StreamData) -> IntArray:
     """The elements of a sparse input that a minibatch has, zeros included that the data name."""
     data: Any = stream.data
     return np.unique(data.indices if stream.sparse else data.reshape(len(data), -1).nonzero()[1])
-
-
-def _always(generator: np.random.Generator) -> Callable[[], np.random.Generator]:
-    """One stream for all time steps of a loop, so that they differ."""
-    return lambda: generator
-
-
-def _delay(node: Node) -> tuple[int, float]:
-    """How many steps back a delay reads, and what stands before the first step."""
-    shift = shift_of(node.op.name, node.attributes.time_step)
-    return shift, node.attributes.default_hidden_activation
-
-
-def _delayed(node: Node, context: OpContext, rows: slice) -> tuple[IntArray, IntArray]:
-    """The rows of a time step that a delay finds in this minibatch, and where it finds them."""
-    source = rows_of(context, _delay(node)[0]).source[rows]
-    return rows.start + np.flatnonzero(source >= 0), source[source >= 0]
-
-
-def _time_steps(layout: SequenceLayout | None, direction: int) -> Iterator[slice]:
-    """The rows of each time step, in the order of a loop."""
-    assert layout is not None, "a loop needs the sequences of its minibatch"
-    for start, count in list(zip(layout.start.tolist(), layout.alive.tolist(), strict=True))[::direction]:
-        yield slice(start, start + count)
-
-
-def _is_scalar(node: Node) -> bool:
-    return not node.framed and elements(node.known_shape) == 1 and not isinstance(node, Input | Parameter)
 
 
 def _means_of(

@@ -15,7 +15,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.errors import TrainingError
+from cntk_core.errors import RankGone, TrainingError
 from cntk_core.interfaces.parallel import Communicator, Message, Pending
 
 T = TypeVar("T")
@@ -42,23 +42,47 @@ class _Round:
 
 @attrs.define(eq=False)
 class _Group:
-    """The ranks of one communicator: their numbers among all, their operations and the messages not yet received."""
+    """The ranks of one communicator: their numbers among all, their operations and the messages not yet received.
+
+    ``whole`` is the group that it was split from; a loss there concerns it, too.
+    """
 
     members: tuple[int, ...]
+    whole: _Group | None = None
     rounds: dict[int, _Round] = attrs.field(factory=dict)
     mail: dict[int, list[Message]] = attrs.field(factory=dict)
     parts: dict[tuple[int, int], _Group] = attrs.field(factory=dict)
+    regroupings: dict[int, _Regrouping] = attrs.field(factory=dict)
+
+
+@attrs.define(eq=False)
+class _Regrouping:
+    """Ranks of a group find out who is left.
+
+    Attributes:
+        done: whether each rank that has come has done its work.
+        is_over: all who are left have come.
+        result: their group; None if all are here and have done their work.
+    """
+
+    done: dict[int, bool] = attrs.field(factory=dict)
+    is_over: bool = False
+    result: _Group | None = None
 
 
 class VirtualRanks:
     """Runs a function on several ranks, each a thread with a communicator of its own.
 
     Sums are added in the order of the ranks, and ranks take turns, so results do not depend on timing. An exception on
-    one rank ends all of them, and so does the deadline.
+    one rank ends all of them, unless they tolerate losses (:meth:`Communicator.tolerate_losses`), and so does the
+    deadline.
 
     Args:
         size: number of ranks.
         deadline: seconds after which a run fails.
+
+    Attributes:
+        lost: what ended each rank that the others have gone on without.
     """
 
     def __init__(self, size: int, *, deadline: float = 30.0) -> None:
@@ -72,15 +96,17 @@ class VirtualRanks:
         self._all = _Group(tuple(range(self.size)))
         self._waits: dict[int, str] = {}
         self._done: set[int] = set()
+        self._elastic: set[int] = set()
+        self.lost: dict[int, BaseException] = {}
         self._error: BaseException | None = None
         self._turn = self._idle = 0
         self._end = time.monotonic() + self.deadline
 
     def run(self, work: Callable[[VirtualCommunicator], T]) -> list[T]:
-        """Call ``work(communicator)`` on all ranks and return the results by rank.
+        """Call ``work(communicator)`` on all ranks and return the results by rank, without ranks that were lost.
 
         Raises:
-            BaseException: the first error of a rank.
+            BaseException: the first error of a rank; where losses are tolerated, if no rank is left.
             RankFailure: the ranks wait for each other in vain.
         """
         self._begin()
@@ -97,9 +123,11 @@ class VirtualRanks:
             late = [thread.name for thread in threads if thread.is_alive()]
             if late:
                 self._fail(RankFailure(f"{', '.join(late)} did not end within {self.deadline:g} s"))
+            if self._error is None and not results:
+                self._error = next(iter(self.lost.values()))
             if self._error is not None:
                 raise self._error
-        return [results[rank] for rank in range(self.size)]
+        return [results[rank] for rank in sorted(results)]
 
     def _work(self, rank: int, work: Callable[[VirtualCommunicator], T], results: dict[int, T]) -> None:
         try:
@@ -111,7 +139,10 @@ class VirtualRanks:
             pass
         except BaseException as error:  # Whatever it is, the caller of run gets it.
             with self._lock:
-                self._fail(error)
+                if rank in self._elastic:
+                    self.lost[rank] = error
+                else:
+                    self._fail(error)
         with self._lock:
             self._done.add(rank)
             self._idle = 0
@@ -134,6 +165,11 @@ class VirtualRanks:
     def _check(self) -> None:
         if self._error is not None:
             raise _Ended
+
+    def _check_losses(self, group: _Group) -> None:
+        lost = [rank for rank in (group.whole or group).members if rank in self.lost]
+        if lost:
+            raise RankGone(f"rank {', '.join(map(str, lost))} is gone")
 
     def _pass_turn(self, rank: int) -> None:
         for step in range(1, self.size + 1):
@@ -173,6 +209,7 @@ class VirtualRanks:
         me = group.members[rank]
         with self._lock:
             self._check()
+            self._check_losses(group)
             this = group.rounds.setdefault(number, _Round(operation))
             if this.operation != operation:
                 raise self._refuse(f"rank {me} calls {operation} where another calls {this.operation}")
@@ -184,6 +221,8 @@ class VirtualRanks:
 
             def ready() -> bool | None:
                 absent = missing()
+                if absent:
+                    self._check_losses(group)
                 gone = sorted(self._done.intersection(absent))
                 if gone:
                     raise self._refuse(f"rank {me} waits in {operation}, but rank {gone[0]} has ended")
@@ -199,6 +238,7 @@ class VirtualRanks:
         """Put a message where a rank of a group finds it."""
         with self._lock:
             self._check()
+            self._check_losses(group)
             group.mail.setdefault(to, []).append(message)
             self._idle = 0
 
@@ -209,6 +249,8 @@ class VirtualRanks:
 
         def ready() -> Message | None:
             found = _take(group.mail.get(rank, []), source, tag)
+            if found is None:
+                self._check_losses(group)
             if found is None and source is not None and group.members[source] in self._done:
                 raise self._refuse(f"rank {group.members[rank]} waits in {what}, but it has ended")
             return found
@@ -222,6 +264,7 @@ class VirtualRanks:
             self._check()
             found = _take(group.mail.get(rank, []), source, tag)
             if found is None:
+                self._check_losses(group)
                 self._idle = 0
                 self._pass_turn(group.members[rank])
                 self._await_turn(group.members[rank], "poll lacks its turn")
@@ -232,7 +275,34 @@ class VirtualRanks:
         """Return the group of the members of a color, the same one for all of them."""
         with self._lock:
             self._check()
-            return group.parts.setdefault((number, color), _Group(tuple(group.members[one] for one in members)))
+            part = _Group(tuple(group.members[one] for one in members), group.whole or group)
+            return group.parts.setdefault((number, color), part)
+
+    def tolerate(self, rank: int) -> None:
+        """Let the others go on when a rank is lost."""
+        with self._lock:
+            self._elastic.add(rank)
+
+    def regroup(self, group: _Group, rank: int, number: int, done: bool) -> _Group | None:
+        """Wait until all ranks of a group that are left have come to its ``number``-th regrouping; see Communicator."""
+        with self._lock:
+            self._check()
+            this = group.regroupings.setdefault(number, _Regrouping())
+            this.done[rank] = done
+            self._idle = 0
+
+            def left() -> list[int]:
+                return [index for index, member in enumerate(group.members) if member not in self.lost]
+
+            def ready() -> bool | None:
+                if not this.is_over and not set(left()) - set(this.done):
+                    this.is_over = True
+                    if len(left()) < len(group.members) or not all(this.done.values()):
+                        this.result = _Group(tuple(group.members[index] for index in left()))
+                return this.is_over or None
+
+            self._wait(group.members[rank], "regroup", ready, lambda: "regroup lacks ranks")
+            return this.result
 
     def end(self, error: BaseException) -> None:
         """End all ranks with an error.
@@ -263,7 +333,7 @@ class VirtualCommunicator(Communicator):
         self.rank = rank
         self.size = len(self._group.members)
         self._ranks = ranks
-        self._count = 0
+        self._count = self._regroupings = 0
 
     def allreduce(self, array: Array) -> None:
         """Sum over all ranks in place, in the order of the ranks."""
@@ -337,6 +407,29 @@ class VirtualCommunicator(Communicator):
             RankFailure: with the reason; every rank ends.
         """
         self._ranks.end(RankFailure(f"rank {self._group.members[self.rank]} aborted: {reason}"))
+
+    def tolerate_losses(self) -> None:
+        """From now on an exception on a rank ends this rank alone."""
+        self.is_elastic = True
+        self._ranks.tolerate(self._group.members[self.rank])
+
+    def regroup(self, done: bool) -> VirtualCommunicator | None:
+        """Wait for the ranks that are left."""
+        self._regroupings += 1
+        group = self._ranks.regroup(self._group, self.rank, self._regroupings - 1, done)
+        if group is None:
+            return None
+        found = VirtualCommunicator(self._ranks, group.members.index(self._group.members[self.rank]), group)
+        found.watch, found.is_elastic = self.watch, True
+        return found
+
+    def leave(self, reason: str) -> None:
+        """End this rank.
+
+        Raises:
+            RankFailure: with the reason.
+        """
+        raise RankFailure(f"rank {self._group.members[self.rank]} left: {reason}")
 
     def _exchange(self, operation: str, value: Any) -> list[Any]:
         self._count += 1

@@ -66,10 +66,10 @@ class BackgroundWorker:
         self._works.put((waiting, work))
         return waiting
 
-    def close(self) -> None:
-        """End the thread after the work that it has."""
+    def close(self, patience: float | None = None) -> None:
+        """End the thread after the work that it has; wait for that so many seconds, by default up to the deadline."""
         self._works.put(None)
-        self._thread.join(self._communicator.watch.deadline)
+        self._thread.join(self._communicator.watch.deadline if patience is None else patience)
 
     def _run(self) -> None:
         while (piece := self._works.get()) is not None:

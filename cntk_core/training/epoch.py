@@ -136,10 +136,14 @@ class EpochLoop:
         return state.finish()
 
     def together(self, pace: Pace) -> Ranks | None:
-        """The ranks that learn with this pace together; None if each learns everything, as in trials."""
-        if self.ranks is None or pace.trial or not self.ranks.train_epoch(pace.epoch):
+        """The ranks that learn with this pace together; None if each learns everything.
+
+        They do so in trials whose strategy brings models together only after some time.
+        """
+        ranks = self.ranks
+        if ranks is None or not ranks.train_epoch(pace.epoch):
             return None
-        return self.ranks
+        return None if pace.trial and not ranks.strategy.reduces_gradients else ranks
 
     def first_stream(self, pace: Pace) -> int:
         """Number of the first random stream in an epoch: ranks that learn together draw different numbers."""
@@ -249,12 +253,19 @@ class EpochLoop:
 
 
 def _after(minibatches: Iterable[Minibatch], position: Position) -> Iterator[Minibatch]:
-    """Yield the minibatches after a position. Reading is cheap beside learning, and every reader can do it."""
-    read = 0
+    """Yield the minibatches after a position. Every reader can do it; some leave out the streams of those before.
+
+    Then minibatches may be among them that were not learned, since nothing of them could be read: their samples were
+    counted in the next ones.
+    """
+    read = count = 0
+    streams: object = None
     rest = iter(minibatches)
-    for _ in range(position.minibatches):
+    while count < position.minibatches or (read < position.read and not streams):
         minibatch = next(rest, None)
-        read += minibatch.samples if minibatch is not None else 0
+        if minibatch is None:
+            break
+        read, count, streams = read + minibatch.samples, count + 1, minibatch.streams
     if read != position.read:
         raise DataError(
             f"the data are not those of the checkpoint: it had read {position.read} samples of the epoch in "

@@ -31,10 +31,14 @@ class ParallelOptions:
     )
     stall_report_after: float = option(default=30.0, doc="seconds after which a rank that waits says for whom")
     check_parameters_every: int = option(default=0, doc="compare the ranks' parameters every so many updates; 0: never")
+    elastic: bool = option(default=False, doc="when ranks are lost, the others go on from the last checkpoint")
+    min_ranks: int = option(default=1, doc="of an elastic run: ranks that must be left")
 
     def __attrs_post_init__(self) -> None:
         if self.parallelization_start_epoch < 1:
             raise ValueError("parallelizationStartEpoch is counted from 1")
+        if self.min_ranks < 1:
+            raise ValueError("minRanks is at least 1")
         if min(self.sync_perf_stats, self.check_parameters_every) < 0:
             raise ValueError("syncPerfStats and checkParametersEvery must not be negative")
         if min(self.communication_timeout, self.stall_report_after) <= 0:
@@ -78,8 +82,7 @@ def read_parallel(block: Config, strategies: Find, aggregations: Find) -> Parall
     if value is None or not value.is_block:
         return ParallelTraining("", None, ParallelSettings())
     parallel = block.section_of(value)
-    blocks = [key for key in parallel.keys() if (own := parallel.own(key)) is not None and own.is_block]  # noqa: SIM118
-    given = bind(parallel, ParallelOptions, ignore=blocks, what=WHAT)
+    given = _bind(parallel)
     settings = ParallelSettings(
         start_epoch=given.parallelization_start_epoch,
         distributed_reading=given.distributed_mb_reading,
@@ -98,6 +101,24 @@ def read_parallel(block: Config, strategies: Find, aggregations: Find) -> Parall
     return ParallelTraining(
         name, _make(strategy, section, name, lambda wanted: aggregations.get(wanted, where)), settings
     )
+
+
+def read_elastic(block: Config) -> tuple[bool, int]:
+    """Return whether an SGD block wants to go on without ranks that are lost, and how many must be left.
+
+    Raises:
+        ConfigError, Problems: the block ``parallelTrain`` is wrong.
+    """
+    value = block.own(KEY)
+    if value is None or not value.is_block:
+        return False, 1
+    given = _bind(block.section_of(value))
+    return given.elastic, given.min_ranks
+
+
+def _bind(parallel: Config) -> ParallelOptions:
+    blocks = [key for key in parallel.keys() if (own := parallel.own(key)) is not None and own.is_block]  # noqa: SIM118
+    return bind(parallel, ParallelOptions, ignore=blocks, what=WHAT)
 
 
 def _make(

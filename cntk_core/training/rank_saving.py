@@ -53,6 +53,9 @@ class RankSaver:
         """See :meth:`Saver.initial`."""
         if self.ranks is None or self.ranks.is_main:
             self.saver.initial(epochs, samples)
+        if self.ranks is not None:
+            self.ranks.meet("waiting for rank 0 to save the first model")
+        self.saver.session.begun.set()
 
     def save(self, progress: Progress, *, final: bool) -> None:
         """See :meth:`Saver.save`."""

@@ -261,9 +261,10 @@ class TrainingRun:
         self.log.loop_begins(settings.parts(pace.minibatch_size), settings.max_samples_in_ram, how)
         if self.log.bar is not None:
             self.log.bar.begin(f"epoch {epoch + 1} of {settings.max_epochs}", self.epoch_samples, pace.rate)
+        learned_samples = self.position.read if self.position is not None else 0
         try:
             result = self.loop.run(
-                session.reader.minibatches(spec),
+                session.reader.minibatches(attrs.evolve(spec, learned_samples=learned_samples)),
                 pace,
                 self.epoch_samples,
                 position=self.position,

@@ -10,6 +10,7 @@ import hashlib
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from threading import Event
 from typing import Any, Protocol
 
 import attrs
@@ -77,6 +78,8 @@ class TrainingSession:
         job: what listeners are told about this run.
         ranks: who trains together; each of them runs a session. None is a serial run.
         stop: asks training to end after a minibatch.
+        after_loss: who was lost, if this session goes on with the training of a session that lost ranks.
+        begun: set as soon as files of this training have taken the place of those of an earlier one.
     """
 
     def __init__(
@@ -99,6 +102,8 @@ class TrainingSession:
         job: Job | None = None,
         ranks: Ranks | None = None,
         stop: StopRequest | None = None,
+        after_loss: str = "",
+        begun: Event | None = None,
     ) -> None:
         self._given = network
         self.engine = engine
@@ -116,6 +121,8 @@ class TrainingSession:
         self.must_resume = must_resume
         self.ranks = ranks
         self.stop = stop or StopRequest()
+        self.after_loss = after_loss
+        self.begun = begun or Event()
         self.job = job or Job("train", "train", model_path=Path(model_path), epochs=settings.max_epochs)
 
     def run(self) -> TrainingSummary:
@@ -134,6 +141,8 @@ class TrainingSession:
         if self.ranks is not None:
             place = None if start is None else [start.epochs, start.minibatches, start.checkpoint is not None]
             self.ranks.agree("model files", [done is not None, place])
+        if self.after_loss:
+            self._tell_loss(done, start)
         if done is not None:
             return done
         network = start.network if start is not None else self._built()
@@ -156,6 +165,17 @@ class TrainingSession:
             if self.log.bar is not None:
                 self.log.bar.end()
             self._emit("cntk_job_end", job=self.job, outcome=outcome)
+
+    def _tell_loss(self, done: TrainingSummary | None, start: Start | None) -> None:
+        if done is not None:
+            place = "the final model is there"
+        elif start is None or (start.checkpoint is None and not start.epochs):
+            place = "training begins again"
+        else:
+            inside = f" and {start.minibatches} minibatches" if start.minibatches else ""
+            counted = f" ({start.checkpoint.progress.samples} samples)" if start.checkpoint is not None else ""
+            place = f"training goes on from '{start.path or start.model}', after {start.epochs} epochs{inside}{counted}"
+        self.log.line(f"{self.after_loss} {place[0].upper()}{place[1:]}.")
 
     def meet(self, what: str) -> None:
         """Wait for the other ranks, if there are any."""

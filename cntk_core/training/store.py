@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,29 @@ FloatArray = NDArray[Any]
 
 _STATE = "state."
 
+Kind = Literal["values", "gradients", "slots"]
+
+
+class Holder(Protocol):
+    """Holds the numbers of a store somewhere else, such as in the memory of a GPU, while nobody looks at them here."""
+
+    def give_back(self, kind: Kind) -> None:
+        """Make the arrays of a kind current (:meth:`ParameterStore.raw`); the caller may change them afterwards."""
+        ...
+
+
+@runtime_checkable
+class Lender(Holder, Protocol):
+    """A holder that lets others change the numbers where it holds them."""
+
+    def lend(self, kind: Kind) -> Any:
+        """Return the buffer of values or of gradients, current, as an array of the GPU; the caller may change it.
+
+        Nothing that was begun before changes it any more, and the caller has done everything when he asks the holder,
+        or the engine that it belongs to, for anything.
+        """
+        ...
+
 
 class ParameterStore:
     """Values, gradients and learner slots of a network's parameters.
@@ -31,10 +55,9 @@ class ParameterStore:
         dtype: float32 or float64.
 
     Attributes:
-        values: all parameters.
         size: elements of each buffer.
         learned_size: elements up to the first parameter that is not learned; all learned ones lie before it.
-        slots: the learner's arrays, by name.
+        holder: who holds the numbers now (:meth:`hold`), None if they are here.
         state: the numbers that the learner keeps from step to step, by name.
     """
 
@@ -55,17 +78,30 @@ class ParameterStore:
         self.size = offset
         fixed = (self._range[parameter][0] for parameter in self.parameters if not parameter.learned)
         self.learned_size = next(fixed, offset)
-        self.values = self._allocate()
-        self.slots: dict[str, FloatArray] = {}
+        self.holder: Holder | None = None
+        self._values = self._allocate()
+        self._slots: dict[str, FloatArray] = {}
         self.state: dict[str, float] = {}
         self._initial: dict[str, float] = {}
         self._gradients: FloatArray | None = None
         self._touched: dict[Parameter, NDArray[np.bool_]] = {}
         for parameter in self.parameters:
-            view = self.value(parameter)
+            view = self._view(self._values, parameter)
             assert parameter.value is not None, f"parameter '{parameter.name}' has no value"
             view[...] = parameter.value.reshape(parameter.known_shape)
             parameter.value = view
+            parameter.collect = functools.partial(self._recall, "values")
+
+    def hold(self, holder: Holder) -> None:
+        """Let somebody hold the numbers from now on; who held them before gives all of them back.
+
+        The holder is told whenever somebody asks for an array here, or for a parameter's ``value``. Views that were
+        taken earlier are stale while it holds newer numbers.
+        """
+        if self.holder is not holder:
+            for kind in get_args(Kind):
+                self._recall(kind)
+            self.holder = holder
 
     def _allocate(self) -> FloatArray:
         # NumPy aligns to 16 or 64 bytes depending on the size; a margin makes the alignment certain.
@@ -75,8 +111,44 @@ class ParameterStore:
         return raw[skip : skip + self.size * self.dtype.itemsize].view(self.dtype)
 
     @property
+    def values(self) -> FloatArray:
+        """All parameters."""
+        self._recall("values")
+        return self._values
+
+    @values.setter
+    def values(self, array: FloatArray) -> None:
+        # What changes the buffer in place (``values += 1``) ends in an assignment of itself.
+        if array is not self._values:
+            self._values[...] = array
+
+    @property
     def gradients(self) -> FloatArray:
         """The gradient buffer, made when it is first asked for."""
+        self._recall("gradients")
+        return self._made_gradients()
+
+    def gradients_in_place(self) -> Any:
+        """The gradient buffer where it lies: on a GPU, if somebody holds it there and lends it, else here."""
+        return self.holder.lend("gradients") if isinstance(self.holder, Lender) else self.gradients
+
+    @property
+    def slots(self) -> dict[str, FloatArray]:
+        """The learner's arrays, by name."""
+        self._recall("slots")
+        return self._slots
+
+    def _recall(self, kind: Kind) -> None:
+        if self.holder is not None:
+            self.holder.give_back(kind)
+
+    def raw(self, kind: Kind) -> dict[str, FloatArray]:
+        """The arrays of a kind as they are here, for the holder: the slots by name, others under the kind's name."""
+        if kind == "slots":
+            return self._slots
+        return {kind: self._values if kind == "values" else self._made_gradients()}
+
+    def _made_gradients(self) -> FloatArray:
         if self._gradients is None:
             self._gradients = self._allocate()
         return self._gradients
@@ -84,11 +156,11 @@ class ParameterStore:
     def add_slots(self, slots: Iterable[Slot]) -> None:
         """Make the learner's slots that are not there yet, with their initial values."""
         for slot in slots:
-            if slot.name not in self.slots:
-                self.slots[slot.name] = self._allocate()
+            if slot.name not in self._slots:
+                self._slots[slot.name] = self._allocate()
                 self._initial[slot.name] = slot.initial
                 if slot.initial:
-                    self.slots[slot.name].fill(slot.initial)
+                    self._slots[slot.name].fill(slot.initial)
 
     def reset_slots(self) -> None:
         """Let the learner begin anew: all slots get their initial values again, and its numbers are forgotten."""

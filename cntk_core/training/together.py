@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
+from cntk_core.errors import RankGone
 from cntk_core.interfaces.parallel import StepCounts
 from cntk_core.interfaces.reader import Minibatch
 from cntk_core.training.ranks import Ranks
@@ -69,6 +70,7 @@ def save_if_due(loop: EpochLoop, ranks: Ranks, flags: Sequence[float], state: Ru
 
     Raises:
         Stopped: a rank was told to end.
+        RankGone: another one was, and this one goes on without it.
     """
     if not any(flags):
         return
@@ -77,6 +79,8 @@ def save_if_due(loop: EpochLoop, ranks: Ranks, flags: Sequence[float], state: Ru
     told = [bool(one[0]) for one in ranks.communicator.allgather(asked)] if flags[1] else []
     saved = keeper.keep(state.position())
     if any(told):
+        if ranks.communicator.is_elastic and not told[ranks.rank]:
+            raise RankGone(f"rank {told.index(True)} was told to end (SIGTERM), and has")
         raise stopped_together(told, state.place, saved=saved)
 
 

@@ -121,7 +121,7 @@ def test_a_fail_action_comes_after_what_stands_before_it(capsys: pytest.CaptureF
             "train = [ optimizer = [ minibatchSize = -1 ] ]",
             "<command line>:4:41: minibatchSize must be at least 1, not -1\n",
         ),
-        ("deviceId = 0", "<command line>:4:12: deviceId=0 asks for a GPU, and there is no engine for GPUs yet\n"),
+        ("deviceId = 0", "<command line>:4:12: deviceId=0 asks for a GPU, and no engine can compute on one here\n"),
         ("precision = 'half'", '<command line>:4:1: Invalid precision string: "half"'),
         ("type = 'float'", "<command line>:4:1: the parameter 'type' is called 'precision' now\n"),
         (

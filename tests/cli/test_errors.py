@@ -45,11 +45,6 @@ def failed(capsys: pytest.CaptureFixture[str], *arguments: str, recipe: str | No
             '<command line>:2:1: Invalid precision string: "half", must be "float" or "double"\n',
         ),
         (
-            ["deviceId=0"],
-            "<command line>:2:10: deviceId=0 asks for a GPU, and there is no engine for GPUs yet\n"
-            "    Give deviceId=-1 (CPU) or deviceId=auto.\n",
-        ),
-        (
             ["deviceId=gpu"],
             "<command line>:2:10: deviceId must be a device, not 'gpu'\n"
             "    Accepted: auto, cpu, -1 (CPU), or the number of a GPU.\n",
@@ -110,6 +105,14 @@ def test_log_file_that_cannot_be_written(capsys: pytest.CaptureFixture[str], fol
     (folder / "file").write_text("", encoding="utf-8")
     assert failed(capsys, "stderr=file/log.txt", recipe=TRAIN) == (
         "<command line>:2:8: the log file 'file/log.txt' cannot be written: File exists\n"
+    )
+
+
+def test_a_gpu_without_an_engine_for_it(capsys: pytest.CaptureFixture[str]) -> None:
+    message = failed(capsys, "deviceId=0", recipe=TRAIN)
+    assert message.startswith(
+        "<command line>:2:10: deviceId=0 asks for a GPU, and no engine can compute on one here\n"
+        "    Give deviceId=-1 (CPU) or deviceId=auto.\n"
     )
 
 

@@ -253,3 +253,15 @@ def test_made_streams_do_not_narrow_the_window() -> None:
     assert window is not None
     assert window.size is not None
     assert window.size > 10**9
+
+
+@pytest.mark.parametrize("broken", [(), (4, 5, 6, 7)])
+def test_rows_that_were_learned_are_not_made(broken: Sequence[int]) -> None:
+    """Nor are minibatches without any row, which were left out."""
+    spec = EpochSpec(minibatch_size=4, epoch_size=12)
+    whole = list(reader(Singles(Maker(broken)), X).minibatches(spec))
+    maker = Maker(broken)
+    found = list(reader(Singles(maker), X).minibatches(attrs.evolve(spec, learned_samples=8)))
+    assert [(m.samples, list(m.streams)) for m in found] == [(4, []), (4, []), (4, ["x"])]
+    assert maker.started == 1
+    assert rows(iter(found[2:])) == rows(iter(whole[-1:]))

@@ -98,7 +98,7 @@ def facts(network: Network) -> dict[str, Any]:
                 **{
                     field.name: getattr(node, field.name)
                     for field in attrs.fields(type(node))
-                    if field.name not in ("inputs", "op", "value", "where", "initializer")
+                    if field.name not in ("inputs", "op", "_value", "collect", "where", "initializer")
                 },
                 "op": node.op.name,
                 "inputs": [child.name for child in node.inputs],

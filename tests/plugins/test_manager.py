@@ -289,6 +289,32 @@ class TestEngines:
         )
         assert PluginManager(listeners=[Choice()]).engine("auto").__name__ == "xla"
 
+    def test_a_device_chooses_among_engines(self, install):
+        module = self.module(("cpu", "cuda")) + "    @classmethod\n    def devices(cls): return (0, 1)\n"
+        module = module.replace("class cuda(Engine): pass", "class cuda(Engine):")
+        install("cntk-engine-all", {"cntk.engines": {n: f"cntk_engine_all:{n}" for n in ("cpu", "cuda")}}, module)
+        manager = PluginManager()
+        assert manager.engine("auto", device=1).__name__ == "cuda"
+        assert manager.engine("auto", device="cpu").__name__ == "cpu"
+        assert manager.engine("cuda", device=0).__name__ == "cuda"
+        for name, device, message in [
+            ("auto", 2, "there is no device 2 here\n    Devices: 0, 1."),
+            (
+                "cuda",
+                "cpu",
+                "the engine 'cuda' cannot compute on deviceId=cpu\n    Its devices: 0, 1; or give deviceId=auto.",
+            ),
+            (
+                "cpu",
+                0,
+                "the engine 'cpu' cannot compute on deviceId=0\n"
+                "    It computes on the processor: give deviceId=cpu or deviceId=auto.",
+            ),
+        ]:
+            with pytest.raises(PluginUnavailableError) as caught:
+                manager.engine(name, device=device)
+            assert str(caught.value) == message
+
     def test_what_cannot_run_here_is_not_chosen(self, install):
         install("cntk-engine-far", {"cntk.engines": {"cuda": "cntk_engine_far:Away"}})
         install("cntk-engine-cpu", {"cntk.engines": {"cpu": "cntk_engine_cpu_2:Engine"}})

@@ -16,7 +16,7 @@ from cntk_core.errors import (
     PluginUnavailableError,
 )
 from cntk_core.interfaces.reader import DataReader
-from cntk_core.plugins.known import KNOWN
+from cntk_core.plugins.known import KNOWN, Wheel
 from cntk_core.plugins.manager import PluginManager
 
 WHERE = Location("mnist.cntk", 12, 3)
@@ -49,10 +49,10 @@ def test_a_name_that_is_not_installed(registry):
     )
 
 
-def test_a_name_that_is_not_released(registry):
-    assert text_of(MissingPluginError, lambda: registry.engines.get("cuda")) == (
-        "no engine named 'cuda'. It will live in cntk-engine-cuda, which is not released yet.\n"
-        "    no engine is installed"
+def test_a_name_that_is_not_released(registry, monkeypatch):
+    monkeypatch.setitem(KNOWN["engine"], "tpu", ("tpu", Wheel("cntk-engine-tpu", released=False)))
+    assert text_of(MissingPluginError, lambda: registry.engines.get("tpu")) == (
+        "no engine named 'tpu'. It will live in cntk-engine-tpu, which is not released yet.\n    no engine is installed"
     )
 
 

@@ -38,7 +38,7 @@ def test_nothing_is_imported(wheels, capsys):
     assert found[("learner", "x", "cntk-learner-one")] == "ambiguous"
     assert found[("hooks", "watch", "cntk-hook-bad")] == "installed"
     assert found[("reader", "MNISTReader", "cntk-reader-mnist")] == "not installed"
-    assert found[("engine", "cuda", "cntk-engine-cuda")] == "planned"
+    assert found[("engine", "cuda", "cntk-engine-cuda")] == "not installed"
     assert capsys.readouterr().err == ""
 
 

@@ -38,7 +38,7 @@ def test_a_hidden_nan_is_noticed():
 
 
 def test_totals_that_stay_are_noticed():
-    engine = faulty(read_totals=lambda self: self._totals)
+    engine = faulty(read_totals=lambda self: self.totals)
     with pytest.raises(AssertionError, match="does not set the totals to zero"):
         EngineContract().test_values(engine, "classifier", "float64")
 
@@ -72,7 +72,9 @@ def test_random_numbers_of_its_own_are_noticed():
 
 
 def test_a_value_that_changes_is_noticed():
-    engine = faulty(value=lambda self, name: self._values[self._roots[name.lower()]])
+    engine = faulty(
+        value=lambda self, name: self.fetch(next(r for r in self.plan.roots if r.name.lower() == name.lower()))
+    )
     with pytest.raises(AssertionError):
         EngineContract().test_a_value_is_a_copy(engine)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from killed_run import RECIPES
 from small import Lines, ListReader, make_data, make_network, make_session, settings
 
 from cntk_core.errors import CntkError
+from cntk_core.interfaces.reader import EpochSpec, Minibatch
 from cntk_core.testing.reference import ReferenceEngine, ReferenceProgram
 from cntk_core.training.generations import ModelPaths
 from cntk_core.training.keeping import InsideKeeper
@@ -167,6 +169,35 @@ def test_other_data_are_noticed(tmp_path):
         "    Give the data that training began with, or remove the checkpoints inside the epoch (MODEL.n.m.ckp) to "
         "begin the epoch again."
     )
+
+
+class Sparing(ListReader):
+    """Gives nothing of what was learned. The second minibatch cannot be read: its samples count in the third one."""
+
+    spared = 0
+
+    def minibatches(self, epoch: EpochSpec) -> Iterator[Minibatch]:
+        left, lost = epoch.learned_samples, 0
+        for number, whole in enumerate(super().minibatches(epoch)):
+            if whole.samples <= left:
+                left -= whole.samples
+                self.spared += 1
+                yield Minibatch({}, whole.samples)
+            elif number == 1:
+                lost = whole.samples
+            else:
+                yield attrs.evolve(whole, samples=whole.samples + lost)
+                lost = 0
+
+
+def test_what_was_learned_is_not_read_again(tmp_path):
+    train(tmp_path / "straight", reader=Sparing())
+    folder, reader = tmp_path / "stopped", Sparing()
+    stop_in(folder, 8, reader=Sparing())
+    lines = train(folder, reader=reader)
+    assert lines.with_text("2 minibatches of the next epoch")
+    assert reader.spared == 3
+    assert model(folder) == model(tmp_path / "straight")
 
 
 def test_a_new_rate_counts_at_once_and_a_new_size_from_the_next_epoch_on(tmp_path):

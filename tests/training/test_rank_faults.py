@@ -95,7 +95,7 @@ def test_what_is_a_failure(module, tmp_path, monkeypatch, codes, log, again, mod
         with pytest.raises(module.FaultError, match=message):
             disturb()
     else:
-        assert disturb() == 0.5
+        assert disturb() == module.Outcome(0.5, "the end of an epoch")
 
 
 def test_processes_that_do_not_end(module, tmp_path):

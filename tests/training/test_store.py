@@ -83,3 +83,77 @@ def test_touched_rows_are_taken_once():
     store.gradient(parameter)[2, 4] = -1.0
     assert store.take_touched(parameter, 3).tolist() == [1, 2]
     assert store.take_touched(parameter, 3).tolist() == [2]
+
+
+class Elsewhere:
+    """Holds the values of a store, and writes them back when it is asked to."""
+
+    def __init__(self, store: ParameterStore) -> None:
+        self.store = store
+        self.asked: list[str] = []
+
+    def give_back(self, kind: str) -> None:
+        self.asked.append(kind)
+        for array in self.store.raw(kind).values():
+            array[...] = len(self.asked)
+
+
+def test_a_holder_is_asked_for_what_it_holds_and_nothing_else():
+    store, parameters = make()
+    store.add_slots([Slot("smoothed")])
+    holder = Elsewhere(store)
+    store.hold(holder)
+    assert store.value(parameters[0])[0, 0] == 1
+    assert store.gradient(parameters[0])[0, 0] == 2
+    assert store.slot("smoothed", parameters[0])[0, 0] == 3
+    assert parameters[0].value[0, 0] == 4, "the network asks for it, too"
+    assert holder.asked == ["values", "gradients", "slots", "values"]
+
+
+def test_who_held_the_numbers_before_gives_them_back():
+    store, parameters = make()
+    first, second = Elsewhere(store), Elsewhere(store)
+    store.hold(first)
+    store.hold(second)
+    store.hold(second)
+    assert first.asked == ["values", "gradients", "slots"]
+    assert second.asked == []
+    assert store.value(parameters[0])[0, 0] == 1
+    assert second.asked == ["values"]
+
+
+def test_a_snapshot_is_of_the_newest_numbers():
+    store, _ = make()
+    store.add_slots([Slot("smoothed")])
+    holder = Elsewhere(store)
+    store.hold(holder)
+    taken = store.snapshot()
+    assert set(taken["values"]) | set(taken["slot.smoothed"]) == {1.0, 2.0}
+    store.restore(taken)
+    assert set(holder.asked[2:]) == {"values", "slots"}, "what is put back must not be overwritten later"
+
+
+def test_values_may_be_assigned():
+    store, _ = make()
+    buffer = store.values
+    store.values = np.full(store.size, 7.0)
+    assert store.values is buffer
+    assert set(buffer) == {7.0}
+
+
+class LentOut(Elsewhere):
+    """Lends what it holds."""
+
+    def lend(self, kind: str) -> str:
+        return f"{kind} on a GPU"
+
+
+def test_gradients_stay_where_they_lie_if_they_are_lent():
+    store, _ = make()
+    assert store.gradients_in_place() is store.gradients
+    store.hold(Elsewhere(store))
+    assert store.gradients_in_place() is store.raw("gradients")["gradients"]
+    lender = LentOut(store)
+    store.hold(lender)
+    assert store.gradients_in_place() == "gradients on a GPU"
+    assert lender.asked == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import socket
 import subprocess
@@ -15,11 +16,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cntk_parallel_sockets import SocketCommunicator
-from cntk_parallel_sockets.frames import pack, unpack
-from cntk_parallel_sockets.mesh import Meeting, Mesh
+from cntk_parallel_sockets.launching import launch
 
-from cntk_core.errors import RankGone, RankMissing
+from cntk_core.api import Mesh, RankGone, RankMissing, Rendezvous
 from cntk_core.testing import PackagingContract
+from cntk_core.training.array_bytes import pack
+from cntk_core.training.mesh import _HEADER
+from cntk_core.training.mesh_communicator import _LETTERS
 
 HERE = Path(__file__).parent
 
@@ -90,12 +93,20 @@ def test_a_rank_that_fails_ends_all(kind, code, said):
     assert re.search(said, done.stderr), done.stderr
 
 
-@pytest.mark.parametrize("array", [np.arange(6.0).reshape(2, 3), np.array(3, np.int8), np.zeros((0, 4), np.float32)])
-def test_frames(array):
-    found = unpack(pack(array))
-    assert (found.dtype, found.shape) == (array.dtype, array.shape)
-    np.testing.assert_array_equal(found, array)
-    found[...] = 0  # it belongs to the receiver
+STOPPED = """
+import os, signal, sys, time
+if os.environ["RANK"] == "0":
+    os.kill(os.getpid(), signal.SIGSTOP)
+time.sleep(0.3)
+sys.exit(3)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "waitid"), reason="needs waitid")
+def test_a_stopped_rank_is_not_given_time_to_end(monkeypatch):
+    monkeypatch.setattr("cntk_parallel_sockets.launching._GRACE", 1e9)
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    assert launch(3, [sys.executable, "-c", STOPPED]) == 3
 
 
 def free_port():
@@ -105,16 +116,16 @@ def free_port():
 
 def meeting(rank, size, port, secret=""):
     given = {"RANK": str(rank), "WORLD_SIZE": str(size), "MASTER_PORT": str(port), "CNTK_SECRET": secret}
-    return Meeting.of(given)
+    return Rendezvous.of(given)
 
 
 def test_where_ranks_meet():
-    assert Meeting.of({}).size == 1
+    assert Rendezvous.of({}).size == 1
     given = {"RANK": "2", "WORLD_SIZE": "4", "MASTER_ADDR": "node1", "MASTER_PORT": "29500"}
-    found = Meeting.of(given)
+    found = Rendezvous.of(given)
     assert (found.rank, found.size, found.address, found.port) == (2, 4, "node1", 29500)
-    assert Meeting.of({**given, "TORCHELASTIC_USE_AGENT_STORE": "True"}).port == 29501
-    assert Meeting.of({**given, "CNTK_SECRET": "x"}).secret != found.secret
+    assert Rendezvous.of({**given, "TORCHELASTIC_USE_AGENT_STORE": "True"}).port == 29501
+    assert Rendezvous.of({**given, "CNTK_SECRET": "x"}).secret != found.secret
 
 
 def test_one_rank_needs_nobody():
@@ -141,6 +152,67 @@ def test_ranks_of_which_a_message_is_awaited_are_named():
             second.receive(tag=3)
         with pytest.raises(RankMissing, match="rank 1 has waited 0 s in receiving a message for rank 2\n"):
             second.receive(2)
+
+
+@pytest.fixture
+def pair():
+    """Two ranks in this process."""
+    port = free_port()
+    with ThreadPoolExecutor() as threads:
+        found = list(threads.map(lambda rank: SocketCommunicator(Mesh(meeting(rank, 2, port))), range(2)))
+    yield found
+    for one in found:
+        one.close()
+
+
+def test_a_rank_that_takes_nothing(monkeypatch):
+    """What was sent fills the buffers between, and a sender must not wait for ever."""
+    said, port = [], free_port()
+    with monkeypatch.context() as patched, ThreadPoolExecutor() as threads:
+        patched.setattr(Mesh, "_read", lambda mesh: None)
+        first, second = threads.map(lambda rank: SocketCommunicator(Mesh(meeting(rank, 2, port))), range(2))
+    with closing(first), closing(second):
+        second.watch.deadline, second.watch.report_after, second.watch.say = 0.4, 0.1, said.append
+        second.watch.doing = "step 3"
+        with pytest.raises(RankMissing, match=r"rank 1 has waited 0 s in sending an array \(step 3\) for rank 0\n"):
+            second.allreduce(np.zeros(1 << 22))
+        assert said == ["Warning: rank 1 has waited 0 s in sending an array (step 3) for rank 0"]
+        second.abort("no luck")
+        with pytest.raises(RankGone, match="rank 0 is gone"):  # half an array cannot be followed by anything
+            second.send(np.zeros(1), 0)
+    for one in (first, second):
+        for connection in one._mesh._peers.values():
+            connection.close()
+
+
+def test_a_slow_sender_keeps_nobody_waiting():
+    """A message of which only a part has come does not stop those of others."""
+    port = free_port()
+    with ThreadPoolExecutor() as threads:
+        found = list(threads.map(lambda rank: SocketCommunicator(Mesh(meeting(rank, 3, port))), range(3)))
+    with closing(found[0]), closing(found[1]), closing(found[2]):
+        packed = pack(np.arange(1000.0))
+        connection = found[1]._mesh._peers[0]
+        letter = _HEADER.pack(0, _LETTERS + 7, len(packed)) + packed
+        connection.sendall(letter[:3000])
+        found[2].send(np.arange(3.0), 0, 7)
+        found[0].watch.deadline = 30.0
+        assert found[0].receive(tag=7).source == 2
+        connection.sendall(letter[3000:])
+        np.testing.assert_array_equal(found[0].receive(tag=7).array, np.arange(1000.0))
+
+
+def test_arrays_of_all_sizes_at_once(pair):
+    """Both ranks send more than the buffers between them take, before either looks for what has come."""
+
+    def work(communicator):
+        found = [np.full(1 << size, communicator.rank + 1.0) for size in (0, 21, 3, 19)]
+        communicator.allreduce_all(found)
+        return found
+
+    with ThreadPoolExecutor() as threads:
+        for sums in threads.map(work, pair):
+            assert all(np.array_equal(one, np.full_like(one, 3.0)) for one in sums)
 
 
 def test_ranks_that_do_not_come():
@@ -171,7 +243,7 @@ def test_strangers_are_turned_away():
     stranger.close()
     found[1] = Mesh(meeting(1, 2, port, "ours"), patience=30.0)
     thread.join()
-    found[1].post(0, 5, 1, b"hello")
+    found[1].post(0, 5, 1, b"hello", lambda: 0.1)
     while (message := found[0].take(5, 1, range(2))) is None:
         found[0].wait(found[0].arrivals, 0.1)
     assert message == (1, b"hello")

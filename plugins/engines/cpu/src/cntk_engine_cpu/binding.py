@@ -9,12 +9,15 @@ from typing import Any
 import attrs
 
 from cntk_core.api import (
+    Axes,
     GradientStep,
     Loop,
     LoopGradient,
     Node,
     OpContext,
     Parameter,
+    Plan,
+    Stage,
     Step,
     Target,
     makes_axis_by_values,
@@ -22,6 +25,7 @@ from cntk_core.api import (
 from cntk_engine_cpu import (
     convolution,
     elementwise,
+    elementwise_gradient,
     fallback,
     loop_kernels,
     loops,
@@ -36,7 +40,6 @@ from cntk_engine_cpu.open_arrays import reaches_open
 from cntk_engine_cpu.passes import passes, row_count, rows_alone
 from cntk_engine_cpu.site import Call, Site
 from cntk_engine_cpu.sparse import RowGradient, bind_rows, inlet_of
-from cntk_engine_cpu.stages import Stage
 from cntk_engine_cpu.straight import straight_line
 from cntk_engine_cpu.update import Numbers, Scalars, Update
 
@@ -143,7 +146,7 @@ def _gradient_calls(site: Site, step: GradientStep | LoopGradient, targets: Sequ
     if reaches_open(step.step):
         return [fallback.bind_gradient(site, part)]
     if elementwise.is_elementwise(step.step):
-        found = elementwise.bind_gradient(site, part)
+        found = elementwise_gradient.bind_gradient(site, part)
     elif step.step.nodes[0].op.name in IMAGE_OPS:
         found = IMAGE_OPS[step.step.nodes[0].op.name].bind_gradient(site, part)
     else:
@@ -230,20 +233,12 @@ def _stays_sparse(site: Site, parameter: Parameter) -> bool:
     return all(node in site.sparse for node in site.plan.sparse[parameter])
 
 
-def contexts_of(plan: Any, frames: Mapping[str, int]) -> dict[Node, OpContext]:
+def contexts_of(plan: Plan, axes: Axes) -> dict[Node, OpContext]:
     """A context for each computed node whose dynamic axis has a known number of frames."""
     return {
         node: OpContext(framed=tuple(bool(child.framed) for child in node.inputs), frames=count, saved={})
         for step in plan.steps
         for node in step.nodes
-        for count in [_frames_of(node, frames)]
+        for count in [axes.rows_for(node)]
         if count >= 0
     }
-
-
-def _frames_of(node: Node, frames: Mapping[str, int]) -> int:
-    """Rows on a node's axis, or on that of its first input with one; -1 if they are not known yet."""
-    if node.framed and not makes_axis_by_values(node):
-        return frames.get(node.axis, -1)
-    axes = [child.axis for child in node.inputs if child.framed]
-    return frames.get(axes[0], -1) if axes else 1

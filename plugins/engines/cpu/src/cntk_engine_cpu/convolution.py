@@ -9,6 +9,7 @@ import numpy as np
 
 from cntk_core.api import GradientStep, Node, Step, Target, convolution_geometry, is_legacy
 from cntk_engine_cpu import elementwise
+from cntk_engine_cpu.elementwise_gradient import adds_up
 from cntk_engine_cpu.images import first_channels, last_channels
 from cntk_engine_cpu.onednn_objects import Form, PrimitiveError
 from cntk_engine_cpu.primitives import ConvolutionShape, Windows
@@ -180,14 +181,18 @@ def bind_gradient(site: Site, step: GradientStep) -> list[Call] | None:
     incoming = _gradient_in(site, form, node, calls)
     try:
         for target in step.targets:
-            bind = _weights_gradient if target.node is node.inputs[0] else _data_gradient
-            calls += bind(site, form, node, target, incoming)
+            if target.node is node.inputs[0]:
+                calls.append(_weights_gradient(site, form, node, target, incoming))
+            else:
+                calls += _data_gradient(site, form, step, target, incoming)
     except PrimitiveError:
+        for target in step.targets:
+            site.passing.addends.pop(target.node, None)
         return None
     return calls
 
 
-def _weights_gradient(site: Site, form: ConvolutionForm, node: Node, target: Target, incoming: Array) -> Sequence[Call]:
+def _weights_gradient(site: Site, form: ConvolutionForm, node: Node, target: Target, incoming: Array) -> Call:
     assert site.images is not None
     calls: list[Call] = []
     data = _value(site, form, node.inputs[1], calls)
@@ -198,11 +203,14 @@ def _weights_gradient(site: Site, form: ConvolutionForm, node: Node, target: Tar
     run = site.images.primitives.convolution_backward_weights(
         shape, source, gradient, result, site.ports, accumulate=target.accumulate
     )
-    return [Call(run)]
+    return Call(run)
 
 
-def _data_gradient(site: Site, form: ConvolutionForm, node: Node, target: Target, incoming: Array) -> Sequence[Call]:
+def _data_gradient(
+    site: Site, form: ConvolutionForm, step: GradientStep, target: Target, incoming: Array
+) -> Sequence[Call]:
     assert site.images is not None
+    (node,) = step.step.nodes
     after: list[Call] = []
     accumulate = target.accumulate
     if form.legacy:
@@ -213,7 +221,7 @@ def _data_gradient(site: Site, form: ConvolutionForm, node: Node, target: Target
     else:
         stored, accumulate = site.images.gradient_out(site, target.node, after, accumulate=accumulate)
         out = first_channels(stored)
-    made = sum_into(site, out, after) if accumulate else out
+    made = sum_into(site, step, target.node, out, after) if accumulate else out
     weights = form.weights(site.values[node.inputs[0]])
     primitives = site.images.primitives
     if form.transpose:
@@ -225,11 +233,17 @@ def _data_gradient(site: Site, form: ConvolutionForm, node: Node, target: Target
     return [Call(run), *after]
 
 
-def sum_into(site: Site, out: Array, after: list[Call]) -> Array:
-    """Room for a gradient ``(frames, channels, *space)`` that is added to ``out`` when it is there."""
+def sum_into(site: Site, step: GradientStep, node: Node, out: Array, after: list[Call]) -> Array:
+    """Room for a gradient ``(frames, channels, *space)`` of a node, which is added to ``out`` when it is there.
+
+    The next step does that, if it can.
+    """
     lying = last_channels(out)
     made = site.workspace(out.size).reshape(lying.shape)
-    after.insert(0, Call(np.add, (lying, made, lying)))
+    if adds_up(site, site.next_gradient(step), node):
+        site.passing.addends[node] = made
+    else:
+        after.insert(0, Call(np.add, (lying, made, lying)))
     return first_channels(made)
 
 

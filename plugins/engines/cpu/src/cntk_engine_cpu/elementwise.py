@@ -11,11 +11,10 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-from cntk_core.api import Expr, GradientStep, Node, Step
+from cntk_core.api import Names, Node, Step, Tree, forward_trees
 from cntk_engine_cpu.folding import Outer, folded
 from cntk_engine_cpu.site import Array, Call, Site
 from cntk_engine_cpu.source import Result, spec_of
-from cntk_engine_cpu.trees import Names, Tree, forward_trees, gradient_trees
 
 Dims = tuple[int, ...]
 
@@ -130,14 +129,15 @@ def bind_forward(site: Site, step: Step) -> list[Call] | None:
             given[node], operands = site.affine[node].tree(names.value(node))
             arrays |= operands
         else:
-            arrays[names.value(node)] = (_value(site, space, node, calls), space.kinds[node])
+            arrays[names.value(node)] = (value_of(site, space, node, calls), space.kinds[node])
     trees = forward_trees(step, names, given)
     results = [Result(trees[node], "full") for node in step.writes]
     outputs = [_value_out(site, space, node, after) for node in step.writes]
-    return [*calls, *_calls(site, space, arrays, results, outputs), *after]
+    return [*calls, *step_calls(site, space, arrays, results, outputs), *after]
 
 
-def _value(site: Site, space: Space, node: Node, calls: list[Call]) -> Array:
+def value_of(site: Site, space: Space, node: Node, calls: list[Call]) -> Array:
+    """The value of a node as a step sees it; ``calls`` gets a conversion if one is needed."""
     if not (space.channels_last and space.kinds[node] == "full" and node.framed):
         return site.values[node]
     assert site.images is not None
@@ -151,68 +151,17 @@ def _value_out(site: Site, space: Space, node: Node, after: list[Call]) -> Array
     return site.images.value_out(site, node, after)
 
 
-def bind_gradient(site: Site, step: GradientStep) -> list[Call] | None:
-    """Return the calls that compute all gradients of a step, None if a pattern does not fit the kernels."""
-    space = space_of(site, step.step, [target.node for target in step.targets])
-    if space is None:
-        return None
-    names = Names(site.numbers)
-    calls: list[Call] = []
-    after: list[Call] = []
-    arrays = {names.value(node): (_value(site, space, node, calls), space.kinds[node]) for node in step.reads}
-    for node in step.sources:
-        arrays[names.gradient(node)] = (_gradient_in(site, space, node, calls), "full")
-    trees = gradient_trees(step, names, site.path)
-    results: list[Result] = []
-    outputs: list[Array] = []
-    for target in step.targets:
-        kind = space.kinds[target.node]
-        output, accumulate = _gradient_out(site, space, target.node, after, accumulate=target.accumulate)
-        tree = trees.get(target.node, 0.0)
-        if kind == "full" and not accumulate and _is_there(tree, output, arrays):
-            continue
-        results.append(Result(tree, kind, accumulate))
-        outputs.append(output)
-    return [*calls, *(_calls(site, space, arrays, results, outputs) if results else []), *after]
-
-
-def _gradient_in(site: Site, space: Space, node: Node, calls: list[Call]) -> Array:
-    if not space.channels_last:
-        return site.gradients[node]
-    assert site.images is not None
-    return site.images.gradient(site, node, calls)
-
-
-def _gradient_out(site: Site, space: Space, node: Node, after: list[Call], *, accumulate: bool) -> tuple[Array, bool]:
-    if not (space.channels_last and space.kinds[node] == "full" and node.framed):
-        return site.gradients[node], accumulate
-    assert site.images is not None
-    return site.images.gradient_out(site, node, after, accumulate=accumulate)
-
-
-def _is_there(tree: Tree, output: Array, arrays: Mapping[str, tuple[Array, str]]) -> bool:
-    """Whether a gradient that is passed on unchanged lies where it should already."""
-    if not isinstance(tree, Expr) or tree.operation != "symbol":
-        return False
-    source, _ = arrays[str(tree.args[0])]
-    return source.ctypes.data == output.ctypes.data
-
-
-def _calls(
+def step_calls(
     site: Site,
     space: Space,
     arrays: Mapping[str, tuple[Array, str]],
     results: Sequence[Result],
     outputs: Sequence[Array],
 ) -> list[Call]:
-    lying = {array.ctypes.data: name for name, (array, kind) in arrays.items() if kind == "full"}
-    placed = [
-        attrs.evolve(result, into=lying.get(output.ctypes.data, "")) if result.kind == "full" else result
-        for result, output in zip(results, outputs, strict=True)
-    ]
+    """Return the calls of a kernel over what a step sees; operands and results may be ``outer``, too."""
     outer = Outer()
     arrays = {name: outer.operand(space.rows, array, kind) for name, (array, kind) in arrays.items()}
-    made = [outer.result(space.rows, *pair) for pair in zip(placed, outputs, strict=True)]
+    made = [outer.result(space.rows, *pair) for pair in zip(results, outputs, strict=True)]
     results, outputs = [result for result, _ in made], [output for _, output in made]
     return [*outer.before, *kernel_calls(site, space.rows, space.columns, arrays, results, outputs), *outer.after]
 
@@ -225,7 +174,15 @@ def kernel_calls(
     results: Sequence[Result],
     outputs: Sequence[Array],
 ) -> list[Call]:
-    """Return the calls of the kernel with some results over named arrays and their kinds."""
+    """Return the calls of the kernel with some results over named arrays and their kinds.
+
+    A result may lie where an operand lies.
+    """
+    lying = {array.ctypes.data: name for name, (array, kind) in arrays.items() if kind == "full"}
+    results = [
+        attrs.evolve(result, into=lying.get(output.ctypes.data, "")) if result.kind == "full" else result
+        for result, output in zip(results, outputs, strict=True)
+    ]
     narrow = folded(site, rows, columns, arrays, results, outputs)
     if narrow is not None:
         before, rows, columns, arrays, results, outputs, after = narrow

@@ -7,14 +7,13 @@ from itertools import pairwise
 
 import numpy as np
 
-from cntk_core.api import Expr, GradientStep, LoopGradient, Node, is_delay, symbol
+from cntk_core.api import Expr, GradientStep, LoopGradient, Node, Tree, gradient_trees, is_delay, symbol
 from cntk_engine_cpu import products
 from cntk_engine_cpu.elementwise import is_elementwise
 from cntk_engine_cpu.loop_writer import STACKS, LoopWriter, NotCompiled, Part
 from cntk_engine_cpu.loops import shift_and_default
 from cntk_engine_cpu.site import Array, Site, elements_of
 from cntk_engine_cpu.source import Result, part_of
-from cntk_engine_cpu.trees import Tree, gradient_trees
 
 
 class BackwardWriter(LoopWriter):

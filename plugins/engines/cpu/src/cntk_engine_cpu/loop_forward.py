@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 
-from cntk_core.api import Loop, LoopGradient, Node, Step, is_delay, symbol
+from cntk_core.api import Loop, LoopGradient, Node, Step, forward_trees, is_delay, symbol
 from cntk_engine_cpu import products
 from cntk_engine_cpu.elementwise import is_elementwise
 from cntk_engine_cpu.loop_writer import STACKS, LoopWriter, NotCompiled, is_vector
 from cntk_engine_cpu.loops import shift_and_default
 from cntk_engine_cpu.site import Array, Site, elements_of
 from cntk_engine_cpu.source import Result, part_of
-from cntk_engine_cpu.trees import forward_trees
 
 
 class ForwardWriter(LoopWriter):

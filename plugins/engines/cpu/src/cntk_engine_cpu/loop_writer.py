@@ -6,13 +6,12 @@ from collections.abc import Sequence
 
 import attrs
 
-from cntk_core.api import Loop, Node, symbol
+from cntk_core.api import Loop, Names, Node, symbol
 from cntk_engine_cpu.elementwise import operand_kind
 from cntk_engine_cpu.libraries import load_permanently
 from cntk_engine_cpu.loop_source import LoopText
 from cntk_engine_cpu.site import Array, Site, elements_of
 from cntk_engine_cpu.source import Result, is_matrix, part_of, spec_of
-from cntk_engine_cpu.trees import Names
 
 STACKS = ("RowStack", "Splice")
 

@@ -6,20 +6,24 @@ computed here (:class:`Affine`).
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 import attrs
 import numpy as np
 
 from cntk_core.api import (
     GradientStep,
+    Names,
     Node,
     Statistics,
     Step,
+    Target,
     settle_statistics,
     statistics_used,
     symbol,
 )
 from cntk_engine_cpu import elementwise
-from cntk_engine_cpu.site import Affine, Array, Call, Site, elements_of
+from cntk_engine_cpu.site import Affine, Array, Call, Formula, Site, elements_of
 from cntk_engine_cpu.source import Result
 from cntk_engine_cpu.straight import straight_line
 
@@ -77,6 +81,8 @@ def bind_forward(site: Site, step: Step) -> list[Call] | None:
     axes = 1 if view.spatial else len(node.known_shape)
     affine = Affine(view.data, axes, view.spatial, *(np.zeros(view.columns, site.dtype) for _ in range(3)))
     calls += _statistics(site, node, view, affine)
+    if len(set(node.inputs[:3])) == 3:
+        site.normalized[node] = affine
     if _leave_to_reader(site, step, affine):
         return calls
     out = site.values[node]
@@ -137,59 +143,85 @@ def _statistics(site: Site, node: Node, view: _View, affine: Affine) -> list[Cal
 
 
 def _mean(rows: Array, out: Array) -> None:
-    np.mean(rows, axis=0, out=out)
+    np.add.reduce(rows, axis=0, out=out)  # np.mean takes twice the time for few numbers
+    out /= len(rows)
 
 
 def bind_gradient(site: Site, step: GradientStep) -> list[Call] | None:
     """Return the calls that compute the gradients of a batch normalization whose forward part has kernels."""
     (node,) = step.step.nodes
     data, scale, bias = node.inputs[:3]
-    before: list[Call] = []
+    calls: list[Call] = []
     after: list[Call] = []
-    view = _view(site, node, before)
+    view, affine = _view(site, node, calls), site.normalized.get(node)
     wanted = {target.node: target for target in step.targets}
-    if view is None or before or len({data, scale, bias}) < 3 or not wanted.keys() <= {data, scale, bias}:
+    if view is None or calls or affine is None or not wanted.keys() <= {data, scale, bias}:
         return None
-    images = site.images if view.spatial else None
-    incoming = images.gradient(site, node, before) if images is not None else site.gradients[node]
-    if not incoming.flags.c_contiguous:
+    affine = attrs.evolve(affine, data=view.data)  # an input has moved meanwhile
+    name = Names(site.numbers).value(node)
+    _, arrays = affine.tree(name)
+    rows, columns = view.rows, view.columns
+    gradient = _incoming(site, node, affine, calls)
+    if gradient is None:
         return None
-    rows = {name: np.zeros(view.columns, site.dtype) for name in ("used", "mean", "factor", "slope", "shift")}
-    sums = np.zeros(view.columns, site.dtype), np.zeros(view.columns, site.dtype)
+    arrays |= gradient.arrays
+    sums = site.passing.sums.pop(node, None)
+    if sums is None:
+        sums = np.zeros_like(affine.centre), np.zeros_like(affine.centre)
+        results = [Result(gradient.tree, "row"), Result(affine.centred(name) * gradient.tree, "row")]
+        calls += elementwise.kernel_calls(site, rows, columns, arrays, results, sums)
+    numbers = {name: np.zeros_like(affine.centre) for name in ("mean", "factor", "slope", "shift")}
+    calls.append(Call(_settle_gradient(site, node, wanted, sums, numbers, rows)))
+    if data in wanted:
+        out, accumulate = site.gradients[data], wanted[data].accumulate
+        if affine.channels_last:
+            assert site.images is not None
+            out, accumulate = site.images.gradient_out(site, data, after, accumulate=accumulate)
+        elif not out.flags.c_contiguous:
+            return None
+        about = symbol(f"{name}x") - symbol("mean")
+        tree = gradient.tree * symbol("factor") - about * symbol("slope") - symbol("shift")
+        arrays |= {key: (array, "row") for key, array in numbers.items()}
+        calls += elementwise.kernel_calls(site, rows, columns, arrays, [Result(tree, "full", accumulate)], [out])
+    return [*calls, *after]
+
+
+def _incoming(site: Site, node: Node, affine: Affine, calls: list[Call]) -> Formula | None:
+    """The gradient that comes in; None if it does not lie as the data do."""
+    formula = site.passing.formulas.pop(node, None)
+    if formula is not None:
+        return formula
+    array = site.gradients[node]
+    if affine.channels_last:
+        assert site.images is not None
+        array = site.images.gradient(site, node, calls)
+    return Formula(symbol("g"), {"g": (array, "full")}) if array.flags.c_contiguous else None
+
+
+def _settle_gradient(
+    site: Site,
+    node: Node,
+    wanted: Mapping[Node, Target],
+    sums: tuple[Array, Array],
+    numbers: Mapping[str, Array],
+    rows: int,
+) -> Callable[[], None]:
+    """What makes gradients of the sums, and the numbers of the data's gradient."""
+    _, scale, bias = node.inputs[:3]
     context = site.contexts[node]
-    gradient, value = symbol("g"), symbol("x")
-    both = {"g": (incoming, "full"), "x": (view.data, "full")}
 
-    def begin() -> None:
-        found: Statistics = context.saved["statistics"]
-        np.copyto(rows["used"], found.used_mean)
-
-    def end() -> None:
+    def settle() -> None:
         found: Statistics = context.saved["statistics"]
         to_bias, to_scale = sums[0], sums[1] * found.inverse
         for parent, change in ((scale, to_scale), (bias, to_bias)):
             if parent in wanted:
                 _give(site.gradients[parent], change, accumulate=wanted[parent].accumulate)
-        slopes = found.slopes(site.values[scale].reshape(-1), to_scale, to_bias, view.rows)
-        np.copyto(rows["mean"], found.mean)
+        slopes = found.slopes(site.values[scale].reshape(-1), to_scale, to_bias, rows)
+        np.copyto(numbers["mean"], found.mean)
         for name, values in zip(("factor", "slope", "shift"), slopes, strict=True):
-            np.copyto(rows[name], values)
+            np.copyto(numbers[name], values)
 
-    results = [Result(gradient, "row"), Result(gradient * (value - symbol("used")), "row")]
-    arrays = both | {"used": (rows["used"], "row")}
-    find_sums = elementwise.kernel_calls(site, view.rows, view.columns, arrays, results, sums)
-    calls = [*before, Call(begin), *find_sums, Call(end)]
-    if data in wanted:
-        out, accumulate = site.gradients[data], wanted[data].accumulate
-        if images is not None:
-            out, accumulate = images.gradient_out(site, data, after, accumulate=accumulate)
-        elif not out.flags.c_contiguous:
-            return None
-        tree = gradient * symbol("factor") - (value - symbol("mean")) * symbol("slope") - symbol("shift")
-        arrays = both | {name: (rows[name], "row") for name in ("factor", "mean", "slope", "shift")}
-        whole = [Result(tree, "full", accumulate)]
-        calls += elementwise.kernel_calls(site, view.rows, view.columns, arrays, whole, [out])
-    return [*calls, *after]
+    return settle
 
 
 def _give(gradient: Array, change: Array, *, accumulate: bool) -> None:

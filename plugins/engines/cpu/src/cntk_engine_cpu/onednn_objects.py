@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import cache
 from typing import Any
 
@@ -55,6 +55,7 @@ int dnnl_primitive_desc_destroy(void *pd);
 int dnnl_primitive_destroy(void *primitive);
 int dnnl_primitive_execute(void *primitive, void *stream, int count, const dnnl_exec_arg_t *arguments);
 int dnnl_primitive_desc_query(void *pd, int what, int index, void *result);
+int dnnl_primitive_desc_next_impl(void *pd);
 void *dnnl_primitive_desc_query_md(void *pd, int what, int index);
 """
 
@@ -76,7 +77,6 @@ QUERIES = {
     WORKSPACE: 135,
     SCRATCHPAD: 136,
 }
-
 
 _DESTROYED_BY = {
     "_primitive_desc_create": "dnnl_primitive_desc_destroy",
@@ -164,8 +164,12 @@ class Objects:
         if status:
             raise PrimitiveError(f"{function} gave status {status}")
 
-    def primitive(self, key: tuple[Any, ...], threads: int, describe: Callable[[], Any]) -> Primitive:
+    def primitive(
+        self, key: tuple[Any, ...], threads: int, describe: Callable[[], Any], passed_over: Collection[str] = ()
+    ) -> Primitive:
         """Return the primitive for a key, made by a descriptor when it is wanted for the first time.
+
+        ``passed_over`` names implementations whose next one is better, if it uses vectors as long.
 
         Raises:
             PrimitiveError: the library has none, or only its slow reference.
@@ -174,13 +178,21 @@ class Objects:
         if found is None:
             # A primitive divides its work for the number of threads at the time when it is made.
             self._onednn.set_threads(threads)
-            descriptor = describe()
+            descriptor = self._choose(describe, passed_over)
             name = self.implementation(descriptor)
             if name.startswith("ref"):
                 raise PrimitiveError(f"oneDNN would compute {key[0]} with {name}")
             found = Primitive(self.create("dnnl_primitive_create", descriptor), descriptor, name, threads)
             self._made[threads, *key] = found
         return found
+
+    def _choose(self, describe: Callable[[], Any], passed_over: Collection[str]) -> Any:
+        descriptor = describe()
+        if self.implementation(descriptor) not in passed_over:
+            return descriptor
+        # The library goes through a descriptor's implementations in place.
+        moved = self.library.dnnl_primitive_desc_next_impl(descriptor) == 0
+        return descriptor if moved and "avx512" in self.implementation(descriptor) else describe()
 
     def implementation(self, descriptor: Any) -> str:
         """Return the name of the implementation that the library has chosen."""

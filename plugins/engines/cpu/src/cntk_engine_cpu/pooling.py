@@ -111,7 +111,7 @@ def bind_gradient(site: Site, step: GradientStep) -> list[Call] | None:
         incoming = first_channels(images.gradient(site, node, calls))
         stored, accumulate = images.gradient_out(site, target.node, after, accumulate=target.accumulate)
         out = first_channels(stored)
-    made = sum_into(site, out, after) if accumulate else out
+    made = sum_into(site, step, target.node, out, after) if accumulate else out
     try:
         run = images.primitives.pooling_backward(
             form.windows,
@@ -123,5 +123,6 @@ def bind_gradient(site: Site, step: GradientStep) -> list[Call] | None:
             include_pad=form.include_pad,
         )
     except PrimitiveError:
+        site.passing.addends.pop(target.node, None)
         return None
     return [*calls, Call(run), *after]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -11,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cntk_core.api import (
-    DataError,
     Input,
     Minibatch,
     NetworkError,
@@ -19,21 +17,16 @@ from cntk_core.api import (
     Parameter,
     ParameterStore,
     Plan,
-    Program,
-    ProgramState,
-    SequenceLayout,
-    StreamData,
+    PlanProgram,
+    Stage,
     UpdateRule,
+    check_axes,
     check_lengths,
-    derive_layout,
-    derived_nodes,
-    did_you_mean,
     label_inputs,
-    layout_of_root,
-    longest_sequence,
-    makes_axis_by_values,
-    random_stream,
+    meetings_of,
+    path_of,
     sparse_inputs,
+    stages_of,
 )
 from cntk_engine_cpu.binding import (
     Bound,
@@ -49,8 +42,6 @@ from cntk_engine_cpu.open_arrays import OpenArrays
 from cntk_engine_cpu.passes import whole_update
 from cntk_engine_cpu.site import Site, elements_of, empty
 from cntk_engine_cpu.sparse import SparseInlet
-from cntk_engine_cpu.stages import Stage, check_axes, meetings_of, stages_of
-from cntk_engine_cpu.trees import path_of
 from cntk_engine_cpu.update import Scalars, Update
 
 REMEMBERED = 256
@@ -59,7 +50,7 @@ REMEMBERED = 256
 Array = NDArray[Any]
 
 
-class CpuProgram(Program):
+class CpuProgram(PlanProgram):
     """A plan compiled for the CPU.
 
     Args:
@@ -79,17 +70,13 @@ class CpuProgram(Program):
         kernels: KernelLibrary,
         seed: int,
     ) -> None:
-        self.plan = plan
+        super().__init__(plan, seed)
         self.store = store
-        self.settings: dict[str, float] = {}
-        self.step = 0
-        self.seed = seed
         self._dtype = store.dtype
         self._gemm = gemm
         self._kernels = kernels
         self._update = Update(plan, store, rule, kernels) if rule is not None else None
         self._apply = whole_update(plan, self._update) if self._update is not None and plan.trained else None
-        self._place = {node: index for index, node in enumerate(plan.network)}
         self._path = path_of(plan)
         self._capacity: dict[str, int] = {}
         self._buffers: list[Array] = []
@@ -114,24 +101,12 @@ class CpuProgram(Program):
         self._workspace = empty((0,), self._dtype)
         self._primitives = primitives_of(gemm, self._dtype)
         self._channels_last = self._nodes_channels_last()
-        self._derived = derived_nodes(plan)
         self._open = OpenArrays(plan, store.dtype)
-        self._layouts: dict[str, SequenceLayout] = {}
-        self._carried: dict[Node, dict[str, Any]] = {}
-        self._scalars = tuple(node for node in plan.roots if _is_total(node))
-        self._totals = {node.name: 0.0 for node in self._scalars}
         self._constants = {
             node: np.ascontiguousarray(node.value, self._dtype).reshape(node.known_shape)
             for node in plan.network
             if node.value is not None and not isinstance(node, Parameter)
         }
-
-    def begin_epoch(
-        self, epoch: int, settings: Mapping[str, float] | None = None, *, minibatches_done: int = 0
-    ) -> None:
-        """Start an epoch; nothing is carried into it."""
-        super().begin_epoch(epoch, settings, minibatches_done=minibatches_done)
-        self._carried.clear()
 
     def evaluate(self, minibatch: Minibatch) -> None:
         """Run the forward part."""
@@ -143,7 +118,7 @@ class CpuProgram(Program):
         Raises:
             NetworkError: the plan has no criterion.
         """
-        self._check_training()
+        self.check_training()
         self._run_forward(minibatch, training=True, prepare=lambda bound: bound.backward).backward()
         self._touch(self.plan.sparse)
         self.step += 1
@@ -160,7 +135,7 @@ class CpuProgram(Program):
 
     def train_step(self, minibatch: Minibatch, scalars: Sequence[Scalars]) -> None:
         """Do a whole step; where the rule allows, gradients go straight into the learner's slot."""
-        self._check_training()
+        self.check_training()
         if self._update is None:
             raise NetworkError("the program was compiled without an update rule")
         train = self._run_forward(minibatch, training=True, prepare=lambda bound: bound.train).train
@@ -169,44 +144,9 @@ class CpuProgram(Program):
         train(scalars)
         self.step += 1
 
-    def value(self, name: str) -> Array:
-        """Return a copy of a root's value after the last run.
-
-        Raises:
-            NetworkError: the plan has no such root, or nothing has been computed yet.
-        """
-        for node in self.plan.roots:
-            if node.name.lower() == name.lower():
-                if self._last is None:
-                    raise NetworkError(f"the root '{node.name}' has not been computed yet")
-                return np.array(self._last.site.values[node])
-        guess = did_you_mean(name, [node.name for node in self.plan.roots])
-        raise NetworkError(f"the plan has no root '{name}'{guess}")
-
-    def layout(self, name: str) -> SequenceLayout:
-        """Return the sequences of a root's dynamic axis in the last run.
-
-        Raises:
-            NetworkError: there is no such root, or it has none.
-        """
-        return layout_of_root(self.plan, name, self._layouts)
-
-    def read_totals(self) -> Mapping[str, float]:
-        """Return the sums of the scalar roots since the last call, and set them to zero."""
-        totals = self._totals
-        self._totals = dict.fromkeys(totals, 0.0)
-        return totals
-
-    def state(self) -> ProgramState:
-        """Return what goes on from one minibatch to the next."""
-        carried = {node.name: dict(kept) for node, kept in self._carried.items() if kept}
-        return ProgramState(carried, dict(self._totals))
-
-    def restore(self, state: ProgramState) -> None:
-        """Go on from such a state."""
-        nodes = {node.name: node for node in self.plan.network}
-        self._carried = {nodes[name]: dict(kept) for name, kept in state.carried.items() if name in nodes}
-        self._totals = {name: state.totals.get(name, 0.0) for name in self._totals}
+    def fetch(self, node: Node) -> Array | None:
+        """Return a root's value of the last run, None if there was no run."""
+        return None if self._last is None else self._last.site.values[node]
 
     def memory(self) -> int:
         """Bytes of the buffers and of copied inputs."""
@@ -222,42 +162,22 @@ class CpuProgram(Program):
             for node in inputs:
                 touched[self._sparse[node].columns] = True
 
-    def _check_training(self) -> None:
-        if not self.plan.training:
-            raise NetworkError("the plan has no gradients: it was made without a criterion")
-
-    def _take(self, minibatch: Minibatch) -> tuple[dict[str, int], dict[Input, Array]]:
-        """Take the inputs in; return the frames of each dynamic axis and the arrays."""
-        frames: dict[str, int] = {}
+    def _take(self, minibatch: Minibatch) -> dict[Input, Array]:
+        """Take the inputs in; return the arrays of those that do not stay sparse."""
+        streams = self.axes.take(minibatch)
         arrays: dict[Input, Array] = {}
-        sparse_labels = frozenset(node for node in self._labels if _stream_of(minibatch, node).sparse)
+        sparse_labels = frozenset(node for node in self._labels if streams[node].sparse)
         if sparse_labels != self._sparse_labels:
             self._sparse_labels = sparse_labels
             self._bound.clear()
-        for node in self.plan.inputs:
-            stream = _stream_of(minibatch, node)
-            rows = stream.data.shape[0]
-            if frames.setdefault(node.axis, rows) != rows:
-                raise DataError(
-                    f"the streams of one minibatch differ in length: '{node.name}' has {rows} frames, "
-                    f"another has {frames[node.axis]}"
-                )
+        for node, stream in streams.items():
             if node in self._sparse:
                 self._sparse[node].take(stream)
             if node in sparse_labels:
                 self._labels[node].take(stream)
             elif node in self._inlets:
                 arrays[node] = self._inlets[node].take(stream)
-            self._layouts[node.axis] = stream.layout
-        self._derive(frames)
-        return frames, arrays
-
-    def _derive(self, frames: dict[str, int]) -> None:
-        """Find the sequences of axes that follow from those that are known."""
-        for made in self._derived:
-            if made.axis not in frames and made.inputs[0].axis in frames:
-                layout = self._layouts[made.axis] = derive_layout(made, self._layouts)
-                frames[made.axis] = layout.frames
+        return arrays
 
     def _run_forward(
         self, minibatch: Minibatch, *, training: bool, prepare: Callable[[Bound], object] | None = None
@@ -266,50 +186,36 @@ class CpuProgram(Program):
 
         ``prepare`` gets the code of the last stage before it runs, to bind what will run after it.
         """
-        frames, arrays = self._take(minibatch)
+        arrays = self._take(minibatch)
         bound: Bound | None = None
         for stage in self._stages:
-            before, bound = bound, self._bind(stage, frames, arrays, bound)
+            before, bound = bound, self._bind(stage, arrays, bound)
             if before is not None and before.stage.makes is not None:
                 made = before.stage.makes
                 np.copyto(bound.site.values[made], before.site.made[made])
             if stage is self._stages[-1]:
-                check_axes(self._meetings, self._layouts)
+                check_axes(self._meetings, self.axes.layouts)
                 if prepare is not None:
                     prepare(bound)
             if bound.site.interpreted:
                 self._set_contexts(bound, training=training)
             bound.forward()
             if stage.makes is not None:
-                layout = bound.site.contexts[stage.makes].new_layout
-                assert layout is not None, f"{stage.makes.op.name} makes an axis, but no sequences of it"
-                self._layouts[stage.makes.axis] = layout
-                frames[stage.makes.axis] = layout.frames
-                self._derive(frames)
+                self.axes.make(stage.makes, bound.site.contexts[stage.makes].new_layout)
         assert bound is not None
         self._last = bound
-        totals, values = self._totals, bound.site.values
-        for node in self._scalars:
+        totals, values = self.totals, bound.site.values
+        for node in self.scalars:
             totals[node.name] += values[node].item()
         return bound
 
     def _set_contexts(self, bound: Bound, *, training: bool) -> None:
         for node in bound.site.interpreted:
-            context = bound.site.contexts[node]
-            context.training = training
-            context.settings = self.settings
-            context.layouts = tuple(self._layouts.get(child.axis) if child.framed else None for child in node.inputs)
-            own = self._layouts.get(node.axis) if node.framed and not makes_axis_by_values(node) else None
-            first = next((layout for layout in context.layouts if layout is not None), None)
-            context.layout = own if own is not None else first
-            context.carried = self._carried.setdefault(node, {})
-            if node.op.random:
-                context.random = functools.partial(random_stream, self.seed, self._place[node], self.step)
+            self.set_context(bound.site.contexts[node], node, training=training)
 
-    def _bind(
-        self, stage: Stage, frames: Mapping[str, int], arrays: Mapping[Input, Array], before: Bound | None
-    ) -> Bound:
-        longest = {axis: longest_sequence(self._layouts[axis]) for axis in self._open.axes if axis in frames}
+    def _bind(self, stage: Stage, arrays: Mapping[Input, Array], before: Bound | None) -> Bound:
+        frames = self.axes.frames
+        longest = self.axes.longest(self._open.axes)
         key = (stage.first, *(frames[axis] for axis in stage.axes), *longest.values())
         bound = self._bound.get(key)
         if bound is None or bound.before is not before:
@@ -379,7 +285,7 @@ class CpuProgram(Program):
             # A criterion by frame counts as the sum over its frames.
             rows = (frames[criterion.axis],) if criterion.framed else ()
             gradients[criterion] = np.ones((*rows, *criterion.known_shape), self._dtype)
-        contexts = contexts_of(self.plan, frames)
+        contexts = contexts_of(self.plan, self.axes)
         site = Site(
             plan=self.plan,
             dtype=self._dtype,
@@ -392,7 +298,7 @@ class CpuProgram(Program):
             kernels=self._kernels,
             sparse=self._sparse_inlets(),
             contexts=contexts if before is None else contexts | dict(before.site.contexts),
-            numbers=self._place,
+            numbers=self.place,
             scratch=self._scratch_for,
             workspace=self._workspace_of,
             images=Images(self._primitives, self._channels_last) if self._primitives is not None else None,
@@ -430,18 +336,3 @@ class CpuProgram(Program):
         nodes = [node for step in self.plan.steps for node in step.nodes]
         sources = [node for node in nodes if writes_channels_last(node)]
         return channels_last_nodes(self.plan, sources, filter(follows_channels, nodes))
-
-
-def _stream_of(minibatch: Minibatch, node: Input) -> StreamData:
-    stream = minibatch.streams.get(node.name)
-    if stream is not None:
-        return stream
-    for name, data in minibatch.streams.items():
-        if name.lower() == node.name.lower():
-            return data
-    known = ", ".join(minibatch.streams)
-    raise DataError(f"the minibatch has no stream for the input '{node.name}'", hint=f"Streams: {known}")
-
-
-def _is_total(node: Node) -> bool:
-    return not node.framed and elements_of(node) == 1 and not isinstance(node, Input | Parameter)

@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import Expr, Loop, Node, OpContext, Plan, Step, symbol, with_lengths
+from cntk_core.api import Expr, GradientStep, Loop, Node, OpContext, Plan, Step, symbol, with_lengths
 from cntk_engine_cpu.gemm import Gemm
 from cntk_engine_cpu.inputs import Ports
 from cntk_engine_cpu.kernels import KernelLibrary
@@ -58,6 +58,10 @@ class Affine:
         data, centre, factor, shift = map(symbol, arrays)
         return (data - centre) * factor + shift, arrays
 
+    def centred(self, name: str) -> Expr:
+        """``data - centre``, with the same names."""
+        return symbol(f"{name}x") - symbol(f"{name}c")
+
 
 def elements_of(node: Node) -> int:
     """Number of values in one sample of a node."""
@@ -70,6 +74,29 @@ def form_of(node: Node) -> tuple[int, ...]:
     while shape and shape[0] == 1:
         shape = shape[1:]
     return shape
+
+
+@attrs.frozen(eq=False)
+class Formula:
+    """A gradient that is not there itself: an expression over arrays, which come by name with their kinds."""
+
+    tree: Expr
+    arrays: Mapping[str, tuple[Array, str]]
+
+
+@attrs.frozen(eq=False)
+class Passing:
+    """What a gradient step leaves to a later one, which takes it out when it is bound.
+
+    Attributes:
+        sums: of a normalized value's gradient ``g``, for each column: of ``g`` and of ``g * (data - centre)``.
+        formulas: gradients that the next step computes where it wants them.
+        addends: what the next step has to add to a gradient ``(frames, *space, channels)`` that it reads.
+    """
+
+    sums: dict[Node, tuple[Array, Array]] = attrs.field(factory=dict)
+    formulas: dict[Node, Formula] = attrs.field(factory=dict)
+    addends: dict[Node, Array] = attrs.field(factory=dict)
 
 
 @attrs.frozen(eq=False)
@@ -95,6 +122,8 @@ class Site:
         compiled_loops: loops whose forward pass is compiled.
         interpreted: nodes that look at their contexts, above all those that the binding left to :mod:`fallback`.
         affine: values that are computed by those who read them.
+        normalized: the same of all normalized images, whoever computes their values.
+        passing: what gradient steps leave to the one that comes next.
         absorbed: forward steps that an earlier one does, too.
         longest: the longest sequence of each dynamic axis that is a dimension of a node.
     """
@@ -119,12 +148,16 @@ class Site:
     compiled_loops: set[Loop] = attrs.field(factory=set)
     interpreted: set[Node] = attrs.field(factory=set)
     affine: dict[Node, Affine] = attrs.field(factory=dict)
+    normalized: dict[Node, Affine] = attrs.field(factory=dict)
+    passing: Passing = attrs.field(factory=Passing)
     absorbed: set[Step] = attrs.field(factory=set)
     longest: Mapping[str, int] = attrs.field(factory=dict)
 
     def continuing(self, before: Site) -> Site:
         """Return this site with what the steps of an earlier stage keep for their gradients."""
-        return attrs.evolve(self, step_contexts=before.step_contexts, compiled_loops=before.compiled_loops)
+        return attrs.evolve(
+            self, step_contexts=before.step_contexts, compiled_loops=before.compiled_loops, normalized=before.normalized
+        )
 
     def given(self, node: Node) -> Any:
         """What an op is given of a node: its value, or a sparse matrix. What nothing keeps is zeros of its shape."""
@@ -139,6 +172,13 @@ class Site:
         if len(readers) != 1 or isinstance(readers[0], Loop) or node in self.plan.roots:
             return None
         return None if any(node in other.reads for other in self.plan.gradients) else readers[0]
+
+    def next_gradient(self, step: GradientStep) -> GradientStep | None:
+        """The gradient step that runs right after a whole one, None if there is none or it is a loop's."""
+        gradients = self.plan.gradients
+        place = gradients.index(step) + 1 if step in gradients else len(gradients)
+        following = gradients[place] if place < len(gradients) else None
+        return following if isinstance(following, GradientStep) else None
 
     def rows(self, node: Node) -> int:
         """Rows of a node's value seen as ``(rows, elements)``."""

@@ -89,13 +89,18 @@ class AsynchronousSGD(Parallelizer):
     def begin(self, store: ParameterStore, communicator: Communicator) -> None:
         """Divide the parameters among the ranks."""
         self._communicator = communicator
-        self._learned = store.values[: store.learned_size]
+        self._store = store
         size = communicator.size
         self._edges = [store.learned_size * rank // size for rank in range(size + 1)]
         self._pipelined = self.settings.use_pipeline and size > 1 and not self.settings.sim_model_average
         self._compensation = self._make_compensation()
         if self.settings.simulated_time is not None:
             self._clock = WorkerClock(self.settings.simulated_time, communicator.rank)
+
+    @property
+    def _learned(self) -> Any:
+        """The learned parameters, wherever an engine has kept them until now."""
+        return self._store.values[: self._store.learned_size]
 
     def _make_compensation(self) -> Compensation:
         kind, strength = self.settings.delay_compensation, self.settings.compensation_lambda

@@ -120,13 +120,18 @@ class BlockScheme(Parallelizer):
         """Number of workers."""
         return self._between.size
 
+    @property
+    def _learned(self) -> Any:
+        """The learned parameters, wherever an engine has kept them until now."""
+        return self._store.values[: self._store.learned_size]
+
     def begin(self, store: ParameterStore, communicator: Communicator) -> None:
         """Put the ranks into workers.
 
         Raises:
             TrainingError: they cannot be divided that way.
         """
-        self._learned = store.values[: store.learned_size]
+        self._store = store
         self._all = self._between = communicator
         each = self.settings.ranks_per_worker
         if communicator.size % each:

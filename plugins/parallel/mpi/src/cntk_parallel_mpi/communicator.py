@@ -6,9 +6,13 @@ library would do, a rank that waits knows for whom, and nothing blocks inside th
 
 from __future__ import annotations
 
+import atexit
+import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from importlib.util import find_spec
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -24,9 +28,11 @@ from cntk_core.api import (
     Message,
     Pending,
     Unavailable,
+    Whereabouts,
     sum_by_rank,
 )
 from cntk_parallel_mpi.frames import pack, unpack
+from cntk_parallel_mpi.ulfm import Losses, Those, check_library, tells_losses
 from cntk_parallel_mpi.waiting import wait
 
 if TYPE_CHECKING:
@@ -41,28 +47,41 @@ DIRECT_BYTES = 8192
 TAGS = 32768
 """Tags that every MPI library has."""
 
+LAST_WORK = 5.0
+"""Seconds that work in the background has to notice that a rank is lost."""
+
+_FORMER: list[Communicator] = []
+"""Communicators of before a loss, with what is under way there: MPI must not write into memory that was given back."""
+
 
 class MPICommunicator(Communicator):
     """The ranks of an MPI program, or some of them.
 
     Args:
         comm: an MPI communicator that belongs to this object alone; by default a copy of that of all processes.
+        letters: another one of the same ranks; by default a copy.
+
+    Attributes:
+        losses: what is known of lost ranks, where they are tolerated; otherwise None.
     """
 
     requires_api = "1.0"
 
-    def __init__(self, comm: MPI.Comm | None = None) -> None:
+    def __init__(self, comm: MPI.Comm | None = None, letters: MPI.Comm | None = None) -> None:
         super().__init__()
         from mpi4py import MPI
 
         self._mpi = MPI
         self._comm = comm if comm is not None else MPI.COMM_WORLD.Dup()
-        self._letters = self._comm.Dup()
+        self._letters = letters if letters is not None else self._comm.Dup()
         self.rank, self.size = self._comm.Get_rank(), self._comm.Get_size()
         self._count = 0
         self._sending: list[tuple[MPI.Request, Array]] = []
         self._own_mail: list[Message] = []
+        self._under_way: list[MPI.Request] = []
         self._worker: BackgroundWorker | None = None
+        self.losses: Losses | None = None
+        self._is_rest = False
 
     @classmethod
     def availability(cls) -> Available | Unavailable:
@@ -72,11 +91,11 @@ class MPICommunicator(Communicator):
         return Available("mpi4py is installed")
 
     @classmethod
-    def launcher(cls, ranks: int) -> Launcher:
+    def launcher(cls, ranks: int, *, elastic: bool = False) -> Launcher:
         """The ``mpiexec`` that belongs to the library which mpi4py loads."""
         from cntk_parallel_mpi.launching import make_launcher
 
-        return make_launcher(ranks)
+        return make_launcher(ranks, elastic=elastic)
 
     # -- all ranks together -------------------------------------------------------------------------------
 
@@ -84,6 +103,7 @@ class MPICommunicator(Communicator):
         """Sum in place: small arrays at every rank, of large ones a stripe at each."""
         self.allreduce_all([array])
 
+    @tells_losses
     def allreduce_all(self, arrays: Sequence[Array]) -> None:
         """Sum all of them in place, with the messages of all on their way together."""
         if self.size == 1:
@@ -97,7 +117,7 @@ class MPICommunicator(Communicator):
             sends: list[MPI.Request] = []
             for one in sums:
                 tag = self._next_tag()
-                receives += [(source, self._comm.Irecv(room, source, tag)) for source, room in one.rooms(others)]
+                receives += [(source, self._irecv(room, source, tag)) for source, room in one.rooms(others)]
                 sends += [self._isend(part, to, tag) for to, part in one.parts(others)]
             self._finish(receives, sends, operation)
             for one in sums:
@@ -121,6 +141,7 @@ class MPICommunicator(Communicator):
         own = arrays[self.rank].copy()
         return self._exchange([pack(array) for array in arrays], own, "an exchange of arrays")
 
+    @tells_losses
     def _exchange(self, packed: Sequence[Array], own: Array, operation: str) -> list[Array]:
         tag, others = self._next_tag(), self._others()
         sends = [self._isend(packed[to], to, tag) for to in others]
@@ -133,13 +154,14 @@ class MPICommunicator(Communicator):
                     message = self._comm.Improbe(source, tag, status := self._mpi.Status())
                     if message is not None:
                         found[source] = np.empty(status.Get_count(self._mpi.BYTE), np.uint8)
-                        receives[source] = message.Irecv(found[source])
+                        receives[source] = self._note(message.Irecv(found[source]))
             return len(receives) == len(others)
 
-        wait(look, self.watch, self.rank, operation, lambda: [source for source in others if source not in receives])
+        self._wait(look, operation, lambda: [source for source in others if source not in receives])
         self._finish(list(receives.items()), sends, operation)
         return [own if rank == self.rank else unpack(found[rank]) for rank in range(self.size)]
 
+    @tells_losses
     def broadcast(self, array: Array, root: int = 0) -> None:
         """Send the array down a binomial tree."""
         flat = array if array.flags.c_contiguous else np.ascontiguousarray(array)
@@ -151,24 +173,29 @@ class MPICommunicator(Communicator):
                 self._finish([], [self._isend(flat, (place + reach + root) % self.size, tag)], operation)
             elif reach <= place < 2 * reach:
                 source = (place - reach + root) % self.size
-                self._finish([(source, self._comm.Irecv(flat, source, tag))], [], operation)
+                self._finish([(source, self._irecv(flat, source, tag))], [], operation)
             reach *= 2
         if flat is not array:
             array[...] = flat
 
+    @tells_losses
     def barrier(self) -> None:
         """Hear of every other rank."""
         tag, nothing = self._next_tag(), np.empty(0, np.uint8)
         others = self._others()
         sends = [self._isend(nothing, to, tag) for to in others]
-        receives = [(source, self._comm.Irecv(np.empty(0, np.uint8), source, tag)) for source in others]
+        receives = [(source, self._irecv(np.empty(0, np.uint8), source, tag)) for source in others]
         self._finish(receives, sends, "a meeting of all ranks")
 
+    @tells_losses
     def split(self, color: int) -> MPICommunicator:
         """Return the communicator of the ranks with this color."""
         self.barrier()  # with a deadline; what the library does then cannot wait for long
         part = MPICommunicator(self._comm.Split(color, self.rank))
         part.watch = self.watch
+        if self.losses is not None:
+            part.losses, part.is_elastic = self.losses, True
+            self.losses.watch_over(part._comm, part._letters)
         return part
 
     def background(self, work: Callable[[Communicator], T]) -> Pending[T]:
@@ -184,6 +211,7 @@ class MPICommunicator(Communicator):
 
     # -- one rank to another ------------------------------------------------------------------------------
 
+    @tells_losses
     def send(self, array: Array, to: int, tag: int = 0) -> None:
         """Send a copy of the array."""
         self._sending = [(request, kept) for request, kept in self._sending if not request.Test()]
@@ -194,6 +222,7 @@ class MPICommunicator(Communicator):
         self.bytes_sent += array.nbytes
         self._sending.append((self._letters.Isend(packed, to, tag), packed))
 
+    @tells_losses
     def receive(self, source: int | None = None, tag: int | None = None) -> Message:
         """Wait for a message."""
         found: list[Message] = []
@@ -206,9 +235,10 @@ class MPICommunicator(Communicator):
 
         named = self._others() if source is None else [source]
         about = "" if tag is None else f" about {tag}"
-        wait(look, self.watch, self.rank, f"receiving a message{about}", lambda: named)
+        self._wait(look, f"receiving a message{about}", lambda: named)
         return found[0]
 
+    @tells_losses
     def poll(self, source: int | None = None, tag: int | None = None) -> Message | None:
         """Return a message if there is one."""
         for index, message in enumerate(self._own_mail):
@@ -225,7 +255,7 @@ class MPICommunicator(Communicator):
             return None
         packed = np.empty(status.Get_count(self._mpi.BYTE), np.uint8)
         sender = status.Get_source()
-        self._finish([(sender, letter.Irecv(packed))], [], "receiving a message")
+        self._finish([(sender, self._note(letter.Irecv(packed)))], [], "receiving a message")
         return Message(sender, status.Get_tag(), unpack(packed))
 
     # -- all else -----------------------------------------------------------------------------------------
@@ -239,8 +269,42 @@ class MPICommunicator(Communicator):
         print(f"rank {self.rank} ends all ranks: {reason}", file=sys.stderr, flush=True)
         self._mpi.COMM_WORLD.Abort(1)
 
+    # -- going on without a rank --------------------------------------------------------------------------
+
+    def tolerate_losses(self) -> None:
+        """See :class:`Communicator`; the library must be Open MPI, started with ULFM."""
+        check_library(self._mpi)
+        those = Those(self._comm, self._letters, self._comm.Dup(), Whereabouts.gather(self))
+        self.losses, self.is_elastic = Losses(self._mpi, those, self.watch), True
+
+    def regroup(self, done: bool) -> MPICommunicator | None:
+        """Call the roll, and let MPI make communicators of those that are left."""
+        assert self.losses is not None, "losses are not tolerated"
+        those = self.losses.regroup(done)
+        if those is None:
+            return None
+        if self._worker is not None:
+            self._worker.close(LAST_WORK)
+        _FORMER.append(self)
+        following = MPICommunicator(those.comm, those.letters)
+        following.watch, following.is_elastic = self.watch, True
+        following.losses = Losses(self._mpi, those, self.watch)
+        following._is_rest = True
+        return following
+
+    def leave(self, reason: str) -> None:
+        """Let this process end by a signal: MPI does not notice that a process has ended in any other way."""
+        print(f"rank {self.rank} leaves: {reason}", file=sys.stderr, flush=True)
+        atexit.register(_end_by_signal)
+
+    @tells_losses
     def close(self) -> None:
-        """Wait until the last messages are on their way, and end the thread in the background."""
+        """Wait until the last messages are on their way, and end the thread in the background.
+
+        After a loss the process does not say goodbye to the library, which may wait for those that are lost.
+        """
+        if self._is_rest:
+            atexit.register(_end_at_once)
         if self._worker is not None:
             self._worker.close()
             self._worker = None
@@ -260,7 +324,28 @@ class MPICommunicator(Communicator):
 
     def _isend(self, array: Array, to: int, tag: int) -> MPI.Request:
         self.bytes_sent += array.nbytes
-        return self._comm.Isend(array, to, tag)
+        return self._note(self._comm.Isend(array, to, tag))
+
+    def _irecv(self, room: Array, source: int, tag: int) -> MPI.Request:
+        return self._note(self._comm.Irecv(room, source, tag))
+
+    def _note(self, request: MPI.Request) -> MPI.Request:
+        """Keep a request, and with it its buffer, if the operation may end before it does because a rank is lost."""
+        if self.losses is not None:
+            self._under_way.append(request)
+        return request
+
+    def _wait(self, look: Callable[[], bool], operation: str, missing: Callable[[], list[int]]) -> None:
+        losses = self.losses
+        if losses is None:
+            wait(look, self.watch, self.rank, operation, missing)
+            return
+
+        def look_out() -> bool:
+            losses.check()
+            return look()
+
+        wait(look_out, self.watch, self.rank, operation, missing)
 
     def _finish(
         self, receives: Sequence[tuple[int, MPI.Request]], sends: Sequence[MPI.Request], operation: str
@@ -273,7 +358,24 @@ class MPICommunicator(Communicator):
             leaving[:] = [request for request in leaving if not request.Test()]
             return not missing and not leaving
 
-        wait(look, self.watch, self.rank, operation, lambda: sorted({source for source, _ in missing}))
+        self._wait(look, operation, lambda: sorted({source for source, _ in missing}))
+        self._under_way.clear()
+
+
+def _end_by_signal() -> None:
+    _flush()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _end_at_once() -> None:
+    _flush()
+    os._exit(0)
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
 
 
 class _Direct:

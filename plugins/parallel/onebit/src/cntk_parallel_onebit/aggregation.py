@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from cntk_core.api import Communicator, GradientAggregation, ParameterStore, Schedule, option, options
 from cntk_parallel_onebit.format import Cut, Matrix, Words, matrices_of, parts_of, stripe_size, word_type
-from cntk_parallel_onebit.kernels import kernels, prepare
+from cntk_parallel_onebit.homes import HOST, Home, home_of
+from cntk_parallel_onebit.kernels import prepare
 
 Array = NDArray[Any]
 
@@ -86,12 +87,12 @@ class _Layout:
     own_words: Words
 
     @classmethod
-    def of(cls, matrices: Sequence[Matrix], rank: int, ranks: int, bits: int, dtype: Any) -> _Layout:
+    def of(cls, matrices: Sequence[Matrix], rank: int, ranks: int, bits: int, dtype: Any, home: Home) -> _Layout:
         word = word_type(dtype)
         width = 8 * word.itemsize
         every, starts, cuts = _cuts(tuple(matrices), ranks, bits, width)
         own = Cut.of(parts_of(matrices, rank, ranks), bits, width, compact=True)
-        return cls(every, starts, own, cuts, np.zeros(every.words, word), np.zeros(own.words, word))
+        return cls(every, starts, own, cuts, home.zeros(every.words, word), home.zeros(own.words, word))
 
     def of_rank(self, rank: int) -> Words:
         """The words of the columns that a rank adds up."""
@@ -104,6 +105,8 @@ class OneBit(GradientAggregation):
     In a step a rank sends about ``bits`` for each value and the two ends of the range of each column, once to those
     who add up and, for the columns that it adds up itself, once to all others. Numbers that are not finite make their
     column not a number on all ranks.
+
+    Gradients on a GPU (arrays with ``__cuda_array_interface__``) are quantised there, to the same bits.
     """
 
     requires_api = "1.0"
@@ -116,6 +119,7 @@ class OneBit(GradientAggregation):
         self._matrices = matrices_of(store, self.settings.shortest_column)
         self._local = np.zeros(store.learned_size, store.dtype)
         self._stripe = np.zeros(stripe_size(self._matrices, communicator.rank, communicator.size), store.dtype)
+        self._home = HOST
         self._layouts: dict[int, _Layout] = {}
         self._bits = self.settings.bits(0)
         prepare(store.dtype)
@@ -124,35 +128,56 @@ class OneBit(GradientAggregation):
         """Take the number of bits of the epoch; forget the residuals if that is asked for."""
         self._bits = self.settings.bits(epoch)
         if self.settings.reset_residual_per_epoch:
-            self._local[...] = 0.0
-            self._stripe[...] = 0.0
+            self.restore({})
+
+    def works_on_device(self, communicator: Communicator) -> bool:
+        """Quantises there; what is sent goes by way of the processor where the communicator needs that."""
+        return True
 
     def aggregate(self, gradients: Array, header: Array, communicator: Communicator) -> None:
         """Sum both in place: gradients about, with what was left out before; the header exactly."""
-        if communicator.size == 1 or self._bits >= 8 * self.store.dtype.itemsize:
-            self._send_rest(gradients)
-            communicator.allreduce(gradients)
-            communicator.allreduce(header)
-            return
-        run, by_sign = kernels(), self.settings.use_zero_threshold_for_1_bit_quantization
+        gradients = self._settle(gradients)
+        with self._home.current():
+            if communicator.size == 1 or self._bits >= 8 * self.store.dtype.itemsize:
+                self._send_rest(gradients)
+                self._home.allreduce(gradients, communicator)
+                communicator.allreduce(header)
+            else:
+                self._aggregate_few_bits(gradients, header, communicator)
+            self._home.finish()
+
+    def _aggregate_few_bits(self, gradients: Array, header: Array, communicator: Communicator) -> None:
+        home, run, by_sign = self._home, self._home.kernels, self.settings.use_zero_threshold_for_1_bit_quantization
         bits, dtype, layout = self._bits, self.store.dtype, self._layout()
         run.quantise(gradients, self._local, layout.words, layout.words.view(dtype), layout.all.blocks, bits, by_sign)
-        received = communicator.alltoall([layout.of_rank(rank) for rank in range(communicator.size)])
+        received = home.alltoall([layout.of_rank(rank) for rank in range(communicator.size)], communicator)
         mine = layout.others[communicator.rank].blocks
         for rank, words in enumerate(received):
             run.unquantise(words, words.view(dtype), gradients, mine, bits, rank > 0)
         words = layout.own_words
         run.quantise(gradients, self._stripe, words, words.view(dtype), layout.own.blocks, bits, by_sign)
-        found = communicator.allgather(np.concatenate([words, header.view(words.dtype)]))
-        for rank, (cut, one) in enumerate(zip(layout.others, found, strict=True)):
-            run.unquantise(one[: cut.words], one[: cut.words].view(dtype), gradients, cut.blocks, bits, False)
-            part = one[cut.words :].view(header.dtype)
+        found = home.allgather(words, header, communicator)
+        for rank, (cut, (sums, part)) in enumerate(zip(layout.others, found, strict=True)):
+            run.unquantise(sums, sums.view(dtype), gradients, cut.blocks, bits, False)
             header[...] = part if rank == 0 else header + part
+
+    def _settle(self, gradients: Any) -> Array:
+        """Bring the residuals to where the gradients lie; return the gradients as an array to calculate with."""
+        home = home_of(gradients)
+        if home is not self._home:
+            residuals = self.state()
+            self._home, self._layouts = home, {}
+            with home.current():
+                self._local, self._stripe = home.put(residuals[LOCAL]), home.put(residuals[STRIPE])
+        with home.current():
+            return home.view(gradients)
 
     def _layout(self) -> _Layout:
         if self._bits not in self._layouts:
             rank, ranks = self.communicator.rank, self.communicator.size
-            self._layouts[self._bits] = _Layout.of(self._matrices, rank, ranks, self._bits, self.store.dtype)
+            self._layouts[self._bits] = _Layout.of(
+                self._matrices, rank, ranks, self._bits, self.store.dtype, self._home
+            )
         return self._layouts[self._bits]
 
     def _send_rest(self, gradients: Array) -> None:
@@ -165,25 +190,26 @@ class OneBit(GradientAggregation):
 
     def state(self) -> Mapping[str, Array]:
         """The residuals of this rank: of its gradients, and of the sums of its stripes."""
-        return {LOCAL: self._local, STRIPE: self._stripe}
+        with self._home.current():
+            return {LOCAL: self._home.get(self._local), STRIPE: self._home.get(self._stripe)}
 
     def restore(self, state: Mapping[str, Array]) -> None:
         """Take the residuals back."""
-        self._local[...] = state.get(LOCAL, 0.0)
-        self._stripe[...] = state.get(STRIPE, 0.0)
+        with self._home.current():
+            for residual, name in ((self._local, LOCAL), (self._stripe, STRIPE)):
+                residual[...] = self._home.put(state[name]) if name in state else 0.0
 
     def adopt(self, states: Sequence[Mapping[str, Array]]) -> str:
         """Cut the residuals of the sums into stripes anew; rank r takes those of the gradients of r, r + ranks, ..."""
         if not any(states):
             return ""
         rank, ranks = self.communicator.rank, self.communicator.size
-        self._local[...] = 0.0
+        local, sums = np.zeros(self._local.size, self.store.dtype), np.zeros(self._local.size, self.store.dtype)
         for state in states[rank::ranks]:
-            self._local += state[LOCAL]
-        sums = np.zeros_like(self._local)
+            local += state[LOCAL]
         for one, state in enumerate(states):
             _add_stripe(sums, state[STRIPE], self._matrices, one, len(states))
-        self._stripe[...] = _stripe_of(sums, self._matrices, rank, ranks)
+        self.restore({LOCAL: local, STRIPE: _stripe_of(sums, self._matrices, rank, ranks)})
         return f"what {len(states)} ranks had not sent of their gradients is divided among {ranks}"
 
 

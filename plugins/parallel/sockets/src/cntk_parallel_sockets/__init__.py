@@ -1,5 +1,5 @@
 """Ranks that are processes connected by TCP."""
 
-from cntk_parallel_sockets.communicator import SocketCommunicator
+from cntk_parallel_sockets.ranks import SocketCommunicator
 
 __all__ = ["SocketCommunicator"]

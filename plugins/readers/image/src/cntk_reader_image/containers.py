@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import zipfile
 from pathlib import Path
@@ -9,6 +10,8 @@ from pathlib import Path
 from cntk_core.api import DataError, Location
 from cntk_reader_image.decode import BrokenImageError
 
+_MORE = 1 << 20
+"""So many bytes are asked for where a file is longer than the system says."""
 _IN_CONTAINER = re.compile(r"(.+?)@[/\\](.+)|(.+?\.[zZ][iI][pP])@(.+)", re.DOTALL)
 
 
@@ -38,8 +41,15 @@ class Folder:
 def read_file(path: str) -> bytes:
     """Return the bytes of a file. Raises BrokenImageError."""
     try:
-        with open(path, "rb") as file:
-            return file.read()
+        file = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+        try:
+            # A file object would take longer than the reading of a small file.
+            data = os.read(file, os.fstat(file).st_size)
+            while more := os.read(file, _MORE):
+                data += more
+            return data
+        finally:
+            os.close(file)
     except OSError as error:
         raise BrokenImageError((error.strerror or str(error)).lower()) from None
 

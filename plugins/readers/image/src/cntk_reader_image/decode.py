@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cntk_reader_image.jpeg import decode_jpeg
+from cntk_reader_image.jpeg import Lowest, Scratch, decode_jpeg
+from cntk_reader_image.png import decode_png
 from cntk_reader_image.resample import Bytes
+from cntk_reader_image.steps import kernels
 from cntk_reader_image.views import view
 
 if TYPE_CHECKING:
@@ -23,18 +25,22 @@ class BrokenImageError(Exception):
     """An image that cannot be used; the text says why, for a message."""
 
 
-def decode(data: bytes, *, gray: bool) -> Bytes:
+def decode(data: bytes, *, gray: bool, scratch: Scratch | None = None, lowest: Lowest | None = None) -> Bytes:
     """Return the pixels of an image file: ``(rows, columns, planes)``, red first.
 
     There is one plane if the image is gray or ``gray`` asks for it; else there are three, and perhaps a fourth that
-    does not count.
+    does not count. With ``scratch`` they may lie there, until this thread decodes the next image; then with ``lowest``
+    there may be anything in the rows that it does not want.
 
     Raises:
         BrokenImageError: the bytes are no image, or end too early.
     """
     from PIL import Image, UnidentifiedImageError
 
-    found = decode_jpeg(data, gray=gray, most_pixels=Image.MAX_IMAGE_PIXELS)
+    compiled = kernels()
+    found = decode_jpeg(data, gray=gray, most_pixels=Image.MAX_IMAGE_PIXELS, scratch=scratch, lowest=lowest)
+    if found is None and compiled is not None:
+        found = decode_png(data, compiled, gray=gray, most_pixels=Image.MAX_IMAGE_PIXELS)
     if found is not None:
         return found
     try:

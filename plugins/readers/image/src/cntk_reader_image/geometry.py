@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Protocol
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
 
 import attrs
 
@@ -13,8 +14,10 @@ ATTEMPTS = 10
 """So many random shapes are tried; if none fits the image, all of it is taken."""
 VIEWS = 10
 """Views of ``cropType=multiView10``: four corners and the centre, and their mirror images."""
-_FIXED_DRAWS = 3
-_DRAWS_OF_ATTEMPT = 3
+FIXED_DRAWS = 3
+DRAWS_OF_ATTEMPT = 3
+_CENTER, _ANYWHERE, _VIEWS = range(3)
+_WHOLE, _SIDE, _AREA = range(3)
 
 
 class CropSettings(Protocol):
@@ -38,6 +41,68 @@ class Rectangle:
     columns: int
 
 
+class CropNumbers(NamedTuple):
+    """A :class:`CropRule` as nothing but numbers, for functions that are compiled as well."""
+
+    place: int
+    width: int
+    height: int
+    measure: int
+    least: float
+    most: float
+    least_aspect: float
+    most_aspect: float
+    jitter: bool
+
+
+WHOLE = CropNumbers(_CENTER, 0, 0, _WHOLE, 1.0, 1.0, 1.0, 1.0, False)
+"""Takes all of an image."""
+
+
+def part_shape(rows: int, columns: int, crop: CropNumbers, draws: Sequence[float] | Any) -> tuple[int, int]:
+    """Return rows and columns of the part of an image of ``rows`` x ``columns``. Compiled, too."""
+    if crop.width > 0 and crop.height > 0:
+        return min(rows, crop.height), min(columns, crop.width)
+    for first in range(FIXED_DRAWS, len(draws), DRAWS_OF_ATTEMPT):
+        share, aspect = crop.least, crop.least_aspect
+        if crop.jitter:
+            share += (crop.most - crop.least) * draws[first]
+            aspect += (crop.most_aspect - crop.least_aspect) * draws[first + 1]
+        height, width = rows, columns
+        if crop.measure == _SIDE:
+            height = width = math.floor(min(rows, columns) * share + 0.5)
+        elif crop.measure == _AREA:
+            height = width = math.floor(math.sqrt(rows * columns * share) + 0.5)
+        if aspect != 1.0:
+            area = height * width
+            height, width = int(math.sqrt(area * aspect)), int(math.sqrt(area / aspect))
+            if draws[first + 2] < 0.5:
+                height, width = width, height
+        if height <= rows and width <= columns:
+            return max(height, 1), max(width, 1)
+    return rows, columns
+
+
+def part_place(down: int, across: int, crop: CropNumbers, draws: Sequence[float] | Any, view: int) -> tuple[int, int]:
+    """Return top and left of a part, which has so much room ``down`` and ``across``. Compiled, too."""
+    if crop.place == _ANYWHERE:
+        return int(draws[1] * (down + 1)), int(draws[0] * (across + 1))
+    corner = view % 5 if crop.place == _VIEWS else 4
+    if corner == 4:
+        return down // 2, across // 2
+    return down * (corner // 2), across * (corner % 2)
+
+
+def part_mirrored(crop: CropNumbers, hflip: bool, draws: Sequence[float] | Any, view: int) -> bool:
+    """Return whether right and left of a part change places: by chance, or in the second five of ten views.
+
+    Compiled, too.
+    """
+    if crop.place == _VIEWS:
+        return view % VIEWS >= 5
+    return hflip and draws[2] < 0.5
+
+
 @attrs.frozen
 class CropRule:
     """How a part of an image is chosen; the numbers of the recipe, put in order.
@@ -48,6 +113,7 @@ class CropRule:
         side, area: range of the share of the shorter side, of the area; None: not used.
         aspect: range of the ratio of the sides.
         jitter: ratios are drawn from their ranges; else they are the least of these.
+        numbers: all of this as numbers.
     """
 
     kind: str
@@ -56,6 +122,24 @@ class CropRule:
     area: tuple[float, float] | None
     aspect: tuple[float, float]
     jitter: bool
+    numbers: CropNumbers = attrs.field(init=False, eq=False, repr=False)
+
+    @numbers.default
+    def _make_numbers(self) -> CropNumbers:
+        place = _ANYWHERE if self.random_place else _VIEWS if self.kind == "multiview10" else _CENTER
+        measure = _SIDE if self.side is not None else _AREA if self.area is not None else _WHOLE
+        least, most = self.side or self.area or (1.0, 1.0)
+        return CropNumbers(
+            place=place,
+            width=self.size[0],
+            height=self.size[1],
+            measure=measure,
+            least=float(least),
+            most=float(most),
+            least_aspect=float(self.aspect[0]),
+            most_aspect=float(self.aspect[1]),
+            jitter=self.jitter,
+        )
 
     @classmethod
     def of(cls, keys: CropSettings) -> CropRule:
@@ -79,7 +163,7 @@ class CropRule:
     def draws(self) -> int:
         """How many random numbers a crop may need: for the place and the mirroring, and for each attempt."""
         again = self.area is not None or self.aspect != (1.0, 1.0)
-        return _FIXED_DRAWS + _DRAWS_OF_ATTEMPT * (ATTEMPTS if again else 1)
+        return FIXED_DRAWS + DRAWS_OF_ATTEMPT * (ATTEMPTS if again else 1)
 
     def fixed_size(self, size: tuple[int, int] | None) -> tuple[int, int] | None:
         """Return columns and rows of the part of an image of a size; None if they are not always the same."""
@@ -87,7 +171,7 @@ class CropRule:
             return None
         if self.aspect != (1.0, 1.0) and not all(self.size):
             return None
-        found = self._shape(size[1], size[0], [0.0] * self.draws)
+        found = part_shape(size[1], size[0], self.numbers, [0.0] * self.draws)
         return found[1], found[0]
 
     def place(self, rows: int, columns: int, draws: list[float], view: int) -> Rectangle:
@@ -98,48 +182,13 @@ class CropRule:
             draws: random numbers of [0, 1).
             view: which of the ten views.
         """
-        height, width = self._shape(rows, columns, draws)
-        down, across = rows - height, columns - width
-        if self.random_place:
-            return Rectangle(int(draws[1] * (down + 1)), int(draws[0] * (across + 1)), height, width)
-        corner = view % 5 if self.kind == "multiview10" else 4
-        if corner == 4:
-            return Rectangle(down // 2, across // 2, height, width)
-        return Rectangle(down * (corner // 2), across * (corner % 2), height, width)
+        height, width = part_shape(rows, columns, self.numbers, draws)
+        top, left = part_place(rows - height, columns - width, self.numbers, draws, view)
+        return Rectangle(top, left, height, width)
 
     def mirrored(self, draws: list[float], view: int, hflip: bool) -> bool:
         """Return whether right and left change places: by chance, or in the second five of ten views."""
-        if self.kind == "multiview10":
-            return view % VIEWS >= 5
-        return hflip and draws[2] < 0.5
-
-    def _shape(self, rows: int, columns: int, draws: list[float]) -> tuple[int, int]:
-        """Return rows and columns of the part."""
-        width, height = self.size
-        if width > 0 and height > 0:
-            return min(rows, height), min(columns, width)
-        for first in range(_FIXED_DRAWS, len(draws), _DRAWS_OF_ATTEMPT):
-            height, width = self._attempt(rows, columns, draws[first : first + _DRAWS_OF_ATTEMPT])
-            if height <= rows and width <= columns:
-                return max(height, 1), max(width, 1)
-        return rows, columns
-
-    def _attempt(self, rows: int, columns: int, draws: list[float]) -> tuple[int, int]:
-        height, width = rows, columns
-        if self.side is not None:
-            height = width = rounded(min(rows, columns) * self._ratio(self.side, draws[0]))
-        elif self.area is not None:
-            height = width = rounded(math.sqrt(rows * columns * self._ratio(self.area, draws[0])))
-        aspect = self._ratio(self.aspect, draws[1])
-        if aspect == 1.0:
-            return height, width
-        area = height * width
-        shorter, longer = int(math.sqrt(area * aspect)), int(math.sqrt(area / aspect))
-        return (longer, shorter) if draws[2] < 0.5 else (shorter, longer)
-
-    def _ratio(self, bounds: tuple[float, float], draw: float) -> float:
-        low, high = bounds
-        return low + (high - low) * draw if self.jitter else low
+        return part_mirrored(self.numbers, hflip, draws, view)
 
 
 def _range(values: tuple[float, ...]) -> tuple[float, float]:

@@ -1,4 +1,8 @@
-"""The loops over pixels, compiled; they run without the GIL. What :mod:`cntk_reader_image.resample` has in NumPy."""
+"""The loops over pixels, compiled; they run without the GIL. What :mod:`cntk_reader_image.resample` has in NumPy.
+
+Several small images are made in one call (:func:`make_samples`): the way from Python to a compiled loop and back takes
+longer than the resizing of one.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +12,18 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from cntk_reader_image import geometry
+from cntk_reader_image.geometry import CropNumbers
+from cntk_reader_image.resample import UNIT
+
 Pixels = NDArray[np.uint8]
 Tap = NDArray[np.int32]
 Places = NDArray[np.uint64]
 Line = NDArray[np.int32]
+
+_part_shape = njit(nogil=True, cache=True, error_model="numpy")(geometry.part_shape)
+_part_place = njit(nogil=True, cache=True, error_model="numpy")(geometry.part_place)
+_part_mirrored = njit(nogil=True, cache=True, error_model="numpy")(geometry.part_mirrored)
 
 
 # Places are unsigned: a signed index is looked at first whether it counts from the end.
@@ -180,3 +192,104 @@ def to_planes_without(pixels: Pixels, mean: NDArray[Any], out: NDArray[Any]) -> 
         for c in range(channels):
             for x in range(columns):
                 out[c, y, x] = pixels[y, x, c] - mean[c, y, x]
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def linear_taps(source: int, places: Tap, weights: Tap) -> None:
+    """Put the two taps of each target pixel into arrays ``(target, 2)``, as :func:`cntk_reader_image.resample.taps`."""
+    target = places.shape[0]
+    scale = source / target
+    for x in range(target):
+        at = np.float32((x + 0.5) * scale - 0.5)
+        first = int(np.floor(at))
+        weight = np.int32(np.rint(np.float64(at - np.float32(first)) * UNIT))
+        places[x, 0], places[x, 1] = min(max(first, 0), source - 1), min(max(first + 1, 0), source - 1)
+        weights[x, 0], weights[x, 1] = UNIT - weight, weight
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def make_samples(
+    data: Pixels,
+    shapes: NDArray[np.int64],
+    channels: int,
+    crop: CropNumbers,
+    hflip: bool,
+    draws: NDArray[np.float64],
+    views: NDArray[np.int64],
+    mean: NDArray[Any],
+    rows: NDArray[np.int64],
+    out: NDArray[Any],
+) -> None:
+    """Crop, mirror and resize decoded images into planes.
+
+    Args:
+        data: the pixels of all, one image after the other.
+        shapes: rows, columns and planes of each image; its first plane is red.
+        channels: 1 or 3.
+        crop, hflip: which part is taken, and whether it is mirrored by chance.
+        draws: the random numbers of each image.
+        views: which view of its image each sample is.
+        mean: planes to subtract, or nothing.
+        rows: the place of each sample.
+        out: all samples, ``(samples, channels, rows, columns)``.
+    """
+    height, width = out.shape[2:]
+    across, along = np.empty((width, 2), np.int32), np.empty((width, 2), np.int32)
+    down, heights = np.empty((height, 2), np.int32), np.empty((height, 2), np.int32)
+    begin = 0
+    for image in range(len(rows)):
+        lines, columns, planes = shapes[image]
+        end = begin + lines * columns * planes
+        pixels = data[begin:end].reshape(lines, columns, planes)
+        begin = end
+        own, view = draws[image], views[image]
+        tall, wide = _part_shape(lines, columns, crop, own)
+        top, left = _part_place(lines - tall, columns - wide, crop, own, view)
+        flipped = _part_mirrored(crop, hflip, own, view)
+        linear_taps(wide, across, along)
+        linear_taps(tall, down, heights)
+        sample = out[rows[image]]
+        resize_to_planes(pixels, top, left, wide, flipped, True, across, along, down, heights, mean, sample)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def unfilter(data: Pixels, step: int, out: Pixels) -> bool:
+    """Undo the filters of the rows of a PNG image. Returns False for a filter that there is not.
+
+    Source: Portable Network Graphics Specification (W3C, 2003), chapter 9.
+
+    Args:
+        data: ``(rows, 1 + bytes of a row)``; the first byte of each row is its filter.
+        step: bytes of a pixel.
+        out: ``(rows, bytes of a row)``.
+    """
+    rows, size = out.shape
+    above = np.zeros(size, np.uint8)
+    for y in range(rows):
+        kind, source, target = data[y, 0], data[y, 1:], out[y]
+        if kind == 0:
+            target[:] = source
+        elif kind == 1:
+            target[:step] = source[:step]
+            for x in range(step, size):
+                target[x] = source[x] + target[x - step]
+        elif kind == 2:
+            for x in range(size):
+                target[x] = source[x] + above[x]
+        elif kind == 3:
+            for x in range(step):
+                target[x] = source[x] + (above[x] >> 1)
+            for x in range(step, size):
+                target[x] = source[x] + ((np.int32(target[x - step]) + np.int32(above[x])) >> 1)
+        elif kind == 4:
+            for x in range(step):
+                target[x] = source[x] + above[x]
+            for x in range(step, size):
+                a, b, c = np.int32(target[x - step]), np.int32(above[x]), np.int32(above[x - step])
+                to_a, to_b, to_c = abs(b - c), abs(a - c), abs(a + b - c - c)
+                best = a if to_a <= to_b and to_a <= to_c else (b if to_b <= to_c else c)
+                target[x] = source[x] + best
+        else:
+            return False
+        above = target
+    return True

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import attrs
@@ -14,6 +16,7 @@ from numpy.typing import NDArray
 
 from cntk_core.api import DataError, PendingRows, RowMaker
 from cntk_reader_image.decode import BrokenImageError, decode
+from cntk_reader_image.jpeg import SMALL, Scratch
 from cntk_reader_image.listing import Images
 from cntk_reader_image.pipeline import Pipeline
 
@@ -79,11 +82,14 @@ class PixelCache:
         """Return the pixels of an image if they are there."""
         return self._pixels.get(image)
 
+    def wants(self, size: int) -> bool:
+        """Return whether an image of so many bytes is kept."""
+        return size * self._images <= _TOO_LARGE * self._limit and self._bytes + size <= self._limit
+
     def put(self, image: int, pixels: NDArray[np.uint8]) -> None:
         """Keep the pixels of an image if there is room, without a fourth plane."""
         planes = min(pixels.shape[2], 3)
-        size = pixels.shape[0] * pixels.shape[1] * planes
-        if size * self._images > _TOO_LARGE * self._limit or self._bytes + size > self._limit:
+        if not self.wants(pixels.shape[0] * pixels.shape[1] * planes):
             return
         pixels = np.array(pixels[:, :, :planes])
         with self._lock:
@@ -156,6 +162,7 @@ class ImageMaker(RowMaker):
         self._budget = budget
         self._cache = PixelCache(cache_bytes, len(images))
         self._keys = images.random_keys()
+        self._scratch = Scratch()
         self._executor: ThreadPoolExecutor | None = None
         self._lock = threading.Lock()
 
@@ -165,15 +172,31 @@ class ImageMaker(RowMaker):
         rows = np.empty((len(numbers), *self._shape), dtype=self._pipeline.dtype)
         draws = self._pipeline.draw(self._keys[images], views, sweep)
         image_of, view_of = images.tolist(), views.tolist()
+        together = self._pipeline.makes_together(math.prod(self._shape))
+
+        def lowest(place: int, rows: int, columns: int) -> int:
+            own = draws[0][place].tolist() if draws else []
+            return self._pipeline.lowest(rows, columns, own, view_of[place])
 
         def work(first: int, last: int) -> list[Failure]:
             failures = []
+            small: list[NDArray[np.uint8]] = []
+            places: list[int] = []
             for place in range(first, last):
                 try:
-                    pixels = self.pixels(image_of[place])
-                    self._pipeline.make(pixels, draws[place], view_of[place], rows[place])
+                    pixels = self.pixels(image_of[place], partial(lowest, place))
+                    if together and pixels.nbytes <= SMALL:
+                        small.append(pixels)
+                        places.append(place)
+                    elif together:
+                        self._pipeline.make_together([pixels], draws, views, np.array([place]), rows)
+                    else:
+                        own = [numbers[place].tolist() for numbers in draws]
+                        self._pipeline.make(pixels, own, view_of[place], rows[place])
                 except BrokenImageError as error:
                     failures.append((place, str(error)))
+            if small:
+                self._pipeline.make_together(small, draws, views, np.array(places), rows)
             return failures
 
         def report(place: int, reason: str) -> None:
@@ -185,11 +208,28 @@ class ImageMaker(RowMaker):
         tasks = [pool.submit(work, first, min(first + step, len(numbers))) for first in range(0, len(numbers), step)]
         return PendingImages(rows, tasks, report)
 
-    def pixels(self, image: int) -> NDArray[np.uint8]:
-        """Return the decoded pixels of an image. Raises BrokenImageError."""
+    def pixels(self, image: int, lowest: Callable[[int, int], int] | None = None) -> NDArray[np.uint8]:
+        """Return the decoded pixels of an image, until this thread decodes another one.
+
+        Args:
+            image: which one.
+            lowest: says how many of the upper rows of its rows and columns are wanted; None: all.
+
+        Raises:
+            BrokenImageError: it cannot be decoded.
+        """
         known = self._cache.get(image)
-        if known is None:
-            known = decode(self._images.read(image), gray=self._gray)
+        if known is not None:
+            return known
+        whole = True
+
+        def wanted(rows: int, columns: int, planes: int) -> int:
+            nonlocal whole
+            whole = lowest is None or self._cache.wants(rows * columns * planes)
+            return rows if lowest is None or whole else lowest(rows, columns)
+
+        known = decode(self._images.read(image), gray=self._gray, scratch=self._scratch, lowest=wanted)
+        if whole:
             self._cache.put(image, known)
         return known
 

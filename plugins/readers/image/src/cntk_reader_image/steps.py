@@ -139,6 +139,11 @@ class Scale(Step):
         self.width, self.height = width, height
         self.method, self.mode, self.pad = method, mode, pad
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is what the compiled loops do on the way into planes."""
+        return (self.method, self.mode) == ("linear", "fill")
+
     def apply(self, picture: Picture, draws: list[float], view: int, dtype: np.dtype[Any]) -> Picture:
         """Make new pixels."""
         part = picture.part
@@ -176,15 +181,14 @@ def _resize(picture: Picture, rows: int, columns: int, method: str) -> Pixels:
     return out
 
 
-def resize_into(picture: Picture, mean: Pixels | None, out: Pixels) -> bool:
-    """Resize bytes into planes ``(channels, rows, columns)``, linearly and less a mean, if compiled loops can.
+def resize_into(picture: Picture, less: Pixels, out: Pixels) -> bool:
+    """Resize bytes into planes ``(channels, rows, columns)``, linearly, less other planes, if compiled loops can.
 
     Returns whether they can.
     """
     compiled = kernels()
     if compiled is None or picture.pixels.dtype != np.uint8:
         return False
-    less = np.empty((0, 0, 0), out.dtype) if mean is None else mean
     _, rows, columns = out.shape
     compiled.resize_to_planes(*_part_arguments(picture, rows, columns, "linear"), less, out)
     return True

@@ -13,12 +13,13 @@ import struct
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from hashlib import blake2b
 
 import attrs
 
-from cntk_core.api import RankGone
+from cntk_core.errors import RankGone
+from cntk_core.training.mesh_views import View, Views
 
 _HEADER = struct.Struct("<qqq")
 """Channel, tag, and bytes that follow."""
@@ -26,14 +27,18 @@ _HEADER = struct.Struct("<qqq")
 _HELLO = struct.Struct("<16sqq")
 """Digest of the run's secret, rank, and port at which the rank listens."""
 
-_END, _FAILED = -1, -2
-"""Channels of messages about the connection itself: the rank needs nothing any more; the rank failed, and why."""
+_END, _FAILED, _VIEW = -1, -2, -3
+"""Channels of messages about the connection itself: the rank needs nothing any more; the rank failed, and why; which
+ranks it takes for lost."""
 
 _TEXT = 4096
 
+_FAREWELL = 1.0
+"""Seconds that it may take to tell a rank about the end."""
+
 
 @attrs.frozen
-class Meeting:
+class Rendezvous:
     """Where ranks meet.
 
     Attributes:
@@ -49,7 +54,7 @@ class Meeting:
     secret: bytes
 
     @classmethod
-    def of(cls, environment: Mapping[str, str]) -> Meeting:
+    def of(cls, environment: Mapping[str, str]) -> Rendezvous:
         """Read ``RANK``, ``WORLD_SIZE``, ``MASTER_ADDR`` and ``MASTER_PORT``; a single rank where they are not set."""
         port = int(environment.get("MASTER_PORT", "29500"))
         if environment.get("TORCHELASTIC_USE_AGENT_STORE", "").lower() == "true":
@@ -73,9 +78,10 @@ class Mesh:
 
     Attributes:
         arrivals: grows with everything that comes.
+        views: who is lost, where the others go on then; None where they end.
     """
 
-    def __init__(self, meeting: Meeting, patience: float = 300.0) -> None:
+    def __init__(self, meeting: Rendezvous, patience: float = 300.0) -> None:
         self.rank, self.size = meeting.rank, meeting.size
         self._meeting = meeting
         self._end = time.monotonic() + patience
@@ -84,8 +90,11 @@ class Mesh:
         self._changed = threading.Condition()
         self._mail: dict[tuple[int, int], deque[tuple[int, bytes]]] = {}
         self._ended: set[int] = set()
+        self._early: list[tuple[int, View]] = []
+        self._torn: set[int] = set()
         self._failure = ""
         self.arrivals = 0
+        self.views: Views | None = None
         if self.size > 1:
             try:
                 self._connect()
@@ -106,7 +115,7 @@ class Mesh:
             else:
                 self._join(server)
         for peer, connection in self._peers.items():
-            connection.settimeout(None)
+            connection.setblocking(False)
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._locks[peer] = threading.Lock()
 
@@ -169,8 +178,14 @@ class Mesh:
 
     # -- messages -----------------------------------------------------------------------------------------
 
-    def post(self, to: int, channel: int, tag: int, packed: bytes) -> None:
+    def post(self, to: int, channel: int, tag: int, packed: bytes, be_patient: Callable[[], float]) -> None:
         """Send bytes to a rank, or to oneself.
+
+        Args:
+            to: the rank.
+            channel, tag: what the message is about.
+            packed: the bytes.
+            be_patient: called while the rank takes nothing; gives the seconds until the next call, or raises.
 
         Raises:
             RankGone: it cannot be reached any more.
@@ -180,13 +195,28 @@ class Mesh:
             return
         try:
             with self._locks[to]:
-                self._peers[to].sendall(_HEADER.pack(channel, tag, len(packed)))
-                self._peers[to].sendall(packed)
+                self._write(to, _HEADER.pack(channel, tag, len(packed)), be_patient)
+                self._write(to, packed, be_patient)
         except OSError:
             raise self._gone(to) from None
 
+    def _write(self, to: int, packed: bytes, be_patient: Callable[[], float]) -> None:
+        """Hand over all bytes, or nothing more ever: half a message cannot be followed by another one."""
+        if to in self._torn:
+            raise self._gone(to)
+        self._torn.add(to)
+        view = memoryview(packed)
+        while len(view):
+            try:
+                view = view[self._peers[to].send(view) :]
+            except BlockingIOError:
+                _await_room(self._peers[to], be_patient())
+        self._torn.remove(to)
+
     def _gone(self, rank: int) -> RankGone:
         with self._changed:
+            if self.views is not None:
+                self.views.lose(rank, f"rank {rank} is gone")
             return RankGone(self._failure or f"rank {rank} is gone")
 
     def take(self, channel: int, source: int, tags: range) -> tuple[int, bytes] | None:
@@ -201,9 +231,16 @@ class Mesh:
                 if number in tags:
                     del waiting[index]
                     return number, packed
-            if self._failure:
-                raise RankGone(self._failure)
+            failure = self._failure if self.views is None else self.views.alarm()
+            if failure:
+                raise RankGone(failure)
             return None
+
+    @property
+    def failure(self) -> str:
+        """Why nothing can come any more: a rank has failed or is gone; empty while all is well."""
+        with self._changed:
+            return self._failure
 
     def wait(self, seen: int, seconds: float) -> None:
         """Wait until more has come than was ``seen``, at most so long."""
@@ -215,35 +252,110 @@ class Mesh:
             if channel == _END:
                 self._ended.add(source)
             elif channel == _FAILED:
-                self._failure = self._failure or packed.decode(errors="replace")
+                self._lose(source, packed.decode(errors="replace"))
+            elif channel == _VIEW:
+                self._early.append((source, View(tag // 2, frozenset(map(int, packed.split())), bool(tag % 2))))
+                self._hear()
             else:
                 self._mail.setdefault((channel, source), deque()).append((tag, packed))
             self.arrivals += 1
             self._changed.notify_all()
 
+    def _lose(self, source: int, reason: str) -> None:
+        if self.views is not None:
+            self.views.lose(source, reason)
+        else:
+            self._failure = self._failure or reason
+
     def _read(self) -> None:
         with selectors.DefaultSelector() as selector:
             for peer, connection in self._peers.items():
-                selector.register(connection, selectors.EVENT_READ, peer)
+                selector.register(connection, selectors.EVENT_READ, (peer, _Incoming(connection)))
             while selector.get_map():
                 for key, _ in selector.select():
-                    if not self._read_one(key.data):
+                    peer, incoming = key.data
+                    if not self._read_some(peer, incoming):
                         selector.unregister(key.fileobj)
-                        self._peers[key.data].close()
+                        self._peers[peer].close()
 
-    def _read_one(self, source: int) -> bool:
-        """Read a message of a rank; False if there will be none any more."""
+    def _read_some(self, source: int, incoming: _Incoming) -> bool:
+        """Read what has come from a rank; False if nothing will come any more."""
         try:
-            channel, tag, size = _HEADER.unpack(_receive(self._peers[source], _HEADER.size))
-            self._deliver(source, channel, tag, _receive(self._peers[source], size))
+            message = incoming.read()
         except (OSError, EOFError):
             with self._changed:
                 if source not in self._ended:
-                    self._failure = self._failure or f"rank {source} is gone"
+                    self._lose(source, f"rank {source} is gone")
                 self.arrivals += 1
                 self._changed.notify_all()
             return False
+        if message is not None:
+            self._deliver(source, *message)
         return True
+
+    # -- going on without ranks ---------------------------------------------------------------------------
+
+    def tolerate_losses(self) -> None:
+        """From now on the others go on when a rank is lost: see :meth:`regroup`."""
+        with self._changed:
+            self.views = Views(self.rank, self.size, ended=self._ended)
+            self._hear()
+
+    def _hear(self) -> None:
+        if self.views is not None:
+            for source, view in self._early:
+                self.views.hear(source, view)
+            self._early.clear()
+
+    def regroup(self, *, done: bool, patience: float, give_up: Callable[[list[int]], None]) -> bool:
+        """Wait until all ranks that are left have the same view of who is lost.
+
+        Args:
+            done: this rank has done its work.
+            patience: seconds after which a rank that does not tell its view counts as lost.
+            give_up: called with such ranks.
+
+        Returns:
+            Whether nobody was lost and all have done their work; the same on all that are left.
+
+        Raises:
+            RankGone: the others go on without this rank.
+        """
+        told, since = View(-1), time.monotonic()
+        while True:
+            with self._changed:
+                seen, views = self.arrivals, self._own_views()
+                if views.is_excluded:
+                    raise RankGone(views.alarm())
+                view = views.own(done=done)
+                if not (awaited := views.awaited(view)) and view == told:
+                    return views.agree(view)
+            if view != told:
+                told, since = view, time.monotonic()
+                self._tell_view(view)
+            elif awaited and time.monotonic() - since > patience:
+                give_up(awaited)
+                with self._changed:
+                    for rank in awaited:
+                        views.lose(rank, f"rank {rank} does not answer")
+            else:
+                self.wait(seen, 0.1)
+
+    def _own_views(self) -> Views:
+        assert self.views is not None, "losses are not tolerated"
+        return self.views
+
+    def _tell_view(self, view: View) -> None:
+        """Tell it to all ranks, to those that are lost, too: such a rank may only have been slow."""
+        unreached = self._tell(_VIEW, " ".join(map(str, view.lost)).encode(), 2 * view.number + view.done)
+        with self._changed:
+            for rank in unreached:
+                self._own_views().lose(rank, f"rank {rank} is gone")
+
+    def forget_others(self, channel: int) -> None:
+        """Forget the mail of all channels but one: it is of ranks that have parted."""
+        with self._changed:
+            self._mail = {key: mail for key, mail in self._mail.items() if key[0] == channel}
 
     # -- the end ------------------------------------------------------------------------------------------
 
@@ -258,10 +370,84 @@ class Mesh:
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_WR)
 
-    def _tell(self, channel: int, text: bytes) -> None:
-        for peer, connection in self._peers.items():
-            with contextlib.suppress(OSError), self._locks[peer]:
-                connection.sendall(_HEADER.pack(channel, 0, len(text)) + text)
+    def _tell(self, channel: int, text: bytes, tag: int = 0) -> list[int]:
+        """Tell all ranks; return those that could not be told because they take nothing, or are gone."""
+        unreached = []
+        for peer, lock in self._locks.items():
+            if not lock.acquire(timeout=_FAREWELL):
+                unreached.append(peer)
+                continue
+            try:
+                self._write(peer, _HEADER.pack(channel, tag, len(text)) + text, _at_most(_FAREWELL))
+            except (OSError, RankGone):
+                unreached.append(peer)
+            finally:
+                lock.release()
+        return unreached
+
+
+def _at_most(seconds: float) -> Callable[[], float]:
+    """Return what is patient for so many seconds."""
+    end = time.monotonic() + seconds
+
+    def be_patient() -> float:
+        left = end - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        return left
+
+    return be_patient
+
+
+def _await_room(connection: socket.socket, seconds: float) -> None:
+    """Wait until a connection takes something, at most so long.
+
+    Raises:
+        OSError: it has been closed.
+    """
+    with selectors.DefaultSelector() as selector:
+        try:
+            selector.register(connection, selectors.EVENT_WRITE)
+        except ValueError as error:
+            raise OSError(str(error)) from None
+        selector.select(seconds)
+
+
+class _Incoming:
+    """The message that is coming over a connection, piece by piece: no rank is kept waiting by a slow one."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._expect(_HEADER.size, None)
+
+    def _expect(self, size: int, header: tuple[int, int] | None) -> None:
+        self._bytes, self._header = bytearray(size), header
+        self._rest = memoryview(self._bytes)
+
+    def read(self) -> tuple[int, int, bytes] | None:
+        """Read what is there; return channel, tag and bytes when a message is complete.
+
+        Raises:
+            EOFError: the connection has ended.
+        """
+        if len(self._rest):
+            try:
+                count = self._connection.recv_into(self._rest)
+            except BlockingIOError:
+                return None
+            if not count:
+                raise EOFError
+            self._rest = self._rest[count:]
+        if len(self._rest):
+            return None
+        if self._header is None:
+            channel, tag, size = _HEADER.unpack(self._bytes)
+            self._expect(size, (channel, tag))
+            return self.read()
+        channel, tag = self._header
+        packed = bytes(self._bytes)
+        self._expect(_HEADER.size, None)
+        return channel, tag, packed
 
 
 def _receive(connection: socket.socket, size: int) -> bytes:
@@ -280,6 +466,16 @@ def _receive(connection: socket.socket, size: int) -> bytes:
     return bytes(received)
 
 
-def meeting_here() -> Meeting:
+LOCAL_RANKS = ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID")
+"""Variables in which launchers say the place of a process among those of its machine."""
+
+
+def local_rank(environment: Mapping[str, str] = os.environ) -> int | None:
+    """Return the place of this process among the ranks of its machine, from 0; None if no launcher says it."""
+    found = next((environment[name] for name in LOCAL_RANKS if environment.get(name, "").isdecimal()), None)
+    return None if found is None else int(found)
+
+
+def rendezvous_here() -> Rendezvous:
     """The meeting that the environment of this process names."""
-    return Meeting.of(os.environ)
+    return Rendezvous.of(os.environ)

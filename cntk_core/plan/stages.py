@@ -6,16 +6,11 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-from cntk_core.api import (
-    DataError,
-    Loop,
-    Node,
-    Plan,
-    SequenceLayout,
-    derived_nodes,
-    makes_axis_by_values,
-    same_sequences,
-)
+from cntk_core.errors import DataError
+from cntk_core.interfaces.layout import SequenceLayout
+from cntk_core.network.node import Node
+from cntk_core.ops.frame_moves import same_sequences
+from cntk_core.plan.plan import Loop, Plan, derived_nodes, makes_axis_by_values
 
 
 @attrs.frozen(eq=False)

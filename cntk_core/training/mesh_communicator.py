@@ -1,20 +1,21 @@
-"""The communicator on sockets."""
+"""A communicator on connections of TCP, for plugins whose ranks need one: for everything, or for small things."""
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import BackgroundWorker, Communicator, Launcher, Message, Pending, RankMissing, sum_by_rank
-from cntk_parallel_sockets.frames import pack, unpack
-from cntk_parallel_sockets.mesh import Mesh, meeting_here
+from cntk_core.errors import RankMissing
+from cntk_core.interfaces.parallel import Communicator, Message, Pending
+from cntk_core.training.array_bytes import pack, unpack
+from cntk_core.training.background import BackgroundWorker, sum_by_rank
+from cntk_core.training.mesh import Mesh, rendezvous_here
 
 T = TypeVar("T")
 Array = NDArray[Any]
@@ -29,7 +30,7 @@ _LETTERS = 1 << 40
 TAGS = 256
 
 
-class SocketCommunicator(Communicator):
+class MeshCommunicator(Communicator):
     """Ranks that are processes, with a TCP connection between each two.
 
     Args:
@@ -39,22 +40,14 @@ class SocketCommunicator(Communicator):
         channel: number that tells its messages from those of other communicators.
     """
 
-    requires_api = "1.0"
-
     def __init__(self, mesh: Mesh | None = None, members: Sequence[int] | None = None, channel: int = 0) -> None:
         super().__init__()
-        self._mesh = mesh if mesh is not None else Mesh(meeting_here())
+        self._mesh = mesh if mesh is not None else Mesh(rendezvous_here())
         self._members = list(members) if members is not None else list(range(self._mesh.size))
         self._channel = channel
         self.rank, self.size = self._members.index(self._mesh.rank), len(self._members)
         self._count = 0
         self._worker: BackgroundWorker | None = None
-
-    @classmethod
-    def launcher(cls, ranks: int) -> Launcher:
-        """A small program that starts processes and waits for them."""
-        command = (sys.executable, "-m", "cntk_parallel_sockets.launching", str(ranks))
-        return Launcher(command, {}, "the launcher of cntk-parallel-sockets")
 
     # -- all ranks together -------------------------------------------------------------------------------
 
@@ -104,15 +97,19 @@ class SocketCommunicator(Communicator):
             found[source] = self._fetch(source, _only(number), operation).array
         return [found[rank] for rank in range(self.size)]
 
-    def split(self, color: int) -> SocketCommunicator:
+    def split(self, color: int) -> Self:
         """Return the communicator of the ranks with this color."""
         colors = [int(one[0]) for one in self.allgather(np.array([color]))]
         members = [self._members[rank] for rank, one in enumerate(colors) if one == color]
         name = f"{self._channel}/{self._count}/{color}".encode()
         channel = int.from_bytes(blake2b(name, digest_size=7).digest(), "little")
-        part = SocketCommunicator(self._mesh, members, channel)
+        part = self._part(members, channel)
         part.watch = self.watch
         return part
+
+    def _part(self, members: Sequence[int], channel: int) -> Self:
+        """Make the communicator of some ranks, given as those of the mesh."""
+        return type(self)(self._mesh, members, channel)
 
     def background(self, work: Callable[[Communicator], T]) -> Pending[T]:
         """Give the work to a thread."""
@@ -158,9 +155,11 @@ class SocketCommunicator(Communicator):
         return [(self.rank + step) % self.size for step in range(1, self.size)]
 
     def _post(self, array: Array, to: int, tag: int) -> None:
+        """Send an array; as with :meth:`_fetch`, never longer than the deadline."""
         if to != self.rank:
             self.bytes_sent += array.nbytes
-        self._mesh.post(self._members[to], self._channel, tag, pack(array))
+        waiting = _Waiting(self, "sending an array", [to])
+        self._mesh.post(self._members[to], self._channel, tag, pack(array), waiting.go_on)
 
     def _look(self, source: int | None, tags: range) -> Message | None:
         for one in range(self.size) if source is None else (source,):
@@ -171,27 +170,51 @@ class SocketCommunicator(Communicator):
 
     def _fetch(self, source: int | None, tags: range, operation: str) -> Message:
         """Wait for a message; never longer than the deadline, and never in silence."""
-        begun, report_at = time.monotonic(), self.watch.report_after
+        waiting = _Waiting(self, operation, sorted(self._others()) if source is None else [source])
         while True:
             seen = self._mesh.arrivals
             found = self._look(source, tags)
             if found is not None:
                 return found
-            waited = time.monotonic() - begun
-            if waited >= self.watch.deadline:
-                raise RankMissing(
-                    self._text(waited, operation, source),
-                    hint="A rank that is only slow needs a longer communicationTimeout in parallelTrain.",
-                )
-            if waited >= report_at:
-                report_at += max(self.watch.report_after, 1.0)
-                self.watch.say(f"Warning: {self._text(waited, operation, source)}")
-            self._mesh.wait(seen, min(0.5, self.watch.deadline - waited, max(report_at - waited, 0.01)))
+            self._mesh.wait(seen, waiting.go_on())
 
-    def _text(self, waited: float, operation: str, source: int | None) -> str:
-        named = f"rank {', '.join(map(str, sorted(self._others()) if source is None else [source]))}"
-        at = f" ({self.watch.doing})" if self.watch.doing else ""
-        return f"rank {self.rank} has waited {waited:.0f} s in {operation}{at} for {named}"
+
+class _Waiting:
+    """One operation's waiting for other ranks.
+
+    Args:
+        communicator: who waits.
+        operation: what it waits in.
+        missing: the ranks that it waits for.
+    """
+
+    def __init__(self, communicator: Communicator, operation: str, missing: Sequence[int]) -> None:
+        self._rank, self._watch = communicator.rank, communicator.watch
+        self._operation, self._missing = operation, missing
+        self._begun = time.monotonic()
+        self._report_at = self._watch.report_after
+
+    def go_on(self) -> float:
+        """Return the seconds after which to ask again; say for whom the rank waits when it is time to.
+
+        Raises:
+            RankMissing: the deadline has passed.
+        """
+        waited = time.monotonic() - self._begun
+        if waited >= self._watch.deadline:
+            raise RankMissing(
+                self._text(waited),
+                hint="A rank that is only slow needs a longer communicationTimeout in parallelTrain.",
+            )
+        if waited >= self._report_at:
+            self._report_at += max(self._watch.report_after, 1.0)
+            self._watch.say(f"Warning: {self._text(waited)}")
+        return min(0.5, self._watch.deadline - waited, max(self._report_at - waited, 0.01))
+
+    def _text(self, waited: float) -> str:
+        named = ", ".join(map(str, self._missing))
+        at = f" ({self._watch.doing})" if self._watch.doing else ""
+        return f"rank {self._rank} has waited {waited:.0f} s in {self._operation}{at} for rank {named}"
 
 
 def _only(number: int) -> range:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
 import attrs
 
-from cntk_core.api import Expr, GradientStep, LoopGradient, Node, Plan, Step, TraceMath, symbol
+from cntk_core.network.node import Node
+from cntk_core.ops.expression import Expr, TraceMath, symbol
+from cntk_core.plan.plan import GradientStep, LoopGradient, Plan, Step
 
 _MATH = TraceMath()
 
@@ -41,24 +44,36 @@ def forward_trees(step: Step, names: Names, given: Mapping[Node, Tree] | None = 
     return {node: trees[node] for node in step.writes}
 
 
-def gradient_trees(step: GradientStep, names: Names, path: Mapping[Node, Sequence[bool]]) -> dict[Node, Tree]:
+def gradient_trees(
+    step: GradientStep,
+    names: Names,
+    path: Mapping[Node, Sequence[bool]],
+    sources: Mapping[Node, Tree] | None = None,
+    given: Mapping[Node, Tree] | None = None,
+) -> dict[Node, Tree]:
     """The tree of each gradient that goes out of a step, before sums over broadcast axes.
 
     Args:
         step: the gradient step of element-wise nodes.
         names: how values and gradients are called.
         path: for each node through which a gradient flows, which inputs want one.
+        sources: trees of gradients that come in; the others are symbols.
+        given: trees of values that are computed instead of read.
     """
     inside = set(step.step.nodes)
-    readable = set(step.reads)
+    known = {names.value(node) for node in step.reads} | {names.gradient(node) for node in step.sources}
     arriving: dict[Node, Tree] = {node: symbol(names.gradient(node)) for node in step.sources}
+    arriving.update(sources or {})
+    values: dict[Node, Tree] = dict(given or {})
+    for tree in (*arriving.values(), *values.values()):
+        known |= tree.symbols() if isinstance(tree, Expr) else set()
     leaving: dict[Node, Tree] = {}
     for node in reversed(step.step.nodes):
         if node not in arriving:
             continue
         assert node.op.elementwise is not None
-        inputs = [symbol(names.value(child)) for child in node.inputs]
-        output = symbol(names.value(node))
+        inputs = [values.get(child, symbol(names.value(child))) for child in node.inputs]
+        output = values.get(node, symbol(names.value(node)))
         results = node.op.elementwise.gradient(_MATH, node.attributes, arriving[node], output, *inputs)
         for child, wanted, result in zip(node.inputs, path[node], results, strict=True):
             if not wanted or result is None:
@@ -66,11 +81,11 @@ def gradient_trees(step: GradientStep, names: Names, path: Mapping[Node, Sequenc
             place = arriving if child in inside else leaving
             place[child] = place[child] + result if child in place else result
     for tree in leaving.values():
-        _check(tree, {names.value(node) for node in readable} | {names.gradient(node) for node in step.sources})
+        _check(tree, known)
     return leaving
 
 
-def _check(tree: Tree, known: set[str]) -> None:
+def _check(tree: Tree, known: AbstractSet[str]) -> None:
     if isinstance(tree, Expr):
         unknown = tree.symbols() - known
         assert not unknown, f"the plan does not keep {sorted(unknown)} for the gradient"

@@ -1,0 +1,98 @@
+"""Which kernels compute a step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from cntk_core.api import GradientStep, Loop, LoopGradient, Step, is_delay, makes_axis_by_values
+from cntk_engine_cuda import (
+    delays,
+    dropout,
+    elementwise,
+    fallback,
+    loops,
+    normalization,
+    products,
+    reductions,
+    rows,
+    sparse,
+    windows,
+)
+from cntk_engine_cuda.gpu import Call
+from cntk_engine_cuda.open_arrays import reaches_open
+from cntk_engine_cuda.site import Site
+
+FORWARD: Mapping[str, Callable[[Site, Step], list[Call] | None]] = {
+    **dict.fromkeys(products.NAMES, products.bind_forward),
+    **dict.fromkeys(rows.KERNELS, rows.bind_softmax),
+    **dict.fromkeys(reductions.ALL, reductions.bind_total),
+    **dict.fromkeys(windows.POOLING, windows.bind_pooling),
+    "BatchNormalization": normalization.bind_forward,
+    "ClassificationError": rows.bind_classification_error,
+    "Convolution": windows.bind_convolution,
+    "CrossEntropyWithSoftmax": rows.bind_cross_entropy,
+    "Dropout": dropout.bind_forward,
+    "LookupTable": sparse.bind_forward,
+    "PastValue": delays.bind_forward,
+    "ReduceElements": reductions.bind_reduction,
+    "Reshape": reductions.bind_reshape,
+    "SquareError": reductions.bind_square_error,
+    "SumColumnElements": reductions.bind_reduction,
+    "FutureValue": delays.bind_forward,
+}
+"""What computes ops that have kernels; None means that these inputs want something else."""
+
+BACKWARD: Mapping[str, Callable[[Site, GradientStep], list[Call] | None]] = {
+    **dict.fromkeys(products.NAMES, products.bind_gradient),
+    **dict.fromkeys(reductions.ALL, reductions.bind_total_gradient),
+    **dict.fromkeys(windows.POOLING, windows.bind_pooling_gradient),
+    "BatchNormalization": normalization.bind_gradient,
+    "Convolution": windows.bind_convolution_gradient,
+    "CrossEntropyWithSoftmax": rows.bind_cross_entropy_gradient,
+    "Dropout": dropout.bind_gradient,
+    "LogSoftmax": rows.bind_softmax_gradient,
+    "LookupTable": sparse.bind_gradient,
+    "PastValue": delays.bind_gradient,
+    "ReduceElements": reductions.bind_reduction_gradient,
+    "Reshape": reductions.bind_reshape_gradient,
+    "SquareError": reductions.bind_square_error_gradient,
+    "SumColumnElements": reductions.bind_reduction_gradient,
+    "Softmax": rows.bind_softmax_gradient,
+    "FutureValue": delays.bind_gradient,
+}
+
+
+def forward_calls(site: Site, step: Step | Loop) -> list[Call]:
+    """The calls that compute a step."""
+    if isinstance(step, Loop):
+        return loops.bind_forward(site, step, forward_calls)
+    first = step.nodes[0]
+    if makes_axis_by_values(first):
+        return fallback.bind_new_axis(site, step)
+    if not reaches_open(step):
+        if elementwise.is_elementwise(step):
+            return elementwise.bind_forward(site, step)
+        bind = FORWARD.get(first.op.name)
+        found = bind(site, step) if bind is not None else None
+        if found is not None:
+            return found
+    return fallback.bind_forward(site, step)
+
+
+def gradient_calls(site: Site, step: GradientStep | LoopGradient) -> list[Call]:
+    """The calls that compute the gradients of a step."""
+    if isinstance(step, LoopGradient):
+        return loops.bind_gradient(site, step, gradient_calls)
+    if not reaches_open(step.step):
+        if elementwise.is_elementwise(step.step):
+            return elementwise.bind_gradient(site, step)
+        bind = BACKWARD.get(step.step.nodes[0].op.name)
+        found = bind(site, step) if bind is not None else None
+        if found is not None:
+            return found
+    return fallback.bind_gradient(site, step)
+
+
+def has_delays(step: Step | Loop) -> bool:
+    """Whether the code of a step depends on where its sequences stand."""
+    return isinstance(step, Loop) or is_delay(step.nodes[0])

@@ -1,0 +1,105 @@
+"""Binds Times and TransposeTimes to cuBLAS."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from cntk_core.api import GradientStep, Node, Step, Target
+from cntk_engine_cuda import sparse
+from cntk_engine_cuda.gpu import Array, Call, Gpu
+from cntk_engine_cuda.site import Site, elements_of
+
+NAMES = ("Times", "TransposeTimes")
+
+
+def gemm(
+    gpu: Gpu, a: Array, b: Array, out: Array, *, turn_a: bool = False, turn_b: bool = False, accumulate: bool = False
+) -> list[Call]:
+    """The calls for ``out = a b`` (or ``out += a b``) of matrices in one piece, each turned if asked for."""
+    if not out.size:
+        return []
+    if not a.size:  # a sum over nothing
+        return [] if accumulate else gpu.fill(out, 0.0)
+    letters = "NT"[turn_a], "NT"[turn_b]
+    return [Call(gpu.cublas.gemm, (*letters, a, b, out, 1.0, 1.0 if accumulate else 0.0))]
+
+
+def matrices(node: Node, weights: Array, rows: Array) -> tuple[Array, Array] | None:
+    """The left operand as a matrix as it is stored, and the right one as ``(rows, inner)``; None if it is no plain
+    product.
+
+    Stored is ``(inner, outer)`` for Times and ``(outer, inner)`` for TransposeTimes.
+    """
+    left, right = node.inputs
+    if left.framed or elements_of(left) == 0:
+        return None
+    dims = left.known_shape
+    if node.op.name == "TransposeTimes":
+        if len(dims) > 2 or node.attributes.output_rank != 1:
+            return None
+        outer, inner = (dims[0], dims[1]) if len(dims) == 2 else (1, dims[0])
+        stored = weights.reshape(outer, inner)
+    else:
+        outer = math.prod(dims[len(dims) - node.attributes.output_rank :])
+        inner = elements_of(left) // outer
+        stored = weights.reshape(inner, outer)
+    if elements_of(right) % inner:
+        return None
+    return stored, rows.reshape(rows.size // inner, inner)
+
+
+def results(node: Node, array: Array, stored: Array) -> Array:
+    """A product's value or gradient as ``(rows, outer)``, for the left operand as :func:`matrices` gives it."""
+    outer = stored.shape[0] if node.op.name == "TransposeTimes" else stored.shape[1]
+    return array.reshape(array.size // outer, outer)
+
+
+def bind_forward(site: Site, step: Step) -> list[Call] | None:
+    """Return the calls that compute a product; None if it is no plain one."""
+    (node,) = step.nodes
+    if node.inputs[1] in site.sparse:
+        return sparse.bind_forward(site, step)
+    found = matrices(node, site.values[node.inputs[0]], site.values[node.inputs[1]])
+    if found is None:
+        return None
+    weights, rows = found
+    out = results(node, site.values[node], weights)
+    return gemm(site.gpu, rows, weights, out, turn_b=node.op.name == "TransposeTimes")
+
+
+def bind_gradient(site: Site, step: GradientStep) -> list[Call] | None:
+    """Return the calls that compute the gradients of a product; None if it is no plain one."""
+    (node,) = step.step.nodes
+    left, right = node.inputs
+    if right in site.sparse:
+        return sparse.bind_gradient(site, step)
+    if left is right:
+        return None
+    calls: list[Call] = []
+    for target in step.targets:
+        found = _target(site, node, target)
+        if found is None:
+            return None
+        calls += found
+    return calls
+
+
+def _target(site: Site, node: Node, target: Target) -> list[Call] | None:
+    left, right = node.inputs
+    transposed = node.op.name == "TransposeTimes"
+    settings: dict[str, Any] = {"accumulate": target.accumulate}
+    if target.node is left:
+        found = matrices(node, site.gradients[left], site.values[right]) if right in site.values else None
+        if found is None:
+            return None
+        out, rows = found
+        gradient = results(node, site.gradients[node], out)
+        first, second = (gradient, rows) if transposed else (rows, gradient)
+        return gemm(site.gpu, first, second, out, turn_a=True, **settings)
+    found = matrices(node, site.values[left], site.gradients[right])
+    if found is None:
+        return None
+    weights, out = found
+    gradient = results(node, site.gradients[node], weights)
+    return gemm(site.gpu, gradient, weights, out, turn_b=not transposed, **settings)

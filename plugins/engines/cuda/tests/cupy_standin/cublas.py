@@ -1,0 +1,34 @@
+"""``cupy.cublas`` of the stand-in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cupy_standin.arrays import ndarray
+from cupy_standin.streams import submit
+
+
+def gemm(transa: str, transb: str, a: ndarray, b: ndarray, out: ndarray, alpha: float = 1.0, beta: float = 0.0) -> Any:
+    """``out = alpha * op(a) @ op(b) + beta * out``, as cuBLAS takes it: matrices of one type, none of them empty."""
+    assert transa in ("N", "T")
+    assert transb in ("N", "T")
+    assert isinstance(alpha, float)
+    assert isinstance(beta, float)
+    for each in (a, b, out):
+        assert isinstance(each, ndarray)
+        assert each.ndim == 2
+        assert each.dtype == a.dtype
+        assert each.flags.c_contiguous or each.flags.f_contiguous, "the engine never needs a copy"
+        if 0 in each.shape:
+            raise RuntimeError("CUBLAS_STATUS_INVALID_VALUE: a matrix without elements")
+    left = a._array.T if transa == "T" else a._array
+    right = b._array.T if transb == "T" else b._array
+    assert left.shape[1] == right.shape[0]
+    assert out.shape == (left.shape[0], right.shape[1])
+
+    def work() -> None:
+        product = left @ right
+        out._array[...] = alpha * product if beta == 0.0 else alpha * product + beta * out._array
+
+    submit(work, a, b, out)
+    return out

@@ -1,0 +1,43 @@
+"""Dropout: the host draws from the counter-based random numbers of every engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from cntk_core.api import DROPOUT_RATE, Node, OpContext
+from cntk_engine_xla.lowering import Array, Lowering, Trace
+
+
+def _draw(context: OpContext, node: Node, shape: tuple[int, ...], rows: int) -> Any:
+    """Which elements are kept, and what these are multiplied by; None where all are."""
+    rate = context.settings.get(DROPOUT_RATE, 0.0) if context.training else 0.0
+    if rate <= 0.0:
+        return None
+    kept = context.random().random(shape, dtype=np.float32) >= rate
+    if node.framed:
+        kept = np.concatenate([kept, np.zeros((rows - shape[0], *shape[1:]), bool)])
+    return kept, np.float64(1.0 - rate)
+
+
+def _scaled(trace: Trace, node: Node, value: Array) -> Array:
+    drawn = trace.draws.get(node)
+    if drawn is None:
+        return value
+    kept, share = drawn
+    return value * (kept.astype(value.dtype) / share.astype(value.dtype))
+
+
+def _forward(trace: Trace, node: Node, inputs: list[Array]) -> Array:
+    return _scaled(trace, node, inputs[0])
+
+
+def _gradient(
+    trace: Trace, node: Node, arriving: Array, inputs: list[Array], needs: Sequence[bool]
+) -> Sequence[Array | None]:
+    return (_scaled(trace, node, arriving),)
+
+
+LOWERINGS = {"Dropout": Lowering(_forward, _gradient, draw=_draw)}

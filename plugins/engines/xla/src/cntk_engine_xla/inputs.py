@@ -1,0 +1,89 @@
+"""Inputs of a minibatch as XLA takes them: in the precision of the program, padded to the size of a bucket."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cntk_core.api import DataError, Input, StreamData, elements, show
+
+Array = NDArray[Any]
+
+
+def take(node: Input, stream: StreamData, dtype: np.dtype[Any], rows: int) -> Array:
+    """Return the frames of a stream as a new array ``(rows, *shape)``.
+
+    XLA reads it after the call, when the reader's array may hold something else; so it is always a copy. The rows of
+    the padding repeat the first frame: what is computed of them is no stranger than the minibatch itself.
+
+    Raises:
+        DataError: the samples have another size than the input.
+    """
+    check_size(node, stream)
+    data: Any = stream.data
+    frames = data.shape[0]
+    found = np.empty((rows, *node.known_shape), dtype)
+    flat = found.reshape(rows, elements(node.known_shape))
+    if stream.sparse:
+        flat[:frames] = data.toarray()
+    else:
+        np.copyto(flat[:frames], data.reshape(frames, -1) if frames else flat[:0], casting="same_kind")
+    if frames:
+        flat[frames:] = flat[0]
+    return found
+
+
+def check_size(node: Input, stream: StreamData) -> None:
+    """Make sure that the samples of a stream have as many values as the input.
+
+    Raises:
+        DataError: they have not.
+    """
+    sample = stream.data.shape[1:]
+    if elements(sample) != elements(node.known_shape):
+        raise DataError(
+            f"the input '{node.name}' is {show(node.known_shape)}, but its stream gives samples of {show(sample)}"
+        )
+
+
+def sparse_matrix(node: Input, stream: StreamData, dtype: np.dtype[Any]) -> Any:
+    """Return the frames of a stream, which may be an array, as a ``scipy.sparse.csr_array`` ``(frames, dim)``.
+
+    Raises:
+        DataError: the samples have another size than the input.
+    """
+    from scipy.sparse import csr_array
+
+    check_size(node, stream)
+    data: Any = stream.data
+    rows = data if stream.sparse else data.reshape(data.shape[0], elements(node.known_shape))
+    return csr_array(rows).astype(dtype, copy=False)
+
+
+def entries(matrix: Any, rows: int) -> tuple[Array, Array, Array]:
+    """Return row, column and number of each element that a sparse matrix names, padded with zeros at a place beyond.
+
+    There is room for ``rows`` elements, doubled until it is enough: labels have one for each row.
+    """
+    count = len(matrix.indices)
+    room = rows
+    while room < count:
+        room = max(1, 2 * room)
+    row, column = np.full(room, rows, np.int32), np.zeros(room, np.int32)
+    data = np.zeros(room, matrix.dtype)
+    row[:count] = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    column[:count] = matrix.indices
+    data[:count] = matrix.data
+    return row, column, data
+
+
+def padded(value: Array, rows: int, *, repeat: bool) -> Array:
+    """Return frames ``(frames, ...)`` with further ones until there are ``rows``: the first one again, or zeros."""
+    frames = value.shape[0]
+    found = np.zeros((rows, *value.shape[1:]), value.dtype)
+    found[:frames] = value
+    if frames and repeat:
+        found[frames:] = value[0]
+    return found

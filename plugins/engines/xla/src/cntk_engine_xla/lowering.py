@@ -1,0 +1,147 @@
+"""How ops become XLA: the trace of a program function, and the table of lowerings.
+
+A value with a dynamic axis is padded: it has as many rows as the bucket of the minibatch. What is computed of the rows
+beyond the frames is never looked at: sums over frames mask them, gradients begin as zero there, and ops that work row
+by row keep them apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from cntk_core.api import Node, OpContext, Parameter, elements, makes_axis_by_values
+
+Array = Any
+"""A traced array of ``jax.numpy``."""
+
+
+@attrs.define(eq=False)
+class Trace:
+    """What is known while a program function is traced.
+
+    Attributes:
+        dtype: precision of the program.
+        training: random ops draw, statistics run.
+        sizes: rows of each dynamic axis, padding included.
+        counts: frames of each dynamic axis: traced numbers.
+        values: by node; those of inputs, parameters and constants too.
+        gradients: by node, what has arrived so far.
+        contexts: by node, what its forward part keeps for its gradient.
+        draws: by node, what the host drew for it.
+        updates: new values of parameters that ops change (running statistics).
+    """
+
+    dtype: Any
+    training: bool
+    sizes: Mapping[str, int]
+    counts: Mapping[str, Array]
+    values: dict[Node, Array]
+    gradients: dict[Node, Array] = attrs.field(factory=dict)
+    contexts: dict[Node, OpContext] = attrs.field(factory=dict)
+    draws: Mapping[Node, Any] = attrs.field(factory=dict)
+    updates: dict[Parameter, Array] = attrs.field(factory=dict)
+
+    def axis_of(self, node: Node) -> str | None:
+        """The dynamic axis of a node, or of its first input with one; None if there is none."""
+        if node.framed and not makes_axis_by_values(node):
+            return node.axis
+        return next((child.axis for child in node.inputs if child.framed), None)
+
+    def context(self, node: Node) -> OpContext:
+        """The context of a node, the same for its value and its gradient."""
+        if node not in self.contexts:
+            axis = self.axis_of(node)
+            framed = tuple(bool(child.framed) for child in node.inputs)
+            frames = 1 if axis is None else self.sizes[axis]
+            self.contexts[node] = OpContext(framed=framed, frames=frames, training=self.training)
+        return self.contexts[node]
+
+    def shape(self, node: Node) -> tuple[int, ...]:
+        """The shape of a node's value, padding included."""
+        return (self.sizes[node.axis], *node.known_shape) if node.framed else tuple(node.known_shape)
+
+    def value(self, node: Node) -> Array:
+        """The value of a node; zeros where nobody has kept it, because only its shape counts."""
+        import jax.numpy as jnp
+
+        found = self.values.get(node)
+        return jnp.zeros(self.shape(node), self.dtype) if found is None else found
+
+    def dense(self, node: Node, value: Array | SparseRows) -> Array:
+        """The value of a node as an array, whether it is sparse or not."""
+        return value.dense().reshape(self.shape(node)) if isinstance(value, SparseRows) else value
+
+    def mask(self, axis: str, rank: int) -> Array:
+        """Which rows of a dynamic axis are frames: ``(rows, 1, ...)`` with ``rank`` axes."""
+        import jax.numpy as jnp
+
+        return (jnp.arange(self.sizes[axis]) < self.counts[axis]).reshape(-1, *(1,) * (rank - 1))
+
+    def masked(self, value: Array, axis: str) -> Array:
+        """A value ``(rows, ...)`` with zeros in the rows that are no frames."""
+        import jax.numpy as jnp
+
+        return jnp.where(self.mask(axis, value.ndim), value, jnp.zeros((), value.dtype))
+
+
+Forward = Callable[[Trace, Node, list[Array]], Array]
+"""``(trace, node, inputs) -> value``."""
+
+Gradient = Callable[[Trace, Node, Array, list[Array], Sequence[bool]], Sequence[Array | None]]
+"""``(trace, node, gradient, inputs, needs) -> gradients``, one per input, None where it is not needed or zero."""
+
+Draw = Callable[[OpContext, Node, tuple[int, ...], int], Any]
+"""``(context, node, shape, rows) -> arrays``: draws on the host what the trace gets, None for nothing.
+
+The context has random numbers and settings; the value has this shape in truth, and so many rows with its padding.
+"""
+
+
+@attrs.frozen(eq=False)
+class Lowering:
+    """How an op becomes XLA.
+
+    Attributes:
+        forward: computes the value.
+        gradient: computes the gradients; None if none flow.
+        applies: whether a node is such that it can be lowered.
+        draw: for an op with random numbers.
+        takes_sparse: inputs that may be :class:`SparseRows`.
+    """
+
+    forward: Forward
+    gradient: Gradient | None = None
+    applies: Callable[[Node], bool] = lambda node: True
+    draw: Draw | None = None
+    takes_sparse: frozenset[int] = frozenset()
+
+
+@attrs.frozen(eq=False)
+class SparseRows:
+    """A sparse input in a trace: its elements one by one. Those of the padding have a row beyond all rows.
+
+    Attributes:
+        row, column, data: of each element.
+        rows, width: dimensions of the whole matrix.
+    """
+
+    row: Array
+    column: Array
+    data: Array
+    rows: int
+    width: int
+
+    def dense(self) -> Array:
+        """The matrix ``(rows, width)``."""
+        import jax.numpy as jnp
+
+        zeros = jnp.zeros((self.rows, self.width), self.data.dtype)
+        return zeros.at[self.row, self.column].add(self.data, mode="drop")
+
+
+def element_count(node: Node) -> int:
+    """Elements of one sample of a node."""
+    return elements(node.known_shape)

@@ -1,0 +1,46 @@
+"""Matrix products, and those with sparse inputs: only the elements that occur take part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cntk_core.api import Node, is_sparse_product
+from cntk_engine_xla import plain
+from cntk_engine_xla.lowering import Array, Lowering, SparseRows, Trace, element_count
+
+
+def _forward(trace: Trace, node: Node, inputs: list[Array]) -> Array:
+    import jax.numpy as jnp
+
+    weights, data = inputs
+    if not isinstance(data, SparseRows):
+        return plain.forward(trace, node, inputs)
+    if not is_sparse_product(node):
+        return plain.forward(trace, node, [weights, trace.dense(node.inputs[1], data)])
+    matrix = weights.reshape(data.width, -1)
+    changes = matrix[data.column] * data.data[:, None]
+    zeros = jnp.zeros((data.rows, matrix.shape[1]), matrix.dtype)
+    return zeros.at[data.row].add(changes, mode="drop").reshape(trace.shape(node))
+
+
+def _gradient(
+    trace: Trace, node: Node, arriving: Array, inputs: list[Array], needs: Sequence[bool]
+) -> Sequence[Array | None]:
+    import jax.numpy as jnp
+
+    weights, data = inputs
+    if not isinstance(data, SparseRows):
+        return plain.gradient(trace, node, arriving, inputs, needs)
+    if not is_sparse_product(node):
+        return plain.gradient(trace, node, arriving, [weights, trace.dense(node.inputs[1], data)], needs)
+    if not needs[0]:
+        return None, None
+    rows = arriving.reshape(data.rows, element_count(node))
+    changes = rows.at[data.row].get(mode="fill", fill_value=0) * data.data[:, None]
+    zeros = jnp.zeros((data.width, rows.shape[1]), weights.dtype)
+    return zeros.at[data.column].add(changes).reshape(weights.shape), None
+
+
+LOWERINGS = dict.fromkeys(
+    ("Times", "TransposeTimes", "LookupTable"), Lowering(_forward, _gradient, takes_sparse=frozenset({1}))
+)

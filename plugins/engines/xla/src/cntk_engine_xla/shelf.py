@@ -1,0 +1,82 @@
+"""Values or gradients of nodes between units: on the device with padding, on the host without, or in both places."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, MutableMapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cntk_core.api import Node
+from cntk_engine_xla.inputs import padded
+from cntk_engine_xla.lowering import Array
+
+
+class Shelf(MutableMapping[Node, NDArray[Any]]):
+    """As a mapping it gives the host's arrays: ``(frames, *shape)``, or ``shape``. They may be changed in place.
+
+    Args:
+        dtype: of what goes to the device.
+        frames: how many frames a node has, and how many rows with its padding.
+        repeat: the padding repeats the first frame; otherwise it is zeros.
+    """
+
+    def __init__(self, dtype: np.dtype[Any], frames: Callable[[Node], tuple[int, int]], *, repeat: bool) -> None:
+        self._dtype = dtype
+        self._frames = frames
+        self._repeat = repeat
+        self._host: dict[Node, NDArray[Any]] = {}
+        self._device: dict[Node, Array] = {}
+
+    def __getitem__(self, node: Node) -> NDArray[Any]:
+        found = self._host.get(node)
+        if found is None:
+            array = np.array(self._device[node])
+            found = self._host[node] = array[: self._frames(node)[0]] if node.framed else array
+        return found
+
+    def __setitem__(self, node: Node, value: NDArray[Any]) -> None:
+        self._host[node] = value
+        self._device.pop(node, None)
+
+    def __delitem__(self, node: Node) -> None:
+        del self._host[node], self._device[node]
+
+    def __iter__(self) -> Iterator[Node]:
+        return iter({**self._host, **self._device})
+
+    def __len__(self) -> int:
+        return len({**self._host, **self._device})
+
+    def __contains__(self, node: object) -> bool:
+        return node in self._host or node in self._device
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._host.clear()
+        self._device.clear()
+
+    def put(self, node: Node, array: Array) -> None:
+        """Take an array of the device; one of NumPy that nobody changes any more will do."""
+        self._device[node] = array
+        self._host.pop(node, None)
+
+    def put_beside(self, node: Node, arrays: Any) -> None:
+        """Take what stands on the device for a host's value, which stays: the elements of a sparse input."""
+        self._device[node] = arrays
+
+    def take(self, node: Node) -> Array:
+        """Return what a compiled function reads: an array with padding."""
+        found = self._device.get(node)
+        if found is None:
+            value = np.asarray(self._host[node], self._dtype)
+            if node.framed:
+                value = padded(value, self._frames(node)[1], repeat=self._repeat)
+            found = self._device[node] = value
+        return found
+
+    def changed(self, node: Node) -> None:
+        """Say that the host's array was changed in place."""
+        if node in self._host:
+            self._device.pop(node, None)

@@ -1,0 +1,53 @@
+"""Which ops have a lowering, and whether a step of a plan can be lowered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from cntk_core.api import GradientStep, Loop, LoopGradient, Node, Step, core_ops, is_open, makes_axis_by_values
+from cntk_engine_xla import criteria, dropout, images, normalization, plain, products
+from cntk_engine_xla.lowering import Lowering
+
+LOWERINGS: Mapping[str, Lowering] = {
+    **plain.LOWERINGS,
+    **products.LOWERINGS,
+    **criteria.LOWERINGS,
+    **dropout.LOWERINGS,
+    **normalization.LOWERINGS,
+    **images.LOWERINGS,
+}
+"""Op name to lowering. Element-wise ops need none: their scalar expressions run on ``jax.numpy``."""
+
+BY_VALUES_ALONE = frozenset({"Times", "TransposeTimes", "DiagTimes"})
+"""Ops whose gradient needs nothing that the forward part keeps."""
+
+
+def lowering_of(node: Node) -> Lowering | None:
+    """Return how a node becomes XLA; None if the host has to compute it."""
+    if is_open(node) or any(is_open(child) for child in node.inputs):
+        return None
+    if node.op.makes_axis(node.inputs[0].shape if node.inputs else None, node.attributes) or makes_axis_by_values(node):
+        return None
+    if node.op.elementwise is not None:
+        return plain.PLAIN
+    found = LOWERINGS.get(node.op.name)
+    # A plugin's op of the same name is another op.
+    return found if found is not None and node.op is core_ops().find("", node.op.name) and found.applies(node) else None
+
+
+def is_lowered(step: Step | Loop | GradientStep | LoopGradient, hosted: frozenset[Node]) -> bool:
+    """Whether a step becomes part of a compiled function.
+
+    Args:
+        step: of a plan.
+        hosted: the nodes whose values the host computes.
+    """
+    if isinstance(step, Loop | LoopGradient):
+        return False
+    if isinstance(step, Step):
+        return all(lowering_of(node) is not None for node in step.nodes)
+    nodes = step.step.nodes
+    if any(lowering_of(node) is None for node in nodes):
+        return False
+    alone = all(node.op.elementwise is not None or node.op.name in BY_VALUES_ALONE for node in nodes)
+    return alone or hosted.isdisjoint(nodes)

@@ -1,0 +1,178 @@
+"""Units of a plan: runs of steps that become one compiled function, and steps that the host computes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import attrs
+
+from cntk_core.api import (
+    GradientStep,
+    Loop,
+    LoopGradient,
+    Meeting,
+    Node,
+    Parameter,
+    Plan,
+    Step,
+    meetings_of,
+)
+from cntk_engine_xla.table import is_lowered
+
+AnyStep = Step | Loop | GradientStep | LoopGradient
+
+
+@attrs.frozen(eq=False)
+class Unit:
+    """What is computed in one go.
+
+    Attributes:
+        steps: in order, forward steps before gradient steps. One alone if the host computes it.
+        hosted: whether the host does.
+        update: whether the parameters are updated at the end.
+        seeds: whether the gradient of the criterion begins here.
+        reads: nodes whose values come from outside.
+        writes: nodes whose values others need afterwards.
+        arrives, leaves: nodes whose gradients come from units before, and are needed afterwards.
+        takes, keeps: nodes whose contexts come from units before, and are needed afterwards.
+        updated: parameters that ops change (running statistics).
+        axes: the dynamic axes that play a part, sorted.
+        meetings: nodes whose inputs have different dynamic axes.
+    """
+
+    steps: tuple[AnyStep, ...]
+    hosted: bool
+    update: bool = False
+    seeds: bool = False
+    reads: tuple[Node, ...] = ()
+    writes: tuple[Node, ...] = ()
+    arrives: tuple[Node, ...] = ()
+    leaves: tuple[Node, ...] = ()
+    takes: tuple[Node, ...] = ()
+    keeps: tuple[Node, ...] = ()
+    updated: tuple[Parameter, ...] = ()
+    axes: tuple[str, ...] = ()
+    meetings: tuple[Meeting, ...] = ()
+
+    @property
+    def forward(self) -> tuple[Step | Loop, ...]:
+        """The forward steps."""
+        return tuple(step for step in self.steps if isinstance(step, Step | Loop))
+
+    @property
+    def backward(self) -> tuple[GradientStep | LoopGradient, ...]:
+        """The gradient steps."""
+        return tuple(step for step in self.steps if isinstance(step, GradientStep | LoopGradient))
+
+
+def units_of(plan: Plan, *, gradients: bool, update: bool = False) -> tuple[Unit, ...]:
+    """Cut a plan into units.
+
+    Args:
+        plan: what to compute.
+        gradients: with the gradient steps, in training.
+        update: with the update of the trained parameters at the end.
+    """
+    steps: list[AnyStep] = [*plan.steps, *(plan.gradients if gradients else ())]
+    hosted = frozenset(node for step in plan.steps if not is_lowered(step, frozenset()) for node in step.nodes)
+    cut: list[tuple[list[AnyStep], bool]] = []
+    for step in steps:
+        lowered = is_lowered(step, hosted)
+        if lowered and cut and not cut[-1][1]:
+            cut[-1][0].append(step)
+        else:
+            cut.append(([step], not lowered))
+    if update and (not cut or cut[-1][1]):
+        cut.append(([], False))
+    return tuple(_linked(plan, cut, gradients=gradients, update=update))
+
+
+def update_unit(plan: Plan) -> Unit:
+    """The update alone, with gradients from the store."""
+    return Unit((), hosted=False, update=True, arrives=plan.trained)
+
+
+def _linked(plan: Plan, cut: Sequence[tuple[list[AnyStep], bool]], *, gradients: bool, update: bool) -> Iterable[Unit]:
+    """Find what goes from unit to unit."""
+    parts = [steps for steps, _ in cut]
+    last = len(parts) - 1
+    meetings = meetings_of(plan)
+    seed = next((index for index, steps in enumerate(parts) if any(map(_is_gradient, steps))), None)
+    for index, (steps, hosted) in enumerate(cut):
+        before = [step for part in parts[:index] for step in part]
+        after = [step for part in parts[index + 1 :] for step in part]
+        made = dict.fromkeys(node for step in steps for node in _computed(step))
+        used_later = {node for step in after for node in _used(step)} | set(plan.roots)
+        own_targets = dict.fromkeys(node for step in steps for node in _targets(step))
+        own_sources = dict.fromkeys(node for step in steps for node in _sources(step))
+        earlier = {node for step in before for node in _targets(step)}
+        seeds = index == seed
+        if seed is not None and seed < index and plan.criterion is not None:
+            earlier.add(plan.criterion)
+        later = {node for step in after for node in (*_sources(step), *_targets(step))}
+        updates = update and index == last
+        wanted = plan.trained if updates else ()
+        back = [node for step in steps if _is_gradient(step) for node in nodes_of(step)]
+        forward_here = dict.fromkeys(node for step in steps if not _is_gradient(step) for node in nodes_of(step))
+        back_later = {node for step in after if _is_gradient(step) for node in nodes_of(step)}
+        yield Unit(
+            tuple(steps),
+            hosted,
+            update=updates,
+            seeds=seeds,
+            reads=tuple(dict.fromkeys(node for step in steps for node in _used(step) if node not in made)),
+            writes=tuple(node for node in made if node in used_later),
+            arrives=tuple(dict.fromkeys(node for node in [*own_sources, *own_targets, *wanted] if node in earlier)),
+            leaves=tuple(
+                node for node in own_targets if node in later or (isinstance(node, Parameter) and not updates)
+            ),
+            takes=tuple(dict.fromkeys(node for node in back if node not in forward_here)),
+            keeps=tuple(node for node in forward_here if node in back_later),
+            updated=tuple(_updated(steps)) if gradients else (),
+            axes=tuple(sorted({node.axis for node in _around(steps) if node.framed})),
+            meetings=tuple(meeting for meeting in meetings if meeting[0] in forward_here),
+        )
+
+
+def _is_gradient(step: AnyStep) -> bool:
+    return isinstance(step, GradientStep | LoopGradient)
+
+
+def nodes_of(step: AnyStep) -> tuple[Node, ...]:
+    """The nodes that a step computes, or whose gradients it computes."""
+    if isinstance(step, GradientStep):
+        return step.step.nodes
+    return step.loop.nodes if isinstance(step, LoopGradient) else step.nodes
+
+
+def _computed(step: AnyStep) -> tuple[Node, ...]:
+    return step.writes if isinstance(step, Step | Loop) else ()
+
+
+def _used(step: AnyStep) -> tuple[Node, ...]:
+    return step.reads
+
+
+def _targets(step: AnyStep) -> tuple[Node, ...]:
+    return tuple(target.node for target in step.targets) if isinstance(step, GradientStep | LoopGradient) else ()
+
+
+def _sources(step: AnyStep) -> tuple[Node, ...]:
+    return step.sources if isinstance(step, GradientStep | LoopGradient) else ()
+
+
+def _updated(steps: Iterable[AnyStep]) -> Iterable[Parameter]:
+    """The parameters that forward steps change."""
+    for step in steps:
+        for node in step.nodes if isinstance(step, Step | Loop) else ():
+            for index in sorted(node.op.updates):
+                child = node.inputs[index] if index < len(node.inputs) else None
+                if isinstance(child, Parameter):
+                    yield child
+
+
+def _around(steps: Iterable[AnyStep]) -> Iterable[Node]:
+    for step in steps:
+        for node in nodes_of(step):
+            yield node
+            yield from node.inputs

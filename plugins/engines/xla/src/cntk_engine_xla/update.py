@@ -1,0 +1,73 @@
+"""The update of parameters as part of a traced function."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from cntk_core.api import Parameter, Plan, UpdateRule, elements, math_of
+from cntk_engine_xla.lowering import Array
+
+
+def numbers_of(rule: UpdateRule, scalars: Sequence[Mapping[str, float]]) -> list[list[float]]:
+    """The numbers of a step, one list for each trained parameter, in the rule's order."""
+    return [[each[name] for name in rule.scalars] for each in scalars]
+
+
+def apply(
+    rule: UpdateRule,
+    value: Array,
+    gradient: Array,
+    slots: Sequence[Array],
+    numbers: Array,
+    touched: Array | None,
+) -> tuple[Array, tuple[Array, ...]]:
+    """Return a parameter's new value and slots.
+
+    Args:
+        rule: what to do.
+        value, gradient, slots: of the parameter; slots in the rule's order.
+        numbers: of the step, float64.
+        touched: the rows that change, if not all do.
+    """
+    import jax.numpy as jnp
+
+    shape, m = value.shape, math_of(jnp)
+    if touched is not None:
+        rows = (touched.shape[0], -1)
+        value, gradient, slots = value.reshape(rows), gradient.reshape(rows), [slot.reshape(rows) for slot in slots]
+    named = {slot.name: array for slot, array in zip(rule.slots, slots, strict=True)}
+    given = {name: numbers[index].astype(value.dtype) for index, name in enumerate(rule.scalars)}
+    if rule.mean_expression is not None:
+        averaged = rule.mean_expression(m, value, gradient, named, given)
+        given |= {name: _mean(array, value, touched) for name, array in averaged.items()}
+    new_value, new_slots = rule.expression(m, value, gradient, named, given)
+    results = [new_value, *(new_slots[slot.name] for slot in rule.slots)]
+    if touched is not None:
+        olds = [value, *slots]
+        results = [jnp.where(touched[:, None], new, old) for new, old in zip(results, olds, strict=True)]
+    new_value, *others = (result.astype(value.dtype).reshape(shape) for result in results)
+    return new_value, tuple(others)
+
+
+def _mean(array: Array, like: Array, touched: Array | None) -> Array:
+    """The mean over the elements that change, summed in double precision; of none nobody will use it."""
+    import jax.numpy as jnp
+
+    wide = jnp.broadcast_to(array, like.shape).astype(jnp.float64)
+    if not like.size:
+        return jnp.ones((), like.dtype)
+    if touched is None:
+        return jnp.mean(wide).astype(like.dtype)
+    count = jnp.sum(touched) * like.shape[1]
+    total = jnp.sum(jnp.where(touched[:, None], wide, 0.0))
+    return jnp.where(count > 0, total / jnp.maximum(count, 1), 1.0).astype(like.dtype)
+
+
+def rows_of(plan: Plan, parameter: Parameter) -> int:
+    """How many rows a parameter with a sparse gradient has."""
+    return elements(plan.sparse[parameter][0].known_shape)
+
+
+def updates_rows(plan: Plan, rule: UpdateRule) -> tuple[Parameter, ...]:
+    """The parameters of which only the touched rows change."""
+    return () if rule.everywhere else tuple(plan.sparse)

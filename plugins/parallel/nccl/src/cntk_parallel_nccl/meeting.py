@@ -1,0 +1,96 @@
+"""Where ranks meet: the first connections are made by what launched them, MPI or variables of the environment."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import socket
+from collections.abc import Mapping
+from hashlib import blake2b
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from cntk_core.api import Rendezvous, UnsupportedError
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+_MPI = (
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"),
+    ("PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"),
+)
+"""What mpiexec sets: rank, number of ranks, and how many of them are on this machine."""
+
+_PORT = 29500
+
+
+def meet(environment: Mapping[str, str]) -> Rendezvous:
+    """Return where the ranks of this process meet; a single rank if nothing has launched it.
+
+    Raises:
+        UnsupportedError: the ranks are on several machines, and nothing says where rank 0 is.
+    """
+    for rank, size, local in _MPI:
+        if int(environment.get(size, "1")) > 1 and rank in environment:
+            if find_spec("mpi4py") is not None:
+                from mpi4py import MPI
+
+                return meet_by_mpi(MPI.COMM_WORLD, environment)
+            return _by_address(int(environment[rank]), int(environment[size]), environment.get(local), environment)
+    if "WORLD_SIZE" not in environment and int(environment.get("SLURM_STEP_NUM_TASKS", "1")) > 1:
+        return _by_slurm(environment)
+    return Rendezvous.of(environment)
+
+
+def meet_by_mpi(world: MPI.Intracomm | Any, environment: Mapping[str, str]) -> Rendezvous:
+    """Let rank 0 of an MPI program tell the others where it listens, and a secret."""
+    rank, size = world.Get_rank(), world.Get_size()
+    hosts = world.allgather(socket.gethostname())
+    said = None
+    if rank == 0:
+        address = "127.0.0.1" if len(set(hosts)) == 1 else environment.get("MASTER_ADDR") or socket.getfqdn()
+        said = (address, _free_port(), secrets.token_bytes(16))
+    address, port, secret = world.bcast(said, root=0)
+    return Rendezvous(rank, size, address, port, secret)
+
+
+def _free_port() -> int:
+    with socket.create_server(("", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+def _by_address(rank: int, size: int, local_size: str | None, environment: Mapping[str, str]) -> Rendezvous:
+    """Ranks of ``mpiexec`` without mpi4py."""
+    address = environment.get("MASTER_ADDR")
+    if address is None and local_size != str(size):
+        raise UnsupportedError(
+            f"{size} ranks on several machines do not find each other: mpi4py is not installed here, and MASTER_ADDR "
+            "is not set",
+            hint='pip install "cntk-parallel-nccl[mpi]", or let MASTER_ADDR and MASTER_PORT say where rank 0 listens.',
+        )
+    port = int(environment.get("MASTER_PORT", str(_PORT)))
+    return Rendezvous(rank, size, address or "127.0.0.1", port, _digest(environment.get("CNTK_SECRET", "")))
+
+
+def _by_slurm(environment: Mapping[str, str]) -> Rendezvous:
+    """Ranks of ``srun``: rank 0 is on the first node of the step, and the port follows from the number of the job."""
+    job, step = environment.get("SLURM_JOB_ID", "0"), environment.get("SLURM_STEP_ID", "0")
+    nodes = environment.get("SLURM_STEP_NODELIST") or environment.get("SLURM_JOB_NODELIST") or "127.0.0.1"
+    port = environment.get("MASTER_PORT") or 20000 + (int(job) * 16 + int(step)) % 20000
+    return Rendezvous(
+        int(environment["SLURM_PROCID"]),
+        int(environment["SLURM_STEP_NUM_TASKS"]),
+        environment.get("MASTER_ADDR") or first_node(nodes),
+        int(port),
+        _digest(environment.get("CNTK_SECRET") or f"{job}.{step}"),
+    )
+
+
+def first_node(nodes: str) -> str:
+    """Return the first name of Slurm's list of nodes: ``gpu03`` of ``gpu[03-07,9],login``."""
+    found = re.match(r"([^,\[]*)(?:\[([^\],-]+)[^\]]*\]([^,\[]*))?", nodes)
+    return "".join(part or "" for part in found.groups()) if found is not None else nodes
+
+
+def _digest(secret: str) -> bytes:
+    return blake2b(secret.encode(), digest_size=16).digest()
