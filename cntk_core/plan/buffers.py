@@ -11,7 +11,6 @@ from cntk_core.ops.shapes import elements
 from cntk_core.plan.plan import Buffer, GradientStep, Loop, LoopGradient, Step, is_open
 from cntk_core.plan.sharing import same_gradients, same_values
 
-
 ENDING_BY_ELEMENT = frozenset({"BatchNormalization"})
 """Other ops whose gradient by data is made of one element of each operand, when everything else has been done."""
 
