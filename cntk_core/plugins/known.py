@@ -33,7 +33,7 @@ KNOWN: dict[str, dict[str, tuple[str, Wheel]]] = {
     "engine": _table(
         (Wheel("cntk-engine-cpu"), "cpu"),
         (Wheel("cntk-engine-cuda", extra="cuda13"), "cuda"),
-        (Wheel("cntk-engine-xla", released=False), "xla"),
+        (Wheel("cntk-engine-xla"), "xla"),
     ),
     "builder": _table(
         (Wheel("cntk-builder-ndl"), "NDLNetworkBuilder MEL"),

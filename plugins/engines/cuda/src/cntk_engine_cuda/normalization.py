@@ -182,8 +182,9 @@ def _train(channels: _Channels) -> list[Call]:
 def _mixed(share: Any, one: Any, other: Any) -> Tree:
     """``share * one + (1 - share) * other``; a share of 0 takes nothing, whatever the one is."""
     if isinstance(share, float | int):
-        return other if share == 0.0 else one if share == 1.0 else share * one + (1.0 - share) * other
-    mixed: Tree = _M.where(share, share * one + (1.0 - share) * other, other)
+        mixed: Tree = other if share == 0.0 else one if share == 1.0 else share * one + (1.0 - share) * other
+        return mixed
+    mixed = _M.where(share, share * one + (1.0 - share) * other, other)
     return mixed
 
 
