@@ -189,9 +189,9 @@ def test_a_rank_that_has_failed_sends_nothing(pair):
     """Otherwise others could come through what they were in, without noticing."""
     first, second = pair
     first.abort("no luck")
-    with pytest.raises(RankGone, match="^rank 0 has failed: no luck$"):
+    with pytest.raises(RankGone, match=r"^rank 0 has failed: no luck$"):
         first.barrier()
-    with pytest.raises(RankGone, match="^rank 0 has failed: no luck$"):
+    with pytest.raises(RankGone, match=r"^rank 0 has failed: no luck$"):
         second.barrier()
 
 
