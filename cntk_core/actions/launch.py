@@ -114,7 +114,7 @@ def _run(command: Sequence[str], environment: Mapping[str, str], watch: RankWatc
     Where ranks may be lost, the launcher waits for the others; but before they are connected, they do not notice it.
     """
     with subprocess.Popen(command, env=dict(environment)) as process, _told() as told:
-        passed_on = False
+        passed_on = is_over = False
         while process.poll() is None:
             try:
                 watch.look(_LOOK)
@@ -125,12 +125,13 @@ def _run(command: Sequence[str], environment: Mapping[str, str], watch: RankWatc
                 if not passed_on:
                     process.terminate()
                     passed_on = True
-            if elastic and _ended_early(watch):
+            if elastic and not is_over and _ended_early(watch):
                 process.terminate()
-                elastic = False
+                is_over = True
             _press(process, told)
         watch.look(0)
-        return _STOPPED if told and process.returncode else process.returncode
+        # A launcher that lets others go on has no objection to the end of all of them.
+        return _STOPPED if told and (process.returncode or elastic) else process.returncode
 
 
 def _ended_early(watch: RankWatch) -> list[int]:

@@ -96,6 +96,23 @@ def test_the_others_go_on_if_they_are_connected(launched, capfd):
     assert capfd.readouterr().err == "\nrank 2 ended before the ranks were connected, without a message\n"
 
 
+def test_all_are_told_to_end(launched, capfd):
+    """A launcher that lets the others go on ends with 0 when all have gone."""
+    told = (
+        "import signal, time\n"
+        "heard = []\n"
+        "signal.signal(signal.SIGTERM, lambda *_: heard.append(1))\n"
+        f"open(os.path.join(os.environ['{REPORTS}'], 'joined-0'), 'w').close()\n"
+        f"open(os.path.join(os.environ['{REPORTS}'], 'rank-0.pid'), 'w').write(str(os.getpid()))\n"
+        f"os.kill(os.getppid(), {int(signal.SIGTERM)})\n"
+        "while not heard:\n    time.sleep(0.01)\n"
+    )
+    saved = f"open(os.path.join(os.environ['{REPORTS}'], 'rank-0.txt'), 'w').write('It is saved')\n"
+    assert launched(told + saved) == 143
+    assert capfd.readouterr().err == "\nIt is saved\n"
+    assert launched(told + FINISHED) == 0  # they had come to the end before they heard of it
+
+
 def test_where_mpi_cannot_the_ranks_meet_on_sockets(launched, capfd):
     assert launched(FINISHED, mpi=Useless, sockets=Alone) == 0
     said = "MPICH cannot go on without a rank (--elastic): the ranks are connected by cntk-parallel-sockets\n"
