@@ -84,16 +84,13 @@ _HEAD = (
 )
 
 
-def table(outcomes: list[Outcome]) -> list[str]:
-    """Return lines: for each method its rows."""
-    lines: list[str] = []
-    for method in dict.fromkeys(one.method for one in outcomes):
-        lines += ["", method, _HEAD]
-        lines += [_row(one) for one in outcomes if one.method == method]
-    return lines[1:]
+def head(method: str) -> str:
+    """Return the lines above the rows of a method."""
+    return f"\n{method}\n{_HEAD}"
 
 
-def _row(one: Outcome) -> str:
+def row(one: Outcome) -> str:
+    """Return an outcome as a line."""
     return (
         f"{one.ranks:6} {one.minibatch:10} {1e3 * one.seconds:10.4g} {1e3 * one.computing:10.4g} "
         f"{_ms(one.communicating):10.4g} {_ms(one.waiting):10.4g} {amount(one.sent):>10} "
