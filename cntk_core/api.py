@@ -127,7 +127,14 @@ from cntk_core.ops.frame_moves import same_sequences
 from cntk_core.ops.framing import align, math_of, paired, run_forward, run_gradient, samples, unbroadcast, unpaired
 from cntk_core.ops.geometry import Geometry, is_legacy
 from cntk_core.ops.layouts import frame_layout, sequence_layout, slot_layout
-from cntk_core.ops.normalization import Statistics, check_statistics, settle_statistics, statistics_used
+from cntk_core.ops.normalization import (
+    Statistics,
+    blend_share,
+    check_statistics,
+    settle_statistics,
+    statistics_used,
+    update_share,
+)
 from cntk_core.ops.op import Accumulator, Elementwise, NoAttributes, Op, OpContext
 from cntk_core.ops.pooling import image_pooling_geometry, pooling_geometry
 from cntk_core.ops.random import random_stream
@@ -164,7 +171,7 @@ from cntk_core.plugins.events import EpochStart, EpochSummary, Job, JobOutcome, 
 from cntk_core.plugins.markers import hookimpl
 from cntk_core.plugins.registry import Registry
 from cntk_core.training.background import BackgroundWorker, sum_by_rank
-from cntk_core.training.mesh import Mesh, Rendezvous
+from cntk_core.training.mesh import Mesh, Rendezvous, local_rank
 from cntk_core.training.mesh_communicator import MeshCommunicator
 from cntk_core.training.store import ParameterStore
 from cntk_core.training.whereabouts import Whereabouts
@@ -317,6 +324,7 @@ __all__ = [
     "align",
     "at_least",
     "best_columns",
+    "blend_share",
     "broadcast",
     "check_axes",
     "check_lengths",
@@ -362,6 +370,7 @@ __all__ = [
     "keep_tail",
     "label_inputs",
     "layout_of_root",
+    "local_rank",
     "log_softmax",
     "longest_axes",
     "longest_sequence",
@@ -414,6 +423,7 @@ __all__ = [
     "to_cntk",
     "unbroadcast",
     "unpaired",
+    "update_share",
     "users_of",
     "window_of",
     "with_lengths",

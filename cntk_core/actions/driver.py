@@ -99,7 +99,7 @@ def run_recipe(
     jobs = find_jobs(config, only)
     plugins = plugins or make_plugins(log, plugin_files, listeners)
     if together and communicator is None:
-        communicator = connect(launch, plugins.registry)
+        communicator = connect(launch, plugins.registry, config.string("communicator", ""))
     context = ActionContext.create(
         config, log, plugins=plugins, progress=progress, communicator=communicator if together else None
     )

@@ -102,14 +102,19 @@ def _usable(process: int) -> int:
     return os.cpu_count() or 1
 
 
-def connect(launch: Launch, registry: Registry) -> Communicator:
+def connect(launch: Launch, registry: Registry, name: str = "") -> Communicator:
     """Return the communicator of the ranks that were started.
+
+    Args:
+        launch: what the launcher says.
+        registry: has the communicators.
+        name: of the communicator (``communicator=nccl``); by default that which goes with the launcher.
 
     Raises:
         PluginError: no plugin can do that here.
         LaunchError: this process does not find the others.
     """
-    communicator = registry.communicators.get(launch.communicator)()
+    communicator = registry.communicators.get(name or launch.communicator)()
     expected = os.environ.get(EXPECTED, str(launch.size))
     if expected != str(launch.size):
         raise LaunchError(f"{expected} ranks were asked for, but there are {launch.size}")

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -29,7 +29,7 @@ from cntk_core.actions.ranks import (
     end_all,
     share_processors,
 )
-from cntk_core.errors import CntkError, UnsupportedError, UsageError
+from cntk_core.errors import CntkError, PluginError, UnsupportedError, UsageError
 from cntk_core.interfaces.parallel import Communicator, Launcher
 from cntk_core.plugins.registry import Registry
 from cntk_core.testing import VirtualRanks
@@ -236,6 +236,28 @@ def test_another_number_of_ranks_than_asked_for(monkeypatch):
     monkeypatch.setenv(EXPECTED, "4")
     with pytest.raises(LaunchError, match="4 ranks were asked for, but there are 1"):
         connect(Launch(), registry_of())
+
+
+def test_a_communicator_can_be_named():
+    class Named(Alone):
+        pass
+
+    registry = registry_of()
+    registry.communicators.add("pigeons", Named)
+    with disconnected():
+        assert type(connect(Launch(), registry)) is Alone
+        assert type(connect(Launch(), registry, "pigeons")) is Named
+        with pytest.raises(PluginError, match="pigeon"):
+            connect(Launch(), registry, "pigeon")
+
+
+@contextmanager
+def disconnected():
+    """Nothing is connected afterwards."""
+    try:
+        yield
+    finally:
+        running._ACTIVE.clear()
 
 
 @pytest.fixture

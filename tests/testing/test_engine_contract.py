@@ -72,7 +72,9 @@ def test_random_numbers_of_its_own_are_noticed():
 
 
 def test_a_value_that_changes_is_noticed():
-    engine = faulty(value=lambda self, name: self.fetch(next(r for r in self.plan.roots if r.name == name)))
+    engine = faulty(
+        value=lambda self, name: self.fetch(next(r for r in self.plan.roots if r.name.lower() == name.lower()))
+    )
     with pytest.raises(AssertionError):
         EngineContract().test_a_value_is_a_copy(engine)
 

@@ -11,7 +11,12 @@ from cntk_core.api import GradientStep, Node, Step, run_forward, run_gradient
 from cntk_engine_cuda.gpu import Array, Call
 from cntk_engine_cuda.site import Site
 
-ON_DEVICE: frozenset[str] = frozenset()
+ON_DEVICE = frozenset({
+    "CosDistance", "CosDistanceWithNegativeSamples", "Crop", "CrossEntropy", "DiagTimes", "DummyCriterion",
+    "GMMLogLikelihood", "KhatriRaoProduct", "LegacyReshape", "Logistic", "MatrixL1Reg", "MatrixL2Reg",
+    "OptimizedRNNStack", "ReduceElements", "Reshape", "RowRepeat", "RowStack", "Slice", "SquareError",
+    "SumColumnElements", "SumElements", "Times", "TransposeTimes", "TransposeDimensions",
+})  # fmt: skip
 """Ops whose descriptions run with CuPy as they are: they mix in no array of NumPy's and look at no layout."""
 
 

@@ -46,6 +46,11 @@ def import_cupy() -> Any:
     return importlib.import_module("cupy")
 
 
+def import_cublas() -> Any:
+    """Return the module ``cupy.cublas``. Raises ImportError without the library."""
+    return importlib.import_module("cupy.cublas")
+
+
 class Gpu:
     """A device in use.
 
@@ -62,7 +67,7 @@ class Gpu:
     def __init__(self, number: int) -> None:
         self.cupy = import_cupy()
         self.number = number
-        self.cublas = importlib.import_module("cupy.cublas")
+        self.cublas = import_cublas()
         with self.cupy.cuda.Device(number):
             self.stream = self.cupy.cuda.Stream(non_blocking=True)
             self.transfer = self.cupy.cuda.Stream(non_blocking=True)
@@ -70,6 +75,7 @@ class Gpu:
         self.processors = int(self.properties["multiProcessorCount"])
         self._kernels: dict[Any, Any] = {}
         self._modules: dict[tuple[str, str], Any] = {}
+        self._texts: dict[str, str] = {}
         self._prelude = prelude()
         self._constants: dict[tuple[float, str], Array] = {}
 
@@ -113,12 +119,17 @@ class Gpu:
 
     def named(self, file: str, name: str, dtype: np.dtype[Any]) -> Any:
         """Return a kernel of one of the files in ``kernels``."""
-        key = file, name, dtype.char
+        if file not in self._texts:
+            self._texts[file] = (Path(__file__).parent / "kernels" / f"{file}.cu").read_text(encoding="utf-8")
+        return self.of_text(self._texts[file], name, dtype)
+
+    def of_text(self, text: str, name: str, dtype: np.dtype[Any]) -> Any:
+        """Return a kernel of a text of several."""
+        key = text, name, dtype.char
         if key not in self._kernels:
-            if (file, dtype.char) not in self._modules:
-                text = (Path(__file__).parent / "kernels" / f"{file}.cu").read_text(encoding="utf-8")
-                self._modules[file, dtype.char] = self._compile(text, dtype)
-            self._kernels[key] = self._modules[file, dtype.char].get_function(name)
+            if (text, dtype.char) not in self._modules:
+                self._modules[text, dtype.char] = self._compile(text, dtype)
+            self._kernels[key] = self._modules[text, dtype.char].get_function(name)
         return self._kernels[key]
 
     def _compile(self, text: str, dtype: np.dtype[Any]) -> Any:

@@ -87,6 +87,7 @@ class CudaProgram(PlanProgram):
         self._buffers: list[Array] = []
         self._bound: OrderedDict[Any, Bound] = OrderedDict()
         self._last: Bound | None = None
+        self._update: Update | None = None
         self._scratch: dict[tuple[Node, str], tuple[str | None, Array]] = {}
         self._timed = _timed_axes(plan)
         self._written = {target.node for step in plan.gradients for target in step.targets}
@@ -103,7 +104,8 @@ class CudaProgram(PlanProgram):
             self._inlets = {node: Inlet(gpu, node, store.dtype) for node in plan.inputs if node not in stays_sparse}
             self._workspace = gpu.empty(0, self._dtype)
             self._open = OpenArrays(plan, gpu, store.dtype)
-            self._update = Update(gpu, plan, self._numbers, rule, self._workspace_of) if rule is not None else None
+            if rule is not None:
+                self._update = Update(gpu, plan, self._numbers, rule, self._workspace_of)
             self._constants = {
                 node: gpu.cupy.asarray(np.ascontiguousarray(node.value, self._dtype).reshape(node.known_shape))
                 for node in plan.network
@@ -301,6 +303,7 @@ class CudaProgram(PlanProgram):
         frames = self.axes.frames
         key = (
             stage.first,
+            training,  # what ops do in training is known when they are bound
             tuple(frames[axis] for axis in stage.axes),
             tuple(longest.values()),
             tuple(_arrangement(self.axes.layouts[axis]) for axis in self._timed if axis in self.axes.layouts),
@@ -396,6 +399,7 @@ class CudaProgram(PlanProgram):
             contexts=self._contexts(before),
             numbers=self.place,
             scratch=self._scratch_for,
+            fixed=self._fixed_for,
             workspace=self._workspace_of,
             random=self._random,
             longest=longest,
@@ -432,6 +436,13 @@ class CudaProgram(PlanProgram):
             self._scratch[key] = axis, self.gpu.empty(count, dtype or self._dtype)
         return self._scratch[key][1][: rows * each]
 
+    def _fixed_for(self, node: Node, purpose: str, count: int) -> Array:
+        """Storage for a node, whatever the number of frames."""
+        key = node, purpose
+        if key not in self._scratch:
+            self._scratch[key] = None, self.gpu.empty(count, self._dtype)
+        return self._scratch[key][1]
+
     def _workspace_of(self, count: int) -> Array:
         """Storage for the time of one step."""
         if self._workspace.size < count:
@@ -450,8 +461,18 @@ class CudaProgram(PlanProgram):
         try:
             yield
         except self.gpu.cupy.cuda.memory.OutOfMemoryError as error:
-            self._bound.clear()
-            raise TrainingError(self._needs(), hint=self._help()) from error
+            told = TrainingError(self._needs(), hint=self._help())
+            self._forget()
+            raise told from error
+
+    def _forget(self) -> None:
+        """Give back all storage: the next minibatch gets new one."""
+        self._bound.clear()
+        self._last = None
+        self._capacity.clear()
+        self._buffers = []
+        self._scratch.clear()
+        self.gpu.cupy.get_default_memory_pool().free_all_blocks()
 
     def _needs(self) -> str:
         free, total = self.gpu.cupy.cuda.runtime.memGetInfo()
@@ -461,7 +482,7 @@ class CudaProgram(PlanProgram):
             (each.per_frame * self._capacity.get(each.axis, 0) + each.fixed) * size for each in self.plan.buffers
         )
         parameters = self.store.size * size
-        kept = 2 + (len(self._update.rule.slots) if getattr(self, "_update", None) is not None else 0)
+        kept = 2 + (len(self._update.rule.slots) if self._update is not None else 0)
         return (
             f"the memory of GPU {self.gpu.number} does not suffice: the plan needs {_bytes(buffers)} for minibatches "
             f"of {frames} frames and {_bytes(kept * parameters)} for parameters, gradients and the learner; "

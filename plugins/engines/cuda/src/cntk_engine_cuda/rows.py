@@ -139,7 +139,8 @@ def _both(site: Site, step: GradientStep) -> list[Call]:
 def _by_labels(site: Site, node: Node, out: Array, *, accumulate: bool) -> list[Call]:
     scores = node.inputs[1]
     logarithms = site.workspace(out.size).reshape(out.shape)
-    calls = _launch(site, "log_softmax", *out.shape, (site.matrix(scores), logarithms, np.int64(out.shape[1])))
+    rows, width = out.shape
+    calls = _launch(site, "log_softmax", rows, width, (site.matrix(scores), logarithms, np.int64(out.shape[1])))
     operands = {"l": Operand(logarithms, (True, True)), "g": Operand(site.gradients[node], (False, False))}
     tree = -(symbol("g") * symbol("l"))
     return [*calls, *map_calls(site.gpu, Space(out.shape, known=False), operands, [Result(tree, accumulate)], [out])]

@@ -36,6 +36,7 @@ class Site:
         numbers: a number for each node: names in expression trees, and keys of random streams.
         scratch: ``(node, purpose, elements for each frame or, without frames, in all, type) -> flat array``: storage
             that a step keeps beside its value, the same for all numbers of frames.
+        fixed: ``(node, purpose, elements) -> flat array``: storage that does not depend on the number of frames.
         workspace: ``elements -> flat array``: storage that a step uses while it runs, the same for all.
         random: the step and the dropout rate of the present minibatch, on the device.
         longest: the longest sequence of each dynamic axis that is a dimension of a node.
@@ -57,6 +58,7 @@ class Site:
     contexts: Mapping[Node, OpContext]
     numbers: Mapping[Node, int]
     scratch: Callable[..., Array]
+    fixed: Callable[[Node, str, int], Array]
     workspace: Callable[[int], Array]
     random: RandomState
     longest: Mapping[str, int] = attrs.field(factory=dict)

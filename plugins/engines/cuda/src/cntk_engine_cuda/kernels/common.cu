@@ -39,3 +39,15 @@ extern "C" __global__ void add_rows(const F* in, const long long* target, F* out
             out[row * width + i % width] += in[i];
     }
 }
+
+// out[b, a, :] = (or +=) in[a, b, :] for a < first, b < second and rows of ``width``.
+extern "C" __global__ void swap_outer(const F* in, F* out, long long first, long long second, long long width,
+                                      long long accumulate)
+{
+    const long long count = first * second * width, stride = (long long)gridDim.x * blockDim.x;
+    for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += stride) {
+        const long long j = i % width, a = i / width % first, b = i / width / first;
+        const F value = in[(a * second + b) * width + j];
+        out[i] = accumulate ? out[i] + value : value;
+    }
+}

@@ -2,7 +2,7 @@
 
 typedef unsigned long long Word;
 
-static __device__ __forceinline__ void philox(Word counter, Word step, Word seed, Word node, Word* out)
+__device__ __forceinline__ void philox(Word counter, Word step, Word seed, Word node, Word* out)
 {
     Word c0 = counter, c1 = 0, c2 = 0, c3 = step, k0 = seed, k1 = node;
     #pragma unroll

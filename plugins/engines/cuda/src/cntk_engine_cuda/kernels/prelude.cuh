@@ -20,8 +20,8 @@ typedef float F;
 
 struct __align__(16) Pack { F x[LANES]; };
 
-#define UNARY(name, text) static __device__ __forceinline__ F m_##name(F x) { return text; }
-#define BINARY(name, text) static __device__ __forceinline__ F m_##name(F x, F y) { return text; }
+#define UNARY(name, text) __device__ __forceinline__ F m_##name(F x) { return text; }
+#define BINARY(name, text) __device__ __forceinline__ F m_##name(F x, F y) { return text; }
 
 UNARY(exp, FN(exp)(x))
 UNARY(log, FN(log)(x))
@@ -40,7 +40,7 @@ BINARY(power, FN(pow)(x, y))
 BINARY(minimum, x < y || x != x ? x : y)
 BINARY(maximum, x > y || x != x ? x : y)
 
-static __device__ __forceinline__ F m_logaddexp(F x, F y)
+__device__ __forceinline__ F m_logaddexp(F x, F y)
 {
     const F difference = x - y;
     if (x == y)
@@ -55,14 +55,14 @@ static __device__ __forceinline__ F m_logaddexp(F x, F y)
 #define WARP 0xffffffffu
 
 // Sum, or largest value, of all threads of a warp; every thread of the warp has it.
-static __device__ __forceinline__ F warp_sum(F value)
+__device__ __forceinline__ F warp_sum(F value)
 {
     for (int step = 16; step; step >>= 1)
         value += __shfl_xor_sync(WARP, value, step);
     return value;
 }
 
-static __device__ __forceinline__ F warp_max(F value)
+__device__ __forceinline__ F warp_max(F value)
 {
     for (int step = 16; step; step >>= 1) {
         const F other = __shfl_xor_sync(WARP, value, step);

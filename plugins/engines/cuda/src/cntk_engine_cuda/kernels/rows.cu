@@ -50,7 +50,7 @@ static __device__ Int block_count(Int value)
 }
 
 // Whether a value comes before another as the largest: what cannot be compared is the largest of all.
-static __device__ __forceinline__ bool before(F value, Int place, F other, Int other_place)
+__device__ __forceinline__ bool before(F value, Int place, F other, Int other_place)
 {
     const bool odd = value != value, other_odd = other != other;
     if (odd != other_odd)

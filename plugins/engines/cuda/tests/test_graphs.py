@@ -1,0 +1,71 @@
+"""What is the same in every minibatch runs as one CUDA graph."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from cntk_engine_cuda import CudaEngine, CudaOptions
+from cntk_engine_cuda.gpu import Call
+from cntk_engine_cuda.runner import WARM, Runner
+
+from cntk_core.testing.engine_contract import MOMENTUM, start
+from cntk_core.testing.networks import classifier, dropout
+from cntk_core.testing.sequence_networks import SEQUENCE_SAMPLES, sequences_for
+
+pytestmark = pytest.mark.usefixtures("standin")
+
+
+def runners(program):
+    return [runner for bound in program._bound.values() for runner in bound._steps.values()]
+
+
+@pytest.mark.parametrize("name", ["classifier", "dropout"])
+def test_a_whole_step_is_one_graph(name):
+    made = {"classifier": classifier, "dropout": dropout}[name]
+    run = start(CudaEngine(), made("float32"), rule=MOMENTUM)
+    plain = start(CudaEngine(CudaOptions(cuda_graphs=False)), made("float32"), rule=MOMENTUM)
+    for each in (run, plain):
+        each.program.begin_epoch(0, {"dropoutRate": 0.5})
+    for step in range(WARM + 4):
+        for each in (run, plain):
+            each.program.train_step(run.sample.minibatch(7, step), run.scalars(MOMENTUM, step))
+    assert [runner.graphs for runner in runners(run.program)] == [1]
+    assert [len(runner._parts) for runner in runners(run.program)] == [1]
+    assert [runner.graphs for runner in runners(plain.program)] == [0]
+    for one, other in zip(run.values(), plain.values(), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert run.program.read_totals() == plain.program.read_totals()
+
+
+@pytest.mark.parametrize("name", sorted(SEQUENCE_SAMPLES))
+def test_loops_run_as_graphs_when_an_arrangement_comes_again(name):
+    run = start(CudaEngine(), SEQUENCE_SAMPLES[name]("float32"), rule=MOMENTUM)
+    plain = start(CudaEngine(CudaOptions(cuda_graphs=False)), SEQUENCE_SAMPLES[name]("float32"), rule=MOMENTUM)
+    for step, lengths in enumerate([[3, 1, 2], [2, 2]] * (WARM + 2)):
+        for each in (run, plain):
+            each.program.train_step(sequences_for(run.sample, lengths, step), run.scalars(MOMENTUM, step))
+    for one, other in zip(run.values(), plain.values(), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_sizes_that_come_seldom_get_no_graph():
+    run = start(CudaEngine(), classifier("float32"), rule=MOMENTUM)
+    for frames in (9, 8, 7, 8):
+        run.program.train_step(run.sample.minibatch(frames), run.scalars(MOMENTUM))
+    assert sum(runner.graphs for runner in runners(run.program)) == 0
+
+
+def test_what_needs_the_host_runs_between_graphs():
+    gpu = CudaEngine().gpu
+    done = []
+    with gpu.current():
+        array = gpu.cupy.zeros((4,), dtype=np.float32)
+        host = Call(lambda: done.append(float(array.get()[0])), captured=False)
+
+        fill = [*gpu.fill(array, 5.0) * 3, host, *gpu.fill(array, 6.0) * 3]
+        runner = Runner(gpu, fill, graphs=True)
+        for _ in range(WARM + 2):
+            runner()
+        assert array.get().tolist() == [6.0] * 4
+    assert runner.graphs == 2
+    assert done == [5.0] * (WARM + 2)
