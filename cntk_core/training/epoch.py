@@ -130,7 +130,7 @@ class EpochLoop:
         elif ranks.strategy.reduces_gradients:
             learn_together(self, ranks, minibatches, state, pace, keeper)
         else:
-            learn_apart(self, ranks, minibatches, state, pace)
+            learn_apart(self, ranks, minibatches, state, pace, keeper)
         if ranks is not None:
             share_statistics(ranks, self)
         return state.finish()

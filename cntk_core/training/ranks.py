@@ -101,8 +101,9 @@ class Ranks:
 
     @property
     def saves_inside(self) -> bool:
-        """Whether all ranks are at the same step inside an epoch, so that a checkpoint can be written there."""
-        return self.parallelizer is not None and self.parallelizer.reduces_gradients
+        """Whether all ranks ever are at the same place inside an epoch, so that a checkpoint can be written there."""
+        strategy = self.parallelizer
+        return strategy is not None and (strategy.reduces_gradients or strategy.saves_inside)
 
     def doing(self, what: str) -> None:
         """Note what this rank is at, for reports of ranks that wait."""
