@@ -17,15 +17,23 @@ from typing import TYPE_CHECKING
 from cntk_core.actions.elastic import ELASTIC
 from cntk_core.actions.log import Log
 from cntk_core.actions.rank_watch import RankWatch
-from cntk_core.actions.ranks import CONSEQUENCE, DONE, EXPECTED, JOINED, MPI, REPORT, REPORTS, SOCKETS, detect
+from cntk_core.actions.ranks import (
+    CONSEQUENCE,
+    DONE,
+    EXPECTED,
+    JOINED,
+    MPI,
+    REPORT,
+    REPORTS,
+    SOCKETS,
+    THREADS,
+    detect,
+)
 from cntk_core.errors import PluginError, UnsupportedError, UsageError
 from cntk_core.interfaces.parallel import Launcher
 
 if TYPE_CHECKING:
     from cntk_core.plugins.registry import Registry
-
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
-"""Variables with the threads of a process, for the libraries that compute."""
 
 _GRACE = 10.0
 """Seconds that the ranks have to save and to end after this process was told to, and again the launcher."""

@@ -10,9 +10,13 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Name the marker of tests for a real GPU."""
-    config.addinivalue_line("markers", "gpu: needs a GPU and CuPy; run with -m gpu")
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave the tests for a real GPU out unless they are asked for."""
+    if "gpu" in config.option.markexpr:
+        return
+    chosen = [item for item in items if item.get_closest_marker("gpu") is None]
+    config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("gpu") is not None])
+    items[:] = chosen
 
 
 @pytest.fixture(scope="session")

@@ -46,6 +46,11 @@ def import_cupy() -> Any:
     return importlib.import_module("cupy")
 
 
+def import_cublas() -> Any:
+    """Return the module ``cupy.cublas``. Raises ImportError without the library."""
+    return importlib.import_module("cupy.cublas")
+
+
 class Gpu:
     """A device in use.
 
@@ -62,7 +67,7 @@ class Gpu:
     def __init__(self, number: int) -> None:
         self.cupy = import_cupy()
         self.number = number
-        self.cublas = importlib.import_module("cupy.cublas")
+        self.cublas = import_cublas()
         with self.cupy.cuda.Device(number):
             self.stream = self.cupy.cuda.Stream(non_blocking=True)
             self.transfer = self.cupy.cuda.Stream(non_blocking=True)
