@@ -144,9 +144,9 @@ def _enter_directory(config: Config, log: Log) -> None:
 
 
 def _redirect(config: Config, log: Log, banner: str, rank: int, *, together: bool) -> None:
-    path = _log_path(config, log, rank, together=together)
-    if path is not None:
-        log.redirect(path, config.location("stderr"))
+    value, path = config.get("stderr"), _log_path(config, log, rank, together=together)
+    if value is not None and path is not None:
+        log.redirect(path, value.where)
         log.plain(banner)
 
 
