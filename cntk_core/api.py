@@ -171,7 +171,7 @@ from cntk_core.plugins.events import EpochStart, EpochSummary, Job, JobOutcome, 
 from cntk_core.plugins.markers import hookimpl
 from cntk_core.plugins.registry import Registry
 from cntk_core.training.background import BackgroundWorker, sum_by_rank
-from cntk_core.training.mesh import Mesh, Rendezvous
+from cntk_core.training.mesh import Mesh, Rendezvous, local_rank
 from cntk_core.training.mesh_communicator import MeshCommunicator
 from cntk_core.training.store import ParameterStore
 from cntk_core.training.whereabouts import Whereabouts
@@ -370,6 +370,7 @@ __all__ = [
     "keep_tail",
     "label_inputs",
     "layout_of_root",
+    "local_rank",
     "log_softmax",
     "longest_axes",
     "longest_sequence",

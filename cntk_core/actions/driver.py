@@ -26,6 +26,7 @@ from cntk_core.actions.ranks import (
     note_joined,
     note_process,
     patient,
+    share_processors,
 )
 from cntk_core.actions.table import same_action, tells_listeners
 from cntk_core.config import Config, load_recipe
@@ -72,6 +73,7 @@ def run_recipe(
     if communicator is None:
         label_output(launch)
         note_process(launch)
+        share_processors()
     quiet = log.quiet
     log.quiet = quiet or launch.rank > 0
     banner = _banner(program, arguments)
@@ -97,7 +99,7 @@ def run_recipe(
     jobs = find_jobs(config, only)
     plugins = plugins or make_plugins(log, plugin_files, listeners)
     if together and communicator is None:
-        communicator = connect(launch, plugins.registry)
+        communicator = connect(launch, plugins.registry, config.string("communicator", ""))
     context = ActionContext.create(
         config, log, plugins=plugins, progress=progress, communicator=communicator if together else None
     )

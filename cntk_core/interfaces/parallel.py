@@ -274,6 +274,13 @@ class GradientAggregation(Component):
     def begin_epoch(self, epoch: int) -> None:
         """Called before each epoch (from 0) that is trained in parallel."""
 
+    def works_on_device(self, communicator: Communicator) -> bool:
+        """Whether :meth:`aggregate` takes gradients that lie on a GPU (an array with ``__cuda_array_interface__``).
+
+        It has then done everything there when it returns.
+        """
+        return False
+
     @abstractmethod
     def aggregate(self, gradients: Array, header: Array, communicator: Communicator) -> None:
         """Overwrite gradients and header with their sums over all ranks, in place; all ranks get the same numbers.

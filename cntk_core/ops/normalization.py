@@ -240,7 +240,7 @@ def check_statistics(count: float | None, variance: Array) -> None:
 
 def _renew(running: Array, share: float, value: Array) -> None:
     """Let the statistics of a minibatch enter the first numbers of the running ones."""
-    place = np.unravel_index(np.arange(value.size), running.shape)
+    place: Any = ... if running.shape == value.shape else np.unravel_index(np.arange(value.size), running.shape)
     running[place] = share * value + (1.0 - share) * running[place]
 
 

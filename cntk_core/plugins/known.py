@@ -33,7 +33,7 @@ KNOWN: dict[str, dict[str, tuple[str, Wheel]]] = {
     "engine": _table(
         (Wheel("cntk-engine-cpu"), "cpu"),
         (Wheel("cntk-engine-cuda", extra="cuda13"), "cuda"),
-        (Wheel("cntk-engine-xla", released=False), "xla"),
+        (Wheel("cntk-engine-xla"), "xla"),
     ),
     "builder": _table(
         (Wheel("cntk-builder-ndl"), "NDLNetworkBuilder MEL"),
@@ -83,6 +83,7 @@ KNOWN: dict[str, dict[str, tuple[str, Wheel]]] = {
         (Wheel("cntk-parallel-mpi", extra="openmpi"), "mpi"),
         (Wheel("cntk-parallel-sockets"), "sockets"),
         (Wheel("cntk-parallel-simulated"), "simulated"),
+        (Wheel("cntk-parallel-nccl", extra="cuda12"), "nccl ncclAllReduce"),
     ),
 }
 """Kind to lower-case name to the name as CNTK spells it and its wheel."""

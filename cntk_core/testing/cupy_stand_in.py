@@ -12,7 +12,7 @@ import itertools
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from types import SimpleNamespace, TracebackType
+from types import ModuleType, SimpleNamespace, TracebackType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,6 +25,10 @@ Array = NDArray[Any]
 
 class CudaError(RuntimeError):
     """What a GPU or its runtime would refuse."""
+
+
+class OutOfMemoryError(MemoryError):
+    """A device has no memory left."""
 
 
 class Stream:
@@ -289,8 +293,12 @@ class _Device:
         _here.device = self.id
 
 
-class StandIn(SimpleNamespace):
+class StandIn(ModuleType):
     """What ``import cupy`` gives in tests."""
+
+    def __init__(self, **names: Any) -> None:
+        super().__init__("cupy stand-in")
+        vars(self).update(names)
 
 
 def _memcpy(to: int, source: int, size: int, kind: int, stream: int) -> None:
@@ -301,12 +309,11 @@ def _move(to: int, source: int, size: int) -> None:
     ctypes.memmove(to, source, size)
 
 
-def make_cupy(devices: int = 8, **more: Any) -> StandIn:
+def make_cupy(devices: int = 8) -> StandIn:
     """Make a module for the place of ``cupy``: ``monkeypatch.setitem(sys.modules, "cupy", module)``.
 
     Args:
         devices: how many there are.
-        more: of the module ``cupy.cuda``, such as ``nccl``.
     """
 
     def make(array: Array) -> DeviceArray:
@@ -331,13 +338,13 @@ def make_cupy(devices: int = 8, **more: Any) -> StandIn:
         memcpyDeviceToDevice=3,
     )
     cuda = SimpleNamespace(
-        Device=lambda number: _Device(number, devices),
+        Device=lambda number=None: _Device(_here.device if number is None else number, devices),
         Event=Event,
         Stream=Stream,
         alloc_pinned_memory=bytearray,
         get_current_stream=current_stream,
+        memory=SimpleNamespace(OutOfMemoryError=OutOfMemoryError),
         runtime=runtime,
-        **more,
     )
     return StandIn(
         RawModule=RawModule,

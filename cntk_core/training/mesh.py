@@ -19,6 +19,7 @@ from hashlib import blake2b
 import attrs
 
 from cntk_core.errors import RankGone
+from cntk_core.training.mesh_views import View, Views
 
 _HEADER = struct.Struct("<qqq")
 """Channel, tag, and bytes that follow."""
@@ -26,8 +27,9 @@ _HEADER = struct.Struct("<qqq")
 _HELLO = struct.Struct("<16sqq")
 """Digest of the run's secret, rank, and port at which the rank listens."""
 
-_END, _FAILED = -1, -2
-"""Channels of messages about the connection itself: the rank needs nothing any more; the rank failed, and why."""
+_END, _FAILED, _VIEW = -1, -2, -3
+"""Channels of messages about the connection itself: the rank needs nothing any more; the rank failed, and why; which
+ranks it takes for lost."""
 
 _TEXT = 4096
 
@@ -76,6 +78,7 @@ class Mesh:
 
     Attributes:
         arrivals: grows with everything that comes.
+        views: who is lost, where the others go on then; None where they end.
     """
 
     def __init__(self, meeting: Rendezvous, patience: float = 300.0) -> None:
@@ -87,9 +90,11 @@ class Mesh:
         self._changed = threading.Condition()
         self._mail: dict[tuple[int, int], deque[tuple[int, bytes]]] = {}
         self._ended: set[int] = set()
+        self._early: list[tuple[int, View]] = []
         self._torn: set[int] = set()
-        self._failure = ""
+        self._failure = self._own_failure = ""
         self.arrivals = 0
+        self.views: Views | None = None
         if self.size > 1:
             try:
                 self._connect()
@@ -183,8 +188,10 @@ class Mesh:
             be_patient: called while the rank takes nothing; gives the seconds until the next call, or raises.
 
         Raises:
-            RankGone: it cannot be reached any more.
+            RankGone: it cannot be reached any more, or this rank has failed.
         """
+        if self._own_failure and to not in self._torn:
+            raise RankGone(self._own_failure)
         if to == self.rank:
             self._deliver(self.rank, channel, tag, packed)
             return
@@ -210,6 +217,8 @@ class Mesh:
 
     def _gone(self, rank: int) -> RankGone:
         with self._changed:
+            if self.views is not None:
+                self.views.lose(rank, f"rank {rank} is gone")
             return RankGone(self._failure or f"rank {rank} is gone")
 
     def take(self, channel: int, source: int, tags: range) -> tuple[int, bytes] | None:
@@ -224,8 +233,9 @@ class Mesh:
                 if number in tags:
                     del waiting[index]
                     return number, packed
-            if self._failure:
-                raise RankGone(self._failure)
+            failure = self._failure if self.views is None else self.views.alarm()
+            if failure:
+                raise RankGone(failure)
             return None
 
     @property
@@ -244,11 +254,20 @@ class Mesh:
             if channel == _END:
                 self._ended.add(source)
             elif channel == _FAILED:
-                self._failure = self._failure or packed.decode(errors="replace")
+                self._lose(source, packed.decode(errors="replace"))
+            elif channel == _VIEW:
+                self._early.append((source, View(tag // 2, frozenset(map(int, packed.split())), bool(tag % 2))))
+                self._hear()
             else:
                 self._mail.setdefault((channel, source), deque()).append((tag, packed))
             self.arrivals += 1
             self._changed.notify_all()
+
+    def _lose(self, source: int, reason: str) -> None:
+        if self.views is not None:
+            self.views.lose(source, reason)
+        else:
+            self._failure = self._failure or reason
 
     def _read(self) -> None:
         with selectors.DefaultSelector() as selector:
@@ -268,7 +287,7 @@ class Mesh:
         except (OSError, EOFError):
             with self._changed:
                 if source not in self._ended:
-                    self._failure = self._failure or f"rank {source} is gone"
+                    self._lose(source, f"rank {source} is gone")
                 self.arrivals += 1
                 self._changed.notify_all()
             return False
@@ -276,11 +295,77 @@ class Mesh:
             self._deliver(source, *message)
         return True
 
+    # -- going on without ranks ---------------------------------------------------------------------------
+
+    def tolerate_losses(self) -> None:
+        """From now on the others go on when a rank is lost: see :meth:`regroup`."""
+        with self._changed:
+            self.views = Views(self.rank, self.size, ended=self._ended)
+            self._hear()
+
+    def _hear(self) -> None:
+        if self.views is not None:
+            for source, view in self._early:
+                self.views.hear(source, view)
+            self._early.clear()
+
+    def regroup(self, *, done: bool, patience: float, give_up: Callable[[list[int]], None]) -> bool:
+        """Wait until all ranks that are left have the same view of who is lost.
+
+        Args:
+            done: this rank has done its work.
+            patience: seconds after which a rank that does not tell its view counts as lost.
+            give_up: called with such ranks.
+
+        Returns:
+            Whether nobody was lost and all have done their work; the same on all that are left.
+
+        Raises:
+            RankGone: the others go on without this rank.
+        """
+        told, since = View(-1), time.monotonic()
+        while True:
+            with self._changed:
+                seen, views = self.arrivals, self._own_views()
+                if views.is_excluded:
+                    raise RankGone(views.alarm())
+                view = views.own(done=done)
+                if not (awaited := views.awaited(view)) and view == told:
+                    return views.agree(view)
+            if view != told:
+                told, since = view, time.monotonic()
+                self._tell_view(view)
+            elif awaited and time.monotonic() - since > patience:
+                give_up(awaited)
+                with self._changed:
+                    for rank in awaited:
+                        views.lose(rank, f"rank {rank} does not answer")
+            else:
+                self.wait(seen, 0.1)
+
+    def _own_views(self) -> Views:
+        assert self.views is not None, "losses are not tolerated"
+        return self.views
+
+    def _tell_view(self, view: View) -> None:
+        """Tell it to all ranks, to those that are lost, too: such a rank may only have been slow."""
+        unreached = self._tell(_VIEW, " ".join(map(str, view.lost)).encode(), 2 * view.number + view.done)
+        with self._changed:
+            for rank in unreached:
+                self._own_views().lose(rank, f"rank {rank} is gone")
+
+    def forget_others(self, channel: int) -> None:
+        """Forget the mail of all channels but one: it is of ranks that have parted."""
+        with self._changed:
+            self._mail = {key: mail for key, mail in self._mail.items() if key[0] == channel}
+
     # -- the end ------------------------------------------------------------------------------------------
 
     def fail(self, reason: str) -> None:
-        """Tell all ranks that this one has failed."""
-        self._tell(_FAILED, f"rank {self.rank} has failed: {reason}"[:_TEXT].encode())
+        """Tell all ranks that this one has failed. It sends nothing any more, so nobody can go on with it."""
+        text = f"rank {self.rank} has failed: {reason}"[:_TEXT]
+        self._own_failure = text
+        self._tell(_FAILED, text.encode())
 
     def end(self) -> None:
         """Tell all ranks that this one needs nothing any more."""
@@ -289,16 +374,20 @@ class Mesh:
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_WR)
 
-    def _tell(self, channel: int, text: bytes) -> None:
-        """Tell all ranks; not those that take nothing."""
+    def _tell(self, channel: int, text: bytes, tag: int = 0) -> list[int]:
+        """Tell all ranks; return those that could not be told because they take nothing, or are gone."""
+        unreached = []
         for peer, lock in self._locks.items():
             if not lock.acquire(timeout=_FAREWELL):
+                unreached.append(peer)
                 continue
             try:
-                with contextlib.suppress(OSError, RankGone):
-                    self._write(peer, _HEADER.pack(channel, 0, len(text)) + text, _at_most(_FAREWELL))
+                self._write(peer, _HEADER.pack(channel, tag, len(text)) + text, _at_most(_FAREWELL))
+            except (OSError, RankGone):
+                unreached.append(peer)
             finally:
                 lock.release()
+        return unreached
 
 
 def _at_most(seconds: float) -> Callable[[], float]:
@@ -379,6 +468,16 @@ def _receive(connection: socket.socket, size: int) -> bytes:
             raise EOFError
         view = view[count:]
     return bytes(received)
+
+
+LOCAL_RANKS = ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID")
+"""Variables in which launchers say the place of a process among those of its machine."""
+
+
+def local_rank(environment: Mapping[str, str] = os.environ) -> int | None:
+    """Return the place of this process among the ranks of its machine, from 0; None if no launcher says it."""
+    found = next((environment[name] for name in LOCAL_RANKS if environment.get(name, "").isdecimal()), None)
+    return None if found is None else int(found)
 
 
 def rendezvous_here() -> Rendezvous:

@@ -173,7 +173,8 @@ class TrainingSession:
             place = "training begins again"
         else:
             inside = f" and {start.minibatches} minibatches" if start.minibatches else ""
-            place = f"training goes on from '{start.path or start.model}', after {start.epochs} epochs{inside}"
+            counted = f" ({start.checkpoint.progress.samples} samples)" if start.checkpoint is not None else ""
+            place = f"training goes on from '{start.path or start.model}', after {start.epochs} epochs{inside}{counted}"
         self.log.line(f"{self.after_loss} {place[0].upper()}{place[1:]}.")
 
     def meet(self, what: str) -> None:

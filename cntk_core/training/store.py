@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,19 @@ class Holder(Protocol):
 
     def give_back(self, kind: Kind) -> None:
         """Make the arrays of a kind current (:meth:`ParameterStore.raw`); the caller may change them afterwards."""
+        ...
+
+
+@runtime_checkable
+class Lender(Holder, Protocol):
+    """A holder that lets others change the numbers where it holds them."""
+
+    def lend(self, kind: Kind) -> Any:
+        """Return the buffer of values or of gradients, current, as an array of the GPU; the caller may change it.
+
+        Nothing that was begun before changes it any more, and the caller has done everything when he asks the holder,
+        or the engine that it belongs to, for anything.
+        """
         ...
 
 
@@ -114,6 +127,10 @@ class ParameterStore:
         """The gradient buffer, made when it is first asked for."""
         self._recall("gradients")
         return self._made_gradients()
+
+    def gradients_in_place(self) -> Any:
+        """The gradient buffer where it lies: on a GPU, if somebody holds it there and lends it, else here."""
+        return self.holder.lend("gradients") if isinstance(self.holder, Lender) else self.gradients
 
     @property
     def slots(self) -> dict[str, FloatArray]:

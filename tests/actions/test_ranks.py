@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,8 +17,19 @@ from cntk_core.actions import ranks as running
 from cntk_core.actions.driver import run_recipe
 from cntk_core.actions.launch import launch
 from cntk_core.actions.log import Log
-from cntk_core.actions.ranks import DONE, EXPECTED, REPORTS, Launch, LaunchError, connect, detect, end_all
-from cntk_core.errors import CntkError, UnsupportedError, UsageError
+from cntk_core.actions.ranks import (
+    DONE,
+    EXPECTED,
+    REPORTS,
+    THREADS,
+    Launch,
+    LaunchError,
+    connect,
+    detect,
+    end_all,
+    share_processors,
+)
+from cntk_core.errors import CntkError, PluginError, UnsupportedError, UsageError
 from cntk_core.interfaces.parallel import Communicator, Launcher
 from cntk_core.plugins.registry import Registry
 from cntk_core.testing import VirtualRanks
@@ -166,6 +177,30 @@ def test_launchers(variables, expected):
     assert detect(variables) == expected
 
 
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="needs affinities")
+@pytest.mark.parametrize(
+    ("given", "own", "all_of_them", "threads"),
+    [
+        ({}, 8, 8, None),
+        ({"OMPI_COMM_WORLD_LOCAL_SIZE": "1"}, 8, 8, None),
+        ({"OMPI_COMM_WORLD_LOCAL_SIZE": "4"}, 8, 8, "2"),
+        ({"MPI_LOCALNRANKS": "3"}, 8, 8, "2"),
+        ({"LOCAL_WORLD_SIZE": "16"}, 8, 8, "1"),
+        ({"OMPI_COMM_WORLD_LOCAL_SIZE": "2"}, 1, 8, "1"),  # bound to one
+        ({"OMPI_COMM_WORLD_LOCAL_SIZE": "2"}, 4, 8, "4"),  # bound to a half
+    ],
+)
+def test_ranks_share_the_processors(monkeypatch, given, own, all_of_them, threads):
+    usable = {0: own, os.getppid(): all_of_them}
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(usable[process])))
+    environment = dict(given)
+    share_processors(environment)
+    assert environment == {**given, **({} if threads is None else dict.fromkeys(THREADS, threads))}
+    environment = {**given, "OMP_NUM_THREADS": "7"}
+    share_processors(environment)
+    assert environment["OMP_NUM_THREADS"] == "7"
+
+
 class Alone(VirtualCommunicator):
     """The only rank there is."""
 
@@ -201,6 +236,28 @@ def test_another_number_of_ranks_than_asked_for(monkeypatch):
     monkeypatch.setenv(EXPECTED, "4")
     with pytest.raises(LaunchError, match="4 ranks were asked for, but there are 1"):
         connect(Launch(), registry_of())
+
+
+def test_a_communicator_can_be_named():
+    class Named(Alone):
+        pass
+
+    registry = registry_of()
+    registry.communicators.add("pigeons", Named)
+    with disconnected():
+        assert type(connect(Launch(), registry)) is Alone
+        assert type(connect(Launch(), registry, "pigeons")) is Named
+        with pytest.raises(PluginError, match="pigeon"):
+            connect(Launch(), registry, "pigeon")
+
+
+@contextmanager
+def disconnected():
+    """Nothing is connected afterwards."""
+    try:
+        yield
+    finally:
+        running._ACTIVE.clear()
 
 
 @pytest.fixture

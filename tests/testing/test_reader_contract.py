@@ -109,6 +109,23 @@ def test_a_resume_at_another_place_is_noticed():
     assert "differs after 3 samples are skipped" in error_of(Late, "test_skipping_resumes")
 
 
+def test_learned_minibatches_that_are_missing_are_noticed():
+    class Short(Numbers):
+        def minibatches(self, epoch):
+            return super().minibatches(attrs.evolve(epoch, skip_samples=epoch.learned_samples))
+
+    assert "learned are not counted" in error_of(Short, "test_learned_samples_need_not_be_made")
+
+    class Late(Numbers):
+        def minibatches(self, epoch):
+            passed = 0
+            for whole in super().minibatches(epoch):
+                passed += whole.samples
+                yield whole if passed > epoch.learned_samples + 3 else Minibatch({}, whole.samples)
+
+    assert "differs after 2 minibatches" in error_of(Late, "test_learned_samples_need_not_be_made")
+
+
 def test_wrong_sizes_are_noticed():
     class Small(Numbers):
         def minibatches(self, epoch):

@@ -139,3 +139,21 @@ def test_values_may_be_assigned():
     store.values = np.full(store.size, 7.0)
     assert store.values is buffer
     assert set(buffer) == {7.0}
+
+
+class LentOut(Elsewhere):
+    """Lends what it holds."""
+
+    def lend(self, kind: str) -> str:
+        return f"{kind} on a GPU"
+
+
+def test_gradients_stay_where_they_lie_if_they_are_lent():
+    store, _ = make()
+    assert store.gradients_in_place() is store.gradients
+    store.hold(Elsewhere(store))
+    assert store.gradients_in_place() is store.raw("gradients")["gradients"]
+    lender = LentOut(store)
+    store.hold(lender)
+    assert store.gradients_in_place() == "gradients on a GPU"
+    assert lender.asked == []

@@ -70,7 +70,7 @@ def bench(request: BenchRequest) -> int:
         write_measurements(found, Path(request.output))
         print("\n".join(table(found)))
         print(request.output)
-    disconnect()
+    disconnect(detect().rank)
     return 0
 
 

@@ -41,15 +41,15 @@ class Failures:
 
 @attrs.frozen
 class Outcome:
-    """A simulated training with some number of ranks. Times and bytes are of one minibatch and the mean of the ranks.
+    """A simulated training. Parts of times, and bytes, are those of one minibatch, the mean of the ranks.
 
     Attributes:
         method: its title.
         ranks: how many.
         minibatch: samples, of all ranks together.
         serial: seconds of one rank that trains alone.
-        seconds: from one minibatch to the next.
-        computing, communicating, waiting: parts of these.
+        seconds: from one minibatch to the next; where ranks differ, those after which all have done one on average.
+        computing, communicating, waiting: what a rank does in its minibatch.
         sent: bytes that a rank sends.
         useful: the part of the time that failures leave.
         share: of the values of the model with which the code really ran; 1 for the whole model.

@@ -61,7 +61,7 @@ def simulate(method: Method, ranks: int, pace: Pace, cluster: Cluster) -> Outcom
 
 def _turns(ranks: int, jitter: float) -> int:
     if ranks > _MANY_RANKS:
-        return 3
+        return 3 if jitter or ranks <= 4 * _MANY_RANKS else 1
     return 24 if jitter else 4
 
 
@@ -99,7 +99,7 @@ def _outcome(results: list[RankResult], method: Method, pace: Pace, cluster: Clu
         ranks,
         pace.minibatch,
         pace.compute.seconds(pace.minibatch),
-        sum(one.seconds for one in results) / count,
+        ranks / sum(one.minibatches / one.seconds for one in results),
         sum(one.spent.computing for one in results) / count,
         sum(one.spent.communicating for one in results) / count,
         sum(one.spent.waiting for one in results) / count,

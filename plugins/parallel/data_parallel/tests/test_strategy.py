@@ -175,3 +175,44 @@ def test_statistics_are_shown():
     VirtualRanks(2).run(work)
     assert len(said) == 2
     assert all("bytes sent in each of 2 minibatches" in line for line in said)
+
+
+class Lender:
+    """Holds the gradients somewhere else, in an array of its own."""
+
+    def __init__(self, store):
+        self.store, self.asked = store, 0
+        self.array = store.gradients.copy()
+
+    def give_back(self, kind):
+        self.asked += kind == "gradients"
+        if kind == "gradients":
+            self.store.raw(kind)[kind][...] = self.array
+
+    def lend(self, kind):
+        assert kind == "gradients"
+        return self.array
+
+
+@pytest.mark.parametrize("buffered", [False, True])
+@pytest.mark.parametrize("takes", [False, True])
+def test_gradients_stay_on_a_device_if_the_communicator_takes_them(buffered, takes) -> None:
+    """Otherwise, and with double buffering, they are exchanged here."""
+
+    def work(communicator):
+        communicator.takes_device_arrays = takes
+        settings = DataParallelOptions(use_buffered_async_gradient_aggregation=buffered)
+        strategy, store = (
+            DataParallel(settings),
+            ParameterStore([Parameter.make("W", (3,), value=np.zeros(3))], "float64"),
+        )
+        store.gradients[:3] = communicator.rank + 1.0
+        lender = Lender(store)
+        store.hold(lender)
+        strategy.begin(store, communicator)
+        strategy.begin_epoch(0)
+        strategy.reduce(store, StepCounts(samples=1, criteria={}))
+        return lender.asked, lender.array[:3].tolist()
+
+    stay = takes and not buffered
+    assert VirtualRanks(2).run(work) == [(0, [3.0] * 3) if stay else (1, [rank + 1.0] * 3) for rank in range(2)]

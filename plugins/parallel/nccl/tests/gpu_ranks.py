@@ -7,10 +7,11 @@ import sys
 import threading
 from contextlib import contextmanager
 
+import pytest
 from cntk_parallel_nccl import NcclAllReduceCommunicator, NcclCommunicator
 from nccl_stand_in import make_nccl, settle
 
-from cntk_core.api import Meeting, Mesh
+from cntk_core.api import Mesh, RankGone, Rendezvous
 from cntk_core.testing.cupy_stand_in import make_cupy
 
 
@@ -52,17 +53,17 @@ class OnDevice(NcclCommunicator):
 def gpus(count=8, **more):
     """Within, ``import cupy`` gives the stand-in."""
     nccl = make_nccl(**more)
-    before = sys.modules.get("cupy")
-    sys.modules["cupy"] = make_cupy(devices=count, nccl=nccl)
-    try:
-        yield sys.modules["cupy"]
-    finally:
+    with pytest.MonkeyPatch.context() as patch:
+        put(patch, make_cupy(devices=count), nccl)
+        yield nccl.NcclCommunicator
         settle()
-        if before is None:
-            del sys.modules["cupy"]
-        else:
-            sys.modules["cupy"] = before
-        assert nccl.NcclCommunicator.problems == []
+    assert nccl.NcclCommunicator.problems == []
+
+
+def put(patch, cupy, nccl):
+    """Let a stand-in have CuPy's place."""
+    patch.setitem(sys.modules, "cupy", cupy)
+    patch.setitem(sys.modules, "cupy.cuda.nccl", nccl)
 
 
 def free_port():
@@ -86,7 +87,7 @@ class Ranks:
         self.communicators = {}
 
         def run(rank):
-            mesh = Mesh(Meeting(rank, size, "127.0.0.1", port, b"0" * 16), patience=20.0)
+            mesh = Mesh(Rendezvous(rank, size, "127.0.0.1", port, b"0" * 16), patience=20.0)
             communicator = None
             try:
                 communicator = self.communicators[rank] = self.kind(mesh)
@@ -106,8 +107,8 @@ class Ranks:
             assert not thread.is_alive(), f"{thread.name} hangs"
         for reader in [one for one in threading.enumerate() if one.name == "messages"]:
             reader.join(10.0)
-        if errors:
-            raise errors[0]
+        if errors:  # those that only tell of another one's come last
+            raise min(errors, key=lambda error: isinstance(error, RankGone))
         return [results[rank] for rank in range(size)]
 
 

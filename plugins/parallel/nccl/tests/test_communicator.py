@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from cntk_parallel_nccl import NcclCommunicator
 from cntk_parallel_nccl.heads import Head
+from cntk_parallel_nccl.libraries import load_cupy, load_nccl
+from cntk_parallel_nccl.link import Link, Place
 from gpu_ranks import AllByNccl, OnDevice, Ranks, SumsByNccl, gpus
+from nccl_stand_in import NcclError
 
-from cntk_core.api import RankGone, RankMissing, TrainingError, UnsupportedError
+from cntk_core.api import RankGone, RankMissing, TrainingError, UnsupportedError, Watch
 from cntk_core.testing import CommunicatorContract, PackagingContract
+from cntk_core.testing.cupy_stand_in import OutOfMemoryError
 
 
 class TestPackaging(PackagingContract):
@@ -21,9 +25,13 @@ class TestPackaging(PackagingContract):
     kind = "communicator"
 
 
+LOCAL_RANKS = ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID")
+
+
 @pytest.fixture(autouse=True)
 def _no_launcher(monkeypatch):
-    monkeypatch.delenv("LOCAL_RANK", raising=False)
+    for name in LOCAL_RANKS:
+        monkeypatch.delenv(name, raising=False)
 
 
 class _OnStandIn(CommunicatorContract):
@@ -33,11 +41,11 @@ class _OnStandIn(CommunicatorContract):
 
     @pytest.fixture
     def run_ranks(self):
-        with gpus() as cupy:
+        with gpus() as links:
             run = Ranks(self.kind)
             yield run
             if not any(one._mesh.failure for one in run.communicators.values()):
-                assert cupy.cuda.nccl.NcclCommunicator.made == 0, "links of NCCL were left open"
+                assert links.made == 0, "links of NCCL were left open"
 
 
 class TestSmallArraysOverTcp(_OnStandIn):
@@ -197,7 +205,7 @@ def test_background_overlaps():
 def test_each_rank_has_its_gpu(monkeypatch):
     with gpus(4):
         assert Ranks()(4, lambda one: one._number) == [0, 1, 2, 3]
-        monkeypatch.setenv("LOCAL_RANK", "2")
+        monkeypatch.setenv("SLURM_LOCALID", "2")
         assert Ranks()(1, lambda one: one._number) == [2]
 
 
@@ -284,10 +292,10 @@ def test_an_operation_that_is_never_done():
         r"^rank [01] has waited [01] s in a sum of 100000 numbers \(minibatch 7\) for NCCL; all ranks have come to it\n"
         "    GPUs that are only slow need a longer communicationTimeout in parallelTrain; NCCL_DEBUG=INFO"
     )
-    with gpus(stuck=True) as cupy:
+    with gpus(stuck=True) as links:
         with pytest.raises(RankMissing, match=text):
             Ranks()(2, work)
-        assert cupy.cuda.nccl.NcclCommunicator.made == 0, "aborted"
+        assert links.made == 0, "aborted"
     assert any(line.startswith("Warning: rank 0 has waited 0 s in a sum of 100000 numbers (minib") for line in said)
 
 
@@ -307,12 +315,12 @@ def test_a_rank_that_fails_while_others_are_in_nccl(blocks):
         raise ArithmeticError("no luck")
 
     begun = time.monotonic()
-    with gpus(blocks=blocks) as cupy:
+    with gpus(blocks=blocks) as links:
         run, errors = Ranks(deadline=50.0), []
         work_of_all = lambda one: noting(lambda: work(one), errors)  # noqa: E731
         with pytest.raises(ArithmeticError, match="no luck"):
             run(3, work_of_all)
-        assert cupy.cuda.nccl.NcclCommunicator.made == 0
+        assert links.made == 0
     assert time.monotonic() - begun < 30.0
     others = [error for error in errors if not isinstance(error, ArithmeticError)]
     assert [type(error) for error in others] == [RankGone, RankGone]
@@ -325,6 +333,53 @@ def noting(work, errors):
     except Exception as error:
         errors.append(error)
         raise
+
+
+def test_gpus_that_do_not_find_each_other():
+    """NCCL's connecting cannot be aborted; it is left behind."""
+
+    def work(communicator):
+        communicator.watch.deadline = 0.4
+        communicator.allreduce(np.ones(100_000))
+
+    text = "^rank [01] has waited [01] s in connecting the GPUs for NCCL; all ranks have come to it\n    GPUs that are"
+    with gpus(alone=True), pytest.raises(RankMissing, match=text):
+        Ranks()(2, work)
+
+
+def test_a_rank_that_fails_while_others_connect():
+    def work(communicator):
+        if communicator.rank == 1:
+            communicator._nccl = SimpleNamespace(NcclCommunicator=fail, NcclError=NcclError)
+        communicator.allreduce(np.ones(100_000))
+
+    def fail(size, identity, rank):
+        raise ArithmeticError("no luck")
+
+    with gpus():
+        run, errors = Ranks(deadline=50.0), []
+        with pytest.raises(ArithmeticError, match="no luck"):
+            run(2, lambda one: noting(lambda: work(one), errors))
+    assert {error.message for error in errors if isinstance(error, RankGone)} == {
+        "rank 1 has failed: ArithmeticError: no luck"
+    }
+
+
+def test_no_memory_left():
+    def work(communicator):
+        if communicator.rank == 1:
+            communicator._cupy = SimpleNamespace(cuda=communicator._cupy.cuda, empty=fail)
+        communicator.allreduce(np.ones(100_000))
+
+    def fail(size, dtype):
+        raise OutOfMemoryError("Out of memory allocating 800,000 bytes")
+
+    with gpus(), pytest.raises(TrainingError) as caught:
+        Ranks()(2, work)
+    assert str(caught.value) == (
+        "rank 1: GPU 1 has no memory left for what ranks exchange: Out of memory allocating 800,000 bytes\n"
+        "    A smaller minibatchSize leaves more; or another communicator, such as communicator=mpi."
+    )
 
 
 def test_nccl_fails():
@@ -354,13 +409,16 @@ def test_a_connection_is_lost():
         Ranks()(2, work)
 
 
-def test_it_starts_nothing():
-    with pytest.raises(UnsupportedError) as caught:
-        NcclCommunicator.launcher(4)
-    assert str(caught.value) == (
-        "ranks on NCCL are started by the launchers of MPI or of ranks on sockets\n"
-        "    cntk train recipe.cntk -n 4 communicator=nccl, or mpiexec, srun, torchrun."
-    )
+def test_it_cannot_go_on_without_a_rank():
+    def work(communicator):
+        with pytest.raises(UnsupportedError) as caught:
+            communicator.tolerate_losses()
+        return str(caught.value)
+
+    with gpus():
+        assert Ranks()(1, work) == [
+            "ranks on NCCL cannot go on without a rank\n    Leave --elastic (elastic=true) away, or communicator=nccl."
+        ]
 
 
 @pytest.mark.parametrize("array", [np.arange(6.0).reshape(2, 3), np.array(3, np.int8), np.zeros((0, 4), np.float32)])
@@ -388,11 +446,13 @@ def test_no_threads_are_left():
 @pytest.fixture
 def real_gpus():
     cupy = pytest.importorskip("cupy")
+    if cupy.__name__ != "cupy":
+        pytest.skip("a stand-in has the place of CuPy")
     try:
         count = cupy.cuda.runtime.getDeviceCount()
     except cupy.cuda.runtime.CUDARuntimeError:
         count = 0
-    if not count or not getattr(cupy.cuda.nccl, "available", False):
+    if not count or not load_nccl().available:
         pytest.skip("there is no GPU, or no NCCL")
     return count
 
@@ -414,7 +474,6 @@ def test_on_gpus(real_gpus):
                 found += [there.get(), *(one.get() for one in communicator.allgather(there))]
         return found
 
-    os.environ.pop("LOCAL_RANK", None)
     for found in Ranks(deadline=60.0)(size, work):
         half = len(found) // 2
         for part, count in ((found[:half], 1000), (found[half:], 100_003)):
@@ -425,14 +484,9 @@ def test_on_gpus(real_gpus):
 @pytest.mark.gpu
 def test_one_gpu_alone(real_gpus):
     """NCCL itself, with one rank: it connects, sums and ends."""
-    from cntk_parallel_nccl.libraries import load_cupy
-    from cntk_parallel_nccl.link import Link, Place
-
-    from cntk_core.api import Watch
-
-    cupy = load_cupy()
+    cupy, nccl = load_cupy(), load_nccl()
     with cupy.cuda.Device(0):
-        link = Link(cupy, cupy.cuda.nccl.get_unique_id(), 0, 1, lambda: "")
+        link = Link(cupy, nccl, nccl.get_unique_id(), 0, 1, lambda: "", Watch())
         values = cupy.arange(1000, dtype=cupy.float32)
         place = Place(values.data.ptr, values.nbytes)
         cupy.cuda.get_current_stream().synchronize()

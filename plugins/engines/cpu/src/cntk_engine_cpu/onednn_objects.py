@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import cache
 from typing import Any
 
@@ -77,10 +77,6 @@ QUERIES = {
     WORKSPACE: 135,
     SCRATCHPAD: 136,
 }
-
-PASSED_OVER = "brgconv_strided:avx512_core"
-"""An implementation that the library prefers for data gradients of convolutions with strides. Its next one takes half
-the time for few channels, and about the same for many."""
 
 _DESTROYED_BY = {
     "_primitive_desc_create": "dnnl_primitive_desc_destroy",
@@ -168,8 +164,12 @@ class Objects:
         if status:
             raise PrimitiveError(f"{function} gave status {status}")
 
-    def primitive(self, key: tuple[Any, ...], threads: int, describe: Callable[[], Any]) -> Primitive:
+    def primitive(
+        self, key: tuple[Any, ...], threads: int, describe: Callable[[], Any], passed_over: Collection[str] = ()
+    ) -> Primitive:
         """Return the primitive for a key, made by a descriptor when it is wanted for the first time.
+
+        ``passed_over`` names implementations whose next one is better, if it uses vectors as long.
 
         Raises:
             PrimitiveError: the library has none, or only its slow reference.
@@ -178,7 +178,7 @@ class Objects:
         if found is None:
             # A primitive divides its work for the number of threads at the time when it is made.
             self._onednn.set_threads(threads)
-            descriptor = self._choose(describe)
+            descriptor = self._choose(describe, passed_over)
             name = self.implementation(descriptor)
             if name.startswith("ref"):
                 raise PrimitiveError(f"oneDNN would compute {key[0]} with {name}")
@@ -186,10 +186,9 @@ class Objects:
             self._made[threads, *key] = found
         return found
 
-    def _choose(self, describe: Callable[[], Any]) -> Any:
-        """Return a descriptor of the library's choice, or of its next one where that is known to be faster."""
+    def _choose(self, describe: Callable[[], Any], passed_over: Collection[str]) -> Any:
         descriptor = describe()
-        if self.implementation(descriptor) != PASSED_OVER:
+        if self.implementation(descriptor) not in passed_over:
             return descriptor
         # The library goes through a descriptor's implementations in place.
         moved = self.library.dnnl_primitive_desc_next_impl(descriptor) == 0

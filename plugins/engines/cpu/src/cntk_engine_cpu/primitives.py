@@ -1,4 +1,4 @@
-"""oneDNN's primitives: convolution, pooling and reordering of arrays, made once for each shape.
+"""oneDNN's primitives: convolution and pooling, made once for each shape.
 
 Arrays are described by their logical dimensions ``(samples, channels, *space)`` and the elements from one place to the
 next along each of them, so that any order of axes in memory can be told. Weights are ``(maps, channels, *kernel)``; a
@@ -8,16 +8,13 @@ convolution reads them in an order of its own choice (``any``), into which they 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
-import numpy as np
-from numpy.typing import NDArray
 
-from cntk_engine_cpu.gemm import THREADED_WORK
-from cntk_engine_cpu.inputs import Ports, address_of
-from cntk_engine_cpu.libraries import OneDnn
+from cntk_engine_cpu.binder import MOVING, Array, Binder, Run
+from cntk_engine_cpu.inputs import Ports
 from cntk_engine_cpu.onednn_objects import (
     AVERAGE_ALL,
     AVERAGE_INSIDE,
@@ -28,22 +25,20 @@ from cntk_engine_cpu.onednn_objects import (
     DIRECT,
     DST,
     MAX,
-    QUERIES,
-    SCRATCHPAD,
     SRC,
     TRAINING,
     WEIGHTS,
     WORKSPACE,
     Form,
     Primitive,
-    objects_of,
 )
 
-Array = NDArray[Any]
-Run = Callable[[], None]
+SLOW_DATA_GRADIENTS = ("brgconv_strided:avx512_core", "brg_fwd:avx512_core+brgconv:avx512_core")
+"""Implementations that the library prefers to faster ones: the first takes up to twice the time where there are few
+channels, and about the same where there are many; the second takes 2 to 30 % more up to :data:`FEW_CHANNELS`."""
 
-MOVING = 16
-"""Multiply-adds that take about as long as moving one number."""
+FEW_CHANNELS = 16
+"""Channels in one vector."""
 
 
 @attrs.frozen
@@ -71,23 +66,8 @@ class ConvolutionShape:
         return math.prod(self.weights.dims) * self.dst.dims[0] * math.prod(self.dst.dims[2:])
 
 
-class Primitives:
-    """Makes primitives and binds them to the arrays of one program. Programs of several threads may run at once.
-
-    Args:
-        onednn: the library.
-        threads: of every primitive.
-
-    Raises:
-        PrimitiveError: the library does not work here.
-    """
-
-    def __init__(self, onednn: OneDnn, threads: int) -> None:
-        self._objects = objects_of(onednn)
-        self._onednn = onednn
-        self._threads = threads
-        self._stream = self._objects.stream()
-        self._scratchpad = np.empty(0, np.uint8)
+class Primitives(Binder):
+    """Makes primitives of convolution and pooling, and binds them."""
 
     # Convolution
 
@@ -134,7 +114,8 @@ class Primitives:
                 self._objects.attributes(),
             )
 
-        primitive = self._primitive(("data", shape), shape.work, make)
+        passed_over = SLOW_DATA_GRADIENTS if shape.src.dims[1] <= FEW_CHANNELS else SLOW_DATA_GRADIENTS[:1]
+        primitive = self._primitive(("data", shape), shape.work, make, passed_over)
         own, bring = self._own_weights(primitive, WEIGHTS, weights)
         arguments = {DIFF_SRC: diff_src, WEIGHTS: own, DIFF_DST: diff_dst}
         return self._bind(primitive, arguments, ports, before=bring)
@@ -252,38 +233,6 @@ class Primitives:
         none = [0] * len(windows.kernel)
         return windows.strides, windows.kernel, none, windows.lower, windows.upper
 
-    # Reordering
-
-    def reorder(self, source: Array, target: Array, ports: Ports, *, accumulate: bool = False) -> Run:
-        """Bind ``target = source`` (or ``+=``) for arrays of one shape in different orders."""
-        forms = Form.of(source), Form.of(target)
-        return self._reorder(
-            self._objects.describe(forms[0]),
-            source,
-            self._objects.describe(forms[1]),
-            target,
-            ports,
-            accumulate=accumulate,
-        )
-
-    def _reorder(
-        self, source_desc: Any, source: Array, target_desc: Any, target: Array, ports: Ports, *, accumulate: bool
-    ) -> Run:
-        threads = self._threads if MOVING * target.size >= THREADED_WORK else 1
-        self._onednn.set_threads(threads)
-        attributes = self._objects.attributes(sum_up=accumulate)
-        descriptor = self._objects.create(
-            "dnnl_reorder_primitive_desc_create",
-            source_desc,
-            self._objects.engine,
-            target_desc,
-            self._objects.engine,
-            attributes,
-        )
-        primitive = Primitive(self._objects.create("dnnl_primitive_create", descriptor), descriptor, "reorder", threads)
-        memory = {SRC: self._memory(source_desc, source, ports), DST: self._memory(target_desc, target, ports)}
-        return self._execution(primitive, memory, (source, target))
-
     # Making
 
     def _forward_descriptor(self, shape: ConvolutionShape, *, bias: bool, relu: bool) -> Any:
@@ -316,21 +265,6 @@ class Primitives:
         data = [self._objects.describe(shape.src), weights, self._objects.describe(shape.dst)]
         return [*data, windows.strides, none, windows.lower, windows.upper]
 
-    def _primitive(self, key: tuple[Any, ...], work: float, describe: Callable[[], Any]) -> Primitive:
-        # A second thread costs more than it saves where there is little to do.
-        return self._objects.primitive(key, self._threads if work >= THREADED_WORK else 1, describe)
-
-    # Binding
-
-    def _wanted(self, primitive: Primitive, argument: int) -> Any:
-        return self._objects.library.dnnl_primitive_desc_query_md(primitive.descriptor, QUERIES[argument], 0)
-
-    def _storage(self, desc: Any) -> Array:
-        size = self._objects.size(desc)
-        raw = np.zeros(size + 64, np.uint8)
-        skip = -address_of(raw) % 64
-        return raw[skip : skip + size]
-
     def _own_weights(self, primitive: Primitive, argument: int, weights: Array) -> tuple[Array, Run | None]:
         """Weights in the order that a primitive wants, and what brings them there."""
         wanted = self._objects.wanted(primitive, argument)
@@ -339,57 +273,6 @@ class Primitives:
             return weights, None
         own = self._storage(wanted)
         return own, self._reorder(stored, weights, wanted, own, Ports({}), accumulate=False)
-
-    def _memory(self, desc: Any, array: Array, ports: Ports) -> Any:
-        memory = self._objects.create("dnnl_memory_create", desc, self._objects.engine, address_of(array))
-        set_handle = self._objects.library.dnnl_memory_set_data_handle
-        ports.follow(array, lambda _array, address, offset: set_handle(memory, address + offset))
-        return memory
-
-    def _bind(
-        self,
-        primitive: Primitive,
-        arguments: Mapping[int, Array],
-        ports: Ports,
-        *,
-        before: Run | None = None,
-        after: Run | None = None,
-    ) -> Run:
-        memory = {}
-        for argument, array in arguments.items():
-            known = argument in QUERIES
-            desc = self._objects.wanted(primitive, argument) if known else self._objects.describe(Form.of(array))
-            memory[argument] = self._memory(desc, array, ports)
-        desc = self._objects.wanted(primitive, SCRATCHPAD)
-        size = self._objects.size(desc)
-        if size > self._scratchpad.nbytes:
-            self._scratchpad = np.empty(size + 64, np.uint8)
-        if size:
-            memory[SCRATCHPAD] = self._memory(desc, self._scratchpad, Ports({}))
-        run = self._execution(primitive, memory, (*arguments.values(), self._scratchpad))
-        if before is None and after is None:
-            return run
-        parts = [part for part in (before, run, after) if part is not None]
-
-        def whole() -> None:
-            for part in parts:
-                part()
-
-        return whole
-
-    def _execution(self, primitive: Primitive, memory: Mapping[int, Any], keep: tuple[Any, ...]) -> Run:
-        count = len(memory)
-        arguments = self._objects.ffi.new(
-            "dnnl_exec_arg_t[]", [{"arg": argument, "memory": each} for argument, each in memory.items()]
-        )
-        execute, set_threads = self._objects.library.dnnl_primitive_execute, self._onednn.set_threads
-        handle, stream, threads = primitive.handle, self._stream, primitive.threads
-
-        def run(_keep: Any = (keep, memory, primitive)) -> None:
-            set_threads(threads)
-            execute(handle, stream, count, arguments)
-
-        return run
 
 
 def _moved(form: Form) -> float:

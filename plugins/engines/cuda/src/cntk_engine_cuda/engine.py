@@ -15,6 +15,7 @@ from cntk_core.api import (
     TrainingError,
     Unavailable,
     UpdateRule,
+    local_rank,
     option,
     options,
 )
@@ -31,7 +32,9 @@ INSTALL = 'pip install "cntk-engine-cuda[cuda13]" (driver 580 or later) or "cntk
 class CudaOptions:
     """Keys of the recipe that the CUDA engine reads."""
 
-    device_id: str = option(default="auto", key="deviceId", doc="number of the GPU; auto is the first")
+    device_id: str = option(
+        default="auto", key="deviceId", doc="number of the GPU; auto gives each rank of a machine another one"
+    )
     cuda_graphs: bool = option(
         default=True, doc="run what is the same in every minibatch as one CUDA graph, not kernel by kernel"
     )
@@ -130,7 +133,9 @@ class CudaEngine(ExecutionEngine):
             if isinstance(found, Unavailable):
                 raise TrainingError(f"the CUDA engine cannot run here: {found.reason}", hint=found.hint)
             text = self.settings.device_id.lower()
-            number = 0 if text == "auto" else int(text) if text.isdigit() else -1
+            # Of several ranks on a machine each takes its own, as far as there are so many.
+            automatic = (local_rank() or 0) % len(found.names)
+            number = automatic if text == "auto" else int(text) if text.isdigit() else -1
             if not 0 <= number < len(found.names):
                 known = ", ".join(map(str, range(len(found.names))))
                 raise TrainingError(f"there is no GPU deviceId={self.settings.device_id}", hint=f"There are: {known}.")

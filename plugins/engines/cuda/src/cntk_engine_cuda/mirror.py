@@ -74,11 +74,19 @@ class DeviceStore:
 
     def give_back(self, kind: Kind) -> None:
         """Write what is newer here into the store; what is there is the newest from now on."""
-        if self._newest[kind] == "device":
+        if self._newest[kind] in ("device", "lent"):
             with self.gpu.current():
                 for name, array in self._raw(kind).items():
                     self.buffer(name).get(out=array)
         self._newest[kind] = "host"
+
+    def lend(self, kind: Kind) -> Array:
+        """The buffer of ``values`` or ``gradients``, current, for somebody who changes it before anything else here."""
+        with self.gpu.current():
+            self.fetch(kind)
+        self.gpu.stream.synchronize()
+        self._newest[kind] = "lent"
+        return self.buffer(kind)
 
     def _raw(self, kind: Kind) -> Mapping[str, Any]:
         return self.store.raw(kind)

@@ -14,6 +14,10 @@ class FullPrecision(GradientAggregation):
 
     requires_api = "1.0"
 
+    def works_on_device(self, communicator: Communicator) -> bool:
+        """If the communicator does."""
+        return communicator.takes_device_arrays
+
     def aggregate(self, gradients: NDArray[Any], header: NDArray[Any], communicator: Communicator) -> None:
         """Sum both in place."""
         communicator.allreduce_all([gradients, header])

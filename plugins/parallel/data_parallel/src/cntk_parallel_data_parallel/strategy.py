@@ -135,7 +135,7 @@ class DataParallel(Parallelizer):
     def reduce(self, store: ParameterStore, counts: StepCounts) -> StepCounts:
         """Sum the gradients and the counts; with double buffering, those of the step before."""
         self._report()
-        learned = store.gradients[: store.learned_size]
+        learned = self._gradients(store)[: store.learned_size]
         if not self.settings.use_buffered_async_gradient_aggregation:
             header, before = counts.header(), self._state_before(counts)
             self._active.aggregate(learned, header, self._communicator)
@@ -143,6 +143,14 @@ class DataParallel(Parallelizer):
             self._undo_empty(total, before)
             return total
         return self._reduce_buffered(learned, counts)
+
+    def _gradients(self, store: ParameterStore) -> Array:
+        """The gradients, on a GPU if they lie there and can stay; with double buffering they are kept here."""
+        buffered = self.settings.use_buffered_async_gradient_aggregation
+        if not buffered and self._active.works_on_device(self._communicator):
+            lent: Array = store.gradients_in_place()
+            return lent
+        return store.gradients
 
     def _reduce_buffered(self, learned: Array, counts: StepCounts) -> StepCounts:
         last, self._pending = self._pending, None

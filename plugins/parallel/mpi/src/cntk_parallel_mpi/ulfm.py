@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 
 import attrs
 import numpy as np
@@ -40,7 +40,7 @@ PATIENCE = 5.0
 """Seconds in which others must answer a rank that has waited for them for as long as it may."""
 
 NOTICE = 30.0
-"""Seconds in which the library must have noticed that a process has ended."""
+"""Seconds in which the library must have noticed that a process has ended, whoever ended it."""
 
 _PAUSE = 0.001
 
@@ -88,7 +88,7 @@ class Losses:
 
     Attributes:
         missed: this rank has waited in vain for others.
-        stranded: requests that were under way when a rank was lost: MPI may still write into their buffers.
+        stranded: requests that may still be under way when the communicator is given up, with their buffers.
     """
 
     def __init__(self, mpi: Any, those: Those, watch: Watch) -> None:
@@ -163,44 +163,41 @@ class Losses:
         """Wait until each other rank is here, or is known to be lost; end those that do not come.
 
         Raises:
-            RankMissing: one does not come and cannot be ended from here.
+            RankMissing: one does not come, and nobody can end it.
         """
         nothing = np.empty(0, np.uint8)
         awaited: dict[int, MPI.Request] = {}
         for rank in range(self._roll.Get_size()):
             if rank != self._rank:
-                self._unless_lost(lambda rank=rank: self._keep(self._roll.Isend(nothing, rank, ROLL)))
-                request = self._unless_lost(lambda rank=rank: self._keep(self._roll.Irecv(nothing, rank, ROLL)))
+                self.stranded.append(self._unless_lost(partial(self._roll.Isend, nothing, rank, ROLL)))
+                request = self._unless_lost(partial(self._roll.Irecv, nothing, rank, ROLL))
+                self.stranded.append(request)
                 if request is not None:
                     awaited[rank] = request
-        limit = PATIENCE if self.missed else self._watch.deadline + PATIENCE
-        begun, ended = time.monotonic(), False
-        while True:
-            awaited = {
-                rank: request
-                for rank, request in awaited.items()
-                if self._unless_lost(lambda request=request: request.Test()) is False
-            }
+        begun, limit = time.monotonic(), PATIENCE if self.missed else self._watch.deadline + PATIENCE
+        are_ended = False
+        while awaited := {
+            rank: request for rank, request in awaited.items() if self._unless_lost(request.Test) is False
+        }:
             waited = time.monotonic() - begun
-            if not awaited:
-                return
-            if waited > limit + (NOTICE if ended else 0.0):
-                self._end(sorted(awaited), ended)
-                ended = True
+            if waited > limit and not are_ended:
+                self._end(sorted(awaited))
+                are_ended = True
+            elif (
+                waited > limit + self._watch.deadline + NOTICE
+            ):  # ranks on their machines have had the time to end them
+                named = ", ".join(map(str, sorted(awaited)))
+                raise RankMissing(
+                    f"rank {named} does not answer, and MPI does not notice that it is lost",
+                    hint="Either it has ended without a signal, or it hangs and no other rank is on its machine.",
+                )
             time.sleep(_PAUSE)
 
-    def _end(self, ranks: list[int], were_ended: bool) -> None:
+    def _end(self, ranks: list[int]) -> None:
         named = f"rank {', '.join(map(str, ranks))}"
-        if were_ended:
-            raise RankMissing(f"{named} has ended, but MPI does not notice it", hint=HINT)
         self._watch.say(f"Warning: {named} does not answer: it counts as lost, and is ended if it is on this machine")
-        ended = [self._whereabouts.end(rank) for rank in ranks]
-        if not all(ended):
-            raise RankMissing(f"{named} does not answer, and is on another machine")
-
-    def _keep(self, request: MPI.Request) -> MPI.Request:
-        self.stranded.append(request)
-        return request
+        for rank in ranks:
+            self._whereabouts.end(rank)
 
     def _unless_lost(self, step: Callable[[], T]) -> T | None:
         """Return what a step gives, None if it fails because a rank is lost."""
@@ -238,4 +235,4 @@ def tells_losses(
             losses.missed = True
             raise
 
-    return tell
+    return cast(Callable[Concatenate["MPICommunicator", P], T], tell)

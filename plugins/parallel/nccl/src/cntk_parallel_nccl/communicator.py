@@ -11,7 +11,8 @@ from __future__ import annotations
 import json
 import os
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any, ClassVar, Self
 
@@ -25,6 +26,7 @@ from cntk_core.api import (
     TrainingError,
     Unavailable,
     UnsupportedError,
+    local_rank,
     sum_by_rank,
 )
 from cntk_parallel_nccl import libraries
@@ -67,7 +69,7 @@ class NcclCommunicator(MeshCommunicator):
         device: int | None = None,
     ) -> None:
         super().__init__(mesh if mesh is not None else Mesh(meet(os.environ)), members, channel)
-        self._cupy = libraries.load_cupy()
+        self._cupy, self._nccl = libraries.load_cupy(), libraries.load_nccl()
         self._link: Link | None = None
         self._staging: Staging | None = None
         self._parts: list[NcclCommunicator] = []
@@ -82,16 +84,15 @@ class NcclCommunicator(MeshCommunicator):
         """Whether CuPy, NCCL and a GPU are here."""
         return libraries.availability()
 
-    @classmethod
-    def launcher(cls, ranks: int) -> Any:
-        """Ranks are started by the launcher of another communicator.
+    def tolerate_losses(self) -> None:
+        """NCCL's connections of all ranks end with one of them.
 
         Raises:
             UnsupportedError: always.
         """
         raise UnsupportedError(
-            "ranks on NCCL are started by the launchers of MPI or of ranks on sockets",
-            hint="cntk train recipe.cntk -n 4 communicator=nccl, or mpiexec, srun, torchrun.",
+            "ranks on NCCL cannot go on without a rank",
+            hint="Leave --elastic (elastic=true) away, or communicator=nccl.",
         )
 
     # -- all ranks together -------------------------------------------------------------------------------
@@ -276,8 +277,21 @@ class NcclCommunicator(MeshCommunicator):
 
     # -- the GPU ------------------------------------------------------------------------------------------
 
-    def _device(self) -> Any:
-        return self._cupy.cuda.Device(self._number)
+    @contextmanager
+    def _device(self) -> Iterator[None]:
+        """Within, CuPy works on this rank's GPU.
+
+        Raises:
+            TrainingError: it has no memory left.
+        """
+        with self._cupy.cuda.Device(self._number):
+            try:
+                yield
+            except self._cupy.cuda.memory.OutOfMemoryError as error:
+                raise TrainingError(
+                    f"rank {self.rank}: GPU {self._number} has no memory left for what ranks exchange: {error}",
+                    hint="A smaller minibatchSize leaves more; or another communicator, such as communicator=mpi.",
+                ) from None
 
     def _copy(self, array: Any) -> Any:
         with self._device():
@@ -313,7 +327,15 @@ class NcclCommunicator(MeshCommunicator):
         if self._link is None or self._staging is None:
             with self._device():
                 identity = self._introduce()
-                self._link = Link(self._cupy, identity, self.rank, self.size, lambda: self._mesh.failure)
+                self._link = Link(
+                    self._cupy,
+                    self._nccl,
+                    identity,
+                    self.rank,
+                    self.size,
+                    failure=lambda: self._mesh.failure,
+                    watch=self.watch,
+                )
                 self._staging = Staging(self._cupy, self._link.stream)
         return self._link, self._staging
 
@@ -323,8 +345,8 @@ class NcclCommunicator(MeshCommunicator):
         Raises:
             TrainingError: two ranks have the same.
         """
-        nccl, runtime = self._cupy.cuda.nccl, self._cupy.cuda.runtime
-        identity = list(nccl.get_unique_id()) if self.rank == 0 else []
+        runtime = self._cupy.cuda.runtime
+        identity = list(self._nccl.get_unique_id()) if self.rank == 0 else []
         said = [socket.gethostname(), runtime.deviceGetPCIBusId(self._number), identity]
         packed = np.frombuffer(json.dumps(said).encode(), np.uint8)
         found = [json.loads(bytes(one)) for one in self._exchange([packed] * self.size, "connecting the GPUs")]
@@ -351,12 +373,17 @@ class NcclCommunicator(MeshCommunicator):
                 raise TrainingError(f"rank {self.rank} does {what} where rank {rank} does {theirs}")
 
     def _find_device(self) -> int:
-        """Return the number of this rank's GPU: its place among the ranks of its machine."""
+        """Return the number of this rank's GPU: its place among the ranks of its machine.
+
+        Raises:
+            TrainingError: there are not so many.
+        """
         count = int(self._cupy.cuda.runtime.getDeviceCount())
         host = socket.gethostname()
         packed = np.frombuffer(host.encode(), np.uint8)
         hosts = [bytes(one).decode() for one in self._exchange([packed] * self.size, "a meeting of all ranks")]
-        place = int(os.environ.get("LOCAL_RANK") or hosts[: self.rank].count(host))
+        place = local_rank()
+        place = hosts[: self.rank].count(host) if place is None else place
         if count == 1:
             return 0  # its own one, where the launcher shows each rank one; else it is noticed when they connect
         if place >= count:

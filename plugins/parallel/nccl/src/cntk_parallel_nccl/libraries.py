@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import ctypes
-from contextlib import suppress
+import warnings
+from importlib import import_module
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 from cntk_core.api import Available, Unavailable
@@ -14,19 +13,21 @@ INSTALL = 'pip install "cntk-parallel-nccl[cuda12]", or [cuda13]'
 
 
 def load_cupy() -> Any:
-    """Import CuPy, with NCCL of a wheel where there is one.
+    """Import CuPy.
 
     Raises:
-        ImportError: CuPy is not installed, or does not load.
+        ImportError: it is not installed, or does not load.
     """
-    spec = find_spec("nvidia")
-    for folder in (spec.submodule_search_locations or []) if spec is not None else []:
-        for path in sorted(Path(folder).glob("*/lib/libnccl.so.*")):
-            with suppress(OSError):  # CuPy may have another one
-                ctypes.CDLL(str(path), ctypes.RTLD_GLOBAL)
     import cupy
 
     return cupy
+
+
+def load_nccl() -> Any:
+    """Import CuPy's binding of NCCL; its attribute ``available`` says whether it has found the library."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it says at length what is said better here
+        return import_module("cupy.cuda.nccl")
 
 
 def availability() -> Available | Unavailable:
@@ -48,9 +49,9 @@ def availability() -> Available | Unavailable:
         return Unavailable(
             "CUDA finds no GPU", "CUDA_VISIBLE_DEVICES may hide them; nvidia-smi shows those that are there."
         )
-    nccl = cupy.cuda.nccl
-    if not getattr(nccl, "available", False):
-        return Unavailable("CuPy finds no NCCL", "pip install nvidia-nccl-cu12 (or nvidia-nccl-cu13)")
+    nccl = load_nccl()
+    if not nccl.available:
+        return Unavailable("CuPy finds no NCCL", INSTALL)
     number = int(nccl.get_version())
     return Available(f"{count} {'GPU' if count == 1 else 'GPUs'}, NCCL {_version(number)}")
 

@@ -10,7 +10,7 @@ from hashlib import blake2b
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from cntk_core.api import Meeting, UnsupportedError
+from cntk_core.api import Rendezvous, UnsupportedError
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -24,7 +24,7 @@ _MPI = (
 _PORT = 29500
 
 
-def meet(environment: Mapping[str, str]) -> Meeting:
+def meet(environment: Mapping[str, str]) -> Rendezvous:
     """Return where the ranks of this process meet; a single rank if nothing has launched it.
 
     Raises:
@@ -39,10 +39,10 @@ def meet(environment: Mapping[str, str]) -> Meeting:
             return _by_address(int(environment[rank]), int(environment[size]), environment.get(local), environment)
     if "WORLD_SIZE" not in environment and int(environment.get("SLURM_STEP_NUM_TASKS", "1")) > 1:
         return _by_slurm(environment)
-    return Meeting.of(environment)
+    return Rendezvous.of(environment)
 
 
-def meet_by_mpi(world: MPI.Intracomm | Any, environment: Mapping[str, str]) -> Meeting:
+def meet_by_mpi(world: MPI.Intracomm | Any, environment: Mapping[str, str]) -> Rendezvous:
     """Let rank 0 of an MPI program tell the others where it listens, and a secret."""
     rank, size = world.Get_rank(), world.Get_size()
     hosts = world.allgather(socket.gethostname())
@@ -51,7 +51,7 @@ def meet_by_mpi(world: MPI.Intracomm | Any, environment: Mapping[str, str]) -> M
         address = "127.0.0.1" if len(set(hosts)) == 1 else environment.get("MASTER_ADDR") or socket.getfqdn()
         said = (address, _free_port(), secrets.token_bytes(16))
     address, port, secret = world.bcast(said, root=0)
-    return Meeting(rank, size, address, port, secret)
+    return Rendezvous(rank, size, address, port, secret)
 
 
 def _free_port() -> int:
@@ -59,7 +59,7 @@ def _free_port() -> int:
         return int(server.getsockname()[1])
 
 
-def _by_address(rank: int, size: int, local_size: str | None, environment: Mapping[str, str]) -> Meeting:
+def _by_address(rank: int, size: int, local_size: str | None, environment: Mapping[str, str]) -> Rendezvous:
     """Ranks of ``mpiexec`` without mpi4py."""
     address = environment.get("MASTER_ADDR")
     if address is None and local_size != str(size):
@@ -69,15 +69,15 @@ def _by_address(rank: int, size: int, local_size: str | None, environment: Mappi
             hint='pip install "cntk-parallel-nccl[mpi]", or let MASTER_ADDR and MASTER_PORT say where rank 0 listens.',
         )
     port = int(environment.get("MASTER_PORT", str(_PORT)))
-    return Meeting(rank, size, address or "127.0.0.1", port, _digest(environment.get("CNTK_SECRET", "")))
+    return Rendezvous(rank, size, address or "127.0.0.1", port, _digest(environment.get("CNTK_SECRET", "")))
 
 
-def _by_slurm(environment: Mapping[str, str]) -> Meeting:
+def _by_slurm(environment: Mapping[str, str]) -> Rendezvous:
     """Ranks of ``srun``: rank 0 is on the first node of the step, and the port follows from the number of the job."""
     job, step = environment.get("SLURM_JOB_ID", "0"), environment.get("SLURM_STEP_ID", "0")
     nodes = environment.get("SLURM_STEP_NODELIST") or environment.get("SLURM_JOB_NODELIST") or "127.0.0.1"
     port = environment.get("MASTER_PORT") or 20000 + (int(job) * 16 + int(step)) % 20000
-    return Meeting(
+    return Rendezvous(
         int(environment["SLURM_PROCID"]),
         int(environment["SLURM_STEP_NUM_TASKS"]),
         environment.get("MASTER_ADDR") or first_node(nodes),

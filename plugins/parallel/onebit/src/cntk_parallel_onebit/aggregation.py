@@ -7,6 +7,7 @@ owner's words do not say of a sum stays in the residual of its stripe. So every 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import attrs
@@ -51,6 +52,20 @@ class OneBitOptions:
         return 1 if self.gradient_bits is None else self.gradient_bits[epoch]
 
 
+@lru_cache(maxsize=4)
+def _cuts(
+    matrices: tuple[Matrix, ...], ranks: int, bits: int, width: int
+) -> tuple[Cut, tuple[int, ...], tuple[Cut, ...]]:
+    """Return the columns of all ranks together, where each one's begin, and those of each rank.
+
+    They are the same on all ranks; of many ranks in one process each would spend long on them.
+    """
+    cuts = tuple(Cut.of(parts_of(matrices, one, ranks), bits, width) for one in range(ranks))
+    starts = (0, *np.cumsum([cut.words for cut in cuts]).tolist())
+    every = Cut.of((part for one in range(ranks) for part in parts_of(matrices, one, ranks)), bits, width)
+    return every, starts, cuts
+
+
 @attrs.frozen(eq=False)
 class _Layout:
     """Where records lie with some number of bits, on one rank.
@@ -75,9 +90,7 @@ class _Layout:
     def of(cls, matrices: Sequence[Matrix], rank: int, ranks: int, bits: int, dtype: Any, home: Home) -> _Layout:
         word = word_type(dtype)
         width = 8 * word.itemsize
-        cuts = tuple(Cut.of(parts_of(matrices, one, ranks), bits, width) for one in range(ranks))
-        starts = (0, *np.cumsum([cut.words for cut in cuts]).tolist())
-        every = Cut.of((part for one in range(ranks) for part in parts_of(matrices, one, ranks)), bits, width)
+        every, starts, cuts = _cuts(tuple(matrices), ranks, bits, width)
         own = Cut.of(parts_of(matrices, rank, ranks), bits, width, compact=True)
         return cls(every, starts, own, cuts, home.zeros(every.words, word), home.zeros(own.words, word))
 
@@ -115,19 +128,26 @@ class OneBit(GradientAggregation):
         """Take the number of bits of the epoch; forget the residuals if that is asked for."""
         self._bits = self.settings.bits(epoch)
         if self.settings.reset_residual_per_epoch:
-            self._local[...] = 0.0
-            self._stripe[...] = 0.0
+            self.restore({})
+
+    def works_on_device(self, communicator: Communicator) -> bool:
+        """Quantises there; what is sent goes by way of the processor where the communicator needs that."""
+        return True
 
     def aggregate(self, gradients: Array, header: Array, communicator: Communicator) -> None:
         """Sum both in place: gradients about, with what was left out before; the header exactly."""
         gradients = self._settle(gradients)
-        home = self._home
-        if communicator.size == 1 or self._bits >= 8 * self.store.dtype.itemsize:
-            self._send_rest(gradients)
-            home.allreduce(gradients, communicator)
-            communicator.allreduce(header)
-            return
-        run, by_sign = home.kernels, self.settings.use_zero_threshold_for_1_bit_quantization
+        with self._home.current():
+            if communicator.size == 1 or self._bits >= 8 * self.store.dtype.itemsize:
+                self._send_rest(gradients)
+                self._home.allreduce(gradients, communicator)
+                communicator.allreduce(header)
+            else:
+                self._aggregate_few_bits(gradients, header, communicator)
+            self._home.finish()
+
+    def _aggregate_few_bits(self, gradients: Array, header: Array, communicator: Communicator) -> None:
+        home, run, by_sign = self._home, self._home.kernels, self.settings.use_zero_threshold_for_1_bit_quantization
         bits, dtype, layout = self._bits, self.store.dtype, self._layout()
         run.quantise(gradients, self._local, layout.words, layout.words.view(dtype), layout.all.blocks, bits, by_sign)
         received = home.alltoall([layout.of_rank(rank) for rank in range(communicator.size)], communicator)
@@ -145,10 +165,12 @@ class OneBit(GradientAggregation):
         """Bring the residuals to where the gradients lie; return the gradients as an array to calculate with."""
         home = home_of(gradients)
         if home is not self._home:
-            self._local = home.put(self._home.get(self._local))
-            self._stripe = home.put(self._home.get(self._stripe))
+            residuals = self.state()
             self._home, self._layouts = home, {}
-        return home.view(gradients)
+            with home.current():
+                self._local, self._stripe = home.put(residuals[LOCAL]), home.put(residuals[STRIPE])
+        with home.current():
+            return home.view(gradients)
 
     def _layout(self) -> _Layout:
         if self._bits not in self._layouts:
@@ -168,12 +190,14 @@ class OneBit(GradientAggregation):
 
     def state(self) -> Mapping[str, Array]:
         """The residuals of this rank: of its gradients, and of the sums of its stripes."""
-        return {LOCAL: self._home.get(self._local), STRIPE: self._home.get(self._stripe)}
+        with self._home.current():
+            return {LOCAL: self._home.get(self._local), STRIPE: self._home.get(self._stripe)}
 
     def restore(self, state: Mapping[str, Array]) -> None:
         """Take the residuals back."""
-        for residual, name in ((self._local, LOCAL), (self._stripe, STRIPE)):
-            residual[...] = self._home.put(state[name]) if name in state else 0.0
+        with self._home.current():
+            for residual, name in ((self._local, LOCAL), (self._stripe, STRIPE)):
+                residual[...] = self._home.put(state[name]) if name in state else 0.0
 
     def adopt(self, states: Sequence[Mapping[str, Array]]) -> str:
         """Cut the residuals of the sums into stripes anew; rank r takes those of the gradients of r, r + ranks, ..."""
@@ -185,8 +209,7 @@ class OneBit(GradientAggregation):
             local += state[LOCAL]
         for one, state in enumerate(states):
             _add_stripe(sums, state[STRIPE], self._matrices, one, len(states))
-        self._local[...] = self._home.put(local)
-        self._stripe[...] = self._home.put(_stripe_of(sums, self._matrices, rank, ranks))
+        self.restore({LOCAL: local, STRIPE: _stripe_of(sums, self._matrices, rank, ranks)})
         return f"what {len(states)} ranks had not sent of their gradients is divided among {ranks}"
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from cntk_parallel_onebit.format import LANES, NEGLIGIBLE, SCALES, STANDARD_DEVI
 
 Array = NDArray[Any]
 
-OPTIONS = ("--fmad=false",)
+OPTIONS = ("--fmad=false", "--std=c++17")
 """For the compiler. Products and sums are rounded one by one, as on the processor."""
 
 
@@ -98,11 +99,17 @@ class Device:
 
     Args:
         cupy: the module.
+        number: which GPU.
     """
 
-    def __init__(self, cupy: Any) -> None:
-        self._cupy = cupy
+    def __init__(self, cupy: Any, number: int) -> None:
+        self._cupy, self._number = cupy, number
         self.kernels = DeviceKernels(cupy)
+
+    def current(self) -> AbstractContextManager[Any]:
+        """Within, CuPy works on this GPU."""
+        found: AbstractContextManager[Any] = self._cupy.cuda.Device(self._number)
+        return found
 
     def view(self, array: Any) -> Array:
         """Return the array as one of CuPy, of the same memory."""
@@ -147,10 +154,13 @@ class Device:
             return [(self.put(one[:cut].view(words.dtype)), one[cut:].view(header.dtype)) for one in packed]
         return list(zip(communicator.allgather(words), communicator.allgather(header), strict=True))
 
+    def finish(self) -> None:
+        """Wait until everything is done that was begun here."""
+        self._cupy.cuda.get_current_stream().synchronize()
 
-@cache
-def device() -> Device:
-    """Return the home of arrays of a GPU.
+
+def device_of(array: Any) -> Device:
+    """Return the home of an array of a GPU.
 
     Raises:
         UnsupportedError: CuPy is not installed.
@@ -162,4 +172,9 @@ def device() -> Device:
             f"gradients on a GPU cannot be quantised: {error}",
             hint='pip install "cntk-parallel-onebit[cuda12]", or [cuda13]; or train in full precision.',
         ) from None
-    return Device(cupy)
+    return _device(cupy, cupy.asarray(array).device.id)
+
+
+@cache
+def _device(cupy: Any, number: int) -> Device:
+    return Device(cupy, number)

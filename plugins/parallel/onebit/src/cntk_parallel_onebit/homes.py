@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,6 +22,9 @@ class Home(Protocol):
     @property
     def kernels(self) -> Kernels:
         """Kernels for arrays that lie here."""
+
+    def current(self) -> AbstractContextManager[Any]:
+        """Within, everything else here is to be called."""
 
     def view(self, array: Any) -> Array:
         """Return an array that lies here as one that can be calculated with, of the same memory."""
@@ -43,6 +47,9 @@ class Home(Protocol):
     def allgather(self, words: Words, header: Array, communicator: Communicator) -> list[tuple[Words, Array]]:
         """Return the words and the headers of all ranks; a header is an array of the processor everywhere."""
 
+    def finish(self) -> None:
+        """Wait until everything is done that was begun here."""
+
 
 class Host:
     """Arrays of the processor."""
@@ -51,6 +58,10 @@ class Host:
     def kernels(self) -> Kernels:
         """The fastest that can run here."""
         return kernels()
+
+    def current(self) -> AbstractContextManager[Any]:
+        """Nothing needs to be done."""
+        return nullcontext()
 
     def view(self, array: Any) -> Array:
         """The array itself."""
@@ -83,6 +94,9 @@ class Host:
         cut = -(header.nbytes // words.itemsize)
         return [(one[:cut], one[cut:].view(header.dtype)) for one in found]
 
+    def finish(self) -> None:
+        """Everything is."""
+
 
 HOST: Home = Host()
 
@@ -95,6 +109,6 @@ def home_of(array: Any) -> Home:
     """
     if not hasattr(array, "__cuda_array_interface__"):
         return HOST
-    from cntk_parallel_onebit.device import device
+    from cntk_parallel_onebit.device import device_of
 
-    return device()
+    return device_of(array)

@@ -1,4 +1,4 @@
-"""Starts ranks on this machine: ``python -m cntk_parallel_sockets.launching N COMMAND...``."""
+"""Starts ranks on this machine: ``python -m cntk_parallel_sockets.launching N [--elastic] COMMAND...``."""
 
 from __future__ import annotations
 
@@ -16,8 +16,15 @@ _GRACE = 2.5
 """Seconds that the other ranks have to end by themselves after one has failed."""
 
 
-def launch(ranks: int, command: Sequence[str]) -> int:
-    """Run a command as so many ranks; return the exit code of the first that fails, 0 if none does."""
+_LAST = 30.0
+"""Seconds that the others have to end after one has come to the end, where ranks may be lost."""
+
+
+def launch(ranks: int, command: Sequence[str], *, elastic: bool = False) -> int:
+    """Run a command as so many ranks; return the exit code of the first that fails, 0 if none does.
+
+    With ``elastic`` the others go on when one fails; it is 0 if one comes to the end.
+    """
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     common = {
@@ -37,7 +44,7 @@ def launch(ranks: int, command: Sequence[str]) -> int:
 
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the ranks have it, too
-    return _wait(processes)
+    return _wait_for_those_left(processes) if elastic else _wait(processes)
 
 
 def _wait(processes: Sequence[subprocess.Popen[bytes]]) -> int:
@@ -54,6 +61,23 @@ def _wait(processes: Sequence[subprocess.Popen[bytes]]) -> int:
     return failed if failed >= 0 else 128 - failed
 
 
+def _wait_for_those_left(processes: Sequence[subprocess.Popen[bytes]]) -> int:
+    failed, end = 0, float("inf")
+    while running := [process for process in processes if process.poll() is None]:
+        failed = failed or next((code for process in processes if (code := process.poll())), 0)
+        if end == float("inf") and any(process.returncode == 0 for process in processes):
+            end = time.monotonic() + _LAST
+        if time.monotonic() > end or all(map(_is_stopped, running)):
+            for process in running:
+                process.kill()
+        time.sleep(0.05)
+    codes = [process.returncode for process in processes]
+    if 0 in codes:
+        return 0
+    failed = failed or codes[0]
+    return failed if failed >= 0 else 128 - failed
+
+
 def _is_stopped(process: subprocess.Popen[bytes]) -> bool:
     """Whether a process that has not ended is stopped by a signal, so that it will not end by itself."""
     if not hasattr(os, "waitid"):
@@ -62,4 +86,5 @@ def _is_stopped(process: subprocess.Popen[bytes]) -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(launch(int(sys.argv[1]), sys.argv[2:]))
+    going_on = sys.argv[2] == "--elastic"
+    sys.exit(launch(int(sys.argv[1]), sys.argv[3 if going_on else 2 :], elastic=going_on))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cntk_reader_image.jpeg import Scratch, decode_jpeg
+from cntk_reader_image.jpeg import Lowest, Scratch, decode_jpeg
 from cntk_reader_image.png import decode_png
 from cntk_reader_image.resample import Bytes
 from cntk_reader_image.steps import kernels
@@ -25,11 +25,12 @@ class BrokenImageError(Exception):
     """An image that cannot be used; the text says why, for a message."""
 
 
-def decode(data: bytes, *, gray: bool, scratch: Scratch | None = None) -> Bytes:
+def decode(data: bytes, *, gray: bool, scratch: Scratch | None = None, lowest: Lowest | None = None) -> Bytes:
     """Return the pixels of an image file: ``(rows, columns, planes)``, red first.
 
     There is one plane if the image is gray or ``gray`` asks for it; else there are three, and perhaps a fourth that
-    does not count. With ``scratch`` they may lie there, until this thread decodes the next image.
+    does not count. With ``scratch`` they may lie there, until this thread decodes the next image; then with ``lowest``
+    there may be anything in the rows that it does not want.
 
     Raises:
         BrokenImageError: the bytes are no image, or end too early.
@@ -37,7 +38,7 @@ def decode(data: bytes, *, gray: bool, scratch: Scratch | None = None) -> Bytes:
     from PIL import Image, UnidentifiedImageError
 
     compiled = kernels()
-    found = decode_jpeg(data, gray=gray, most_pixels=Image.MAX_IMAGE_PIXELS, scratch=scratch)
+    found = decode_jpeg(data, gray=gray, most_pixels=Image.MAX_IMAGE_PIXELS, scratch=scratch, lowest=lowest)
     if found is None and compiled is not None:
         found = decode_png(data, compiled, gray=gray, most_pixels=Image.MAX_IMAGE_PIXELS)
     if found is not None:

@@ -7,6 +7,7 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import attrs
@@ -81,11 +82,14 @@ class PixelCache:
         """Return the pixels of an image if they are there."""
         return self._pixels.get(image)
 
+    def wants(self, size: int) -> bool:
+        """Return whether an image of so many bytes is kept."""
+        return size * self._images <= _TOO_LARGE * self._limit and self._bytes + size <= self._limit
+
     def put(self, image: int, pixels: NDArray[np.uint8]) -> None:
         """Keep the pixels of an image if there is room, without a fourth plane."""
         planes = min(pixels.shape[2], 3)
-        size = pixels.shape[0] * pixels.shape[1] * planes
-        if size * self._images > _TOO_LARGE * self._limit or self._bytes + size > self._limit:
+        if not self.wants(pixels.shape[0] * pixels.shape[1] * planes):
             return
         pixels = np.array(pixels[:, :, :planes])
         with self._lock:
@@ -170,13 +174,17 @@ class ImageMaker(RowMaker):
         image_of, view_of = images.tolist(), views.tolist()
         together = self._pipeline.makes_together(math.prod(self._shape))
 
+        def lowest(place: int, rows: int, columns: int) -> int:
+            own = draws[0][place].tolist() if draws else []
+            return self._pipeline.lowest(rows, columns, own, view_of[place])
+
         def work(first: int, last: int) -> list[Failure]:
             failures = []
             small: list[NDArray[np.uint8]] = []
             places: list[int] = []
             for place in range(first, last):
                 try:
-                    pixels = self.pixels(image_of[place])
+                    pixels = self.pixels(image_of[place], partial(lowest, place))
                     if together and pixels.nbytes <= SMALL:
                         small.append(pixels)
                         places.append(place)
@@ -200,11 +208,28 @@ class ImageMaker(RowMaker):
         tasks = [pool.submit(work, first, min(first + step, len(numbers))) for first in range(0, len(numbers), step)]
         return PendingImages(rows, tasks, report)
 
-    def pixels(self, image: int) -> NDArray[np.uint8]:
-        """Return the decoded pixels of an image, until this thread decodes another one. Raises BrokenImageError."""
+    def pixels(self, image: int, lowest: Callable[[int, int], int] | None = None) -> NDArray[np.uint8]:
+        """Return the decoded pixels of an image, until this thread decodes another one.
+
+        Args:
+            image: which one.
+            lowest: says how many of the upper rows of its rows and columns are wanted; None: all.
+
+        Raises:
+            BrokenImageError: it cannot be decoded.
+        """
         known = self._cache.get(image)
-        if known is None:
-            known = decode(self._images.read(image), gray=self._gray, scratch=self._scratch)
+        if known is not None:
+            return known
+        whole = True
+
+        def wanted(rows: int, columns: int, planes: int) -> int:
+            nonlocal whole
+            whole = lowest is None or self._cache.wants(rows * columns * planes)
+            return rows if lowest is None or whole else lowest(rows, columns)
+
+        known = decode(self._images.read(image), gray=self._gray, scratch=self._scratch, lowest=wanted)
+        if whole:
             self._cache.put(image, known)
         return known
 

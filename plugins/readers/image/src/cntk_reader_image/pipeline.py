@@ -80,6 +80,14 @@ class Pipeline:
         part = self._apply(self._before, pixels, [[0.0] * step.draws for step in self.steps], 0).part
         return self.shape(part.columns, part.rows)
 
+    def lowest(self, rows: int, columns: int, draws: list[float], view: int) -> int:
+        """Return how many of the upper rows of an image are wanted; ``draws`` are those of the first step."""
+        crop = self.steps[0] if self.steps else None
+        if not isinstance(crop, Crop):
+            return rows
+        part = crop.rule.place(rows, columns, draws, view)
+        return part.top + part.rows
+
     def makes_together(self, size: int) -> bool:
         """Return whether :meth:`make_together` can make samples of so many values."""
         return self._one_crop and self._ends_at_once(size) and kernels() is not None
