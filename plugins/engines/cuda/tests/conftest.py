@@ -23,7 +23,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def standin():
     """The stand-in, as the module ``cupy``."""
     import cupy_standin
-    from cupy_standin import kernels
+    from cntk_engine_cuda import blas
+    from cupy_standin import kernels, library
 
     if kernels.COMPILER is None:
         pytest.skip("no C++ compiler: the stand-in for CuPy cannot run kernels")
@@ -31,4 +32,5 @@ def standin():
     with pytest.MonkeyPatch.context() as patch:
         for name, module in names.items():
             patch.setitem(sys.modules, name, module)
+        patch.setattr(blas, "load_library", lambda cupy: library.Cublas())
         yield cupy_standin
