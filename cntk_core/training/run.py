@@ -127,6 +127,8 @@ class TrainingRun:
             self._keep(pace, last, verdict, final=bool(stopped))
         if self.settings.save_best_model_per_criterion:
             self.saver.copy_best(self.state.best, self.done)
+        for line in self.loop.program.remarks():
+            self.log.line(line)
         criteria = averages(last.criteria) if last is not None else {}
         return TrainingSummary(self.done, trained, criteria, averages(validation), stopped)
 
