@@ -143,9 +143,7 @@ def _histories(trace: Trace, loop: Loop) -> list[tuple[Array, ...]]:
     import jax.numpy as jnp
 
     slots = trace.slots[loop.nodes[0].axis]
-    return [
-        (jnp.zeros((slots, *delay.known_shape), trace.dtype),) * abs(delays.shift(delay)) for delay in loop.delays
-    ]
+    return [(jnp.zeros((slots, *delay.known_shape), trace.dtype),) * abs(delays.shift(delay)) for delay in loop.delays]
 
 
 def compute_loop_gradients(trace: Trace, step: LoopGradient, needed: frozenset[Node], body: Body) -> None:
@@ -210,7 +208,9 @@ def _like(value: Array, other: Array) -> Array:
     return value.astype(other.dtype).reshape(other.shape)
 
 
-def _going_back(trace: Trace, window: _Window, delay: Node, local: dict[Node, Array], history: Sequence[Array]) -> Array:
+def _going_back(
+    trace: Trace, window: _Window, delay: Node, local: dict[Node, Array], history: Sequence[Array]
+) -> Array:
     """What a delay passes on to the time step that it has read."""
     import jax.numpy as jnp
 
