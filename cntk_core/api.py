@@ -124,7 +124,7 @@ from cntk_core.ops.define import define_op, elementwise_op
 from cntk_core.ops.delays import TAIL, fill_outside, initial_rows, keep_tail, last_sequence, shift_of
 from cntk_core.ops.dropout import RATE as DROPOUT_RATE
 from cntk_core.ops.expression import ArrayMath, Expr, TraceMath, symbol
-from cntk_core.ops.frame_moves import same_sequences
+from cntk_core.ops.frame_moves import reconciled_rows, same_sequences
 from cntk_core.ops.framing import align, math_of, paired, run_forward, run_gradient, samples, unbroadcast, unpaired
 from cntk_core.ops.geometry import Geometry, is_legacy
 from cntk_core.ops.layouts import frame_layout, sequence_layout, slot_layout
@@ -139,6 +139,8 @@ from cntk_core.ops.normalization import (
 from cntk_core.ops.op import Accumulator, Elementwise, NoAttributes, Op, OpContext
 from cntk_core.ops.pooling import image_pooling_geometry, pooling_geometry
 from cntk_core.ops.random import random_stream
+from cntk_core.ops.recurrent_cells import Weights as StackWeights
+from cntk_core.ops.recurrent_stack import split_weights, whole_sequences
 from cntk_core.ops.rows import delay_rows, longest_sequence, reader_slots
 from cntk_core.ops.shapes import Shape, broadcast, elements, from_cntk, longest_axes, show, to_cntk, with_lengths
 from cntk_core.ops.softmax import log_softmax
@@ -297,6 +299,7 @@ __all__ = [
     "SlotPlan",
     "SourceText",
     "SparseRows",
+    "StackWeights",
     "Stage",
     "Statistics",
     "Step",
@@ -400,6 +403,7 @@ __all__ = [
     "read_utterance_part",
     "read_windows",
     "reader_slots",
+    "reconciled_rows",
     "remove_nodes",
     "rename_nodes",
     "replace_node",
@@ -420,6 +424,7 @@ __all__ = [
     "show",
     "slot_layout",
     "sparse_inputs",
+    "split_weights",
     "stages_of",
     "statistics_used",
     "stream_of",
@@ -431,6 +436,7 @@ __all__ = [
     "unpaired",
     "update_share",
     "users_of",
+    "whole_sequences",
     "window_of",
     "with_lengths",
     "write_dump",

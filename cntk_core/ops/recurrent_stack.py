@@ -23,7 +23,7 @@ from cntk_core.ops.define import define_op
 from cntk_core.ops.layouts import sequence_layout
 from cntk_core.ops.op import Array, OpContext
 from cntk_core.ops.recurrent_cells import CELLS, Cell, Step, Weights, steps_of
-from cntk_core.ops.rows import sequence_rows, sequence_table
+from cntk_core.ops.rows import SequenceTable, sequence_rows, sequence_table
 from cntk_core.ops.shapes import Shape, elements, show
 
 OVER_TIME, OVER_COLUMNS = -1, 2
@@ -186,16 +186,26 @@ def _packing(context: OpContext, data: Array, attributes: RNNStackAttributes) ->
     layout = context.layouts[1] if len(context.layouts) > 1 else context.layout
     if layout is None:
         raise DataError("OptimizedRNNStack needs the sequences of its input")
-    return _whole_sequences(layout)
+    return _one_to_a_slot(layout)
 
 
-def _whole_sequences(layout: SequenceLayout) -> _Packing:
+def whole_sequences(layout: SequenceLayout) -> SequenceTable:
+    """Return the sequences of a minibatch, none of which is cut.
+
+    Raises:
+        DataError: one is.
+    """
     table = sequence_table(layout)
     if layout.continues or int(table.length.sum()) != layout.frames:
         raise DataError(
             "OptimizedRNNStack needs whole sequences, but those of this minibatch are cut",
             hint="Read without truncation (truncated = false), or use layers with delays (RecurrentLSTMLayer).",
         )
+    return table
+
+
+def _one_to_a_slot(layout: SequenceLayout) -> _Packing:
+    table = whole_sequences(layout)
     if len(table.number) == np.count_nonzero(layout.lengths):
         return _Packing(layout)
     made = sequence_layout(table.length)

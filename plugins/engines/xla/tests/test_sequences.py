@@ -88,6 +88,22 @@ def test_three_layers_of_lstm_are_one_function() -> None:
     assert not unit.hosted
 
 
+def _peepholes(dtype: Any) -> Sample:
+    made = SequenceSketch(dtype)
+    (past, close), (kept, close_cell) = made.delay(), made.delay(default=0.0)
+    opened = made.op("Sigmoid", made.op("ElementTimes", made.parameter("p", HIDDEN), kept))
+    candidate = made.op("Tanh", made.weighted((made.x, FEATURES), (past, HIDDEN)))
+    cell = close_cell(made.op("Plus", made.op("ElementTimes", opened, kept), candidate))
+    shown = made.op("Sigmoid", made.op("ElementTimes", made.parameter("q", HIDDEN), cell))
+    return made.classify(close(made.op("ElementTimes", shown, made.op("Tanh", cell))))
+
+
+def test_a_state_that_is_fused_with_its_users() -> None:
+    """What flows to the state inside a fused step is not counted again for parameters that all frames share."""
+    ours = start(XlaEngine(), _peepholes("float64"))
+    _compare(ours, start(ReferenceEngine(), _peepholes("float64")), WHOLE, "float64")
+
+
 # -- delays ---------------------------------------------------------------------------------------------------
 
 

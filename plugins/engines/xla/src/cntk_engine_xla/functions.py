@@ -21,7 +21,7 @@ class UnitFunction:
 
     Donated are, for a unit with the update, ``values`` and ``slots`` of the trained parameters, and the sums of the
     scalar roots. Given are what the unit reads, in its order: ``values``, ``gradients``, ``saved``; and ``counts`` of
-    frames and time ``steps`` by axis, ``draws`` by place in ``drawn``, the ``numbers`` of the step, and ``touched`` rows.
+    frames and time ``steps`` by axis, ``draws`` by place in ``drawn``, the ``numbers`` of the step, ``touched`` rows.
 
     Attributes:
         plan: of the program.
@@ -163,18 +163,24 @@ def compute(trace: Trace, step: Step) -> None:
 
 def compute_gradients(trace: Trace, step: GradientStep) -> None:
     """Add the gradients that leave a step to those that are there."""
-    inside = set(step.step.nodes) | {target.node for target in step.targets}
+    members, targets = set(step.step.nodes), {target.node for target in step.targets}
     gradients = trace.gradients
+    # What flows inside stays inside: another gradient step of the same nodes begins with the same sources.
+    inner = {node: gradients[node] for node in step.sources if node in gradients}
     for node in reversed(step.step.nodes):
-        if node not in gradients:
+        if node not in inner:
             continue
-        needs = [node.op.flows_to(index) and child in inside for index, child in enumerate(node.inputs)]
+        needs = [
+            node.op.flows_to(index) and (child in members or child in targets)
+            for index, child in enumerate(node.inputs)
+        ]
         if not any(needs):
             continue
         lowering = lowering_of(node)
         if lowering is None or lowering.gradient is None:
             continue
-        results = lowering.gradient(trace, node, gradients[node], _inputs(trace, node), needs)
+        results = lowering.gradient(trace, node, inner[node], _inputs(trace, node), needs)
         for child, result, needed in zip(node.inputs, results, needs, strict=True):
             if result is not None and needed:
-                gradients[child] = gradients[child] + result if child in gradients else result
+                place = inner if child in members else gradients
+                place[child] = place[child] + result if child in place else result

@@ -1,4 +1,4 @@
-"""Layouts as compiled functions read them: arrays in the size of a bucket, so that other lengths need no compilation."""
+"""Layouts as compiled functions read them: arrays in the size of a bucket, so that new lengths compile nothing."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ Body = Callable[[Trace, Any], None]
 """Computes a step, or a gradient step, in the trace of one time step."""
 
 
-class _Window:
+class Window:
     """The rows of one time step.
 
     Args:
@@ -81,9 +81,19 @@ class _Window:
             self.trace.values[node] = self.of(value) if node.framed and node.axis == axis else value
 
 
-def _loop(count: Array, direction: int, body: Callable[[Array, Any], Any], state: Any) -> Any:
+def over_steps(trace: Trace, axis: str, direction: int, body: Callable[[Array, Any], Any], state: Any) -> Any:
+    """Go over the time steps of a dynamic axis.
+
+    Args:
+        trace: of the program function.
+        axis: the dynamic axis.
+        direction: 1 from the first to the last, -1 from the last to the first.
+        body: from the number of a time step, and the state, to the new state.
+        state: before.
+    """
     import jax
 
+    count = trace.steps[axis].count
     return jax.lax.fori_loop(0, count, lambda i, now: body(i if direction > 0 else count - 1 - i, now), state)
 
 
@@ -92,7 +102,7 @@ def compute_loop(trace: Trace, loop: Loop, body: Body) -> None:
     import jax.numpy as jnp
 
     axis = loop.nodes[0].axis
-    rows, slots, waiting = trace.sizes[axis], trace.slots[axis], loop.delays
+    rows, waiting = trace.sizes[axis], loop.delays
     tails = [delay.inputs[0] for delay in waiting if "keep" in trace.draws[delay]]
     written = tuple(dict.fromkeys([*loop.writes, *tails]))
     if not rows:
@@ -103,7 +113,7 @@ def compute_loop(trace: Trace, loop: Loop, body: Body) -> None:
 
     def one(place: Array, state: Any) -> Any:
         buffers, histories = state
-        window = _Window(trace, axis, place)
+        window = Window(trace, axis, place)
         inner = window.trace
         window.give(trace, loop.reads, axis)
         for delay, beyond, history in zip(waiting, outside, histories, strict=True):
@@ -123,7 +133,7 @@ def compute_loop(trace: Trace, loop: Loop, body: Body) -> None:
         ]
         return buffers, histories
 
-    buffers, _ = _loop(trace.steps[axis].count, loop.direction, one, (_zeros(trace, written), _histories(trace, loop)))
+    buffers, _ = over_steps(trace, axis, loop.direction, one, (_zeros(trace, written), _histories(trace, loop)))
     for node, buffer in zip(written, buffers, strict=True):
         # The padding repeats a frame: its numbers are as good as those of the minibatch.
         trace.values[node] = jnp.where(trace.mask(axis, buffer.ndim), buffer, buffer[:1])
@@ -168,7 +178,7 @@ def compute_loop_gradients(trace: Trace, step: LoopGradient, needed: frozenset[N
 
     def one(place: Array, state: Any) -> Any:
         buffers, totals, histories = state
-        window = _Window(trace, axis, place)
+        window = Window(trace, axis, place)
         inner = window.trace
         window.give(trace, step.reads, axis)
         local = inner.gradients
@@ -193,7 +203,7 @@ def compute_loop_gradients(trace: Trace, step: LoopGradient, needed: frozenset[N
         return buffers, totals, histories
 
     begin = (_begin(trace, framed), _begin(trace, whole), _histories(trace, loop))
-    buffers, totals, _ = _loop(trace.steps[axis].count, -loop.direction, one, begin)
+    buffers, totals, _ = over_steps(trace, axis, -loop.direction, one, begin)
     gradients.update(zip(framed, buffers, strict=True))
     gradients.update(zip(whole, totals, strict=True))
 
@@ -208,9 +218,7 @@ def _like(value: Array, other: Array) -> Array:
     return value.astype(other.dtype).reshape(other.shape)
 
 
-def _going_back(
-    trace: Trace, window: _Window, delay: Node, local: dict[Node, Array], history: Sequence[Array]
-) -> Array:
+def _going_back(trace: Trace, window: Window, delay: Node, local: dict[Node, Array], history: Sequence[Array]) -> Array:
     """What a delay passes on to the time step that it has read."""
     import jax.numpy as jnp
 

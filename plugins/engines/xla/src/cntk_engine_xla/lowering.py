@@ -124,6 +124,7 @@ class Lowering:
         draw: for an op that needs something of the host: random numbers, row numbers.
         keep: for an op that keeps something for the next minibatch.
         takes_sparse: inputs that may be :class:`SparseRows`.
+        loops: whether it goes over the time steps of its dynamic axis.
     """
 
     forward: Forward
@@ -132,6 +133,7 @@ class Lowering:
     draw: Draw | None = None
     keep: Keep | None = None
     takes_sparse: frozenset[int] = frozenset()
+    loops: bool = False
 
 
 @attrs.frozen(eq=False)

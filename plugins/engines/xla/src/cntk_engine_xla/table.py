@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cntk_core.api import GradientStep, Loop, LoopGradient, Node, Step, core_ops, is_open, makes_axis_by_values
-from cntk_engine_xla import criteria, delays, dropout, images, normalization, plain, products
+from cntk_engine_xla import criteria, delays, dropout, images, moves, normalization, plain, products, stack
 from cntk_engine_xla.lowering import Lowering
 
 LOWERINGS: Mapping[str, Lowering] = {
@@ -16,6 +16,8 @@ LOWERINGS: Mapping[str, Lowering] = {
     **normalization.LOWERINGS,
     **images.LOWERINGS,
     **delays.LOWERINGS,
+    **moves.LOWERINGS,
+    **stack.LOWERINGS,
 }
 """Op name to lowering. Element-wise ops need none: their scalar expressions run on ``jax.numpy``."""
 

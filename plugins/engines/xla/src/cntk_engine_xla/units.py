@@ -17,7 +17,7 @@ from cntk_core.api import (
     Step,
     meetings_of,
 )
-from cntk_engine_xla.table import is_lowered
+from cntk_engine_xla.table import is_lowered, lowering_of
 
 AnyStep = Step | Loop | GradientStep | LoopGradient
 
@@ -143,8 +143,15 @@ def _linked(plan: Plan, cut: Sequence[tuple[list[AnyStep], bool]], *, gradients:
 
 
 def timed_axes(steps: Iterable[AnyStep]) -> set[str]:
-    """The dynamic axes of loops."""
-    return {nodes_of(step)[0].axis for step in steps if isinstance(step, Loop | LoopGradient)}
+    """The dynamic axes over whose time steps compiled functions go."""
+    steps = list(steps)
+    loops = {nodes_of(step)[0].axis for step in steps if isinstance(step, Loop | LoopGradient)}
+    return loops | {node.axis for step in steps for node in nodes_of(step) if _loops(node)}
+
+
+def _loops(node: Node) -> bool:
+    lowering = lowering_of(node)
+    return lowering is not None and lowering.loops
 
 
 def _is_gradient(step: AnyStep) -> bool:

@@ -1,0 +1,105 @@
+"""Ops that move frames from one dynamic axis to another; the host knows which row goes where, or an input says it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from cntk_core.api import Node, OpContext, reconciled_rows
+from cntk_engine_xla.layouts import filled
+from cntk_engine_xla.lowering import Array, Lowering, Trace
+
+
+def _numbers(values: Array) -> Array:
+    """Row numbers from values of an input."""
+    import jax.numpy as jnp
+
+    return values.reshape(-1).astype(jnp.int32)
+
+
+def _taken(table: Array, rows: Array) -> Array:
+    """Rows of a table; zeros if it has none."""
+    import jax.numpy as jnp
+
+    if not table.shape[0]:
+        return jnp.zeros((len(rows), *table.shape[1:]), table.dtype)
+    return table[jnp.clip(rows, 0, table.shape[0] - 1)]
+
+
+def _added(values: Array, rows: Array, like: Array) -> Array:
+    """Zeros like an array, with values added at rows; rows beyond it are left out."""
+    import jax.numpy as jnp
+
+    return jnp.zeros(like.shape, values.dtype).at[rows].add(values, mode="drop")
+
+
+def _framed(node: Node) -> bool:
+    return all(child.framed for child in node.inputs)
+
+
+def _gather(trace: Trace, node: Node, inputs: list[Array]) -> Array:
+    return _taken(inputs[1], _numbers(inputs[0]))
+
+
+def _gather_gradient(
+    trace: Trace, node: Node, arriving: Array, inputs: list[Array], needs: Sequence[bool]
+) -> Sequence[Array | None]:
+    return None, _added(trace.masked(arriving, node.axis), _numbers(inputs[0]), inputs[1])
+
+
+def _scatter(trace: Trace, node: Node, inputs: list[Array]) -> Array:
+    import jax.numpy as jnp
+
+    rows, axis = _numbers(inputs[1]), node.inputs[1].axis
+    beyond = trace.sizes[node.axis]
+    places = jnp.where(trace.mask(axis, 1), rows, beyond)
+    return jnp.zeros((beyond, *inputs[2].shape[1:]), inputs[2].dtype).at[places].set(inputs[2], mode="drop")
+
+
+def _scatter_gradient(
+    trace: Trace, node: Node, arriving: Array, inputs: list[Array], needs: Sequence[bool]
+) -> Sequence[Array | None]:
+    return None, None, trace.masked(_taken(arriving, _numbers(inputs[1])), node.inputs[1].axis)
+
+
+def _draw_reconciled(context: OpContext, node: Node, shape: tuple[int, ...], rows: int) -> Any:
+    """The row of the first input for each row; None if both have the same."""
+    found = reconciled_rows(context) if all(context.framed) else None
+    return None if found is None else filled(found, rows, 0)
+
+
+def _reconciled(trace: Trace, node: Node, inputs: list[Array]) -> Array:
+    import jax.numpy as jnp
+
+    value, rows = inputs[0], trace.draws.get(node)
+    if not node.inputs[0].framed:
+        return jnp.broadcast_to(value, trace.shape(node))
+    if rows is not None:
+        return _taken(value, rows)
+    size = trace.shape(node)[0]
+    return value if size == value.shape[0] else _taken(value, np.arange(size) * (np.arange(size) < value.shape[0]))
+
+
+def _reconciled_gradient(
+    trace: Trace, node: Node, arriving: Array, inputs: list[Array], needs: Sequence[bool]
+) -> Sequence[Array | None]:
+    import jax.numpy as jnp
+
+    value, rows = inputs[0], trace.draws.get(node)
+    if not node.framed:
+        return arriving, None
+    arrived = trace.masked(arriving, node.axis)
+    if not node.inputs[0].framed:
+        return jnp.sum(arrived, axis=0).reshape(value.shape), None
+    if rows is None and arrived.shape[0] == value.shape[0]:
+        return arrived, None
+    return _added(arrived, np.arange(arrived.shape[0]) if rows is None else rows, value), None
+
+
+LOWERINGS = {
+    "GatherPacked": Lowering(_gather, _gather_gradient, applies=_framed),
+    "ScatterPacked": Lowering(_scatter, _scatter_gradient, applies=_framed),
+    "ReconcileDynamicAxis": Lowering(_reconciled, _reconciled_gradient, draw=_draw_reconciled),
+}
