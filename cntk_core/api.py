@@ -120,7 +120,7 @@ from cntk_core.network.patterns import NamePattern, find_nodes, paired_names
 from cntk_core.ops.convolution import convolution_geometry, sharing_of
 from cntk_core.ops.criteria import SMALLEST_DIVISOR
 from cntk_core.ops.define import define_op, elementwise_op
-from cntk_core.ops.delays import fill_outside, keep_tail, shift_of
+from cntk_core.ops.delays import TAIL, fill_outside, initial_rows, keep_tail, last_sequence, shift_of
 from cntk_core.ops.dropout import RATE as DROPOUT_RATE
 from cntk_core.ops.expression import ArrayMath, Expr, TraceMath, symbol
 from cntk_core.ops.frame_moves import same_sequences
@@ -138,7 +138,7 @@ from cntk_core.ops.normalization import (
 from cntk_core.ops.op import Accumulator, Elementwise, NoAttributes, Op, OpContext
 from cntk_core.ops.pooling import image_pooling_geometry, pooling_geometry
 from cntk_core.ops.random import random_stream
-from cntk_core.ops.rows import delay_rows, longest_sequence
+from cntk_core.ops.rows import delay_rows, longest_sequence, reader_slots
 from cntk_core.ops.shapes import Shape, broadcast, elements, from_cntk, longest_axes, show, to_cntk, with_lengths
 from cntk_core.ops.softmax import log_softmax
 from cntk_core.ops.sparse_rows import best_columns
@@ -188,6 +188,7 @@ __all__ = [
     "DROPOUT_RATE",
     "PARAMETER_USES",
     "SMALLEST_DIVISOR",
+    "TAIL",
     "Accumulator",
     "ArrayMath",
     "Available",
@@ -361,6 +362,7 @@ __all__ = [
     "gradient_trees",
     "hookimpl",
     "image_pooling_geometry",
+    "initial_rows",
     "initialize_parameters",
     "initializer",
     "is_delay",
@@ -369,6 +371,7 @@ __all__ = [
     "is_sparse_product",
     "keep_tail",
     "label_inputs",
+    "last_sequence",
     "layout_of_root",
     "local_rank",
     "log_softmax",
@@ -394,6 +397,7 @@ __all__ = [
     "read_utterance_block",
     "read_utterance_part",
     "read_windows",
+    "reader_slots",
     "remove_nodes",
     "rename_nodes",
     "replace_node",

@@ -109,6 +109,10 @@ class Program(ABC):
         """Bytes that this program holds beside the parameter store."""
         return 0
 
+    def remarks(self) -> Sequence[str]:
+        """Lines for the log when training has ended: what the engine has to say of this program."""
+        return ()
+
 
 class ExecutionEngine(Component):
     """Makes programs. Made as ``Engine(options)``; its fields are read from the configuration (``numCPUThreads``)."""

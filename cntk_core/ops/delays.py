@@ -159,7 +159,7 @@ def keep_tail(values: Array, initial: Sequence[Array], context: OpContext, shift
     places = reader_slots(layout)
     for slot in layout.continues:
         length = int(layout.lengths[slot])
-        here, number = _last_sequence(layout, slot)
+        here, number = last_sequence(layout, slot)
         for back in range(1, shift + 1):
             if back <= here:
                 tail[places[slot], back - 1] = values[layout.start[length - back] + slot]
@@ -173,7 +173,7 @@ def keep_tail(values: Array, initial: Sequence[Array], context: OpContext, shift
     context.carried[TAIL] = tail
 
 
-def _last_sequence(layout: SequenceLayout, slot: int) -> tuple[int, int]:
+def last_sequence(layout: SequenceLayout, slot: int) -> tuple[int, int]:
     """Return how many steps the last sequence of a slot has here, and its position; -1 if it did not begin here."""
     length = int(layout.lengths[slot])
     if not length:

@@ -11,7 +11,6 @@ from cntk_core.ops.shapes import elements
 from cntk_core.plan.plan import Buffer, GradientStep, Loop, LoopGradient, Step, is_open
 from cntk_core.plan.sharing import same_gradients, same_values
 
-
 ENDING_BY_ELEMENT = frozenset({"BatchNormalization"})
 """Other ops whose gradient by data is made of one element of each operand, when everything else has been done."""
 
@@ -59,8 +58,9 @@ def assign_buffers(
     """Give every computed value and gradient a buffer; return both assignments and the buffers.
 
     An element-wise step may write over a value of the same layout whose last reader it is, and so may the gradient of
-    batch normalization, once it has taken its sums; any other step gets buffers that hold nothing it reads. Inside loops, :mod:`sharing` tells what lies in one place. Nodes with a
-    dimension that every minibatch has its own of get none.
+    batch normalization, once it has taken its sums; any other step gets buffers that hold nothing it reads. Inside
+    loops, :mod:`sharing` tells what lies in one place. Nodes with a dimension that every minibatch has its own of get
+    none.
     """
     items = [item for item in _life_times(steps, gradients, set(roots)) if not is_open(item.node)]
     element_by_element = [all(node.op.elementwise is not None for node in step.nodes) for step in steps]

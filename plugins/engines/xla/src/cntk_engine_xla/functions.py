@@ -7,8 +7,9 @@ from typing import Any
 
 import attrs
 
-from cntk_core.api import GradientStep, Node, Plan, Step, UpdateRule
+from cntk_core.api import GradientStep, Loop, LoopGradient, Node, Plan, Step, UpdateRule
 from cntk_engine_xla import update
+from cntk_engine_xla.loops import compute_loop, compute_loop_gradients
 from cntk_engine_xla.lowering import Array, SparseRows, Trace, element_count
 from cntk_engine_xla.table import lowering_of
 from cntk_engine_xla.units import Unit
@@ -20,7 +21,7 @@ class UnitFunction:
 
     Donated are, for a unit with the update, ``values`` and ``slots`` of the trained parameters, and the sums of the
     scalar roots. Given are what the unit reads, in its order: ``values``, ``gradients``, ``saved``; and ``counts`` of
-    frames by axis, ``draws`` by place in ``drawn``, the ``numbers`` of the step, and ``touched`` rows.
+    frames and time ``steps`` by axis, ``draws`` by place in ``drawn``, the ``numbers`` of the step, and ``touched`` rows.
 
     Attributes:
         plan: of the program.
@@ -29,6 +30,7 @@ class UnitFunction:
         dtype: of the program.
         training: whether it trains.
         sizes: rows of the dynamic axes, padding included.
+        slots: parallel sequences of the dynamic axes with loops, padding included.
         sums: the scalar roots that the unit computes, with their places in the sums.
         drawn: the nodes for which the host has drawn.
         sparse: the inputs that are sparse.
@@ -40,6 +42,7 @@ class UnitFunction:
     dtype: Any
     training: bool
     sizes: Mapping[str, int]
+    slots: Mapping[str, int]
     sums: Mapping[Node, int]
     drawn: tuple[Node, ...]
     sparse: frozenset[Node]
@@ -49,19 +52,25 @@ class UnitFunction:
         unit, plan = self.unit, self.plan
         trace = self._trace(donated, given)
         for step in unit.forward:
-            assert isinstance(step, Step)
-            compute(trace, step)
+            if isinstance(step, Loop):
+                compute_loop(trace, step, compute)
+            else:
+                compute(trace, step)
         criterion = plan.criterion
         if unit.seeds and criterion is not None:
             trace.gradients[criterion] = _seed(trace, criterion)
-        for back in unit.backward:
-            assert isinstance(back, GradientStep)
-            compute_gradients(trace, back)
+        for place, back in enumerate(unit.backward):
+            if isinstance(back, LoopGradient):
+                needed = unit.looked_at(place + 1, self.plan.trained)
+                compute_loop_gradients(trace, back, needed, compute_gradients)
+            else:
+                compute_gradients(trace, back)
         results: dict[str, Any] = {
             "values": [trace.values[node] for node in unit.writes],
             "gradients": [_gradient(trace, node) for node in unit.leaves],
             "saved": [trace.context(node).saved for node in unit.keeps],
             "updated": [trace.updates[parameter] for parameter in unit.updated],
+            "kept": [trace.kept.get(node) for node in self.drawn],
         }
         if self.sums:
             total = donated["sums"]
@@ -89,6 +98,8 @@ class UnitFunction:
             values=values,
             gradients=dict(zip(unit.arrives, given["gradients"], strict=True)),
             draws=dict(zip(self.drawn, given["draws"], strict=True)),
+            steps=given["steps"],
+            slots=self.slots,
         )
         for node, saved in zip(unit.takes, given["saved"], strict=True):
             trace.context(node).saved = dict(saved)

@@ -8,11 +8,14 @@ by row keep them apart.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from cntk_core.api import Node, OpContext, Parameter, elements, makes_axis_by_values
+
+if TYPE_CHECKING:
+    from cntk_engine_xla.layouts import TimeSteps
 
 Array = Any
 """A traced array of ``jax.numpy``."""
@@ -32,6 +35,9 @@ class Trace:
         contexts: by node, what its forward part keeps for its gradient.
         draws: by node, what the host drew for it.
         updates: new values of parameters that ops change (running statistics).
+        steps: the time steps of each dynamic axis with loops.
+        slots: parallel sequences of each of these, padding included.
+        kept: by node, what it keeps for the next minibatch.
     """
 
     dtype: Any
@@ -43,6 +49,9 @@ class Trace:
     contexts: dict[Node, OpContext] = attrs.field(factory=dict)
     draws: Mapping[Node, Any] = attrs.field(factory=dict)
     updates: dict[Parameter, Array] = attrs.field(factory=dict)
+    steps: Mapping[str, TimeSteps] = attrs.field(factory=dict)
+    slots: Mapping[str, int] = attrs.field(factory=dict)
+    kept: dict[Node, Array] = attrs.field(factory=dict)
 
     def axis_of(self, node: Node) -> str | None:
         """The dynamic axis of a node, or of its first input with one; None if there is none."""
@@ -96,8 +105,12 @@ Gradient = Callable[[Trace, Node, Array, list[Array], Sequence[bool]], Sequence[
 Draw = Callable[[OpContext, Node, tuple[int, ...], int], Any]
 """``(context, node, shape, rows) -> arrays``: draws on the host what the trace gets, None for nothing.
 
-The context has random numbers and settings; the value has this shape in truth, and so many rows with its padding.
+The context has random numbers, settings and sequences; the value has this shape in truth, and so many rows with its
+padding.
 """
+
+Keep = Callable[[OpContext, Array | None], None]
+"""``(context, kept)``: notes on the host what the trace has kept of a node for the next minibatch."""
 
 
 @attrs.frozen(eq=False)
@@ -108,7 +121,8 @@ class Lowering:
         forward: computes the value.
         gradient: computes the gradients; None if none flow.
         applies: whether a node is such that it can be lowered.
-        draw: for an op with random numbers.
+        draw: for an op that needs something of the host: random numbers, row numbers.
+        keep: for an op that keeps something for the next minibatch.
         takes_sparse: inputs that may be :class:`SparseRows`.
     """
 
@@ -116,6 +130,7 @@ class Lowering:
     gradient: Gradient | None = None
     applies: Callable[[Node], bool] = lambda node: True
     draw: Draw | None = None
+    keep: Keep | None = None
     takes_sparse: frozenset[int] = frozenset()
 
 

@@ -21,6 +21,7 @@ from cntk_core.api import (
     ParameterStore,
     Plan,
     PlanProgram,
+    ProgramState,
     StreamData,
     UpdateRule,
     check_axes,
@@ -30,11 +31,12 @@ from cntk_core.api import (
 from cntk_engine_xla.buckets import bucket
 from cntk_engine_xla.functions import UnitFunction
 from cntk_engine_xla.inputs import entries, sparse_matrix, take
+from cntk_engine_xla.layouts import sequences_bucket, slots_bucket, time_steps
 from cntk_engine_xla.lowering import Array
 from cntk_engine_xla.residence import Residence
 from cntk_engine_xla.shelf import Shelf
 from cntk_engine_xla.table import is_lowered, lowering_of
-from cntk_engine_xla.units import Unit, nodes_of, units_of, update_unit
+from cntk_engine_xla.units import Unit, nodes_of, timed_axes, units_of, update_unit
 from cntk_engine_xla.update import numbers_of, rows_of, updates_rows
 
 Scalars = Mapping[str, float]
@@ -69,6 +71,8 @@ class XlaProgram(PlanProgram):
         self.store = store
         self.rule = rule
         self._dtype = store.dtype
+        self._timed = timed_axes(step for step in plan.steps if is_lowered(step, frozenset()))
+        self._rows: dict[str, int] = {}
         self._residence = Residence(plan, store, rule)
         self._modes: dict[str, Mode] = {}
         self._functions: dict[tuple[Any, ...], Any] = {}
@@ -153,6 +157,11 @@ class XlaProgram(PlanProgram):
         """Bytes that the program keeps on the device."""
         return self._residence.nbytes
 
+    def remarks(self) -> Sequence[str]:
+        """Say how many functions were compiled."""
+        count = self.compilations
+        return [f"XLA compiled {count} function{'' if count == 1 else 's'} for the minibatches of this training."]
+
     @property
     def totals(self) -> dict[str, float]:
         """The sums of the scalar roots; they are on the device until somebody asks."""
@@ -163,6 +172,14 @@ class XlaProgram(PlanProgram):
     def totals(self, totals: Mapping[str, float]) -> None:
         self._sums = np.array([totals[node.name] for node in self.scalars], np.float64)
         self._hosted_sums = {name: totals[name] for name in self._hosted_sums if name in totals}
+
+    def state(self) -> ProgramState:
+        """Return what goes on from one minibatch to the next."""
+        found = super().state()
+        carried = {
+            node: {name: np.asarray(kept) for name, kept in each.items()} for node, each in found.carried.items()
+        }
+        return ProgramState(carried, found.totals)
 
     def _rule(self) -> UpdateRule:
         if self.rule is None:
@@ -182,8 +199,16 @@ class XlaProgram(PlanProgram):
         return mode
 
     def _frames_of(self, node: Node) -> tuple[int, int]:
-        frames = self.axes.frames[node.axis]
-        return frames, bucket(frames)
+        return self.axes.frames[node.axis], self._rows_of(node.axis)
+
+    def _rows_of(self, axis: str) -> int:
+        """The rows of a dynamic axis in this minibatch, padding included."""
+        if axis not in self._rows:
+            layout, loops = self.axes.layouts[axis], axis in self._timed
+            sequences = loops or layout.steps > 1
+            frames = self.axes.frames[axis]
+            self._rows[axis] = sequences_bucket(layout, loops=loops) if sequences else bucket(frames)
+        return self._rows[axis]
 
     def _run(self, name: str, minibatch: Minibatch, scalars: Sequence[Scalars] = ()) -> None:
         import jax
@@ -213,6 +238,7 @@ class XlaProgram(PlanProgram):
         for shelf in (self._values, self._gradients):
             shelf.clear()
         self._saved.clear()
+        self._rows.clear()
         self._interpreter.contexts.clear()
         needed = {node for inputs in self.plan.sparse.values() for node in inputs}
         for node, stream in streams.items():
@@ -271,11 +297,13 @@ class XlaProgram(PlanProgram):
         *,
         training: bool,
     ) -> None:
-        sizes = {axis: bucket(self.axes.frames[axis]) for axis in unit.axes}
+        sizes = {axis: self._rows_of(axis) for axis in unit.axes}
+        layouts = {axis: self.axes.layouts[axis] for axis in unit.timed}
+        slots = {axis: slots_bucket(layout.slots) for axis, layout in layouts.items()}
         drawn, draws = self._draw(unit, training=training)
         own = set(unit.writes)
         sums = {node: place for node, place in self._place_of.items() if node in own}
-        function = self._function(unit, sizes, drawn, sums, training=training)
+        function = self._function(unit, sizes, slots, drawn, draws, sums, training=training)
         residence, trained = self._residence, self.plan.trained if unit.update else ()
         reads = [None if unit.update and node in trained else self._value(node) for node in unit.reads]
         donated: dict[str, Any] = {
@@ -289,6 +317,7 @@ class XlaProgram(PlanProgram):
             "gradients": list(gradients),
             "saved": [self._saved.get(node, {}) for node in unit.takes],
             "counts": {axis: np.int64(self.axes.frames[axis]) for axis in unit.axes},
+            "steps": {axis: time_steps(layout, sizes[axis]) for axis, layout in layouts.items()},
             "draws": draws,
             "numbers": np.array(numbers_of(self._rule(), scalars)) if unit.update else (),
             "touched": list(touched) if unit.update else [],
@@ -300,29 +329,48 @@ class XlaProgram(PlanProgram):
             self._gradients.put(node, array)
         self._saved.update(zip(unit.keeps, results["saved"], strict=True))
         self._sums = results.get("sums", self._sums)
+        self._keep(unit, drawn, results["kept"])
         residence.change(dict(zip(unit.updated, results["updated"], strict=True)), {})
         if unit.update:
             residence.change(
                 dict(zip(trained, results["trained"], strict=True)), dict(zip(trained, results["slots"], strict=True))
             )
 
+    def _keep(self, unit: Unit, drawn: Sequence[Node], kept: Sequence[Array | None]) -> None:
+        """Keep for the next minibatch what the nodes that a unit computes want to."""
+        inside = {node for step in unit.forward for node in step.nodes}
+        for node, array in zip(drawn, kept, strict=True):
+            lowering = lowering_of(node)
+            if node in inside and lowering is not None and lowering.keep is not None:
+                lowering.keep(self.make_context(node, training=False), array)
+
     def _function(
-        self, unit: Unit, sizes: Mapping[str, int], drawn: tuple[Node, ...], sums: Mapping[Node, int], *, training: bool
+        self,
+        unit: Unit,
+        sizes: Mapping[str, int],
+        slots: Mapping[str, int],
+        drawn: tuple[Node, ...],
+        draws: list[Any],
+        sums: Mapping[Node, int],
+        *,
+        training: bool,
     ) -> Any:
+        import jax
+
         entries_of = tuple(len(self._values.take(node)[0]) for node in unit.reads if node in self._sparse)
-        key = (unit, tuple(sizes.values()), drawn, entries_of)
+        leaves, tree = jax.tree.flatten(draws)
+        shapes = tuple((leaf.shape, leaf.dtype) for leaf in leaves)
+        key = (unit, *sizes.values(), *slots.values(), drawn, tree, shapes, entries_of)
         found = self._functions.get(key)
         if found is None:
-            import jax
-
             function = UnitFunction(
-                self.plan, unit, self.rule, self._dtype, training, dict(sizes), sums, drawn, self._sparse
+                self.plan, unit, self.rule, self._dtype, training, dict(sizes), slots, sums, drawn, self._sparse
             )
             found = self._functions[key] = jax.jit(function, donate_argnums=0)
         return found
 
     def _draw(self, unit: Unit, *, training: bool) -> tuple[tuple[Node, ...], list[Any]]:
-        """Draw the random numbers of the nodes that a unit computes or whose gradients it computes."""
+        """Get what the nodes that a unit computes, or whose gradients it computes, need of the host."""
         inside = {node for step in unit.steps for node in nodes_of(step)}
         found: dict[Node, Any] = {}
         for node in self._random:
@@ -367,7 +415,7 @@ class XlaProgram(PlanProgram):
 
 
 def _draws(node: Node) -> bool:
-    """Whether the host draws random numbers for a node that is computed on the device."""
+    """Whether a node that is computed on the device needs something of the host."""
     lowering = lowering_of(node)
     return lowering is not None and lowering.draw is not None
 

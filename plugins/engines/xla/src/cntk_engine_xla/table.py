@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cntk_core.api import GradientStep, Loop, LoopGradient, Node, Step, core_ops, is_open, makes_axis_by_values
-from cntk_engine_xla import criteria, dropout, images, normalization, plain, products
+from cntk_engine_xla import criteria, delays, dropout, images, normalization, plain, products
 from cntk_engine_xla.lowering import Lowering
 
 LOWERINGS: Mapping[str, Lowering] = {
@@ -15,11 +15,15 @@ LOWERINGS: Mapping[str, Lowering] = {
     **dropout.LOWERINGS,
     **normalization.LOWERINGS,
     **images.LOWERINGS,
+    **delays.LOWERINGS,
 }
 """Op name to lowering. Element-wise ops need none: their scalar expressions run on ``jax.numpy``."""
 
 BY_VALUES_ALONE = frozenset({"Times", "TransposeTimes", "DiagTimes"})
 """Ops whose gradient needs nothing that the forward part keeps."""
+
+IN_LOOPS = frozenset({*plain.LOWERINGS, *products.LOWERINGS, *delays.LOWERINGS}) - {"LocalResponseNormalization"}
+"""Ops that a compiled loop can do for one time step: they keep nothing for their gradients, and draw nothing."""
 
 
 def lowering_of(node: Node) -> Lowering | None:
@@ -42,8 +46,10 @@ def is_lowered(step: Step | Loop | GradientStep | LoopGradient, hosted: frozense
         step: of a plan.
         hosted: the nodes whose values the host computes.
     """
-    if isinstance(step, Loop | LoopGradient):
-        return False
+    if isinstance(step, LoopGradient):
+        step = step.loop
+    if isinstance(step, Loop):
+        return all(_in_loop(node) for node in step.nodes)
     if isinstance(step, Step):
         return all(lowering_of(node) is not None for node in step.nodes)
     nodes = step.step.nodes
@@ -51,3 +57,7 @@ def is_lowered(step: Step | Loop | GradientStep | LoopGradient, hosted: frozense
         return False
     alone = all(node.op.elementwise is not None or node.op.name in BY_VALUES_ALONE for node in nodes)
     return alone or hosted.isdisjoint(nodes)
+
+
+def _in_loop(node: Node) -> bool:
+    return lowering_of(node) is not None and (node.op.elementwise is not None or node.op.name in IN_LOOPS)

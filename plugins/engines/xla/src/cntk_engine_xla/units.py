@@ -37,6 +37,7 @@ class Unit:
         takes, keeps: nodes whose contexts come from units before, and are needed afterwards.
         updated: parameters that ops change (running statistics).
         axes: the dynamic axes that play a part, sorted.
+        timed: those of them with loops.
         meetings: nodes whose inputs have different dynamic axes.
     """
 
@@ -52,6 +53,7 @@ class Unit:
     keeps: tuple[Node, ...] = ()
     updated: tuple[Parameter, ...] = ()
     axes: tuple[str, ...] = ()
+    timed: tuple[str, ...] = ()
     meetings: tuple[Meeting, ...] = ()
 
     @property
@@ -63,6 +65,11 @@ class Unit:
     def backward(self) -> tuple[GradientStep | LoopGradient, ...]:
         """The gradient steps."""
         return tuple(step for step in self.steps if isinstance(step, GradientStep | LoopGradient))
+
+    def looked_at(self, place: int, trained: Iterable[Parameter]) -> frozenset[Node]:
+        """The nodes whose gradients somebody looks at after so many of the gradient steps."""
+        later = {node for step in self.backward[place:] for node in (*_sources(step), *_targets(step))}
+        return frozenset({*later, *self.leaves, *(trained if self.update else ())})
 
 
 def units_of(plan: Plan, *, gradients: bool, update: bool = False) -> tuple[Unit, ...]:
@@ -130,8 +137,14 @@ def _linked(plan: Plan, cut: Sequence[tuple[list[AnyStep], bool]], *, gradients:
             keeps=tuple(node for node in forward_here if node in back_later),
             updated=tuple(_updated(steps)) if gradients else (),
             axes=tuple(sorted({node.axis for node in _around(steps) if node.framed})),
+            timed=tuple(sorted(timed_axes(steps))),
             meetings=tuple(meeting for meeting in meetings if meeting[0] in forward_here),
         )
+
+
+def timed_axes(steps: Iterable[AnyStep]) -> set[str]:
+    """The dynamic axes of loops."""
+    return {nodes_of(step)[0].axis for step in steps if isinstance(step, Loop | LoopGradient)}
 
 
 def _is_gradient(step: AnyStep) -> bool:

@@ -1,0 +1,220 @@
+"""Recurrent loops as compiled loops: one time step after the other, each a window of as many rows as there are slots.
+
+The rows of a time step follow those of the step before, so that a window may reach into later ones; what it has there
+is never kept. What a delay reads is carried from one time step to the next, slot by slot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from cntk_core.api import Loop, LoopGradient, Node
+from cntk_engine_xla import delays
+from cntk_engine_xla.lowering import Array, SparseRows, Trace
+
+Body = Callable[[Trace, Any], None]
+"""Computes a step, or a gradient step, in the trace of one time step."""
+
+
+class _Window:
+    """The rows of one time step.
+
+    Args:
+        trace: of the program function.
+        axis: the dynamic axis of the loop.
+        place: the number of the time step.
+    """
+
+    def __init__(self, trace: Trace, axis: str, place: Array) -> None:
+        import jax.numpy as jnp
+
+        steps = trace.steps[axis]
+        self.slots = trace.slots[axis]
+        self._begin = steps.start[place]
+        self._alive = jnp.arange(self.slots) < steps.alive[place]
+        self.trace = Trace(
+            dtype=trace.dtype,
+            training=trace.training,
+            sizes={**trace.sizes, axis: self.slots},
+            counts={**trace.counts, axis: steps.alive[place]},
+            values={},
+        )
+
+    def of(self, value: Array) -> Array:
+        """The rows of the time step, and further ones."""
+        import jax
+
+        return jax.lax.dynamic_slice_in_dim(value, self._begin, self.slots)
+
+    def own(self, rows: Array, otherwise: Array | float = 0.0) -> Array:
+        """Rows of the time step; something else in the further ones."""
+        import jax.numpy as jnp
+
+        mask = self._alive.reshape(-1, *(1,) * (rows.ndim - 1))
+        return jnp.where(mask, rows, jnp.asarray(otherwise, rows.dtype))
+
+    def inside(self, source: Array, rows: Array, otherwise: Array) -> Array:
+        """Rows where a delay finds something in this minibatch; something else where not."""
+        import jax.numpy as jnp
+
+        mask = (self._alive & (self.of(source) >= 0)).reshape(-1, *(1,) * (rows.ndim - 1))
+        return jnp.where(mask, rows, otherwise)
+
+    def write(self, buffer: Array, rows: Array, *, careful: bool) -> Array:
+        """The buffer with the rows of the time step; later rows may be spoilt unless it is ``careful``."""
+        import jax
+
+        rows = rows.astype(buffer.dtype).reshape(self.slots, *buffer.shape[1:])
+        if careful:
+            rows = self.own(rows, self.of(buffer))
+        return jax.lax.dynamic_update_slice_in_dim(buffer, rows, self._begin, 0)
+
+    def give(self, outer: Trace, nodes: Sequence[Node], axis: str) -> None:
+        """Let the time step read values from outside."""
+        for node in nodes:
+            value = outer.values.get(node)
+            if value is None:
+                continue
+            if isinstance(value, SparseRows):
+                value = outer.dense(node, value)
+            self.trace.values[node] = self.of(value) if node.framed and node.axis == axis else value
+
+
+def _loop(count: Array, direction: int, body: Callable[[Array, Any], Any], state: Any) -> Any:
+    import jax
+
+    return jax.lax.fori_loop(0, count, lambda i, now: body(i if direction > 0 else count - 1 - i, now), state)
+
+
+def compute_loop(trace: Trace, loop: Loop, body: Body) -> None:
+    """Compute the values of a loop."""
+    import jax.numpy as jnp
+
+    axis = loop.nodes[0].axis
+    rows, slots, waiting = trace.sizes[axis], trace.slots[axis], loop.delays
+    tails = [delay.inputs[0] for delay in waiting if "keep" in trace.draws[delay]]
+    written = tuple(dict.fromkeys([*loop.writes, *tails]))
+    if not rows:
+        trace.values.update({node: jnp.zeros(trace.shape(node), trace.dtype) for node in written})
+        return
+    inputs = {delay: [None, *(trace.value(child) for child in delay.inputs[1:])] for delay in waiting}
+    outside = [delays.outside(trace, delay, inputs[delay]) for delay in waiting]
+
+    def one(place: Array, state: Any) -> Any:
+        buffers, histories = state
+        window = _Window(trace, axis, place)
+        inner = window.trace
+        window.give(trace, loop.reads, axis)
+        for delay, beyond, history in zip(waiting, outside, histories, strict=True):
+            other = window.of(beyond) if beyond.ndim else beyond
+            inner.values[delay] = window.inside(trace.draws[delay]["source"], history[-1], other)
+        for step in loop.steps:
+            if step.nodes[0] not in waiting:
+                body(inner, step)
+        histories = [
+            (inner.values[delay.inputs[0]], *history[:-1]) for delay, history in zip(waiting, histories, strict=True)
+        ]
+        # Forward in time the next step writes over what is spoilt.
+        careful = loop.direction < 0
+        buffers = [
+            window.write(buffer, inner.values[node], careful=careful)
+            for node, buffer in zip(written, buffers, strict=True)
+        ]
+        return buffers, histories
+
+    buffers, _ = _loop(trace.steps[axis].count, loop.direction, one, (_zeros(trace, written), _histories(trace, loop)))
+    for node, buffer in zip(written, buffers, strict=True):
+        # The padding repeats a frame: its numbers are as good as those of the minibatch.
+        trace.values[node] = jnp.where(trace.mask(axis, buffer.ndim), buffer, buffer[:1])
+    for delay in waiting:
+        if "keep" in trace.draws[delay]:
+            delays.keep_tail(trace, delay, [trace.values[delay.inputs[0]], *inputs[delay][1:]])
+
+
+def _zeros(trace: Trace, nodes: Sequence[Node]) -> list[Array]:
+    import jax.numpy as jnp
+
+    return [jnp.zeros(trace.shape(node), trace.dtype) for node in nodes]
+
+
+def _histories(trace: Trace, loop: Loop) -> list[tuple[Array, ...]]:
+    """For each delay, what it will read in the next time steps: the last is next."""
+    import jax.numpy as jnp
+
+    slots = trace.slots[loop.nodes[0].axis]
+    return [
+        (jnp.zeros((slots, *delay.known_shape), trace.dtype),) * abs(delays.shift(delay)) for delay in loop.delays
+    ]
+
+
+def compute_loop_gradients(trace: Trace, step: LoopGradient, needed: frozenset[Node], body: Body) -> None:
+    """Add the gradients that leave a loop to those that are there.
+
+    Args:
+        trace: of the program function.
+        step: what to compute.
+        needed: nodes whose gradients somebody looks at afterwards.
+        body: computes a gradient step.
+    """
+    loop, gradients = step.loop, trace.gradients
+    axis = loop.nodes[0].axis
+    if not trace.sizes[axis]:
+        return
+    targets = [target.node for target in step.targets if target.node in needed]
+    framed = [node for node in targets if node.framed]
+    whole = [node for node in targets if not node.framed]
+    read = [node for node in dict.fromkeys([*step.sources, *(t.node for t in step.targets)]) if node in gradients]
+    read = [node for node in read if node.framed and node not in framed]
+    flowing = {part.step.nodes[0] for part in step.steps}
+
+    def one(place: Array, state: Any) -> Any:
+        buffers, totals, histories = state
+        window = _Window(trace, axis, place)
+        inner = window.trace
+        window.give(trace, step.reads, axis)
+        local = inner.gradients
+        local.update((node, window.own(window.of(gradients[node]))) for node in read)
+        local.update((node, window.own(window.of(buffer))) for node, buffer in zip(framed, buffers, strict=True))
+        local.update(zip(whole, totals, strict=True))
+        for delay, history in zip(loop.delays, histories, strict=True):
+            child = delay.inputs[0]
+            if delay in flowing:
+                local[child] = local[child] + history[-1] if child in local else history[-1]
+        for part in step.steps:
+            if part.step.nodes[0] not in loop.delays:
+                body(inner, part)
+        histories = [
+            (_going_back(trace, window, delay, local, history), *history[:-1])
+            for delay, history in zip(loop.delays, histories, strict=True)
+        ]
+        buffers = [
+            window.write(buffer, local[node], careful=True) for node, buffer in zip(framed, buffers, strict=True)
+        ]
+        totals = [_like(local[node], total) for node, total in zip(whole, totals, strict=True)]
+        return buffers, totals, histories
+
+    begin = (_begin(trace, framed), _begin(trace, whole), _histories(trace, loop))
+    buffers, totals, _ = _loop(trace.steps[axis].count, -loop.direction, one, begin)
+    gradients.update(zip(framed, buffers, strict=True))
+    gradients.update(zip(whole, totals, strict=True))
+
+
+def _begin(trace: Trace, nodes: Sequence[Node]) -> list[Array]:
+    """What has arrived of the gradients so far."""
+    zeros = _zeros(trace, nodes)
+    return [_like(trace.gradients.get(node, zero), zero) for node, zero in zip(nodes, zeros, strict=True)]
+
+
+def _like(value: Array, other: Array) -> Array:
+    return value.astype(other.dtype).reshape(other.shape)
+
+
+def _going_back(trace: Trace, window: _Window, delay: Node, local: dict[Node, Array], history: Sequence[Array]) -> Array:
+    """What a delay passes on to the time step that it has read."""
+    import jax.numpy as jnp
+
+    zeros = jnp.zeros_like(history[0])
+    if delay not in local:
+        return zeros
+    return window.inside(trace.draws[delay]["source"], _like(local[delay], zeros), zeros)

@@ -1,0 +1,182 @@
+"""Sequences on the XLA engine: compiled loops, delays of every kind, and few compilations for many lengths."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from cntk_engine_xla import XlaEngine
+from cntk_engine_xla.layouts import sequences_bucket, slots_bucket
+from cntk_engine_xla.units import units_of
+
+from cntk_core.interfaces.layout import SequenceLayout
+from cntk_core.interfaces.reader import Minibatch, StreamData
+from cntk_core.network.node import Node
+from cntk_core.ops.layouts import sequence_layout, slot_layout
+from cntk_core.ops.recurrence import DelayAttributes
+from cntk_core.testing.engine_contract import MOMENTUM, Run, start
+from cntk_core.testing.networks import Sample
+from cntk_core.testing.reference import ReferenceEngine
+from cntk_core.testing.sequence_networks import CLASSES, FEATURES, HIDDEN, SequenceSketch, sequences_for
+
+TOLERANCE = {"float32": 1e-4, "float64": 1e-10}
+MOST_COMPILATIONS = 12
+
+
+def _packed(lengths: Sequence[int], frames: int) -> Iterator[list[int]]:
+    """Minibatches of whole sequences with at most so many frames, as readers make them."""
+    found: list[int] = []
+    for length in lengths:
+        if found and sum(found) + length > frames:
+            yield found
+            found = []
+        found.append(length)
+    yield found
+
+
+def _by_number(lengths: Sequence[int], counts: Iterator[int]) -> Iterator[list[int]]:
+    place = 0
+    while place < len(lengths):
+        count = next(counts)
+        yield list(lengths[place : place + count])
+        place += count
+
+
+@pytest.mark.parametrize("longest", [5, 30, 100, 700])
+@pytest.mark.parametrize("minibatch", ["64 frames", "256 frames", "2048 frames", "8", "20", "1 to 32"])
+def test_2000_random_lengths_have_few_sizes(minibatch: str, longest: int) -> None:
+    """However minibatches are made of a corpus, their padded shapes are few."""
+    rng = np.random.default_rng(longest)
+    lengths = rng.integers(1, longest + 1, size=2000).tolist()
+    first, *unit = minibatch.split()
+    if unit == ["frames"]:
+        made = _packed(lengths, int(first))
+    else:
+        most = int(unit[-1]) if unit else int(first)
+        made = _by_number(lengths, iter(lambda: int(rng.integers(int(first), most + 1)), 0))
+    layouts = [sequence_layout(each) for each in made]
+    assert len({(slots_bucket(x.slots), sequences_bucket(x, loops=True)) for x in layouts}) <= MOST_COMPILATIONS
+
+
+def _elman(dtype: Any) -> Sample:
+    made = SequenceSketch(dtype)
+    return made.classify(made.elman(made.x, FEATURES))
+
+
+def test_training_on_2000_random_lengths_compiles_a_few_functions() -> None:
+    """A corpus is trained with at most 12 compilations, and the program says how many there were."""
+    run = start(XlaEngine(), _elman("float32"), rule=MOMENTUM)
+    lengths = np.random.default_rng(7).integers(1, 60, size=2000).tolist()
+    for step, each in enumerate(_packed(lengths, 512)):
+        run.program.train_step(sequences_for(run.sample, each, step), run.scalars(MOMENTUM, step))
+    count = getattr(run.program, "compilations", 0)
+    assert 2 <= count <= MOST_COMPILATIONS
+    assert run.program.remarks() == [f"XLA compiled {count} functions for the minibatches of this training."]
+    assert np.isfinite(run.program.read_totals()["ce"])
+
+
+def test_three_layers_of_lstm_are_one_function() -> None:
+    """Loops do not cut a plan: forward, gradients and update are one unit."""
+    made = SequenceSketch("float32")
+    layer = made.x
+    for place in range(3):
+        layer = made.lstm(layer, HIDDEN if place else FEATURES)
+    run = start(XlaEngine(), made.classify(layer), rule=MOMENTUM)
+    (unit,) = units_of(run.plan, gradients=True, update=True)
+    assert not unit.hosted
+
+
+# -- delays ---------------------------------------------------------------------------------------------------
+
+
+def _in_loop(made: SequenceSketch, attributes: DelayAttributes, name: str, *initial: Node) -> Node:
+    past = made.op(name, attributes=attributes)
+    state = made.op("Tanh", made.weighted((made.x, FEATURES), (past, HIDDEN)))
+    past.inputs = [state, *initial]
+    return state
+
+
+def _outside(made: SequenceSketch, attributes: DelayAttributes, name: str, *initial: Node) -> Node:
+    return made.op(name, made.op("Tanh", made.weighted((made.x, FEATURES))), *initial, attributes=attributes)
+
+
+def _sample(place: Callable[..., Node], name: str, steps: int, initial: str, dtype: str) -> Sample:
+    made = SequenceSketch(dtype)
+    states: list[Node] = []
+    if initial == "learned":
+        states = [made.parameter("h0", HIDDEN)]
+    elif initial == "of frames":
+        states = [made.op("Sigmoid", made.weighted((made.x, FEATURES)))]
+    delayed = place(made, DelayAttributes((HIDDEN,), steps, 0.3), name, *states)
+    return made.classify(made.op("Plus", delayed, made.weighted((made.x, FEATURES))))
+
+
+def _minibatch(sample: Sample, layout: SequenceLayout, seed: int) -> Minibatch:
+    rng = np.random.default_rng(seed)
+    streams = {
+        "x": StreamData(rng.normal(size=(layout.frames, FEATURES)).astype(sample.network.dtype), layout),
+        "labels": StreamData(
+            np.eye(CLASSES, dtype=sample.network.dtype)[rng.integers(CLASSES, size=layout.frames)], layout
+        ),
+    }
+    return Minibatch(streams, layout.frames)
+
+
+CUT = (
+    slot_layout([[4], [1, 3], [4]], continues=[True, True, True]),
+    slot_layout([[2, 2], [4], [1]], continued=[True, True, True], continues=[True, True, False]),
+    slot_layout([[1], [2], [3, 1]], continued=[True, True, False], continues=[False, False, False]),
+    slot_layout([[2], [3]], continues=[False, True]),
+)
+"""Minibatches of sequences that are cut."""
+
+WHOLE = (slot_layout([[4, 3], [5], [2, 2, 3]]), sequence_layout([6, 4, 4, 9]), sequence_layout([1, 1, 1]))
+"""Minibatches of whole sequences, several to a slot and one."""
+
+
+def _compare(ours: Run, reference: Run, layouts: Sequence[SequenceLayout], dtype: str) -> None:
+    for seed, layout in enumerate(layouts):
+        for run in (ours, reference):
+            run.program.compute_gradients(_minibatch(run.sample, layout, seed))
+        for node, other in zip(ours.plan.roots, reference.plan.roots, strict=True):
+            np.testing.assert_allclose(
+                ours.program.value(node.name), reference.program.value(other.name), atol=10 * TOLERANCE[dtype]
+            )
+        for one, other in zip(ours.plan.trained, reference.plan.trained, strict=True):
+            np.testing.assert_allclose(
+                ours.store.gradient(one), reference.store.gradient(other), atol=10 * TOLERANCE[dtype], err_msg=one.name
+            )
+
+
+@pytest.mark.sampled(8)
+@pytest.mark.parametrize("initial", ["default", "learned", "of frames"])
+@pytest.mark.parametrize("name", ["PastValue", "FutureValue"])
+@pytest.mark.parametrize("steps", [1, 2])
+@pytest.mark.parametrize("place", [_in_loop, _outside])
+@pytest.mark.parametrize("layouts", [WHOLE, CUT], ids=["whole", "cut"])
+def test_delays(
+    place: Callable[..., Node], name: str, steps: int, initial: str, layouts: Sequence[SequenceLayout]
+) -> None:
+    """Every kind of delay, in a loop and without one, is the reference's, for minibatches that go on too."""
+    dtype = "float64" if steps == 2 else "float32"
+    ours = start(XlaEngine(), _sample(place, name, steps, initial, dtype))
+    _compare(ours, start(ReferenceEngine(), _sample(place, name, steps, initial, dtype)), layouts, dtype)
+    assert not any(unit.hosted for unit in units_of(ours.plan, gradients=True))
+
+
+def test_a_program_goes_on_from_cut_sequences() -> None:
+    """What delays carry is in the state of a program, as arrays of NumPy, and another goes on from it."""
+    made = [_sample(_in_loop, "PastValue", 2, "default", "float64") for _ in range(2)]
+    first, second = (start(XlaEngine(), sample) for sample in made)
+    for seed, layout in enumerate(CUT[:2]):
+        first.program.compute_gradients(_minibatch(first.sample, layout, seed))
+    state = first.program.state()
+    assert state is not None
+    (kept,) = [each["tail"] for each in state.carried.values()]
+    assert isinstance(kept, np.ndarray)
+    second.program.restore(state)
+    for run in (first, second):
+        run.program.compute_gradients(_minibatch(run.sample, CUT[2], 2))
+    np.testing.assert_array_equal(first.program.value("ce"), second.program.value("ce"))
