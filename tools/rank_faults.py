@@ -72,8 +72,10 @@ STRATEGIES = {
     "averaging": "ModelAveragingSGD ; ModelAveragingSGD = [ blockSizePerWorker = 12 ]",
 }
 _PLUGIN = """
-import os, signal, time
+import faulthandler, os, signal, time
 from cntk_core.api import TrainingError, hookimpl
+
+faulthandler.register(signal.SIGUSR1, file=2, all_threads=True)
 
 @hookimpl
 def cntk_minibatch_end(job, result):
@@ -277,8 +279,12 @@ def finish(started: Sequence[int], folder: Path, limit: float, seconds: float) -
             return [codes[process] for process in started], now - (since or now)
         stopped = set(running) <= set(started) and set(running.values()) == {"T"}
         late = now > (since + limit if since else begun + seconds)
-        if late or (len(started) > 1 and stopped):
+        if late:
             for process in running:
+                os.kill(process, signal.SIGUSR1)  # the log shows where it is
+            time.sleep(1.0)
+        if late or (len(started) > 1 and stopped):
+            for process in _members(started):
                 os.kill(process, signal.SIGKILL)
         if late:
             for process in set(started) - set(codes):
@@ -324,6 +330,10 @@ class Outcome:
 
     seconds: float
     went_on: str = "not at all"
+
+
+def _tail(log: Path) -> str:
+    return log.read_text(encoding="utf-8", errors="replace")[-5000:] if log.exists() else ""
 
 
 def _begun_at(log: str) -> str:
@@ -409,7 +419,7 @@ def run_all(folder: Path, options: argparse.Namespace) -> bool:
             outcome = disturb(place, trial, references[trial.reference], chosen, options.deadline, options.slack)
         except FaultError as error:
             failed += 1
-            print(f"{number}: {trial}: {error}", flush=True)
+            print(f"{number}: {trial}: {error}\n{_tail(place / 'log.txt')}", flush=True)
             continue
         longest = max(longest, outcome.seconds)
         went_on[outcome.went_on] += 1

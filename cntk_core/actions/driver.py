@@ -26,6 +26,7 @@ from cntk_core.actions.ranks import (
     note_joined,
     note_process,
     patient,
+    share_processors,
 )
 from cntk_core.actions.table import same_action, tells_listeners
 from cntk_core.config import Config, load_recipe
@@ -72,6 +73,7 @@ def run_recipe(
     if communicator is None:
         label_output(launch)
         note_process(launch)
+        share_processors()
     quiet = log.quiet
     log.quiet = quiet or launch.rank > 0
     banner = _banner(program, arguments)
@@ -142,9 +144,9 @@ def _enter_directory(config: Config, log: Log) -> None:
 
 
 def _redirect(config: Config, log: Log, banner: str, rank: int, *, together: bool) -> None:
-    path = _log_path(config, log, rank, together=together)
-    if path is not None:
-        log.redirect(path, config.location("stderr"))
+    value, path = config.get("stderr"), _log_path(config, log, rank, together=together)
+    if value is not None and path is not None:
+        log.redirect(path, value.where)
         log.plain(banner)
 
 

@@ -17,15 +17,23 @@ from typing import TYPE_CHECKING
 from cntk_core.actions.elastic import ELASTIC
 from cntk_core.actions.log import Log
 from cntk_core.actions.rank_watch import RankWatch
-from cntk_core.actions.ranks import CONSEQUENCE, DONE, EXPECTED, JOINED, MPI, REPORT, REPORTS, SOCKETS, detect
+from cntk_core.actions.ranks import (
+    CONSEQUENCE,
+    DONE,
+    EXPECTED,
+    JOINED,
+    MPI,
+    REPORT,
+    REPORTS,
+    SOCKETS,
+    THREADS,
+    detect,
+)
 from cntk_core.errors import PluginError, UnsupportedError, UsageError
 from cntk_core.interfaces.parallel import Launcher
 
 if TYPE_CHECKING:
     from cntk_core.plugins.registry import Registry
-
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
-"""Variables with the threads of a process, for the libraries that compute."""
 
 _GRACE = 10.0
 """Seconds that the ranks have to save and to end after this process was told to, and again the launcher."""
@@ -73,7 +81,7 @@ def launch(ranks: int, arguments: Sequence[str], plugin_files: Sequence[str] = (
             code = _run(command, environment, watch, elastic=bool(elastic))
         if elastic and (Path(folder) / DONE).exists():
             return 0  # the launcher may complain of those that were lost
-        return _outcome(code, watch, launcher.title)
+        return _outcome(code, watch, launcher.title, _ended_early(watch) if elastic else [])
 
 
 def _find_launcher(registry: Registry, ranks: int) -> Launcher:
@@ -114,7 +122,7 @@ def _run(command: Sequence[str], environment: Mapping[str, str], watch: RankWatc
     Where ranks may be lost, the launcher waits for the others; but before they are connected, they do not notice it.
     """
     with subprocess.Popen(command, env=dict(environment)) as process, _told() as told:
-        passed_on = False
+        passed_on = is_over = False
         while process.poll() is None:
             try:
                 watch.look(_LOOK)
@@ -125,12 +133,18 @@ def _run(command: Sequence[str], environment: Mapping[str, str], watch: RankWatc
                 if not passed_on:
                     process.terminate()
                     passed_on = True
-            if elastic and any(not (watch.folder / JOINED.format(rank)).exists() for rank in watch.ended):
+            if elastic and not is_over and _ended_early(watch):
                 process.terminate()
-                elastic = False
+                is_over = True
             _press(process, told)
         watch.look(0)
-        return _STOPPED if told and process.returncode else process.returncode
+        # A launcher that lets others go on has no objection to the end of all of them.
+        return _STOPPED if told and (process.returncode or elastic) else process.returncode
+
+
+def _ended_early(watch: RankWatch) -> list[int]:
+    """Return the ranks that ended before they were connected to the others."""
+    return [rank for rank in watch.ended if not (watch.folder / JOINED.format(rank)).exists()]
 
 
 def _press(process: subprocess.Popen[bytes], told: list[float]) -> None:
@@ -157,10 +171,16 @@ def _told() -> Iterator[list[float]]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _outcome(code: int, watch: RankWatch, title: str) -> int:
+def _outcome(code: int, watch: RankWatch, title: str, early: Sequence[int] = ()) -> int:
     """Say what came of the ranks; without the mark of rank 0 they have not succeeded, whatever the launcher says.
 
     A rank that says only that another one is gone comes last: that one is named by how its process ended.
+
+    Args:
+        code: of the launcher.
+        watch: who ended.
+        title: of the launcher.
+        early: ranks that ended before they were connected, so that the others were ended, too.
     """
     if code == 0 and (watch.folder / DONE).exists():
         return 0
@@ -170,6 +190,8 @@ def _outcome(code: int, watch: RankWatch, title: str) -> int:
     if reports or (consequences and not silent):
         rank, text = next(iter((reports or consequences).items()))
         _say(f"\n{text}" if code == _STOPPED else f"\nrank {rank} failed first:\n{text}")
+    elif early:
+        _say(f"\nrank {early[0]} ended before the ranks were connected, without a message")
     elif code < 0 or code > 128:
         number = -code if code < 0 else code - 128
         kept = "what was saved before is kept, and the same command goes on from it"

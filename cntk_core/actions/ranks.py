@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
@@ -45,6 +45,12 @@ _VARIABLES = (
 )
 """Variables with the rank and the number of ranks, who sets them, and how such ranks find each other."""
 
+_LOCAL = ("OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "LOCAL_WORLD_SIZE")
+"""Variables with the number of ranks on this machine."""
+
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+"""Variables with the threads of a process, for the libraries that compute."""
+
 
 class LaunchError(CntkError):
     """The processes that were started do not find each other."""
@@ -73,6 +79,27 @@ def detect(environment: Mapping[str, str] = os.environ) -> Launch:
         if found[0].isdecimal() and found[1].isdecimal() and int(found[0]) < int(found[1]):
             return Launch(int(found[0]), int(found[1]), by, communicator)
     return Launch()
+
+
+def share_processors(environment: MutableMapping[str, str] = os.environ) -> None:
+    """Let this rank use its share of the processors where nobody has said how many threads to use.
+
+    Threads of different ranks that take the same processor from each other are slow: those that wait for their fellows
+    keep these from computing. Launchers may have bound ranks to processors of their own; theirs is not bound.
+    """
+    local = next((int(found) for name in _LOCAL if (found := environment.get(name, "")).isdecimal()), 1)
+    if local > 1:
+        threads = min(_usable(0), max(1, _usable(os.getppid()) // local))
+        for name in THREADS:
+            environment.setdefault(name, str(threads))
+
+
+def _usable(process: int) -> int:
+    """Processors that a process may use; 0 is this one."""
+    if hasattr(os, "sched_getaffinity"):
+        with suppress(OSError):
+            return len(os.sched_getaffinity(process))
+    return os.cpu_count() or 1
 
 
 def connect(launch: Launch, registry: Registry, name: str = "") -> Communicator:

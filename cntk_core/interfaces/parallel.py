@@ -367,23 +367,31 @@ class Parallelizer(Component):
     The order of calls: ``begin``, perhaps ``restore`` or ``adopt`` of what was saved between two epochs; for each epoch
     ``begin_epoch``, perhaps ``restore`` of what was saved inside it, then for each step
     ``reduce``, the update, ``sync``, and at the end of the epoch ``sync(..., epoch_end=True)``; ``state`` between two
-    steps (with a gradient scheme) or two epochs; ``finish``. All this begins with the first epoch that is trained in
-    parallel. After a roll-back to an earlier epoch there may be another ``restore`` before the next ``begin_epoch``.
+    steps (with a gradient scheme, and with a model scheme that :attr:`has_met`) or two epochs; ``finish``. All this
+    begins with the first epoch that is trained in parallel. After a roll-back to an earlier epoch there may be another
+    ``restore`` before the next ``begin_epoch``. A trial before an epoch is ``begin_epoch`` and steps, with a gradient
+    scheme; afterwards there are another ``begin_epoch`` and a ``restore``.
 
     Attributes:
         reduces_gradients: whether this is a gradient scheme.
         group: of a model scheme, the ranks whose gradients are merged with those of this one; None for no others.
+        saves_inside: of a model scheme, whether :attr:`has_met` is ever true, so that training can be saved inside an
+            epoch. A gradient scheme can always be.
+        has_met: of a model scheme, that all ranks have just come together in :meth:`sync`, none of them at the end of
+            its data: they have the same parameters, and :meth:`state` may be asked for.
         aggregations: made for :meth:`needs`, by name.
         say: gets lines for the log.
         show_every: say how fast it goes every so many exchanges (``syncPerfStats``); 0 is never.
     """
 
     reduces_gradients: ClassVar[bool] = True
+    saves_inside: ClassVar[bool] = False
 
     def __init__(self, options: Any = None, aggregations: Mapping[str, GradientAggregation] | None = None) -> None:
         self.settings = options if options is not None else type(self).options()
         self.aggregations: Mapping[str, GradientAggregation] = dict(aggregations or {})
         self.group: Communicator | None = None
+        self.has_met = False
         self.say: Callable[[str], None] = lambda text: None
         self.show_every = 0
 

@@ -11,6 +11,9 @@ from cntk_core.ops.shapes import elements
 from cntk_core.plan.plan import Buffer, GradientStep, Loop, LoopGradient, Step, is_open
 from cntk_core.plan.sharing import same_gradients, same_values
 
+ENDING_BY_ELEMENT = frozenset({"BatchNormalization"})
+"""Other ops whose gradient by data is made of one element of each operand, when everything else has been done."""
+
 
 @attrs.define(eq=False)
 class _Item:
@@ -54,18 +57,19 @@ def assign_buffers(
 ) -> tuple[dict[Node, int], dict[Node, int], tuple[Buffer, ...]]:
     """Give every computed value and gradient a buffer; return both assignments and the buffers.
 
-    An element-wise step may write over a value of the same layout whose last reader it is; any other step gets
-    buffers that hold nothing it reads. Inside loops, :mod:`sharing` tells what lies in one place. Nodes with a
-    dimension that every minibatch has its own of get none.
+    An element-wise step may write over a value of the same layout whose last reader it is, and so may the gradient of
+    batch normalization, once it has taken its sums; any other step gets buffers that hold nothing it reads. Inside
+    loops, :mod:`sharing` tells what lies in one place. Nodes with a dimension that every minibatch has its own of get
+    none.
     """
     items = [item for item in _life_times(steps, gradients, set(roots)) if not is_open(item.node)]
-    elementwise = [all(node.op.elementwise is not None for node in step.nodes) for step in steps]
-    elementwise += [_is_elementwise(step) for step in gradients]
+    element_by_element = [all(node.op.elementwise is not None for node in step.nodes) for step in steps]
+    element_by_element += [_writes_element_by_element(step) for step in gradients]
     slots: list[_Slot] = []
     values: dict[Node, int] = {}
     grads: dict[Node, int] = {}
     for item in sorted(items, key=lambda item: item.born):
-        slot = _find(slots, item, in_place=elementwise[item.born])
+        slot = _find(slots, item, in_place=element_by_element[item.born])
         if slot is None:
             slot = _Slot(len(slots), item.place, 0, item)
             slots.append(slot)
@@ -75,8 +79,10 @@ def assign_buffers(
     return values, grads, tuple(_freeze(slot) for slot in slots)
 
 
-def _is_elementwise(step: GradientStep | LoopGradient) -> bool:
-    return isinstance(step, GradientStep) and all(node.op.elementwise is not None for node in step.step.nodes)
+def _writes_element_by_element(step: GradientStep | LoopGradient) -> bool:
+    if not isinstance(step, GradientStep):
+        return False
+    return all(node.op.elementwise is not None or node.op.name in ENDING_BY_ELEMENT for node in step.step.nodes)
 
 
 def _freeze(slot: _Slot) -> Buffer:

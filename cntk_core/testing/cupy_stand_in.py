@@ -27,6 +27,10 @@ class CudaError(RuntimeError):
     """What a GPU or its runtime would refuse."""
 
 
+class OutOfMemoryError(MemoryError):
+    """A device has no memory left."""
+
+
 class Stream:
     """Does one thing after the other, in a thread of its own while there is something to do."""
 
@@ -334,11 +338,12 @@ def make_cupy(devices: int = 8) -> StandIn:
         memcpyDeviceToDevice=3,
     )
     cuda = SimpleNamespace(
-        Device=lambda number: _Device(number, devices),
+        Device=lambda number=None: _Device(_here.device if number is None else number, devices),
         Event=Event,
         Stream=Stream,
         alloc_pinned_memory=bytearray,
         get_current_stream=current_stream,
+        memory=SimpleNamespace(OutOfMemoryError=OutOfMemoryError),
         runtime=runtime,
     )
     return StandIn(

@@ -130,16 +130,20 @@ class EpochLoop:
         elif ranks.strategy.reduces_gradients:
             learn_together(self, ranks, minibatches, state, pace, keeper)
         else:
-            learn_apart(self, ranks, minibatches, state, pace)
+            learn_apart(self, ranks, minibatches, state, pace, keeper)
         if ranks is not None:
             share_statistics(ranks, self)
         return state.finish()
 
     def together(self, pace: Pace) -> Ranks | None:
-        """The ranks that learn with this pace together; None if each learns everything, as in trials."""
-        if self.ranks is None or pace.trial or not self.ranks.train_epoch(pace.epoch):
+        """The ranks that learn with this pace together; None if each learns everything.
+
+        They do so in trials whose strategy brings models together only after some time.
+        """
+        ranks = self.ranks
+        if ranks is None or not ranks.train_epoch(pace.epoch):
             return None
-        return self.ranks
+        return None if pace.trial and not ranks.strategy.reduces_gradients else ranks
 
     def first_stream(self, pace: Pace) -> int:
         """Number of the first random stream in an epoch: ranks that learn together draw different numbers."""

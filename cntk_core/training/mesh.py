@@ -92,7 +92,7 @@ class Mesh:
         self._ended: set[int] = set()
         self._early: list[tuple[int, View]] = []
         self._torn: set[int] = set()
-        self._failure = ""
+        self._failure = self._own_failure = ""
         self.arrivals = 0
         self.views: Views | None = None
         if self.size > 1:
@@ -188,8 +188,10 @@ class Mesh:
             be_patient: called while the rank takes nothing; gives the seconds until the next call, or raises.
 
         Raises:
-            RankGone: it cannot be reached any more.
+            RankGone: it cannot be reached any more, or this rank has failed.
         """
+        if self._own_failure and to not in self._torn:
+            raise RankGone(self._own_failure)
         if to == self.rank:
             self._deliver(self.rank, channel, tag, packed)
             return
@@ -360,8 +362,10 @@ class Mesh:
     # -- the end ------------------------------------------------------------------------------------------
 
     def fail(self, reason: str) -> None:
-        """Tell all ranks that this one has failed."""
-        self._tell(_FAILED, f"rank {self.rank} has failed: {reason}"[:_TEXT].encode())
+        """Tell all ranks that this one has failed. It sends nothing any more, so nobody can go on with it."""
+        text = f"rank {self.rank} has failed: {reason}"[:_TEXT]
+        self._own_failure = text
+        self._tell(_FAILED, text.encode())
 
     def end(self) -> None:
         """Tell all ranks that this one needs nothing any more."""

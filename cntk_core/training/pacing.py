@@ -15,7 +15,7 @@ from cntk_core.training.control import ControlState
 from cntk_core.training.epoch import EpochLoop
 from cntk_core.training.minibatch_size import is_kept, search_size, size_range
 from cntk_core.training.progress import single
-from cntk_core.training.running import Pace
+from cntk_core.training.running import EpochResult, Pace
 from cntk_core.training.search import Search, search_rate, share_of_trial
 
 TRIAL_MARGIN = 0.3
@@ -127,6 +127,9 @@ class Pacing:
         """Give a function that makes trials, each from the state of now; say afterwards how long they took."""
         began, count = time.perf_counter(), 0
         loop, limit = self.loop, self._trial_samples(epoch)
+        ranks = loop.together(Pace(epoch, 0.0, 1, trial="trial"))
+        if ranks is not None and (said := ranks.begin(loop.store)):
+            loop.log.line(said)
         before, steps = loop.store.snapshot(), loop.steps
 
         def trial(rate: float, minibatch_size: int, name: str) -> float:
@@ -134,9 +137,8 @@ class Pacing:
             count += 1
             spec = EpochSpec(epoch=epoch, epoch_size=loop.settings.epoch_size, minibatch_size=minibatch_size)
             pace = Pace(epoch, rate, minibatch_size, trial=name, limit=limit, may_fail=True)
-            loop.log.loop_begins(loop.settings.parts(minibatch_size), loop.settings.max_samples_in_ram)
             try:
-                result = loop.run(self.reader.minibatches(spec), pace, epoch_samples)
+                result = self._try(pace, spec, epoch_samples)
             finally:
                 loop.store.restore(before)
                 loop.steps = steps
@@ -145,3 +147,14 @@ class Pacing:
 
         yield trial
         loop.log.trials_end(epoch, count, time.perf_counter() - began)
+
+    def _try(self, pace: Pace, spec: EpochSpec, epoch_samples: int) -> EpochResult:
+        """Learn the beginning of an epoch, with the other ranks if their gradients are summed."""
+        loop = self.loop
+        parts, together = loop.settings.parts(pace.minibatch_size), loop.together(pace)
+        if together is None:
+            loop.log.loop_begins(parts, loop.settings.max_samples_in_ram)
+            return loop.run(self.reader.minibatches(spec), pace, epoch_samples)
+        with together.trial(pace.epoch):
+            loop.log.loop_begins(parts, loop.settings.max_samples_in_ram, together.describe(pace.epoch))
+            return loop.run(self.reader.minibatches(together.spec(spec)), pace, epoch_samples)

@@ -24,7 +24,7 @@ class Position:
         passes: computations of the program in them (parts of minibatches are several); they key its random streams.
         samples: that the criteria count in them.
         read: that the reader of this rank counts in them.
-        read_by_all: that the readers of all ranks count.
+        read_by_all: that the readers of all ranks count; of those that learn as one, where ranks learn apart.
         rate: learning rate per sample of the epoch.
         minibatch_size: of the epoch.
         may_fail: whether a criterion that is not a number is rolled back.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import attrs
@@ -100,8 +101,9 @@ class Ranks:
 
     @property
     def saves_inside(self) -> bool:
-        """Whether all ranks are at the same step inside an epoch, so that a checkpoint can be written there."""
-        return self.parallelizer is not None and self.parallelizer.reduces_gradients
+        """Whether all ranks ever are at the same place inside an epoch, so that a checkpoint can be written there."""
+        strategy = self.parallelizer
+        return strategy is not None and (strategy.reduces_gradients or strategy.saves_inside)
 
     def doing(self, what: str) -> None:
         """Note what this rank is at, for reports of ranks that wait."""
@@ -195,15 +197,27 @@ class Ranks:
             epoch: its index, from 0.
             inside: training goes on inside the epoch: what was remembered is of a later time than its beginning.
         """
-        strategy, said = self.strategy, ""
-        if not self._has_begun:
-            self._has_begun = True
-            self.communicator.broadcast(store.values)
-            strategy.begin(store, self.communicator)
-            if not inside:
-                said = self._take_back()
-        strategy.begin_epoch(epoch)
+        said = self.begin(store, inside=inside)
+        self.strategy.begin_epoch(epoch)
         return said or self._take_back()
+
+    def begin(self, store: ParameterStore, *, inside: bool = False) -> str:
+        """Begin parallel training if it has not begun yet; the arguments and what is returned are as above."""
+        if self._has_begun:
+            return ""
+        self._has_begun = True
+        self.communicator.broadcast(store.values)
+        self.strategy.begin(store, self.communicator)
+        return "" if inside else self._take_back()
+
+    @contextmanager
+    def trial(self, epoch: int) -> Iterator[None]:
+        """Within, the ranks train the beginning of an epoch; then the strategy remembers what it did before."""
+        before = {name: np.array(array) for name, array in self.strategy.state().items()}
+        self.strategy.begin_epoch(epoch)
+        yield
+        self.strategy.begin_epoch(epoch)  # drops what is still under way
+        self.strategy.restore(before)
 
     def remember(self, entries: Mapping[str, Any], arrays: Mapping[str, Array]) -> str:
         """Take the state of all ranks from a checkpoint, now or when parallel training begins.

@@ -270,7 +270,7 @@ class TrainingRun:
                 pace,
                 self.epoch_samples,
                 position=self.position,
-                keeper=self._keeper(),
+                keeper=self._keeper(pace),
             )
         except NotANumber as error:
             if together is not None:
@@ -284,13 +284,18 @@ class TrainingRun:
         self.log.epoch_ends(epoch, settings.max_epochs, result.criteria, self.samples, shown, result.seconds)
         return result
 
-    def _keeper(self) -> InsideKeeper | None:
+    def _keeper(self, pace: Pace) -> InsideKeeper | None:
         """Return what saves training inside the epoch: where the recipe wants that, and before a stop."""
         samples, minutes = self.settings.checkpoint_every_samples, self.settings.checkpoint_every_minutes
         if self.ranks is not None and not self.ranks.saves_inside:
             if samples or minutes:
                 self.log.line("Warning: this way of parallel training is saved after each epoch only.")
             return None
+
+        together = self.loop.together(pace)
+        if together is not None and not together.strategy.reduces_gradients:
+            group = together.strategy.group  # rank 0 counts what its group reads
+            samples = -(-samples * (1 if group is None else group.size) // together.size)
 
         def save(position: Position) -> bool:
             return self.saver.save_inside(

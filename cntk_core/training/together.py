@@ -28,9 +28,17 @@ def learn_together(
 
 
 def _make_steps(
-    loop: EpochLoop, ranks: Ranks, minibatches: Iterable[Minibatch], state: Running, pace: Pace, keeper: Keeper | None
+    loop: EpochLoop,
+    ranks: Ranks,
+    minibatches: Iterable[Minibatch],
+    state: Running,
+    pace: Pace,
+    keeper: Keeper | None,
+    meeting: Keeper | None = None,
 ) -> None:
     """Make the same steps as the other ranks, or as those of the group if the strategy has groups.
+
+    All ranks save with ``keeper``, those of groups with ``meeting``.
 
     A rank whose data has ended goes on with empty steps until no rank has any. As in the original, that last step is
     shown as a minibatch without samples where each rank reads its share.
@@ -53,9 +61,29 @@ def _make_steps(
         if ranks.strategy.group is None:
             _check(loop, ranks, state, pace)
         if keeper is None:
+            _save_if_met(loop, ranks, state, meeting)
             loop.stop.obey(state.place)
         elif not over:
             save_if_due(loop, ranks, total.flags, state, keeper)
+
+
+def _save_if_met(
+    loop: EpochLoop, ranks: Ranks, state: Running, keeper: Keeper | None, *, is_known: bool = True
+) -> None:
+    """Save where the models of all ranks have just become one, if that is due.
+
+    Args:
+        loop: of this rank.
+        ranks: all of them.
+        state: of the epoch.
+        keeper: saves; None if nobody does.
+        is_known: the count of minibatches says where this rank's reader is. It must do so on all ranks.
+    """
+    if keeper is not None and ranks.strategy.has_met:
+        due = ranks.is_main and keeper.is_due(state.read)
+        *flags, unknown = ranks.add([due, loop.stop.asked, not is_known])
+        if not unknown:
+            save_if_due(loop, ranks, flags, state, keeper)
 
 
 def save_if_due(loop: EpochLoop, ranks: Ranks, flags: Sequence[float], state: Running, keeper: Keeper) -> None:
@@ -117,16 +145,18 @@ def _check(loop: EpochLoop, ranks: Ranks, state: Running, pace: Pace) -> None:
         ranks.check_parameters(loop.store, f"after minibatch {state.count} of epoch {pace.epoch + 1}")
 
 
-def learn_apart(loop: EpochLoop, ranks: Ranks, minibatches: Iterable[Minibatch], state: Running, pace: Pace) -> None:
+def learn_apart(
+    loop: EpochLoop, ranks: Ranks, minibatches: Iterable[Minibatch], state: Running, pace: Pace, keeper: Keeper | None
+) -> None:
     """Train an epoch with a model scheme: the strategy brings together what ranks, or groups of them, learn alone.
 
     The log lines of minibatches are those of rank 0 or its group; the sums of the epoch are of all ranks.
     """
     group = ranks.strategy.group
     if group is None:
-        _learn_alone(loop, ranks, minibatches, state, pace)
+        _learn_alone(loop, ranks, minibatches, state, pace, keeper)
     else:
-        _make_steps(loop, ranks, minibatches, state, pace, None)
+        _make_steps(loop, ranks, minibatches, state, pace, None, keeper)
     ranks.doing(f"the end of epoch {pace.epoch + 1}")
     ranks.strategy.sync(loop.store, StepCounts(0, {}, learning_rate=pace.rate), epoch_end=True)
     names, sums = state.sums.names, state.sums.read()
@@ -139,14 +169,18 @@ def learn_apart(loop: EpochLoop, ranks: Ranks, minibatches: Iterable[Minibatch],
         ranks.check_parameters(loop.store, f"after epoch {pace.epoch + 1}")
 
 
-def _learn_alone(loop: EpochLoop, ranks: Ranks, minibatches: Iterable[Minibatch], state: Running, pace: Pace) -> None:
+def _learn_alone(
+    loop: EpochLoop, ranks: Ranks, minibatches: Iterable[Minibatch], state: Running, pace: Pace, keeper: Keeper | None
+) -> None:
     """Learn the share of this rank.
 
     A share may have minibatches without samples. As in the original, the last one is shown, even where the reader
     gives none.
     """
-    learned = True
-    for _, minibatch in ranks.shares(minibatches):
+    learned, given = True, state.count
+    for read, minibatch in ranks.shares(minibatches):
+        given += 1
+        state.own_read += read
         if minibatch is None:
             continue
         ranks.doing(f"minibatch {state.count + 1} of epoch {pace.epoch + 1}")
@@ -155,6 +189,8 @@ def _learn_alone(loop: EpochLoop, ranks: Ranks, minibatches: Iterable[Minibatch]
         state.done(counted, minibatch.samples)
         if state.is_over:
             break
+        if learned:
+            _save_if_met(loop, ranks, state, keeper, is_known=given == state.count)
         loop.stop.obey(state.place)
     if ranks.distributed and learned:
         state.done(0, 0)

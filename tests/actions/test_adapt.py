@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from cntk_core.actions.context import ActionContext
 from cntk_core.actions.log import Log
 from cntk_core.cli import main
 from cntk_core.config import parse_text
+from cntk_core.training.saving import Saver
 
 ADAPT = """
 Adapt = [
@@ -85,6 +87,30 @@ def test_the_reference_stays_while_the_model_learns() -> None:
     for _ in range(3):
         expected = step(expected, mixed)
     np.testing.assert_allclose(weights("run/adapted.dnn"), expected, rtol=1e-12)
+
+
+class Stop(BaseException):
+    """Ends a run as somebody at the keyboard would."""
+
+
+def test_it_goes_on_inside_an_epoch(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    sgd = "Adapt=[SGD=[adaptationRegType=kl;adaptationRegWeight=0.5;minibatchSize=1;checkpointEverySamples=2]]"
+    adapt(sgd)
+    straight = weights("run/adapted.dnn")
+    with monkeypatch.context() as patch:
+        real = Saver.save_inside
+
+        def stop(saver: Saver, progress: Any, position: Any) -> bool:
+            real(saver, progress, position)
+            raise Stop
+
+        patch.setattr(Saver, "save_inside", stop)
+        with pytest.raises(Stop):
+            adapt(sgd, "Adapt=[modelPath=run/stopped.dnn]")
+    capsys.readouterr()
+    adapt(sgd, "Adapt=[modelPath=run/stopped.dnn]")
+    assert "2 minibatches of the next epoch" in capsys.readouterr().err
+    np.testing.assert_array_equal(weights("run/stopped.dnn"), straight)
 
 
 def test_sparse_labels() -> None:

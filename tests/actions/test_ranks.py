@@ -17,7 +17,18 @@ from cntk_core.actions import ranks as running
 from cntk_core.actions.driver import run_recipe
 from cntk_core.actions.launch import launch
 from cntk_core.actions.log import Log
-from cntk_core.actions.ranks import DONE, EXPECTED, REPORTS, Launch, LaunchError, connect, detect, end_all
+from cntk_core.actions.ranks import (
+    DONE,
+    EXPECTED,
+    REPORTS,
+    THREADS,
+    Launch,
+    LaunchError,
+    connect,
+    detect,
+    end_all,
+    share_processors,
+)
 from cntk_core.errors import CntkError, PluginError, UnsupportedError, UsageError
 from cntk_core.interfaces.parallel import Communicator, Launcher
 from cntk_core.plugins.registry import Registry
@@ -164,6 +175,30 @@ def test_one_process_does_a_serial_recipe(folder):
 )
 def test_launchers(variables, expected):
     assert detect(variables) == expected
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="needs affinities")
+@pytest.mark.parametrize(
+    ("given", "own", "all_of_them", "threads"),
+    [
+        ({}, 8, 8, None),
+        ({"OMPI_COMM_WORLD_LOCAL_SIZE": "1"}, 8, 8, None),
+        ({"OMPI_COMM_WORLD_LOCAL_SIZE": "4"}, 8, 8, "2"),
+        ({"MPI_LOCALNRANKS": "3"}, 8, 8, "2"),
+        ({"LOCAL_WORLD_SIZE": "16"}, 8, 8, "1"),
+        ({"OMPI_COMM_WORLD_LOCAL_SIZE": "2"}, 1, 8, "1"),  # bound to one
+        ({"OMPI_COMM_WORLD_LOCAL_SIZE": "2"}, 4, 8, "4"),  # bound to a half
+    ],
+)
+def test_ranks_share_the_processors(monkeypatch, given, own, all_of_them, threads):
+    usable = {0: own, os.getppid(): all_of_them}
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(usable[process])))
+    environment = dict(given)
+    share_processors(environment)
+    assert environment == {**given, **({} if threads is None else dict.fromkeys(THREADS, threads))}
+    environment = {**given, "OMP_NUM_THREADS": "7"}
+    share_processors(environment)
+    assert environment["OMP_NUM_THREADS"] == "7"
 
 
 class Alone(VirtualCommunicator):

@@ -72,8 +72,10 @@ def test_readers_that_have_no_chunks_are_read_in_step() -> None:
     Path("b.ctf").write_text("".join(f"{n} |y 1:{n}\n" for n in range(10)))
     reader = make("readers=w:b\nrandomize=none\n" + W + B)
     found = list(reader.minibatches(EpochSpec(minibatch_size=1)))
+    again = list(reader.minibatches(EpochSpec(minibatch_size=1, learned_samples=4)))
     reader.close()
-    assert len(found) == 10
+    assert len(found) == len(again) == 10
+    assert all(sorted(minibatch.streams) == ["f", "out", "y"] for minibatch in again)
     assert sorted(found[3].streams) == ["f", "out", "y"]
     assert found[3].samples == 2
     assert found[3].streams["y"].data.toarray().tolist() == [[0, 3]]

@@ -66,3 +66,10 @@ def test_another_number_of_ranks(tmp_path):
     assert_close(found[1][0], found[0][0], 0.0)
     assert np.isfinite(found[0][1].criteria["ce"])
     assert "The checkpoint is of 3 ranks, now there are 2: there are 2 workers instead of 3." in lines[0].all
+
+
+def test_saving_inside_an_epoch_is_not_for_a_server(tmp_path):
+    """There is no instant at which nothing is under way."""
+    lines = [Lines() for _ in range(2)]
+    train(tmp_path, 2, asynchronous(), lines=lines, checkpoint_every_samples=8, max_epochs=1)
+    assert "Warning: this way of parallel training is saved after each epoch only." in lines[0].all

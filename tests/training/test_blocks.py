@@ -157,9 +157,3 @@ def test_minibatches_without_samples_are_not_learned(tmp_path, monkeypatch):
         assert [line.count("* 0;") for line in shown][-2:] == [0, 2]
     assert_close(found[0][1][0], found[1][1][0], 0.0)
     assert np.isfinite(found[0][0][1].criteria["ce"])
-
-
-def test_saving_inside_an_epoch_is_not_for_models(tmp_path):
-    lines = [Lines() for _ in range(2)]
-    train(tmp_path, 2, momentum(ranks_per_worker=2), lines=lines, checkpoint_every_samples=8, max_epochs=1)
-    assert "Warning: this way of parallel training is saved after each epoch only." in lines[0].all

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from itertools import pairwise
 
 import attrs
@@ -12,13 +13,14 @@ import pytest
 from cntk_core.errors import CheckpointError, TrainingError
 from cntk_core.interfaces.parallel import Parallelizer
 from cntk_core.testing import ReferenceEngine, VirtualRanks
+from cntk_core.training.automatic import AutoAdjust
 from cntk_core.training.checkpoint import load_checkpoint
 from cntk_core.training.evaluate import evaluate
 from cntk_core.training.progress import RunLog
 from cntk_core.training.ranks import ParallelSettings, Ranks
 from cntk_core.training.store import ParameterStore
 from cntk_core.training.subminibatch import share
-from tests.training.small import Lines, ListReader, make_network, make_session, minibatch
+from tests.training.small import FRAMES, Lines, ListReader, make_network, make_session, minibatch
 
 
 class Sums(Parallelizer):
@@ -383,3 +385,53 @@ def test_damaged_state_of_a_rank(tmp_path):
 
     with pytest.raises(CheckpointError, match="the state of a rank in the checkpoint has 1 elements, not "):
         VirtualRanks(2).run(work)
+
+
+SEARCH = {"learning_rates_per_sample": None, "auto_adjust": AutoAdjust(auto_adjust_lr="searchBeforeEpoch")}
+
+
+class Reading(SharingReader):
+    """Counts the frames that it gives."""
+
+    given = Counter[int]()
+
+    def minibatches(self, epoch):
+        for one in super().minibatches(epoch):
+            self.given[epoch.rank] += one.samples
+            yield one
+
+
+def best(lines):
+    """The rates that searches have found."""
+    return re.findall(r"Best learningRatePerSample = (\S+),", "\n".join(lines.all))
+
+
+@pytest.mark.parametrize("distributed", [True, False])
+def test_trials_are_made_together(tmp_path, monkeypatch, distributed):
+    """Rates and parameters are those of a serial search, and each rank reads its share of each trial."""
+    expected_lines, lines = Lines(), [Lines() for _ in range(3)]
+    expected, alone = serial(tmp_path / "serial", lines=expected_lines, **SEARCH)
+    monkeypatch.setattr("tests.training.test_together.SharingReader", Reading)
+    monkeypatch.setattr(Reading, "given", Counter())
+    found = train(tmp_path / "together", 3, lines=lines, distributed=distributed, **SEARCH)
+    for values, summary in found:
+        assert_close(values, expected, 1e-10)
+        assert summary.criteria == pytest.approx(alone.criteria, rel=1e-10)
+    assert len(best(expected_lines)) == 3
+    assert all(best(one) == best(expected_lines) for one in lines)
+    if distributed:
+        trials = len(expected_lines.with_text(" Finished Mini-Epoch["))
+        assert trials > 6
+        assert sum(Reading.given.values()) == FRAMES * (trials + 3)
+
+
+def test_a_strategy_remembers_nothing_of_trials(tmp_path):
+    made = []
+
+    class Remembering(Sums):
+        def begin(self, store, communicator):
+            super().begin(store, communicator)
+            made.append(self)
+
+    train(tmp_path, 2, Remembering, **SEARCH)
+    assert [one.steps for one in made] == [3 * 7, 3 * 7]  # with the step that finds no data

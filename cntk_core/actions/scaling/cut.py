@@ -17,6 +17,9 @@ from cntk_core.training.store import ParameterStore
 ALL_VALUES = 8_000_000
 """Values that the models of all ranks have together at most, about."""
 
+_ROOM = 8
+"""How many times more there may be, so that each rank has as many columns as of the whole model."""
+
 _SAMPLE_VALUES = 1_000_000
 """Values of the model in whole columns in which the bytes of operations are counted."""
 
@@ -63,7 +66,7 @@ class ModelShape:
         ratio = most / self.values
         shapes = [(*shape[:-1], max(1, round(shape[-1] * ratio))) for shape in self.shapes]
         total = sum(map(elements, shapes))
-        if total > 2 * most:
+        if total > _ROOM * most:
             shapes = [_fewer(shape, most / total, 2 * ranks) for shape in shapes]
         return attrs.evolve(self, shapes=tuple(shapes))
 

@@ -68,7 +68,7 @@ class Pace:
         if self.minibatch < ranks:
             raise UsageError(
                 f"a minibatch of {self.minibatch} samples cannot be divided among {ranks} ranks",
-                hint="Give a larger --minibatch-size, or x times the ranks: --minibatch-size 8x",
+                hint="Give a larger --minibatch-size, or one that grows with the ranks: --minibatch-size 8x",
             )
 
 

@@ -41,15 +41,15 @@ class Failures:
 
 @attrs.frozen
 class Outcome:
-    """A simulated training with some number of ranks. Times and bytes are of one minibatch and the mean of the ranks.
+    """A simulated training. Parts of times, and bytes, are those of one minibatch, the mean of the ranks.
 
     Attributes:
         method: its title.
         ranks: how many.
         minibatch: samples, of all ranks together.
         serial: seconds of one rank that trains alone.
-        seconds: from one minibatch to the next.
-        computing, communicating, waiting: parts of these.
+        seconds: from one minibatch to the next; where ranks differ, those after which all have done one on average.
+        computing, communicating, waiting: what a rank does in its minibatch.
         sent: bytes that a rank sends.
         useful: the part of the time that failures leave.
         share: of the values of the model with which the code really ran; 1 for the whole model.
@@ -84,16 +84,13 @@ _HEAD = (
 )
 
 
-def table(outcomes: list[Outcome]) -> list[str]:
-    """Return lines: for each method its rows."""
-    lines: list[str] = []
-    for method in dict.fromkeys(one.method for one in outcomes):
-        lines += ["", method, _HEAD]
-        lines += [_row(one) for one in outcomes if one.method == method]
-    return lines[1:]
+def head(method: str) -> str:
+    """Return the lines above the rows of a method."""
+    return f"\n{method}\n{_HEAD}"
 
 
-def _row(one: Outcome) -> str:
+def row(one: Outcome) -> str:
+    """Return an outcome as a line."""
     return (
         f"{one.ranks:6} {one.minibatch:10} {1e3 * one.seconds:10.4g} {1e3 * one.computing:10.4g} "
         f"{_ms(one.communicating):10.4g} {_ms(one.waiting):10.4g} {amount(one.sent):>10} "

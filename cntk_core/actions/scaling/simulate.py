@@ -18,7 +18,7 @@ from cntk_core.actions.scaling.measure import compute_times, prepare, sizes_up_t
 from cntk_core.actions.scaling.measure_parallel import SIMULATED, aggregation_seconds
 from cntk_core.actions.scaling.methods import OF_RECIPE, Method, find_method
 from cntk_core.actions.scaling.networks import network_of
-from cntk_core.actions.scaling.outcome import Failures, Outcome, amount, table
+from cntk_core.actions.scaling.outcome import Failures, Outcome, amount, head, row
 from cntk_core.actions.scaling.recipes import training_section
 from cntk_core.actions.scaling.simulation import Cluster, simulate
 from cntk_core.config import Config
@@ -102,7 +102,6 @@ def run_simulation(request: SimulateRequest) -> int:
     )
     print(_title(section, cluster, pace))
     outcomes = _all(request, methods, pace, cluster)
-    print("\n".join(table(outcomes)))
     _notes(request, outcomes)
     if request.output:
         _write(outcomes, Path(request.output))
@@ -128,18 +127,20 @@ def _check(request: SimulateRequest) -> None:
 
 
 def _all(request: SimulateRequest, methods: Sequence[Method], pace: Pace, cluster: Cluster) -> list[Outcome]:
-    """Simulate everything; methods with several sizes of minibatches get a title for each."""
+    """Simulate everything and print it as it comes; methods with several sizes of minibatches get a title for each."""
     outcomes = []
     sizes = request.minibatches or (str(pace.minibatch),)
     for method in methods:
         for size in sizes:
             shown = method.title if len(sizes) == 1 else f"{method.title}, minibatches of {size}"
+            print(head(shown), flush=True)
             for ranks in sorted(set(request.ranks)):
                 try:
                     found = simulate(method, ranks, attrs.evolve(pace, minibatch=minibatch_size(size, ranks)), cluster)
                 except RankGone as error:
                     raise _lost(error, request) from None
                 outcomes.append(attrs.evolve(found, method=shown))
+                print(row(outcomes[-1]), flush=True)
     return outcomes
 
 
@@ -246,7 +247,7 @@ def _title(section: Config, cluster: Cluster, pace: Pace) -> str:
     return (
         f"{section.name}: {cluster.model.values} learned parameters, one rank alone {per_second:.5g} samples/s\n"
         f"network {network.title}: {rate}, latency {1e6 * network.latency:.4g} us, "
-        f"{1e6 * network.overhead:.4g} us per message\n"
+        f"{1e6 * network.overhead:.4g} us per message"
     )
 
 

@@ -99,7 +99,7 @@ def _outcome(results: list[RankResult], method: Method, pace: Pace, cluster: Clu
         ranks,
         pace.minibatch,
         pace.compute.seconds(pace.minibatch),
-        sum(one.seconds for one in results) / count,
+        ranks / sum(one.minibatches / one.seconds for one in results),
         sum(one.spent.computing for one in results) / count,
         sum(one.spent.communicating for one in results) / count,
         sum(one.spent.waiting for one in results) / count,

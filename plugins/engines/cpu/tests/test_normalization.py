@@ -16,6 +16,8 @@ from cpu_networks import (
     engine,
     minibatch,
     momentum_rule,
+    reference,
+    train,
 )
 
 from cntk_core.api import Node
@@ -152,6 +154,30 @@ def test_training_over_minibatches_of_different_size(build):
     result = build(net, convolved(net, net.input("x", *SHAPE)))
     batches = [minibatch(net.rng, frames, {"x": SHAPE}) for frames in BATCHES]
     assert_same_training(net.plan(total_of(net, result)), FAST, batches, momentum_rule())
+
+
+@ONEDNN
+@pytest.mark.parametrize("settings", [{}, {"blend_time_constant": 7.0}, {"normalization_time_constant": -1.0}])
+def test_running_statistics_after_training(settings):
+    net = Net()
+    made = layer(net, net.input("x", *SHAPE), **settings)
+    plan = net.plan(total_of(net, apply(net, "RectifiedLinear", made)))
+    batches = [minibatch(net.rng, frames, {"x": SHAPE}) for frames in BATCHES]
+    (wanted, expected), (store, program) = (
+        reference(plan, momentum_rule()),
+        compile_on(engine(FAST), plan, momentum_rule()),
+    )
+    for each in (expected, program):
+        train(each, batches, folded=False)
+    for parameter in made.inputs[1:]:
+        np.testing.assert_allclose(store.value(parameter), wanted.value(parameter), rtol=1e-4, atol=1e-5)
+
+
+def test_the_gradient_by_the_data_lies_where_the_data_lay():
+    net = Net()
+    first = convolved(net, net.input("x", *SHAPE))
+    plan = net.plan(total_of(net, apply(net, "RectifiedLinear", normalized(net, first))))
+    assert plan.gradient_buffer[first] == plan.value_buffer[first]
 
 
 @ONEDNN

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from cntk_engine_cuda import CudaEngine
 
+from cntk_core.api import Unavailable
 from cntk_core.testing import EngineContract, PackagingContract
 
 
@@ -12,6 +13,24 @@ from cntk_core.testing import EngineContract, PackagingContract
 @pytest.mark.usefixtures("standin")
 class TestOnStandIn(EngineContract):
     engine_class = CudaEngine
+
+
+@pytest.fixture(scope="module")
+def real_engine() -> CudaEngine:
+    """An engine on a GPU; its kernels serve all tests. Without one, the reason."""
+    answer = CudaEngine.availability()
+    if isinstance(answer, Unavailable):
+        pytest.skip(f"{answer.reason} {answer.hint}")
+    return CudaEngine()
+
+
+@pytest.mark.gpu
+class TestOnGpu(EngineContract):
+    engine_class = CudaEngine
+
+    @pytest.fixture
+    def engine(self, real_engine):
+        return real_engine
 
 
 class TestPackaging(PackagingContract):

@@ -108,8 +108,8 @@ class TestMemory:
         assert str(caught.value) == (
             f"the memory of GPU 0 does not suffice: the plan needs {needed / 2**20:.1f} MiB for minibatches of 1000000 "
             f"frames and {parameters / 2**10:.1f} KiB for parameters, gradients and the learner; 7.0 GiB of 8.0 GiB "
-            "are free\n    Give a smaller minibatchSize, or maxSamplesInRAM or numSubminibatches to compute a minibatch "
-            "in parts; cntk explain shows what the plan keeps."
+            "are free\n    Give a smaller minibatchSize, or maxSamplesInRAM or numSubminibatches to compute a "
+            "minibatch in parts; cntk explain shows what the plan keeps."
         )
         monkeypatch.setattr(standin, "empty", before)
         run.program.train_step(run.sample.minibatch(9), run.scalars(MOMENTUM))

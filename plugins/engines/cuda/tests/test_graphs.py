@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cntk_engine_cuda import CudaEngine, CudaOptions
+from cntk_engine_cuda import CudaEngine, CudaOptions, blas
 from cntk_engine_cuda.gpu import Call
 from cntk_engine_cuda.runner import WARM, Runner
+from cupy_standin import library
 
 from cntk_core.testing.engine_contract import MOMENTUM, start
 from cntk_core.testing.networks import classifier, dropout
@@ -53,6 +54,48 @@ def test_sizes_that_come_seldom_get_no_graph():
     for frames in (9, 8, 7, 8):
         run.program.train_step(run.sample.minibatch(frames), run.scalars(MOMENTUM))
     assert sum(runner.graphs for runner in runners(run.program)) == 0
+
+
+def test_what_cannot_be_captured_is_told_and_runs_without():
+    gpu = CudaEngine().gpu
+    with gpu.current():
+        array = gpu.cupy.zeros((1,), dtype=np.float32)
+        looks = Call(lambda: float(array.get()[0]))  # nobody may look while a graph is captured
+        runner = Runner(gpu, [*gpu.fill(array, 5.0) * 3, looks], graphs=True)
+        for _ in range(WARM):
+            runner()
+        with pytest.warns(RuntimeWarning, match="no CUDA graph could be made, the step runs without: cudaErrorStream"):
+            runner()
+        array.fill(1.0)
+        runner()
+        assert array.get().tolist() == [5.0]
+    assert runner.graphs == 0
+
+
+def test_without_the_library_products_stand_between_graphs(monkeypatch):
+    def missing(cupy):
+        raise OSError("libcublas.so.13: cannot open shared object file")
+
+    monkeypatch.setattr(blas, "load_library", missing)
+    run = start(CudaEngine(), classifier("float32"), rule=MOMENTUM)
+    monkeypatch.undo()
+    plain = start(CudaEngine(), classifier("float32"), rule=MOMENTUM)
+    assert isinstance(run.program.gpu.blas, blas.CupyBlas)
+    assert isinstance(plain.program.gpu.blas, blas.DirectBlas)
+    for step in range(WARM + 3):
+        for each in (run, plain):
+            each.program.train_step(run.sample.minibatch(7, step), run.scalars(MOMENTUM, step))
+    for one, other in zip(run.values(), plain.values(), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_library_that_computes_something_else_is_not_used(monkeypatch):
+    class Wrong(library.Cublas):
+        def _gemm(self, kind, handle, ta, tb, *rest):
+            return super()._gemm(kind, handle, tb, ta, *rest)
+
+    monkeypatch.setattr(blas, "load_library", lambda cupy: Wrong())
+    assert isinstance(CudaEngine().gpu.blas, blas.CupyBlas)
 
 
 def test_what_needs_the_host_runs_between_graphs():

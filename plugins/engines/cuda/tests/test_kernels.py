@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from cntk_engine_cuda import CudaEngine
 from cntk_engine_cuda.gpu import THREADS
-from cntk_engine_cuda.source import prelude
+from cntk_engine_cuda.source import Result, prelude, spec_of
 from cntk_engine_cuda.windows import Windows
 
-from cntk_core.api import random_stream
+from cntk_core.api import random_stream, symbol
 from cntk_core.testing.cuda_compile import ARCHITECTURES, compile_cuda, why_not_compile
+from cntk_core.testing.cuda_shim import ORDERS, HostCuda, why_not_on_host
 from cntk_core.testing.engine_contract import ADAPTIVE, NORMALIZED, start
 from cntk_core.testing.networks import SAMPLES
 from cntk_core.testing.sequence_networks import SEQUENCE_SAMPLES, sequences_for
@@ -116,3 +117,72 @@ class TestRows:
             out = gpu.cupy.empty((1,), dtype=dtype)
             gpu.named("rows", "classification_error", dtype)((1,), (32,), (*arrays, out, np.int64(3)))
             assert out.get().tolist() == [errors]
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """The kernels that go row by row, on the host."""
+    names = ["cross_entropy", "sparse_cross_entropy", "sparse_cross_entropy_gradient", "hardmax"]
+    text = f"{prelude()}\n{files()['rows']}"
+    return HostCuda(text, [*names, "classification_error"], {"USE_DOUBLE": "1"})
+
+
+@pytest.mark.skipif(bool(why_not_on_host()), reason=why_not_on_host() or "kernels run on the host")
+@pytest.mark.slow
+class TestRaces:
+    """Threads in any order, and guards around every array: what a missing barrier or a wrong index would change."""
+
+    @pytest.mark.parametrize("order", ORDERS)
+    def test_cross_entropy(self, rows, order):
+        frames, width = 3, 70
+        random = np.random.default_rng(1)
+        logits = random.normal(size=(frames, width)) * 9
+        labels = np.eye(width)[[5, 69, 0]]
+        softmax, sums, losses = (np.full(shape, np.nan) for shape in ((frames, width), frames, frames))
+        arguments = [labels, logits, softmax, sums, losses, np.int64(width)]
+        rows.launch("cross_entropy", grid=frames, block=64, arguments=arguments, order=order, seed=3)
+        shifted = np.exp(logits - logits.max(axis=1, keepdims=True))
+        expected = shifted / shifted.sum(axis=1, keepdims=True)
+        np.testing.assert_allclose(softmax, expected, rtol=1e-12)
+        np.testing.assert_allclose(losses, -np.log(expected[labels > 0]), rtol=1e-10)
+        np.testing.assert_array_equal(sums, 1.0)
+        start, places, data = np.array([0, 1, 2, 3]), np.array([5, 69, 0]), np.ones(3)
+        sparse = [np.full(array.shape, np.nan) for array in (softmax, sums, losses)]
+        given = [start, places, data, logits, *sparse, np.int64(width)]
+        rows.launch("sparse_cross_entropy", grid=frames, block=64, arguments=given, order=order, seed=4)
+        for one, other in zip(sparse, (softmax, sums, losses), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-12)
+        out = np.full((frames, width), 0.5)
+        given = [start, places, data, softmax, sums, np.array([2.0]), out, np.int64(width), np.int64(1)]
+        rows.launch("sparse_cross_entropy_gradient", grid=frames, block=64, arguments=given, order=order, seed=5)
+        np.testing.assert_allclose(out, 0.5 + 2.0 * (expected - labels), rtol=1e-10, atol=1e-14)
+
+    @pytest.mark.parametrize("order", ORDERS)
+    def test_the_largest_and_the_errors(self, rows, order):
+        width = 90
+        scores = np.random.default_rng(2).integers(0, 5, size=(4, width)).astype(float)
+        out = np.full(scores.shape, np.nan)
+        rows.launch("hardmax", grid=4, block=64, arguments=[scores, out, np.int64(width)], order=order, seed=1)
+        np.testing.assert_array_equal(out, np.eye(width)[scores.argmax(axis=1)])
+        labels = np.eye(width)[[scores[0].argmax(), 3, scores[2].argmax(), scores[3].argmin()]]
+        errors = np.full(4, np.nan)
+        arguments = [labels, scores, np.array([1.0]), errors, np.int64(width)]
+        rows.launch("classification_error", grid=4, block=64, arguments=arguments, order=order, seed=1)
+        np.testing.assert_array_equal(errors, labels.argmax(axis=1) != scores.argmax(axis=1))
+
+    @pytest.mark.parametrize("order", ORDERS)
+    @pytest.mark.parametrize("block", [(8, 32), (1, 64), (64, 1)])
+    def test_sums_in_parts(self, block, order):
+        frames, width, splits = 100, 13, 2
+        values = np.random.default_rng(3).normal(size=(frames, width))
+        spec, names = spec_of(
+            (0, width), {"x": (True, True)}, [Result(symbol("x") * symbol("x"))], (False, True), block=block
+        )
+        assert names == ("x",)
+        out = np.full(width * splits, np.nan)
+        counts = [np.int64(number) for number in (width, frames, 50)]
+        program = HostCuda(f"{prelude()}\n{spec.text}", ["kernel"], {"USE_DOUBLE": "1"})
+        grid = (-(-width // block[0]), splits)
+        program.launch("kernel", grid=grid, block=block, arguments=[values, out, *counts], order=order, seed=7)
+        parts = (values**2).reshape(splits, 50, width).sum(axis=1)
+        np.testing.assert_allclose(out.reshape(width, splits), parts.T, rtol=1e-12)

@@ -83,7 +83,7 @@ if first == 1:
     if sys.argv[1] == "leave":
         communicator.leave("no luck")
         sys.exit(1)
-    os.kill(os.getpid(), {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}[sys.argv[1]])
+    os.kill(os.getpid(), signal.SIGSTOP)
 try:
     while True:
         communicator.allreduce(np.zeros(5000))
@@ -103,7 +103,7 @@ rest.close()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["kill", "leave", "stop"])
+@pytest.mark.parametrize("kind", ["leave", "stop"])
 def test_the_others_go_on(kind):
     try:
         launcher = MPICommunicator.launcher(4, elastic=True)

@@ -59,11 +59,13 @@ class NcclCommunicator:
 
     Attributes:
         blocks: calls wait for the other ranks themselves, as NCCL's do while it makes connections.
+        alone: nobody finds the others.
         stuck: operations are never done.
         made: how many there are that were neither destroyed nor aborted.
     """
 
     blocks = False
+    alone = False
     stuck = False
     problems: list[str] = []
     made = 0
@@ -81,7 +83,8 @@ class NcclCommunicator:
                 raise NcclError("NCCL_ERROR_INVALID_USAGE: invalid usage")
             self._world.ranks.add(rank)
             self._world.changed.notify_all()
-            if not self._world.changed.wait_for(lambda: len(self._world.ranks) == size, 30.0):
+            if not self._world.changed.wait_for(lambda: len(self._world.ranks) == size and not self.alone, 5.0):
+                type(self).made -= 1
                 raise NcclError("NCCL_ERROR_SYSTEM_ERROR: not all ranks have come")
 
     # -- operations ---------------------------------------------------------------------------------------

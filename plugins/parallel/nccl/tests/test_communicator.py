@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,9 +13,11 @@ from cntk_parallel_nccl.heads import Head
 from cntk_parallel_nccl.libraries import load_cupy, load_nccl
 from cntk_parallel_nccl.link import Link, Place
 from gpu_ranks import AllByNccl, OnDevice, Ranks, SumsByNccl, gpus
+from nccl_stand_in import NcclError
 
 from cntk_core.api import RankGone, RankMissing, TrainingError, UnsupportedError, Watch
 from cntk_core.testing import CommunicatorContract, PackagingContract
+from cntk_core.testing.cupy_stand_in import OutOfMemoryError
 
 
 class TestPackaging(PackagingContract):
@@ -332,6 +335,53 @@ def noting(work, errors):
         raise
 
 
+def test_gpus_that_do_not_find_each_other():
+    """NCCL's connecting cannot be aborted; it is left behind."""
+
+    def work(communicator):
+        communicator.watch.deadline = 0.4
+        communicator.allreduce(np.ones(100_000))
+
+    text = "^rank [01] has waited [01] s in connecting the GPUs for NCCL; all ranks have come to it\n    GPUs that are"
+    with gpus(alone=True), pytest.raises(RankMissing, match=text):
+        Ranks()(2, work)
+
+
+def test_a_rank_that_fails_while_others_connect():
+    def work(communicator):
+        if communicator.rank == 1:
+            communicator._nccl = SimpleNamespace(NcclCommunicator=fail, NcclError=NcclError)
+        communicator.allreduce(np.ones(100_000))
+
+    def fail(size, identity, rank):
+        raise ArithmeticError("no luck")
+
+    with gpus():
+        run, errors = Ranks(deadline=50.0), []
+        with pytest.raises(ArithmeticError, match="no luck"):
+            run(2, lambda one: noting(lambda: work(one), errors))
+    assert {error.message for error in errors if isinstance(error, RankGone)} == {
+        "rank 1 has failed: ArithmeticError: no luck"
+    }
+
+
+def test_no_memory_left():
+    def work(communicator):
+        if communicator.rank == 1:
+            communicator._cupy = SimpleNamespace(cuda=communicator._cupy.cuda, empty=fail)
+        communicator.allreduce(np.ones(100_000))
+
+    def fail(size, dtype):
+        raise OutOfMemoryError("Out of memory allocating 800,000 bytes")
+
+    with gpus(), pytest.raises(TrainingError) as caught:
+        Ranks()(2, work)
+    assert str(caught.value) == (
+        "rank 1: GPU 1 has no memory left for what ranks exchange: Out of memory allocating 800,000 bytes\n"
+        "    A smaller minibatchSize leaves more; or another communicator, such as communicator=mpi."
+    )
+
+
 def test_nccl_fails():
     def work(communicator):
         communicator.allreduce(np.ones(100_000))
@@ -357,15 +407,6 @@ def test_a_connection_is_lost():
 
     with gpus(), pytest.raises(TrainingError, match="NCCL_ERROR_REMOTE_ERROR: a connection is lost"):
         Ranks()(2, work)
-
-
-def test_it_starts_nothing():
-    with pytest.raises(UnsupportedError) as caught:
-        NcclCommunicator.launcher(4)
-    assert str(caught.value) == (
-        "ranks on NCCL are started by the launchers of MPI or of ranks on sockets\n"
-        "    cntk train recipe.cntk -n 4 communicator=nccl, or mpiexec, srun, torchrun."
-    )
 
 
 def test_it_cannot_go_on_without_a_rank():
@@ -445,7 +486,7 @@ def test_one_gpu_alone(real_gpus):
     """NCCL itself, with one rank: it connects, sums and ends."""
     cupy, nccl = load_cupy(), load_nccl()
     with cupy.cuda.Device(0):
-        link = Link(cupy, nccl, nccl.get_unique_id(), 0, 1, lambda: "")
+        link = Link(cupy, nccl, nccl.get_unique_id(), 0, 1, lambda: "", Watch())
         values = cupy.arange(1000, dtype=cupy.float32)
         place = Place(values.data.ptr, values.nbytes)
         cupy.cuda.get_current_stream().synchronize()

@@ -185,6 +185,16 @@ def test_a_rank_that_takes_nothing(monkeypatch):
             connection.close()
 
 
+def test_a_rank_that_has_failed_sends_nothing(pair):
+    """Otherwise others could come through what they were in, without noticing."""
+    first, second = pair
+    first.abort("no luck")
+    with pytest.raises(RankGone, match=r"^rank 0 has failed: no luck$"):
+        first.barrier()
+    with pytest.raises(RankGone, match=r"^rank 0 has failed: no luck$"):
+        second.barrier()
+
+
 def test_a_slow_sender_keeps_nobody_waiting():
     """A message of which only a part has come does not stop those of others."""
     port = free_port()

@@ -55,7 +55,9 @@ def bind_gradient(site: Site, step: GradientStep) -> list[Call] | None:
     calls: list[Call] = []
     after: list[Call] = []
     kernel = _Kernel()
-    summed = {target.node: site.normalized[target.node] for target in step.targets if _is_summed(site, space, target)}
+    summed = {
+        target.node: site.normalized[target.node].affine for target in step.targets if _is_summed(site, space, target)
+    }
     waiting = [target for target in step.targets if target.node in summed and _can_wait(site, step, target.node)]
     at_once = [target for target in step.targets if target not in waiting]
     given = _computed(site, step, names, summed, kernel, at_once)
@@ -117,9 +119,10 @@ def adds_up(site: Site, step: GradientStep | None, node: Node) -> bool:
 
 def _is_summed(site: Site, space: Space, target: Target) -> bool:
     """Whether the sums over a gradient are taken where it is made: it is a normalized value's, and made here alone."""
-    affine = site.normalized.get(target.node)
-    if affine is None or target.accumulate or not target.last or isinstance(target.node.inputs[0], Input):
+    numbers = site.normalized.get(target.node)
+    if numbers is None or target.accumulate or not target.last or isinstance(target.node.inputs[0], Input):
         return False
+    affine = numbers.affine
     alike = space.channels_last and affine.channels_last and space.columns == affine.centre.size
     return alike and space.kinds[target.node] == "full"
 
@@ -154,7 +157,7 @@ def _is_quick(tree: Tree | str) -> bool:
 
 def _sum(site: Site, node: Node, tree: Tree, kernel: _Kernel) -> None:
     """Have the sums over the gradient of a normalized value taken."""
-    affine = site.normalized[node]
+    affine = site.normalized[node].affine
     sums = np.zeros_like(affine.centre), np.zeros_like(affine.centre)
     kernel.add(Result(tree, "row"), sums[0])
     kernel.add(Result(affine.centred(Names(site.numbers).value(node)) * tree, "row"), sums[1])
@@ -173,7 +176,7 @@ def _formula(site: Site, node: Node, tree: Tree, kernel: _Kernel) -> Formula | N
         if result.kind == "full" and result.expression == tree and not result.accumulate:
             return Formula(symbol("made"), {"made": (output, "full")})
     operands = {name: kernel.arrays[name] for name in _symbols(tree)}
-    data = site.normalized[node].data
+    data = site.normalized[node].affine.data
     read = [array for array, kind in operands.values() if kind == "full" and array is not data]
     written = [output for result, output in zip(kernel.results, kernel.outputs, strict=True) if result.kind == "full"]
     if (

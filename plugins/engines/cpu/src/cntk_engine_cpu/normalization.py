@@ -6,8 +6,6 @@ computed here (:class:`Affine`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-
 import attrs
 import numpy as np
 
@@ -15,14 +13,12 @@ from cntk_core.api import (
     GradientStep,
     Names,
     Node,
-    Statistics,
     Step,
-    Target,
-    settle_statistics,
     statistics_used,
     symbol,
 )
 from cntk_engine_cpu import elementwise
+from cntk_engine_cpu.channel_numbers import ChannelNumbers, settle, settle_gradient
 from cntk_engine_cpu.site import Affine, Array, Call, Formula, Site, elements_of
 from cntk_engine_cpu.source import Result
 from cntk_engine_cpu.straight import straight_line
@@ -75,14 +71,13 @@ def bind_forward(site: Site, step: Step) -> list[Call] | None:
     calls: list[Call] = []
     after: list[Call] = []
     view = _view(site, node, calls)
-    if view is None or not (view.spatial or site.values[node].flags.c_contiguous):
+    if view is None or not (view.spatial or site.values[node].flags.c_contiguous) or len(set(node.inputs[:5])) < 5:
         return None
     site.interpreted.add(node)  # whether it trains, and how many samples came before, is known when it runs
     axes = 1 if view.spatial else len(node.known_shape)
     affine = Affine(view.data, axes, view.spatial, *(np.zeros(view.columns, site.dtype) for _ in range(3)))
-    calls += _statistics(site, node, view, affine)
-    if len(set(node.inputs[:3])) == 3:
-        site.normalized[node] = affine
+    site.normalized[node] = numbers = ChannelNumbers.of(affine)
+    calls += _statistics(site, node, view, numbers)
     if _leave_to_reader(site, step, affine):
         return calls
     out = site.values[node]
@@ -113,7 +108,7 @@ def _leave_to_reader(site: Site, step: Step, affine: Affine) -> bool:
     return True
 
 
-def _statistics(site: Site, node: Node, view: _View, affine: Affine) -> list[Call]:
+def _statistics(site: Site, node: Node, view: _View, numbers: ChannelNumbers) -> list[Call]:
     """The calls that find mean and deviation and make the normalization's numbers of them."""
     sums = np.zeros(view.columns, site.dtype), np.zeros(view.columns, site.dtype)
     near = np.zeros(view.columns, site.dtype)
@@ -123,23 +118,8 @@ def _statistics(site: Site, node: Node, view: _View, affine: Affine) -> list[Cal
     # Sums of squares lose digits far from the mean: a few rows tell about where it is.
     find_near = Call(_mean, (view.matrix[:NEAR], near))
     find_sums = elementwise.kernel_calls(site, view.rows, view.columns, arrays, results, sums)
-    run = straight_line([find_near, *find_sums], site.ports)
-    context = site.contexts[node]
-
-    def moments() -> tuple[Array, Array]:
-        run()
-        mean = sums[0] / view.rows
-        return near + mean, np.maximum(sums[1] / view.rows - mean * mean, 0)
-
-    def settle() -> None:
-        inputs = [site.values[parent] for parent in node.inputs]
-        found = settle_statistics(moments, inputs, node.attributes, context, view.rows)
-        context.saved["statistics"] = found
-        np.copyto(affine.centre, found.used_mean)
-        np.multiply(found.inverse, inputs[1].reshape(-1), out=affine.factor)
-        np.copyto(affine.shift, inputs[2].reshape(-1))
-
-    return [Call(settle)]
+    take_sums = straight_line([find_near, *find_sums], site.ports)
+    return [Call(settle(site, node, numbers, sums, near, view.rows), (take_sums,))]
 
 
 def _mean(rows: Array, out: Array) -> None:
@@ -153,11 +133,11 @@ def bind_gradient(site: Site, step: GradientStep) -> list[Call] | None:
     data, scale, bias = node.inputs[:3]
     calls: list[Call] = []
     after: list[Call] = []
-    view, affine = _view(site, node, calls), site.normalized.get(node)
+    view, numbers = _view(site, node, calls), site.normalized.get(node)
     wanted = {target.node: target for target in step.targets}
-    if view is None or calls or affine is None or not wanted.keys() <= {data, scale, bias}:
+    if view is None or calls or numbers is None or not wanted.keys() <= {data, scale, bias}:
         return None
-    affine = attrs.evolve(affine, data=view.data)  # an input has moved meanwhile
+    affine = attrs.evolve(numbers.affine, data=view.data)  # an input has moved meanwhile
     name = Names(site.numbers).value(node)
     _, arrays = affine.tree(name)
     rows, columns = view.rows, view.columns
@@ -170,8 +150,8 @@ def bind_gradient(site: Site, step: GradientStep) -> list[Call] | None:
         sums = np.zeros_like(affine.centre), np.zeros_like(affine.centre)
         results = [Result(gradient.tree, "row"), Result(affine.centred(name) * gradient.tree, "row")]
         calls += elementwise.kernel_calls(site, rows, columns, arrays, results, sums)
-    numbers = {name: np.zeros_like(affine.centre) for name in ("mean", "factor", "slope", "shift")}
-    calls.append(Call(_settle_gradient(site, node, wanted, sums, numbers, rows)))
+    settled, operands = settle_gradient(site, node, numbers, sums, wanted, rows)
+    calls.append(Call(settled))
     if data in wanted:
         out, accumulate = site.gradients[data], wanted[data].accumulate
         if affine.channels_last:
@@ -180,8 +160,8 @@ def bind_gradient(site: Site, step: GradientStep) -> list[Call] | None:
         elif not out.flags.c_contiguous:
             return None
         about = symbol(f"{name}x") - symbol("mean")
-        tree = gradient.tree * symbol("factor") - about * symbol("slope") - symbol("shift")
-        arrays |= {key: (array, "row") for key, array in numbers.items()}
+        tree = gradient.tree * symbol("slopefactor") - about * symbol("slope") - symbol("slopeshift")
+        arrays |= operands
         calls += elementwise.kernel_calls(site, rows, columns, arrays, [Result(tree, "full", accumulate)], [out])
     return [*calls, *after]
 
@@ -196,37 +176,3 @@ def _incoming(site: Site, node: Node, affine: Affine, calls: list[Call]) -> Form
         assert site.images is not None
         array = site.images.gradient(site, node, calls)
     return Formula(symbol("g"), {"g": (array, "full")}) if array.flags.c_contiguous else None
-
-
-def _settle_gradient(
-    site: Site,
-    node: Node,
-    wanted: Mapping[Node, Target],
-    sums: tuple[Array, Array],
-    numbers: Mapping[str, Array],
-    rows: int,
-) -> Callable[[], None]:
-    """What makes gradients of the sums, and the numbers of the data's gradient."""
-    _, scale, bias = node.inputs[:3]
-    context = site.contexts[node]
-
-    def settle() -> None:
-        found: Statistics = context.saved["statistics"]
-        to_bias, to_scale = sums[0], sums[1] * found.inverse
-        for parent, change in ((scale, to_scale), (bias, to_bias)):
-            if parent in wanted:
-                _give(site.gradients[parent], change, accumulate=wanted[parent].accumulate)
-        slopes = found.slopes(site.values[scale].reshape(-1), to_scale, to_bias, rows)
-        np.copyto(numbers["mean"], found.mean)
-        for name, values in zip(("factor", "slope", "shift"), slopes, strict=True):
-            np.copyto(numbers[name], values)
-
-    return settle
-
-
-def _give(gradient: Array, change: Array, *, accumulate: bool) -> None:
-    shaped = change.reshape(gradient.shape)
-    if accumulate:
-        gradient += shaped
-    else:
-        gradient[...] = shaped

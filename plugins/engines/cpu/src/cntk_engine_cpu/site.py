@@ -15,6 +15,7 @@ from cntk_engine_cpu.inputs import Ports
 from cntk_engine_cpu.kernels import KernelLibrary
 
 if TYPE_CHECKING:
+    from cntk_engine_cpu.channel_numbers import ChannelNumbers
     from cntk_engine_cpu.images import Images
     from cntk_engine_cpu.sparse import SparseInlet
 
@@ -122,7 +123,7 @@ class Site:
         compiled_loops: loops whose forward pass is compiled.
         interpreted: nodes that look at their contexts, above all those that the binding left to :mod:`fallback`.
         affine: values that are computed by those who read them.
-        normalized: the same of all normalized images, whoever computes their values.
+        normalized: all normalized values, whoever computes them, and what their gradients want to know.
         passing: what gradient steps leave to the one that comes next.
         absorbed: forward steps that an earlier one does, too.
         longest: the longest sequence of each dynamic axis that is a dimension of a node.
@@ -148,7 +149,7 @@ class Site:
     compiled_loops: set[Loop] = attrs.field(factory=set)
     interpreted: set[Node] = attrs.field(factory=set)
     affine: dict[Node, Affine] = attrs.field(factory=dict)
-    normalized: dict[Node, Affine] = attrs.field(factory=dict)
+    normalized: dict[Node, ChannelNumbers] = attrs.field(factory=dict)
     passing: Passing = attrs.field(factory=Passing)
     absorbed: set[Step] = attrs.field(factory=set)
     longest: Mapping[str, int] = attrs.field(factory=dict)

@@ -19,7 +19,7 @@ from cntk_core.api import (
     option,
     options,
 )
-from cntk_engine_cuda.gpu import Gpu, import_cupy
+from cntk_engine_cuda.gpu import Gpu, import_cublas, import_cupy
 from cntk_engine_cuda.program import CudaProgram, Settings
 
 DRIVERS = {12: "525", 13: "580"}
@@ -66,6 +66,7 @@ def look() -> Found | Unavailable:
         return Unavailable("CuPy is not installed.", INSTALL)
     try:
         cupy = import_cupy()
+        import_cublas()
         runtime = cupy.cuda.runtime
         driver, library = _version(runtime.driverGetVersion()), _version(runtime.runtimeGetVersion())
     except Exception as error:  # whatever a broken installation raises

@@ -11,6 +11,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from cntk_engine_cuda.blas import make_blas
 from cntk_engine_cuda.source import KernelSpec, prelude
 
 Array = Any
@@ -46,6 +47,11 @@ def import_cupy() -> Any:
     return importlib.import_module("cupy")
 
 
+def import_cublas() -> Any:
+    """Return the module ``cupy.cublas``. Raises ImportError without the library."""
+    return importlib.import_module("cupy.cublas")
+
+
 class Gpu:
     """A device in use.
 
@@ -56,17 +62,20 @@ class Gpu:
         cupy: the module.
         stream: everything is computed there.
         transfer: minibatches are copied there.
+        blas: computes products of matrices.
         properties: of the device, as CUDA names them.
     """
 
     def __init__(self, number: int) -> None:
         self.cupy = import_cupy()
         self.number = number
-        self.cublas = importlib.import_module("cupy.cublas")
+        cublas = import_cublas()
         with self.cupy.cuda.Device(number):
             self.stream = self.cupy.cuda.Stream(non_blocking=True)
             self.transfer = self.cupy.cuda.Stream(non_blocking=True)
             self.properties: dict[str, Any] = self.cupy.cuda.runtime.getDeviceProperties(number)
+        with self.current():
+            self.blas = make_blas(self.cupy, cublas, self.stream)
         self.processors = int(self.properties["multiProcessorCount"])
         self._kernels: dict[Any, Any] = {}
         self._modules: dict[tuple[str, str], Any] = {}

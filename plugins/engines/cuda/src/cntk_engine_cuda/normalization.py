@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import attrs
 import numpy as np
@@ -181,11 +181,13 @@ def _train(channels: _Channels) -> list[Call]:
 
 def _mixed(share: Any, one: Any, other: Any) -> Tree:
     """``share * one + (1 - share) * other``; a share of 0 takes nothing, whatever the one is."""
-    if isinstance(share, float | int):
-        mixed: Tree = other if share == 0.0 else one if share == 1.0 else share * one + (1.0 - share) * other
-        return mixed
-    mixed = _M.where(share, share * one + (1.0 - share) * other, other)
-    return mixed
+    if not isinstance(share, float | int):
+        mixed = _M.where(share, share * one + (1.0 - share) * other, other)
+    elif share in (0.0, 1.0):
+        mixed = one if share else other
+    else:
+        mixed = share * one + (1.0 - share) * other
+    return cast("Tree", mixed)
 
 
 def bind_gradient(site: Site, step: GradientStep) -> list[Call] | None:

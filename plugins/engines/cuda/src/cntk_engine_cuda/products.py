@@ -21,8 +21,7 @@ def gemm(
         return []
     if not a.size:  # a sum over nothing
         return [] if accumulate else gpu.fill(out, 0.0)
-    letters = "NT"[turn_a], "NT"[turn_b]
-    return [Call(gpu.cublas.gemm, (*letters, a, b, out, 1.0, 1.0 if accumulate else 0.0))]
+    return [Call(gpu.blas.gemm, (a, b, out, turn_a, turn_b, accumulate), captured=gpu.blas.captured)]
 
 
 def matrices(node: Node, weights: Array, rows: Array) -> tuple[Array, Array] | None:

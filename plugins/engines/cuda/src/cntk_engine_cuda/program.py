@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -23,7 +22,6 @@ from cntk_core.api import (
     PlanProgram,
     ProgramState,
     Stage,
-    TrainingError,
     UpdateRule,
     check_axes,
     check_lengths,
@@ -41,6 +39,7 @@ from cntk_engine_cuda.mirror import DeviceStore
 from cntk_engine_cuda.open_arrays import OpenArrays
 from cntk_engine_cuda.site import RandomState, Site, elements_of
 from cntk_engine_cuda.sparse import SparseInlet
+from cntk_engine_cuda.storage import Storage
 from cntk_engine_cuda.update import Scalars, Update
 
 REMEMBERED = 64
@@ -83,12 +82,10 @@ class CudaProgram(PlanProgram):
         self._path = path_of(plan)
         self._stages = stages_of(plan)
         self._meetings = meetings_of(plan)
-        self._capacity: dict[str, int] = {}
-        self._buffers: list[Array] = []
+        self._storage = Storage(gpu, plan, store.dtype, lambda: self.axes.frames)
         self._bound: OrderedDict[Any, Bound] = OrderedDict()
         self._last: Bound | None = None
         self._update: Update | None = None
-        self._scratch: dict[tuple[Node, str], tuple[str | None, Array]] = {}
         self._timed = _timed_axes(plan)
         self._written = {target.node for step in plan.gradients for target in step.targets}
         stays_sparse = sparse_inputs(plan.steps, plan.roots)
@@ -102,10 +99,9 @@ class CudaProgram(PlanProgram):
                 node: SparseInlet(gpu, node, store.dtype) for node in plan.inputs if node in stays_sparse | occurring
             }
             self._inlets = {node: Inlet(gpu, node, store.dtype) for node in plan.inputs if node not in stays_sparse}
-            self._workspace = gpu.empty(0, self._dtype)
             self._open = OpenArrays(plan, gpu, store.dtype)
             if rule is not None:
-                self._update = Update(gpu, plan, self._numbers, rule, self._workspace_of)
+                self._update = Update(gpu, plan, self._numbers, rule, self._storage.workspace)
             self._constants = {
                 node: gpu.cupy.asarray(np.ascontiguousarray(node.value, self._dtype).reshape(node.known_shape))
                 for node in plan.network
@@ -293,8 +289,7 @@ class CudaProgram(PlanProgram):
     def memory(self) -> int:
         """Bytes of the buffers and of copied inputs on the device."""
         copies = sum(inlet.nbytes for inlet in self._inlets.values())
-        kept = [*self._buffers, *(entry[1] for entry in self._scratch.values()), self._workspace]
-        return copies + sum(int(array.nbytes) for array in kept) + self._open.nbytes
+        return copies + self._storage.nbytes + self._open.nbytes
 
     # -- binding ------------------------------------------------------------------------------------------
 
@@ -335,40 +330,23 @@ class CudaProgram(PlanProgram):
             self.set_context(site.contexts[node], node, training=training)
 
     def _grow_for(self, frames: Mapping[str, int]) -> None:
-        """Have buffers for so many frames; if new ones are needed, what was bound to the old ones is forgotten.
-
-        Sequences are seldom twice as long together, so that there is some room to spare.
-        """
-        axes = {axis for axis, count in frames.items() if count > self._capacity.get(axis, -1)}
-        if self._buffers and not axes:
+        """Have room for so many frames; if new buffers are needed, what was bound to the old ones is forgotten."""
+        axes = self._storage.lacking(frames)
+        if axes is None:
             return
-        fresh = not self._buffers
         self._bound.clear()
         self._last = None
-        for axis in axes:
-            known = self._capacity.get(axis, 0)
-            self._capacity[axis] = max(frames[axis], known + known // 4)
-        self._scratch = {key: entry for key, entry in self._scratch.items() if entry[0] not in axes}
+        self._storage.grow(axes, frames)
         for node, inlet in self._inlets.items():
             if node.axis in axes:
-                inlet.reserve(self._capacity[node.axis])
-        for index, buffer in enumerate(self.plan.buffers):
-            if fresh or (buffer.per_frame and buffer.axis in axes):
-                if not fresh:
-                    self._buffers[index] = None
-                count = buffer.per_frame * self._capacity.get(buffer.axis, 0) + buffer.fixed
-                made = self.gpu.empty(count, self._dtype)
-                if fresh:
-                    self._buffers.append(made)
-                else:
-                    self._buffers[index] = made
+                inlet.reserve(self._storage.capacity[node.axis])
 
     def _site(self, longest: Mapping[str, int], before: Bound | None) -> Site:
         frames, plan = dict(self.axes.frames), self.plan
 
         def view(node: Node, places: Mapping[Node, int]) -> Array:
             shape = (frames[node.axis], *node.known_shape) if node.framed else node.known_shape
-            return self._buffers[places[node]][: math.prod(shape)].reshape(shape)
+            return self._storage.view(places[node], shape)
 
         def views(places: Mapping[Node, int]) -> dict[Node, Array]:
             return {node: view(node, places) for node in places if not node.framed or node.axis in frames}
@@ -398,9 +376,9 @@ class CudaProgram(PlanProgram):
             path=self._path,
             contexts=self._contexts(before),
             numbers=self.place,
-            scratch=self._scratch_for,
-            fixed=self._fixed_for,
-            workspace=self._workspace_of,
+            scratch=self._storage.scratch,
+            fixed=self._storage.fixed,
+            workspace=self._storage.workspace,
             random=self._random,
             longest=longest,
             sparse=sparse,
@@ -426,29 +404,6 @@ class CudaProgram(PlanProgram):
         }
         return found | {node: self._labels[node] for node in self._labels if node in self._sparse_labels}
 
-    def _scratch_for(self, node: Node, purpose: str, each: int, dtype: Any = None) -> Array:
-        """Storage of ``each`` elements for each frame, or in all if the node has no frames."""
-        key = node, purpose
-        axis = node.axis if node.framed else next((child.axis for child in node.inputs if child.framed), None)
-        rows = 1 if axis is None else self.axes.frames[axis]
-        if key not in self._scratch:
-            count = each * (1 if axis is None else self._capacity[axis])
-            self._scratch[key] = axis, self.gpu.empty(count, dtype or self._dtype)
-        return self._scratch[key][1][: rows * each]
-
-    def _fixed_for(self, node: Node, purpose: str, count: int) -> Array:
-        """Storage for a node, whatever the number of frames."""
-        key = node, purpose
-        if key not in self._scratch:
-            self._scratch[key] = None, self.gpu.empty(count, self._dtype)
-        return self._scratch[key][1]
-
-    def _workspace_of(self, count: int) -> Array:
-        """Storage for the time of one step."""
-        if self._workspace.size < count:
-            self._workspace = self.gpu.empty(count, self._dtype)
-        return self._workspace[:count]
-
     # -- memory -------------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
@@ -461,7 +416,8 @@ class CudaProgram(PlanProgram):
         try:
             yield
         except self.gpu.cupy.cuda.memory.OutOfMemoryError as error:
-            told = TrainingError(self._needs(), hint=self._help())
+            kept = 2 + (len(self._update.rule.slots) if self._update is not None else 0)
+            told = self._storage.shortage(kept * self.store.size * self._dtype.itemsize)
             self._forget()
             raise told from error
 
@@ -469,38 +425,8 @@ class CudaProgram(PlanProgram):
         """Give back all storage: the next minibatch gets new one."""
         self._bound.clear()
         self._last = None
-        self._capacity.clear()
-        self._buffers = []
-        self._scratch.clear()
+        self._storage.forget()
         self.gpu.cupy.get_default_memory_pool().free_all_blocks()
-
-    def _needs(self) -> str:
-        free, total = self.gpu.cupy.cuda.runtime.memGetInfo()
-        size = self._dtype.itemsize
-        frames = max(self._capacity.values(), default=0)
-        buffers = sum(
-            (each.per_frame * self._capacity.get(each.axis, 0) + each.fixed) * size for each in self.plan.buffers
-        )
-        parameters = self.store.size * size
-        kept = 2 + (len(self._update.rule.slots) if self._update is not None else 0)
-        return (
-            f"the memory of GPU {self.gpu.number} does not suffice: the plan needs {_bytes(buffers)} for minibatches "
-            f"of {frames} frames and {_bytes(kept * parameters)} for parameters, gradients and the learner; "
-            f"{_bytes(free)} of {_bytes(total)} are free"
-        )
-
-    def _help(self) -> str:
-        return (
-            "Give a smaller minibatchSize, or maxSamplesInRAM or numSubminibatches to compute a minibatch in parts; "
-            "cntk explain shows what the plan keeps."
-        )
-
-
-def _bytes(count: int) -> str:
-    for unit, size in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
-        if count >= 1 << size:
-            return f"{count / (1 << size):.1f} {unit}"
-    return f"{count} bytes"
 
 
 def _timed_axes(plan: Plan) -> tuple[str, ...]:

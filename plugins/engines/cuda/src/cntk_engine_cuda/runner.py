@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
@@ -49,24 +50,33 @@ class _Part:
 
     def run(self) -> None:
         """Do it, on the current stream."""
+        if self.graph is None and self._wanted and self._runs >= WARM:
+            self._capture()
         if self.graph is not None:
             self.graph.launch(stream=self._gpu.stream)
             return
         self._runs += 1
-        if self._wanted and self._runs > WARM:
-            self._capture()
-            return
         for function, arguments in self._calls:
             function(*arguments)
 
     def _capture(self) -> None:
-        """Have a graph made of the calls, and run it."""
+        """Have a graph made of the calls. If that fails they are called as before, and it is told."""
         stream = self._gpu.stream
+        self._wanted = False
         stream.begin_capture(self._gpu.cupy.cuda.runtime.streamCaptureModeThreadLocal)
+        trouble: Exception | None = None
         try:
             for function, arguments in self._calls:
                 function(*arguments)
-        finally:
+        except Exception as error:  # whatever refuses to be captured
+            trouble = error
+        try:
             graph = stream.end_capture()
+        except self._gpu.cupy.cuda.runtime.CUDARuntimeError as error:
+            trouble = trouble or error
+        if trouble is not None:
+            warnings.warn(
+                f"no CUDA graph could be made, the step runs without: {trouble}", RuntimeWarning, stacklevel=2
+            )
+            return
         self.graph = graph
-        graph.launch(stream=stream)

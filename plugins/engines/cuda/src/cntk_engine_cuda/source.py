@@ -119,8 +119,8 @@ class _Writer:
         yield f"    {index} p = ({index})blockIdx.x * blockDim.x + threadIdx.x;"
         yield f"    for (; p < ({index})count; p += stride) {{"
         yield f"        const {index} i = {'p * LANES' if spec.packed else 'p'};"
-        axes = [axis for axis in range(len(spec.sizes)) if any(not all(flags) for _, flags in spec.operands)]
-        yield from self._coordinates("i", axes, "        ")
+        partial = [flags for _, flags in spec.operands if not all(flags)]
+        yield from self._coordinates("i", range(len(spec.sizes)), partial, "        ")
         for name, flags in spec.operands:
             yield f"        {self._load(name, flags)}"
         for number, result in enumerate(spec.results):
@@ -159,19 +159,18 @@ class _Writer:
         parts += [f"F* r{number}" for number in range(len(spec.results))]
         return ", ".join([*parts, *(f"long long {count}" for count in counts)])
 
-    def _coordinates(self, linear: str, axes: Sequence[int], indent: str) -> Iterator[str]:
-        """The coordinates ``c0``, ``c1``, ... along some axes of a linear index over them."""
-        if not axes:
-            return
-        if len(axes) == 1:
-            yield f"{indent}const {self.index} c{axes[0]} = {linear};"
-            return
+    def _coordinates(self, linear: str, axes: Sequence[int], readers: Sequence[Flags], indent: str) -> Iterator[str]:
+        """The coordinates ``c0``, ``c1``, ... along some axes of a linear index over them, as far as somebody reads."""
+        needed = [axis for axis in axes if any(flags[axis] for flags in readers)]
         rest = linear
         for axis in reversed(axes[1:]):
-            yield f"{indent}const {self.index} c{axis} = {rest} % {self.spec.sizes[axis]}u;"
-            yield f"{indent}const {self.index} rest{axis} = {rest} / {self.spec.sizes[axis]}u;"
-            rest = f"rest{axis}"
-        yield f"{indent}const {self.index} c{axes[0]} = {rest};"
+            if axis in needed:
+                yield f"{indent}const {self.index} c{axis} = {rest} % {self.spec.sizes[axis]}u;"
+            if any(other < axis for other in needed):
+                yield f"{indent}const {self.index} rest{axis} = {rest} / {self.spec.sizes[axis]}u;"
+                rest = f"rest{axis}"
+        if len(axes) and axes[0] in needed:
+            yield f"{indent}const {self.index} c{axes[0]} = {rest};"
 
     def _offset(self, flags: Flags) -> str:
         strides = strides_of(self.spec.sizes, flags)
@@ -206,9 +205,10 @@ class _Writer:
         yield "    if (inside) {"
         kept_axes = [axis for axis, kept in enumerate(spec.kept) if kept]
         summed_axes = [axis for axis, kept in enumerate(spec.kept) if not kept]
-        yield from self._coordinates("k", kept_axes, "        ")
+        readers = [flags for _, flags in spec.operands]
+        yield from self._coordinates("k", kept_axes, readers, "        ")
         yield f"        for ({index} s = begin + threadIdx.y; s < limit; s += {across}u) {{"
-        yield from self._coordinates("s", summed_axes, "            ")
+        yield from self._coordinates("s", summed_axes, readers, "            ")
         for name, flags in spec.operands:
             yield f"            const F {name}_q = {name}[{self._offset(flags)}];"
         values = []

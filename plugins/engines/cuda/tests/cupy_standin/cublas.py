@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from cupy_standin.arrays import ndarray
-from cupy_standin.streams import submit
+from cupy_standin.streams import get_current_stream, submit
 
 
 def gemm(transa: str, transb: str, a: ndarray, b: ndarray, out: ndarray, alpha: float = 1.0, beta: float = 0.0) -> Any:
     """``out = alpha * op(a) @ op(b) + beta * out``, as cuBLAS takes it: matrices of one type, none of them empty."""
+    if get_current_stream().capturing:
+        raise NotImplementedError("calling cuBLAS API during stream capture is currently unsupported")
     assert transa in ("N", "T")
     assert transb in ("N", "T")
     assert isinstance(alpha, float)

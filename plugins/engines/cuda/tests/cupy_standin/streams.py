@@ -6,6 +6,7 @@ on the default stream is done at once, after that of all other streams that it w
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -68,7 +69,8 @@ class Stream:
             self._captured.append(work)
             self._kept.extend(kept)
         else:
-            self._queue.append(work)
+            # Memory that is freed meanwhile is not given to others before the work is done.
+            self._queue.append(functools.partial(_do, work, kept))
 
     @property
     def capturing(self) -> bool:
@@ -113,6 +115,10 @@ class Stream:
         graph = Graph(self._captured, self._kept)
         self._captured = None
         return graph
+
+
+def _do(work: Callable[[], None], kept: Sequence[Any]) -> None:
+    work()
 
 
 class Event:

@@ -1,4 +1,4 @@
-"""XlaEngine: makes programs, and says what JAX found on this machine."""
+"""XlaEngine: makes programs, and says which JAX is here."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from cntk_core.api import (
     ExecutionEngine,
     ParameterStore,
     Plan,
+    PluginUnavailableError,
     Unavailable,
     UpdateRule,
     option,
@@ -40,23 +41,38 @@ class XlaEngine(ExecutionEngine):
 
     @classmethod
     def availability(cls) -> Available | Unavailable:
-        """Say which JAX is here, and on which devices it computes."""
-        if importlib.util.find_spec("jax") is None:
-            return Unavailable("JAX is not installed", 'pip install "cntk-engine-xla"')
-        import jax
+        """Say which JAX is here.
 
-        try:
-            devices = jax.devices()
-        except RuntimeError as error:
-            return Unavailable(f"JAX {version('jax')} finds no device: {error}", "Set JAX_PLATFORMS=cpu.")
-        return Available(f"JAX {version('jax')} on {', '.join(str(device) for device in devices)}")
+        JAX is not started for that, as all engines are asked in every run: it takes time, threads, and the memory of
+        GPUs.
+        """
+        missing = [name for name in ("jax", "jaxlib") if importlib.util.find_spec(name) is None]
+        if missing:
+            return Unavailable(f"{' and '.join(missing)} not installed", 'pip install "cntk-engine-xla"')
+        platforms = os.environ.get("JAX_PLATFORMS") or "the device that JAX finds"
+        return Available(f"JAX {version('jax')} on {platforms}")
 
     def compile(
         self, plan: Plan, store: ParameterStore, rule: UpdateRule | None = None, *, seed: int = 0
     ) -> XlaProgram:
-        """Make a program of a plan."""
+        """Make a program of a plan.
+
+        Raises:
+            PluginUnavailableError: JAX finds no device.
+        """
+        _check_device()
         _keep_compiled(self.settings.xla_cache)
         return XlaProgram(plan, store, rule, seed)
+
+
+def _check_device() -> None:
+    import jax
+
+    try:
+        jax.devices()
+    except RuntimeError as error:
+        message = f"the engine 'xla' cannot run here: JAX {version('jax')} finds no device: {error}"
+        raise PluginUnavailableError(message, hint="Set JAX_PLATFORMS=cpu.") from None
 
 
 def _keep_compiled(folder: str) -> None:

@@ -97,6 +97,7 @@ class BlockScheme(Parallelizer):
     """
 
     reduces_gradients = False
+    saves_inside = True
     settings: BlockOptions
 
     def __init__(self, options: Any = None, aggregations: Mapping[str, GradientAggregation] | None = None) -> None:
@@ -162,6 +163,7 @@ class BlockScheme(Parallelizer):
     def sync(self, store: ParameterStore, counts: StepCounts, *, epoch_end: bool = False) -> None:
         """Merge the models if every worker is at the end of its block, and at the end of an epoch."""
         self._samples += counts.samples
+        self.has_met = False
         arrived = self._samples >= self._block
         if self._someone_ended:
             everybody_arrived, total = False, 0
@@ -173,6 +175,7 @@ class BlockScheme(Parallelizer):
             self._close_block(store, self._add(self._samples)[0])
         elif everybody_arrived:
             self._close_block(store, total)
+            self.has_met = True
 
     def _meet(self, ends: bool) -> tuple[bool, int]:
         """Hear from every worker: one call of each in each block. Returns whether none has ended, and the samples."""

@@ -40,7 +40,7 @@ PATIENCE = 5.0
 """Seconds in which others must answer a rank that has waited for them for as long as it may."""
 
 NOTICE = 30.0
-"""Seconds in which the library must have noticed that a process has ended."""
+"""Seconds in which the library must have noticed that a process has ended, whoever ended it."""
 
 _PAUSE = 0.001
 
@@ -163,7 +163,7 @@ class Losses:
         """Wait until each other rank is here, or is known to be lost; end those that do not come.
 
         Raises:
-            RankMissing: one does not come and cannot be ended from here.
+            RankMissing: one does not come, and nobody can end it.
         """
         nothing = np.empty(0, np.uint8)
         awaited: dict[int, MPI.Request] = {}
@@ -174,26 +174,30 @@ class Losses:
                 self.stranded.append(request)
                 if request is not None:
                     awaited[rank] = request
-        limit = PATIENCE if self.missed else self._watch.deadline + PATIENCE
-        begun, ended = time.monotonic(), False
-        while True:
-            awaited = {rank: request for rank, request in awaited.items() if self._unless_lost(request.Test) is False}
+        begun, limit = time.monotonic(), PATIENCE if self.missed else self._watch.deadline + PATIENCE
+        are_ended = False
+        while awaited := {
+            rank: request for rank, request in awaited.items() if self._unless_lost(request.Test) is False
+        }:
             waited = time.monotonic() - begun
-            if not awaited:
-                return
-            if waited > limit + (NOTICE if ended else 0.0):
-                self._end(sorted(awaited), ended)
-                ended = True
+            if waited > limit and not are_ended:
+                self._end(sorted(awaited))
+                are_ended = True
+            elif (
+                waited > limit + self._watch.deadline + NOTICE
+            ):  # ranks on their machines have had the time to end them
+                named = ", ".join(map(str, sorted(awaited)))
+                raise RankMissing(
+                    f"rank {named} does not answer, and MPI does not notice that it is lost",
+                    hint="Either it has ended without a signal, or it hangs and no other rank is on its machine.",
+                )
             time.sleep(_PAUSE)
 
-    def _end(self, ranks: list[int], were_ended: bool) -> None:
+    def _end(self, ranks: list[int]) -> None:
         named = f"rank {', '.join(map(str, ranks))}"
-        if were_ended:
-            raise RankMissing(f"{named} has ended, but MPI does not notice it", hint=HINT)
         self._watch.say(f"Warning: {named} does not answer: it counts as lost, and is ended if it is on this machine")
-        ended = [self._whereabouts.end(rank) for rank in ranks]
-        if not all(ended):
-            raise RankMissing(f"{named} does not answer, and is on another machine")
+        for rank in ranks:
+            self._whereabouts.end(rank)
 
     def _unless_lost(self, step: Callable[[], T]) -> T | None:
         """Return what a step gives, None if it fails because a rank is lost."""

@@ -11,7 +11,8 @@ from __future__ import annotations
 import json
 import os
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any, ClassVar, Self
 
@@ -20,7 +21,6 @@ from numpy.typing import NDArray
 
 from cntk_core.api import (
     Available,
-    Launcher,
     Mesh,
     MeshCommunicator,
     TrainingError,
@@ -83,18 +83,6 @@ class NcclCommunicator(MeshCommunicator):
     def availability(cls) -> Available | Unavailable:
         """Whether CuPy, NCCL and a GPU are here."""
         return libraries.availability()
-
-    @classmethod
-    def launcher(cls, ranks: int, *, elastic: bool = False) -> Launcher:
-        """Ranks are started by the launcher of another communicator.
-
-        Raises:
-            UnsupportedError: always.
-        """
-        raise UnsupportedError(
-            "ranks on NCCL are started by the launchers of MPI or of ranks on sockets",
-            hint="cntk train recipe.cntk -n 4 communicator=nccl, or mpiexec, srun, torchrun.",
-        )
 
     def tolerate_losses(self) -> None:
         """NCCL's connections of all ranks end with one of them.
@@ -289,8 +277,21 @@ class NcclCommunicator(MeshCommunicator):
 
     # -- the GPU ------------------------------------------------------------------------------------------
 
-    def _device(self) -> Any:
-        return self._cupy.cuda.Device(self._number)
+    @contextmanager
+    def _device(self) -> Iterator[None]:
+        """Within, CuPy works on this rank's GPU.
+
+        Raises:
+            TrainingError: it has no memory left.
+        """
+        with self._cupy.cuda.Device(self._number):
+            try:
+                yield
+            except self._cupy.cuda.memory.OutOfMemoryError as error:
+                raise TrainingError(
+                    f"rank {self.rank}: GPU {self._number} has no memory left for what ranks exchange: {error}",
+                    hint="A smaller minibatchSize leaves more; or another communicator, such as communicator=mpi.",
+                ) from None
 
     def _copy(self, array: Any) -> Any:
         with self._device():
@@ -326,7 +327,15 @@ class NcclCommunicator(MeshCommunicator):
         if self._link is None or self._staging is None:
             with self._device():
                 identity = self._introduce()
-                self._link = Link(self._cupy, self._nccl, identity, self.rank, self.size, lambda: self._mesh.failure)
+                self._link = Link(
+                    self._cupy,
+                    self._nccl,
+                    identity,
+                    self.rank,
+                    self.size,
+                    failure=lambda: self._mesh.failure,
+                    watch=self.watch,
+                )
                 self._staging = Staging(self._cupy, self._link.stream)
         return self._link, self._staging
 

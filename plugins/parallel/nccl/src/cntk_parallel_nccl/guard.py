@@ -1,11 +1,12 @@
-"""Ends an operation of NCCL that does not end: NCCL itself waits for ever, inside calls and on the GPU."""
+"""Operations of NCCL that may not end: NCCL itself waits for ever, inside calls and on the GPU."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
 
 PERIOD = 0.1
 """Seconds between two looks of the thread."""
@@ -54,3 +55,37 @@ class Guard:
                 self.reason = failure or "the time is over"
                 self._abort()
                 return
+
+
+class Background:
+    """A call in a thread of its own, which may be left behind if it does not return.
+
+    Args:
+        work: is called.
+        device: of CuPy, on which it is called.
+    """
+
+    def __init__(self, work: Callable[[], Any], device: AbstractContextManager[Any]) -> None:
+        self._work, self._device = work, device
+        self._found: Any = None
+        self._error: BaseException | None = None
+        self._over = threading.Event()
+        threading.Thread(target=self._run, name="connecting", daemon=True).start()
+
+    def is_over(self, seconds: float) -> bool:
+        """Whether the call returns within so many seconds."""
+        return self._over.wait(seconds)
+
+    def result(self) -> Any:
+        """Return what the call returned. Raises what it raised."""
+        if self._error is not None:
+            raise self._error
+        return self._found
+
+    def _run(self) -> None:
+        try:
+            with self._device:
+                self._found = self._work()
+        except BaseException as error:  # it comes out where the result is asked for
+            self._error = error
+        self._over.set()

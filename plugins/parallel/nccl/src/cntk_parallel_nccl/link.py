@@ -11,12 +11,14 @@ import attrs
 import numpy as np
 
 from cntk_core.api import RankGone, RankMissing, TrainingError, Watch
-from cntk_parallel_nccl.guard import Guard
+from cntk_parallel_nccl.guard import PERIOD, Background, Guard
 
 SPINS = 200
 """Looks without a pause; most operations take less."""
 
 LONGEST_PAUSE = 0.001
+
+CONNECTING = "connecting the GPUs"
 
 CHECK_EVERY = 0.5
 """Seconds between two questions to NCCL whether a connection is broken."""
@@ -45,18 +47,35 @@ class Link:
         failure: says why nothing can come any more; empty while all is well.
 
     Raises:
+        RankGone: a rank has failed meanwhile.
+        RankMissing: it took longer than the deadline.
         TrainingError: NCCL does not connect the GPUs.
     """
 
     def __init__(
-        self, cupy: Any, nccl: Any, identity: tuple[int, ...], rank: int, size: int, failure: Callable[[], str]
+        self,
+        cupy: Any,
+        nccl: Any,
+        identity: tuple[int, ...],
+        rank: int,
+        size: int,
+        failure: Callable[[], str],
+        watch: Watch,
     ) -> None:
         self._cupy, self._nccl, self._rank = cupy, nccl, rank
         self.stream = cupy.cuda.Stream(non_blocking=True)
+        begun = time.monotonic()
+        connecting = Background(lambda: nccl.NcclCommunicator(size, identity, rank), cupy.cuda.Device())
+        while not connecting.is_over(PERIOD):  # NCCL itself waits for ever, and there is nothing yet to abort
+            waited = time.monotonic() - begun
+            if failure():
+                raise RankGone(failure())
+            if waited >= watch.deadline:
+                raise self._late(waited, CONNECTING, watch)
         try:
-            self._comm = self._nccl.NcclCommunicator(size, identity, rank)
+            self._comm = connecting.result()
         except self._nccl.NcclError as error:
-            raise self._failed("connecting the GPUs", error) from None
+            raise self._failed(CONNECTING, error) from None
         self._guard = Guard(self._comm.abort, failure)
 
     # -- what can be put on the stream, inside of `do` ------------------------------------------------------
@@ -135,13 +154,16 @@ class Link:
     def _check(self, begun: float, watch: Watch, operation: str) -> None:
         """Raise what the guard has ended the operation for, if it has."""
         if self._guard.is_late:
-            raise RankMissing(
-                self._text(time.monotonic() - begun, operation, watch),
-                hint="GPUs that are only slow need a longer communicationTimeout in parallelTrain; NCCL_DEBUG=INFO "
-                "makes NCCL say how it connects them.",
-            )
+            raise self._late(time.monotonic() - begun, operation, watch)
         if self._guard.reason:
             raise RankGone(self._guard.reason)
+
+    def _late(self, waited: float, operation: str, watch: Watch) -> RankMissing:
+        return RankMissing(
+            self._text(waited, operation, watch),
+            hint="GPUs that are only slow need a longer communicationTimeout in parallelTrain; NCCL_DEBUG=INFO "
+            "makes NCCL say how it connects them.",
+        )
 
     def _text(self, waited: float, operation: str, watch: Watch) -> str:
         at = f" ({watch.doing})" if watch.doing else ""

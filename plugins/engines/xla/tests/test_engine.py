@@ -1,0 +1,39 @@
+"""What the engine says about itself before it computes anything."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from cntk_engine_xla import XlaEngine
+from cntk_engine_xla.engine import _check_device
+
+from cntk_core.api import Available, PluginUnavailableError, Unavailable
+
+
+def test_asking_for_it_does_not_start_jax():
+    asked = "import sys; from cntk_engine_xla import XlaEngine; XlaEngine.availability(); print('jax' in sys.modules)"
+    found = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    assert found.stdout == "False\n"
+
+
+def test_platforms_that_somebody_has_chosen(monkeypatch):
+    monkeypatch.setenv("JAX_PLATFORMS", "cpu")
+    answer = XlaEngine.availability()
+    assert isinstance(answer, Available)
+    assert answer.detail.endswith(" on cpu")
+
+
+def test_jax_that_is_missing(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert XlaEngine.availability() == Unavailable("jax and jaxlib not installed", 'pip install "cntk-engine-xla"')
+
+
+def test_no_device(monkeypatch):
+    def devices():
+        raise RuntimeError("no tpu")
+
+    monkeypatch.setattr("jax.devices", devices)
+    with pytest.raises(PluginUnavailableError, match="finds no device: no tpu"):
+        _check_device()
