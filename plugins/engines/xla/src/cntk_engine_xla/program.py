@@ -83,6 +83,7 @@ class XlaProgram(PlanProgram):
         self._random = tuple(node for step in plan.steps for node in step.nodes if _draws(node))
         self._counted = [node for step in plan.steps for node in step.nodes if _has_count(node)]
         self._constants: dict[Node, Array] = {}
+        self._numbers: tuple[list[list[float]], Array] | None = None
 
     @property
     def compilations(self) -> int:
@@ -290,7 +291,7 @@ class XlaProgram(PlanProgram):
             "saved": [self._saved.get(node, {}) for node in unit.takes],
             "counts": {axis: np.int64(self.axes.frames[axis]) for axis in unit.axes},
             "draws": draws,
-            "numbers": np.array(numbers_of(self._rule(), scalars)) if unit.update else (),
+            "numbers": self._numbers_of(scalars) if unit.update else (),
             "touched": list(touched) if unit.update else [],
         }
         results = function(donated, given)
@@ -305,6 +306,15 @@ class XlaProgram(PlanProgram):
             residence.change(
                 dict(zip(trained, results["trained"], strict=True)), dict(zip(trained, results["slots"], strict=True))
             )
+
+    def _numbers_of(self, scalars: Sequence[Scalars]) -> Array:
+        """The numbers of a step on the device; they stay there while they do not change."""
+        numbers = numbers_of(self._rule(), scalars)
+        if self._numbers is None or numbers != self._numbers[0]:
+            import jax.numpy as jnp
+
+            self._numbers = numbers, jnp.array(numbers, np.float64)
+        return self._numbers[1]
 
     def _function(
         self, unit: Unit, sizes: Mapping[str, int], drawn: tuple[Node, ...], sums: Mapping[Node, int], *, training: bool
@@ -323,6 +333,8 @@ class XlaProgram(PlanProgram):
 
     def _draw(self, unit: Unit, *, training: bool) -> tuple[tuple[Node, ...], list[Any]]:
         """Draw the random numbers of the nodes that a unit computes or whose gradients it computes."""
+        if not self._random:
+            return (), []
         inside = {node for step in unit.steps for node in nodes_of(step)}
         found: dict[Node, Any] = {}
         for node in self._random:
