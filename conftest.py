@@ -30,7 +30,11 @@ settings.load_profile("workspace")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add ``--thorough``."""
-    parser.addoption("--thorough", action="store_true", help="cut and kill trainings everywhere, not at a sample")
+    parser.addoption(
+        "--thorough",
+        action="store_true",
+        help="cut and kill trainings everywhere, not at a sample; run all of thinned tests",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -40,8 +44,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark as slow all but each n-th of the parameters of a test that is ``sampled(n)``, or whose class is."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Drop what ``thinned`` says; mark as slow all but each n-th of the parameters of a test that is ``sampled(n)``."""
+    if not config.getoption("--thorough"):
+        dropped = set(_thinned_out(items))
+        config.hook.pytest_deselected(items=[item for item in items if item in dropped])
+        items[:] = [item for item in items if item not in dropped]
     counts: dict[str, int] = {}
     for item in items:
         sampled = item.get_closest_marker("sampled")
@@ -50,6 +58,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             counts[group] = counts.get(group, -1) + 1
             if counts[group] % sampled.args[0]:
                 item.add_marker(pytest.mark.slow)
+
+
+def _thinned_out(items: list[pytest.Item]) -> Iterator[pytest.Item]:
+    """Of each ``op`` or ``name`` of a test that is ``thinned``, all combinations of other parameters but one.
+
+    Which one differs from name to name, so that all are tried.
+    """
+    groups: dict[str, dict[object, list[pytest.Item]]] = {}
+    for item in items:
+        if item.get_closest_marker("thinned") is not None and isinstance(item, pytest.Function):
+            params = item.callspec.params if hasattr(item, "callspec") else {}
+            group = groups.setdefault(item.nodeid.partition("[")[0], {})
+            group.setdefault(params.get("op", params.get("name")), []).append(item)
+    for group in groups.values():
+        for number, combinations in enumerate(group.values()):
+            kept = number % len(combinations)
+            yield from (item for place, item in enumerate(combinations) if place != kept)
 
 
 def pytest_collection_finish() -> None:

@@ -2,9 +2,10 @@
 
 Each candidate is a process of its own. They do the same few steps first, after which every parameter's change is
 compared; then they are asked for rounds of steps in turn, A B C A B C. The figure is the minimum CPU time of the
-process per step, which other load on the machine disturbs least; with two threads or more it is the minimum wall time.
+process per step, which other load on the machine disturbs least; with two threads or more, or on a GPU, it is
+the minimum wall time.
 
-    python benchmarks/run.py --workload W1a --threads 1 [--json F] [--rounds 7] [--peer-python PYTHON]
+    python benchmarks/run.py --workload W1a --threads 1 [--engine xla] [--json F] [--rounds 7] [--peer-python PYTHON]
 
 Peers that are not installed are named and left out.
 """
@@ -24,6 +25,7 @@ from typing import Any
 
 import attrs
 import numpy as np
+from candidates.engines import ENGINES, VARIABLE
 from workloads import WORKLOADS, Workload
 
 CHECKED_STEPS = 8
@@ -42,9 +44,10 @@ class Server:
     change: float = 0.0
 
     @classmethod
-    def start(cls, name: str, python: str, workload: Workload, threads: int) -> Server:
+    def start(cls, name: str, python: str, workload: Workload, threads: int, engine: str) -> Server:
         """Start a candidate and wait for nothing."""
         env = dict(os.environ, OMP_NUM_THREADS=str(threads), MKL_NUM_THREADS=str(threads))
+        env[VARIABLE] = engine
         env["XLA_FLAGS"] = f"--xla_cpu_multi_thread_eigen={'true' if threads > 1 else 'false'}"
         env["OPENBLAS_NUM_THREADS"] = env["NUMBA_NUM_THREADS"] = str(threads)
         command = [python, "serve.py", name, workload.name, str(threads)]
@@ -85,13 +88,13 @@ class Server:
 
 @contextlib.contextmanager
 def running(
-    names: tuple[str, ...], pythons: dict[str, str], workload: Workload, threads: int
+    names: tuple[str, ...], pythons: dict[str, str], workload: Workload, threads: int, engine: str
 ) -> Iterator[list[Server]]:
     """Start the candidates that can run, one after the other; name the others."""
     servers = []
     try:
         for name in names:
-            server = Server.start(name, pythons[name], workload, threads)
+            server = Server.start(name, pythons[name], workload, threads, engine)
             answer = server.answer()
             if "missing" in answer:
                 server.stop()
@@ -130,19 +133,22 @@ def difference(ours: np.ndarray, theirs: np.ndarray, first: np.ndarray) -> float
     return max(0.0, float((np.linalg.norm(theirs - ours) - rounding) / np.linalg.norm(ours)))
 
 
-def measure(workload: Workload, threads: int, rounds: int, pythons: dict[str, str]) -> dict[str, Any]:
+def measure(
+    workload: Workload, threads: int, rounds: int, pythons: dict[str, str], engine: str = "cpu"
+) -> dict[str, Any]:
     """Run the comparison; return the record that ``--json`` writes."""
-    with running((workload.ours, *workload.peers), pythons, workload, threads) as servers:
+    with running((workload.ours, *workload.peers), pythons, workload, threads, engine) as servers:
         compare_changes(servers, workload)
         for _ in range(rounds):
             for server in servers:
                 server.round(workload.steps)
         results = {server.name: server for server in servers}
-    figure = "cpu" if threads == 1 else "wall"
+    figure = "cpu" if threads == 1 and engine != "cuda" else "wall"
     ours = results.pop(workload.ours)
     best = min((getattr(server, figure) for server in results.values()), default=None)
     return {
         "workload": workload.name,
+        "engine": engine,
         "threads": threads,
         "figure": f"minimum {figure} seconds per step",
         "ours_s": getattr(ours, figure),
@@ -161,7 +167,7 @@ def measure(workload: Workload, threads: int, rounds: int, pythons: dict[str, st
 
 def show(record: dict[str, Any]) -> None:
     """Print a record for people."""
-    print(f"{record['workload']}, {record['threads']} thread(s), {record['figure']}")
+    print(f"{record['workload']}, {record['engine']}, {record['threads']} thread(s), {record['figure']}")
     print(f"  {'candidate':14} {'ms':>10} {'peer/ours':>10} {'peak MB':>9}  largest relative difference of a change")
     ours = record["ours_s"]
     print(f"  {'ours':14} {1e3 * ours:10.3f} {1:10.2f} {record['peak_memory'] / 1e6:9.0f}")
@@ -178,6 +184,7 @@ def main() -> int:
     """Parse the command line and run."""
     parser = argparse.ArgumentParser(description="Time our training step beside the peers'.")
     parser.add_argument("--workload", choices=sorted(WORKLOADS), required=True)
+    parser.add_argument("--engine", choices=ENGINES, default="cpu", help="which of ours computes")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--json", type=Path, help="write the record here")
@@ -185,7 +192,7 @@ def main() -> int:
     arguments = parser.parse_args()
     workload = WORKLOADS[arguments.workload]
     pythons = {workload.ours: sys.executable, **dict.fromkeys(workload.peers, arguments.peer_python)}
-    record = measure(workload, arguments.threads, arguments.rounds, pythons)
+    record = measure(workload, arguments.threads, arguments.rounds, pythons, arguments.engine)
     show(record)
     if arguments.json:
         arguments.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")

@@ -164,7 +164,7 @@ class Convolutional(NamedTuple):
     rate: float = RATE
 
     ours = "ours_convolutional"
-    peers = ("torch_channels_last", "torch_compiled_images")
+    peers = ("torch_channels_last", "torch_compiled_images", "jax_images")
     momentum = MOMENTUM
     classes = 10
     batches = 4

@@ -1,4 +1,4 @@
-"""Our own step: the plan of a network, compiled by the CPU engine."""
+"""Our own step: the plan of a network, compiled by the engine."""
 
 from __future__ import annotations
 

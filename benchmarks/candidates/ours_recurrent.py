@@ -1,4 +1,4 @@
-"""Our own step for recurrent networks: a recipe's network, compiled by the CPU engine."""
+"""Our own step for recurrent networks: a recipe's network, compiled by the engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Our own update: a learner's rule as the CPU engine compiles it, over one large parameter."""
+"""Our own update: a learner's rule as the engine compiles it, over one large parameter."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import attrs
 import numpy as np
 from workloads import MOMENTUM, RATE, RuleUpdate
 
+from candidates.engines import make_engine
 from cntk_core.api import Learner, ParameterStore, UpdateContext, make_plan
 from cntk_core.training.settings import SGDSettings
 from cntk_core.training.update import compose_update, first_state
@@ -60,11 +61,10 @@ RULES: dict[str, Callable[[], Learner]] = {
 
 
 class Candidate:
-    """Updates with ``cntk_engine_cpu`` and the rule's learner."""
+    """Updates with an engine and the rule's learner."""
 
     def __init__(self, workload: RuleUpdate, threads: int) -> None:
         from cntk_builder_python import Graph
-        from cntk_engine_cpu import CpuEngine
 
         graph = Graph(np.float32)
         product = graph.apply("ElementTimes", graph.parameter(workload.elements), graph.input("x", workload.elements))
@@ -78,8 +78,7 @@ class Candidate:
         self.learner = RULES[workload.rule]()
         self.context = UpdateContext(1, RATE, MOMENTUM, state=first_state(self.learner), dtype="float32")
         rule = compose_update(self.learner, SGDSettings(max_epochs=1))
-        engine = CpuEngine(CpuEngine.options(num_cpu_threads=threads))
-        self.program = engine.compile(plan, self.store, rule)
+        self.program = make_engine(threads).compile(plan, self.store, rule)
 
     def steps(self, count: int) -> float:
         """Do ``count`` updates."""

@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from workloads import RATE
 
+from candidates.engines import make_engine
 from cntk_core.api import Minibatch, Network, ParameterStore, UpdateContext, make_plan
 from cntk_core.training.settings import SGDSettings
 from cntk_core.training.update import compose_update
 
 
 class Trainer:
-    """Trains a network with ``cntk_engine_cpu`` and ``cntk_learner_sgd``.
+    """Trains a network with an engine and ``cntk_learner_sgd``.
 
     Args:
         network: with shapes; its criterion is ``ce``.
@@ -35,7 +36,6 @@ class Trainer:
         threads: int,
         rate: float = RATE,
     ) -> None:
-        from cntk_engine_cpu import CpuEngine
         from cntk_learner_sgd import SGD
 
         self.names = {name: network[names[name]] for name in values}
@@ -47,8 +47,9 @@ class Trainer:
         self.store = ParameterStore(network.parameters, np.float32)
         learner = SGD()
         self.store.add_slots(learner.slots)
-        engine = CpuEngine(CpuEngine.options(num_cpu_threads=threads))
-        self.program = engine.compile(plan, self.store, compose_update(learner, SGDSettings(max_epochs=1)))
+        self.program = make_engine(threads).compile(
+            plan, self.store, compose_update(learner, SGDSettings(max_epochs=1))
+        )
         context = UpdateContext(samples=1, learning_rate=rate, momentum=momentum)
         self.scalars = [learner.scalars(context)] * len(plan.trained)
         self.data = data
@@ -68,4 +69,4 @@ class Trainer:
 
     def parameters(self) -> dict[str, np.ndarray]:
         """Present values by name."""
-        return {name: parameter.value.reshape(self.shapes[name]) for name, parameter in self.names.items()}
+        return {name: self.store.value(parameter).reshape(self.shapes[name]) for name, parameter in self.names.items()}

@@ -24,12 +24,13 @@ from cntk_core.interfaces.learner import Slot, UpdateRule
 from cntk_core.interfaces.reader import Minibatch, StreamData
 from cntk_core.network.node import Node
 from cntk_core.ops.layouts import frame_layout
+from cntk_core.ops.op import Op
 from cntk_core.ops.table import core_ops
 from cntk_core.plan.make import make_plan
 from cntk_core.plan.plan import Plan
 from cntk_core.testing.contract import Contract, check_component
 from cntk_core.testing.networks import SAMPLES, Sample, Sketch, classifier, dropout
-from cntk_core.testing.op_contract import FRAMES, ExampleCase, example_cases
+from cntk_core.testing.op_contract import FRAMES, ExampleCase, OpExample, example_cases
 from cntk_core.testing.op_examples import EXAMPLES
 from cntk_core.testing.reference import ReferenceEngine
 from cntk_core.testing.sequence_networks import SEQUENCE_SAMPLES, sequences_for
@@ -145,6 +146,7 @@ class EngineContract(Contract):
         supports_empty_minibatches: it takes minibatches without frames.
         supports_sequences: it computes recurrent networks and operations on sequences.
         unsupported_ops: names of ops of the core that it does not compute.
+        sizes: frames of the minibatches that follow each other; one that compiles for each size takes fewer.
         tolerance: largest error, by precision, relative to the largest element (at least 1).
     """
 
@@ -154,6 +156,7 @@ class EngineContract(Contract):
     supports_empty_minibatches: ClassVar[bool] = True
     supports_sequences: ClassVar[bool] = True
     unsupported_ops: ClassVar[frozenset[str]] = frozenset()
+    sizes: ClassVar[Sequence[int]] = SIZES
     tolerance: ClassVar[Mapping[str, float]] = {"float32": 1e-4, "float64": 1e-10}
 
     @pytest.fixture
@@ -217,7 +220,7 @@ class EngineContract(Contract):
         """Values of roots and totals are the reference's, for minibatches of changing size."""
         made = [SAMPLES[name](dtype), SAMPLES[name](dtype)]
         ours, reference = start(engine, made[0], training=False), start(ReferenceEngine(), made[1], training=False)
-        for seed, frames in enumerate(SIZES):
+        for seed, frames in enumerate(self.sizes):
             for run in (ours, reference):
                 run.program.evaluate(run.sample.minibatch(frames, seed))
             self.assert_same_roots(ours, reference, dtype)
@@ -230,7 +233,7 @@ class EngineContract(Contract):
         """Gradients are the reference's, for minibatches of changing size."""
         ours = start(engine, SAMPLES[name](dtype), fuse=fuse)
         reference = start(ReferenceEngine(), SAMPLES[name](dtype), fuse=fuse)
-        for seed, frames in enumerate(SIZES):
+        for seed, frames in enumerate(self.sizes):
             for run in (ours, reference):
                 run.program.compute_gradients(run.sample.minibatch(frames, seed))
             self.assert_same_roots(ours, reference, dtype)
@@ -245,7 +248,7 @@ class EngineContract(Contract):
         ours = start(engine, SAMPLES[name](dtype), rule=RULES[rule])
         reference = start(ReferenceEngine(), SAMPLES[name](dtype), rule=RULES[rule])
         before = ours.values()
-        for step, frames in enumerate(SIZES):
+        for step, frames in enumerate(self.sizes):
             data = ours.sample.minibatch(frames, step)
             if whole:
                 ours.program.train_step(data, ours.scalars(RULES[rule], step))
@@ -259,20 +262,15 @@ class EngineContract(Contract):
 
     @pytest.mark.parametrize("op", EXAMPLES)
     def test_op(self, engine: ExecutionEngine, op: str, dtype: str) -> None:
-        """Each op of the core, on the examples of its contract."""
+        """Each op of the core, on the examples of its contract: the value, and the gradients to all inputs."""
         if op in self.unsupported_ops:
             pytest.skip(f"the engine has no {op}")
         found = core_ops().find("", op)
         assert found is not None
-        for case in example_cases(found, EXAMPLES[op]):
-            if any(case.framed):
-                self.compare_case(engine, case, dtype)
-
-    def compare_case(self, engine: ExecutionEngine, case: ExampleCase, dtype: str) -> None:
-        """Compare the value and the gradients of an op to all its inputs."""
-        ours, reference = _run_case(engine, case, dtype), _run_case(ReferenceEngine(), case, dtype)
-        self.assert_same_roots(ours, reference, dtype)
-        self.assert_same_gradients(ours, reference, dtype)
+        for cases in cases_together(found, EXAMPLES[op]):
+            ours, reference = _run_cases(engine, cases, dtype), _run_cases(ReferenceEngine(), cases, dtype)
+            self.assert_same_roots(ours, reference, dtype)
+            self.assert_same_gradients(ours, reference, dtype)
 
     @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf], ids=str)
     @pytest.mark.parametrize("name", ["classifier", "rectified", "chain", "reductions", "softmaxes"])
@@ -375,7 +373,7 @@ class EngineContract(Contract):
         ours = start(engine, SPARSE_SAMPLES[name](dtype), rule=RULES[rule])
         reference = start(ReferenceEngine(), SPARSE_SAMPLES[name](dtype), rule=RULES[rule])
         before = ours.values()
-        for step, frames in enumerate(SIZES):
+        for step, frames in enumerate(self.sizes):
             data = with_sparse_streams(ours.sample.minibatch(frames, step), ours.sample, step)
             if whole:
                 ours.program.train_step(data, ours.scalars(RULES[rule], step))
@@ -432,30 +430,55 @@ class EngineContract(Contract):
             start(engine, classifier("float32")).program.update([])
 
 
-def network_of(case: ExampleCase, dtype: str) -> tuple[Sample, Minibatch]:
-    """Make a network of one op, and its data. To each differentiable input a learned zero is added."""
+def cases_together(op: Op, examples: Sequence[OpExample]) -> list[list[ExampleCase]]:
+    """Return an op's examples with frames; those with equal settings together, for one network."""
+    found: dict[tuple[Any, ...], list[ExampleCase]] = {}
+    for case in example_cases(op, examples):
+        if any(case.framed):
+            found.setdefault(tuple(sorted(case.example.settings.items())), []).append(case)
+    return list(found.values())
+
+
+def network_of(cases: Sequence[ExampleCase], dtype: str) -> tuple[Sample, Minibatch]:
+    """Make a network with an op's examples side by side, and its data.
+
+    To each differentiable input a learned zero is added; the criterion is the sum of all values, each element with
+    another weight. What belongs to an example has its number in its name.
+    """
     made = Sketch(dtype)
-    layout = frame_layout(FRAMES)
     streams: dict[str, StreamData] = {}
-    inputs: list[Node] = []
-    differentiable = case.example.gradient and any(case.needs())
-    for index, (value, framed, needs) in enumerate(zip(case.inputs, case.framed, case.needs(), strict=True)):
-        learned = differentiable and needs
-        if not framed:
-            inputs.append(made.given(f"p{index}", value, multiplier=1.0 if learned else 0.0))
-            continue
-        node = made.input(f"x{index}", *value.shape[1:])
-        streams[node.name] = StreamData(value.astype(dtype), layout)
-        zero = made.given(f"zero{index}", np.zeros(value.shape[1:])) if learned else None
-        inputs.append(made.op("Plus", node, zero) if zero is not None else node)
-    root = made.network.add(Node("result", case.op, inputs, case.attributes))
-    made.network.infer()
-    criterion = _total_of(made, root) if differentiable else None
-    return made.finish(criterion, root, settings=case.example.settings), Minibatch(streams, FRAMES)
+    roots, totals = [], []
+    for number, case in enumerate(cases):
+        inputs = [_add_input(made, case, f"{number}.{index}", index, streams) for index in range(len(case.inputs))]
+        root = made.network.add(Node(f"result{number}", case.op, inputs, case.attributes))
+        made.network.infer()
+        roots.append(root)
+        if _is_differentiable(case):
+            totals.append(_total_of(made, root, number))
+    criterion = totals[0] if totals else None
+    for number, total in enumerate(totals[1:]):
+        assert criterion is not None
+        criterion = made.op("Plus", criterion, total, name=f"sum{number}")
+    return made.finish(criterion, *roots, settings=cases[0].example.settings), Minibatch(streams, FRAMES)
 
 
-def _run_case(engine: ExecutionEngine, case: ExampleCase, dtype: str) -> Run:
-    sample, data = network_of(case, dtype)
+def _is_differentiable(case: ExampleCase) -> bool:
+    return case.example.gradient and any(case.needs())
+
+
+def _add_input(made: Sketch, case: ExampleCase, name: str, index: int, streams: dict[str, StreamData]) -> Node:
+    """Add an input of an example: a parameter, or one with frames and its stream."""
+    value = case.inputs[index]
+    learned = _is_differentiable(case) and case.needs()[index]
+    if not case.framed[index]:
+        return made.given(f"p{name}", value, multiplier=1.0 if learned else 0.0)
+    node = made.input(f"x{name}", *value.shape[1:])
+    streams[node.name] = StreamData(value.astype(made.network.dtype), frame_layout(FRAMES))
+    return made.op("Plus", node, made.given(f"zero{name}", np.zeros(value.shape[1:]))) if learned else node
+
+
+def _run_cases(engine: ExecutionEngine, cases: Sequence[ExampleCase], dtype: str) -> Run:
+    sample, data = network_of(cases, dtype)
     run = start(engine, sample)
     if sample.criterion is None:
         run.program.evaluate(data)
@@ -464,9 +487,9 @@ def _run_case(engine: ExecutionEngine, case: ExampleCase, dtype: str) -> Run:
     return run
 
 
-def _total_of(made: Sketch, root: Node) -> Node:
+def _total_of(made: Sketch, root: Node, number: int) -> Node:
     """Add the sum of a value with different weights for its elements."""
     shape = root.known_shape
     weights = np.cos(np.arange(int(np.prod(shape)), dtype=np.float64)).reshape(shape) + 1.5
-    weighted = made.op("ElementTimes", root, made.given("weights", weights, multiplier=0.0))
-    return made.op("SumElements", weighted, name="total")
+    weighted = made.op("ElementTimes", root, made.given(f"weights{number}", weights, multiplier=0.0))
+    return made.op("SumElements", weighted, name=f"total{number}")

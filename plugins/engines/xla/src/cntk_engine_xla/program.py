@@ -87,6 +87,7 @@ class XlaProgram(PlanProgram):
         self._random = tuple(node for step in plan.steps for node in step.nodes if _draws(node))
         self._counted = [node for step in plan.steps for node in step.nodes if _has_count(node)]
         self._constants: dict[Node, Array] = {}
+        self._numbers: tuple[list[list[float]], Array] | None = None
 
     @property
     def compilations(self) -> int:
@@ -319,7 +320,7 @@ class XlaProgram(PlanProgram):
             "counts": {axis: np.int64(self.axes.frames[axis]) for axis in unit.axes},
             "steps": {axis: time_steps(layout, sizes[axis]) for axis, layout in layouts.items()},
             "draws": draws,
-            "numbers": np.array(numbers_of(self._rule(), scalars)) if unit.update else (),
+            "numbers": self._numbers_of(scalars) if unit.update else (),
             "touched": list(touched) if unit.update else [],
         }
         results = function(donated, given)
@@ -343,6 +344,15 @@ class XlaProgram(PlanProgram):
             lowering = lowering_of(node)
             if node in inside and lowering is not None and lowering.keep is not None:
                 lowering.keep(self.make_context(node, training=False), array)
+
+    def _numbers_of(self, scalars: Sequence[Scalars]) -> Array:
+        """The numbers of a step on the device; they stay there while they do not change."""
+        numbers = numbers_of(self._rule(), scalars)
+        if self._numbers is None or numbers != self._numbers[0]:
+            import jax.numpy as jnp
+
+            self._numbers = numbers, jnp.array(numbers, np.float64)
+        return self._numbers[1]
 
     def _function(
         self,
@@ -371,6 +381,8 @@ class XlaProgram(PlanProgram):
 
     def _draw(self, unit: Unit, *, training: bool) -> tuple[tuple[Node, ...], list[Any]]:
         """Get what the nodes that a unit computes, or whose gradients it computes, need of the host."""
+        if not self._random:
+            return (), []
         inside = {node for step in unit.steps for node in nodes_of(step)}
         found: dict[Node, Any] = {}
         for node in self._random:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 
-from cntk_core.api import GradientStep, Loop, LoopGradient, Node, Step, core_ops, is_open, makes_axis_by_values
+from cntk_core.api import GradientStep, Loop, LoopGradient, Node, Op, Step, core_ops, is_open, makes_axis_by_values
 from cntk_engine_xla import criteria, delays, dropout, images, moves, normalization, plain, products, stack
 from cntk_engine_xla.lowering import Lowering
 
@@ -38,7 +39,13 @@ def lowering_of(node: Node) -> Lowering | None:
         return plain.PLAIN
     found = LOWERINGS.get(node.op.name)
     # A plugin's op of the same name is another op.
-    return found if found is not None and node.op is core_ops().find("", node.op.name) and found.applies(node) else None
+    return found if found is not None and node.op is _core_op(node.op.name) and found.applies(node) else None
+
+
+@cache
+def _core_op(name: str) -> Op | None:
+    """The core's op of a name. Its table is made anew by each call; tracing asks for every node of every function."""
+    return core_ops().find("", name)
 
 
 def is_lowered(step: Step | Loop | GradientStep | LoopGradient, hosted: frozenset[Node]) -> bool:
