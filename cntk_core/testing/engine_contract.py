@@ -147,6 +147,7 @@ class EngineContract(Contract):
         supports_sequences: it computes recurrent networks and operations on sequences.
         unsupported_ops: names of ops of the core that it does not compute.
         sizes: frames of the minibatches that follow each other; one that compiles for each size takes fewer.
+        lengths: of the sequences of minibatches that follow each other.
         tolerance: largest error, by precision, relative to the largest element (at least 1).
     """
 
@@ -157,6 +158,7 @@ class EngineContract(Contract):
     supports_sequences: ClassVar[bool] = True
     unsupported_ops: ClassVar[frozenset[str]] = frozenset()
     sizes: ClassVar[Sequence[int]] = SIZES
+    lengths: ClassVar[Sequence[list[int]]] = LENGTHS
     tolerance: ClassVar[Mapping[str, float]] = {"float32": 1e-4, "float64": 1e-10}
 
     @pytest.fixture
@@ -392,7 +394,7 @@ class EngineContract(Contract):
         ours = start(engine, SEQUENCE_SAMPLES[name](dtype), rule=MOMENTUM)
         reference = start(ReferenceEngine(), SEQUENCE_SAMPLES[name](dtype), rule=MOMENTUM)
         before = ours.values()
-        for step, lengths in enumerate(LENGTHS):
+        for step, lengths in enumerate(self.lengths):
             data = sequences_for(ours.sample, lengths, step)
             for run in (ours, reference):
                 run.program.compute_gradients(data)

@@ -27,6 +27,16 @@ CASES = Path(__file__).parent / "cases"
 NAMES = sorted(path.parent.relative_to(CASES).as_posix() for path in CASES.glob("*/*/expected.json"))
 QUICK = 6  # one case in so many, of each family, is in the quick run too
 
+COMPILED = (
+    "1-update-rules/fsadagrad-float",
+    "3-checkpoint/restart-rmsprop",
+    "5-operators/batchnorm-test-spatial",
+    "5-operators/criterion-two-criteria",
+    "5-operators/image-conv-lowerupper",
+    "5-operators/times-sparse",
+)
+"""Cases that the XLA engine runs too: it compiles each function anew, so there are few."""
+
 
 def marked_cases() -> list[ParameterSet]:
     """All cases; those that the quick run leaves out are marked slow."""
@@ -66,6 +76,19 @@ def move_files(moves: list[list[str]], folder: Path) -> None:
 
 @pytest.mark.parametrize("name", marked_cases())
 def test_case(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_case(name, tmp_path, monkeypatch)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", COMPILED)
+def test_case_by_xla(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("jax")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    run_case(name, tmp_path, monkeypatch, "engine=xla")
+
+
+def run_case(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
+    """Run a case with further arguments, and compare its figures."""
     expected: dict[str, Any] = json.loads((CASES / name / "expected.json").read_text(encoding="utf-8"))
     folder = tmp_path / "case"
     shutil.copytree(CASES / name, folder)
@@ -77,7 +100,7 @@ def test_case(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         if run.get("ranks", 1) > 1:
             code, output = 0, run_ranks(run)
         else:
-            code, output = run_cntk(run.get("config", "recipe.cntk"), run.get("args", []))
+            code, output = run_cntk(run.get("config", "recipe.cntk"), [*run.get("args", []), *arguments])
         check_run(run, code, output, Tolerance(limits["log_rel"], limits["log_abs"]))
     for file, spec in sorted(expected.get("files", {}).items()):
         check_file(folder / "run" / file, spec, limits)

@@ -87,6 +87,7 @@ class XlaProgram(PlanProgram):
         self._random = tuple(node for step in plan.steps for node in step.nodes if _draws(node))
         self._counted = [node for step in plan.steps for node in step.nodes if _has_count(node)]
         self._constants: dict[Node, Array] = {}
+        self._counts: dict[str, tuple[int, Array]] = {}
         self._numbers: tuple[list[list[float]], Array] | None = None
 
     @property
@@ -317,7 +318,7 @@ class XlaProgram(PlanProgram):
             "values": reads,
             "gradients": list(gradients),
             "saved": [self._saved.get(node, {}) for node in unit.takes],
-            "counts": {axis: np.int64(self.axes.frames[axis]) for axis in unit.axes},
+            "counts": {axis: self._count_of(axis) for axis in unit.axes},
             "steps": {axis: time_steps(layout, sizes[axis]) for axis, layout in layouts.items()},
             "draws": draws,
             "numbers": self._numbers_of(scalars) if unit.update else (),
@@ -344,6 +345,16 @@ class XlaProgram(PlanProgram):
             lowering = lowering_of(node)
             if node in inside and lowering is not None and lowering.keep is not None:
                 lowering.keep(self.make_context(node, training=False), array)
+
+    def _count_of(self, axis: str) -> Array:
+        """How many frames a dynamic axis has, on the device; it stays there while it does not change."""
+        frames = self.axes.frames[axis]
+        found = self._counts.get(axis)
+        if found is None or found[0] != frames:
+            import jax.numpy as jnp
+
+            found = self._counts[axis] = frames, jnp.array(frames, np.int64)
+        return found[1]
 
     def _numbers_of(self, scalars: Sequence[Scalars]) -> Array:
         """The numbers of a step on the device; they stay there while they do not change."""
