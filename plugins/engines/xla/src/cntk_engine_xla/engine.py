@@ -46,9 +46,8 @@ class XlaEngine(ExecutionEngine):
         JAX is not started for that, as all engines are asked in every run: it takes time, threads, and the memory of
         GPUs.
         """
-        missing = [name for name in ("jax", "jaxlib") if importlib.util.find_spec(name) is None]
-        if missing:
-            return Unavailable(f"{' and '.join(missing)} not installed", 'pip install "cntk-engine-xla"')
+        if any(importlib.util.find_spec(name) is None for name in ("jax", "jaxlib")):
+            return Unavailable("JAX is not installed", 'pip install "cntk-engine-xla"')
         platforms = os.environ.get("JAX_PLATFORMS") or "the device that JAX finds"
         return Available(f"JAX {version('jax')} on {platforms}")
 
