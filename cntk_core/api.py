@@ -169,7 +169,7 @@ from cntk_core.plan.plan import (
 from cntk_core.plan.program import PlanProgram
 from cntk_core.plan.sparse import is_sparse_product, label_inputs, sparse_inputs
 from cntk_core.plan.stages import Meeting, Stage, check_axes, meetings_of, stages_of
-from cntk_core.plan.trees import Names, Tree, forward_trees, gradient_trees, path_of
+from cntk_core.plan.trees import Names, Tree, forward_trees, gradient_trees, path_of, rename_symbols, symbols_in_order
 from cntk_core.plugins.events import EpochStart, EpochSummary, Job, JobOutcome, MinibatchResult
 from cntk_core.plugins.markers import hookimpl
 from cntk_core.plugins.registry import Registry
@@ -406,6 +406,7 @@ __all__ = [
     "reconciled_rows",
     "remove_nodes",
     "rename_nodes",
+    "rename_symbols",
     "replace_node",
     "revise_parameter",
     "run_forward",
@@ -431,6 +432,7 @@ __all__ = [
     "sub_tree",
     "sum_by_rank",
     "symbol",
+    "symbols_in_order",
     "to_cntk",
     "unbroadcast",
     "unpaired",

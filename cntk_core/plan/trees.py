@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from typing import Any
 
 import attrs
 
@@ -106,3 +107,22 @@ def path_of(plan: Plan) -> dict[Node, list[bool]]:
             path[node] = [need or before for need, before in zip(needs, known, strict=True)]
             arriving.update(child for child, need in zip(node.inputs, needs, strict=True) if need)
     return path
+
+
+def symbols_in_order(tree: Tree | str) -> Iterator[str]:
+    """The names in a tree as they are met, each as often as it stands there."""
+    if isinstance(tree, Expr):
+        if tree.operation == "symbol":
+            yield str(tree.args[0])
+        else:
+            for arg in tree.args:
+                yield from symbols_in_order(arg)
+
+
+def rename_symbols(tree: Any, names: Mapping[str, str]) -> Any:
+    """A tree with other names for some of its symbols."""
+    if not isinstance(tree, Expr):
+        return tree
+    if tree.operation == "symbol":
+        return Expr("symbol", (names.get(str(tree.args[0]), tree.args[0]),))
+    return Expr(tree.operation, tuple(rename_symbols(arg, names) for arg in tree.args))

@@ -19,7 +19,7 @@ from typing import Any
 
 import attrs
 
-from cntk_core.api import Expr
+from cntk_core.api import Expr, rename_symbols, symbols_in_order
 
 _INDEX = {"full": "[i, j]", "row": "[j]", "col": "[i]", "scalar": "[0]"}
 _BINARY = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
@@ -257,29 +257,12 @@ def spec_of(
     """
     order: list[str] = []
     for result in results:
-        for name in _met(result.expression):
+        for name in symbols_in_order(result.expression):
             if name in kinds and name not in order:
                 order.append(name)
     names = {old: f"a{index}" for index, old in enumerate(order)}
     renamed = tuple(
-        attrs.evolve(result, expression=_rename(result.expression, names), into=names.get(result.into, ""))
+        attrs.evolve(result, expression=rename_symbols(result.expression, names), into=names.get(result.into, ""))
         for result in results
     )
     return KernelSpec(tuple((names[old], kinds[old]) for old in order), tuple(numbers), renamed), tuple(order)
-
-
-def _met(expression: Expr | float | str) -> Iterator[str]:
-    if isinstance(expression, Expr):
-        if expression.operation == "symbol":
-            yield str(expression.args[0])
-        else:
-            for arg in expression.args:
-                yield from _met(arg)
-
-
-def _rename(expression: Any, names: Mapping[str, str]) -> Any:
-    if not isinstance(expression, Expr):
-        return expression
-    if expression.operation == "symbol":
-        return Expr("symbol", (names.get(str(expression.args[0]), expression.args[0]),))
-    return Expr(expression.operation, tuple(_rename(arg, names) for arg in expression.args))

@@ -14,7 +14,7 @@ from typing import Any
 
 import attrs
 
-from cntk_core.api import Expr
+from cntk_core.api import Expr, rename_symbols, symbols_in_order
 
 Tree = Expr | float
 Flags = tuple[bool, ...]
@@ -357,28 +357,11 @@ def spec_of(
     """
     order: list[str] = []
     for result in results:
-        for name in _met(result.tree):
+        for name in symbols_in_order(result.tree):
             if name in operands and name not in order:
                 order.append(name)
     names = {old: f"a{index}" for index, old in enumerate(order)}
-    renamed = tuple(attrs.evolve(result, tree=_rename(result.tree, names)) for result in results)
+    renamed = tuple(attrs.evolve(result, tree=rename_symbols(result.tree, names)) for result in results)
     placed = tuple((names[old], operands[old]) for old in order)
     spec = KernelSpec(tuple(sizes), placed, renamed, kept, tuple(numbers), packed, wide, block)
     return spec, tuple(order)
-
-
-def _met(tree: Any) -> Iterator[str]:
-    if isinstance(tree, Expr):
-        if tree.operation == "symbol":
-            yield str(tree.args[0])
-        else:
-            for arg in tree.args:
-                yield from _met(arg)
-
-
-def _rename(tree: Any, names: Mapping[str, str]) -> Any:
-    if not isinstance(tree, Expr):
-        return tree
-    if tree.operation == "symbol":
-        return Expr("symbol", (names.get(str(tree.args[0]), tree.args[0]),))
-    return Expr(tree.operation, tuple(_rename(arg, names) for arg in tree.args))
