@@ -120,6 +120,7 @@ from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.network.patterns import NamePattern, find_nodes, paired_names
 from cntk_core.ops.convolution import convolution_geometry, sharing_of
 from cntk_core.ops.criteria import SMALLEST_DIVISOR
+from cntk_core.ops.ctc import LOG_ZERO, PhonePath, latest_frames, phone_path, sequences_of, skips_of
 from cntk_core.ops.define import define_op, elementwise_op
 from cntk_core.ops.delays import TAIL, fill_outside, initial_rows, keep_tail, last_sequence, shift_of
 from cntk_core.ops.dropout import RATE as DROPOUT_RATE
@@ -137,7 +138,7 @@ from cntk_core.ops.normalization import (
     update_share,
 )
 from cntk_core.ops.op import Accumulator, Elementwise, NoAttributes, Op, OpContext
-from cntk_core.ops.pooling import image_pooling_geometry, pooling_geometry
+from cntk_core.ops.pooling import image_pooling_geometry, legacy_pooling_geometry, pooling_geometry
 from cntk_core.ops.random import random_stream
 from cntk_core.ops.recurrent_cells import Weights as StackWeights
 from cntk_core.ops.recurrent_stack import split_weights, whole_sequences
@@ -147,6 +148,7 @@ from cntk_core.ops.softmax import log_softmax
 from cntk_core.ops.sparse_rows import best_columns
 from cntk_core.ops.table import OpTable, core_ops
 from cntk_core.ops.unary import clipped_log
+from cntk_core.ops.vocabulary import TRAINS, UNNORMALIZED, check_word_classes
 from cntk_core.plan.axes import Axes, stream_of
 from cntk_core.plan.explain import explain
 from cntk_core.plan.interpreter import Interpreter
@@ -189,9 +191,12 @@ __all__ = [
     "CACHE_BYTES",
     "COMMAND_LINE",
     "DROPOUT_RATE",
+    "LOG_ZERO",
     "PARAMETER_USES",
     "SMALLEST_DIVISOR",
     "TAIL",
+    "TRAINS",
+    "UNNORMALIZED",
     "Accumulator",
     "ArrayMath",
     "Available",
@@ -271,6 +276,7 @@ __all__ = [
     "Part",
     "Pending",
     "PendingRows",
+    "PhonePath",
     "Piece",
     "Plan",
     "PlanProgram",
@@ -336,6 +342,7 @@ __all__ = [
     "check_lengths",
     "check_links",
     "check_statistics",
+    "check_word_classes",
     "chunk_windows",
     "class_column",
     "clipped_log",
@@ -377,7 +384,9 @@ __all__ = [
     "keep_tail",
     "label_inputs",
     "last_sequence",
+    "latest_frames",
     "layout_of_root",
+    "legacy_pooling_geometry",
     "local_rank",
     "log_softmax",
     "longest_axes",
@@ -395,6 +404,7 @@ __all__ = [
     "paired_names",
     "parse_text",
     "path_of",
+    "phone_path",
     "pooling_geometry",
     "raise_problems",
     "random_stream",
@@ -414,6 +424,7 @@ __all__ = [
     "same_sequences",
     "samples",
     "sequence_layout",
+    "sequences_of",
     "set_input",
     "set_inputs",
     "set_learning_rate",
@@ -423,6 +434,7 @@ __all__ = [
     "sharing_of",
     "shift_of",
     "show",
+    "skips_of",
     "slot_layout",
     "sparse_inputs",
     "split_weights",

@@ -32,6 +32,7 @@ class Window:
         steps = trace.steps[axis]
         self.slots = trace.slots[axis]
         self._begin = steps.start[place]
+        self._rest = trace.counts[axis] - steps.start[place] - steps.alive[place]
         self._alive = jnp.arange(self.slots) < steps.alive[place]
         self.trace = Trace(
             dtype=trace.dtype,
@@ -39,6 +40,7 @@ class Window:
             sizes={**trace.sizes, axis: self.slots},
             counts={**trace.counts, axis: steps.alive[place]},
             values={},
+            draws={},
         )
 
     def of(self, value: Array) -> Array:
@@ -69,6 +71,17 @@ class Window:
         if careful:
             rows = self.own(rows, self.of(buffer))
         return jax.lax.dynamic_update_slice_in_dim(buffer, rows, self._begin, 0)
+
+    def give_draws(self, outer: Trace, loop: Loop) -> None:
+        """Let the time step have what the host drew for it: the numbers of a loop come in its own order of steps."""
+        import jax
+
+        place = self._begin if loop.direction > 0 else self._rest
+        for node in loop.nodes:
+            drawn = outer.draws.get(node)
+            if drawn is not None and node not in loop.delays:
+                kept, share = drawn
+                self.trace.draws[node] = jax.lax.dynamic_slice_in_dim(kept, place, self.slots), share
 
     def give(self, outer: Trace, nodes: Sequence[Node], axis: str) -> None:
         """Let the time step read values from outside."""
@@ -116,6 +129,7 @@ def compute_loop(trace: Trace, loop: Loop, body: Body) -> None:
         window = Window(trace, axis, place)
         inner = window.trace
         window.give(trace, loop.reads, axis)
+        window.give_draws(trace, loop)
         for delay, beyond, history in zip(waiting, outside, histories, strict=True):
             other = window.of(beyond) if beyond.ndim else beyond
             inner.values[delay] = window.inside(trace.draws[delay]["source"], history[-1], other)
@@ -181,6 +195,7 @@ def compute_loop_gradients(trace: Trace, step: LoopGradient, needed: frozenset[N
         window = Window(trace, axis, place)
         inner = window.trace
         window.give(trace, step.reads, axis)
+        window.give_draws(trace, loop)
         local = inner.gradients
         local.update((node, window.own(window.of(gradients[node]))) for node in read)
         local.update((node, window.own(window.of(buffer))) for node, buffer in zip(framed, buffers, strict=True))

@@ -8,7 +8,8 @@ from cntk_core.api import Node, run_forward, run_gradient
 from cntk_engine_xla.lowering import Array, Lowering, Trace
 
 AS_THEY_ARE = (
-    "CosDistance", "DiagTimes", "Diagonal", "GMMLogLikelihood", "Hardmax", "KhatriRaoProduct", "LegacyReshape",
+    "CosDistance", "DiagTimes", "Diagonal", "GMMLogLikelihood", "Hardmax", "KhatriRaoProduct", "LabelsToGraph",
+    "LegacyReshape",
     "LocalResponseNormalization", "LogSoftmax", "OneHot", "ReduceElements", "Reshape", "RowRepeat", "RowStack",
     "Softmax", "SumColumnElements", "TransposeDimensions",
 )  # fmt: skip

@@ -32,7 +32,7 @@ from cntk_engine_xla.buckets import bucket
 from cntk_engine_xla.functions import UnitFunction
 from cntk_engine_xla.inputs import entries, sparse_matrix, take
 from cntk_engine_xla.layouts import sequences_bucket, slots_bucket, time_steps
-from cntk_engine_xla.lowering import Array
+from cntk_engine_xla.lowering import Array, axis_around, stream_behind
 from cntk_engine_xla.residence import Residence
 from cntk_engine_xla.shelf import Shelf
 from cntk_engine_xla.table import is_lowered, lowering_of
@@ -400,11 +400,15 @@ class XlaProgram(PlanProgram):
             if node not in inside:
                 continue
             context = self.make_context(node, training=training)
-            frames, rows = self._frames_of(node) if node.framed else (1, 1)
-            shape = (frames, *node.known_shape) if node.framed else node.known_shape
+            axis = axis_around(node)
+            rows = 1 if axis is None else self._rows_of(axis)
+            shape = (self.axes.frames[node.axis], *node.known_shape) if node.framed else node.known_shape
             lowering = lowering_of(node)
             assert lowering is not None
             assert lowering.draw is not None
+            if lowering.looks:
+                looked = {index: self._values[stream_behind(node.inputs[index])] for index in lowering.looks}
+                context.saved["looked"] = looked
             drawn = lowering.draw(context, node, shape, rows)
             if drawn is not None:
                 found[node] = drawn

@@ -17,6 +17,7 @@ from cntk_core.api import (
     Step,
     meetings_of,
 )
+from cntk_engine_xla.lowering import axis_around
 from cntk_engine_xla.table import is_lowered, lowering_of
 
 AnyStep = Step | Loop | GradientStep | LoopGradient
@@ -146,7 +147,8 @@ def timed_axes(steps: Iterable[AnyStep]) -> set[str]:
     """The dynamic axes over whose time steps compiled functions go."""
     steps = list(steps)
     loops = {nodes_of(step)[0].axis for step in steps if isinstance(step, Loop | LoopGradient)}
-    return loops | {node.axis for step in steps for node in nodes_of(step) if _loops(node)}
+    found = (axis_around(node) for step in steps for node in nodes_of(step) if _loops(node))
+    return loops | {axis for axis in found if axis is not None}
 
 
 def _loops(node: Node) -> bool:
