@@ -123,6 +123,7 @@ from cntk_core.ops.criteria import SMALLEST_DIVISOR
 from cntk_core.ops.ctc import LOG_ZERO, PhonePath, latest_frames, phone_path, sequences_of, skips_of
 from cntk_core.ops.define import define_op, elementwise_op
 from cntk_core.ops.delays import TAIL, fill_outside, initial_rows, keep_tail, last_sequence, shift_of
+from cntk_core.ops.distances import cosine_gradients, cosines
 from cntk_core.ops.dropout import RATE as DROPOUT_RATE
 from cntk_core.ops.expression import ArrayMath, Expr, TraceMath, symbol
 from cntk_core.ops.frame_moves import reconciled_rows, same_sequences
@@ -139,10 +140,12 @@ from cntk_core.ops.normalization import (
 )
 from cntk_core.ops.op import Accumulator, Elementwise, NoAttributes, Op, OpContext
 from cntk_core.ops.pooling import image_pooling_geometry, legacy_pooling_geometry, pooling_geometry
+from cntk_core.ops.quantized import quantized_product
 from cntk_core.ops.random import random_stream
 from cntk_core.ops.recurrent_cells import Weights as StackWeights
 from cntk_core.ops.recurrent_stack import split_weights, whole_sequences
 from cntk_core.ops.rows import delay_rows, longest_sequence, reader_slots
+from cntk_core.ops.sequences import gathered_places
 from cntk_core.ops.shapes import Shape, broadcast, elements, from_cntk, longest_axes, show, to_cntk, with_lengths
 from cntk_core.ops.softmax import log_softmax
 from cntk_core.ops.sparse_rows import best_columns
@@ -355,6 +358,8 @@ __all__ = [
     "copy_nodes",
     "copy_sub_tree",
     "core_ops",
+    "cosine_gradients",
+    "cosines",
     "cut_chunks",
     "define_op",
     "delay_rows",
@@ -371,6 +376,7 @@ __all__ = [
     "frame_layout",
     "freeze_statistics",
     "from_cntk",
+    "gathered_places",
     "gradient_trees",
     "hookimpl",
     "image_pooling_geometry",
@@ -406,6 +412,7 @@ __all__ = [
     "path_of",
     "phone_path",
     "pooling_geometry",
+    "quantized_product",
     "raise_problems",
     "random_stream",
     "read_source",

@@ -9,9 +9,8 @@ from cntk_engine_xla.lowering import Array, Lowering, Trace
 
 AS_THEY_ARE = (
     "CosDistance", "DiagTimes", "Diagonal", "GMMLogLikelihood", "Hardmax", "KhatriRaoProduct", "LabelsToGraph",
-    "LegacyReshape",
-    "LocalResponseNormalization", "LogSoftmax", "OneHot", "ReduceElements", "Reshape", "RowRepeat", "RowStack",
-    "Softmax", "SumColumnElements", "TransposeDimensions",
+    "LegacyReshape", "LocalResponseNormalization", "LogSoftmax", "OneHot", "OutputMultiplexer", "ReduceElements",
+    "Reshape", "RowRepeat", "RowStack", "Softmax", "SumColumnElements", "TransposeDimensions",
 )  # fmt: skip
 """Ops whose value and gradients are computed by their own functions."""
 

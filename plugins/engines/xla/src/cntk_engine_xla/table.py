@@ -15,6 +15,7 @@ from cntk_engine_xla import (
     images,
     moves,
     normalization,
+    partners,
     plain,
     products,
     regions,
@@ -37,13 +38,14 @@ LOWERINGS: Mapping[str, Lowering] = {
     **chains.LOWERINGS,
     **vocabulary.LOWERINGS,
     **regions.LOWERINGS,
+    **partners.LOWERINGS,
 }
 """Op name to lowering. Element-wise ops need none: their scalar expressions run on ``jax.numpy``."""
 
 BY_VALUES_ALONE = frozenset({"Times", "TransposeTimes", "DiagTimes"})
 """Ops whose gradient needs nothing that the forward part keeps."""
 
-IN_LOOPS = frozenset({*plain.LOWERINGS, *products.LOWERINGS, *delays.LOWERINGS, *dropout.LOWERINGS}) - {
+IN_LOOPS = frozenset({*plain.LOWERINGS, *products.LOWERINGS, *delays.LOWERINGS, "Dropout"}) - {
     "LocalResponseNormalization"
 }
 """Ops that a compiled loop can do for one time step: they keep nothing for their gradients but what the host drew."""
