@@ -158,6 +158,7 @@ from cntk_core.plan.interpreter import Interpreter
 from cntk_core.plan.lengths import check_lengths
 from cntk_core.plan.make import make_plan
 from cntk_core.plan.plan import (
+    AnyStep,
     Buffer,
     GradientStep,
     Loop,
@@ -201,6 +202,7 @@ __all__ = [
     "TRAINS",
     "UNNORMALIZED",
     "Accumulator",
+    "AnyStep",
     "ArrayMath",
     "Available",
     "Axes",

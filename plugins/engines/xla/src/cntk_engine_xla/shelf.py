@@ -41,7 +41,10 @@ class Shelf(MutableMapping[Node, NDArray[Any]]):
         self._device.pop(node, None)
 
     def __delitem__(self, node: Node) -> None:
-        del self._host[node], self._device[node]
+        if node not in self:
+            raise KeyError(node)
+        self._host.pop(node, None)
+        self._device.pop(node, None)
 
     def __iter__(self) -> Iterator[Node]:
         return iter({**self._host, **self._device})

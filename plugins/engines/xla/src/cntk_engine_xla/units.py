@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 import attrs
 
 from cntk_core.api import (
+    AnyStep,
     GradientStep,
     Loop,
     LoopGradient,
@@ -19,8 +20,6 @@ from cntk_core.api import (
 )
 from cntk_engine_xla.lowering import axis_around
 from cntk_engine_xla.table import is_lowered, lowering_of
-
-AnyStep = Step | Loop | GradientStep | LoopGradient
 
 
 @attrs.frozen(eq=False)
@@ -82,10 +81,10 @@ def units_of(plan: Plan, *, gradients: bool, update: bool = False) -> tuple[Unit
         update: with the update of the trained parameters at the end.
     """
     steps: list[AnyStep] = [*plan.steps, *(plan.gradients if gradients else ())]
-    hosted = frozenset(node for step in plan.steps if not is_lowered(step, frozenset()) for node in step.nodes)
+    hosted = hosted_steps(plan)
     cut: list[tuple[list[AnyStep], bool]] = []
     for step in steps:
-        lowered = is_lowered(step, hosted)
+        lowered = step not in hosted
         if lowered and cut and not cut[-1][1]:
             cut[-1][0].append(step)
         else:
@@ -93,6 +92,12 @@ def units_of(plan: Plan, *, gradients: bool, update: bool = False) -> tuple[Unit
     if update and (not cut or cut[-1][1]):
         cut.append(([], False))
     return tuple(_linked(plan, cut, gradients=gradients, update=update))
+
+
+def hosted_steps(plan: Plan) -> frozenset[AnyStep]:
+    """Return the steps of a plan that the host computes."""
+    nodes = frozenset(node for step in plan.steps if not is_lowered(step, frozenset()) for node in step.nodes)
+    return frozenset(step for step in (*plan.steps, *plan.gradients) if not is_lowered(step, nodes))
 
 
 def update_unit(plan: Plan) -> Unit:
