@@ -20,12 +20,13 @@ FEWEST_PLACES = 32
 
 
 def places_bucket(count: int) -> int:
-    """Return how many places compiled alignments have for so many: 32, 128, 512, ... Few sizes, since the sizes of the
-    minibatch vary too.
+    """Return how many places compiled alignments have for so many: 32, 256, 2048, ...
+
+    Few sizes, since those of the minibatch vary too, and a time step of an alignment is short work.
     """
     found = FEWEST_PLACES
     while found < count:
-        found *= 4
+        found *= 8
     return found
 
 
