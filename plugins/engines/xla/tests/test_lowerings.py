@@ -18,6 +18,7 @@ from cntk_core.interfaces.reader import Minibatch, StreamData
 from cntk_core.network.node import Node
 from cntk_core.ops.convolution import ConvolutionAttributes
 from cntk_core.ops.layouts import frame_layout, sequence_layout, slot_layout
+from cntk_core.ops.normalization import BatchNormalizationAttributes
 from cntk_core.ops.pooling import PoolingAttributes, ROIPoolingAttributes
 from cntk_core.testing.engine_contract import Run, start
 from cntk_core.testing.networks import Sample, Sketch
@@ -27,6 +28,7 @@ from cntk_core.testing.sequence_networks import (
     HIDDEN,
     SequenceSketch,
     linear_chain,
+    normalized,
     sequences_for,
     word_classes,
 )
@@ -75,6 +77,41 @@ def test_dropout_in_loops(ahead: bool) -> None:
     """A loop draws its numbers step by step in its own order, as the reference does."""
     ours, reference = _runs(lambda dtype: _dropping(dtype, ahead=ahead))
     _compare(ours, reference, [sequences_for(ours.sample, each, seed) for seed, each in enumerate(LENGTHS)])
+
+
+def _normalizing(dtype: Any, *, ahead: bool) -> Sample:
+    """A recurrent layer that normalizes its sums with the statistics of each time step, and counts the frames."""
+    made = SequenceSketch(dtype)
+    past, close = made.delay(ahead=ahead)
+    learned = [made.given(name, np.linspace(0.5, 1.5, HIDDEN)) for name in ("scale", "bias")]
+    first = {"mean": np.zeros(HIDDEN), "variance": np.ones(HIDDEN), "count": np.zeros(1)}
+    running = [made.given(name, value, multiplier=0.0) for name, value in first.items()]
+    attributes = BatchNormalizationAttributes(normalization_time_constant=20.0, blend_time_constant=5.0)
+    sums = made.weighted((made.x, FEATURES), (past, HIDDEN))
+    normal = made.op("BatchNormalization", sums, *learned, *running, attributes=attributes)
+    return made.classify(close(made.op("Tanh", normal)))
+
+
+@pytest.mark.parametrize("ahead", [False, True])
+def test_batch_normalization_in_loops(ahead: bool) -> None:
+    """Running statistics go from time step to time step, and each has its own on the way back."""
+    ours, reference = _runs(lambda dtype: _normalizing(dtype, ahead=ahead))
+    data = [sequences_for(ours.sample, each, seed) for seed, each in enumerate(LENGTHS)]
+    _compare(ours, reference, data)
+    for one, other in zip(ours.values(), reference.values(), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-9)
+    for run in (ours, reference):
+        run.program.evaluate(data[0])
+    np.testing.assert_allclose(ours.program.value("ce"), reference.program.value("ce"), rtol=1e-9)
+
+
+@pytest.mark.parametrize("made", [normalized, lambda dtype: _normalizing(dtype, ahead=False)], ids=["above", "inside"])
+def test_a_minibatch_without_frames_keeps_the_statistics(made: Callable[[Any], Sample]) -> None:
+    ours, reference = _runs(made)
+    data = [sequences_for(ours.sample, each, 1) for each in ([3, 2], [])]
+    _compare(ours, reference, data)
+    for one, other in zip(ours.values(), reference.values(), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-9)
 
 
 # -- criteria over sequences --------------------------------------------------------------------------------

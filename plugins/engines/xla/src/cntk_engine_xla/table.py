@@ -45,10 +45,13 @@ LOWERINGS: Mapping[str, Lowering] = {
 BY_VALUES_ALONE = frozenset({"Times", "TransposeTimes", "DiagTimes"})
 """Ops whose gradient needs nothing that the forward part keeps."""
 
-IN_LOOPS = frozenset({*plain.LOWERINGS, *products.LOWERINGS, *delays.LOWERINGS, "Dropout"}) - {
+IN_LOOPS = frozenset({*plain.LOWERINGS, *products.LOWERINGS, *delays.LOWERINGS, "Dropout", "BatchNormalization"}) - {
     "LocalResponseNormalization"
 }
-"""Ops that a compiled loop can do for one time step: they keep nothing for their gradients but what the host drew."""
+"""Ops that a compiled loop can do for one time step.
+
+They keep nothing for their gradients but what the host drew; those that update parameters may, the loop keeps it too.
+"""
 
 
 def lowering_of(node: Node) -> Lowering | None:
