@@ -20,7 +20,7 @@ from cntk_core.ops.convolution import ConvolutionAttributes
 from cntk_core.ops.layouts import frame_layout, sequence_layout, slot_layout
 from cntk_core.ops.normalization import BatchNormalizationAttributes
 from cntk_core.ops.pooling import PoolingAttributes, ROIPoolingAttributes
-from cntk_core.testing.engine_contract import Run, start
+from cntk_core.testing.engine_contract import MOMENTUM, Run, start
 from cntk_core.testing.networks import Sample, Sketch
 from cntk_core.testing.reference import ReferenceEngine
 from cntk_core.testing.sequence_networks import (
@@ -112,6 +112,26 @@ def test_a_minibatch_without_frames_keeps_the_statistics(made: Callable[[Any], S
     _compare(ours, reference, data)
     for one, other in zip(ours.values(), reference.values(), strict=True):
         np.testing.assert_allclose(one, other, atol=1e-9)
+
+
+def _counted(dtype: Any) -> Sample:
+    """A classifier whose edits are counted, which the host does."""
+    made = SequenceSketch(dtype)
+    sample = made.classify(made.elman(made.x, FEATURES))
+    (z,) = sample.roots
+    sample.roots.append(made.op("EditDistanceError", z, made.network["labels"], name="edits"))
+    made.network.infer()
+    return sample
+
+
+def test_an_evaluation_by_the_host_sees_what_was_before_the_update() -> None:
+    runs = [start(engine, _counted("float64"), rule=MOMENTUM) for engine in (XlaEngine(), ReferenceEngine())]
+    for seed, each in enumerate(LENGTHS):
+        for run in runs:
+            run.program.train_step(sequences_for(run.sample, each, seed), run.scalars(MOMENTUM, seed))
+    ours, reference = (run.program.read_totals() for run in runs)
+    assert ours["edits"] == pytest.approx(reference["edits"])
+    assert ours["edits"] > 1.0
 
 
 # -- criteria over sequences --------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from cntk_core.ops.shifting import ShiftAttributes
 from cntk_core.plan.explain import explain
 from cntk_core.plan.make import make_plan
 from cntk_core.plan.plan import Plan
-from cntk_core.testing.sequence_networks import FEATURES, HIDDEN, SEQUENCE_SAMPLES, SequenceSketch
+from cntk_core.testing.sequence_networks import CLASSES, FEATURES, HIDDEN, SEQUENCE_SAMPLES, SequenceSketch
 
 
 def _names(nodes: Any) -> list[str]:
@@ -50,6 +50,31 @@ def test_what_goes_around_a_step_of_the_host(shifted: Plan) -> None:
     assert "lower" in _names(back.leaves)
     assert "lower" in _names(rest.arrives)
     assert [unit.update for unit in (below, shift, above, back, rest)] == [False] * 4 + [True]
+
+
+def _with_edits(*, of_parameter: bool) -> Plan:
+    """A classifier that counts edits too, which the host does: of its best classes, or of those of a parameter."""
+    made = SequenceSketch("float32")
+    sample = made.classify(made.elman(made.x, FEATURES))
+    (z,) = sample.roots
+    first = made.given("guess", np.eye(CLASSES)[0]) if of_parameter else z
+    edits = made.op("EditDistanceError", first, made.network["labels"], name="edits")
+    made.network.infer()
+    return make_plan(sample.network, (*sample.roots, edits), sample.criterion)
+
+
+def test_what_only_the_user_looks_at_comes_last() -> None:
+    """An evaluation on the host does not cut training in two."""
+    training, evaluation = units_of(_with_edits(of_parameter=False), gradients=True, update=True)
+    assert (training.hosted, training.update, evaluation.hosted, evaluation.update) == (False, True, True, False)
+    assert _names(evaluation.writes) == ["edits"]
+    assert set(evaluation.reads) - set(training.writes) == {evaluation.steps[0].nodes[0].inputs[1]}
+
+
+def test_an_evaluation_of_a_parameter_comes_before_its_update() -> None:
+    units = units_of(_with_edits(of_parameter=True), gradients=True, update=True)
+    assert [(unit.hosted, unit.update) for unit in units][-1] == (False, True)
+    assert any(unit.hosted for unit in units)
 
 
 def test_gradients_are_looked_at_until_the_last_step_that_adds_to_them(shifted: Plan) -> None:

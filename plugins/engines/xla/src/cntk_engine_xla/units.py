@@ -16,6 +16,7 @@ from cntk_core.api import (
     Parameter,
     Plan,
     Step,
+    makes_axis_by_values,
     meetings_of,
 )
 from cntk_engine_xla.lowering import axis_around
@@ -80,10 +81,11 @@ def units_of(plan: Plan, *, gradients: bool, update: bool = False) -> tuple[Unit
         gradients: with the gradient steps, in training.
         update: with the update of the trained parameters at the end.
     """
-    steps: list[AnyStep] = [*plan.steps, *(plan.gradients if gradients else ())]
     hosted = hosted_steps(plan)
+    waiting = _that_can_wait(plan, hosted, gradients=gradients)
+    steps: list[AnyStep] = [step for step in plan.steps if step not in waiting]
     cut: list[tuple[list[AnyStep], bool]] = []
-    for step in steps:
+    for step in [*steps, *(plan.gradients if gradients else ())]:
         lowered = step not in hosted
         if lowered and cut and not cut[-1][1]:
             cut[-1][0].append(step)
@@ -91,7 +93,26 @@ def units_of(plan: Plan, *, gradients: bool, update: bool = False) -> tuple[Unit
             cut.append(([step], not lowered))
     if update and (not cut or cut[-1][1]):
         cut.append(([], False))
-    return tuple(_linked(plan, cut, gradients=gradients, update=update))
+    place = len(cut) - 1 if update else None
+    cut += [([step], True) for step in plan.steps if step in waiting]
+    return tuple(_linked(plan, cut, gradients=gradients, update=place))
+
+
+def _that_can_wait(plan: Plan, hosted: frozenset[AnyStep], *, gradients: bool) -> frozenset[AnyStep]:
+    """The steps of the host whose values only the user looks at: done after all others, they cut no function in two.
+
+    They may not read parameters, which have changed by then.
+    """
+    back = plan.gradients if gradients else ()
+    needed = {node for step in back for node in (*nodes_of(step), *step.reads)}
+    found: set[AnyStep] = set()
+    for step in reversed(plan.steps):
+        alone = needed.isdisjoint(step.nodes) and not any(isinstance(node, Parameter) for node in step.reads)
+        if step in hosted and alone and not any(makes_axis_by_values(node) for node in step.nodes):
+            found.add(step)
+        else:
+            needed.update(step.reads)
+    return frozenset(found)
 
 
 def hosted_steps(plan: Plan) -> frozenset[AnyStep]:
@@ -105,10 +126,11 @@ def update_unit(plan: Plan) -> Unit:
     return Unit((), hosted=False, update=True, arrives=plan.trained)
 
 
-def _linked(plan: Plan, cut: Sequence[tuple[list[AnyStep], bool]], *, gradients: bool, update: bool) -> Iterable[Unit]:
-    """Find what goes from unit to unit."""
+def _linked(
+    plan: Plan, cut: Sequence[tuple[list[AnyStep], bool]], *, gradients: bool, update: int | None
+) -> Iterable[Unit]:
+    """Find what goes from unit to unit; the update is in the unit of this number."""
     parts = [steps for steps, _ in cut]
-    last = len(parts) - 1
     meetings = meetings_of(plan)
     seed = next((index for index, steps in enumerate(parts) if any(map(_is_gradient, steps))), None)
     for index, (steps, hosted) in enumerate(cut):
@@ -123,7 +145,7 @@ def _linked(plan: Plan, cut: Sequence[tuple[list[AnyStep], bool]], *, gradients:
         if seed is not None and seed < index and plan.criterion is not None:
             earlier.add(plan.criterion)
         later = {node for step in after for node in (*_sources(step), *_targets(step))}
-        updates = update and index == last
+        updates = index == update
         wanted = plan.trained if updates else ()
         back = [node for step in steps if _is_gradient(step) for node in nodes_of(step)]
         forward_here = dict.fromkeys(node for step in steps if not _is_gradient(step) for node in nodes_of(step))
