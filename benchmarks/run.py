@@ -168,12 +168,12 @@ def measure(
 def show(record: dict[str, Any]) -> None:
     """Print a record for people."""
     print(f"{record['workload']}, {record['engine']}, {record['threads']} thread(s), {record['figure']}")
-    print(f"  {'candidate':14} {'ms':>10} {'peer/ours':>10} {'peak MB':>9}  largest relative difference of a change")
+    print(f"  {'candidate':19} {'ms':>10} {'peer/ours':>10} {'peak MB':>9}  largest relative difference of a change")
     ours = record["ours_s"]
-    print(f"  {'ours':14} {1e3 * ours:10.3f} {1:10.2f} {record['peak_memory'] / 1e6:9.0f}")
+    print(f"  {'ours':19} {1e3 * ours:10.3f} {1:10.2f} {record['peak_memory'] / 1e6:9.0f}")
     for name, peer in record["peers"].items():
         print(
-            f"  {name:14} {1e3 * peer['seconds']:10.3f} {peer['seconds'] / ours:10.2f} {peer['peak_memory'] / 1e6:9.0f}"
+            f"  {name:19} {1e3 * peer['seconds']:10.3f} {peer['seconds'] / ours:10.2f} {peer['peak_memory'] / 1e6:9.0f}"
             f"  {peer['largest_change_difference']:.1e}"
         )
     if record["ratio_best_peer"] is not None:

@@ -172,7 +172,7 @@ from cntk_core.plan.plan import (
     layout_of_root,
     makes_axis_by_values,
 )
-from cntk_core.plan.program import PlanProgram
+from cntk_core.plan.program import PlanProgram, is_total
 from cntk_core.plan.sparse import is_sparse_product, label_inputs, sparse_inputs
 from cntk_core.plan.stages import Meeting, Stage, check_axes, meetings_of, stages_of
 from cntk_core.plan.trees import Names, Tree, forward_trees, gradient_trees, path_of, rename_symbols, symbols_in_order
@@ -389,6 +389,7 @@ __all__ = [
     "is_legacy",
     "is_open",
     "is_sparse_product",
+    "is_total",
     "keep_tail",
     "label_inputs",
     "last_sequence",

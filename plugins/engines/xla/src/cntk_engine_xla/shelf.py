@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from typing import Any
 
 import numpy as np
@@ -64,6 +64,14 @@ class Shelf(MutableMapping[Node, NDArray[Any]]):
         """Take an array of the device; one of NumPy that nobody changes any more will do."""
         self._device[node] = array
         self._host.pop(node, None)
+
+    def put_all(self, nodes: Iterable[Node], arrays: Iterable[Array]) -> None:
+        """Take an array of the device for each of some nodes."""
+        found = dict(zip(nodes, arrays, strict=True))
+        self._device.update(found)
+        if self._host:
+            for node in found:
+                self._host.pop(node, None)
 
     def put_beside(self, node: Node, arrays: Any) -> None:
         """Take what stands on the device for a host's value, which stays: the elements of a sparse input."""
