@@ -159,7 +159,7 @@ def test_several_sequences_to_a_slot(made: Callable[[Any], Sample]) -> None:
 
 
 def test_places_of_alignments_have_few_sizes() -> None:
-    assert [places_bucket(count) for count in (1, 32, 33, 256, 257)] == [32, 32, 256, 256, 2048]
+    assert [places_bucket(count) for count in (1, 128, 129, 512, 513)] == [128, 128, 512, 512, 2048]
 
 
 def test_words_of_classes_have_few_sizes() -> None:
