@@ -163,7 +163,7 @@ def test_places_of_alignments_have_few_sizes() -> None:
 
 
 def test_words_of_classes_have_few_sizes() -> None:
-    assert [words_bucket(count, 300) for count in (1, 16, 17, 64, 65, 257)] == [16, 16, 64, 64, 256, 300]
+    assert [words_bucket(count, 300) for count in (1, 16, 17, 64, 65, 257)] == [16, 16, 32, 64, 128, 300]
 
 
 def test_a_word_that_is_not_of_its_class() -> None:
