@@ -163,7 +163,32 @@ def test_places_of_alignments_have_few_sizes() -> None:
 
 
 def test_words_of_classes_have_few_sizes() -> None:
-    assert [words_bucket(count, 300) for count in (1, 16, 17, 64, 65, 257)] == [16, 16, 32, 64, 128, 300]
+    assert [words_bucket(count) for count in (1, 64, 65, 257)] == [64, 64, 128, 512]
+
+
+def _many_words(dtype: Any) -> Sample:
+    """Classes of 3 words, of 150, and of 90, the last ones of the vocabulary."""
+    made = Sketch(dtype)
+    h = made.op("Tanh", made.op("Times", made.parameter("U", 4, 5), made.input("x", 4)))
+    scores = made.op("Times", made.parameter("K", 5, 3), h)
+    words = made.input("words", 4)
+    weights = made.parameter("V", 243, 5)
+    return made.finish(made.op("ClassBasedCrossEntropyWithSoftmax", words, h, weights, scores, name="ce"))
+
+
+def test_classes_of_many_words() -> None:
+    """More words than are computed together, and more frames of a class."""
+    ours, reference = _runs(_many_words)
+    bounds = np.array([0, 3, 153, 243])
+    for seed in range(2):
+        data = ours.sample.minibatch(40, seed)
+        words = np.random.default_rng(seed).integers(0, 243, size=40)
+        words[:25] = words[:25] % 150 + 3
+        words[-2:] = 242, 0
+        number = np.searchsorted(bounds, words, side="right") - 1
+        labels = np.stack([words, number, bounds[number], bounds[number + 1]], axis=1).astype(np.float64)
+        streams = {"x": data.streams["x"], "words": StreamData(labels, frame_layout(40))}
+        _compare(ours, reference, [Minibatch(streams, 40)])
 
 
 def test_a_word_that_is_not_of_its_class() -> None:
@@ -217,11 +242,11 @@ def test_weights_that_are_not_shared() -> None:
     _compare(ours, reference, [ours.sample.minibatch(frames, frames) for frames in (10, 9)])
 
 
-def _unpooled(dtype: Any) -> Sample:
-    """Overlapping windows: the last one that has its largest element at a place writes there."""
+def _unpooled(dtype: Any, width: int) -> Sample:
+    """Of windows that share elements, the last one that has its largest element at a place writes there."""
     made = Sketch(dtype)
     image = made.input("x", 2, 5, 5)
-    attributes = PoolingAttributes((3, 3), stride=(2,), auto_padding=(False,))
+    attributes = PoolingAttributes((width, width), stride=(2,), auto_padding=(False,))
     pooled = made.op("Pooling", image, attributes=attributes)
     learned = made.op("ElementTimes", pooled, made.parameter("factor", 2, 2, 2))
     return _summed(made, made.op("MaxUnpooling", learned, image, attributes=attributes))
@@ -241,8 +266,10 @@ def _boxes(frames: int, seed: int) -> Minibatch:
     return Minibatch({"boxes": StreamData(boxes, frame_layout(frames))}, frames)
 
 
-def test_unpooling_of_windows_that_overlap() -> None:
-    ours, reference = _runs(_unpooled)
+@pytest.mark.parametrize("width", [2, 3])
+def test_unpooling(width: int) -> None:
+    """With windows that share elements, and with others."""
+    ours, reference = _runs(lambda dtype: _unpooled(dtype, width))
     _compare(ours, reference, [ours.sample.minibatch(frames, frames) for frames in (10, 9)])
 
 

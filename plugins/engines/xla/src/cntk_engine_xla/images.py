@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -191,38 +191,65 @@ def _convolution_gradient(
 # -- pooling ----------------------------------------------------------------------------------------------
 
 
-def _pool(node: Node) -> tuple[Geometry, tuple[int, ...], bool, bool]:
-    """Where the windows stand, the sizes of the image, and whether it is a mean and counts the padding."""
+def _pool(node: Node) -> tuple[Geometry, bool, bool]:
+    """Where the windows stand, whether it is a mean, and whether that counts the padding."""
     attributes, sample = node.attributes, node.inputs[0].known_shape
     if node.op.name == "Pooling":
         geometry = pooling_geometry(sample, attributes)
-        return geometry, from_cntk(geometry.input), attributes.pool_kind.lower() == "average", attributes.include_pad
-    geometry = legacy_pooling_geometry(sample, attributes)
-    return geometry, from_cntk(geometry.input), node.op.name == "AveragePooling", False
+        return geometry, attributes.pool_kind.lower() == "average", attributes.include_pad
+    return legacy_pooling_geometry(sample, attributes), node.op.name == "AveragePooling", False
+
+
+@attrs.frozen(eq=False)
+class _Windows:
+    """Windows on images, as XLA takes them: image, size of the windows, distance between them, padding."""
+
+    image: Array
+    window: tuple[int, ...]
+    stride: tuple[int, ...]
+    padding: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def on(cls, geometry: Geometry, rows: Array) -> _Windows:
+        """Place the windows on rows; what none of them covers is left out."""
+        sizes, pads = from_cntk(geometry.input), _pads(geometry)
+        kept = tuple(slice(max(0, -low), size + min(0, high)) for size, (low, high) in zip(sizes, pads, strict=True))
+        return cls(
+            rows.reshape(rows.shape[0], *sizes)[(slice(None), *kept)],
+            (1, *from_cntk(geometry.kernel)),
+            (1, *from_cntk(geometry.stride)),
+            ((0, 0), *((max(0, low), max(0, high)) for low, high in pads)),
+        )
+
+    def reduced(self, first: float, how: Callable[[Array, Array], Array], image: Array | None = None) -> Array:
+        """What is left of each window, of this image or another."""
+        from jax import lax
+
+        image = self.image if image is None else image
+        return lax.reduce_window(image, first, how, self.window, self.stride, self.padding)
+
+
+def largest(geometry: Geometry, rows: Array) -> Array:
+    """Return the largest element of each window: ``(rows, *counts)``."""
+    import jax.numpy as jnp
+    from jax import lax
+
+    return _Windows.on(geometry, rows).reduced(-jnp.inf, lax.max)
 
 
 def _pooling(trace: Trace, node: Node, inputs: list[Array]) -> Array:
     import jax.numpy as jnp
     from jax import lax
 
-    geometry, sizes, average, include_pad = _pool(node)
+    geometry, average, include_pad = _pool(node)
     rows = samples(inputs[0], bool(node.inputs[0].framed))
-    image = rows.reshape(rows.shape[0], *sizes)
-    window, stride = (1, *from_cntk(geometry.kernel)), (1, *from_cntk(geometry.stride))
-    pads = _pads(geometry)
-    kept = tuple(slice(max(0, -low), size + min(0, high)) for size, (low, high) in zip(sizes, pads, strict=True))
-    image = image[(slice(None), *kept)]
-    padding = [(0, 0), *((max(0, low), max(0, high)) for low, high in pads)]
-    if average:
-        totals = lax.reduce_window(image, 0.0, lax.add, window, stride, padding)
-        covered: Any = elements(geometry.kernel)
-        if not include_pad:
-            ones = jnp.ones((1, *image.shape[1:]), image.dtype)
-            covered = lax.reduce_window(ones, 0.0, lax.add, window, stride, padding)
-        found = totals / covered
-    else:
-        found = lax.reduce_window(image, -jnp.inf, lax.max, window, stride, padding)
-    return found.reshape(trace.shape(node))
+    if not average:
+        return largest(geometry, rows).reshape(trace.shape(node))
+    windows = _Windows.on(geometry, rows)
+    covered: Any = elements(geometry.kernel)
+    if not include_pad:
+        covered = windows.reduced(0.0, lax.add, jnp.ones((1, *windows.image.shape[1:]), rows.dtype))
+    return (windows.reduced(0.0, lax.add) / covered).reshape(trace.shape(node))
 
 
 def _pooling_gradient(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cntk_core.api import Node, elements, pooling_geometry, samples
-from cntk_engine_xla.images import covered_places
+from cntk_core.api import Geometry, Node, elements, pooling_geometry, samples
+from cntk_engine_xla.images import covered_places, largest
 from cntk_engine_xla.lowering import Array, Lowering, Trace
 
 
@@ -38,14 +38,27 @@ def _writes(places: Array, size: int) -> Array:
     return jnp.take_along_axis(writer, places, axis=1) == index
 
 
+def _apart(geometry: Geometry) -> bool:
+    """Whether no two windows share an element."""
+    return all(step >= width for step, width in zip(geometry.stride, geometry.kernel, strict=True))
+
+
 def _unpooling(trace: Trace, node: Node, inputs: list[Array]) -> Array:
+    import jax
     import jax.numpy as jnp
 
-    places, size = _places(trace, node, inputs[1]), elements(node.known_shape)
-    values = jnp.broadcast_to(samples(inputs[0], bool(node.inputs[0].framed)), places.shape)
+    geometry = pooling_geometry(node.inputs[1].known_shape, node.attributes)
+    rows, size = _numbered(trace, node), elements(node.known_shape)
+    like, values = (samples(inputs[place], bool(node.inputs[place].framed)) for place in (1, 0))
+    values = jnp.broadcast_to(values, (rows, values.shape[1]))
+    if _apart(geometry):  # the way back of a pooling, which XLA does without adding at places
+        like = jnp.broadcast_to(like, (rows, size))
+        pooled, pull = jax.vjp(lambda image: largest(geometry, image), like)
+        return pull(values.reshape(pooled.shape))[0]
+    places = _places(trace, node, inputs[1])
     values = jnp.where(_writes(places, size), values, jnp.zeros((), values.dtype))
-    zeros = jnp.zeros((places.shape[0], size), values.dtype)
-    return zeros.at[jnp.arange(places.shape[0])[:, None], places].add(values)
+    zeros = jnp.zeros((rows, size), values.dtype)
+    return zeros.at[jnp.arange(rows)[:, None], places].add(values)
 
 
 def _unpooling_gradient(
@@ -55,7 +68,8 @@ def _unpooling_gradient(
 
     places, size = _places(trace, node, inputs[1]), elements(node.known_shape)
     incoming = jnp.take_along_axis(samples(arriving, bool(node.framed)), places, axis=1)
-    found = jnp.where(_writes(places, size), incoming, jnp.zeros((), incoming.dtype))
+    apart = _apart(pooling_geometry(node.inputs[1].known_shape, node.attributes))
+    found = incoming if apart else jnp.where(_writes(places, size), incoming, jnp.zeros((), incoming.dtype))
     if not node.inputs[0].framed:
         found = jnp.sum(trace.masked(found, node.axis) if node.framed else found, axis=0)
     return found.reshape(inputs[0].shape), None

@@ -24,7 +24,9 @@ from cntk_core.api import (
 )
 from cntk_engine_xla.lowering import Array, Lowering, Trace, is_looked_at
 
-FEWEST_WORDS = 16
+TILE = 64
+"""Words of a class whose scores are computed together."""
+
 TOGETHER = 16
 """Frames of a class that are computed together."""
 
@@ -32,9 +34,9 @@ GATHERED = 1 << 20
 """How many weights are gathered at a time."""
 
 
-def words_bucket(count: int, vocabulary: int) -> int:
-    """Return for how many words of a class a function is compiled: 16, 32, 64, ..., no more than there are."""
-    return min(max(FEWEST_WORDS, 1 << (count - 1).bit_length()), vocabulary)
+def words_bucket(count: int) -> int:
+    """Return for how many words of a class a function is compiled: a power of two, at least 64."""
+    return max(TILE, 1 << (count - 1).bit_length())
 
 
 def _in_parts(rows: int, size: int, body: Callable[[Array, Any], tuple[Array, Any]], begin: Any, *given: Array) -> Any:
@@ -89,42 +91,77 @@ def _draw_classes(context: OpContext, node: Node, shape: tuple[int, ...], rows: 
         bounds[:, count : count + blocks] = bound[:, None]
         count += blocks
     largest = int((labels[:, 3] - labels[:, 2]).max(initial=1))
-    words = np.arange(words_bucket(largest, node.inputs[2].known_shape[0]), dtype=np.int32)
+    words = np.arange(words_bucket(largest), dtype=np.int32)
     found = {"frames": frames, "first": bounds[0], "end": bounds[1], "place": place, "words": words}
     return {**found, "count": np.int32(count)}
 
 
 class _Block:
-    """Frames of one class, and the weights of its words.
+    """Frames of one class, and the weights of its words, some words at a time.
 
     Args:
         drawn: what the host said.
         number: of the block.
         labels, hidden: of all frames.
-        weights: of all words.
+        weights: of all words, and rows behind them for the last words of a class.
     """
 
     def __init__(self, drawn: dict[str, Array], number: Array, labels: Array, hidden: Array, weights: Array) -> None:
-        import jax
         import jax.numpy as jnp
 
-        size = drawn["words"].shape[0]
-        frames = drawn["frames"][number]
+        frames, words = drawn["frames"][number], drawn["words"]
         self.exists = (frames < hidden.shape[0])[:, None]
         chosen = jnp.minimum(frames, hidden.shape[0] - 1)
         self.hidden = hidden[chosen]
-        first, end = drawn["first"][number], drawn["end"][number]
-        self.begin = jnp.minimum(first, weights.shape[0] - size)
-        words = self.begin + drawn["words"]
-        self.inside = (words >= first) & (words < end)
-        self.own = words == labels[chosen, :1]
-        self.weights = jax.lax.dynamic_slice_in_dim(weights, self.begin, size)
+        self._weights = weights
+        self._first, size = drawn["first"][number], drawn["end"][number] - drawn["first"][number]
+        self._tiles = (size + TILE - 1) // TILE
+        self._inside = words < size
+        self.own = words + self._first == labels[chosen, :1]
+
+    def over_tiles(self, body: Callable[[Array, Array, Any], Any], begin: Any) -> Any:
+        """Go over the words with ``body(place in the class, weights, state) -> state``."""
+        import jax
+
+        def one(tile: Array, state: Any) -> Any:
+            place = tile * TILE
+            return body(place, jax.lax.dynamic_slice_in_dim(self._weights, self._first + place, TILE), state)
+
+        return jax.lax.fori_loop(0, self._tiles, one, begin)
 
     def logs(self) -> Array:
         """Log chances of the words of the class, ``(frames, words)``."""
+        import jax
         import jax.numpy as jnp
 
-        return log_softmax(jnp, jnp.where(self.inside, self.hidden @ self.weights.T, -jnp.inf))
+        def score(place: Array, weights: Array, scores: Array) -> Array:
+            return jax.lax.dynamic_update_slice_in_dim(scores, self.hidden @ weights.T, place, 1)
+
+        scores = self.over_tiles(score, jnp.zeros(self.own.shape, self.hidden.dtype))
+        return log_softmax(jnp, jnp.where(self._inside, scores, -jnp.inf))
+
+    def add_gradients(self, change: Array, to_weights: Array) -> tuple[Array, Array]:
+        """Add the gradient of the weights to a sum, from that of the scores; return it and that of the frames."""
+        import jax
+        import jax.numpy as jnp
+
+        def add(place: Array, weights: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
+            total, to_hidden = state
+            part = jax.lax.dynamic_slice_in_dim(change, place, TILE, 1)
+            before = jax.lax.dynamic_slice_in_dim(total, self._first + place, TILE)
+            summed = before + part.T @ self.hidden
+            total = jax.lax.dynamic_update_slice_in_dim(total, summed, self._first + place, 0)
+            return total, to_hidden + part @ weights
+
+        found: tuple[Array, Array] = self.over_tiles(add, (to_weights, jnp.zeros_like(self.hidden)))
+        return found
+
+
+def _with_room(weights: Array) -> Array:
+    """Weights with rows behind them, so that the last words of a class are a whole tile too."""
+    import jax.numpy as jnp
+
+    return jnp.pad(weights, [(0, TILE), (0, 0)])
 
 
 def _class_inputs(trace: Trace, node: Node, inputs: list[Array]) -> tuple[Array, Array, Array]:
@@ -147,9 +184,11 @@ def _class_based(trace: Trace, node: Node, inputs: list[Array]) -> Array:
     if not labels.shape[0]:
         return jnp.zeros((1,), hidden.dtype)
 
+    weights = _with_room(inputs[2])
+
     def one(number: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
         total, kept = state
-        block = _Block(drawn, number, labels, hidden, inputs[2])
+        block = _Block(drawn, number, labels, hidden, weights)
         logs = block.logs()
         return total + jnp.sum(jnp.where(block.own & block.exists, logs, 0.0)), kept.at[number].set(logs)
 
@@ -179,21 +218,21 @@ def _class_based_gradient(
     if not labels.shape[0]:
         return None, *(jnp.zeros_like(value) for value in inputs[1:])
 
+    weights = _with_room(inputs[2])
+
     def one(number: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
         to_weights, to_hidden = state
-        block = _Block(drawn, number, labels, hidden, inputs[2])
+        block = _Block(drawn, number, labels, hidden, weights)
         change = jnp.exp(logs[number]) - block.own.astype(logs.dtype)
         change = jnp.where(block.exists, change, 0.0) * arriving.astype(logs.dtype)
-        before = jax.lax.dynamic_slice_in_dim(to_weights, block.begin, change.shape[1])
-        summed = before + change.T @ block.hidden
-        to_weights = jax.lax.dynamic_update_slice_in_dim(to_weights, summed, block.begin, 0)
-        return to_weights, to_hidden.at[number].set(change @ block.weights)
+        to_weights, found = block.add_gradients(change, to_weights)
+        return to_weights, to_hidden.at[number].set(found)
 
-    begin = jnp.zeros_like(inputs[2]), jnp.zeros((*drawn["frames"].shape, hidden.shape[1]), hidden.dtype)
+    begin = jnp.zeros_like(weights), jnp.zeros((*drawn["frames"].shape, hidden.shape[1]), hidden.dtype)
     to_weights, by_block = jax.lax.fori_loop(0, drawn["count"], one, begin)
     to_hidden = _kept(trace, node, by_block.reshape(-1, hidden.shape[1])[drawn["place"]])
     to_classes = _kept(trace, node, _less_one(jnp.exp(log_classes), labels[:, 1])) * arriving
-    return None, _as_input(to_hidden, inputs[1]), to_weights, _as_input(to_classes, inputs[3])
+    return None, _as_input(to_hidden, inputs[1]), to_weights[:-TILE], _as_input(to_classes, inputs[3])
 
 
 def _as_input(change: Array, value: Array) -> Array:
