@@ -35,13 +35,12 @@ class Feed:
             DataError: the samples have another size than the input.
         """
         data: Any = stream.data
-        shape = data.shape
         found = self._staging.array((rows, *self._shape))
-        if found.shape == shape and not stream.sparse:
-            np.copyto(found, data, casting="same_kind")
+        if type(data) is np.ndarray and data.shape == found.shape:
+            np.copyto(found, data)
             return found
         check_size(self._node, stream)
-        frames = shape[0]
+        frames = data.shape[0]
         flat = found.reshape(rows, elements(self._shape))
         if stream.sparse:
             flat[:frames] = data.toarray()

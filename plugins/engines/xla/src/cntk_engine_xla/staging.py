@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections import deque
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -40,17 +40,20 @@ class Staging:
         """Return an array with any content, to which nobody else refers."""
         arrays = self._arrays.get(shape)
         if arrays is None:
-            while len(self._arrays) >= MOST_SHAPES:
-                del self._arrays[next(iter(self._arrays))]
-            arrays = self._arrays[shape] = deque()
-        # They are given back in the order in which they were given out.
-        if not arrays or _references(arrays) != _BY_ITSELF:
+            arrays = self._begin(shape)
+        # They become free in the order in which they were given out.
+        elif (getrefcount(arrays[0]), getrefcount(arrays[0].base)) != _BY_ITSELF:
             if len(arrays) >= MOST_ARRAYS:
                 arrays.popleft()
             arrays.appendleft(aligned(shape, self._dtype))
-        array = arrays[0]
         arrays.rotate(-1)
-        return array
+        return arrays[-1]
+
+    def _begin(self, shape: tuple[int, ...]) -> deque[NDArray[Any]]:
+        while len(self._arrays) >= MOST_SHAPES:
+            del self._arrays[next(iter(self._arrays))]
+        arrays = self._arrays[shape] = deque([aligned(shape, self._dtype)])
+        return arrays
 
 
 def aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -61,11 +64,10 @@ def aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
     return raw[first : first + size].view(dtype).reshape(shape)
 
 
-def _references(arrays: deque[NDArray[Any]]) -> tuple[int, int]:
+def _count(arrays: deque[NDArray[Any]]) -> tuple[int, int]:
     """How often the first array is referred to, and what it is a view of: its own views refer to that."""
-    array = arrays[0]
-    return sys.getrefcount(array), sys.getrefcount(array.base)
+    return getrefcount(arrays[0]), getrefcount(arrays[0].base)
 
 
-_BY_ITSELF = _references(deque([aligned((1,), np.dtype(np.uint8))]))
-"""References to an array that is in a queue only, with those of the function that counts."""
+_BY_ITSELF = _count(deque([aligned((1,), np.dtype(np.uint8))]))
+"""References to an array that is in a queue only, with those of counting."""
