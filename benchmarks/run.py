@@ -5,7 +5,8 @@ compared; then they are asked for rounds of steps in turn, A B C A B C. The figu
 process per step, which other load on the machine disturbs least; with two threads or more, or on a GPU, it is
 the minimum wall time.
 
-    python benchmarks/run.py --workload W1a --threads 1 [--engine xla] [--json F] [--rounds 7] [--peer-python PYTHON]
+    python benchmarks/run.py --workload W1a --threads 1 [--engine xla] [--json F] [--rounds 7] [--steps 100]
+        [--peers jax_jit ...] [--peer-python PYTHON]
 
 Peers that are not installed are named and left out.
 """
@@ -134,10 +135,10 @@ def difference(ours: np.ndarray, theirs: np.ndarray, first: np.ndarray) -> float
 
 
 def measure(
-    workload: Workload, threads: int, rounds: int, pythons: dict[str, str], engine: str = "cpu"
+    workload: Workload, threads: int, rounds: int, pythons: dict[str, str], engine: str, peers: tuple[str, ...]
 ) -> dict[str, Any]:
     """Run the comparison; return the record that ``--json`` writes."""
-    with running((workload.ours, *workload.peers), pythons, workload, threads, engine) as servers:
+    with running((workload.ours, *peers), pythons, workload, threads, engine) as servers:
         compare_changes(servers, workload)
         for _ in range(rounds):
             for server in servers:
@@ -189,10 +190,15 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--json", type=Path, help="write the record here")
     parser.add_argument("--peer-python", default=sys.executable, help="interpreter that has PyTorch and JAX")
+    parser.add_argument("--steps", type=int, help="of one round; few where others use the machine, with more rounds")
+    parser.add_argument("--peers", nargs="+", help="which of the workload's peers; by default all")
     arguments = parser.parse_args()
     workload = WORKLOADS[arguments.workload]
+    if arguments.steps:
+        workload = workload._replace(steps=arguments.steps)
     pythons = {workload.ours: sys.executable, **dict.fromkeys(workload.peers, arguments.peer_python)}
-    record = measure(workload, arguments.threads, arguments.rounds, pythons, arguments.engine)
+    peers = tuple(peer for peer in workload.peers if not arguments.peers or peer in arguments.peers)
+    record = measure(workload, arguments.threads, arguments.rounds, pythons, arguments.engine, peers)
     show(record)
     if arguments.json:
         arguments.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")

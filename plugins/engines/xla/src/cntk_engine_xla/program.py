@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from typing import Any
 
 import attrs
@@ -70,6 +69,8 @@ class XlaProgram(PlanProgram):
     """
 
     def __init__(self, plan: Plan, store: ParameterStore, rule: UpdateRule | None, seed: int) -> None:
+        import jax
+
         lowered = [step for step in plan.steps if is_lowered(step, frozenset())]
         inside = {node for step in lowered for node in step.nodes}
         hosted_nodes = {node for step in plan.steps for node in step.nodes if node not in inside}
@@ -96,6 +97,7 @@ class XlaProgram(PlanProgram):
         self._with_matrix = self._desk.sparse | {node for inputs in plan.sparse.values() for node in inputs}
         self._feeds = {node: Feed(node, store.dtype) for node in plan.inputs if node not in self._desk.sparse}
         self._ran = False
+        self._double = jax.enable_x64(True)
         self._counted = [node for step in plan.steps for node in step.nodes if _has_count(node)]
 
     @property
@@ -135,7 +137,7 @@ class XlaProgram(PlanProgram):
         rule = self._rule()
         if not self.plan.trained:
             return
-        with _double():
+        with self._double:
             if not self._desk.residence.here:
                 self._desk.residence.borrow()
             gradients = [np.array(self.store.gradient(parameter)) for parameter in self.plan.trained]
@@ -218,7 +220,7 @@ class XlaProgram(PlanProgram):
     def _run(self, mode: Mode, minibatch: Minibatch, scalars: Sequence[Scalars] = ()) -> None:
         desk = self._desk
         # Scoped, so that nobody else's arrays in this process become double.
-        with _double():
+        with self._double:
             desk.clear()
             self._take(self.axes.take(minibatch))
             if not desk.residence.here:
@@ -277,13 +279,6 @@ class XlaProgram(PlanProgram):
             check_statistics(number, np.asarray(variance))
             if number:
                 self._counted.remove(node)
-
-
-def _double() -> AbstractContextManager[None]:
-    """JAX with double precision."""
-    import jax
-
-    return jax.enable_x64(True)
 
 
 def _has_count(node: Node) -> bool:

@@ -13,47 +13,37 @@ from numpy.typing import NDArray
 ALIGNMENT = 64
 """XLA on a processor reads arrays at such addresses where they lie, and copies others first."""
 
-MOST_SHAPES = 8
-"""So many shapes have arrays that are kept; when another comes, the oldest goes."""
-
-
 MOST_ARRAYS = 40
-"""So many arrays of a shape are kept. XLA on a processor lets 32 calls wait."""
+"""So many arrays are kept. XLA on a processor lets 32 calls wait."""
 
 
 class Staging:
-    """Arrays of one type that are written anew for each minibatch.
+    """Arrays of one shape that are written anew for each minibatch.
 
     XLA reads an array some time after the call that is given it. So do others who look at it or at a part of it: all of
     them refer to it until then. An array to which nobody refers any more is given out again; its memory is in the
     processor's caches, and the system need not fill it with zeros.
 
     Args:
+        shape: of the arrays.
         dtype: of the arrays.
     """
 
-    def __init__(self, dtype: np.dtype[Any]) -> None:
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        self._shape = shape
         self._dtype = dtype
-        self._arrays: dict[tuple[int, ...], deque[NDArray[Any]]] = {}
+        self._arrays = deque([aligned(shape, dtype)])
 
-    def array(self, shape: tuple[int, ...]) -> NDArray[Any]:
+    def array(self) -> NDArray[Any]:
         """Return an array with any content, to which nobody else refers."""
-        arrays = self._arrays.get(shape)
-        if arrays is None:
-            arrays = self._begin(shape)
+        arrays = self._arrays
         # They become free in the order in which they were given out.
-        elif (getrefcount(arrays[0]), getrefcount(arrays[0].base)) != _BY_ITSELF:
+        if (getrefcount(arrays[0]), getrefcount(arrays[0].base)) != _BY_ITSELF:
             if len(arrays) >= MOST_ARRAYS:
                 arrays.popleft()
-            arrays.appendleft(aligned(shape, self._dtype))
+            arrays.appendleft(aligned(self._shape, self._dtype))
         arrays.rotate(-1)
         return arrays[-1]
-
-    def _begin(self, shape: tuple[int, ...]) -> deque[NDArray[Any]]:
-        while len(self._arrays) >= MOST_SHAPES:
-            del self._arrays[next(iter(self._arrays))]
-        arrays = self._arrays[shape] = deque([aligned(shape, self._dtype)])
-        return arrays
 
 
 def aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
