@@ -87,7 +87,9 @@ class Caller:
         desk, unit = self._desk, self._unit
         residence, totals, update = desk.residence, desk.totals, unit.update
         arranged = self._arrangement()
-        function, drawn, draws = arranged.function, (), ()
+        drawn: tuple[Node, ...] = ()
+        draws: Sequence[Any] = ()
+        function = arranged.function
         if function is None:
             drawn, draws = self._draw()
             function = self._function(arranged, drawn, draws)

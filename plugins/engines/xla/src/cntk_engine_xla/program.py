@@ -221,8 +221,9 @@ class XlaProgram(PlanProgram):
         desk = self._desk
         # Scoped, so that nobody else's arrays in this process become double.
         with self._double:
+            streams = self.axes.take(minibatch)
             desk.clear()
-            self._take(self.axes.take(minibatch))
+            self._take(streams)
             if not desk.residence.here:
                 desk.residence.borrow()
             if not mode.training:
