@@ -72,6 +72,18 @@ class Window:
             rows = self.own(rows, self.of(buffer))
         return jax.lax.dynamic_update_slice_in_dim(buffer, rows, self._begin, 0)
 
+    def put(self, buffer: Array, rows: Array, direction: int) -> Array:
+        """A buffer of rows in the order in which they are computed, with those of the time step; the next one writes
+        over what is spoilt behind them.
+
+        It is never read in the loop: what is both read and written, XLA copies as a whole in each time step.
+        """
+        import jax
+
+        rows = rows.astype(buffer.dtype).reshape(self.slots, *buffer.shape[1:])
+        place = self._begin if direction > 0 else self._rest
+        return jax.lax.dynamic_update_slice_in_dim(buffer, rows, place, 0)
+
     def give_draws(self, outer: Trace, loop: Loop) -> None:
         """Let the time step have what the host drew for it: the numbers of a loop come in its own order of steps."""
         import jax
@@ -92,6 +104,22 @@ class Window:
             if isinstance(value, SparseRows):
                 value = outer.dense(node, value)
             self.trace.values[node] = self.of(value) if node.framed and node.axis == axis else value
+
+
+def in_order(trace: Trace, axis: str, direction: int, buffers: Sequence[Array]) -> list[Array]:
+    """Buffers that :meth:`Window.put` has filled, with their rows in the order of memory; zeros in the padding."""
+    import jax.numpy as jnp
+
+    if direction < 0:
+        steps, frames = trace.steps[axis], trace.counts[axis]
+        rows = jnp.arange(trace.sizes[axis])
+        # Zeros follow the last time step.
+        starts = jnp.where(jnp.arange(steps.start.shape[0]) < steps.count, steps.start, trace.sizes[axis])
+        place = jnp.maximum(jnp.searchsorted(starts, rows, side="right") - 1, 0)
+        begin = steps.start[place]
+        source = jnp.clip(frames - begin - steps.alive[place] + rows - begin, 0, trace.sizes[axis] - 1)
+        buffers = [buffer[source] for buffer in buffers]
+    return [trace.masked(buffer, axis) for buffer in buffers]
 
 
 def over_steps(trace: Trace, axis: str, direction: int, body: Callable[[Array, Any], Any], state: Any) -> Any:
@@ -206,10 +234,8 @@ def compute_loop(trace: Trace, loop: Loop, body: Body) -> None:
         histories = [
             (inner.values[delay.inputs[0]], *history[:-1]) for delay, history in zip(waiting, histories, strict=True)
         ]
-        # Forward in time the next step writes over what is spoilt.
-        careful = loop.direction < 0
         buffers = [
-            window.write(buffer, inner.values[node], careful=careful)
+            window.put(buffer, inner.values[node], loop.direction)
             for node, buffer in zip(written, buffers, strict=True)
         ]
         return (buffers, histories, memory.statistics(inner)), memory.kept(inner)
@@ -217,7 +243,7 @@ def compute_loop(trace: Trace, loop: Loop, body: Body) -> None:
     begin = (_zeros(trace, written), _histories(trace, loop), memory.statistics(trace))
     buffers, _, statistics = memory.over_steps(one, begin)
     memory.end(statistics)
-    for node, buffer in zip(written, buffers, strict=True):
+    for node, buffer in zip(written, in_order(trace, axis, loop.direction, buffers), strict=True):
         # The padding repeats a frame: its numbers are as good as those of the minibatch.
         trace.values[node] = jnp.where(trace.mask(axis, buffer.ndim), buffer, buffer[:1])
     for delay in waiting:
@@ -259,6 +285,7 @@ def compute_loop_gradients(trace: Trace, step: LoopGradient, needed: frozenset[N
     read = [node for node in read if node.framed and node not in framed]
     flowing = {part.step.nodes[0] for part in step.steps}
     memory = StepMemory(trace, loop)
+    arrived = _begin(trace, framed)
 
     def one(place: Array, state: Any) -> Any:
         buffers, totals, histories = state
@@ -269,7 +296,7 @@ def compute_loop_gradients(trace: Trace, step: LoopGradient, needed: frozenset[N
         memory.give_kept(inner, place)
         local = inner.gradients
         local.update((node, window.own(window.of(gradients[node]))) for node in read)
-        local.update((node, window.own(window.of(buffer))) for node, buffer in zip(framed, buffers, strict=True))
+        local.update((node, window.own(window.of(value))) for node, value in zip(framed, arrived, strict=True))
         local.update(zip(whole, totals, strict=True))
         for delay, history in zip(loop.delays, histories, strict=True):
             child = delay.inputs[0]
@@ -283,14 +310,14 @@ def compute_loop_gradients(trace: Trace, step: LoopGradient, needed: frozenset[N
             for delay, history in zip(loop.delays, histories, strict=True)
         ]
         buffers = [
-            window.write(buffer, local[node], careful=True) for node, buffer in zip(framed, buffers, strict=True)
+            window.put(buffer, local[node], -loop.direction) for node, buffer in zip(framed, buffers, strict=True)
         ]
         totals = [_like(local[node], total) for node, total in zip(whole, totals, strict=True)]
         return buffers, totals, histories
 
-    begin = (_begin(trace, framed), _begin(trace, whole), _histories(trace, loop))
+    begin = (_zeros(trace, framed), _begin(trace, whole), _histories(trace, loop))
     buffers, totals, _ = over_steps(trace, axis, -loop.direction, one, begin)
-    gradients.update(zip(framed, buffers, strict=True))
+    gradients.update(zip(framed, in_order(trace, axis, -loop.direction, buffers), strict=True))
     gradients.update(zip(whole, totals, strict=True))
 
 
