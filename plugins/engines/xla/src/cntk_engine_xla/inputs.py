@@ -8,31 +8,48 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cntk_core.api import DataError, Input, StreamData, elements, show
+from cntk_engine_xla.staging import Staging
 
 Array = NDArray[Any]
 
 
-def take(node: Input, stream: StreamData, dtype: np.dtype[Any], rows: int) -> Array:
-    """Return the frames of a stream as a new array ``(rows, *shape)``.
+class Feed:
+    """Takes in the frames of one input.
 
-    XLA reads it after the call, when the reader's array may hold something else; so it is always a copy. The rows of
-    the padding repeat the first frame: what is computed of them is no stranger than the minibatch itself.
-
-    Raises:
-        DataError: the samples have another size than the input.
+    Args:
+        node: the input.
+        dtype: of the program.
     """
-    check_size(node, stream)
-    data: Any = stream.data
-    frames = data.shape[0]
-    found = np.empty((rows, *node.known_shape), dtype)
-    flat = found.reshape(rows, elements(node.known_shape))
-    if stream.sparse:
-        flat[:frames] = data.toarray()
-    else:
-        np.copyto(flat[:frames], data.reshape(frames, -1) if frames else flat[:0], casting="same_kind")
-    if frames:
-        flat[frames:] = flat[0]
-    return found
+
+    def __init__(self, node: Input, dtype: np.dtype[Any]) -> None:
+        self._node = node
+        self._shape = node.known_shape
+        self._staging = Staging(dtype)
+
+    def take(self, stream: StreamData, rows: int) -> Array:
+        """Return the frames of a stream as an array ``(rows, *shape)`` that nobody else changes.
+
+        The rows of the padding repeat the first frame: what is computed of them is no stranger than the minibatch.
+
+        Raises:
+            DataError: the samples have another size than the input.
+        """
+        data: Any = stream.data
+        shape = data.shape
+        found = self._staging.array((rows, *self._shape))
+        if found.shape == shape and not stream.sparse:
+            np.copyto(found, data, casting="same_kind")
+            return found
+        check_size(self._node, stream)
+        frames = shape[0]
+        flat = found.reshape(rows, elements(self._shape))
+        if stream.sparse:
+            flat[:frames] = data.toarray()
+        else:
+            np.copyto(flat[:frames], data.reshape(frames, -1) if frames else flat[:0], casting="same_kind")
+        if frames:
+            flat[frames:] = flat[0]
+        return found
 
 
 def check_size(node: Input, stream: StreamData) -> None:

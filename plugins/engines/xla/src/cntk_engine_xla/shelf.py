@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from typing import Any
 
 import numpy as np
@@ -41,7 +41,10 @@ class Shelf(MutableMapping[Node, NDArray[Any]]):
         self._device.pop(node, None)
 
     def __delitem__(self, node: Node) -> None:
-        del self._host[node], self._device[node]
+        if node not in self:
+            raise KeyError(node)
+        self._host.pop(node, None)
+        self._device.pop(node, None)
 
     def __iter__(self) -> Iterator[Node]:
         return iter({**self._host, **self._device})
@@ -61,6 +64,14 @@ class Shelf(MutableMapping[Node, NDArray[Any]]):
         """Take an array of the device; one of NumPy that nobody changes any more will do."""
         self._device[node] = array
         self._host.pop(node, None)
+
+    def put_all(self, nodes: Iterable[Node], arrays: Iterable[Array]) -> None:
+        """Take an array of the device for each of some nodes."""
+        found = dict(zip(nodes, arrays, strict=True))
+        self._device.update(found)
+        if self._host:
+            for node in found:
+                self._host.pop(node, None)
 
     def put_beside(self, node: Node, arrays: Any) -> None:
         """Take what stands on the device for a host's value, which stays: the elements of a sparse input."""
