@@ -141,8 +141,10 @@ from cntk_core.ops.pooling import image_pooling_geometry, pooling_geometry
 from cntk_core.ops.random import random_stream
 from cntk_core.ops.recurrent_cells import Weights as StackWeights
 from cntk_core.ops.recurrent_stack import split_weights, whole_sequences
-from cntk_core.ops.rows import delay_rows, longest_sequence, reader_slots
+from cntk_core.ops.reshaping import transposed_axes
+from cntk_core.ops.rows import delay_rows, longest_sequence, reader_slots, sequence_rows
 from cntk_core.ops.shapes import Shape, broadcast, elements, from_cntk, longest_axes, show, to_cntk, with_lengths
+from cntk_core.ops.slicing import slice_ranges
 from cntk_core.ops.softmax import log_softmax
 from cntk_core.ops.sparse_rows import best_columns
 from cntk_core.ops.table import OpTable, core_ops
@@ -414,6 +416,7 @@ __all__ = [
     "same_sequences",
     "samples",
     "sequence_layout",
+    "sequence_rows",
     "set_input",
     "set_inputs",
     "set_learning_rate",
@@ -423,6 +426,7 @@ __all__ = [
     "sharing_of",
     "shift_of",
     "show",
+    "slice_ranges",
     "slot_layout",
     "sparse_inputs",
     "split_weights",
@@ -434,6 +438,7 @@ __all__ = [
     "symbol",
     "symbols_in_order",
     "to_cntk",
+    "transposed_axes",
     "unbroadcast",
     "unpaired",
     "update_share",

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("standin")
 
 
 def runners(program):
-    return [runner for bound in program._bound.values() for runner in bound._steps.values()]
+    return [runner for bound in program._binder.bound for runner in bound._steps.values()]
 
 
 @pytest.mark.parametrize("name", ["classifier", "dropout"])

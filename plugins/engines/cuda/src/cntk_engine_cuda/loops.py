@@ -1,6 +1,7 @@
 """Recurrent loops: the steps of each time step are bound to its rows, so that a loop is a straight line of calls.
 
-It is bound anew for each arrangement of sequences, and runs as one CUDA graph where an arrangement comes again.
+It is bound anew for time steps of other sizes, and becomes part of the CUDA graph of the step where sizes come again;
+where sequences begin and whether they go on from minibatch to minibatch is in tables (:mod:`delay_tables`).
 """
 
 from __future__ import annotations
@@ -25,6 +26,32 @@ def time_steps(layout: SequenceLayout, direction: int) -> Iterator[slice]:
         yield slice(start, start + count)
 
 
+class _Rows(Mapping[Node, Array]):
+    """Arrays of which those with the axis of a loop are cut to the rows of a time step, when somebody wants them."""
+
+    def __init__(self, whole: Mapping[Node, Array], axis: str, rows: slice) -> None:
+        self._whole = whole
+        self._axis = axis
+        self._rows = rows
+        self._cut: dict[Node, Array] = {}
+
+    def __getitem__(self, node: Node) -> Array:
+        if not (node.framed and node.axis == self._axis):
+            return self._whole[node]
+        if node not in self._cut:
+            self._cut[node] = self._whole[node][self._rows]
+        return self._cut[node]
+
+    def __contains__(self, node: object) -> bool:
+        return node in self._whole
+
+    def __iter__(self) -> Iterator[Node]:
+        return iter(self._whole)
+
+    def __len__(self) -> int:
+        return len(self._whole)
+
+
 class StepSites:
     """What the steps of a loop see of each time step.
 
@@ -45,10 +72,6 @@ class StepSites:
 
     def _make(self, rows: slice) -> Site:
         site, count = self._site, rows.stop - rows.start
-
-        def cut(arrays: Mapping[Node, Array]) -> dict[Node, Array]:
-            return {node: array[rows] if _moves(node, self._axis) else array for node, array in arrays.items()}
-
         contexts = {node: attrs.evolve(site.contexts[node], saved={}) for node in self.loop.nodes}
         offsets = dict(self._drawn)
         for node in self.loop.nodes:
@@ -57,8 +80,8 @@ class StepSites:
         return attrs.evolve(
             site,
             frames={**site.frames, self._axis: count},
-            values=cut(site.values),
-            gradients=cut(site.gradients),
+            values=_Rows(site.values, self._axis, rows),
+            gradients=_Rows(site.gradients, self._axis, rows),
             contexts={**site.contexts, **contexts},
             interpreted=set(),
             drawn=offsets,
@@ -101,34 +124,27 @@ def _renew(context: OpContext, whole: OpContext, count: int) -> None:
     context.carried = whole.carried
 
 
-def _moves(node: Node, axis: str) -> bool:
-    return bool(node.framed) and node.axis == axis
-
-
 def bind_forward(site: Site, loop: Loop, bind: Binder) -> list[Call]:
     """Return the calls that compute a loop; ``bind`` gives those of a step."""
     sites = site.step_sites[loop] = StepSites(site, loop)
-    index = {delay: delays.sources(site, delay) for delay in loop.delays}
-    calls = [call for delay in loop.delays for call in delays.prepare(site, delay)]
+    reads = {delay: delays.Reads(site, delay) for delay in loop.delays}
     body: list[Call] = []
     for rows in time_steps(delays.layout_of(site, loop.nodes[0]), loop.direction):
         part = sites.at(rows)
         for step in loop.steps:
             first = step.nodes[0]
-            if is_delay(first):
-                body += delays.gather(site, index[first][rows], site.values[first.inputs[0]], part.values[first])
-            else:
-                body += bind(part, step)
+            body += reads[first].read(part.values[first], rows) if first in reads else bind(part, step)
+    before = [call for each in reads.values() for call in each.before]
     if sites.interpreted:
         site.interpreted.update(loop.nodes)
-        calls.append(Call(sites.refresh, captured=False))
-    return [*calls, *body, *(call for delay in loop.delays for call in delays.finish(site, delay))]
+        before.append(Call(sites.refresh, captured=False))
+    return [*before, *body, *(call for each in reads.values() for call in each.finish())]
 
 
 def bind_gradient(site: Site, step: LoopGradient, bind: Binder) -> list[Call]:
     """Return the calls that compute the gradients of a loop, after :func:`bind_forward`."""
     sites = site.step_sites[step.loop]
-    index = {delay: delays.sources(site, delay) for delay in step.loop.delays}
+    index = {delay: site.delays.rows(site, delay) for delay in step.loop.delays}
     calls = [call for node in step.cleared for call in site.gpu.fill(site.gradients[node], 0.0)]
     for rows in time_steps(delays.layout_of(site, step.loop.nodes[0]), -step.loop.direction):
         part = sites.at(rows)

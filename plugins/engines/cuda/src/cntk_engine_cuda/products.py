@@ -1,14 +1,16 @@
-"""Binds Times and TransposeTimes to cuBLAS."""
+"""Binds Times and TransposeTimes to cuBLAS, DiagTimes to generated kernels."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
-from cntk_core.api import GradientStep, Node, Step, Target
+from cntk_core.api import GradientStep, Node, Step, Target, symbol
 from cntk_engine_cuda import sparse
+from cntk_engine_cuda.elementwise import Operand, Space, map_calls, sum_calls
 from cntk_engine_cuda.gpu import Array, Call, Gpu
 from cntk_engine_cuda.site import Site, elements_of
+from cntk_engine_cuda.source import Flags, Result
 
 NAMES = ("Times", "TransposeTimes")
 
@@ -102,3 +104,51 @@ def _target(site: Site, node: Node, target: Target) -> list[Call] | None:
     weights, out = found
     gradient = results(node, site.gradients[node], weights)
     return gemm(site.gpu, gradient, weights, out, turn_b=not transposed, **settings)
+
+
+# -- DiagTimes ----------------------------------------------------------------------------------------------
+
+
+def _diagonal(site: Site, node: Node) -> tuple[Space, tuple[Flags, Flags]] | None:
+    """All elements as ``(frames, rows, size)``, and along which of these axes diagonal and data vary."""
+    diagonal, data = node.inputs
+    size = elements_of(diagonal)
+    if not size or diagonal is data or any(child in site.sparse for child in node.inputs):
+        return None
+    sizes = (site.rows(node), elements_of(data) // size, size)
+    return Space(sizes, known=False), ((bool(diagonal.framed), False, True), (bool(data.framed), True, True))
+
+
+def bind_diagonal(site: Site, step: Step) -> list[Call] | None:
+    """Return the calls of DiagTimes."""
+    (node,) = step.nodes
+    found = _diagonal(site, node)
+    if found is None:
+        return None
+    space, flags = found
+    arrays = (site.values[child].reshape(-1) for child in node.inputs)
+    operands = {name: Operand(array, own) for name, array, own in zip("dx", arrays, flags, strict=True)}
+    return map_calls(site.gpu, space, operands, [Result(symbol("d") * symbol("x"))], [site.values[node].reshape(-1)])
+
+
+def bind_diagonal_gradient(site: Site, step: GradientStep) -> list[Call] | None:
+    """Return the calls of its gradients."""
+    (node,) = step.step.nodes
+    found = _diagonal(site, node)
+    if found is None:
+        return None
+    space, flags = found
+    full = (True, True, True)
+    operands = {"g": Operand(site.gradients[node].reshape(-1), full)}
+    calls: list[Call] = []
+    for target in step.targets:
+        own = node.inputs.index(target.node)
+        other = node.inputs[1 - own]
+        given = operands | {"x": Operand(site.values[other].reshape(-1), flags[1 - own])}
+        result = Result(symbol("g") * symbol("x"), target.accumulate)
+        outputs = [site.gradients[target.node].reshape(-1)]
+        if flags[own] == full:
+            calls += map_calls(site.gpu, space, given, [result], outputs)
+        else:
+            calls += sum_calls(site.gpu, space, given, [result], outputs, flags[own], site.workspace)
+    return calls

@@ -111,7 +111,7 @@ class Storage:
     def fixed(self, node: Node, purpose: str, count: int) -> Array:
         """Storage for a node, whatever the number of frames."""
         key = node, purpose
-        if key not in self._scratch:
+        if key not in self._scratch or self._scratch[key][1].size < count:
             self._scratch[key] = None, self._gpu.empty(count, self._dtype)
         return self._scratch[key][1]
 
