@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -35,8 +35,8 @@ from cntk_engine_cuda.storage import Storage
 REMEMBERED = 64
 """Numbers of frames, or sizes of time steps, whose bound code and CUDA graphs are kept."""
 
-MOST_CALLS = 200_000
-"""Calls that are kept bound at most: each is a node of a CUDA graph, for which the driver needs about a kilobyte."""
+MOST_CALLS = 100_000
+"""Calls that are kept bound: each is a node of a CUDA graph, for which host and driver need some kilobytes."""
 
 
 @attrs.frozen(eq=False)
@@ -83,6 +83,8 @@ class Binder:
         self._timed = _timed_axes(plan)
         self._looped = {step.nodes[0].axis for step in plan.steps if isinstance(step, Loop)}
         self._bound: OrderedDict[Any, Bound] = OrderedDict()
+        self._templates: dict[Any, Any] = {}
+        self._leaving: deque[tuple[Any, Bound]] = deque()
         self._open = OpenArrays(plan, gpu, dtype)
         self._constants = {
             node: gpu.cupy.asarray(np.ascontiguousarray(node.value, dtype).reshape(node.known_shape))
@@ -104,7 +106,11 @@ class Binder:
 
     def forget_code(self) -> None:
         """Forget what was bound: arrays are others now."""
+        if self._bound:
+            self._gpu.stream.synchronize()  # graphs may still run
         self._bound.clear()
+        self._leaving.clear()
+        self._templates.clear()
 
     def forget(self) -> None:
         """Give back all storage, too."""
@@ -173,10 +179,16 @@ class Binder:
         return bound
 
     def _make_room(self) -> None:
-        """Forget what was not used for the longest time."""
+        """Forget what was not used for the longest time, as soon as the device is done with it."""
         calls = sum(bound.calls for bound in self._bound.values())
         while self._bound and (len(self._bound) >= REMEMBERED or calls > MOST_CALLS):
-            calls -= self._bound.popitem(last=False)[1].calls
+            bound = self._bound.popitem(last=False)[1]
+            calls -= bound.calls
+            behind = self._gpu.event()
+            behind.record(self._gpu.stream)
+            self._leaving.append((behind, bound))
+        while self._leaving and self._leaving[0][0].done:
+            self._leaving.popleft()
 
     def _arrangement(self, axis: str, layout: SequenceLayout) -> tuple[Any, ...]:
         """What bound code depends on of the sequences of an axis: rows of time steps in loops, and what is carried."""
@@ -222,6 +234,7 @@ class Binder:
             delays=self.delays,
             longest=longest,
             sparse=parts.inlets.sparse(),
+            templates=self._templates,
             step_sites=before.site.step_sites if before is not None else {},
         )
         self._open.add(site, values, gradients, None if before is None else before.site)

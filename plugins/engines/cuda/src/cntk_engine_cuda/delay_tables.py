@@ -125,8 +125,8 @@ def _layout(context: OpContext) -> SequenceLayout:
 class _Table:
     """A table on the device, and the sequences for which it was sent."""
 
-    array: Array
     staging: Staging
+    array: Array = None
     sent: tuple[SequenceLayout | None, ...] = ()
 
 
@@ -168,7 +168,8 @@ class DelayTables:
     @property
     def nbytes(self) -> int:
         """Bytes on the device."""
-        tables = sum(int(table.array.nbytes) + table.staging.nbytes for table in self._tables.values())
+        tables = sum(table.staging.nbytes for table in self._tables.values())
+        tables += sum(int(table.array.nbytes) for table in self._tables.values() if table.array is not None)
         return tables + sum(int(tail.nbytes) for tail in self._tails.values())
 
     def grow(self, slots: int) -> bool:
@@ -176,7 +177,8 @@ class DelayTables:
         if slots <= self._slots:
             return False
         self._slots = max(slots, 2 * self._slots)
-        self._tables.clear()
+        for table in self._tables.values():
+            table.array = None
         for delay, old in list(self._tails.items()):
             del self._tails[delay]
             self.tail(delay)[: old.size] = old
@@ -222,9 +224,12 @@ class DelayTables:
         shift = shift_of(delay)
         state = delay.inputs[1:2]
         key = name, delay.axis, shift, tuple(each.axis if each.framed else None for each in state)
-        table = self._tables.get(key)
-        if table is None or table.array.size < most:
-            table = self._tables[key] = _Table(self._gpu.empty(most, _INDEX), Staging(self._gpu, _INDEX))
+        # What was sent to pinned memory may be under way: it is kept.
+        if key not in self._tables:
+            self._tables[key] = _Table(Staging(self._gpu, _INDEX))
+        table = self._tables[key]
+        if table.array is None or table.array.size < most:
+            table.array, table.sent = self._gpu.empty(most, _INDEX), ()
 
         def refresh() -> None:
             context = site.contexts[delay]

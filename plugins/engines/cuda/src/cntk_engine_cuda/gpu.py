@@ -31,11 +31,13 @@ class Call:
     Attributes:
         function, arguments: what is called.
         captured: it only puts work on the current stream, so that it may be part of a CUDA graph.
+        movable: its arguments are all that it knows of arrays: with others in their places it does the same there.
     """
 
     function: Any
     arguments: tuple[Any, ...] = ()
     captured: bool = True
+    movable: bool = False
 
     def __call__(self) -> None:
         """Do it."""
@@ -148,13 +150,17 @@ class Gpu:
 
     def fill(self, array: Array, value: float) -> list[Call]:
         """The calls that set all elements."""
-        return [Call(array.fill, (array.dtype.type(value),))] if array.size else []
+        return [Call(self._fill, (array, array.dtype.type(value)), movable=True)] if array.size else []
+
+    @staticmethod
+    def _fill(array: Array, value: Any) -> None:
+        array.fill(value)
 
     def copy(self, target: Array, source: Array) -> list[Call]:
         """The calls that copy an array in one piece to another of the same size."""
         if not target.size or target.data.ptr == source.data.ptr:
             return []
-        return [Call(self._copy, (target.reshape(-1), source.reshape(-1)))]
+        return [Call(self._copy, (target.reshape(-1), source.reshape(-1)), movable=True)]
 
     @staticmethod
     def _copy(target: Array, source: Array) -> None:
@@ -162,4 +168,4 @@ class Gpu:
 
     def launch(self, kernel: Any, grid: Sequence[int], block: Sequence[int], arguments: Sequence[Any]) -> Call:
         """The call of a kernel."""
-        return Call(kernel, (tuple(map(int, grid)), tuple(map(int, block)), tuple(arguments)))
+        return Call(kernel, (tuple(map(int, grid)), tuple(map(int, block)), tuple(arguments)), movable=True)

@@ -23,7 +23,8 @@ def gemm(
         return []
     if not a.size:  # a sum over nothing
         return [] if accumulate else gpu.fill(out, 0.0)
-    return [Call(gpu.blas.gemm, (a, b, out, turn_a, turn_b, accumulate), captured=gpu.blas.captured)]
+    arguments = (a, b, out, turn_a, turn_b, accumulate)
+    return [Call(gpu.blas.gemm, arguments, captured=gpu.blas.captured, movable=True)]
 
 
 def matrices(node: Node, weights: Array, rows: Array) -> tuple[Array, Array] | None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from cntk_engine_cuda.delay_tables import DelayTables
     from cntk_engine_cuda.loops import StepSites
     from cntk_engine_cuda.sparse import SparseInlet
+    from cntk_engine_cuda.templates import Template
 
 
 def elements_of(node: Node) -> int:
@@ -43,6 +44,7 @@ class Site:
         delays: which rows delays read, and what they keep.
         longest: the longest sequence of each dynamic axis that is a dimension of a node.
         sparse: inputs that stay sparse; they have no values.
+        templates: code of time steps of loops, for other rows.
         made: values of nodes that make dynamic axes.
         interpreted: nodes that look at their contexts.
         step_sites: what the steps of each loop see.
@@ -67,6 +69,7 @@ class Site:
     delays: DelayTables
     longest: Mapping[str, int] = attrs.field(factory=dict)
     sparse: Mapping[Node, SparseInlet] = attrs.field(factory=dict)
+    templates: dict[Any, Template | None] = attrs.field(factory=dict)
     made: dict[Node, Array] = attrs.field(factory=dict)
     interpreted: set[Node] = attrs.field(factory=set)
     step_sites: dict[Loop, StepSites] = attrs.field(factory=dict)

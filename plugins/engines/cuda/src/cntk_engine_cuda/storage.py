@@ -101,7 +101,7 @@ class Storage:
     def scratch(self, node: Node, purpose: str, each: int, dtype: Any = None) -> Array:
         """Storage of ``each`` elements for each frame, or in all if the node has no frames."""
         key = node, purpose
-        axis = node.axis if node.framed else next((child.axis for child in node.inputs if child.framed), None)
+        axis = axis_of_scratch(node)
         rows = 1 if axis is None else self._frames_of()[axis]
         if key not in self._scratch:
             count = each * (1 if axis is None else self.capacity[axis])
@@ -120,6 +120,11 @@ class Storage:
         if self._workspace is None or self._workspace.size < count:
             self._workspace = self._gpu.empty(count, self._dtype)
         return self._workspace[:count]
+
+
+def axis_of_scratch(node: Node) -> str | None:
+    """The dynamic axis for whose frames a node has scratch; None if it has no frames."""
+    return node.axis if node.framed else next((child.axis for child in node.inputs if child.framed), None)
 
 
 def _bytes(count: int) -> str:

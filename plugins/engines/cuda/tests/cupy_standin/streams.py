@@ -148,6 +148,11 @@ class Event:
 
         return wait
 
+    @property
+    def done(self) -> bool:
+        """Whether the queue has come so far."""
+        return self._marker[0]
+
     def synchronize(self) -> None:
         """Wait until the queue has come so far."""
         self.waiter()()
