@@ -70,11 +70,12 @@ class Binder:
     Args:
         gpu: the device.
         plan: the plan.
-        dtype: precision.
+        storage: for buffers.
         parts: what else there is.
     """
 
-    def __init__(self, gpu: Gpu, plan: Plan, dtype: np.dtype[Any], parts: Parts) -> None:
+    def __init__(self, gpu: Gpu, plan: Plan, storage: Storage, parts: Parts) -> None:
+        dtype = storage.dtype
         self._gpu = gpu
         self._plan = plan
         self._dtype = dtype
@@ -91,7 +92,7 @@ class Binder:
             for node in plan.network
             if not isinstance(node, Parameter) and node.value is not None
         }
-        self.storage = Storage(gpu, plan, dtype, lambda: parts.axes.frames)
+        self.storage = storage
         self.delays = DelayTables(gpu, dtype, self.storage.capacity)
 
     @property
@@ -113,9 +114,8 @@ class Binder:
         self._templates.clear()
 
     def forget(self) -> None:
-        """Give back all storage, too."""
+        """Give back everything but the storage, too."""
         self.forget_code()
-        self.storage.forget()
         self.delays.forget()
 
     def grow(self, carried: Mapping[Node, Mapping[str, Any]]) -> bool:

@@ -74,11 +74,11 @@ def look() -> Found | Unavailable:
     if driver == (0, 0):
         return Unavailable("there is no NVIDIA driver.", "Install the driver of the GPU; nvidia-smi shows it then.")
     if driver[0] < library[0]:
-        need = DRIVERS.get(library[0], "a newer one")
+        need = f"driver {DRIVERS[library[0]]} or later" if library[0] in DRIVERS else "a newer driver"
         return Unavailable(
             f"the driver is too old: it knows CUDA {_show(driver)}, and CuPy {cupy.__version__} is made for CUDA "
             f"{_show(library)}.",
-            f'Install driver {need} or later, or pip install "cntk-engine-cuda[cuda{driver[0]}]".',
+            f'Install {need}, or pip install "cntk-engine-cuda[cuda{driver[0]}]".',
         )
     try:
         names = tuple(

@@ -30,6 +30,7 @@ from cntk_engine_cuda.inlets import Inlets
 from cntk_engine_cuda.inputs import Staging
 from cntk_engine_cuda.mirror import DeviceStore
 from cntk_engine_cuda.site import RandomState, Site, elements_of
+from cntk_engine_cuda.storage import Storage
 from cntk_engine_cuda.update import Scalars, Update
 
 RATE = "dropoutRate"
@@ -65,12 +66,14 @@ class CudaProgram(PlanProgram):
         self.gpu = gpu
         self.store = store
         self._dtype = store.dtype
+        self._rule = rule
         self._stages = stages_of(plan)
         self._meetings = meetings_of(plan)
         self._last: Bound | None = None
         self._update: Update | None = None
         self._written = {target.node for step in plan.gradients for target in step.targets}
         self._draws = any(node.op.random for node in plan.network)
+        self._storage = Storage(gpu, plan, store.dtype, lambda: self.axes.frames)
         with self._told(), gpu.current():
             self._numbers = DeviceStore.of(gpu, store)
             self._inlets = Inlets(gpu, plan, store.dtype)
@@ -90,9 +93,9 @@ class CudaProgram(PlanProgram):
                 totals=self._totals_calls,
                 graphs=settings.graphs,
             )
-            self._binder = Binder(gpu, plan, store.dtype, parts)
+            self._binder = Binder(gpu, plan, self._storage, parts)
             if rule is not None:
-                self._update = Update(gpu, plan, self._numbers, rule, self._binder.storage.workspace)
+                self._update = Update(gpu, plan, self._numbers, rule, self._storage.workspace)
 
     # -- running ------------------------------------------------------------------------------------------
 
@@ -284,13 +287,15 @@ class CudaProgram(PlanProgram):
         try:
             yield
         except self.gpu.cupy.cuda.memory.OutOfMemoryError as error:
-            kept = 2 + (len(self._update.rule.slots) if self._update is not None else 0)
-            told = self._binder.storage.shortage(kept * self.store.size * self._dtype.itemsize)
+            kept = 2 + (len(self._rule.slots) if self._rule is not None else 0)
+            told = self._storage.shortage(kept * self.store.size * self._dtype.itemsize)
             self._forget()
             raise told from error
 
     def _forget(self) -> None:
         """Give back all storage: the next minibatch gets new one."""
         self._last = None
-        self._binder.forget()
+        self._storage.forget()
+        if "_binder" in self.__dict__:  # else there is no program yet
+            self._binder.forget()
         self.gpu.cupy.get_default_memory_pool().free_all_blocks()
