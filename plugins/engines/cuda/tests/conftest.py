@@ -1,14 +1,10 @@
-"""Puts this folder on the path, and the stand-in for CuPy in CuPy's place where there is no GPU."""
+"""Puts the stand-in for CuPy in CuPy's place where there is no GPU, and chooses which share of the contract it runs."""
 
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 
 SHARES = {"test_updates": 8, "test_gradients": 4, "test_values": 2, "test_sparse_updates": 4, "test_op": 2}
 """Tests of the contract of which the stand-in, on which kernels are slow, has each n-th; --thorough has all."""
@@ -35,15 +31,24 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.fixture(scope="session")
 def standin():
     """The stand-in, as the module ``cupy``."""
-    import cupy_standin
     from cntk_engine_cuda import blas
-    from cupy_standin import kernels, library
 
-    if kernels.COMPILER is None:
-        pytest.skip("no C++ compiler: the stand-in for CuPy cannot run kernels")
-    names = {"cupy": cupy_standin, "cupy.cublas": cupy_standin.cublas}
+    from cntk_core.testing.cupy_stand_in import Cublas, make_cupy, why_not_kernels
+
+    if why_not_kernels():
+        pytest.skip(why_not_kernels())
+    cupy = make_cupy(devices=1)
     with pytest.MonkeyPatch.context() as patch:
-        for name, module in names.items():
-            patch.setitem(sys.modules, name, module)
-        patch.setattr(blas, "load_library", lambda cupy: library.Cublas())
-        yield cupy_standin
+        patch.setitem(sys.modules, "cupy", cupy)
+        patch.setitem(sys.modules, "cupy.cublas", cupy.cublas)
+        patch.setattr(blas, "load_library", lambda cupy: Cublas())
+        yield cupy
+
+
+@pytest.fixture(autouse=True)
+def _guarded():
+    """Nothing is written beside an array of the device."""
+    yield
+    from cntk_core.testing.cupy_stand_in import check_guards
+
+    check_guards()

@@ -7,8 +7,8 @@ import pytest
 from cntk_engine_cuda import CudaEngine, CudaOptions, blas
 from cntk_engine_cuda.gpu import Call
 from cntk_engine_cuda.runner import WARM, Runner
-from cupy_standin import library
 
+from cntk_core.testing.cupy_stand_in import Cublas
 from cntk_core.testing.engine_contract import MOMENTUM, start
 from cntk_core.testing.networks import classifier, dropout
 from cntk_core.testing.sequence_networks import SEQUENCE_SAMPLES, sequences_for
@@ -90,7 +90,7 @@ def test_without_the_library_products_stand_between_graphs(monkeypatch):
 
 
 def test_a_library_that_computes_something_else_is_not_used(monkeypatch):
-    class Wrong(library.Cublas):
+    class Wrong(Cublas):
         def _gemm(self, kind, handle, ta, tb, *rest):
             return super()._gemm(kind, handle, tb, ta, *rest)
 
