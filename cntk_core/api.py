@@ -150,6 +150,7 @@ from cntk_core.ops.sparse_rows import best_columns
 from cntk_core.ops.table import OpTable, core_ops
 from cntk_core.ops.unary import clipped_log
 from cntk_core.plan.axes import Axes, stream_of
+from cntk_core.plan.backflow import flow_back
 from cntk_core.plan.explain import explain
 from cntk_core.plan.interpreter import Interpreter
 from cntk_core.plan.lengths import check_lengths
@@ -168,9 +169,12 @@ from cntk_core.plan.plan import (
     layout_of_root,
     makes_axis_by_values,
 )
+from cntk_core.plan.products import matrices as product_matrices
+from cntk_core.plan.products import results as product_results
 from cntk_core.plan.program import PlanProgram
 from cntk_core.plan.sparse import is_sparse_product, label_inputs, sparse_inputs
 from cntk_core.plan.stages import Meeting, Stage, check_axes, meetings_of, stages_of
+from cntk_core.plan.streams import check_size, sparse_matrix
 from cntk_core.plan.trees import Names, Tree, forward_trees, gradient_trees, path_of, rename_symbols, symbols_in_order
 from cntk_core.plugins.events import EpochStart, EpochSummary, Job, JobOutcome, MinibatchResult
 from cntk_core.plugins.markers import hookimpl
@@ -337,6 +341,7 @@ __all__ = [
     "check_axes",
     "check_lengths",
     "check_links",
+    "check_size",
     "check_statistics",
     "chunk_windows",
     "class_column",
@@ -362,6 +367,7 @@ __all__ = [
     "explain",
     "fill_outside",
     "find_nodes",
+    "flow_back",
     "forward_trees",
     "frame_layout",
     "freeze_statistics",
@@ -398,6 +404,8 @@ __all__ = [
     "parse_text",
     "path_of",
     "pooling_geometry",
+    "product_matrices",
+    "product_results",
     "raise_problems",
     "random_stream",
     "read_source",
@@ -429,6 +437,7 @@ __all__ = [
     "slice_ranges",
     "slot_layout",
     "sparse_inputs",
+    "sparse_matrix",
     "split_weights",
     "stages_of",
     "statistics_used",
