@@ -25,7 +25,7 @@ from cntk_core.testing.cupy_stand_in import cublas, functions, kernels, streams
 from cntk_core.testing.cupy_stand_in.kernels import RawModule
 from cntk_core.testing.cupy_stand_in.library import Cublas
 from cntk_core.testing.cupy_stand_in.memory import check_guards
-from cntk_core.testing.cupy_stand_in.streams import CudaError, Event, Graph, Stream
+from cntk_core.testing.cupy_stand_in.streams import CudaError, Event, Graph, Stream, launched
 
 PROPERTIES = {
     "name": b"Stand-in", "major": 9, "minor": 0, "multiProcessorCount": 132, "totalGlobalMem": 8 << 30,
@@ -164,6 +164,7 @@ def make_cupy(devices: int = 8, *, background: bool = False) -> StandIn:
 
 
 __all__ = [
-    "Cublas", "CudaError", "Event", "OutOfMemoryError", "RawModule", "StandIn", "Stream", "check_guards", "make_cupy",
+    "Cublas", "CudaError", "Event", "OutOfMemoryError", "RawModule", "StandIn", "Stream", "check_guards",
+    "launched", "make_cupy",
     "why_not_kernels",
 ]  # fmt: skip

@@ -11,7 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cntk_core.testing.cupy_stand_in.memory import allocate
-from cntk_core.testing.cupy_stand_in.streams import CudaError, Stream, current_device, current_stream, settle, submit
+from cntk_core.testing.cupy_stand_in.streams import (
+    CudaError,
+    Stream,
+    current_device,
+    current_stream,
+    launch,
+    settle,
+    submit,
+)
 
 Host = NDArray[Any]
 
@@ -182,7 +190,7 @@ class ndarray:
     def fill(self, value: Any) -> None:
         """Set all elements."""
         number, array = host(value), self.use()
-        submit(lambda: array.fill(number), self)
+        launch("fill", lambda: array.fill(number), self)
 
     def __getitem__(self, index: Any) -> Any:
         places = host(index)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cntk_core.testing.cupy_stand_in.arrays import ndarray
-from cntk_core.testing.cupy_stand_in.streams import current_stream, submit
+from cntk_core.testing.cupy_stand_in.streams import current_stream, launch
 
 
 def gemm(transa: str, transb: str, a: ndarray, b: ndarray, out: ndarray, alpha: float = 1.0, beta: float = 0.0) -> Any:
@@ -33,5 +33,5 @@ def gemm(transa: str, transb: str, a: ndarray, b: ndarray, out: ndarray, alpha: 
         product = left @ right
         result[...] = alpha * product if beta == 0.0 else alpha * product + beta * result
 
-    submit(work, a, b, out)
+    launch("gemm", work, a, b, out)
     return out

@@ -22,8 +22,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from cntk_core.testing.cuda_shim import HostCuda, Order
+from cntk_core.testing.cupy_stand_in import streams
 from cntk_core.testing.cupy_stand_in.arrays import ndarray
-from cntk_core.testing.cupy_stand_in.streams import CudaError, settle, submit
+from cntk_core.testing.cupy_stand_in.streams import CudaError, settle
 
 HERE = Path(__file__).parent
 COMPILER = shutil.which("g++") or shutil.which("c++")
@@ -216,7 +217,7 @@ class RawKernel:
             if _runtime().host_launch(self._function, pointers, grid_at, block_at, int(self._barriers)):
                 raise AssertionError(f"{self._name}: some threads of a block never came to a barrier")
 
-        submit(launch, given, args)
+        streams.launch(self._name, launch, given, args)
 
     def _address(self, kind: str, value: Any) -> Any:
         wanted = _TYPES[kind.replace("const", "").replace("*", "").strip()]

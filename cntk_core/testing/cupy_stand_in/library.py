@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cntk_core.testing.cupy_stand_in.streams import current_stream
+from cntk_core.testing.cupy_stand_in.streams import current_stream, launch
 
 
 class Cublas:
@@ -58,7 +58,7 @@ class Cublas:
             product = one * (left @ right)
             out[...] = product if other == 0.0 else product + other * out
 
-        stream.add(work)
+        launch("gemm", work)
         return 0
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 from weakref import WeakSet, WeakValueDictionary
@@ -22,6 +22,10 @@ PATIENCE = 60.0
 """Seconds after which a stream that does nothing is taken for stuck."""
 
 NOT_PERMITTED = "cudaErrorStreamCaptureUnsupported: operation not permitted when stream is capturing"
+
+
+launched: Counter[str] = Counter()
+"""How often what was launched: ``graph``, ``gemm``, ``fill``, and kernels outside of graphs by their names."""
 
 
 class CudaError(RuntimeError):
@@ -43,6 +47,7 @@ class Graph:
     def launch(self, stream: Stream | None = None) -> None:
         """Do it all on a stream."""
         target = stream or current_stream()
+        launched["graph"] += 1
         for each in self.work:
             target.add(each, self.kept)
 
@@ -243,6 +248,14 @@ def use_device(number: int) -> None:
 def submit(work: Work, *kept: Any) -> None:
     """Do work on the current stream: it may be captured."""
     current_stream().add(work, kept)
+
+
+def launch(name: str, work: Work, *kept: Any) -> None:
+    """Do the work of a kernel or of a library on the current stream, and count it if no graph holds it."""
+    stream = current_stream()
+    if not stream.capturing:
+        launched[name] += 1
+    stream.add(work, kept)
 
 
 def settle() -> None:

@@ -1,10 +1,14 @@
-"""Puts the stand-in for CuPy in CuPy's place where there is no GPU, and chooses which share of the contract it runs."""
+"""Puts this folder on the path, and the stand-in for CuPy in CuPy's place; chooses a share of the contract for it."""
 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
 
 SHARES = {"test_updates": 8, "test_gradients": 4, "test_values": 2, "test_sparse_updates": 4, "test_op": 2}
 """Tests of the contract of which the stand-in, on which kernels are slow, has each n-th; --thorough has all."""
