@@ -41,9 +41,20 @@ def standin():
 
     if kernels.COMPILER is None:
         pytest.skip("no C++ compiler: the stand-in for CuPy cannot run kernels")
-    names = {"cupy": cupy_standin, "cupy.cublas": cupy_standin.cublas}
+    names = {"cupy": cupy_standin, "cupy.cublas": cupy_standin.cublas, "cudnn": None}
     with pytest.MonkeyPatch.context() as patch:
         for name, module in names.items():
             patch.setitem(sys.modules, name, module)
         patch.setattr(blas, "load_library", lambda cupy: library.Cublas())
         yield cupy_standin
+
+
+@pytest.fixture
+def cudnn(standin, monkeypatch):
+    """The stand-in for cuDNN's frontend, as the module ``cudnn``; without it, convolutions are products of matrices."""
+    import cudnn_standin
+
+    monkeypatch.setitem(sys.modules, "cudnn", cudnn_standin)
+    for name, value in vars(cudnn_standin.graphs.Refusals()).items():
+        monkeypatch.setattr(cudnn_standin.state, name, value)
+    return cudnn_standin

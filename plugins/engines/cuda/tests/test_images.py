@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cntk_engine_cuda import CudaEngine, windows
+from cntk_engine_cuda import CudaEngine, convolution
 
 from cntk_core.ops.convolution import ConvolutionAttributes
 from cntk_core.ops.normalization import BatchNormalizationAttributes
@@ -108,7 +108,7 @@ def test_a_large_minibatch_is_done_in_parts(monkeypatch):
     settings = {"convolution": CONVOLUTIONS["same"], "pooling": POOLINGS["largest"]}
     whole = start(CudaEngine(), image_network("float64", **settings), rule=MOMENTUM)
     whole.program.train_step(whole.sample.minibatch(7), whole.scalars(MOMENTUM))
-    monkeypatch.setattr(windows, "MOST", 2 * 18 * 72)
+    monkeypatch.setattr(convolution, "MOST", 2 * 18 * 72)
     parts = start(CudaEngine(), image_network("float64", **settings), rule=MOMENTUM)
     parts.program.train_step(parts.sample.minibatch(7), parts.scalars(MOMENTUM))
     for one, other in zip(whole.values(), parts.values(), strict=True):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from cntk_core.api import GradientStep, Loop, LoopGradient, Step, is_delay, makes_axis_by_values
 from cntk_engine_cuda import (
+    convolution,
     delays,
     dropout,
     elementwise,
@@ -29,7 +30,7 @@ FORWARD: Mapping[str, Callable[[Site, Step], list[Call] | None]] = {
     **dict.fromkeys(windows.POOLING, windows.bind_pooling),
     "BatchNormalization": normalization.bind_forward,
     "ClassificationError": rows.bind_classification_error,
-    "Convolution": windows.bind_convolution,
+    "Convolution": convolution.bind_convolution,
     "CrossEntropyWithSoftmax": rows.bind_cross_entropy,
     "Dropout": dropout.bind_forward,
     "LookupTable": sparse.bind_forward,
@@ -47,7 +48,7 @@ BACKWARD: Mapping[str, Callable[[Site, GradientStep], list[Call] | None]] = {
     **dict.fromkeys(reductions.ALL, reductions.bind_total_gradient),
     **dict.fromkeys(windows.POOLING, windows.bind_pooling_gradient),
     "BatchNormalization": normalization.bind_gradient,
-    "Convolution": windows.bind_convolution_gradient,
+    "Convolution": convolution.bind_convolution_gradient,
     "CrossEntropyWithSoftmax": rows.bind_cross_entropy_gradient,
     "Dropout": dropout.bind_gradient,
     "LogSoftmax": rows.bind_softmax_gradient,

@@ -114,6 +114,7 @@ class CudaProgram(PlanProgram):
             self._step_staging = Staging(gpu, np.dtype(np.uint64))
             self._rate_staging = Staging(gpu, np.dtype(np.float64))
         self._draws = any(node.op.random for node in plan.network)
+        self._remarks: dict[str, str] = {}
 
     # -- running ------------------------------------------------------------------------------------------
 
@@ -286,6 +287,10 @@ class CudaProgram(PlanProgram):
             self._sums.set(np.array([*(self.totals[node.name] for node in self.scalars), 0.0])[: self._sums.size])
         self.totals = dict.fromkeys(self.totals, 0.0)
 
+    def remarks(self) -> Sequence[str]:
+        """Return which convolutions cuDNN did not compute, though it is in use, and why."""
+        return tuple(self._remarks.values())
+
     def memory(self) -> int:
         """Bytes of the buffers and of copied inputs on the device."""
         copies = sum(inlet.nbytes for inlet in self._inlets.values())
@@ -383,6 +388,7 @@ class CudaProgram(PlanProgram):
             longest=longest,
             sparse=sparse,
             step_sites=before.site.step_sites if before is not None else {},
+            remarks=self._remarks,
         )
         self._open.add(site, None if before is None else before.site)
         return site

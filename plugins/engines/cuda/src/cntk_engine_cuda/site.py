@@ -46,6 +46,7 @@ class Site:
         step_sites: what the steps of each loop see.
         drawn: random numbers that nodes in a loop have drawn in the time steps before.
         afterwards: what is done on the host when all calls have been made.
+        remarks: what the program has to say when training has ended, by what it is about.
     """
 
     plan: Plan
@@ -68,6 +69,7 @@ class Site:
     step_sites: dict[Loop, StepSites] = attrs.field(factory=dict)
     drawn: Mapping[Node, int] = attrs.field(factory=dict)
     afterwards: list[Callable[[], None]] = attrs.field(factory=list)
+    remarks: dict[str, str] = attrs.field(factory=dict)
 
     def rows(self, node: Node) -> int:
         """Rows of a node's value seen as ``(rows, elements)``."""

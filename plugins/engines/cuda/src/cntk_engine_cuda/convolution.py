@@ -1,0 +1,255 @@
+"""Convolution: by cuDNN where it is installed and has a plan, else as products of matrices.
+
+For the latter, what the windows of some samples cover is copied into a matrix with a row for each element of the
+kernel and a column for each window of each sample ("im2col"); its product with the weights has a row for each map.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import attrs
+import numpy as np
+
+from cntk_core.api import GradientStep, Node, Step, convolution_geometry, is_legacy
+from cntk_engine_cuda.correlation import Product, correlation_of
+from cntk_engine_cuda.cudnn import ALIGNMENT, Missing, Plan
+from cntk_engine_cuda.gpu import THREADS, Array, Call
+from cntk_engine_cuda.products import gemm
+from cntk_engine_cuda.site import Site, elements_of
+from cntk_engine_cuda.windows import Windows, launch
+
+MOST = 1 << 26
+"""Elements of the matrix of what windows cover: as many samples as fit are done at once (256 MiB in float)."""
+
+APART = 64
+"""Elements of which the places of arrays within work space are multiples."""
+
+
+@attrs.frozen
+class Form:
+    """A convolution as matrices: ``maps`` rows of weights for windows; a transposed one goes the other way."""
+
+    windows: Windows
+    maps: int
+    transpose: bool
+
+
+def form_of(node: Node) -> Form | None:
+    """The form of a convolution; None if it is another kind (weights that are not shared, the legacy layout)."""
+    weights, data = node.inputs
+    attributes = node.attributes
+    if weights.framed or not data.framed or is_legacy(attributes.image_layout) or 0 in weights.known_shape:
+        return None
+    geometry = convolution_geometry(weights.known_shape, data.known_shape, attributes)
+    windows = Windows.of(geometry)
+    if windows is None or not all(attributes.sharing) or any(count != 1 for count in geometry.maps[:-1]):
+        return None
+    return Form(windows, geometry.maps[-1], attributes.transpose)
+
+
+def _swap(site: Site, given: Array, out: Array, dims: tuple[int, int, int], *, accumulate: bool = False) -> list[Call]:
+    """The calls that write ``(first, second, width)`` as ``(second, first, width)``."""
+    count = math.prod(dims)
+    if not count:
+        return []
+    kernel = site.gpu.named("common", "swap_outer", site.dtype)
+    arguments = (given, out, *map(np.int64, dims), np.int64(accumulate))
+    return [site.gpu.launch(kernel, site.gpu.grid(count), (THREADS,), arguments)]
+
+
+class GemmProducts:
+    """The products of one convolution by copying what windows cover.
+
+    Its arrays are an image ``(frames, elements)``, maps ``(frames, maps * windows)`` and weights ``(maps, covered)``.
+    """
+
+    def __init__(self, site: Site, form: Form, frames: int) -> None:
+        self.site = site
+        self.form = form
+        self.frames = frames
+
+    def parts(self) -> Iterator[slice]:
+        """Samples that are done at once."""
+        each = self.form.windows.covered * self.form.windows.places
+        size = max(1, min(self.frames, MOST // max(1, each)))
+        return (slice(begin, min(begin + size, self.frames)) for begin in range(0, self.frames, size))
+
+    def _room(self, count: int) -> tuple[Array, Array]:
+        """A matrix for what windows cover and one for maps, ``(rows, frames * windows)``."""
+        windows, columns = self.form.windows, count * self.form.windows.places
+        flat = self.site.workspace((windows.covered + self.form.maps) * columns)
+        cut = windows.covered * columns
+        return flat[:cut].reshape(windows.covered, columns), flat[cut:].reshape(self.form.maps, columns)
+
+    def _cover(self, image: Array, cols: Array) -> list[Call]:
+        windows, count = self.form.windows, len(image)
+        columns = count * windows.places
+        return launch(self.site, windows, "im2col", columns, (image, cols, np.int64(count)), windows.covered)
+
+    def to_maps(self, image: Array, weights: Array, maps: Array, *, accumulate: bool = False) -> list[Call]:
+        """Maps from an image."""
+        calls: list[Call] = []
+        for part in self.parts():
+            cols, rows = self._room(part.stop - part.start)
+            calls += self._cover(image[part], cols)
+            calls += gemm(self.site.gpu, weights, cols, rows)
+            dims = (self.form.maps, part.stop - part.start, self.form.windows.places)
+            calls += _swap(self.site, rows, maps[part], dims, accumulate=accumulate)
+        return calls
+
+    def _spread(self, maps: Array, rows: Array) -> list[Call]:
+        return _swap(self.site, maps, rows, (len(maps), self.form.maps, self.form.windows.places))
+
+    def to_weights(self, image: Array, maps: Array, weights: Array, *, accumulate: bool) -> list[Call]:
+        """The gradient of the weights."""
+        calls: list[Call] = []
+        for part in self.parts():
+            cols, rows = self._room(part.stop - part.start)
+            calls += self._cover(image[part], cols)
+            calls += self._spread(maps[part], rows)
+            calls += gemm(self.site.gpu, rows, cols, weights, turn_b=True, accumulate=accumulate or part.start > 0)
+        return calls if self.frames or accumulate else self.site.gpu.fill(weights, 0.0)
+
+    def to_image(self, maps: Array, weights: Array, image: Array, *, accumulate: bool = False) -> list[Call]:
+        """The image from maps: the gradient of the data."""
+        calls: list[Call] = []
+        windows = self.form.windows
+        for part in self.parts():
+            count = part.stop - part.start
+            cols, rows = self._room(count)
+            calls += self._spread(maps[part], rows)
+            calls += gemm(self.site.gpu, weights, rows, cols, turn_a=True)
+            arguments = (cols, image[part], np.int64(count), np.int64(accumulate))
+            calls += launch(self.site, windows, "col2im", count * windows.size, arguments)
+        return calls
+
+
+class Products:
+    """The products of one convolution: those for which cuDNN has a plan by cuDNN, the others as matrices.
+
+    Args:
+        site: the arrays.
+        node: the convolution.
+        form: what it computes.
+    """
+
+    def __init__(self, site: Site, node: Node, form: Form) -> None:
+        self._site = site
+        self._node = node
+        self._form = form
+        self._frames = site.rows(node)
+        self._gemm = GemmProducts(site, form, self._frames)
+
+    def to_maps(self, image: Array, weights: Array, maps: Array, *, accumulate: bool = False) -> list[Call]:
+        """Maps from an image."""
+        found = self._by_cudnn(Product.MAPS, (image, weights), maps, accumulate)
+        return self._gemm.to_maps(image, weights, maps, accumulate=accumulate) if found is None else found
+
+    def to_weights(self, image: Array, maps: Array, weights: Array, *, accumulate: bool) -> list[Call]:
+        """The gradient of the weights."""
+        found = self._by_cudnn(Product.WEIGHTS, (image, maps), weights, accumulate)
+        return self._gemm.to_weights(image, maps, weights, accumulate=accumulate) if found is None else found
+
+    def to_image(self, maps: Array, weights: Array, image: Array, *, accumulate: bool = False) -> list[Call]:
+        """The image from maps: the gradient of the data."""
+        found = self._by_cudnn(Product.IMAGE, (weights, maps), image, accumulate)
+        return self._gemm.to_image(maps, weights, image, accumulate=accumulate) if found is None else found
+
+    def _plan(self, product: Product) -> Plan | None:
+        cudnn = self._site.gpu.cudnn
+        if cudnn is None or not self._frames:
+            return None
+        form = self._form
+        correlation = correlation_of(form.windows, form.maps, self._frames, self._site.dtype)
+        found = Missing(correlation) if isinstance(correlation, str) else cudnn.plan(correlation, product)
+        if isinstance(found, Plan):
+            return found
+        what = _describe(product, form)
+        self._site.remarks.setdefault(
+            f"{self._node.name}.{what}",
+            f"'{self._node.name}' {self._node.op.name}: {what} is computed without cuDNN: {found.reason}",
+        )
+        return None
+
+    def _by_cudnn(
+        self, product: Product, operands: tuple[Array, Array], result: Array, accumulate: bool
+    ) -> list[Call] | None:
+        """The calls for a product whose operands come in cuDNN's order; None if it has no plan for it."""
+        plan = self._plan(product)
+        if plan is None:
+            return None
+        site = self._site
+        direct = not accumulate and _is_aligned(result)  # a plan adds to nothing
+        moved = [array for array in operands if not _is_aligned(array)]
+        size = -(-plan.workspace // site.dtype.itemsize)
+        *rooms, workspace = _cut(site, [*(array.size for array in moved), 0 if direct else result.size, size])
+        places = {id(array): room for array, room in zip(moved, rooms, strict=False)}
+        out = result if direct else rooms[-1]
+        calls = [call for array in moved for call in site.gpu.copy(places[id(array)], array)]
+        calls.append(Call(plan.run, (*(places.get(id(array), array) for array in operands), out, workspace)))
+        if not direct:
+            calls += _swap(site, out, result, (1, 1, result.size), accumulate=accumulate)
+        return calls
+
+
+def _describe(product: Product, form: Form) -> str:
+    if product is Product.WEIGHTS:
+        return "the gradient of its weights"
+    return "its value" if (product is Product.IMAGE) == form.transpose else "the gradient of its input"
+
+
+def _is_aligned(array: Array) -> bool:
+    return int(array.data.ptr) % ALIGNMENT == 0
+
+
+def _cut(site: Site, counts: Sequence[int]) -> list[Array]:
+    """Storage for some arrays for the time of a step, each at a place that is aligned."""
+    begins = [0]
+    for count in counts:
+        begins.append(begins[-1] - -count // APART * APART)
+    flat = site.workspace(begins[-1])
+    return [flat[begin : begin + count] for begin, count in zip(begins, counts, strict=False)]
+
+
+def _matrix(site: Site, node: Node, array: Array) -> Array:
+    return array.reshape(site.rows(node), elements_of(node))
+
+
+def bind_convolution(site: Site, step: Step) -> list[Call] | None:
+    """Return the calls that compute a convolution; None if it has another form."""
+    (node,) = step.nodes
+    form = form_of(node)
+    if form is None:
+        return None
+    weights, data = node.inputs
+    product = Products(site, node, form)
+    matrix = site.values[weights].reshape(form.maps, form.windows.covered)
+    given, out = site.matrix(data), site.matrix(node)
+    return product.to_image(given, matrix, out) if form.transpose else product.to_maps(given, matrix, out)
+
+
+def bind_convolution_gradient(site: Site, step: GradientStep) -> list[Call] | None:
+    """Return the calls that compute the gradients of a convolution; None if it has another form."""
+    (node,) = step.step.nodes
+    form = form_of(node)
+    if form is None:
+        return None
+    weights, data = node.inputs
+    product = Products(site, node, form)
+    gradient = site.gradient_matrix(node)
+    shape = form.maps, form.windows.covered
+    calls: list[Call] = []
+    for target in step.targets:
+        if target.node is weights:
+            image, maps = (gradient, site.matrix(data)) if form.transpose else (site.matrix(data), gradient)
+            out = site.gradients[weights].reshape(shape)
+            calls += product.to_weights(image, maps, out, accumulate=target.accumulate)
+            continue
+        matrix, out = site.values[weights].reshape(shape), site.gradient_matrix(data)
+        if form.transpose:
+            calls += product.to_maps(gradient, matrix, out, accumulate=target.accumulate)
+        else:
+            calls += product.to_image(gradient, matrix, out, accumulate=target.accumulate)
+    return calls
