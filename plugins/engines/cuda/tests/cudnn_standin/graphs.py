@@ -269,7 +269,7 @@ class pygraph:
 
     # -- execution ----------------------------------------------------------------------------------------
 
-    def execute(self, tensor_dict: Mapping[int, int], workspace: int, handle: Any = None) -> None:
+    def execute(self, tensor_dict: Mapping[int, int], /, workspace: int, handle: Any = None) -> None:
         """Compute."""
         self._built()
         assert self._operation is not None
