@@ -58,6 +58,7 @@ int cudaRuntimeGetVersion(int *v) { *v = 12090; return 0; }
 int cudaDeviceGetAttribute(int *v, int a, int d) { *v = 0; return 0; }
 const char *cudaGetErrorString(int e) { return "no device"; }
 int cudaGetLastError(void) { return 0; }
+int cudaGetDeviceProperties(void *p, int d) { return 0; }
 """
 
 

@@ -13,7 +13,7 @@ from cntk_engine_cuda.cudnn import Missing, look_for_cudnn
 from cntk_engine_cuda.runner import WARM
 from cntk_engine_cuda.windows import Windows
 
-from cntk_core.api import Available, TrainingError
+from cntk_core.api import Available, TrainingError, Unavailable
 from cntk_core.ops.convolution import ConvolutionAttributes
 from cntk_core.ops.recurrence import DelayAttributes
 from cntk_core.testing.engine_contract import MOMENTUM, EngineContract, start
@@ -150,6 +150,39 @@ def test_in_a_loop_operands_lie_anywhere(cudnn):
     ours, reference = (start(engine, made("float32"), rule=MOMENTUM) for engine in (CudaEngine(), ReferenceEngine()))
     data = [sequences_for(ours.sample, lengths) for lengths in ([3, 2, 4], [1, 3])]
     assert_trains_as_the_reference(ours, reference, "float32", data)
+    assert ours.program.remarks() == ()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_examples_of_the_contract(cudnn, dtype):
+    CONTRACT.test_op(CudaEngine(), "Convolution", dtype)
+    assert {"conv_fprop", "conv_dgrad", "conv_wgrad"} == set(cudnn.state.made)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("allow_tf32", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("form", FORMS)
+def test_on_a_gpu(form, dtype, allow_tf32):
+    """The real cuDNN against the reference; tensor cores round factors to 10 bits."""
+    answer, found = CudaEngine.availability(), look_for_cudnn()
+    if isinstance(answer, Unavailable) or isinstance(found, Missing):
+        pytest.skip(answer.reason if isinstance(answer, Unavailable) else found.reason)
+    ours = run(CudaEngine(CudaOptions(allow_tf32=allow_tf32)), dtype, form)
+    reference = run(ReferenceEngine(), dtype, form)
+    assert ours.program.gpu.cudnn is not None
+    contract = EngineContract()
+    if allow_tf32:
+        contract.tolerance = {**contract.tolerance, "float32": 5e-3}
+    before = ours.values()
+    for step, frames in enumerate((5, 2, *([5] * (WARM + 2)))):  # the last as a CUDA graph
+        data = ours.sample.minibatch(frames, step)
+        for each in (ours, reference):
+            each.program.train_step(data, each.scalars(MOMENTUM, step))
+        contract.assert_same_changes(ours, reference, before, dtype)
+    for each in (ours, reference):
+        each.program.evaluate(data)
+    contract.assert_same_roots(ours, reference, dtype)
     assert ours.program.remarks() == ()
 
 
