@@ -33,7 +33,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--thorough",
         action="store_true",
-        help="cut and kill trainings everywhere, not at a sample; run all of thinned tests",
+        help="cut and kill trainings everywhere, not at a sample; run all tests, those marked thorough or thinned too",
     )
 
 
@@ -45,9 +45,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Drop what ``thinned`` says; mark as slow all but each n-th of the parameters of a test that is ``sampled(n)``."""
+    """Drop what ``thorough`` and ``thinned`` say; of a test that is ``sampled(n)`` mark all but each n-th as slow."""
     if not config.getoption("--thorough"):
-        dropped = set(_thinned_out(items))
+        dropped = {item for item in items if item.get_closest_marker("thorough")}
+        dropped.update(_thinned_out([item for item in items if item not in dropped]))
         config.hook.pytest_deselected(items=[item for item in items if item in dropped])
         items[:] = [item for item in items if item not in dropped]
     counts: dict[str, int] = {}

@@ -73,7 +73,7 @@ def _write(form: str, window: int, sequences: int, folder: Path) -> str:
             f"readerType=HTKMLFReader\nframeMode=false\njoinUtterances=false\n"
             f"x=[ dim={DIM} ; scpFile=x.scp ]\nrandomize={window // 4 // DIM}"
         )
-    rows = "".join("{key} |x " + " ".join(f"{value:.4f}" for value in frame) + "\n" for frame in frames)
+    rows = "".join("{key} |x " + " ".join(f"{value:.1f}" for value in frame) + "\n" for frame in frames)
     with (folder / "x.ctf").open("w", encoding="utf-8") as file:
         file.writelines(rows.replace("{key}", str(number)) for number in range(sequences))
     text_bytes = chunk * len(rows) // SEQUENCE_BYTES

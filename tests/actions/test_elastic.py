@@ -154,6 +154,7 @@ def test_before_the_first_checkpoint_training_begins_again(tmp_path, monkeypatch
     assert lost.format("rank 1", "1 of 2 ranks go on: rank 2 is") in log_of(one)
 
 
+@pytest.mark.slow
 def test_a_training_that_began_anew_does_not_do_so_again(tmp_path, monkeypatch):
     prepare(tmp_path)
     run(tmp_path, monkeypatch, 1)

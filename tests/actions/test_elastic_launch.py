@@ -89,6 +89,7 @@ time.sleep(1 if JOINED else 120)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.slow
 def test_the_others_go_on_if_they_are_connected(launched, capfd):
     assert launched("JOINED = True" + LOST + FINISHED) == 0
     assert capfd.readouterr().err == ""

@@ -33,6 +33,7 @@ def end(process):
     process.wait()
 
 
+@pytest.mark.slow
 def test_the_order_in_which_they_end(watch, tmp_path):
     ranks = [sleeper(tmp_path, rank) for rank in range(3)]
     watch.look(0.01)

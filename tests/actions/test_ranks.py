@@ -346,6 +346,7 @@ time.sleep(0.5)
         ),
     ],
 )
+@pytest.mark.sampled(3)
 def test_the_rank_that_ended_first_is_named(launched, capfd, program, code, said):
     assert launched(GONE + program) == code
     assert capfd.readouterr().err == said

@@ -110,6 +110,7 @@ def place(said):
 
 
 @pytest.mark.parametrize("strategy", [*GRADIENTS, *MODELS])
+@pytest.mark.sampled(6)
 def test_a_stopped_training_goes_on_to_the_last_bit(ready, strategy):
     """Inside an epoch, and at the end of one."""
     method, ranks = {**GRADIENTS, **MODELS}[strategy], 4 if strategy == "one bit in blocks" else 2
@@ -153,6 +154,7 @@ def test_a_stopped_training_goes_on_to_the_last_bit(ready, strategy):
         ("asynchronous", ["The checkpoint is of 2 ranks, now there are 3: there are 3 workers instead of 2."]),
     ],
 )
+@pytest.mark.sampled(3)
 def test_another_number_of_ranks(ready, strategy, said):
     """Training goes on from the last whole epoch and comes to its end; the log says what is different."""
     ready("other", {**GRADIENTS, **MODELS}[strategy])

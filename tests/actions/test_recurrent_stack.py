@@ -37,6 +37,7 @@ Train = [
 """
 
 
+@pytest.mark.slow
 def test_it_learns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
     random = np.random.default_rng(1)

@@ -205,12 +205,14 @@ def decoding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Decoding:
     return Decoding()
 
 
+@pytest.mark.slow
 def test_the_greedy_decoder(decoding: Decoding) -> None:
     found = decoding.in_brainscript("GreedySequenceDecoderFrom (BS.Network.Load ('model.dnn'))")
     assert found == list(decoding.in_python(1))
     assert len({tuple(one) for one in found}) > 2  # it depends on the letters
 
 
+@pytest.mark.slow
 def test_the_beam_decoder(decoding: Decoding) -> None:
     found = decoding.in_brainscript("BeamSearchSequenceDecoderFrom (BS.Network.Load ('model.dnn'), 3)")
     assert found == list(decoding.in_python(3))

@@ -39,6 +39,7 @@ def train(capsys: pytest.CaptureFixture[str], *arguments: str) -> float:
     return float(found.group(1))
 
 
+@pytest.mark.slow
 def test_a_few_minibatches_help(
     example_scripts: Example, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -146,6 +146,7 @@ def test_it_begins_to_learn(example: Any, script: Any, capsys: pytest.CaptureFix
         assert draw["DRAWINGS"][name](folder).stat().st_size > 2000
 
 
+@pytest.mark.slow
 def test_from_the_pictures(example: Any, capsys: pytest.CaptureFixture[str]) -> None:
     """Pictures that are read as they are give the figures of the text file."""
     pytest.importorskip("cntk_reader_image")
@@ -185,6 +186,7 @@ def test_auto_encoder_and_transfer(example: Any, script: Any, capsys: pytest.Cap
     assert script(folder / "draw.py")["draw_reconstructions"](folder).stat().st_size > 2000
 
 
+@pytest.mark.slow
 def test_transfer_learns_the_new_layer_only(example: Any, capsys: pytest.CaptureFixture[str]) -> None:
     """The quick form: one epoch of each; both ways give the same numbers."""
     example("digits_convnet", train_digits=100)

@@ -64,6 +64,7 @@ def test_it_runs_on_little_data(example, script, capsys: pytest.CaptureFixture[s
             assert all(len(row) == len(word) + 1 and abs(sum(row) - 1) < 0.02 for row in rows)
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 @pytest.mark.timeout(900)  # half a minute of one core
 def test_attention_learns_to_spell(example, script, capsys: pytest.CaptureFixture[str]) -> None:

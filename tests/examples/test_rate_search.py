@@ -38,6 +38,7 @@ def test_the_tables(example, script, results) -> None:
     assert text.endswith("Trials per epoch: 3.0. Searching takes 11 % of the time of learning.")
 
 
+@pytest.mark.slow
 def test_the_figure(example, script, results) -> None:
     pytest.importorskip("matplotlib")
     folder = example("rate_search")
@@ -60,6 +61,7 @@ def test_every_strategy_runs(example, strategy, capsys: pytest.CaptureFixture[st
     assert ("Finished Mini-Epoch" in log) == (strategy in ("proposed", "bestRate"))
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_the_proposed_search_ends_lowest(example, script) -> None:
     """One seed, and fewer and shorter epochs than on the page."""

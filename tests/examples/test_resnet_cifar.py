@@ -78,6 +78,7 @@ def test_it_learns_from_text(folder: Path, capsys: pytest.CaptureFixture[str]) -
     assert Path("run/resnet.n1.dnn").is_file()
 
 
+@pytest.mark.slow
 def test_it_learns_from_pictures(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("cntk_reader_image")
     assert main(["configFile=resnet.cntk+pictures.cntk", *SMALL]) == 0

@@ -54,7 +54,7 @@ def test_a_few_minibatches_help(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("train", ["Train", "TrainNDL", "TrainBoth"])
+@pytest.mark.parametrize("train", ["Train", "TrainNDL", pytest.param("TrainBoth", marks=pytest.mark.thorough)])
 def test_the_tagger_finds_nearly_all_slots(
     train: str, example_scripts: Example, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

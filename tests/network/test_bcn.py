@@ -378,6 +378,7 @@ SMALL = {version: small_model(version).content() for version in (1, 4, 26)}
 
 
 @pytest.mark.parametrize("version", SMALL)
+@pytest.mark.sampled(3)
 def test_wherever_a_file_ends_too_early_it_is_refused(version, path):
     content = SMALL[version]
     for end in range(6, len(content), 7):

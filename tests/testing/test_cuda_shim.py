@@ -114,6 +114,7 @@ def program():
 
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.slow
 def test_rows_are_summed(program, order, dtype):
     values = np.random.default_rng(1).integers(-50, 50, (3, 1000)).astype(dtype)
     sums = np.zeros(3, dtype)
@@ -191,6 +192,7 @@ def test_what_the_compiler_says():
 
 
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90"])
+@pytest.mark.sampled(2)
 def test_compiling_for_a_gpu(architecture):
     if why_not_compile():
         pytest.skip(why_not_compile())

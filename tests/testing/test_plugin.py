@@ -47,6 +47,7 @@ def run_pytest(folder, source):
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=60)
 
 
+@pytest.mark.slow
 def test_fixtures(tmp_path):
     done = run_pytest(tmp_path, FIXTURES)
     assert done.returncode == 0, done.stdout + done.stderr

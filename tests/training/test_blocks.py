@@ -35,6 +35,7 @@ def averaging(**given):
 
 @pytest.mark.parametrize("distributed", [True, False])
 @pytest.mark.parametrize("strategy", [momentum, averaging])
+@pytest.mark.sampled(2)
 def test_one_worker_of_all_ranks_is_serial_training(tmp_path, strategy, distributed):
     """Gradients are summed in each step, and there is nothing to merge."""
     given = {"ranks_per_worker": 3, "block_size": 16}
@@ -55,6 +56,7 @@ def test_one_rank_is_serial_training(tmp_path):
 
 @pytest.mark.parametrize(("size", "each"), [(3, 1), (4, 2), (6, 2)])
 @pytest.mark.parametrize("variant", ["cntk", "paper"])
+@pytest.mark.sampled(2)
 def test_workers_agree(tmp_path, size, each, variant):
     """Shares are uneven; every sample counts once, and all ranks end with the same model and the same sums."""
     lines = [Lines() for _ in range(size)]
@@ -72,6 +74,7 @@ def test_workers_agree(tmp_path, size, each, variant):
 
 @pytest.mark.parametrize("each", [1, 2])
 @pytest.mark.parametrize("strategy", [momentum, averaging])
+@pytest.mark.sampled(3)
 def test_a_restart_is_exact(tmp_path, strategy, each):
     blocks = strategy(block_size=24, ranks_per_worker=each)
     through = train(tmp_path / "through", 4, blocks)

@@ -16,7 +16,10 @@ from cntk_core.errors import CntkError
 from cntk_core.plugins.manager import PluginManager
 
 TOOLS = Path(__file__).resolve().parents[2] / "tools"
-CASES = [("mpi", "one-bit", "kill", 1), ("sockets", "block-momentum", "exit", 2)]
+CASES = [
+    ("mpi", "one-bit", "kill", 1),
+    pytest.param("sockets", "block-momentum", "exit", 2, marks=pytest.mark.thorough),
+]
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="needs Linux")
 

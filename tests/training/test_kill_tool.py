@@ -13,7 +13,7 @@ import pytest
 
 TOOL = Path(__file__).resolve().parents[2] / "tools" / "kill_and_resume.py"
 KILLS = {"digits": 8, "lstm": 8, "search": 7, "sizes": 7}
-SAMPLE = 3
+SAMPLE = 1
 """So many of each, unless all are asked for."""
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

@@ -18,21 +18,25 @@ from cntk_core.plugins.manager import PluginManager
 TOOL = Path(__file__).resolve().parents[2] / "tools" / "rank_faults.py"
 CASES = [
     ("virtual", "averaging", "exit"),
+    ("alone", "block-momentum", "stop"),
+    ("sockets", "averaging", "kill"),
+    ("mpi", "buffered", "term"),
+]
+MORE = [
     ("alone", "full", "term"),
     ("alone", "one-bit", "kill"),
     ("virtual", "block-momentum", "exception"),
-    ("alone", "block-momentum", "stop"),
     ("alone", "buffered", "none"),
-    ("sockets", "averaging", "kill"),
     ("mpi", "one-bit", "kill"),
-    ("mpi", "buffered", "term"),
 ]
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="needs Linux")
 
 
-@pytest.mark.sampled(9)
-@pytest.mark.parametrize(("way", "strategy", "fault"), CASES)
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("way", "strategy", "fault"), [*CASES, *(pytest.param(*case, marks=pytest.mark.thorough) for case in MORE)]
+)
 def test_faults(way, strategy, fault):
     if way == "mpi":
         try:

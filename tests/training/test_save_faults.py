@@ -149,6 +149,7 @@ def test_every_call_of_a_save_may_go_wrong(tmp_path, begun, straight, save, thor
 
 
 @pytest.mark.parametrize("save", SAVES)
+@pytest.mark.sampled(3)
 def test_some_calls_of_a_save_go_wrong(tmp_path, begun, straight, save):
     assert len(every(tmp_path, begun, save, straight, 19)) >= 4
 

@@ -407,6 +407,7 @@ def best(lines):
 
 
 @pytest.mark.parametrize("distributed", [True, False])
+@pytest.mark.sampled(2)
 def test_trials_are_made_together(tmp_path, monkeypatch, distributed):
     """Rates and parameters are those of a serial search, and each rank reads its share of each trial."""
     expected_lines, lines = Lines(), [Lines() for _ in range(3)]

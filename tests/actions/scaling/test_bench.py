@@ -14,6 +14,7 @@ from cntk_core.cli import main
 VALUES = 20 * 300 + 300 + 300 * 400 + 400 + 400 * 10 + 10
 
 
+@pytest.mark.slow
 def test_a_recipe_is_measured_and_simulated(folder, capsys, simulated):
     assert main(["bench", "r.cntk", "--seconds", "0", "-o", "b.json"]) == 0
     shown = capsys.readouterr().out

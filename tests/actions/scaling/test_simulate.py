@@ -16,6 +16,7 @@ SLOW = ("--network", "bandwidth=1MB/s", "--samples-per-second", "64", "--quantis
 """A minibatch takes 1 s on one rank, and 0.5 MB of gradients half a second of a link."""
 
 
+@pytest.mark.slow
 def test_the_papers_arithmetic(simulated):
     """160 M parameters, 1/7 s for 1024 samples, 6 GB/s: 0.8 times as fast with two workers, 1.8 times with 1 bit."""
     given = ("-n", "2", "--network", "bandwidth=6GB/s", "--samples-per-second", "7168", "--method", "full,1bit")
@@ -78,6 +79,7 @@ def test_only_asynchronous_ranks_do_not_wait_for_a_slow_one(simulated):
     assert 4 / (3 / 0.25 + 1 / 0.75) < alone["seconds"] < 4 / (3 / fast + 1 / slow)
 
 
+@pytest.mark.slow
 def test_random_durations(simulated):
     given = ("-n", "8", "--network", "ideal", "--samples-per-second", "64", "--method", "full", "--jitter", "0.3")
     first, again = simulated(*given), simulated(*given)
@@ -93,6 +95,7 @@ def test_random_durations(simulated):
 @pytest.mark.parametrize(
     ("ranks", "methods"), [(4, "full,1bit,4bits,1bit-buffered,block-momentum,model-averaging,asgd,asgd-pipeline")]
 )
+@pytest.mark.slow
 def test_a_cut_model_takes_the_time_of_the_whole_one(simulated, ranks, methods):
     given = ("-n", str(ranks), *SLOW, "--method", methods, "--network", "bandwidth=1MB/s,latency=1ms,overhead=10us")
     whole = simulated(*given)

@@ -23,6 +23,7 @@ def texts(path) -> list[str]:
     return re.findall(r"<text[^>]*>([^<]*)</text>", path.read_text(encoding="utf-8"))
 
 
+@pytest.mark.slow
 def test_runs_side_by_side(folder, capsys):
     text_log(folder / "old.txt")
     json_log(folder / "new.jsonl", epochs=2)
@@ -83,6 +84,7 @@ def test_files_of_one_name_are_told_apart_by_their_folders(folder, capsys):
     assert labels == ["a/log", "b/log", "b/log (2)", "learning-curves.svg"]
 
 
+@pytest.mark.slow
 def test_trainings_of_one_log(folder, capsys):
     first, second = text_log(folder / "1", command="Pre"), text_log(folder / "2")
     (folder / "log.txt").write_text(first.read_text(encoding="utf-8") + second.read_text(encoding="utf-8"))

@@ -203,6 +203,7 @@ def test_legacy_images(backend):
 
 
 @pytest.mark.parametrize("backend", [FAST, "numba+blas"])
+@pytest.mark.sampled(2)
 def test_residual_network_over_minibatches_of_different_size(backend):
     net, criterion, _, streams = residual_network()
     batches = [minibatch(net.rng, frames, streams) for frames in (6, 9, 4, 9, 0)]

@@ -149,6 +149,7 @@ NETWORKS = (
 
 @ONEDNN
 @pytest.mark.parametrize("build", NETWORKS, ids=lambda build: build.__name__)
+@pytest.mark.sampled(3)
 def test_training_over_minibatches_of_different_size(build):
     net = Net()
     result = build(net, convolved(net, net.input("x", *SHAPE)))

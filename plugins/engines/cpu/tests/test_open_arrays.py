@@ -16,6 +16,7 @@ LENGTHS = ([3, 1], [6, 2, 2], [3, 1], [1], [2, 2, 2, 2, 2], [6, 2, 2], [1, 3], [
 
 @pytest.mark.parametrize("backend", ["numpy+blas", pytest.param("numba+onednn", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", ["unpacked", "whole_memory"])
+@pytest.mark.sampled(2)
 def test_minibatches_of_every_size(name, backend):
     if "numba" in backend:
         pytest.importorskip("numba")

@@ -9,7 +9,7 @@ from cntk_core.testing import EngineContract, PackagingContract
 
 
 @pytest.mark.thinned
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(20)
 class TestXlaEngine(EngineContract):
     """Each size of padding is compiled; so there is one, which some minibatches fill and others do not."""
 

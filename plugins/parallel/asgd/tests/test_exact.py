@@ -128,6 +128,7 @@ def test_events_are_those_of_a_simulation(count, period, bound):
     assert bound is None or max(expected.gaps) <= bound
 
 
+@pytest.mark.slow
 def test_32_workers():
     minibatches = [own[0] for own in shares(32, seed=6)]
     expected = Simulation(minibatches, UNEVEN, bound=3).now
@@ -215,6 +216,7 @@ def test_simulated_time_makes_every_run_the_same(mode):
 
 
 @pytest.mark.parametrize("mode", [{"staleness": 0}, {"simulated_time": UNEVEN}])
+@pytest.mark.sampled(2)
 def test_a_worker_may_begin_the_next_epoch_before_others_know_that_this_one_is_over(mode):
     """Its push overtakes the last answer of another rank."""
     minibatches = [[[1] * (epoch % 2) for epoch in range(16)] for _ in range(4)]
@@ -237,6 +239,7 @@ def test_another_seed_is_another_run():
 
 
 @pytest.mark.parametrize("mode", MODES)
+@pytest.mark.sampled(5)
 def test_going_on_is_exact(mode):
     """After each epoch, with another timing of the ranks, to the last bit."""
     minibatches = shares(4, epochs=4, seed=12)

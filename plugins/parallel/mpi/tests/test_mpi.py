@@ -129,6 +129,7 @@ def test_waiting_reports_and_ends():
     assert said == ["Warning: rank 4 has waited 0 s in a meeting of all ranks (minibatch 2 of epoch 1) for rank 0, 7"]
 
 
+@pytest.mark.slow
 def test_waiting_ends_when_all_is_there():
     answers = iter([False] * 1000 + [True])
     wait(lambda: next(answers), Watch(), 0, "something", list)

@@ -76,6 +76,7 @@ def summed(size, count, dtype="float32"):
 @pytest.mark.parametrize("kind", [AllByNccl, OnDevice, NcclCommunicator])
 @pytest.mark.parametrize("count", [0, 1, 3, 1001, 100_003])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int16"])
+@pytest.mark.sampled(2)
 def test_sums_of_all_sizes_are_in_the_order_of_ranks(kind, count, dtype):
     def work(communicator):
         array = numbers(communicator.rank, count, dtype)
@@ -266,6 +267,7 @@ def test_ranks_in_different_operations():
         Ranks()(2, work)
 
 
+@pytest.mark.slow
 def test_a_rank_that_does_not_come_is_named():
     def work(communicator):
         communicator.watch.deadline = 0.3

@@ -80,6 +80,7 @@ def run_all(environments):
     return sorted(said)
 
 
+@pytest.mark.slow
 def test_processes_that_torchrun_starts():
     common = {"WORLD_SIZE": "3", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
     found = run_all([clean(RANK=str(rank), LOCAL_RANK=str(rank), **common) for rank in range(3)])

@@ -63,6 +63,7 @@ class OnDevice:
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize(("bits", "by_sign"), [(1, False), *((bits, True) for bits in BITS)])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.slow
 def test_the_kernels_give_the_same_bits(cupy, monkeypatch, order, bits, by_sign, dtype) -> None:
     monkeypatch.setattr(RawModule, "order", order)
     rng = np.random.default_rng([bits, by_sign, ORDERS.index(order)])
@@ -100,6 +101,7 @@ def test_tables_go_with_their_blocks(cupy) -> None:
 
 
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90"])
+@pytest.mark.sampled(2)
 def test_the_kernels_compile_for_a_gpu(architecture) -> None:
     if why_not_compile():
         pytest.skip(why_not_compile())

@@ -225,6 +225,7 @@ def test_arrays_of_all_sizes_at_once(pair):
             assert all(np.array_equal(one, np.full_like(one, 3.0)) for one in sums)
 
 
+@pytest.mark.slow
 def test_ranks_that_do_not_come():
     with pytest.raises(RankGone, match="rank 0 has waited in vain for rank 1, 2 to connect"):
         Mesh(meeting(0, 3, free_port()), patience=0.1)

@@ -191,6 +191,7 @@ def test_check_lists_one_error_for_each_chunk(make) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_any_damage_is_an_error_of_ours_and_needs_little_memory(make) -> None:
     """Random bytes at random places: the file is read, or one of our errors says what is wrong with it."""
     rng = random.Random(7)

@@ -46,6 +46,7 @@ class TestBase64(ReaderContract):
         return lambda: make("Base64ImageDeserializer", text)
 
 
+@pytest.mark.slow
 class TestViews(ReaderContract):
     samples = 110
 
@@ -54,6 +55,7 @@ class TestViews(ReaderContract):
         return lambda: make("ImageReader", legacy("cropType=multiView10", "sideRatio=0.5", top=""))
 
 
+@pytest.mark.slow
 class TestComposite(ReaderContract):
     samples = 10
     sequences = True

@@ -48,6 +48,7 @@ def make(pixels: np.ndarray, *some: Step, planes: bool = True, channels: int = 3
     return out
 
 
+@pytest.mark.slow
 def test_blue_comes_first(way: str) -> None:
     image = colours(1)
     assert (make(image) == image[:, :, ::-1].transpose(2, 0, 1)).all()

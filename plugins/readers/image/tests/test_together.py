@@ -111,6 +111,7 @@ def epochs(reader) -> list[np.ndarray]:
     ]
 
 
+@pytest.mark.slow
 def test_the_same_images_by_pillow_and_numpy(images: Path, make, monkeypatch: pytest.MonkeyPatch) -> None:
     """Small and large ones, PNG and JPEG, with and without the memory of what was decoded."""
     lines = []

@@ -177,6 +177,7 @@ def test_max_errors_counts_exactly(make, allowed: int, fails: bool) -> None:
     assert len(reader.told) == len(list(reader.check())) == 3
 
 
+@pytest.mark.slow
 def test_any_damage_is_an_error_of_ours(make) -> None:
     """Random bytes at random places of an archive: it is read, or one of our errors says what is wrong."""
     rng = random.Random(3)
