@@ -8,6 +8,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 from cntk_engine_cuda import CudaEngine, CudaOptions
+from cntk_engine_cuda.convolution import pieces
 from cntk_engine_cuda.correlation import Correlation, correlation_of
 from cntk_engine_cuda.cudnn import Missing, look_for_cudnn
 from cntk_engine_cuda.runner import WARM
@@ -117,6 +118,16 @@ def test_a_plan_is_made_once_for_each_size(cudnn):
     assert sorted(cudnn.state.made) == sorted(["conv_fprop", "conv_dgrad", "conv_wgrad"] * 2)
     made.program.compute_gradients(made.sample.minibatch(0))
     assert len(cudnn.state.made) == 6
+
+
+def test_any_number_of_samples_is_made_up_of_few(cudnn):
+    sizes = {part.stop - part.start for frames in range(1, 4097) for part in pieces(frames)}
+    assert len(sizes) == 31 + 7 * 16 + 1
+    assert [(part.start, part.stop) for part in pieces(100)] == [(0, 100)]
+    assert [(part.start, part.stop) for part in pieces(1001)] == [(0, 992), (992, 1001)]
+    ours, reference = run(CudaEngine(), "float32", "own padding"), run(ReferenceEngine(), "float32", "own padding")
+    assert_trains_as_the_reference(ours, reference, "float32", [ours.sample.minibatch(71)])  # 68 and 3
+    assert cudnn.state.made.count("conv_wgrad") == 2
 
 
 def test_a_step_is_one_graph(cudnn):

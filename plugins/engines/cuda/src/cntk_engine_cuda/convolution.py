@@ -23,6 +23,12 @@ from cntk_engine_cuda.windows import Windows, launch
 MOST = 1 << 26
 """Elements of the matrix of what windows cover: as many samples as fit are done at once (256 MiB in float)."""
 
+DIGITS = 5
+"""Binary digits of numbers of samples for which plans are made, so that minibatches of any sizes need few of them."""
+
+WEIGHTS_AT = {Product.MAPS: 1, Product.IMAGE: 0, Product.WEIGHTS: None}
+"""Which operand of a product has no samples."""
+
 APART = 64
 """Elements of which the places of arrays within work space are multiples."""
 
@@ -126,6 +132,16 @@ class GemmProducts:
         return calls
 
 
+def pieces(frames: int) -> Iterator[slice]:
+    """Samples that one plan takes: their number has no more than :data:`DIGITS` significant binary digits."""
+    begin = 0
+    while begin < frames:
+        rest = frames - begin
+        size = rest >> max(0, rest.bit_length() - DIGITS) << max(0, rest.bit_length() - DIGITS)
+        yield slice(begin, begin + size)
+        begin += size
+
+
 class Products:
     """The products of one convolution: those for which cuDNN has a plan by cuDNN, the others as matrices.
 
@@ -157,12 +173,10 @@ class Products:
         found = self._by_cudnn(Product.IMAGE, (weights, maps), image, accumulate)
         return self._gemm.to_image(maps, weights, image, accumulate=accumulate) if found is None else found
 
-    def _plan(self, product: Product) -> Plan | None:
-        cudnn = self._site.gpu.cudnn
-        if cudnn is None or not self._frames:
-            return None
-        form = self._form
-        correlation = correlation_of(form.windows, form.maps, self._frames, self._site.dtype)
+    def _plan(self, product: Product, frames: int) -> Plan | None:
+        cudnn, form = self._site.gpu.cudnn, self._form
+        assert cudnn is not None
+        correlation = correlation_of(form.windows, form.maps, frames, self._site.dtype)
         found = Missing(correlation) if isinstance(correlation, str) else cudnn.plan(correlation, product)
         if isinstance(found, Plan):
             return found
@@ -177,9 +191,23 @@ class Products:
         self, product: Product, operands: tuple[Array, Array], result: Array, accumulate: bool
     ) -> list[Call] | None:
         """The calls for a product whose operands come in cuDNN's order; None if it has no plan for it."""
-        plan = self._plan(product)
-        if plan is None:
+        if self._site.gpu.cudnn is None or not self._frames:
             return None
+        calls: list[Call] = []
+        for part in pieces(self._frames):
+            plan = self._plan(product, part.stop - part.start)
+            if plan is None:
+                return None
+            first, second = (
+                array if index == WEIGHTS_AT[product] else array[part] for index, array in enumerate(operands)
+            )
+            if product is Product.WEIGHTS:
+                calls += self._run(plan, (first, second), result, accumulate or part.start > 0)
+            else:
+                calls += self._run(plan, (first, second), result[part], accumulate)
+        return calls
+
+    def _run(self, plan: Plan, operands: tuple[Array, Array], result: Array, accumulate: bool) -> list[Call]:
         site = self._site
         direct = not accumulate and _is_aligned(result)  # a plan adds to nothing
         moved = [array for array in operands if not _is_aligned(array)]

@@ -17,8 +17,8 @@ from cntk_engine_cuda.gpu import Array
 OLDEST = 91100
 """The oldest cuDNN that was looked at: 9.11."""
 
-REMEMBERED = 512
-"""Plans that are kept: products of all layers for some numbers of samples."""
+REMEMBERED = 2048
+"""Plans that are kept: three for each layer and number of samples; an octave of numbers has 16."""
 
 WORKSPACE = 1 << 29
 """Bytes that a plan may use while it computes."""
