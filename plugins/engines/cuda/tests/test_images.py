@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cntk_engine_cuda import CudaEngine, convolution
+from cntk_engine_cuda import CudaEngine, convolution, fallback
 
 from cntk_core.ops.convolution import ConvolutionAttributes
 from cntk_core.ops.normalization import BatchNormalizationAttributes
@@ -102,6 +102,18 @@ def test_training(convolution, pooling, normalization, count):
         run.program.evaluate(run.sample.minibatch(3, 9))
     contract.assert_same_roots(ours, reference, dtype)
     contract.assert_same_totals(ours, reference, dtype)
+
+
+@pytest.mark.parametrize("op", ["MaxPooling", "AveragePooling", "Pooling"])
+def test_pooling_has_kernels_for_every_layout(monkeypatch, op):
+    before = fallback.bind_forward
+
+    def checked(site, step):
+        assert all(node.op.name != op or not node.inputs[0].framed for node in step.nodes)
+        return before(site, step)
+
+    monkeypatch.setattr(fallback, "bind_forward", checked)
+    EngineContract().test_op(CudaEngine(), op, "float64")
 
 
 def test_a_large_minibatch_is_done_in_parts(monkeypatch):

@@ -13,11 +13,12 @@ import attrs
 import numpy as np
 
 from cntk_core.api import GradientStep, Node, Step, convolution_geometry, is_legacy
-from cntk_engine_cuda.correlation import Product, correlation_of
+from cntk_engine_cuda.correlation import Operand, Product, correlation_of
 from cntk_engine_cuda.cudnn import ALIGNMENT, Missing, Plan
 from cntk_engine_cuda.gpu import THREADS, Array, Call
+from cntk_engine_cuda.layouts import Legacy, Plain
 from cntk_engine_cuda.products import gemm
-from cntk_engine_cuda.site import Site, elements_of
+from cntk_engine_cuda.site import Site
 from cntk_engine_cuda.windows import Windows, launch
 
 MOST = 1 << 26
@@ -35,24 +36,32 @@ APART = 64
 
 @attrs.frozen
 class Form:
-    """A convolution as matrices: ``maps`` rows of weights for windows; a transposed one goes the other way."""
+    """A convolution as matrices: ``maps`` rows of weights for windows; a transposed one goes the other way.
+
+    Attributes:
+        legacy: its arrays lie in the legacy layout.
+    """
 
     windows: Windows
     maps: int
     transpose: bool
+    legacy: bool
 
 
 def form_of(node: Node) -> Form | None:
-    """The form of a convolution; None if it is another kind (weights that are not shared, the legacy layout)."""
+    """The form of a convolution; None if it is another kind (weights that are not shared)."""
     weights, data = node.inputs
     attributes = node.attributes
-    if weights.framed or not data.framed or is_legacy(attributes.image_layout) or 0 in weights.known_shape:
+    if weights.framed or not data.framed or 0 in weights.known_shape:
         return None
     geometry = convolution_geometry(weights.known_shape, data.known_shape, attributes)
     windows = Windows.of(geometry)
     if windows is None or not all(attributes.sharing) or any(count != 1 for count in geometry.maps[:-1]):
         return None
-    return Form(windows, geometry.maps[-1], attributes.transpose)
+    legacy = is_legacy(attributes.image_layout)
+    if legacy and (len(geometry.input) != 3 or geometry.counts[-1] != 1):
+        return None
+    return Form(windows, geometry.maps[-1], attributes.transpose, legacy)
 
 
 def _swap(site: Site, given: Array, out: Array, dims: tuple[int, int, int], *, accumulate: bool = False) -> list[Call]:
@@ -241,8 +250,20 @@ def _cut(site: Site, counts: Sequence[int]) -> list[Array]:
     return [flat[begin : begin + count] for begin, count in zip(begins, counts, strict=False)]
 
 
-def _matrix(site: Site, node: Node, array: Array) -> Array:
-    return array.reshape(site.rows(node), elements_of(node))
+def _layout(site: Site, node: Node, form: Form) -> Plain:
+    """How the arrays of a convolution lie."""
+    windows, rows = form.windows, site.rows(node)
+    dims = {
+        Operand.IMAGE: (rows, *windows.sizes[1:]),
+        Operand.WEIGHTS: (form.maps, *windows.kernel[1:]),
+        Operand.MAPS: (rows, form.maps, *windows.counts[2:]),
+    }
+    if form.legacy:
+        return Legacy(site, node, dims)
+    dims[Operand.IMAGE] = rows, windows.size
+    dims[Operand.WEIGHTS] = form.maps, windows.covered
+    dims[Operand.MAPS] = rows, form.maps * windows.places
+    return Plain(site, node, dims)
 
 
 def bind_convolution(site: Site, step: Step) -> list[Call] | None:
@@ -252,10 +273,13 @@ def bind_convolution(site: Site, step: Step) -> list[Call] | None:
     if form is None:
         return None
     weights, data = node.inputs
-    product = Products(site, node, form)
-    matrix = site.values[weights].reshape(form.maps, form.windows.covered)
-    given, out = site.matrix(data), site.matrix(node)
-    return product.to_image(given, matrix, out) if form.transpose else product.to_maps(given, matrix, out)
+    product, layout = Products(site, node, form), _layout(site, node, form)
+    source, target = (Operand.MAPS, Operand.IMAGE) if form.transpose else (Operand.IMAGE, Operand.MAPS)
+    matrix, calls = layout.given(Operand.WEIGHTS, site.values[weights])
+    given, more = layout.given(source, site.values[data])
+    out, _, after = layout.wanted(target, site.values[node], accumulate=False)
+    compute = product.to_image if form.transpose else product.to_maps
+    return [*calls, *more, *compute(given, matrix, out), *after]
 
 
 def bind_convolution_gradient(site: Site, step: GradientStep) -> list[Call] | None:
@@ -265,19 +289,18 @@ def bind_convolution_gradient(site: Site, step: GradientStep) -> list[Call] | No
     if form is None:
         return None
     weights, data = node.inputs
-    product = Products(site, node, form)
-    gradient = site.gradient_matrix(node)
-    shape = form.maps, form.windows.covered
-    calls: list[Call] = []
-    for target in step.targets:
-        if target.node is weights:
-            image, maps = (gradient, site.matrix(data)) if form.transpose else (site.matrix(data), gradient)
-            out = site.gradients[weights].reshape(shape)
-            calls += product.to_weights(image, maps, out, accumulate=target.accumulate)
-            continue
-        matrix, out = site.values[weights].reshape(shape), site.gradient_matrix(data)
-        if form.transpose:
-            calls += product.to_maps(gradient, matrix, out, accumulate=target.accumulate)
+    product, layout = Products(site, node, form), _layout(site, node, form)
+    source, target = (Operand.MAPS, Operand.IMAGE) if form.transpose else (Operand.IMAGE, Operand.MAPS)
+    gradient, calls = layout.given(target, site.gradients[node])
+    for each in step.targets:
+        if each.node is weights:
+            given, before = layout.given(source, site.values[data])
+            image, maps = (gradient, given) if form.transpose else (given, gradient)
+            out, add, after = layout.wanted(Operand.WEIGHTS, site.gradients[weights], accumulate=each.accumulate)
+            calls += [*before, *product.to_weights(image, maps, out, accumulate=add), *after]
         else:
-            calls += product.to_image(gradient, matrix, out, accumulate=target.accumulate)
+            matrix, before = layout.given(Operand.WEIGHTS, site.values[weights])
+            out, add, after = layout.wanted(source, site.gradients[data], accumulate=each.accumulate)
+            compute = product.to_maps if form.transpose else product.to_image
+            calls += [*before, *compute(gradient, matrix, out, accumulate=add), *after]
     return calls

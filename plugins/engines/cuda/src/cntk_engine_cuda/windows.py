@@ -110,8 +110,13 @@ class Pool:
     padding: bool
 
 
+def by_columns(geometry: Geometry) -> Geometry:
+    """Windows over an image of channels, width and height as the legacy layout has it in memory: column by column."""
+    return Geometry(*((part[0], part[2], part[1]) for part in attrs.astuple(geometry, recurse=False)))
+
+
 def pool_of(node: Node) -> Pool | None:
-    """The form of a pooling; None for the legacy layout."""
+    """The form of a pooling; None if it has too many axes."""
     (data,) = node.inputs
     attributes = node.attributes
     if not data.framed:
@@ -119,10 +124,9 @@ def pool_of(node: Node) -> Pool | None:
     if node.op.name == "Pooling":
         windows = Windows.of(pooling_geometry(data.known_shape, attributes))
         average, padding = attributes.pool_kind.lower() == "average", bool(attributes.include_pad)
-    elif is_legacy(attributes.image_layout):
-        return None
     else:
-        windows = Windows.of(image_pooling_geometry(data.known_shape, attributes))
+        geometry = image_pooling_geometry(data.known_shape, attributes)
+        windows = Windows.of(by_columns(geometry) if is_legacy(attributes.image_layout) else geometry)
         average, padding = node.op.name == "AveragePooling", False
     return None if windows is None else Pool(windows, average, padding)
 
