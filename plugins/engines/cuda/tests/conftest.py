@@ -45,6 +45,7 @@ def standin():
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "cupy", cupy)
         patch.setitem(sys.modules, "cupy.cublas", cupy.cublas)
+        patch.setitem(sys.modules, "cudnn", None)  # type: ignore[arg-type]
         patch.setattr(blas, "load_library", lambda cupy: Cublas())
         yield cupy
 
@@ -56,3 +57,14 @@ def _guarded():
     from cntk_core.testing.cupy_stand_in import check_guards
 
     check_guards()
+
+
+@pytest.fixture
+def cudnn(standin, monkeypatch):
+    """The stand-in for cuDNN's frontend, as the module ``cudnn``; without it, convolutions are products of matrices."""
+    import cudnn_standin
+
+    monkeypatch.setitem(sys.modules, "cudnn", cudnn_standin)
+    for name, value in vars(cudnn_standin.graphs.Refusals()).items():
+        monkeypatch.setattr(cudnn_standin.state, name, value)
+    return cudnn_standin

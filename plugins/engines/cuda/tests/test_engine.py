@@ -20,7 +20,7 @@ def runtime(standin, monkeypatch):
     """The runtime of the stand-in, to be changed."""
     made = SimpleNamespace(**vars(standin.cuda.runtime))
     monkeypatch.setattr(standin.cuda, "runtime", made)
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: name)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: name if name == "cupy" else None)
     return made
 
 
@@ -104,7 +104,8 @@ def test_two_gpus(runtime):
     runtime.getDeviceCount = lambda: 2
     assert CudaEngine.devices() == (0, 1)
     assert CudaEngine.availability() == Available(
-        "GPU 0: Stand-in, GPU 1: Stand-in; CUDA 13.0, driver for 13.0, CuPy 14.2.0 (stand-in)"
+        "GPU 0: Stand-in, GPU 1: Stand-in; CUDA 13.0, driver for 13.0, CuPy 14.2.0 (stand-in); no cuDNN: its Python "
+        "frontend is not installed"
     )
     assert CudaEngine(CudaOptions(device_id="1")).gpu.number == 1
     with pytest.raises(TrainingError) as caught:

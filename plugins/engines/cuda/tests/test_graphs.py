@@ -98,6 +98,16 @@ def test_nothing_is_launched_beside_the_graph(name):
     assert dict(launched) == {"graph": 1}
 
 
+@pytest.mark.usefixtures("cudnn")
+def test_convolutions_by_cudnn_are_part_of_the_graph():
+    run = start(CudaEngine(), images("float32"), rule=MOMENTUM)
+    for step in range(WARM + 2):
+        launched.clear()
+        run.program.train_step(run.sample.minibatch(3, step), run.scalars(MOMENTUM, step))
+        assert launched["cudnn"] == (2 if step < WARM else 0)
+    assert dict(launched) == {"graph": 1}
+
+
 def test_sizes_that_come_seldom_get_no_graph():
     run = start(CudaEngine(), classifier("float32"), rule=MOMENTUM)
     for frames in (9, 8, 7, 8):

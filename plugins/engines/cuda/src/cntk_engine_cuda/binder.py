@@ -51,6 +51,7 @@ class Parts:
         axes: the dynamic axes of the present minibatch.
         set_context: ``(context, node)``: puts into it what every minibatch has its own of.
         totals: the calls that add scalar roots to their sums.
+        remarks: what the program has to say when training has ended, by what it is about.
         graphs: whether CUDA graphs are made.
     """
 
@@ -61,6 +62,7 @@ class Parts:
     axes: Axes
     set_context: Callable[..., None]
     totals: Callable[[Site], list[Call]]
+    remarks: dict[str, str]
     graphs: bool
 
 
@@ -235,6 +237,7 @@ class Binder:
             longest=longest,
             sparse=parts.inlets.sparse(),
             templates=self._templates,
+            remarks=parts.remarks,
             step_sites=before.site.step_sites if before is not None else {},
         )
         self._open.add(site, values, gradients, None if before is None else before.site)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from cntk_core.api import GradientStep, Loop, LoopGradient, Step, is_delay, makes_axis_by_values
 from cntk_engine_cuda import (
+    convolution,
     delays,
     dropout,
     elementwise,
@@ -30,7 +31,7 @@ FORWARD: Mapping[str, Callable[[Site, Step], list[Call] | None]] = {
     **dict.fromkeys(windows.POOLING, windows.bind_pooling),
     "BatchNormalization": normalization.bind_forward,
     "ClassificationError": rows.bind_classification_error,
-    "Convolution": windows.bind_convolution,
+    "Convolution": convolution.bind_convolution,
     "CrossEntropyWithSoftmax": rows.bind_cross_entropy,
     "DiagTimes": products.bind_diagonal,
     "Dropout": dropout.bind_forward,
@@ -53,7 +54,7 @@ BACKWARD: Mapping[str, Callable[[Site, GradientStep], list[Call] | None]] = {
     **dict.fromkeys(reductions.ALL, reductions.bind_total_gradient),
     **dict.fromkeys(windows.POOLING, windows.bind_pooling_gradient),
     "BatchNormalization": normalization.bind_gradient,
-    "Convolution": windows.bind_convolution_gradient,
+    "Convolution": convolution.bind_convolution_gradient,
     "CrossEntropyWithSoftmax": rows.bind_cross_entropy_gradient,
     "DiagTimes": products.bind_diagonal_gradient,
     "Dropout": dropout.bind_gradient,

@@ -6,13 +6,16 @@ import contextlib
 import importlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
 
 from cntk_engine_cuda.blas import make_blas
 from cntk_engine_cuda.source import KernelSpec, prelude
+
+if TYPE_CHECKING:
+    from cntk_engine_cuda.cudnn import Cudnn
 
 Array = Any
 """An array of CuPy."""
@@ -65,6 +68,7 @@ class Gpu:
         stream: everything is computed there.
         transfer: minibatches are copied there.
         blas: computes products of matrices.
+        cudnn: computes convolutions; None if they are products of matrices.
         properties: of the device, as CUDA names them.
     """
 
@@ -78,6 +82,7 @@ class Gpu:
             self.properties: dict[str, Any] = self.cupy.cuda.runtime.getDeviceProperties(number)
         with self.current():
             self.blas = make_blas(self.cupy, cublas, self.stream)
+        self.cudnn: Cudnn | None = None
         self.processors = int(self.properties["multiProcessorCount"])
         self._kernels: dict[Any, Any] = {}
         self._modules: dict[tuple[str, str], Any] = {}

@@ -73,6 +73,7 @@ class CudaProgram(PlanProgram):
         self._update: Update | None = None
         self._written = {target.node for step in plan.gradients for target in step.targets}
         self._draws = any(node.op.random for node in plan.network)
+        self._remarks: dict[str, str] = {}
         self._storage = Storage(gpu, plan, store.dtype, lambda: self.axes.frames)
         with self._told(), gpu.current():
             self._numbers = DeviceStore.of(gpu, store)
@@ -91,6 +92,7 @@ class CudaProgram(PlanProgram):
                 axes=self.axes,
                 set_context=self.set_context,
                 totals=self._totals_calls,
+                remarks=self._remarks,
                 graphs=settings.graphs,
             )
             self._binder = Binder(gpu, plan, self._storage, parts)
@@ -259,6 +261,10 @@ class CudaProgram(PlanProgram):
         with self.gpu.current():
             self._sums.set(np.array([*(self.totals[node.name] for node in self.scalars), 0.0])[: self._sums.size])
         self.totals = dict.fromkeys(self.totals, 0.0)
+
+    def remarks(self) -> Sequence[str]:
+        """Return which convolutions cuDNN did not compute, though it is in use, and why."""
+        return tuple(self._remarks.values())
 
     def memory(self) -> int:
         """Bytes of the buffers and of copied inputs on the device."""

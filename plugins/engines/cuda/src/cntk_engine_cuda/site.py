@@ -51,6 +51,7 @@ class Site:
         drawn: random numbers that nodes in a loop have drawn in the time steps before.
         refreshed: by key, what sends a table of ``delays``; done before all calls.
         beforehand, afterwards: what is done on the host before all calls (after the tables), and after them.
+        remarks: what the program has to say when training has ended, by what it is about.
     """
 
     plan: Plan
@@ -77,6 +78,7 @@ class Site:
     refreshed: dict[Any, Callable[[], None]] = attrs.field(factory=dict)
     beforehand: list[Callable[[], None]] = attrs.field(factory=list)
     afterwards: list[Callable[[], None]] = attrs.field(factory=list)
+    remarks: dict[str, str] = attrs.field(factory=dict)
 
     def rows(self, node: Node) -> int:
         """Rows of a node's value seen as ``(rows, elements)``."""
