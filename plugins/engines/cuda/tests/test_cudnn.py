@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
 import sys
 from types import ModuleType
 
@@ -10,7 +12,7 @@ import pytest
 from cntk_engine_cuda import CudaEngine, CudaOptions, fallback
 from cntk_engine_cuda.convolution import pieces
 from cntk_engine_cuda.correlation import Correlation, correlation_of
-from cntk_engine_cuda.cudnn import Missing, look_for_cudnn
+from cntk_engine_cuda.cudnn import RUNTIME, Missing, look_for_cudnn
 from cntk_engine_cuda.runner import WARM
 from cntk_engine_cuda.windows import Windows
 
@@ -269,6 +271,20 @@ class TestWhatIsFound:
         other.backend_version = lambda: 92800
         monkeypatch.setitem(sys.modules, "cudnn", other)
         assert look_for_cudnn() == Missing("the module cudnn is not NVIDIA's frontend")
+
+    def test_the_runtime_library_is_that_of_cupy(self, cudnn, monkeypatch):
+        loaded = []
+        finder = ModuleType("cuda.pathfinder")
+        finder.load_nvidia_dynamic_lib = loaded.append
+        monkeypatch.setitem(sys.modules, "cuda.pathfinder", finder)
+        monkeypatch.setattr(ctypes, "CDLL", loaded.append)
+        monkeypatch.delenv(RUNTIME)
+        assert CudaEngine().gpu.cudnn is not None
+        assert loaded == ["cudart", "libcudart.so.13"]
+        assert os.environ[RUNTIME] == "libcudart.so.13"
+        monkeypatch.setenv(RUNTIME, "mine")
+        assert CudaEngine().gpu.cudnn is not None
+        assert os.environ[RUNTIME] == "mine"
 
     def test_it_does_not_start(self, cudnn, monkeypatch):
         def broken():
