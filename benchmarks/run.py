@@ -3,9 +3,10 @@
 Each candidate is a process of its own. They do the same few steps first, after which every parameter's change is
 compared; then they are asked for rounds of steps in turn, A B C A B C. The figure is the minimum CPU time of the
 process per step, which other load on the machine disturbs least; with two threads or more, or on a GPU, it is
-the minimum wall time.
+the minimum wall time. Two more processes measure what the machine multiplies and copies, which no step can surpass.
 
-    python benchmarks/run.py --workload W1a --threads 1 [--engine xla] [--json F] [--rounds 7] [--peer-python PYTHON]
+    python benchmarks/run.py --workload W1a [--threads 1] [--engine xla] [--device cuda] [--json F] [--rounds 7]
+        [--peer-python PYTHON]
 
 Peers that are not installed are named and left out.
 """
@@ -25,7 +26,9 @@ from typing import Any
 
 import attrs
 import numpy as np
+from candidates.devices import DEVICES, environment
 from candidates.engines import ENGINES, VARIABLE
+from floor import RATES, floor
 from workloads import WORKLOADS, Workload
 
 CHECKED_STEPS = 8
@@ -44,10 +47,10 @@ class Server:
     change: float = 0.0
 
     @classmethod
-    def start(cls, name: str, python: str, workload: Workload, threads: int, engine: str) -> Server:
+    def start(cls, name: str, python: str, workload: Workload, threads: int, engine: str, device: str) -> Server:
         """Start a candidate and wait for nothing."""
         env = dict(os.environ, OMP_NUM_THREADS=str(threads), MKL_NUM_THREADS=str(threads))
-        env[VARIABLE] = engine
+        env |= {VARIABLE: engine, **environment(device)}
         env["XLA_FLAGS"] = f"--xla_cpu_multi_thread_eigen={'true' if threads > 1 else 'false'}"
         env["OPENBLAS_NUM_THREADS"] = env["NUMBA_NUM_THREADS"] = str(threads)
         command = [python, "serve.py", name, workload.name, str(threads)]
@@ -88,13 +91,18 @@ class Server:
 
 @contextlib.contextmanager
 def running(
-    names: tuple[str, ...], pythons: dict[str, str], workload: Workload, threads: int, engine: str
+    names: tuple[str, ...],
+    pythons: dict[str, str],
+    workload: Workload,
+    threads: int,
+    engine: str = "cpu",
+    device: str = "cpu",
 ) -> Iterator[list[Server]]:
     """Start the candidates that can run, one after the other; name the others."""
     servers = []
     try:
         for name in names:
-            server = Server.start(name, pythons[name], workload, threads, engine)
+            server = Server.start(name, pythons.get(name, sys.executable), workload, threads, engine, device)
             answer = server.answer()
             if "missing" in answer:
                 server.stop()
@@ -134,21 +142,24 @@ def difference(ours: np.ndarray, theirs: np.ndarray, first: np.ndarray) -> float
 
 
 def measure(
-    workload: Workload, threads: int, rounds: int, pythons: dict[str, str], engine: str = "cpu"
+    workload: Workload, threads: int, rounds: int, pythons: dict[str, str], engine: str = "cpu", device: str = "cpu"
 ) -> dict[str, Any]:
     """Run the comparison; return the record that ``--json`` writes."""
-    with running((workload.ours, *workload.peers), pythons, workload, threads, engine) as servers:
-        compare_changes(servers, workload)
+    names = (workload.ours, *workload.peers, *RATES)
+    with running(names, pythons, workload, threads, engine, device) as servers:
+        compare_changes([server for server in servers if server.name not in RATES], workload)
         for _ in range(rounds):
             for server in servers:
-                server.round(workload.steps)
+                server.round(1 if server.name in RATES else workload.steps)
         results = {server.name: server for server in servers}
-    figure = "cpu" if threads == 1 and engine != "cuda" else "wall"
+    figure = "cpu" if threads == 1 and device == "cpu" else "wall"
     ours = results.pop(workload.ours)
+    machine = {name: getattr(results.pop(name), figure) for name in RATES}
     best = min((getattr(server, figure) for server in results.values()), default=None)
     return {
         "workload": workload.name,
         "engine": engine,
+        "device": device,
         "threads": threads,
         "figure": f"minimum {figure} seconds per step",
         "ours_s": getattr(ours, figure),
@@ -162,12 +173,14 @@ def measure(
         },
         "ratio_best_peer": best / getattr(ours, figure) if best is not None else None,
         "peak_memory": ours.peak_memory,
+        "floor": floor(workload, machine, getattr(ours, figure)),
     }
 
 
 def show(record: dict[str, Any]) -> None:
     """Print a record for people."""
-    print(f"{record['workload']}, {record['engine']}, {record['threads']} thread(s), {record['figure']}")
+    where = f"{record['engine']} on {record['device']}, {record['threads']} thread(s)"
+    print(f"{record['workload']}, {where}, {record['figure']}")
     print(f"  {'candidate':14} {'ms':>10} {'peer/ours':>10} {'peak MB':>9}  largest relative difference of a change")
     ours = record["ours_s"]
     print(f"  {'ours':14} {1e3 * ours:10.3f} {1:10.2f} {record['peak_memory'] / 1e6:9.0f}")
@@ -178,6 +191,12 @@ def show(record: dict[str, Any]) -> None:
         )
     if record["ratio_best_peer"] is not None:
         print(f"  ratio to the best peer: {record['ratio_best_peer']:.2f}")
+    bound = record["floor"]
+    print(
+        f"  floor by {bound['bound']}: {1e3 * bound['seconds']:.3f} ms ({bound['operations'] / 1e9:.3g} G operations at"
+        f" {bound['matrix_operations_per_s'] / 1e9:.4g} G/s, {bound['bytes'] / 1e6:.3g} MB at"
+        f" {bound['copy_bytes_per_s'] / 1e9:.3g} GB/s); ours reaches {100 * bound['fraction']:.0f} % of it"
+    )
 
 
 def main() -> int:
@@ -185,6 +204,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Time our training step beside the peers'.")
     parser.add_argument("--workload", choices=sorted(WORKLOADS), required=True)
     parser.add_argument("--engine", choices=ENGINES, default="cpu", help="which of ours computes")
+    parser.add_argument("--device", choices=DEVICES, help="where all compute; by default a GPU for --engine cuda only")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--json", type=Path, help="write the record here")
@@ -192,7 +212,8 @@ def main() -> int:
     arguments = parser.parse_args()
     workload = WORKLOADS[arguments.workload]
     pythons = {workload.ours: sys.executable, **dict.fromkeys(workload.peers, arguments.peer_python)}
-    record = measure(workload, arguments.threads, arguments.rounds, pythons, arguments.engine)
+    device = arguments.device or ("cuda" if arguments.engine == "cuda" else "cpu")
+    record = measure(workload, arguments.threads, arguments.rounds, pythons, arguments.engine, device)
     show(record)
     if arguments.json:
         arguments.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")

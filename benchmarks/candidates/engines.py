@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from candidates.devices import pin_to_processors
 from cntk_core.api import ExecutionEngine
 
 ENGINES = ("cpu", "xla", "cuda")
@@ -14,8 +15,6 @@ VARIABLE = "BENCHMARKED_ENGINE"
 def make_engine(threads: int) -> ExecutionEngine:
     """Make the engine of :data:`VARIABLE`, by default that of the CPU.
 
-    XLA's flags do not limit its threads; its process is pinned to as many processors as it may have.
-
     Raises:
         ImportError: the engine, or what it computes with, is not installed.
     """
@@ -23,7 +22,7 @@ def make_engine(threads: int) -> ExecutionEngine:
     if name == "xla":
         from cntk_engine_xla import XlaEngine
 
-        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
+        pin_to_processors(threads)
         return XlaEngine()
     if name == "cuda":
         from cntk_engine_cuda import CudaEngine

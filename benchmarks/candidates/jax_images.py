@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 from workloads import MOMENTUM, Convolutional, resnet_convolutions
+
+from candidates.devices import load_jax
 
 
 class Candidate:
     """Trains with ``jax.jit``; pinned to as many processors as it may have threads, since its flags do not limit it."""
 
     def __init__(self, workload: Convolutional, threads: int) -> None:
-        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
-        import jax
-
-        self.jax = jax
+        self.jax = jax = load_jax(threads)
         self.rate = workload.rate
         self.scores = {"lenet": self._lenet, "cifar_convnet": self._convnet, "resnet20": self._resnet}[workload.recipe]
         self.values = {name: jax.numpy.array(value) for name, value in workload.parameters().items()}

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from functools import partial
 
 import numpy as np
 from workloads import MOMENTUM, RATE, FeedForward
+
+from candidates.devices import load_jax
 
 
 class Candidate:
     """Trains with ``jax.jit``; pinned to as many processors as it may have threads, since its flags do not limit it."""
 
     def __init__(self, workload: FeedForward, threads: int) -> None:
-        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
-        import jax
-
-        self.jax = jax
+        self.jax = jax = load_jax(threads)
         self.layers = len(workload.sizes) - 1
         self.values = {name: jax.numpy.asarray(value) for name, value in workload.parameters().items()}
         self.smoothed = {name: jax.numpy.zeros_like(value) for name, value in self.values.items()}

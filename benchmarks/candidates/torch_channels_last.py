@@ -7,6 +7,8 @@ import torch
 from torch.nn import functional
 from workloads import MOMENTUM, Convolutional, resnet_convolutions
 
+from candidates.torch_device import DEVICE, fed, held, prepare
+
 
 class Candidate:
     """Trains with ``torch.nn.functional``."""
@@ -14,10 +16,11 @@ class Candidate:
     compiled = False
 
     def __init__(self, workload: Convolutional, threads: int) -> None:
-        torch.set_num_threads(threads)
+        prepare(threads)
         self.values = {name: _tensor(value) for name, value in workload.parameters().items()}
         self.data = [
-            (torch.from_numpy(x).to(memory_format=torch.channels_last), torch.from_numpy(y)) for x, y in workload.data()
+            (held(torch.from_numpy(x).to(memory_format=torch.channels_last)), held(torch.from_numpy(y)))
+            for x, y in workload.data()
         ]
         self.optimiser = torch.optim.SGD(
             self.values.values(), lr=workload.rate * (1 - MOMENTUM), momentum=MOMENTUM, fused=True
@@ -67,7 +70,7 @@ class Candidate:
         """Do ``count`` steps; return the last loss."""
         loss = None
         for _ in range(count):
-            x, y = self.data[self.done % len(self.data)]
+            x, y = fed(*self.data[self.done % len(self.data)])
             self.done += 1
             self.optimiser.zero_grad(set_to_none=True)
             loss = functional.cross_entropy(self.scores(x), y, reduction="sum")
@@ -77,11 +80,11 @@ class Candidate:
 
     def parameters(self) -> dict[str, np.ndarray]:
         """Present values by name."""
-        return {name: np.ascontiguousarray(value.detach().numpy()) for name, value in self.values.items()}
+        return {name: np.ascontiguousarray(value.detach().cpu().numpy()) for name, value in self.values.items()}
 
 
 def _tensor(value: np.ndarray):
     tensor = torch.from_numpy(value)
     if tensor.ndim == 4:
         tensor = tensor.to(memory_format=torch.channels_last)
-    return tensor.clone().requires_grad_(True)
+    return tensor.to(DEVICE, copy=True).requires_grad_(True)

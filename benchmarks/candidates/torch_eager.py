@@ -6,6 +6,8 @@ import numpy as np
 import torch
 from workloads import MOMENTUM, RATE, FeedForward
 
+from candidates.torch_device import DEVICE, fed, held, prepare
+
 
 class Candidate:
     """Trains with ``torch.nn.functional`` and ``torch.optim.SGD(fused=True)``."""
@@ -13,9 +15,12 @@ class Candidate:
     compiled = False
 
     def __init__(self, workload: FeedForward, threads: int) -> None:
-        torch.set_num_threads(threads)
-        self.values = {name: torch.tensor(value, requires_grad=True) for name, value in workload.parameters().items()}
-        self.data = [(torch.from_numpy(x), torch.from_numpy(y)) for x, y in workload.data()]
+        prepare(threads)
+        self.values = {
+            name: torch.tensor(value, device=DEVICE, requires_grad=True)
+            for name, value in workload.parameters().items()
+        }
+        self.data = [(held(torch.from_numpy(x)), held(torch.from_numpy(y))) for x, y in workload.data()]
         self.layers = len(workload.sizes) - 1
         self.optimiser = torch.optim.SGD(self.values.values(), lr=RATE * (1 - MOMENTUM), momentum=MOMENTUM, fused=True)
         self.loss = torch.compile(self._loss) if self.compiled else self._loss
@@ -32,7 +37,7 @@ class Candidate:
         """Do ``count`` steps; return the last loss."""
         loss = None
         for _ in range(count):
-            x, y = self.data[self.done % len(self.data)]
+            x, y = fed(*self.data[self.done % len(self.data)])
             self.done += 1
             self.optimiser.zero_grad(set_to_none=True)
             loss = self.loss(x, y)
@@ -42,4 +47,4 @@ class Candidate:
 
     def parameters(self) -> dict[str, np.ndarray]:
         """Present values by name."""
-        return {name: value.detach().numpy() for name, value in self.values.items()}
+        return {name: value.detach().cpu().numpy() for name, value in self.values.items()}

@@ -6,6 +6,8 @@ import numpy as np
 import torch
 from workloads import RATE, Recurrent
 
+from candidates.torch_device import DEVICE, fed, held, prepare
+
 GATES = (0, 2, 1, 3)
 """Ours: input, candidate, forget, output; theirs: input, forget, candidate, output. The order is its own inverse."""
 
@@ -18,12 +20,13 @@ class Candidate:
     """Trains ``nn.Embedding``, one ``nn.LSTM`` of all layers and a linear layer over the frames that are there."""
 
     def __init__(self, workload: Recurrent, threads: int) -> None:
-        torch.set_num_threads(threads)
+        prepare(threads)
         self.workload = workload
         projected = workload.outputs if workload.outputs != workload.cells else 0
-        self.embedding = torch.nn.Embedding(workload.inputs, workload.embedding) if workload.embedding else None
-        self.lstm = torch.nn.LSTM(workload.widths[0], workload.cells, workload.layers, proj_size=projected)
-        self.last = torch.nn.Linear(workload.outputs, workload.labels)
+        with DEVICE:
+            self.embedding = torch.nn.Embedding(workload.inputs, workload.embedding) if workload.embedding else None
+            self.lstm = torch.nn.LSTM(workload.widths[0], workload.cells, workload.layers, proj_size=projected)
+            self.last = torch.nn.Linear(workload.outputs, workload.labels)
         with torch.no_grad():
             for name, value in workload.parameters().items():
                 self._tensor(name).copy_(torch.from_numpy(self._theirs(name, value)))
@@ -56,15 +59,16 @@ class Candidate:
         y = pad([torch.from_numpy(labels) for _, labels in sequences])
         there = torch.arange(max(lengths))[:, None] < torch.tensor(lengths)[None, :]
         rows = there.flatten().nonzero().squeeze(1)
-        h = torch.full((self.workload.layers, len(lengths), self.workload.outputs), FIRST_STATE)
-        c = torch.full((self.workload.layers, len(lengths), self.workload.cells), FIRST_STATE)
-        return x, y.flatten()[rows], rows, (h, c)
+        h = torch.full((self.workload.layers, len(lengths), self.workload.outputs), FIRST_STATE, device=DEVICE)
+        c = torch.full((self.workload.layers, len(lengths), self.workload.cells), FIRST_STATE, device=DEVICE)
+        return (held(x), held(y.flatten()[rows]), held(rows)), (h, c)
 
     def steps(self, count: int) -> float:
         """Do ``count`` steps; return the last loss."""
         loss = None
         for _ in range(count):
-            x, y, rows, state = self.data[self.done % len(self.data)]
+            minibatch, state = self.data[self.done % len(self.data)]
+            x, y, rows = fed(*minibatch)
             self.done += 1
             self.optimiser.zero_grad(set_to_none=True)
             if self.embedding is not None:
@@ -80,7 +84,7 @@ class Candidate:
         """Present values by name."""
         found = {}
         for name in self.workload.parameters():
-            value = self._tensor(name).detach().numpy()
+            value = self._tensor(name).detach().cpu().numpy()
             found[name] = np.ascontiguousarray(value if name == "E" else value.T)
             if name[0] in "WHB":
                 found[name] = np.concatenate([np.split(found[name], 4, axis=-1)[gate] for gate in GATES], axis=-1)
