@@ -74,7 +74,7 @@ class Caller:
         self._computed = frozenset(node for step in unit.forward for node in step.nodes)
         self._arranged: Arrangement | None = None
         self._names = desk.rule.scalars if desk.rule is not None else ()
-        self._numbers: tuple[list[float], Array] | None = None
+        self._numbers: tuple[list[Scalars], Array] | None = None
 
     def __call__(self, gradients: Sequence[Array], scalars: Sequence[Scalars], touched: Sequence[Array]) -> None:
         """Compute the unit.
@@ -87,7 +87,9 @@ class Caller:
         desk, unit = self._desk, self._unit
         residence, totals, update = desk.residence, desk.totals, unit.update
         arranged = self._arrangement()
-        function, drawn, draws = arranged.function, (), ()
+        drawn: tuple[Node, ...] = ()
+        draws: Sequence[Any] = ()
+        function = arranged.function
         if function is None:
             drawn, draws = self._draw()
             function = self._function(arranged, drawn, draws)
@@ -109,7 +111,7 @@ class Caller:
         if update:
             residence.update(trained, slots)
         if self._sums:
-            totals.put(sums)
+            totals.array = sums
         desk.values.put_all(unit.writes, values)
         if leaving:
             desk.gradients.put_all(unit.leaves, leaving)
@@ -120,23 +122,22 @@ class Caller:
 
     def _reads(self) -> list[Array | None]:
         """What the function reads; None for what it gets by other ways."""
-        value = self._desk.value
+        desk = self._desk
         if self._constants is None:
             self._constants = [None] * len(self._unit.reads)
             for place, node in self._constant:
-                self._constants[place] = value(node)
-        found = self._constants.copy()
+                self._constants[place] = desk.value(node)
+        found, device = self._constants.copy(), desk.values.device
         for place, node in self._varying:
-            found[place] = value(node)
+            found[place] = device[node] if node in device else desk.value(node)
         return found
 
     def _arrangement(self) -> Arrangement:
         """The arrangement of this minibatch, often that of the one before."""
         desk, unit = self._desk, self._unit
-        known = desk.program.axes.layouts
-        layouts = [known[axis] for axis in unit.axes]
+        layouts = list(map(desk.program.axes.layouts.__getitem__, unit.axes))
         found = self._arranged
-        # Layouts do not change; while the old ones are kept here, others are not equal to them.
+        # Layouts never change; one that is kept here is equal to itself only.
         if found is None or layouts != found.layouts:
             sizes = desk.sizes
             found = Arrangement(
@@ -177,12 +178,12 @@ class Caller:
 
     def _numbers_of(self, scalars: Sequence[Scalars]) -> Array:
         """The numbers of a step on the device; they stay there while they do not change."""
-        names = self._names
-        numbers = [each[name] for each in scalars for name in names]
-        if self._numbers is None or numbers != self._numbers[0]:
+        if self._numbers is None or list(scalars) != self._numbers[0]:
             import jax.numpy as jnp
 
-            self._numbers = numbers, jnp.array(np.array(numbers, np.float64).reshape(len(scalars), len(names)))
+            numbers = [[each[name] for name in self._names] for each in scalars]
+            # The caller may change his mappings.
+            self._numbers = [dict(each) for each in scalars], jnp.array(numbers, np.float64)
         return self._numbers[1]
 
     def _draw(self) -> tuple[tuple[Node, ...], list[Any]]:

@@ -61,8 +61,8 @@ class Desk:
 
     def clear(self) -> None:
         """Forget the minibatch before."""
-        self.values.clear()
-        self.gradients.clear()
+        for shelf in (self.values, self.gradients):
+            shelf.host.clear()
+            shelf.device.clear()
         self.saved.clear()
-        self.sizes.clear()
         self.interpreter.contexts.clear()

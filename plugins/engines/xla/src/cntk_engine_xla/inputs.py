@@ -12,6 +12,9 @@ from cntk_engine_xla.staging import Staging
 
 Array = NDArray[Any]
 
+MOST_SIZES = 8
+"""For so many sizes of minibatches arrays are kept; when another comes, those of the oldest go."""
+
 
 class Feed:
     """Takes in the frames of one input.
@@ -23,8 +26,8 @@ class Feed:
 
     def __init__(self, node: Input, dtype: np.dtype[Any]) -> None:
         self._node = node
-        self._shape = node.known_shape
-        self._staging = Staging(dtype)
+        self._dtype = dtype
+        self._staging: dict[int, Staging] = {}
 
     def take(self, stream: StreamData, rows: int) -> Array:
         """Return the frames of a stream as an array ``(rows, *shape)`` that nobody else changes.
@@ -35,20 +38,23 @@ class Feed:
             DataError: the samples have another size than the input.
         """
         data: Any = stream.data
-        shape = data.shape
-        found = self._staging.array((rows, *self._shape))
-        if found.shape == shape and not stream.sparse:
-            np.copyto(found, data, casting="same_kind")
+        found = (self._staging.get(rows) or self._begin(rows)).array()
+        if found.shape == data.shape and type(data) is np.ndarray:
+            found[...] = data
             return found
         check_size(self._node, stream)
-        frames = shape[0]
-        flat = found.reshape(rows, elements(self._shape))
-        if stream.sparse:
-            flat[:frames] = data.toarray()
-        else:
-            np.copyto(flat[:frames], data.reshape(frames, -1) if frames else flat[:0], casting="same_kind")
+        frames, size = data.shape[0], elements(self._node.known_shape)
+        flat = found.reshape(rows, size)
+        flat[:frames] = data.toarray() if stream.sparse else data.reshape(frames, size)
         if frames:
             flat[frames:] = flat[0]
+        return found
+
+    def _begin(self, rows: int) -> Staging:
+        """Have arrays for another size of minibatches."""
+        while len(self._staging) >= MOST_SIZES:
+            del self._staging[next(iter(self._staging))]
+        found = self._staging[rows] = Staging((rows, *self._node.known_shape), self._dtype)
         return found
 
 

@@ -47,10 +47,12 @@ class Mode:
     Attributes:
         units: in order, each with what calls its functions; None if the host computes it.
         training: whether it trains.
+        updates: whether it updates the parameters.
     """
 
     units: tuple[tuple[Unit, Caller | None], ...]
     training: bool
+    updates: bool
 
 
 class XlaProgram(PlanProgram):
@@ -67,6 +69,8 @@ class XlaProgram(PlanProgram):
     """
 
     def __init__(self, plan: Plan, store: ParameterStore, rule: UpdateRule | None, seed: int) -> None:
+        import jax
+
         lowered = [step for step in plan.steps if is_lowered(step, frozenset())]
         inside = {node for step in lowered for node in step.nodes}
         hosted_nodes = {node for step in plan.steps for node in step.nodes if node not in inside}
@@ -93,6 +97,7 @@ class XlaProgram(PlanProgram):
         self._with_matrix = self._desk.sparse | {node for inputs in plan.sparse.values() for node in inputs}
         self._feeds = {node: Feed(node, store.dtype) for node in plan.inputs if node not in self._desk.sparse}
         self._ran = False
+        self._double = jax.enable_x64(True)
         self._counted = [node for step in plan.steps for node in step.nodes if _has_count(node)]
 
     @property
@@ -105,7 +110,7 @@ class XlaProgram(PlanProgram):
 
     def evaluate(self, minibatch: Minibatch) -> None:
         """Run the forward part."""
-        self._run("evaluate", minibatch)
+        self._run(self._mode("evaluate"), minibatch)
 
     def compute_gradients(self, minibatch: Minibatch) -> None:
         """Run forward and backward; the gradients are in the store afterwards.
@@ -114,7 +119,7 @@ class XlaProgram(PlanProgram):
             NetworkError: the plan has no criterion.
         """
         self.check_training()
-        self._run("gradients", minibatch)
+        self._run(self._mode("gradients"), minibatch)
         for parameter in self.plan.trained:
             found = self._desk.gradients.get(parameter)
             self.store.gradient(parameter)[...] = 0.0 if found is None else found
@@ -132,10 +137,9 @@ class XlaProgram(PlanProgram):
         rule = self._rule()
         if not self.plan.trained:
             return
-        import jax
-
-        with jax.enable_x64(True):
-            self._desk.residence.borrow()
+        with self._double:
+            if not self._desk.residence.here:
+                self._desk.residence.borrow()
             gradients = [np.array(self.store.gradient(parameter)) for parameter in self.plan.trained]
             touched = []
             for parameter in updates_rows(self.plan, rule):
@@ -153,9 +157,12 @@ class XlaProgram(PlanProgram):
         Raises:
             NetworkError: the plan has no criterion, or the program was compiled without a rule.
         """
-        self.check_training()
-        self._rule()
-        self._run("train" if self.plan.trained else "gradients", minibatch, scalars)
+        mode = self._modes.get("train")
+        if mode is None:
+            self.check_training()
+            self._rule()
+            mode = self._mode("train")
+        self._run(mode, minibatch, scalars)
         self.step += 1
 
     def fetch(self, node: Node) -> NDArray[Any] | None:
@@ -201,42 +208,48 @@ class XlaProgram(PlanProgram):
             if name == "update":
                 units: tuple[Unit, ...] = (update_unit(self.plan),)
             else:
-                units = units_of(self.plan, gradients=name != "evaluate", update=name == "train")
+                updates = name == "train" and bool(self.plan.trained)
+                units = units_of(self.plan, gradients=name != "evaluate", update=updates)
             training = name != "evaluate"
             callers = (None if unit.hosted else Caller(self._desk, unit, training=training) for unit in units)
-            mode = self._modes[name] = Mode(tuple(zip(units, callers, strict=True)), training)
+            mode = self._modes[name] = Mode(
+                tuple(zip(units, callers, strict=True)), training, any(unit.update for unit in units)
+            )
         return mode
 
-    def _run(self, name: str, minibatch: Minibatch, scalars: Sequence[Scalars] = ()) -> None:
-        import jax
-
-        mode, desk = self._mode(name), self._desk
+    def _run(self, mode: Mode, minibatch: Minibatch, scalars: Sequence[Scalars] = ()) -> None:
+        desk = self._desk
         # Scoped, so that nobody else's arrays in this process become double.
-        with jax.enable_x64(True):
-            self._take(self.axes.take(minibatch))
-            desk.residence.borrow()
+        with self._double:
+            streams = self.axes.take(minibatch)
+            desk.clear()
+            self._take(streams)
+            if not desk.residence.here:
+                desk.residence.borrow()
             if not mode.training:
                 self._check_statistics()
-            touched = self._touched() if name == "train" else ()
+            touched = self._touched() if mode.updates and self.plan.sparse else ()
             for unit, caller in mode.units:
                 if unit.meetings and all(axis in self.axes.layouts for axis in unit.axes):
                     check_axes(unit.meetings, self.axes.layouts)
                 if caller is None:
                     hosted.compute(desk, unit, training=mode.training)
                 else:
-                    caller([desk.gradients.take(node) for node in unit.arrives], scalars, touched)
+                    gradients = [desk.gradients.take(node) for node in unit.arrives] if unit.arrives else ()
+                    caller(gradients, scalars, touched)
         self._ran = True
 
     def _take(self, streams: Mapping[Input, StreamData]) -> None:
-        """Take in a minibatch, and forget the one before."""
+        """Take in a minibatch."""
         desk = self._desk
-        desk.clear()
+        sizes, device = desk.sizes, desk.values.device
+        sizes.begin()
         for node, stream in streams.items():
-            rows = desk.sizes.rows(node.axis)
+            rows = sizes.rows(node.axis)
             if node in self._with_matrix:
                 self._take_matrix(node, stream, rows)
             if node not in desk.sparse:
-                desk.values.put(node, self._feeds[node].take(stream, rows))
+                device[node] = self._feeds[node].take(stream, rows)
 
     def _take_matrix(self, node: Input, stream: StreamData, rows: int) -> None:
         """Take in a stream, perhaps an array, as a sparse matrix."""
@@ -256,8 +269,6 @@ class XlaProgram(PlanProgram):
         return found
 
     def _touched(self) -> list[NDArray[np.bool_]]:
-        if not self.plan.sparse:
-            return []
         occurring = self._occurring()
         return [occurring[parameter] for parameter in updates_rows(self.plan, self._rule())]
 

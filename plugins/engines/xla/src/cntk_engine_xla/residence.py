@@ -22,6 +22,7 @@ class Residence:
     Attributes:
         trained: values of the trained parameters, in the plan's order.
         slots: of each of these, in the rule's order; nothing without a rule.
+        here: whether everything is here; if not, it has to be borrowed first.
     """
 
     def __init__(self, plan: Plan, store: ParameterStore, rule: UpdateRule | None) -> None:
@@ -30,7 +31,7 @@ class Residence:
         self._place = {parameter: place for place, parameter in enumerate(plan.trained)}
         self._others = [node for node in plan.parameters if isinstance(node, Parameter) and node not in self._place]
         self._names = tuple(slot.name for slot in rule.slots) if rule is not None else ()
-        self._here = False
+        self.here = False
         self._updated = False
         self._changed: set[Parameter] = set()
         self._values: dict[Parameter, Array] = {}
@@ -40,9 +41,7 @@ class Residence:
             store.add_slots(rule.slots)
 
     def borrow(self) -> None:
-        """Get everything from the store, if it is not here."""
-        if self._here:
-            return
+        """Get everything from the store."""
         import jax.numpy as jnp
 
         store = self._store
@@ -53,7 +52,7 @@ class Residence:
         )
         self._values = {parameter: jnp.array(store.value(parameter)) for parameter in self._others}
         store.hold(self)
-        self._here = True
+        self.here = True
 
     def value(self, parameter: Parameter) -> Array:
         """The present value of a parameter."""
@@ -77,7 +76,7 @@ class Residence:
 
     def give_back(self, kind: Literal["values", "gradients", "slots"]) -> None:
         """Write what has changed into the store, and keep nothing. Gradients are never here."""
-        if self._here and kind != "gradients":
+        if self.here and kind != "gradients":
             self._give_back()
 
     def _give_back(self) -> None:
@@ -85,7 +84,7 @@ class Residence:
         trained, slots, updated = self.trained, self.slots, self._updated
         # First of all: the store asks its holder again whenever it is asked for an array.
         self._values, self._changed, self.trained, self.slots = {}, set(), (), ()
-        self._here = self._updated = False
+        self.here = self._updated = False
         for parameter in changed:
             store.value(parameter)[...] = np.asarray(values[parameter])
         if updated:

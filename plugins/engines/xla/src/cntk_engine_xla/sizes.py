@@ -6,7 +6,7 @@ from collections.abc import Set as AbstractSet
 
 import numpy as np
 
-from cntk_core.api import Axes, Node
+from cntk_core.api import Axes, Node, SequenceLayout
 from cntk_engine_xla.buckets import bucket
 from cntk_engine_xla.layouts import TimeSteps, sequences_bucket, slots_bucket, time_steps
 from cntk_engine_xla.lowering import Array
@@ -23,12 +23,17 @@ class Sizes:
     def __init__(self, axes: Axes, timed: AbstractSet[str]) -> None:
         self._axes = axes
         self._timed = timed
+        self._layouts: dict[str, SequenceLayout] = {}
         self._rows: dict[str, int] = {}
         self._counts: dict[str, tuple[int, Array]] = {}
 
-    def clear(self) -> None:
-        """Forget the minibatch before."""
-        self._rows.clear()
+    def begin(self) -> None:
+        """Begin a minibatch: forget the one before, unless it had the same layouts."""
+        layouts = self._axes.layouts
+        # Layouts never change; one that is kept here is equal to itself only. Others follow when the host makes axes.
+        if layouts != self._layouts or not self._rows.keys() <= layouts.keys():
+            self._layouts = dict(layouts)
+            self._rows.clear()
 
     def rows(self, axis: str) -> int:
         """The rows of a dynamic axis, padding included."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections import deque
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -13,44 +13,37 @@ from numpy.typing import NDArray
 ALIGNMENT = 64
 """XLA on a processor reads arrays at such addresses where they lie, and copies others first."""
 
-MOST_SHAPES = 8
-"""So many shapes have arrays that are kept; when another comes, the oldest goes."""
-
-
 MOST_ARRAYS = 40
-"""So many arrays of a shape are kept. XLA on a processor lets 32 calls wait."""
+"""So many arrays are kept. XLA on a processor lets 32 calls wait."""
 
 
 class Staging:
-    """Arrays of one type that are written anew for each minibatch.
+    """Arrays of one shape that are written anew for each minibatch.
 
     XLA reads an array some time after the call that is given it. So do others who look at it or at a part of it: all of
     them refer to it until then. An array to which nobody refers any more is given out again; its memory is in the
     processor's caches, and the system need not fill it with zeros.
 
     Args:
+        shape: of the arrays.
         dtype: of the arrays.
     """
 
-    def __init__(self, dtype: np.dtype[Any]) -> None:
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        self._shape = shape
         self._dtype = dtype
-        self._arrays: dict[tuple[int, ...], deque[NDArray[Any]]] = {}
+        self._arrays = deque([aligned(shape, dtype)])
 
-    def array(self, shape: tuple[int, ...]) -> NDArray[Any]:
+    def array(self) -> NDArray[Any]:
         """Return an array with any content, to which nobody else refers."""
-        arrays = self._arrays.get(shape)
-        if arrays is None:
-            while len(self._arrays) >= MOST_SHAPES:
-                del self._arrays[next(iter(self._arrays))]
-            arrays = self._arrays[shape] = deque()
-        # They are given back in the order in which they were given out.
-        if not arrays or _references(arrays) != _BY_ITSELF:
+        arrays = self._arrays
+        # They become free in the order in which they were given out.
+        if (getrefcount(arrays[0]), getrefcount(arrays[0].base)) != _BY_ITSELF:
             if len(arrays) >= MOST_ARRAYS:
                 arrays.popleft()
-            arrays.appendleft(aligned(shape, self._dtype))
-        array = arrays[0]
+            arrays.appendleft(aligned(self._shape, self._dtype))
         arrays.rotate(-1)
-        return array
+        return arrays[-1]
 
 
 def aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -61,11 +54,10 @@ def aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
     return raw[first : first + size].view(dtype).reshape(shape)
 
 
-def _references(arrays: deque[NDArray[Any]]) -> tuple[int, int]:
+def _count(arrays: deque[NDArray[Any]]) -> tuple[int, int]:
     """How often the first array is referred to, and what it is a view of: its own views refer to that."""
-    array = arrays[0]
-    return sys.getrefcount(array), sys.getrefcount(array.base)
+    return getrefcount(arrays[0]), getrefcount(arrays[0].base)
 
 
-_BY_ITSELF = _references(deque([aligned((1,), np.dtype(np.uint8))]))
-"""References to an array that is in a queue only, with those of the function that counts."""
+_BY_ITSELF = _count(deque([aligned((1,), np.dtype(np.uint8))]))
+"""References to an array that is in a queue only, with those of counting."""

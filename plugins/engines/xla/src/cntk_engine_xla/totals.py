@@ -19,21 +19,22 @@ class Totals:
 
     Attributes:
         places: of each root in the sums.
+        array: the sums, of NumPy or on the device. A function may be given the latter (:meth:`lend`) and give it back.
     """
 
     def __init__(self, scalars: Sequence[Node], hosted: Collection[Node]) -> None:
         self.places = {node: place for place, node in enumerate(scalars)}
-        self._array: Array = np.zeros(len(scalars), np.float64)
+        self.array: Array = np.zeros(len(scalars), np.float64)
         self._hosted = {node.name: 0.0 for node in scalars if node in hosted}
 
     def read(self) -> dict[str, float]:
         """Return the sums by name."""
-        sums = dict(zip(self.places, np.asarray(self._array).tolist(), strict=True))
+        sums = dict(zip(self.places, np.asarray(self.array).tolist(), strict=True))
         return {node.name: self._hosted.get(node.name, number) for node, number in sums.items()}
 
     def write(self, totals: Mapping[str, float]) -> None:
         """Go on from other sums."""
-        self._array = np.array([totals[node.name] for node in self.places], np.float64)
+        self.array = np.array([totals[node.name] for node in self.places], np.float64)
         self._hosted = {name: totals[name] for name in self._hosted}
 
     def add(self, node: Node, number: float) -> None:
@@ -41,13 +42,9 @@ class Totals:
         self._hosted[node.name] += number
 
     def lend(self) -> Array:
-        """Return the sums on the device, for a function that gives them back in another array (:meth:`put`)."""
-        if isinstance(self._array, np.ndarray):
+        """Return the sums on the device, for a function that writes over them; another array is put in their place."""
+        if isinstance(self.array, np.ndarray):
             import jax.numpy as jnp
 
-            self._array = jnp.array(self._array)  # a copy: it will be written over
-        return self._array
-
-    def put(self, array: Array) -> None:
-        """Take the sums back."""
-        self._array = array
+            self.array = jnp.array(self.array)
+        return self.array
