@@ -1,8 +1,8 @@
-"""Criteria for large vocabularies: of the weights, only the words that take part are gathered.
+"""Criteria for large vocabularies: of the weights, only the words that take part are used.
 
-A frame takes part with the words of its class (ClassBasedCrossEntropyWithSoftmax), or with its own word and its samples
-of noise (NoiseContrastiveEstimation). The gathered weights of all frames together would be large; so they are gathered
-for some frames at a time.
+A frame takes part with the words of its class (ClassBasedCrossEntropyWithSoftmax): frames of one class are put together
+to blocks, for which the weights of the class are one slice. Or it takes part with its own word and its samples of noise
+(NoiseContrastiveEstimation), whose weights are gathered, for some frames at a time.
 """
 
 from __future__ import annotations
@@ -12,20 +12,29 @@ from typing import Any
 
 import numpy as np
 
-from cntk_core.api import TRAINS, UNNORMALIZED, Node, OpContext, check_word_classes, log_softmax, samples
+from cntk_core.api import (
+    TRAINS,
+    UNNORMALIZED,
+    Node,
+    OpContext,
+    check_word_classes,
+    elements,
+    log_softmax,
+    samples,
+)
 from cntk_engine_xla.lowering import Array, Lowering, Trace, is_looked_at
 
 FEWEST_WORDS = 16
+TOGETHER = 16
+"""Frames of a class that are computed together."""
+
 GATHERED = 1 << 20
 """How many weights are gathered at a time."""
 
 
 def words_bucket(count: int, vocabulary: int) -> int:
-    """Return for how many words of a class a function is compiled: 16, 64, 256, ..., no more than there are."""
-    found = FEWEST_WORDS
-    while found < count:
-        found *= 4
-    return min(found, vocabulary)
+    """Return for how many words of a class a function is compiled: 16, 32, 64, ..., no more than there are."""
+    return min(max(FEWEST_WORDS, 1 << (count - 1).bit_length()), vocabulary)
 
 
 def _in_parts(rows: int, size: int, body: Callable[[Array, Any], tuple[Array, Any]], begin: Any, *given: Array) -> Any:
@@ -61,44 +70,95 @@ def _kept(trace: Trace, node: Node, values: Array) -> Array:
 
 
 def _draw_classes(context: OpContext, node: Node, shape: tuple[int, ...], rows: int) -> Any:
-    """The places of words in the largest class of the minibatch."""
+    """Blocks of frames of one class: ``frames`` of each, a number behind the last where there are fewer; ``first`` and
+    past-the-``end`` word; how many there are (``count``); for each frame its ``place`` in them; and for as many
+    ``words`` as the largest class has, their numbers in the class.
+    """
     labels = np.asarray(samples(context.saved.pop("looked")[0], context.framed[0]), np.int64)
     check_word_classes(labels)
+    room = rows // TOGETHER + min(rows, elements(node.inputs[3].known_shape))
+    frames = np.full((room, TOGETHER), rows, np.int32)
+    bounds = np.zeros((2, room), np.int32)
+    place, count = np.zeros(rows, np.int32), 0
+    classes, of_frame = np.unique(labels[:, 2:4], axis=0, return_inverse=True)
+    for number, bound in enumerate(classes):
+        own = np.flatnonzero(of_frame.reshape(-1) == number)
+        blocks = -(-len(own) // TOGETHER)
+        frames[count : count + blocks].reshape(-1)[: len(own)] = own
+        place[own] = count * TOGETHER + np.arange(len(own))
+        bounds[:, count : count + blocks] = bound[:, None]
+        count += blocks
     largest = int((labels[:, 3] - labels[:, 2]).max(initial=1))
-    return np.arange(words_bucket(largest, node.inputs[2].known_shape[0]), dtype=np.int32)
+    words = np.arange(words_bucket(largest, node.inputs[2].known_shape[0]), dtype=np.int32)
+    found = {"frames": frames, "first": bounds[0], "end": bounds[1], "place": place, "words": words}
+    return {**found, "count": np.int32(count)}
 
 
-def _class_labels(trace: Trace, node: Node, inputs: list[Array]) -> tuple[Array, Array, Array]:
-    """Labels as whole numbers, hidden values, and scores of classes, each with a row for each frame."""
+class _Block:
+    """Frames of one class, and the weights of its words.
+
+    Args:
+        drawn: what the host said.
+        number: of the block.
+        labels, hidden: of all frames.
+        weights: of all words.
+    """
+
+    def __init__(self, drawn: dict[str, Array], number: Array, labels: Array, hidden: Array, weights: Array) -> None:
+        import jax
+        import jax.numpy as jnp
+
+        size = drawn["words"].shape[0]
+        frames = drawn["frames"][number]
+        self.exists = (frames < hidden.shape[0])[:, None]
+        chosen = jnp.minimum(frames, hidden.shape[0] - 1)
+        self.hidden = hidden[chosen]
+        first, end = drawn["first"][number], drawn["end"][number]
+        self.begin = jnp.minimum(first, weights.shape[0] - size)
+        words = self.begin + drawn["words"]
+        self.inside = (words >= first) & (words < end)
+        self.own = words == labels[chosen, :1]
+        self.weights = jax.lax.dynamic_slice_in_dim(weights, self.begin, size)
+
+    def logs(self) -> Array:
+        """Log chances of the words of the class, ``(frames, words)``."""
+        import jax.numpy as jnp
+
+        return log_softmax(jnp, jnp.where(self.inside, self.hidden @ self.weights.T, -jnp.inf))
+
+
+def _class_inputs(trace: Trace, node: Node, inputs: list[Array]) -> tuple[Array, Array, Array]:
+    """Labels as whole numbers, hidden values, and log chances of the classes, each with a row for each frame."""
     import jax.numpy as jnp
 
     framed = trace.context(node).framed
     labels, hidden, classes = (samples(inputs[place], framed[place]) for place in (0, 1, 3))
-    rows = max(labels.shape[0], hidden.shape[0], classes.shape[0]) if labels.shape[0] else 0
-    return tuple(jnp.broadcast_to(each, (rows, each.shape[1])) for each in (labels.astype(jnp.int32), hidden, classes))  # type: ignore[return-value]
+    rows = labels.shape[0]
+    whole = labels.astype(jnp.int32)
+    return whole, hidden, log_softmax(jnp, jnp.broadcast_to(classes, (rows, classes.shape[1])))
 
 
 def _class_based(trace: Trace, node: Node, inputs: list[Array]) -> Array:
+    import jax
     import jax.numpy as jnp
 
-    labels, hidden, classes = _class_labels(trace, node, inputs)
-    weights, places = inputs[2], trace.draws[node]
+    labels, hidden, log_classes = _class_inputs(trace, node, inputs)
+    drawn = trace.draws[node]
     if not labels.shape[0]:
         return jnp.zeros((1,), hidden.dtype)
 
-    def part(state: Array, given: Any) -> tuple[Array, Array]:
-        own, values = given
-        words = own[:, 2:3] + places
-        scores = jnp.einsum("rh,rwh->rw", values, weights[jnp.clip(words, 0, weights.shape[0] - 1)])
-        return state, log_softmax(jnp, jnp.where(words < own[:, 3:4], scores, -jnp.inf))
+    def one(number: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
+        total, kept = state
+        block = _Block(drawn, number, labels, hidden, inputs[2])
+        logs = block.logs()
+        return total + jnp.sum(jnp.where(block.own & block.exists, logs, 0.0)), kept.at[number].set(logs)
 
-    size = len(places) * weights.shape[1]
-    _, logs = _in_parts(labels.shape[0], size, part, jnp.zeros(()), labels, hidden)
-    log_classes = log_softmax(jnp, classes)
-    own = jnp.take_along_axis(logs, labels[:, 0:1] - labels[:, 2:3], axis=1)
+    room = (*drawn["frames"].shape, drawn["words"].shape[0])
+    begin = jnp.zeros((), hidden.dtype), jnp.zeros(room, hidden.dtype)
+    total, logs = jax.lax.fori_loop(0, drawn["count"], one, begin)
     of_class = jnp.take_along_axis(log_classes, labels[:, 1:2], axis=1)
-    trace.context(node).saved = {"logs": logs, "log_classes": log_classes}
-    return -jnp.sum(_kept(trace, node, own + of_class)).astype(hidden.dtype).reshape(1)
+    trace.context(node).saved = {"logs": logs}
+    return -(total + jnp.sum(_kept(trace, node, of_class))).astype(hidden.dtype).reshape(1)
 
 
 def _less_one(chances: Array, places: Array) -> Array:
@@ -111,26 +171,28 @@ def _less_one(chances: Array, places: Array) -> Array:
 def _class_based_gradient(
     trace: Trace, node: Node, arriving: Array, inputs: list[Array], needs: Sequence[bool]
 ) -> Sequence[Array | None]:
+    import jax
     import jax.numpy as jnp
 
-    labels, hidden, _ = _class_labels(trace, node, inputs)
-    weights, places, saved = inputs[2], trace.draws[node], trace.context(node).saved
+    labels, hidden, log_classes = _class_inputs(trace, node, inputs)
+    drawn, logs = trace.draws[node], trace.context(node).saved["logs"]
     if not labels.shape[0]:
         return None, *(jnp.zeros_like(value) for value in inputs[1:])
-    change = _kept(trace, node, _less_one(jnp.exp(saved["logs"]), labels[:, 0] - labels[:, 2])) * arriving
 
-    def part(to_weights: Array, given: Any) -> tuple[Array, Array]:
-        own, values, changes = given
-        words = own[:, 2:3] + places
-        chosen = jnp.clip(words, 0, weights.shape[0] - 1)
-        to_values = jnp.einsum("rw,rwh->rh", changes, weights[chosen])
-        return to_weights.at[chosen].add(changes[:, :, None] * values[:, None, :]), to_values
+    def one(number: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
+        to_weights, to_hidden = state
+        block = _Block(drawn, number, labels, hidden, inputs[2])
+        change = jnp.exp(logs[number]) - block.own.astype(logs.dtype)
+        change = jnp.where(block.exists, change, 0.0) * arriving.astype(logs.dtype)
+        before = jax.lax.dynamic_slice_in_dim(to_weights, block.begin, change.shape[1])
+        summed = before + change.T @ block.hidden
+        to_weights = jax.lax.dynamic_update_slice_in_dim(to_weights, summed, block.begin, 0)
+        return to_weights, to_hidden.at[number].set(change @ block.weights)
 
-    size = len(places) * weights.shape[1]
-    to_weights, to_hidden = _in_parts(
-        labels.shape[0], size, part, jnp.zeros_like(weights), labels, hidden, change.astype(hidden.dtype)
-    )
-    to_classes = _kept(trace, node, _less_one(jnp.exp(saved["log_classes"]), labels[:, 1])) * arriving
+    begin = jnp.zeros_like(inputs[2]), jnp.zeros((*drawn["frames"].shape, hidden.shape[1]), hidden.dtype)
+    to_weights, by_block = jax.lax.fori_loop(0, drawn["count"], one, begin)
+    to_hidden = _kept(trace, node, by_block.reshape(-1, hidden.shape[1])[drawn["place"]])
+    to_classes = _kept(trace, node, _less_one(jnp.exp(log_classes), labels[:, 1])) * arriving
     return None, _as_input(to_hidden, inputs[1]), to_weights, _as_input(to_classes, inputs[3])
 
 
