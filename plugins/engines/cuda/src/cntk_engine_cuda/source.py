@@ -272,8 +272,11 @@ class _Writer:
 
     def _numbers(self) -> Iterator[str]:
         """What depends on numbers alone is computed once, in double precision."""
+        trees = [result.tree for result in self.spec.results if isinstance(result.tree, Expr)]
+        used = frozenset[str]().union(*(tree.symbols() for tree in trees))
         for place, name in enumerate(self.spec.numbers):
-            yield f"    const double {name}_d = numbers[{place}];"
+            if name in used:
+                yield f"    const double {name}_d = numbers[{place}];"
         for result in self.spec.results:
             yield from self._hoist(result.tree)
 
