@@ -14,6 +14,7 @@ from cntk_engine_cuda import (
     loops,
     moves,
     normalization,
+    pairs,
     products,
     reductions,
     rows,
@@ -25,6 +26,7 @@ from cntk_engine_cuda.open_arrays import reaches_open
 from cntk_engine_cuda.site import Site
 
 FORWARD: Mapping[str, Callable[[Site, Step], list[Call] | None]] = {
+    **dict.fromkeys(pairs.PAIRS, pairs.bind_forward),
     **dict.fromkeys(products.NAMES, products.bind_forward),
     **dict.fromkeys(rows.KERNELS, rows.bind_softmax),
     **dict.fromkeys(reductions.ALL, reductions.bind_total),
@@ -36,6 +38,7 @@ FORWARD: Mapping[str, Callable[[Site, Step], list[Call] | None]] = {
     "DiagTimes": products.bind_diagonal,
     "Dropout": dropout.bind_forward,
     "FutureValue": delays.bind_forward,
+    "LegacyReshape": reductions.bind_reshape,
     "LookupTable": sparse.bind_forward,
     "PastValue": delays.bind_forward,
     "ReduceElements": reductions.bind_reduction,
@@ -43,13 +46,13 @@ FORWARD: Mapping[str, Callable[[Site, Step], list[Call] | None]] = {
     "RowRepeat": moves.bind_repeat,
     "RowStack": moves.bind_stack,
     "Slice": moves.bind_slice,
-    "SquareError": reductions.bind_square_error,
     "SumColumnElements": reductions.bind_reduction,
     "TransposeDimensions": moves.bind_transpose,
 }
 """What computes ops that have kernels; None means that these inputs want something else."""
 
 BACKWARD: Mapping[str, Callable[[Site, GradientStep], list[Call] | None]] = {
+    **dict.fromkeys(pairs.PAIRS, pairs.bind_gradient),
     **dict.fromkeys(products.NAMES, products.bind_gradient),
     **dict.fromkeys(reductions.ALL, reductions.bind_total_gradient),
     **dict.fromkeys(windows.POOLING, windows.bind_pooling_gradient),
@@ -59,6 +62,7 @@ BACKWARD: Mapping[str, Callable[[Site, GradientStep], list[Call] | None]] = {
     "DiagTimes": products.bind_diagonal_gradient,
     "Dropout": dropout.bind_gradient,
     "FutureValue": delays.bind_gradient,
+    "LegacyReshape": reductions.bind_reshape_gradient,
     "LogSoftmax": rows.bind_softmax_gradient,
     "LookupTable": sparse.bind_gradient,
     "PastValue": delays.bind_gradient,
@@ -68,7 +72,6 @@ BACKWARD: Mapping[str, Callable[[Site, GradientStep], list[Call] | None]] = {
     "RowStack": moves.bind_stack_gradient,
     "Slice": moves.bind_slice_gradient,
     "Softmax": rows.bind_softmax_gradient,
-    "SquareError": reductions.bind_square_error_gradient,
     "SumColumnElements": reductions.bind_reduction_gradient,
     "TransposeDimensions": moves.bind_transpose_gradient,
 }
