@@ -144,15 +144,18 @@ from cntk_core.ops.quantized import quantized_product
 from cntk_core.ops.random import random_stream
 from cntk_core.ops.recurrent_cells import Weights as StackWeights
 from cntk_core.ops.recurrent_stack import split_weights, whole_sequences
-from cntk_core.ops.rows import delay_rows, longest_sequence, reader_slots
+from cntk_core.ops.reshaping import transposed_axes
+from cntk_core.ops.rows import delay_rows, longest_sequence, reader_slots, sequence_rows
 from cntk_core.ops.sequences import gathered_places
 from cntk_core.ops.shapes import Shape, broadcast, elements, from_cntk, longest_axes, show, to_cntk, with_lengths
+from cntk_core.ops.slicing import slice_ranges
 from cntk_core.ops.softmax import log_softmax
 from cntk_core.ops.sparse_rows import best_columns
 from cntk_core.ops.table import OpTable, core_ops
 from cntk_core.ops.unary import clipped_log
 from cntk_core.ops.vocabulary import TRAINS, UNNORMALIZED, check_word_classes
 from cntk_core.plan.axes import Axes, stream_of
+from cntk_core.plan.backflow import flow_back
 from cntk_core.plan.explain import explain
 from cntk_core.plan.interpreter import Interpreter
 from cntk_core.plan.lengths import check_lengths
@@ -172,9 +175,12 @@ from cntk_core.plan.plan import (
     layout_of_root,
     makes_axis_by_values,
 )
+from cntk_core.plan.products import matrices as product_matrices
+from cntk_core.plan.products import results as product_results
 from cntk_core.plan.program import PlanProgram, is_total
 from cntk_core.plan.sparse import is_sparse_product, label_inputs, sparse_inputs
 from cntk_core.plan.stages import Meeting, Stage, check_axes, meetings_of, stages_of
+from cntk_core.plan.streams import check_size, sparse_matrix
 from cntk_core.plan.trees import Names, Tree, forward_trees, gradient_trees, path_of, rename_symbols, symbols_in_order
 from cntk_core.plugins.events import EpochStart, EpochSummary, Job, JobOutcome, MinibatchResult
 from cntk_core.plugins.markers import hookimpl
@@ -347,6 +353,7 @@ __all__ = [
     "check_axes",
     "check_lengths",
     "check_links",
+    "check_size",
     "check_statistics",
     "check_word_classes",
     "chunk_windows",
@@ -375,6 +382,7 @@ __all__ = [
     "explain",
     "fill_outside",
     "find_nodes",
+    "flow_back",
     "forward_trees",
     "frame_layout",
     "freeze_statistics",
@@ -416,6 +424,8 @@ __all__ = [
     "path_of",
     "phone_path",
     "pooling_geometry",
+    "product_matrices",
+    "product_results",
     "quantized_product",
     "raise_problems",
     "random_stream",
@@ -435,6 +445,7 @@ __all__ = [
     "same_sequences",
     "samples",
     "sequence_layout",
+    "sequence_rows",
     "sequences_of",
     "set_input",
     "set_inputs",
@@ -446,8 +457,10 @@ __all__ = [
     "shift_of",
     "show",
     "skips_of",
+    "slice_ranges",
     "slot_layout",
     "sparse_inputs",
+    "sparse_matrix",
     "split_weights",
     "stages_of",
     "statistics_used",
@@ -457,6 +470,7 @@ __all__ = [
     "symbol",
     "symbols_in_order",
     "to_cntk",
+    "transposed_axes",
     "unbroadcast",
     "unpaired",
     "update_share",
