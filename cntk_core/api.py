@@ -180,8 +180,9 @@ from cntk_core.plugins.events import EpochStart, EpochSummary, Job, JobOutcome, 
 from cntk_core.plugins.markers import hookimpl
 from cntk_core.plugins.registry import Registry
 from cntk_core.training.background import BackgroundWorker, sum_by_rank
-from cntk_core.training.mesh import Mesh, Rendezvous, local_rank
+from cntk_core.training.mesh import Mesh
 from cntk_core.training.mesh_communicator import MeshCommunicator
+from cntk_core.training.mesh_meeting import Rendezvous, local_rank
 from cntk_core.training.store import ParameterStore
 from cntk_core.training.whereabouts import Whereabouts
 

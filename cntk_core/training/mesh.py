@@ -6,26 +6,17 @@ A thread of each rank reads whatever comes, so that nobody who sends waits for e
 from __future__ import annotations
 
 import contextlib
-import os
 import selectors
 import socket
-import struct
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
-from hashlib import blake2b
-
-import attrs
+from collections.abc import Callable
 
 from cntk_core.errors import RankGone
+from cntk_core.training.mesh_bytes import HEADER, Incoming, await_room
+from cntk_core.training.mesh_meeting import Rendezvous, connect
 from cntk_core.training.mesh_views import View, Views
-
-_HEADER = struct.Struct("<qqq")
-"""Channel, tag, and bytes that follow."""
-
-_HELLO = struct.Struct("<16sqq")
-"""Digest of the run's secret, rank, and port at which the rank listens."""
 
 _END, _FAILED, _VIEW = -1, -2, -3
 """Channels of messages about the connection itself: the rank needs nothing any more; the rank failed, and why; which
@@ -35,38 +26,6 @@ _TEXT = 4096
 
 _FAREWELL = 1.0
 """Seconds that it may take to tell a rank about the end."""
-
-
-@attrs.frozen
-class Rendezvous:
-    """Where ranks meet.
-
-    Attributes:
-        rank, size: this rank and how many there are.
-        address, port: of rank 0.
-        secret: what all ranks of a run know.
-    """
-
-    rank: int
-    size: int
-    address: str
-    port: int
-    secret: bytes
-
-    @classmethod
-    def of(cls, environment: Mapping[str, str]) -> Rendezvous:
-        """Read ``RANK``, ``WORLD_SIZE``, ``MASTER_ADDR`` and ``MASTER_PORT``; a single rank where they are not set."""
-        port = int(environment.get("MASTER_PORT", "29500"))
-        if environment.get("TORCHELASTIC_USE_AGENT_STORE", "").lower() == "true":
-            port += 1  # torchrun listens at the other one
-        secret = environment.get("CNTK_SECRET", "") or environment.get("TORCHELASTIC_RUN_ID", "")
-        return cls(
-            int(environment.get("RANK", "0")),
-            int(environment.get("WORLD_SIZE", "1")),
-            environment.get("MASTER_ADDR", "127.0.0.1"),
-            port,
-            blake2b(secret.encode(), digest_size=16).digest(),
-        )
 
 
 class Mesh:
@@ -83,10 +42,8 @@ class Mesh:
 
     def __init__(self, meeting: Rendezvous, patience: float = 300.0) -> None:
         self.rank, self.size = meeting.rank, meeting.size
-        self._meeting = meeting
-        self._end = time.monotonic() + patience
-        self._peers: dict[int, socket.socket] = {}
-        self._locks: dict[int, threading.Lock] = {}
+        self._peers = connect(meeting, patience) if meeting.size > 1 else {}
+        self._locks = {peer: threading.Lock() for peer in self._peers}
         self._changed = threading.Condition()
         self._mail: dict[tuple[int, int], deque[tuple[int, bytes]]] = {}
         self._ended: set[int] = set()
@@ -95,86 +52,8 @@ class Mesh:
         self._failure = self._own_failure = ""
         self.arrivals = 0
         self.views: Views | None = None
-        if self.size > 1:
-            try:
-                self._connect()
-            except BaseException:
-                for connection in self._peers.values():
-                    connection.close()
-                raise
+        if self._peers:
             threading.Thread(target=self._read, name="messages", daemon=True).start()
-
-    # -- connecting ---------------------------------------------------------------------------------------
-
-    def _connect(self) -> None:
-        place = ("", self._meeting.port) if self.rank == 0 else ("", 0)
-        with socket.create_server(place, backlog=self.size, family=socket.AF_INET) as server:
-            server.settimeout(1.0)
-            if self.rank == 0:
-                self._gather(server)
-            else:
-                self._join(server)
-        for peer, connection in self._peers.items():
-            connection.setblocking(False)
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._locks[peer] = threading.Lock()
-
-    def _gather(self, server: socket.socket) -> None:
-        """As rank 0: wait for all others, then tell each where the others are."""
-        places: dict[int, tuple[str, int]] = {}
-        while len(self._peers) < self.size - 1:
-            rank, port, connection, host = self._accept(server)
-            self._peers[rank] = connection
-            places[rank] = (host, port)
-        table = "\n".join(f"{rank} {host} {port}" for rank, (host, port) in sorted(places.items())).encode()
-        for connection in self._peers.values():
-            connection.sendall(struct.pack("<q", len(table)) + table)
-
-    def _join(self, server: socket.socket) -> None:
-        """As another rank: go to rank 0, then to the ranks before, and wait for those after."""
-        port = int(server.getsockname()[1])
-        first = self._go_to((self._meeting.address, self._meeting.port), port)
-        self._peers[0] = first
-        first.settimeout(max(1.0, self._end - time.monotonic()))
-        (size,) = struct.unpack("<q", _receive(first, 8))
-        for line in _receive(first, size).decode().splitlines():
-            other, host, there = line.split()
-            if int(other) < self.rank:
-                self._peers[int(other)] = self._go_to((host, int(there)), port)
-        while len(self._peers) < self.size - 1:
-            rank, _, connection, _ = self._accept(server)
-            self._peers[rank] = connection
-
-    def _go_to(self, place: tuple[str, int], port: int) -> socket.socket:
-        while True:
-            try:
-                connection = socket.create_connection(place, timeout=5.0)
-                connection.sendall(_HELLO.pack(self._meeting.secret, self.rank, port))
-                return connection
-            except OSError as error:
-                if time.monotonic() > self._end:
-                    raise RankGone(
-                        f"rank {self.rank} does not reach {place[0]}:{place[1]}: {error.strerror or error}",
-                        hint="MASTER_ADDR and MASTER_PORT name rank 0; all ranks must be able to reach each other.",
-                    ) from None
-                time.sleep(0.1)
-
-    def _accept(self, server: socket.socket) -> tuple[int, int, socket.socket, str]:
-        while True:
-            if time.monotonic() > self._end:
-                here = {self.rank, *self._peers}
-                missing = ", ".join(str(rank) for rank in range(self.size) if rank not in here)
-                raise RankGone(f"rank {self.rank} has waited in vain for rank {missing} to connect")
-            try:
-                connection, (host, *_) = server.accept()
-            except TimeoutError:
-                continue
-            connection.settimeout(5.0)
-            with contextlib.suppress(OSError, EOFError, struct.error):
-                secret, rank, port = _HELLO.unpack(_receive(connection, _HELLO.size))
-                if secret == self._meeting.secret and 0 <= rank < self.size and rank not in (self.rank, *self._peers):
-                    return rank, port, connection, host
-            connection.close()  # nobody of ours
 
     # -- messages -----------------------------------------------------------------------------------------
 
@@ -197,7 +76,7 @@ class Mesh:
             return
         try:
             with self._locks[to]:
-                self._write(to, _HEADER.pack(channel, tag, len(packed)), be_patient)
+                self._write(to, HEADER.pack(channel, tag, len(packed)), be_patient)
                 self._write(to, packed, be_patient)
         except OSError:
             raise self._gone(to) from None
@@ -212,7 +91,7 @@ class Mesh:
             try:
                 view = view[self._peers[to].send(view) :]
             except BlockingIOError:
-                _await_room(self._peers[to], be_patient())
+                await_room(self._peers[to], be_patient())
         self._torn.remove(to)
 
     def _gone(self, rank: int) -> RankGone:
@@ -272,7 +151,7 @@ class Mesh:
     def _read(self) -> None:
         with selectors.DefaultSelector() as selector:
             for peer, connection in self._peers.items():
-                selector.register(connection, selectors.EVENT_READ, (peer, _Incoming(connection)))
+                selector.register(connection, selectors.EVENT_READ, (peer, Incoming(connection)))
             while selector.get_map():
                 for key, _ in selector.select():
                     peer, incoming = key.data
@@ -280,7 +159,7 @@ class Mesh:
                         selector.unregister(key.fileobj)
                         self._peers[peer].close()
 
-    def _read_some(self, source: int, incoming: _Incoming) -> bool:
+    def _read_some(self, source: int, incoming: Incoming) -> bool:
         """Read what has come from a rank; False if nothing will come any more."""
         try:
             message = incoming.read()
@@ -382,7 +261,7 @@ class Mesh:
                 unreached.append(peer)
                 continue
             try:
-                self._write(peer, _HEADER.pack(channel, tag, len(text)) + text, _at_most(_FAREWELL))
+                self._write(peer, HEADER.pack(channel, tag, len(text)) + text, _at_most(_FAREWELL))
             except (OSError, RankGone):
                 unreached.append(peer)
             finally:
@@ -401,85 +280,3 @@ def _at_most(seconds: float) -> Callable[[], float]:
         return left
 
     return be_patient
-
-
-def _await_room(connection: socket.socket, seconds: float) -> None:
-    """Wait until a connection takes something, at most so long.
-
-    Raises:
-        OSError: it has been closed.
-    """
-    with selectors.DefaultSelector() as selector:
-        try:
-            selector.register(connection, selectors.EVENT_WRITE)
-        except ValueError as error:
-            raise OSError(str(error)) from None
-        selector.select(seconds)
-
-
-class _Incoming:
-    """The message that is coming over a connection, piece by piece: no rank is kept waiting by a slow one."""
-
-    def __init__(self, connection: socket.socket) -> None:
-        self._connection = connection
-        self._expect(_HEADER.size, None)
-
-    def _expect(self, size: int, header: tuple[int, int] | None) -> None:
-        self._bytes, self._header = bytearray(size), header
-        self._rest = memoryview(self._bytes)
-
-    def read(self) -> tuple[int, int, bytes] | None:
-        """Read what is there; return channel, tag and bytes when a message is complete.
-
-        Raises:
-            EOFError: the connection has ended.
-        """
-        if len(self._rest):
-            try:
-                count = self._connection.recv_into(self._rest)
-            except BlockingIOError:
-                return None
-            if not count:
-                raise EOFError
-            self._rest = self._rest[count:]
-        if len(self._rest):
-            return None
-        if self._header is None:
-            channel, tag, size = _HEADER.unpack(self._bytes)
-            self._expect(size, (channel, tag))
-            return self.read()
-        channel, tag = self._header
-        packed = bytes(self._bytes)
-        self._expect(_HEADER.size, None)
-        return channel, tag, packed
-
-
-def _receive(connection: socket.socket, size: int) -> bytes:
-    """Read so many bytes.
-
-    Raises:
-        EOFError: the connection ended before.
-    """
-    received = bytearray(size)
-    view = memoryview(received)
-    while len(view):
-        count = connection.recv_into(view)
-        if not count:
-            raise EOFError
-        view = view[count:]
-    return bytes(received)
-
-
-LOCAL_RANKS = ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID")
-"""Variables in which launchers say the place of a process among those of its machine."""
-
-
-def local_rank(environment: Mapping[str, str] = os.environ) -> int | None:
-    """Return the place of this process among the ranks of its machine, from 0; None if no launcher says it."""
-    found = next((environment[name] for name in LOCAL_RANKS if environment.get(name, "").isdecimal()), None)
-    return None if found is None else int(found)
-
-
-def rendezvous_here() -> Rendezvous:
-    """The meeting that the environment of this process names."""
-    return Rendezvous.of(os.environ)

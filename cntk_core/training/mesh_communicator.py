@@ -15,7 +15,8 @@ from cntk_core.errors import RankMissing
 from cntk_core.interfaces.parallel import Communicator, Message, Pending
 from cntk_core.training.array_bytes import pack, unpack
 from cntk_core.training.background import BackgroundWorker, sum_by_rank
-from cntk_core.training.mesh import Mesh, rendezvous_here
+from cntk_core.training.mesh import Mesh
+from cntk_core.training.mesh_meeting import rendezvous_here
 
 T = TypeVar("T")
 Array = NDArray[Any]

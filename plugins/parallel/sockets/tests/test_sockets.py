@@ -21,7 +21,7 @@ from cntk_parallel_sockets.launching import launch
 from cntk_core.api import Mesh, RankGone, RankMissing, Rendezvous
 from cntk_core.testing import PackagingContract
 from cntk_core.training.array_bytes import pack
-from cntk_core.training.mesh import _HEADER
+from cntk_core.training.mesh_bytes import HEADER
 from cntk_core.training.mesh_communicator import _LETTERS
 
 HERE = Path(__file__).parent
@@ -203,7 +203,7 @@ def test_a_slow_sender_keeps_nobody_waiting():
     with closing(found[0]), closing(found[1]), closing(found[2]):
         packed = pack(np.arange(1000.0))
         connection = found[1]._mesh._peers[0]
-        letter = _HEADER.pack(0, _LETTERS + 7, len(packed)) + packed
+        letter = HEADER.pack(0, _LETTERS + 7, len(packed)) + packed
         connection.sendall(letter[:3000])
         found[2].send(np.arange(3.0), 0, 7)
         found[0].watch.deadline = 30.0
