@@ -65,6 +65,7 @@ def cudnn(standin, monkeypatch):
     import cudnn_standin
 
     monkeypatch.setitem(sys.modules, "cudnn", cudnn_standin)
+    monkeypatch.setenv("CUDNN_FRONTEND_CUDART_LIB_NAME", "none")
     for name, value in vars(cudnn_standin.graphs.Refusals()).items():
         monkeypatch.setattr(cudnn_standin.state, name, value)
     return cudnn_standin

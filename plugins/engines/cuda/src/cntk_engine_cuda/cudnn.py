@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import importlib
 import importlib.util
+import os
 import warnings
 from collections import OrderedDict
 from typing import Any
@@ -16,6 +19,9 @@ from cntk_engine_cuda.gpu import Array
 
 OLDEST = 91100
 """The oldest cuDNN that was looked at: 9.11."""
+
+RUNTIME = "CUDNN_FRONTEND_CUDART_LIB_NAME"
+"""The environment variable in which the frontend finds the name of the runtime library."""
 
 REMEMBERED = 2048
 """Plans that are kept: three for each layer and number of samples; an octave of numbers has 16."""
@@ -90,8 +96,29 @@ class Plan:
             ) from error
 
 
-def start_cudnn(stream: Any, *, allow_tf32: bool) -> Cudnn | None:
-    """Return cuDNN on the present device. If it does not start, it is told, and convolutions are done without."""
+def load_runtime(cuda: int) -> None:
+    """Load the runtime library of a version of CUDA, and have the frontend take it.
+
+    The frontend looks for it by name, but CuPy has it inside, so that nobody has loaded the one that lies beside
+    CuPy's other libraries; and where there are those of two versions, the frontend takes the older.
+    """
+    with contextlib.suppress(Exception):  # it comes with CuPy, and knows where pip and conda put libraries
+        importlib.import_module("cuda.pathfinder").load_nvidia_dynamic_lib("cudart")
+    name = f"libcudart.so.{cuda}"
+    with contextlib.suppress(OSError):
+        ctypes.CDLL(name)
+        os.environ.setdefault(RUNTIME, name)
+
+
+def start_cudnn(stream: Any, *, cuda: int, allow_tf32: bool) -> Cudnn | None:
+    """Return cuDNN on the present device. If it does not start, it is told, and convolutions are done without.
+
+    Args:
+        stream: everything is computed there.
+        cuda: major version of CuPy's CUDA.
+        allow_tf32: whether factors may be rounded for tensor cores.
+    """
+    load_runtime(cuda)
     try:
         return Cudnn(stream, allow_tf32=allow_tf32)
     except Exception as error:  # whatever a library says that does not go with driver or device

@@ -159,7 +159,8 @@ class CudaEngine(ExecutionEngine):
         gpu = Gpu(number)
         if self.settings.use_cudnn and not isinstance(look_for_cudnn(), Missing):
             with gpu.current():
-                gpu.cudnn = start_cudnn(gpu.stream, allow_tf32=self.settings.allow_tf32)
+                cuda, _ = _version(gpu.cupy.cuda.runtime.runtimeGetVersion())
+                gpu.cudnn = start_cudnn(gpu.stream, cuda=cuda, allow_tf32=self.settings.allow_tf32)
         return gpu
 
     def compile(
