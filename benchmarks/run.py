@@ -6,7 +6,7 @@ process per step, which other load on the machine disturbs least; with two threa
 the minimum wall time. Two more processes measure what the machine multiplies and copies, which no step can surpass.
 
     python benchmarks/run.py --workload W1a [--threads 1] [--engine xla] [--device cuda] [--json F] [--rounds 7]
-        [--peer-python PYTHON]
+        [--steps 100] [--peers jax_jit ...] [--peer-python PYTHON]
 
 Peers that are not installed are named and left out.
 """
@@ -142,10 +142,16 @@ def difference(ours: np.ndarray, theirs: np.ndarray, first: np.ndarray) -> float
 
 
 def measure(
-    workload: Workload, threads: int, rounds: int, pythons: dict[str, str], engine: str = "cpu", device: str = "cpu"
+    workload: Workload,
+    threads: int,
+    rounds: int,
+    pythons: dict[str, str],
+    engine: str,
+    device: str,
+    peers: tuple[str, ...],
 ) -> dict[str, Any]:
     """Run the comparison; return the record that ``--json`` writes."""
-    names = (workload.ours, *workload.peers, *RATES)
+    names = (workload.ours, *peers, *RATES)
     with running(names, pythons, workload, threads, engine, device) as servers:
         compare_changes([server for server in servers if server.name not in RATES], workload)
         for _ in range(rounds):
@@ -181,12 +187,12 @@ def show(record: dict[str, Any]) -> None:
     """Print a record for people."""
     where = f"{record['engine']} on {record['device']}, {record['threads']} thread(s)"
     print(f"{record['workload']}, {where}, {record['figure']}")
-    print(f"  {'candidate':14} {'ms':>10} {'peer/ours':>10} {'peak MB':>9}  largest relative difference of a change")
+    print(f"  {'candidate':22} {'ms':>10} {'peer/ours':>10} {'peak MB':>9}  largest relative difference of a change")
     ours = record["ours_s"]
-    print(f"  {'ours':14} {1e3 * ours:10.3f} {1:10.2f} {record['peak_memory'] / 1e6:9.0f}")
+    print(f"  {'ours':22} {1e3 * ours:10.3f} {1:10.2f} {record['peak_memory'] / 1e6:9.0f}")
     for name, peer in record["peers"].items():
         print(
-            f"  {name:14} {1e3 * peer['seconds']:10.3f} {peer['seconds'] / ours:10.2f} {peer['peak_memory'] / 1e6:9.0f}"
+            f"  {name:22} {1e3 * peer['seconds']:10.3f} {peer['seconds'] / ours:10.2f} {peer['peak_memory'] / 1e6:9.0f}"
             f"  {peer['largest_change_difference']:.1e}"
         )
     if record["ratio_best_peer"] is not None:
@@ -209,11 +215,16 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--json", type=Path, help="write the record here")
     parser.add_argument("--peer-python", default=sys.executable, help="interpreter that has PyTorch and JAX")
+    parser.add_argument("--steps", type=int, help="of one round; few where others use the machine, with more rounds")
+    parser.add_argument("--peers", nargs="+", help="which of the workload's peers; by default all")
     arguments = parser.parse_args()
     workload = WORKLOADS[arguments.workload]
+    if arguments.steps:
+        workload = workload._replace(steps=arguments.steps)
     pythons = {workload.ours: sys.executable, **dict.fromkeys(workload.peers, arguments.peer_python)}
     device = arguments.device or ("cuda" if arguments.engine == "cuda" else "cpu")
-    record = measure(workload, arguments.threads, arguments.rounds, pythons, arguments.engine, device)
+    peers = tuple(peer for peer in workload.peers if not arguments.peers or peer in arguments.peers)
+    record = measure(workload, arguments.threads, arguments.rounds, pythons, arguments.engine, device, peers)
     show(record)
     if arguments.json:
         arguments.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")

@@ -26,7 +26,7 @@ class FeedForward(NamedTuple):
 
     ours = "ours"
     momentum = MOMENTUM
-    peers = ("torch_eager", "torch_compile", "jax_jit")
+    peers = ("torch_eager", "torch_compile", "jax_jit", "jax_host_fed")
 
     @property
     def batches(self) -> int:
@@ -164,7 +164,7 @@ class Convolutional(NamedTuple):
     rate: float = RATE
 
     ours = "ours_convolutional"
-    peers = ("torch_channels_last", "torch_compiled_images", "jax_images")
+    peers = ("torch_channels_last", "torch_compiled_images", "jax_images", "jax_images_host_fed")
     momentum = MOMENTUM
     classes = 10
     batches = 4

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
 
 from cntk_core.api import GradientStep, Loop, LoopGradient, Node, Plan, Step, UpdateRule
 from cntk_engine_xla import update
+from cntk_engine_xla.layouts import TimeSteps
 from cntk_engine_xla.loops import compute_loop, compute_loop_gradients
 from cntk_engine_xla.lowering import Array, SparseRows, Trace, element_count
 from cntk_engine_xla.table import lowering_of
@@ -17,11 +18,7 @@ from cntk_engine_xla.units import Unit
 
 @attrs.frozen(eq=False)
 class UnitFunction:
-    """What is compiled: called with ``donated`` and ``given`` arrays, returns a dictionary of arrays.
-
-    Donated are, for a unit with the update, ``values`` and ``slots`` of the trained parameters, and the sums of the
-    scalar roots. Given are what the unit reads, in its order: ``values``, ``gradients``, ``saved``; and ``counts`` of
-    frames and time ``steps`` by axis, ``draws`` by place in ``drawn``, the ``numbers`` of the step, ``touched`` rows.
+    """What is compiled.
 
     Attributes:
         plan: of the program.
@@ -47,16 +44,86 @@ class UnitFunction:
     drawn: tuple[Node, ...]
     sparse: frozenset[Node]
 
-    def __call__(self, donated: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-        """Compute the unit."""
-        unit, plan = self.unit, self.plan
-        trace = self._trace(donated, given)
+    def __call__(
+        self,
+        trained: tuple[Array, ...],
+        slots: tuple[tuple[Array, ...], ...],
+        sums: Array | None,
+        reads: Sequence[Array | None],
+        gradients: Sequence[Array],
+        saved: Sequence[Mapping[str, Any]],
+        counts: Sequence[Array],
+        steps: Sequence[TimeSteps],
+        draws: Sequence[Any],
+        numbers: Array | None,
+        touched: Sequence[Array],
+    ) -> tuple[Any, ...]:
+        """Compute the unit. What it returns of the first three arguments may be written over them.
+
+        Args:
+            trained: values of the trained parameters, for a unit with the update.
+            slots: of each of these.
+            sums: of the scalar roots, for a unit that computes some.
+            reads: values that the unit reads; None for trained parameters, where they are given.
+            gradients: that arrive.
+            saved: what the contexts of the nodes hold that the unit takes over.
+            counts: frames of each axis of the unit.
+            steps: time steps of each axis with loops.
+            draws: what the host drew, for each node that it drew for.
+            numbers: of the update, float64 ``(parameters, names)``.
+            touched: rows that change, for each parameter of which not all do.
+
+        Returns:
+            The new values, slots and sums; then, each in the order of the unit: values that others need, gradients that
+            leave, what contexts keep, parameters that ops have changed, and what the nodes that were drawn for keep for
+            the next minibatch.
+        """
+        unit = self.unit
+        values = dict(zip(unit.reads, reads, strict=True))
+        if unit.update:
+            values.update(zip(self.plan.trained, trained, strict=True))
+        trace = Trace(
+            dtype=self.dtype,
+            training=self.training,
+            sizes=self.sizes,
+            counts=dict(zip(unit.axes, counts, strict=True)),
+            values={node: self._rows(node, value) for node, value in values.items()},
+            gradients=dict(zip(unit.arrives, gradients, strict=True)),
+            draws=dict(zip(self.drawn, draws, strict=True)),
+            steps=dict(zip(unit.timed, steps, strict=True)),
+            slots=self.slots,
+        )
+        for node, kept in zip(unit.takes, saved, strict=True):
+            trace.context(node).saved = dict(kept)
+        self._compute(trace)
+        if unit.update:
+            trained, slots = self._updated(trace, trained, slots, numbers, touched)
+        return (
+            trained,
+            slots,
+            self._summed(trace, sums),
+            [trace.values[node] for node in unit.writes],
+            [_gradient(trace, node) for node in unit.leaves],
+            [trace.context(node).saved for node in unit.keeps],
+            [trace.updates[parameter] for parameter in unit.updated],
+            [trace.kept.get(node) for node in self.drawn],
+        )
+
+    def _rows(self, node: Node, value: Any) -> Any:
+        """The value of a node as ops take it."""
+        if node not in self.sparse:
+            return value
+        row, column, data = value
+        return SparseRows(row, column, data, self.sizes[node.axis], element_count(node))
+
+    def _compute(self, trace: Trace) -> None:
+        """Compute the steps of the unit, forward and backward."""
+        unit, criterion = self.unit, self.plan.criterion
         for step in unit.forward:
             if isinstance(step, Loop):
                 compute_loop(trace, step, compute)
             else:
                 compute(trace, step)
-        criterion = plan.criterion
         if unit.seeds and criterion is not None:
             trace.gradients[criterion] = _seed(trace, criterion)
         for place, back in enumerate(unit.backward):
@@ -65,64 +132,35 @@ class UnitFunction:
                 compute_loop_gradients(trace, back, needed, compute_gradients)
             else:
                 compute_gradients(trace, back)
-        results: dict[str, Any] = {
-            "values": [trace.values[node] for node in unit.writes],
-            "gradients": [_gradient(trace, node) for node in unit.leaves],
-            "saved": [trace.context(node).saved for node in unit.keeps],
-            "updated": [trace.updates[parameter] for parameter in unit.updated],
-            "kept": [trace.kept.get(node) for node in self.drawn],
-        }
-        if self.sums:
-            total = donated["sums"]
-            for node, place in self.sums.items():
-                total = total.at[place].add(trace.values[node].reshape(()).astype(total.dtype))
-            results["sums"] = total
-        if unit.update:
-            results["trained"], results["slots"] = self._updated(trace, donated, given)
-        return results
 
-    def _trace(self, donated: Mapping[str, Any], given: Mapping[str, Any]) -> Trace:
-        unit = self.unit
-        values = dict(zip(unit.reads, given["values"], strict=True))
-        for node in values:
-            if node in self.sparse:
-                row, column, data = values[node]
-                values[node] = SparseRows(row, column, data, self.sizes[node.axis], element_count(node))
-        if unit.update:
-            values.update(zip(self.plan.trained, donated["values"], strict=True))
-        trace = Trace(
-            dtype=self.dtype,
-            training=self.training,
-            sizes=self.sizes,
-            counts=given["counts"],
-            values=values,
-            gradients=dict(zip(unit.arrives, given["gradients"], strict=True)),
-            draws=dict(zip(self.drawn, given["draws"], strict=True)),
-            steps=given["steps"],
-            slots=self.slots,
-        )
-        for node, saved in zip(unit.takes, given["saved"], strict=True):
-            trace.context(node).saved = dict(saved)
-        return trace
+    def _summed(self, trace: Trace, sums: Array | None) -> Array | None:
+        """The sums with the scalar roots that the unit computes."""
+        if sums is None:
+            return None
+        import jax.numpy as jnp
+
+        added = [jnp.zeros((), sums.dtype)] * sums.shape[0]
+        for node, place in self.sums.items():
+            added[place] = trace.values[node].reshape(()).astype(sums.dtype)
+        return sums + jnp.stack(added)
 
     def _updated(
-        self, trace: Trace, donated: Mapping[str, Any], given: Mapping[str, Any]
-    ) -> tuple[list[Array], list[tuple[Array, ...]]]:
+        self,
+        trace: Trace,
+        trained: Sequence[Array],
+        slots: Sequence[Sequence[Array]],
+        numbers: Array | None,
+        touched: Sequence[Array],
+    ) -> tuple[tuple[Array, ...], tuple[tuple[Array, ...], ...]]:
+        """New values and slots of the trained parameters."""
         assert self.rule is not None
-        touched = dict(zip(update.updates_rows(self.plan, self.rule), given["touched"], strict=True))
-        values, slots = [], []
-        for index, parameter in enumerate(self.plan.trained):
-            value, others = update.apply(
-                self.rule,
-                donated["values"][index],
-                _gradient(trace, parameter),
-                donated["slots"][index],
-                given["numbers"][index],
-                touched.get(parameter),
-            )
-            values.append(value)
-            slots.append(others)
-        return values, slots
+        assert numbers is not None
+        rows = dict(zip(update.updates_rows(self.plan, self.rule), touched, strict=True))
+        results = [
+            update.apply(self.rule, value, _gradient(trace, parameter), own, numbers[place], rows.get(parameter))
+            for place, (parameter, value, own) in enumerate(zip(self.plan.trained, trained, slots, strict=True))
+        ]
+        return tuple(value for value, _ in results), tuple(own for _, own in results)
 
 
 def _seed(trace: Trace, criterion: Node) -> Array:

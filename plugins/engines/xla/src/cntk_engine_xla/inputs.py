@@ -8,31 +8,54 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cntk_core.api import DataError, Input, StreamData, elements, show
+from cntk_engine_xla.staging import Staging
 
 Array = NDArray[Any]
 
+MOST_SIZES = 8
+"""For so many sizes of minibatches arrays are kept; when another comes, those of the oldest go."""
 
-def take(node: Input, stream: StreamData, dtype: np.dtype[Any], rows: int) -> Array:
-    """Return the frames of a stream as a new array ``(rows, *shape)``.
 
-    XLA reads it after the call, when the reader's array may hold something else; so it is always a copy. The rows of
-    the padding repeat the first frame: what is computed of them is no stranger than the minibatch itself.
+class Feed:
+    """Takes in the frames of one input.
 
-    Raises:
-        DataError: the samples have another size than the input.
+    Args:
+        node: the input.
+        dtype: of the program.
     """
-    check_size(node, stream)
-    data: Any = stream.data
-    frames = data.shape[0]
-    found = np.empty((rows, *node.known_shape), dtype)
-    flat = found.reshape(rows, elements(node.known_shape))
-    if stream.sparse:
-        flat[:frames] = data.toarray()
-    else:
-        np.copyto(flat[:frames], data.reshape(frames, -1) if frames else flat[:0], casting="same_kind")
-    if frames:
-        flat[frames:] = flat[0]
-    return found
+
+    def __init__(self, node: Input, dtype: np.dtype[Any]) -> None:
+        self._node = node
+        self._dtype = dtype
+        self._staging: dict[int, Staging] = {}
+
+    def take(self, stream: StreamData, rows: int) -> Array:
+        """Return the frames of a stream as an array ``(rows, *shape)`` that nobody else changes.
+
+        The rows of the padding repeat the first frame: what is computed of them is no stranger than the minibatch.
+
+        Raises:
+            DataError: the samples have another size than the input.
+        """
+        data: Any = stream.data
+        found = (self._staging.get(rows) or self._begin(rows)).array()
+        if found.shape == data.shape and type(data) is np.ndarray:
+            found[...] = data
+            return found
+        check_size(self._node, stream)
+        frames, size = data.shape[0], elements(self._node.known_shape)
+        flat = found.reshape(rows, size)
+        flat[:frames] = data.toarray() if stream.sparse else data.reshape(frames, size)
+        if frames:
+            flat[frames:] = flat[0]
+        return found
+
+    def _begin(self, rows: int) -> Staging:
+        """Have arrays for another size of minibatches."""
+        while len(self._staging) >= MOST_SIZES:
+            del self._staging[next(iter(self._staging))]
+        found = self._staging[rows] = Staging((rows, *self._node.known_shape), self._dtype)
+        return found
 
 
 def check_size(node: Input, stream: StreamData) -> None:

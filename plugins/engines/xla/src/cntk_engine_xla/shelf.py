@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from typing import Any
 
 import numpy as np
@@ -20,63 +20,78 @@ class Shelf(MutableMapping[Node, NDArray[Any]]):
         dtype: of what goes to the device.
         frames: how many frames a node has, and how many rows with its padding.
         repeat: the padding repeats the first frame; otherwise it is zeros.
+
+    Attributes:
+        host: arrays without padding.
+        device: arrays with padding, which nobody changes: of JAX, or of NumPy.
     """
 
     def __init__(self, dtype: np.dtype[Any], frames: Callable[[Node], tuple[int, int]], *, repeat: bool) -> None:
         self._dtype = dtype
         self._frames = frames
         self._repeat = repeat
-        self._host: dict[Node, NDArray[Any]] = {}
-        self._device: dict[Node, Array] = {}
+        self.host: dict[Node, NDArray[Any]] = {}
+        self.device: dict[Node, Array] = {}
 
     def __getitem__(self, node: Node) -> NDArray[Any]:
-        found = self._host.get(node)
+        found = self.host.get(node)
         if found is None:
-            array = np.array(self._device[node])
-            found = self._host[node] = array[: self._frames(node)[0]] if node.framed else array
+            array = np.array(self.device[node])
+            found = self.host[node] = array[: self._frames(node)[0]] if node.framed else array
         return found
 
     def __setitem__(self, node: Node, value: NDArray[Any]) -> None:
-        self._host[node] = value
-        self._device.pop(node, None)
+        self.host[node] = value
+        self.device.pop(node, None)
 
     def __delitem__(self, node: Node) -> None:
-        del self._host[node], self._device[node]
+        if node not in self:
+            raise KeyError(node)
+        self.host.pop(node, None)
+        self.device.pop(node, None)
 
     def __iter__(self) -> Iterator[Node]:
-        return iter({**self._host, **self._device})
+        return iter({**self.host, **self.device})
 
     def __len__(self) -> int:
-        return len({**self._host, **self._device})
+        return len({**self.host, **self.device})
 
     def __contains__(self, node: object) -> bool:
-        return node in self._host or node in self._device
+        return node in self.host or node in self.device
 
     def clear(self) -> None:
         """Forget everything."""
-        self._host.clear()
-        self._device.clear()
+        self.host.clear()
+        self.device.clear()
 
     def put(self, node: Node, array: Array) -> None:
         """Take an array of the device; one of NumPy that nobody changes any more will do."""
-        self._device[node] = array
-        self._host.pop(node, None)
+        self.device[node] = array
+        self.host.pop(node, None)
+
+    def put_all(self, nodes: Iterable[Node], arrays: Iterable[Array]) -> None:
+        """Take an array of the device for each of some nodes."""
+        found = dict(zip(nodes, arrays, strict=True))
+        self.device.update(found)
+        if self.host:
+            for node in found:
+                self.host.pop(node, None)
 
     def put_beside(self, node: Node, arrays: Any) -> None:
         """Take what stands on the device for a host's value, which stays: the elements of a sparse input."""
-        self._device[node] = arrays
+        self.device[node] = arrays
 
     def take(self, node: Node) -> Array:
         """Return what a compiled function reads: an array with padding."""
-        found = self._device.get(node)
+        found = self.device.get(node)
         if found is None:
-            value = np.asarray(self._host[node], self._dtype)
+            value = np.asarray(self.host[node], self._dtype)
             if node.framed:
                 value = padded(value, self._frames(node)[1], repeat=self._repeat)
-            found = self._device[node] = value
+            found = self.device[node] = value
         return found
 
     def changed(self, node: Node) -> None:
         """Say that the host's array was changed in place."""
-        if node in self._host:
-            self._device.pop(node, None)
+        if node in self.host:
+            self.device.pop(node, None)

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from cntk_core.api import Parameter, Plan, UpdateRule, elements, math_of
 from cntk_engine_xla.lowering import Array
-
-
-def numbers_of(rule: UpdateRule, scalars: Sequence[Mapping[str, float]]) -> list[list[float]]:
-    """The numbers of a step, one list for each trained parameter, in the rule's order."""
-    return [[each[name] for name in rule.scalars] for each in scalars]
 
 
 def apply(

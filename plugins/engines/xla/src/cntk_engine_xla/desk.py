@@ -1,0 +1,68 @@
+"""Desk: what the units of a program work on, one after the other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import numpy as np
+
+from cntk_core.api import Input, Interpreter, Node, Parameter, PlanProgram, UpdateRule
+from cntk_engine_xla.lowering import Array
+from cntk_engine_xla.residence import Residence
+from cntk_engine_xla.shelf import Shelf
+from cntk_engine_xla.sizes import Sizes
+from cntk_engine_xla.totals import Totals
+
+
+@attrs.frozen(eq=False)
+class Desk:
+    """What a program's units read, and where they put what they compute.
+
+    Attributes:
+        program: whose axes, carried state and random streams count.
+        rule: of the update.
+        dtype: of the program.
+        sizes: of the dynamic axes.
+        residence: parameters and slots.
+        totals: sums of the scalar roots.
+        values: of nodes, between units.
+        gradients: of nodes, between units.
+        saved: what the forward part of a node keeps for its gradient in a later unit.
+        interpreter: computes what the host computes.
+        sparse: the inputs that compiled functions take as sparse rows.
+    """
+
+    program: PlanProgram
+    rule: UpdateRule | None
+    dtype: np.dtype[Any]
+    sizes: Sizes
+    residence: Residence
+    totals: Totals
+    values: Shelf
+    gradients: Shelf
+    interpreter: Interpreter
+    sparse: frozenset[Node]
+    saved: dict[Node, Any] = attrs.field(factory=dict)
+    _constants: dict[Node, Array] = attrs.field(factory=dict)
+
+    def value(self, node: Node) -> Array:
+        """What a compiled function reads of a node."""
+        if isinstance(node, Parameter):
+            return self.residence.value(node)
+        if node.value is None or isinstance(node, Input):
+            return self.values.take(node)
+        found = self._constants.get(node)
+        if found is None:
+            import jax.numpy as jnp
+
+            found = self._constants[node] = jnp.array(node.value.reshape(node.known_shape), self.dtype)
+        return found
+
+    def clear(self) -> None:
+        """Forget the minibatch before."""
+        for shelf in (self.values, self.gradients):
+            shelf.host.clear()
+            shelf.device.clear()
+        self.saved.clear()
+        self.interpreter.contexts.clear()
