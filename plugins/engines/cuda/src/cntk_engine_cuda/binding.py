@@ -18,6 +18,7 @@ from cntk_engine_cuda import (
     products,
     reductions,
     rows,
+    slices,
     sparse,
     windows,
 )
@@ -80,7 +81,7 @@ BACKWARD: Mapping[str, Callable[[Site, GradientStep], list[Call] | None]] = {
 def forward_calls(site: Site, step: Step | Loop) -> list[Call]:
     """The calls that compute a step."""
     if isinstance(step, Loop):
-        return loops.bind_forward(site, step, forward_calls)
+        return loops.bind_forward(site, step, forward_group)
     first = step.nodes[0]
     if makes_axis_by_values(first):
         return fallback.bind_new_axis(site, step)
@@ -97,7 +98,7 @@ def forward_calls(site: Site, step: Step | Loop) -> list[Call]:
 def gradient_calls(site: Site, step: GradientStep | LoopGradient) -> list[Call]:
     """The calls that compute the gradients of a step."""
     if isinstance(step, LoopGradient):
-        return loops.bind_gradient(site, step, gradient_calls)
+        return loops.bind_gradient(site, step, gradient_group)
     if not reaches_open(step.step):
         if elementwise.is_elementwise(step.step):
             return elementwise.bind_gradient(site, step)
@@ -106,6 +107,17 @@ def gradient_calls(site: Site, step: GradientStep | LoopGradient) -> list[Call]:
         if found is not None:
             return found
     return fallback.bind_gradient(site, step)
+
+
+def forward_group(site: Site, group: slices.Group) -> list[Call]:
+    """The calls that compute steps that are bound together."""
+    found = slices.bind_forward(site, group) if len(group) > 1 else None
+    return found if found is not None else [call for step in group for call in forward_calls(site, step)]
+
+
+def gradient_group(site: Site, group: slices.Group) -> list[Call]:
+    """The calls that compute the gradients of steps that are bound together."""
+    return slices.bind_gradient(site, group) if len(group) > 1 else gradient_calls(site, group[0])
 
 
 def has_delays(step: Step | Loop) -> bool:

@@ -6,10 +6,11 @@ import functools
 from collections.abc import Callable, Sequence
 
 from cntk_core.api import Stage
-from cntk_engine_cuda.binding import forward_calls, gradient_calls
+from cntk_engine_cuda.binding import forward_group, gradient_group
 from cntk_engine_cuda.gpu import Call
 from cntk_engine_cuda.runner import Runner
 from cntk_engine_cuda.site import Site
+from cntk_engine_cuda.slices import grouped, grouped_gradients
 
 
 class Bound:
@@ -34,12 +35,13 @@ class Bound:
     @functools.cached_property
     def _forward(self) -> list[Call]:
         steps = self.site.plan.steps[self.stage.first : self.stage.end]
-        return [*(call for step in steps for call in forward_calls(self.site, step)), *self._totals]
+        return [*(call for group in grouped(steps) for call in forward_group(self.site, group)), *self._totals]
 
     @functools.cached_property
     def _backward(self) -> list[Call]:
         assert self._forward is not None  # loops leave there what their gradients need
-        return [call for step in self.site.plan.gradients for call in gradient_calls(self.site, step)]
+        groups = grouped_gradients(self.site.plan.gradients)
+        return [call for group in groups for call in gradient_group(self.site, group)]
 
     @property
     def calls(self) -> int:

@@ -12,19 +12,18 @@ from typing import Any
 import attrs
 
 from cntk_core.api import (
-    GradientStep,
     Loop,
     LoopGradient,
     Node,
     OpContext,
     SequenceLayout,
-    Step,
     frame_layout,
     is_delay,
 )
 from cntk_engine_cuda import delays
 from cntk_engine_cuda.gpu import Array, Call
 from cntk_engine_cuda.site import Site, elements_of
+from cntk_engine_cuda.slices import Group, grouped, grouped_gradients
 from cntk_engine_cuda.storage import axis_of_scratch
 from cntk_engine_cuda.templates import ALIGNED, Cut, Key, Rows, make_template
 
@@ -60,10 +59,13 @@ class StepSites:
             self._drawn[rows.start] = before
             before += rows.stop - rows.start
 
-    def calls(self, step: Step | GradientStep, nodes: Sequence[Node], rows: slice, bind: Binder) -> list[Call]:
-        """The calls of a step for the rows of a time step; ``bind`` gives them where they are not known yet."""
+    def calls(self, group: Group, nodes: Sequence[Node], rows: slice, bind: Binder) -> list[Call]:
+        """The calls of steps that are bound together, for the rows of a time step.
+
+        ``bind`` gives them where they are not known yet.
+        """
         count = rows.stop - rows.start
-        key = step, count, rows.start % (ALIGNED // self._site.dtype.itemsize), self._site.contexts[nodes[0]].training
+        key = group, count, rows.start % (ALIGNED // self._site.dtype.itemsize), self._site.contexts[nodes[0]].training
         templates = self._site.templates
         template = templates.get(key)
         if template is not None:
@@ -71,7 +73,7 @@ class StepSites:
         self._cuts.clear()
         self._is_fixed = False
         site = self._site
-        found = bind(self._at(rows), step)
+        found = bind(self._at(rows), group)
         if key not in templates:
             moves = not self._is_fixed and not any(node.op.random for node in nodes)
             templates[key] = make_template(found, self._cuts, site.gpu.cupy.ndarray) if moves else None
@@ -153,17 +155,18 @@ def _renew(context: OpContext, whole: OpContext, count: int) -> None:
 
 
 def bind_forward(site: Site, loop: Loop, bind: Binder) -> list[Call]:
-    """Return the calls that compute a loop; ``bind`` gives those of a step."""
+    """Return the calls that compute a loop; ``bind`` gives those of steps that go together."""
+    groups = grouped(loop.steps)
     sites = site.step_sites[loop] = StepSites(site, loop)
     reads = {delay: delays.Reads(site, delay) for delay in loop.delays}
     body: list[Call] = []
     for rows in time_steps(delays.layout_of(site, loop.nodes[0]), loop.direction):
-        for step in loop.steps:
-            first = step.nodes[0]
+        for group in groups:
+            first = group[0].nodes[0]
             if first in reads:
                 body += reads[first].read(site.values[first][rows], rows)
             else:
-                body += sites.calls(step, step.nodes, rows, bind)
+                body += sites.calls(group, [node for step in group for node in step.nodes], rows, bind)
     before = [call for each in reads.values() for call in each.before]
     if sites.interpreted:
         site.interpreted.update(loop.nodes)
@@ -174,14 +177,15 @@ def bind_forward(site: Site, loop: Loop, bind: Binder) -> list[Call]:
 def bind_gradient(site: Site, step: LoopGradient, bind: Binder) -> list[Call]:
     """Return the calls that compute the gradients of a loop, after :func:`bind_forward`."""
     sites = site.step_sites[step.loop]
+    groups = grouped_gradients(step.steps)
     index = {delay: site.delays.rows(site, delay) for delay in step.loop.delays}
     calls = [call for node in step.cleared for call in site.gpu.fill(site.gradients[node], 0.0)]
     for rows in time_steps(delays.layout_of(site, step.loop.nodes[0]), -step.loop.direction):
-        for each in step.steps:
-            first = each.step.nodes[0]
+        for group in groups:
+            first = group[0].step.nodes[0]
             if is_delay(first):
                 given = site.gradients[first.inputs[0]]
                 calls += delays.add_back(site, index[first][rows], site.gradients[first][rows], given)
             else:
-                calls += sites.calls(each, each.step.nodes, rows, bind)
+                calls += sites.calls(group, [node for each in group for node in each.step.nodes], rows, bind)
     return calls

@@ -27,3 +27,48 @@ extern "C" __global__ void move_box(const F* in, F* out, Int count, Int n1, Int 
         out[to] = accumulate ? out[to] + in[from] : in[from];
     }
 }
+
+// Four parts of the columns of a matrix; part k has ``many`` columns from ``first`` on. Those that are not there have none.
+struct Parts { Int first[4], many[4]; };
+
+#define PARTS const Parts parts = {{f0, f1, f2, f3}, {w0, w1, w2, w3}};
+
+// out_k = the columns of part k of ``in``, of ``width`` columns.
+extern "C" __global__ void split_columns(const F* in, F* out0, F* out1, F* out2, F* out3, Int rows, Int width, Int f0,
+                                         Int f1, Int f2, Int f3, Int w0, Int w1, Int w2, Int w3)
+{
+    PARTS
+    F* const out[4] = {out0, out1, out2, out3};
+    const Int all = w0 + w1 + w2 + w3, stride = (Int)gridDim.x * blockDim.x;
+    for (Int i = (Int)blockIdx.x * blockDim.x + threadIdx.x; i < rows * all; i += stride) {
+        const Int row = i / all;
+        Int column = i - row * all;
+        #pragma unroll
+        for (int k = 0; k < 4; ++k) {
+            if (column >= 0 && column < parts.many[k])
+                out[k][row * parts.many[k] + column] = in[row * width + parts.first[k] + column];
+            column -= parts.many[k];
+        }
+    }
+}
+
+// out = (or +=) the parts in their columns, and zeros elsewhere; no two parts share a column.
+extern "C" __global__ void join_columns(const F* in0, const F* in1, const F* in2, const F* in3, F* out, Int rows,
+                                        Int width, Int f0, Int f1, Int f2, Int f3, Int w0, Int w1, Int w2, Int w3,
+                                        Int accumulate)
+{
+    PARTS
+    const F* const in[4] = {in0, in1, in2, in3};
+    const Int stride = (Int)gridDim.x * blockDim.x;
+    for (Int i = (Int)blockIdx.x * blockDim.x + threadIdx.x; i < rows * width; i += stride) {
+        const Int row = i / width, column = i - row * width;
+        F value = F(0);
+        #pragma unroll
+        for (int k = 0; k < 4; ++k) {
+            const Int place = column - parts.first[k];
+            if (place >= 0 && place < parts.many[k])
+                value = in[k][row * parts.many[k] + place];
+        }
+        out[i] = accumulate ? out[i] + value : value;
+    }
+}
