@@ -111,7 +111,10 @@ class UnitFunction:
 
     def _rows(self, node: Node, value: Any) -> Any:
         """The value of a node as ops take it."""
-        return SparseRows(*value, self.sizes[node.axis], element_count(node)) if node in self.sparse else value
+        if node not in self.sparse:
+            return value
+        row, column, data = value
+        return SparseRows(row, column, data, self.sizes[node.axis], element_count(node))
 
     def _compute(self, trace: Trace) -> None:
         """Compute the steps of the unit, forward and backward."""
