@@ -66,10 +66,10 @@ def test_where_functions_are_kept(folder, before, after):
     import jax
 
     name = "jax_compilation_cache_dir"
-    found = jax.config.read(name)
+    found = jax.config.jax_compilation_cache_dir
     try:
         jax.config.update(name, before)
         _keep_compiled(folder)
-        assert jax.config.read(name) == after
+        assert jax.config.jax_compilation_cache_dir == after
     finally:
         jax.config.update(name, found)

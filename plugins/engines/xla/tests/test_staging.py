@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from cntk_engine_xla import XlaEngine
 from cntk_engine_xla.inputs import Feed, entries, sparse_matrix
-from cntk_engine_xla.staging import ALIGNMENT, MOST_ARRAYS, Staging
+from cntk_engine_xla.staging import ALIGNMENT, FEWEST, MOST, Stage, Staging
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
@@ -20,10 +20,6 @@ from cntk_core.testing.reference import ReferenceEngine
 FLOAT = np.dtype(np.float32)
 
 
-def _staging() -> Staging:
-    return Staging((4, 3), FLOAT)
-
-
 def _input(*shape: int) -> Input:
     node = Sketch("float32").input("x", *shape)
     assert isinstance(node, Input)
@@ -34,64 +30,97 @@ def _stream(data: object) -> StreamData:
     return StreamData(data, frame_layout(data.shape[0]))
 
 
-@given(st.lists(st.integers(1, 9), min_size=1, max_size=3))
-def test_arrays_lie_where_xla_does_not_copy_them(shape):
-    array = Staging(tuple(shape), np.dtype(np.float64)).array()
-    assert array.shape == tuple(shape)
+def _feed(*shape: int) -> Feed:
+    staging = Staging()
+    staging.begin()
+    return Feed(_input(*shape), FLOAT, staging)
+
+
+@given(st.integers(1, 9), st.lists(st.integers(1, 9), min_size=1, max_size=2))
+def test_arrays_lie_where_xla_does_not_copy_them(rows, shape):
+    array = Stage(Staging(), tuple(shape), np.dtype(np.float64)).array(rows)
+    assert array.shape == (rows, *shape)
     assert array.dtype == np.float64
     assert array.ctypes.data % ALIGNMENT == 0
     assert array.flags.c_contiguous
 
 
-def test_an_array_that_nobody_refers_to_is_given_out_again():
-    staging = _staging()
-    places = {staging.array().ctypes.data for _ in range(5)}
-    assert len(places) == 1
-
-
-@pytest.mark.parametrize("keep", [lambda array: array, lambda array: array[1:], lambda array: memoryview(array.T)])
-def test_an_array_that_somebody_looks_at_is_not_given_out_again(keep):
-    staging = _staging()
-    kept = [keep(staging.array()) for _ in range(3)]
-    places = {np.asarray(each).__array_interface__["data"][0] & -ALIGNMENT for each in kept}
-    assert staging.array().ctypes.data not in places
-    del kept
-    assert staging.array().ctypes.data in places
-
-
-def test_xla_reads_an_array_before_it_is_given_out_again():
+def test_xla_has_read_a_place_before_it_is_written_again():
     """JAX takes arrays over where they lie, and computes with them later."""
     import jax
     import jax.numpy as jnp
 
-    staging, doubled = Staging((64, 64), FLOAT), jax.jit(lambda x: jnp.linalg.matrix_power(x, 5).sum())
-    results = []
-    for number in range(2 * MOST_ARRAYS):
-        array = staging.array()
+    staging, summed = Staging(), jax.jit(lambda x: jnp.linalg.matrix_power(x, 5).sum())
+    stage, results, places = Stage(staging, (64,), FLOAT), [], set()
+    for number in range(3 * MOST):
+        staging.begin()
+        array = stage.array(64)
         array[...] = np.eye(64) * (number % 7)
-        results.append(doubled(array))
-        del array
-    assert [float(each) for each in results] == [64.0 * (number % 7) ** 5 for number in range(2 * MOST_ARRAYS)]
+        places.add(array.ctypes.data)
+        results.append(summed(array))
+        staging.marks.append(results[-1])
+    assert [float(each) for each in results] == [64.0 * (number % 7) ** 5 for number in range(3 * MOST)]
+    assert len(places) == MOST
 
 
-def test_one_that_is_kept_for_ever_does_not_make_more_and_more():
-    staging = _staging()
-    kept = staging.array()
-    places = {staging.array().ctypes.data for _ in range(3 * MOST_ARRAYS)}
-    assert len(places) <= MOST_ARRAYS
-    assert kept.ctypes.data not in places
+class _Mark:
+    """A result: whether somebody has waited for it, and whether a later call has written over it."""
+
+    def __init__(self, *, deleted: bool = False) -> None:
+        self.deleted = deleted
+        self.waited = False
+
+    def is_deleted(self) -> bool:
+        return self.deleted
+
+    def block_until_ready(self) -> None:
+        assert not self.deleted
+        self.waited = True
+
+
+@pytest.mark.parametrize("rows", [1, 1_000_000])
+def test_the_places_are_free_again_when_all_that_was_begun_is_done(rows):
+    """Large minibatches have the fewest places; nobody waits before all are taken."""
+    staging = Staging()
+    stage = Stage(staging, (1,), FLOAT)
+    most = MOST if rows == 1 else FEWEST
+    marks = [_Mark(deleted=place % 2 == 0) for place in range(most)]
+    for place, mark in enumerate(marks):
+        staging.begin()
+        assert staging.place == place
+        stage.array(rows)
+        assert not any(each.waited for each in marks)
+        staging.marks.append(mark)
+    staging.begin()
+    assert staging.place == 0
+    assert [mark.waited for mark in marks] == [not mark.deleted for mark in marks]
+    assert not staging.marks
+
+
+def test_a_minibatch_that_could_not_be_taken_leaves_no_gap():
+    """The second input of a minibatch is refused; the places of the minibatches after it are as they should be."""
+    staging = Staging()
+    first, second = Feed(_input(3), FLOAT, staging), Feed(_input(2), FLOAT, staging)
+    for number in range(3):
+        staging.begin()
+        np.testing.assert_array_equal(first.take(_stream(np.full((2, 3), number)), 2), np.full((2, 3), number))
+        if number == 1:
+            with pytest.raises(DataError):
+                second.take(_stream(np.zeros((2, 5))), 2)
+        else:
+            np.testing.assert_array_equal(second.take(_stream(np.full((2, 2), -number)), 2), np.full((2, 2), -number))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
 def test_frames_with_padding(dtype):
     data = np.arange(12).reshape(4, 3).astype(dtype)
-    found = Feed(_input(3), FLOAT).take(_stream(data), 6)
+    found = _feed(3).take(_stream(data), 6)
     assert found.dtype == FLOAT
     np.testing.assert_array_equal(found, data[[0, 1, 2, 3, 0, 0]])
 
 
 def test_sizes_in_turn_do_not_mix():
-    feed = Feed(_input(2, 3), FLOAT)
+    feed = _feed(2, 3)
     for count in [*range(1, 14), *range(1, 14)]:
         data = np.full((count, 6), count)
         found = feed.take(_stream(data), count + count % 3)
@@ -101,13 +130,16 @@ def test_sizes_in_turn_do_not_mix():
 
 def test_a_sparse_stream_for_a_dense_input():
     matrix = csr_array(np.array([[0, 2.0, 0], [1, 0, 3]]))
-    found = Feed(_input(3), FLOAT).take(_stream(matrix), 4)
+    found = _feed(3).take(_stream(matrix), 4)
     np.testing.assert_array_equal(found, matrix.toarray()[[0, 1, 0, 0]])
 
 
 @pytest.mark.parametrize(
     "take",
-    [lambda node, stream: Feed(node, FLOAT).take(stream, 4), lambda node, stream: sparse_matrix(node, stream, FLOAT)],
+    [
+        lambda node, stream: Feed(node, FLOAT, Staging()).take(stream, 4),
+        lambda node, stream: sparse_matrix(node, stream, FLOAT),
+    ],
     ids=["dense", "sparse"],
 )
 def test_samples_of_another_size(take):

@@ -106,6 +106,9 @@ class Caller:
             self._numbers_of(scalars) if update else None,
             touched,
         )
+        results = values or leaving or updated or trained
+        if results:
+            desk.staging.marks.append(results[0] if len(results) == 1 else min(results, key=_size))
         if updated:
             residence.change(dict(zip(unit.updated, updated, strict=True)))
         if update:
@@ -215,6 +218,10 @@ class Caller:
 
 def _is_constant(node: Node) -> bool:
     return node.value is not None and not isinstance(node, Input | Parameter)
+
+
+def _size(array: Array) -> int:
+    return int(array.nbytes)
 
 
 def _draws(node: Node) -> bool:

@@ -12,6 +12,7 @@ from cntk_engine_xla.lowering import Array
 from cntk_engine_xla.residence import Residence
 from cntk_engine_xla.shelf import Shelf
 from cntk_engine_xla.sizes import Sizes
+from cntk_engine_xla.staging import Staging
 from cntk_engine_xla.totals import Totals
 
 
@@ -31,6 +32,7 @@ class Desk:
         saved: what the forward part of a node keeps for its gradient in a later unit.
         interpreter: computes what the host computes.
         sparse: the inputs that compiled functions take as sparse rows.
+        staging: where minibatches wait for XLA.
     """
 
     program: PlanProgram
@@ -43,6 +45,7 @@ class Desk:
     gradients: Shelf
     interpreter: Interpreter
     sparse: frozenset[Node]
+    staging: Staging = attrs.field(factory=Staging)
     saved: dict[Node, Any] = attrs.field(factory=dict)
     _constants: dict[Node, Array] = attrs.field(factory=dict)
 

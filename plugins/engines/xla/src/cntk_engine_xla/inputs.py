@@ -8,12 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cntk_core.api import DataError, Input, StreamData, elements, show
-from cntk_engine_xla.staging import Staging
+from cntk_engine_xla.staging import Stage, Staging
 
 Array = NDArray[Any]
-
-MOST_SIZES = 8
-"""For so many sizes of minibatches arrays are kept; when another comes, those of the oldest go."""
 
 
 class Feed:
@@ -22,15 +19,15 @@ class Feed:
     Args:
         node: the input.
         dtype: of the program.
+        staging: where minibatches wait.
     """
 
-    def __init__(self, node: Input, dtype: np.dtype[Any]) -> None:
+    def __init__(self, node: Input, dtype: np.dtype[Any], staging: Staging) -> None:
         self._node = node
-        self._dtype = dtype
-        self._staging: dict[int, Staging] = {}
+        self._stage = Stage(staging, node.known_shape, dtype)
 
     def take(self, stream: StreamData, rows: int) -> Array:
-        """Return the frames of a stream as an array ``(rows, *shape)`` that nobody else changes.
+        """Return the frames of a stream as an array ``(rows, *shape)`` that nobody changes before XLA has read it.
 
         The rows of the padding repeat the first frame: what is computed of them is no stranger than the minibatch.
 
@@ -38,7 +35,7 @@ class Feed:
             DataError: the samples have another size than the input.
         """
         data: Any = stream.data
-        found = (self._staging.get(rows) or self._begin(rows)).array()
+        found = self._stage.array(rows)
         if found.shape == data.shape and type(data) is np.ndarray:
             found[...] = data
             return found
@@ -48,13 +45,6 @@ class Feed:
         flat[:frames] = data.toarray() if stream.sparse else data.reshape(frames, size)
         if frames:
             flat[frames:] = flat[0]
-        return found
-
-    def _begin(self, rows: int) -> Staging:
-        """Have arrays for another size of minibatches."""
-        while len(self._staging) >= MOST_SIZES:
-            del self._staging[next(iter(self._staging))]
-        found = self._staging[rows] = Staging((rows, *self._node.known_shape), self._dtype)
         return found
 
 

@@ -95,7 +95,8 @@ class XlaProgram(PlanProgram):
         self._modes: dict[str, Mode] = {}
         self._matrices: dict[Input, Any] = {}
         self._with_matrix = self._desk.sparse | {node for inputs in plan.sparse.values() for node in inputs}
-        self._feeds = {node: Feed(node, store.dtype) for node in plan.inputs if node not in self._desk.sparse}
+        dense = [node for node in plan.inputs if node not in self._desk.sparse]
+        self._feeds = {node: Feed(node, store.dtype, self._desk.staging) for node in dense}
         self._ran = False
         self._double = jax.enable_x64(True)
         self._counted = [node for step in plan.steps for node in step.nodes if _has_count(node)]
@@ -244,6 +245,7 @@ class XlaProgram(PlanProgram):
         desk = self._desk
         sizes, device = desk.sizes, desk.values.device
         sizes.begin()
+        desk.staging.begin()
         for node, stream in streams.items():
             rows = sizes.rows(node.axis)
             if node in self._with_matrix:

@@ -1,49 +1,83 @@
-"""Arrays in which minibatches wait for XLA, used again once it has read them."""
+"""Memory in which minibatches wait for XLA, used again once it has read them."""
 
 from __future__ import annotations
 
 import math
-from collections import deque
-from sys import getrefcount
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cntk_engine_xla.lowering import Array
+
 ALIGNMENT = 64
 """XLA on a processor reads arrays at such addresses where they lie, and copies others first."""
 
-MOST_ARRAYS = 40
-"""So many arrays are kept. XLA on a processor lets 32 calls wait."""
+FEWEST, MOST = 2, 32
+"""Minibatches that wait at the same time. JAX lets 32 calls wait on a processor."""
+
+ENOUGH = 4_000_000
+"""Bytes of waiting minibatches from which on there are no more of them than the fewest."""
 
 
 class Staging:
-    """Arrays of one shape that are written anew for each minibatch.
+    """Places for minibatches, one after the other.
 
-    XLA reads an array some time after the call that is given it. So do others who look at it or at a part of it: all of
-    them refer to it until then. An array to which nobody refers any more is given out again; its memory is in the
-    processor's caches, and the system need not fill it with zeros.
+    XLA reads a minibatch some time after the call that is given it. When all places are taken, the program waits until
+    XLA has done everything; then all are free. To wait once for several minibatches costs less than to wait for each.
+
+    Attributes:
+        place: of the present minibatch.
+        marks: a result of each call since all places were free.
+        size: bytes of all places.
+    """
+
+    def __init__(self) -> None:
+        self.place = -1
+        self.marks: list[Array] = []
+        self.size = 0
+        self._places = 0
+
+    def begin(self) -> None:
+        """Go on to the place of another minibatch."""
+        self.place += 1
+        if self.place < self._places:
+            return
+        if self._places < FEWEST or (self._places < MOST and self.size < ENOUGH):
+            self._places += 1
+            return
+        for mark in self.marks:
+            # One that a later call has written over: that has begun after all of it was there, and has a mark itself.
+            if not mark.is_deleted():
+                mark.block_until_ready()
+        self.marks.clear()
+        self.place = 0
+
+
+class Stage:
+    """The arrays of one input, one in each place.
 
     Args:
-        shape: of the arrays.
+        staging: says which is the present place.
+        shape: of a sample.
         dtype: of the arrays.
     """
 
-    def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    def __init__(self, staging: Staging, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        self._staging = staging
         self._shape = shape
         self._dtype = dtype
-        self._arrays = deque([aligned(shape, dtype)])
+        self._arrays: dict[int, NDArray[Any]] = {}
 
-    def array(self) -> NDArray[Any]:
-        """Return an array with any content, to which nobody else refers."""
-        arrays = self._arrays
-        # They become free in the order in which they were given out.
-        if (getrefcount(arrays[0]), getrefcount(arrays[0].base)) != _BY_ITSELF:
-            if len(arrays) >= MOST_ARRAYS:
-                arrays.popleft()
-            arrays.appendleft(aligned(self._shape, self._dtype))
-        arrays.rotate(-1)
-        return arrays[-1]
+    def array(self, rows: int) -> NDArray[Any]:
+        """Return the array ``(rows, *shape)`` of the present place, with any content."""
+        place = self._staging.place
+        found = self._arrays.get(place)
+        if found is None or len(found) != rows:
+            self._staging.size -= found.nbytes if found is not None else 0
+            found = self._arrays[place] = aligned((rows, *self._shape), self._dtype)
+            self._staging.size += found.nbytes
+        return found
 
 
 def aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -52,12 +86,3 @@ def aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
     raw = np.empty(size + ALIGNMENT, np.uint8)
     first = -raw.ctypes.data % ALIGNMENT
     return raw[first : first + size].view(dtype).reshape(shape)
-
-
-def _count(arrays: deque[NDArray[Any]]) -> tuple[int, int]:
-    """How often the first array is referred to, and what it is a view of: its own views refer to that."""
-    return getrefcount(arrays[0]), getrefcount(arrays[0].base)
-
-
-_BY_ITSELF = _count(deque([aligned((1,), np.dtype(np.uint8))]))
-"""References to an array that is in a queue only, with those of counting."""
