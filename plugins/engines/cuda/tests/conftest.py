@@ -10,7 +10,15 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 
-SHARES = {"test_updates": 8, "test_gradients": 4, "test_values": 2, "test_sparse_updates": 4, "test_op": 2}
+SHARES = {
+    "test_updates": 16,
+    "test_gradients": 8,
+    "test_values": 4,
+    "test_sparse_updates": 8,
+    "test_op": 4,
+    "test_sequences": 2,
+    "test_nan_and_infinities_show": 2,
+}
 """Tests of the contract of which the stand-in, on which kernels are slow, has each n-th; --thorough has all."""
 
 

@@ -35,7 +35,10 @@ def files():
 @needs_compiler
 @pytest.mark.slow
 @pytest.mark.parametrize("precision", PRECISIONS)
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize(
+    "architecture",
+    [*(pytest.param(name, marks=pytest.mark.thorough) for name in ARCHITECTURES[:-1]), ARCHITECTURES[-1]],
+)
 @pytest.mark.parametrize("name", sorted(files()))
 def test_written_kernels_compile(name, architecture, precision):
     compile_cuda(f"{prelude()}\n{files()[name]}", architecture, ("--std=c++14", *PRECISIONS[precision]))
