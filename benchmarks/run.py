@@ -187,12 +187,12 @@ def show(record: dict[str, Any]) -> None:
     """Print a record for people."""
     where = f"{record['engine']} on {record['device']}, {record['threads']} thread(s)"
     print(f"{record['workload']}, {where}, {record['figure']}")
-    print(f"  {'candidate':19} {'ms':>10} {'peer/ours':>10} {'peak MB':>9}  largest relative difference of a change")
+    print(f"  {'candidate':22} {'ms':>10} {'peer/ours':>10} {'peak MB':>9}  largest relative difference of a change")
     ours = record["ours_s"]
-    print(f"  {'ours':19} {1e3 * ours:10.3f} {1:10.2f} {record['peak_memory'] / 1e6:9.0f}")
+    print(f"  {'ours':22} {1e3 * ours:10.3f} {1:10.2f} {record['peak_memory'] / 1e6:9.0f}")
     for name, peer in record["peers"].items():
         print(
-            f"  {name:19} {1e3 * peer['seconds']:10.3f} {peer['seconds'] / ours:10.2f} {peer['peak_memory'] / 1e6:9.0f}"
+            f"  {name:22} {1e3 * peer['seconds']:10.3f} {peer['seconds'] / ours:10.2f} {peer['peak_memory'] / 1e6:9.0f}"
             f"  {peer['largest_change_difference']:.1e}"
         )
     if record["ratio_best_peer"] is not None:

@@ -120,8 +120,10 @@ from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.network.patterns import NamePattern, find_nodes, paired_names
 from cntk_core.ops.convolution import convolution_geometry, sharing_of
 from cntk_core.ops.criteria import SMALLEST_DIVISOR
+from cntk_core.ops.ctc import LOG_ZERO, PhonePath, latest_frames, phone_path, sequences_of, skips_of
 from cntk_core.ops.define import define_op, elementwise_op
 from cntk_core.ops.delays import TAIL, fill_outside, initial_rows, keep_tail, last_sequence, shift_of
+from cntk_core.ops.distances import cosine_gradients, cosines
 from cntk_core.ops.dropout import RATE as DROPOUT_RATE
 from cntk_core.ops.expression import ArrayMath, Expr, TraceMath, symbol
 from cntk_core.ops.frame_moves import reconciled_rows, same_sequences
@@ -137,22 +139,29 @@ from cntk_core.ops.normalization import (
     update_share,
 )
 from cntk_core.ops.op import Accumulator, Elementwise, NoAttributes, Op, OpContext
-from cntk_core.ops.pooling import image_pooling_geometry, pooling_geometry
+from cntk_core.ops.pooling import image_pooling_geometry, legacy_pooling_geometry, pooling_geometry
+from cntk_core.ops.quantized import quantized_product
 from cntk_core.ops.random import random_stream
 from cntk_core.ops.recurrent_cells import Weights as StackWeights
 from cntk_core.ops.recurrent_stack import split_weights, whole_sequences
-from cntk_core.ops.rows import delay_rows, longest_sequence, reader_slots
+from cntk_core.ops.reshaping import transposed_axes
+from cntk_core.ops.rows import delay_rows, longest_sequence, reader_slots, sequence_rows
+from cntk_core.ops.sequences import gathered_places
 from cntk_core.ops.shapes import Shape, broadcast, elements, from_cntk, longest_axes, show, to_cntk, with_lengths
+from cntk_core.ops.slicing import slice_ranges
 from cntk_core.ops.softmax import log_softmax
 from cntk_core.ops.sparse_rows import best_columns
 from cntk_core.ops.table import OpTable, core_ops
 from cntk_core.ops.unary import clipped_log
+from cntk_core.ops.vocabulary import TRAINS, UNNORMALIZED, check_word_classes
 from cntk_core.plan.axes import Axes, stream_of
+from cntk_core.plan.backflow import flow_back
 from cntk_core.plan.explain import explain
 from cntk_core.plan.interpreter import Interpreter
 from cntk_core.plan.lengths import check_lengths
 from cntk_core.plan.make import make_plan
 from cntk_core.plan.plan import (
+    AnyStep,
     Buffer,
     GradientStep,
     Loop,
@@ -166,9 +175,12 @@ from cntk_core.plan.plan import (
     layout_of_root,
     makes_axis_by_values,
 )
+from cntk_core.plan.products import matrices as product_matrices
+from cntk_core.plan.products import results as product_results
 from cntk_core.plan.program import PlanProgram, is_total
 from cntk_core.plan.sparse import is_sparse_product, label_inputs, sparse_inputs
 from cntk_core.plan.stages import Meeting, Stage, check_axes, meetings_of, stages_of
+from cntk_core.plan.streams import check_size, sparse_matrix
 from cntk_core.plan.trees import Names, Tree, forward_trees, gradient_trees, path_of, rename_symbols, symbols_in_order
 from cntk_core.plugins.events import EpochStart, EpochSummary, Job, JobOutcome, MinibatchResult
 from cntk_core.plugins.markers import hookimpl
@@ -190,10 +202,14 @@ __all__ = [
     "CACHE_BYTES",
     "COMMAND_LINE",
     "DROPOUT_RATE",
+    "LOG_ZERO",
     "PARAMETER_USES",
     "SMALLEST_DIVISOR",
     "TAIL",
+    "TRAINS",
+    "UNNORMALIZED",
     "Accumulator",
+    "AnyStep",
     "ArrayMath",
     "Available",
     "Axes",
@@ -272,6 +288,7 @@ __all__ = [
     "Part",
     "Pending",
     "PendingRows",
+    "PhonePath",
     "Piece",
     "Plan",
     "PlanProgram",
@@ -336,7 +353,9 @@ __all__ = [
     "check_axes",
     "check_lengths",
     "check_links",
+    "check_size",
     "check_statistics",
+    "check_word_classes",
     "chunk_windows",
     "class_column",
     "clipped_log",
@@ -349,6 +368,8 @@ __all__ = [
     "copy_nodes",
     "copy_sub_tree",
     "core_ops",
+    "cosine_gradients",
+    "cosines",
     "cut_chunks",
     "define_op",
     "delay_rows",
@@ -361,10 +382,12 @@ __all__ = [
     "explain",
     "fill_outside",
     "find_nodes",
+    "flow_back",
     "forward_trees",
     "frame_layout",
     "freeze_statistics",
     "from_cntk",
+    "gathered_places",
     "gradient_trees",
     "hookimpl",
     "image_pooling_geometry",
@@ -379,7 +402,9 @@ __all__ = [
     "keep_tail",
     "label_inputs",
     "last_sequence",
+    "latest_frames",
     "layout_of_root",
+    "legacy_pooling_geometry",
     "local_rank",
     "log_softmax",
     "longest_axes",
@@ -397,7 +422,11 @@ __all__ = [
     "paired_names",
     "parse_text",
     "path_of",
+    "phone_path",
     "pooling_geometry",
+    "product_matrices",
+    "product_results",
+    "quantized_product",
     "raise_problems",
     "random_stream",
     "read_source",
@@ -416,6 +445,8 @@ __all__ = [
     "same_sequences",
     "samples",
     "sequence_layout",
+    "sequence_rows",
+    "sequences_of",
     "set_input",
     "set_inputs",
     "set_learning_rate",
@@ -425,8 +456,11 @@ __all__ = [
     "sharing_of",
     "shift_of",
     "show",
+    "skips_of",
+    "slice_ranges",
     "slot_layout",
     "sparse_inputs",
+    "sparse_matrix",
     "split_weights",
     "stages_of",
     "statistics_used",
@@ -436,6 +470,7 @@ __all__ = [
     "symbol",
     "symbols_in_order",
     "to_cntk",
+    "transposed_axes",
     "unbroadcast",
     "unpaired",
     "update_share",

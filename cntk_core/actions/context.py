@@ -316,7 +316,7 @@ class ActionContext:
         Raises:
             PluginError: it is not installed, cannot run here, or has no such device.
         """
-        name, engine_class = self._engine_class(section)
+        name, engine_class = self.engine_class(section)
         return engine_class(engine_class.configure(section.child("", name="engine"), f"engine '{name}'"))
 
     def check_device(self) -> None:
@@ -326,9 +326,14 @@ class ActionContext:
             PluginError: there is none.
         """
         if isinstance(device_of(self.config), int):
-            self._engine_class(self.config)
+            self.engine_class(self.config)
 
-    def _engine_class(self, section: Config) -> tuple[str, type[ExecutionEngine]]:
+    def engine_class(self, section: Config) -> tuple[str, type[ExecutionEngine]]:
+        """Return the name and the class of the engine that :meth:`make_engine` makes.
+
+        Raises:
+            PluginError: it is not installed, cannot run here, or has no such device.
+        """
         value, device = section.get("engine"), section.get("deviceId")
         name = "auto" if value is None else value.string()
         place = device if device is not None else value

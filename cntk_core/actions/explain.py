@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from cntk_core.actions.check_data import open_recipe
 from cntk_core.actions.context import ActionContext
 from cntk_core.config import Config
-from cntk_core.errors import ConfigError
+from cntk_core.errors import ConfigError, PluginError
 from cntk_core.network.network import Network
 from cntk_core.network.node import Node
 from cntk_core.plan.explain import explain
 from cntk_core.plan.make import make_plan
+from cntk_core.plan.plan import AnyStep, Plan
 
 
 def explain_recipe(
@@ -49,7 +50,19 @@ def describe(context: ActionContext, section: Config, frames: int = 0) -> list[s
     roots = list(dict.fromkeys(root for role in ("criterion", "evaluation", "output") for root in network.roots[role]))
     plan = make_plan(network, roots or _ends(network), criteria[0] if criteria else None, runnable=False)
     rows = frames or _minibatch_size(section)
-    return [*lines, explain(plan, frames=rows)]
+    hosted, notes = _hosted(context, section, plan)
+    return [*lines, explain(plan, frames=rows, hosted=hosted), *notes]
+
+
+def _hosted(context: ActionContext, section: Config, plan: Plan) -> tuple[Collection[AnyStep], list[str]]:
+    """The steps that the recipe's engine computes on the host, and a line for each thing to say of it."""
+    try:
+        name, engine = context.engine_class(section)
+    except PluginError as error:
+        return (), [f"Which steps run on the host is not known: {error.message}"]
+    hosted = engine.on_host(plan)
+    found = len(hosted)
+    return hosted, [f"On the host with engine={name}: {found} step{'' if found == 1 else 's'}"] if found else []
 
 
 def _note(node: Node) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from cntk_core.interfaces.layout import SequenceLayout
     from cntk_core.interfaces.learner import UpdateRule
     from cntk_core.interfaces.reader import Minibatch
-    from cntk_core.plan.plan import Plan
+    from cntk_core.plan.plan import AnyStep, Plan
     from cntk_core.training.store import ParameterStore
 
 
@@ -125,6 +125,14 @@ class ExecutionEngine(Component):
         """Return the numbers of the devices (``deviceId``) that it can compute on here; none for the processor.
 
         Must not raise. What it computes on is its own to decide; an engine with devices reads the key ``deviceId``.
+        """
+        return ()
+
+    @classmethod
+    def on_host(cls, plan: Plan) -> Collection[AnyStep]:
+        """Return the steps of a plan that it computes on the host, between others on its device; by default none.
+
+        Nothing is compiled, and no device is needed: ``cntk explain`` marks them.
         """
         return ()
 

@@ -92,7 +92,7 @@ def align_paths(logs: Sequence[Numbers], paths: Sequence[PhonePath], delay: int)
     """Do what :func:`align_path` does for several sequences, in one recursion over time."""
     emitted = [one[:, path.tokens] for one, path in zip(logs, paths, strict=True)]
     barred = [_barred(path, len(one), delay) for one, path in zip(logs, paths, strict=True)]
-    skips = [_skips(path) for path in paths]
+    skips = [skips_of(path) for path in paths]
     forward = _recursions(emitted, skips, barred)
     # Backwards the path is read from its end; a place is skipped to if it may skip forward.
     backward = _recursions(
@@ -115,8 +115,8 @@ def _alignment(logs: Numbers, path: PhonePath, emitted: Numbers, forward: Number
     return Alignment(log_chance, np.divide(posterior, total, out=posterior, where=total > 0.0))
 
 
-def _skips(path: PhonePath) -> NDArray[np.bool_]:
-    """Which places may be skipped to: those of a label other than the one before."""
+def skips_of(path: PhonePath) -> NDArray[np.bool_]:
+    """Return which places of a path may be skipped to: those of a label other than the one before."""
     result = np.zeros(len(path.tokens), bool)
     result[3::2] = path.tokens[3::2] != path.tokens[1:-2:2]
     return result
@@ -129,18 +129,30 @@ def _reversed(skips: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return result[::-1]
 
 
-def _barred(path: PhonePath, frames: int, delay: int) -> NDArray[np.bool_]:
-    """Which places no alignment may have at which frame; the first and last frame are free in their recursion."""
-    count = len(path.tokens)
+def latest_frames(path: PhonePath, frames: int, delay: int) -> Rows:
+    """Return the last frame at which an alignment may be at each place of a path.
+
+    The first and last frame are free in their recursion, whatever this says.
+
+    Args:
+        path: the labels.
+        frames: of the sequence.
+        delay: as for :func:`align_path`.
+    """
     if delay < 0:
-        return np.zeros((frames, count), bool)
+        return np.full(len(path.tokens), frames - 1)
     # Two places on stands what comes after the phone; after the last phone that is the end. CNTK allows the blank at
     # the end of the path only within the delay of the begin, and in the last frame, where the recursion begins.
-    after = np.full(count, frames, np.int64)
+    after = np.full(len(path.tokens), frames, np.int64)
     after[:-2] = path.bounds[2:]
     after[-1] = 0
-    latest = after + delay - (path.tokens == path.blank)
-    return np.asarray(np.arange(frames)[:, None] > latest)
+    latest: Rows = after + delay - (path.tokens == path.blank)
+    return latest
+
+
+def _barred(path: PhonePath, frames: int, delay: int) -> NDArray[np.bool_]:
+    """Which places no alignment may have at which frame; the first and last frame are free in their recursion."""
+    return np.asarray(np.arange(frames)[:, None] > latest_frames(path, frames, delay))
 
 
 def _recursions(

@@ -27,13 +27,13 @@ def _inverse_norms(xp: Any, rows: Array) -> Array:
     return 1.0 / xp.maximum(norms, SMALLEST_NORM)
 
 
-def _cosines(xp: Any, left: Array, right: Array) -> Array:
-    """Cosine of each pair of rows, as a column."""
+def cosines(xp: Any, left: Array, right: Array) -> Array:
+    """Return the cosine of each pair of rows, as a column."""
     return xp.sum(left * right, axis=1, keepdims=True) * (_inverse_norms(xp, left) * _inverse_norms(xp, right))
 
 
-def _cosine_gradients(xp: Any, gradient: Array, left: Array, right: Array) -> tuple[Array, Array]:
-    """Gradients of :func:`_cosines`: d/da = b / (|a| |b|) - cos a / |a|^2, and the same for b."""
+def cosine_gradients(xp: Any, gradient: Array, left: Array, right: Array) -> tuple[Array, Array]:
+    """Return the gradients of :func:`cosines`: d/da = b / (|a| |b|) - cos a / |a|^2, and the same for b."""
     of_left, of_right = _inverse_norms(xp, left), _inverse_norms(xp, right)
     both = of_left * of_right
     cosine = xp.sum(left * right, axis=1, keepdims=True) * both
@@ -61,7 +61,7 @@ def _cosine_gradient(
     needs: Sequence[bool],
 ) -> Sequence[Array | None]:
     left, right = (samples(value, framed) for value, framed in zip(inputs, context.framed, strict=True))
-    results = _cosine_gradients(xp, gradient.reshape(-1, 1), left, right)
+    results = cosine_gradients(xp, gradient.reshape(-1, 1), left, right)
     return [
         _sum_if_repeated(xp, result, value, framed)
         for result, value, framed in zip(results, inputs, context.framed, strict=True)
@@ -80,8 +80,8 @@ def _cosine_gradient(
 def COS_DISTANCE(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:
     """Cosine of the angle between two vectors, sample by sample."""
     left, right = (samples(value, framed) for value, framed in zip(inputs, context.framed, strict=True))
-    cosines = _cosines(xp, left, right)
-    return cosines if any(context.framed) else cosines.reshape(1)
+    found = cosines(xp, left, right)
+    return found if any(context.framed) else found.reshape(1)
 
 
 @attrs.frozen
@@ -128,7 +128,7 @@ def _negative_gradient(
     incoming = gradient.reshape(len(left), -1)
     to_left, to_right = xp.zeros_like(left), xp.zeros_like(right)
     for row, shift in enumerate(attributes.shifts):
-        more_left, more_right = _cosine_gradients(xp, incoming[:, row : row + 1], left, xp.roll(right, -shift, axis=0))
+        more_left, more_right = cosine_gradients(xp, incoming[:, row : row + 1], left, xp.roll(right, -shift, axis=0))
         to_left = to_left + more_left
         to_right = to_right + xp.roll(more_right, shift, axis=0)
     return [
@@ -152,8 +152,8 @@ def COS_DISTANCE_WITH_NEGATIVE_SAMPLES(
 ) -> Array:
     """Cosine with the partner, then with partners of later frames (round the minibatch's end) as negative samples."""
     left, right = _both_rows(xp, inputs, context)
-    cosines = [_cosines(xp, left, xp.roll(right, -shift, axis=0)) for shift in attributes.shifts]
-    result = xp.concatenate(cosines, axis=1)
+    columns = [cosines(xp, left, xp.roll(right, -shift, axis=0)) for shift in attributes.shifts]
+    result = xp.concatenate(columns, axis=1)
     return result if any(context.framed) else result.reshape(-1)
 
 

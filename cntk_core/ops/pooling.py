@@ -260,23 +260,29 @@ def POOLING(xp: Any, inputs: Sequence[Array], attributes: PoolingAttributes, con
     return reshaped(result, framed, _infer_pooling([sample_shape(inputs[0], framed)], attributes))
 
 
-def _image_pool(sample: Shape, attributes: LegacyPoolingAttributes, *, average: bool) -> _Pool:
-    """The pooling of rows in which legacy images are ``(width, height, channels)`` in memory."""
+def legacy_pooling_geometry(data: Shape, attributes: LegacyPoolingAttributes) -> Geometry:
+    """Place the windows of MaxPooling or AveragePooling on samples as they lie in memory.
+
+    Legacy images are ``(width, height, channels)`` there.
+
+    Raises:
+        ShapeError: the input is no image, or smaller than the window.
+    """
     if not is_legacy(attributes.image_layout):
-        return _Pool(image_pooling_geometry(sample, attributes), average)
-    height, width, channels = sample
+        return image_pooling_geometry(data, attributes)
+    height, width, channels = data
     kernel = (1, attributes.window_height, attributes.window_width)
     stride = (1, attributes.vertical_subsample, attributes.horizontal_subsample)
     settings = PoolingAttributes(kernel, stride=stride, auto_padding=(False,))
     dims = (channels, height, width)
-    return _Pool(make_geometry(dims, window_of(dims, settings, reduces=False)), average)
+    return make_geometry(dims, window_of(dims, settings, reduces=False))
 
 
 def _image_pooling(name: str, what: str, *, average: bool) -> Op:
     def forward(xp: Any, inputs: Sequence[Array], attributes: LegacyPoolingAttributes, context: OpContext) -> Array:
         framed = context.framed[0]
         sample = sample_shape(inputs[0], framed)
-        result = _image_pool(sample, attributes, average=average).forward(xp, _rows(inputs[0], framed))
+        result = _Pool(legacy_pooling_geometry(sample, attributes), average).forward(xp, _rows(inputs[0], framed))
         return reshaped(result, framed, _infer_image_pooling([sample], attributes))
 
     def gradient(
@@ -289,7 +295,7 @@ def _image_pooling(name: str, what: str, *, average: bool) -> Op:
         needs: Sequence[bool],
     ) -> Sequence[Array | None]:
         framed = context.framed[0]
-        pool = _image_pool(sample_shape(inputs[0], framed), attributes, average=average)
+        pool = _Pool(legacy_pooling_geometry(sample_shape(inputs[0], framed), attributes), average)
         return (pool.gradient(xp, _rows(gradient, framed), _rows(inputs[0], framed)).reshape(inputs[0].shape),)
 
     return define_op(

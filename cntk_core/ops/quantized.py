@@ -24,10 +24,10 @@ class QuantizedTimesAttributes(TimesAttributes):
     bit_smoothing_b: int = 1
 
 
-def quantized(xp: Any, values: Array, free_bits: int) -> tuple[Array, float]:
+def quantized(xp: Any, values: Array, free_bits: int) -> tuple[Array, Array]:
     """Return values as whole numbers, held as floats, and the factor that they were multiplied by."""
-    largest = float(xp.max(xp.abs(values), initial=0.0)) * 2**free_bits
-    factor = LARGEST / largest if largest else 0.0
+    largest = xp.max(xp.abs(values), initial=0.0) * 2**free_bits
+    factor = xp.where(largest > 0.0, LARGEST / xp.where(largest > 0.0, largest, 1.0), 0.0)
     scaled = values * factor
     # Halves are rounded away from 0.
     return xp.sign(scaled) * xp.floor(xp.abs(scaled) + 0.5), factor
@@ -46,12 +46,20 @@ def QUANTIZED_TIMES(
 ) -> Array:
     """Times, computed in 16-bit whole numbers; for evaluation only."""
     left, right = (dense(value) for value in inputs)
+    return quantized_product(xp, [left, right], attributes, context)
+
+
+def quantized_product(
+    xp: Any, inputs: Sequence[Array], attributes: QuantizedTimesAttributes, context: OpContext
+) -> Array:
+    """Return the product of two arrays, computed in 16-bit whole numbers."""
+    left, right = inputs
     # Products of whole numbers are exact in double precision.
     first, by_first = quantized(xp, left.astype(xp.float64), attributes.bit_smoothing_a)
     second, by_second = quantized(xp, right.astype(xp.float64), attributes.bit_smoothing_b)
     product = product_of(xp, [first, second], attributes, context)
     scale = by_first * by_second
-    return (product / scale if scale else product).astype(left.dtype)
+    return (product / xp.where(scale > 0.0, scale, 1.0)).astype(left.dtype)
 
 
 OPS = (QUANTIZED_TIMES,)

@@ -187,11 +187,20 @@ def _infer_transpose(shapes: Sequence[Shape], attributes: TransposeAttributes) -
     return from_cntk(dims[axis] for axis in order)
 
 
-def _memory_axes(order: Sequence[int], framed: bool) -> tuple[int, ...]:
-    """Turn an order of CNTK axes into one of memory axes, frame axis included."""
-    rank = len(order)
-    axes = [rank - 1 - axis for axis in reversed(order)]
-    return (0, *(axis + 1 for axis in axes)) if framed else tuple(axes)
+def transposed_axes(shape: Shape, attributes: TransposeAttributes) -> tuple[int, ...]:
+    """Return the memory axes of the result, as axes of a sample of the input; that may have to be padded with ones.
+
+    Raises:
+        ShapeError: there are no such axes.
+    """
+    order = _order(shape, attributes)
+    return tuple(len(order) - 1 - axis for axis in reversed(order))
+
+
+def _memory_axes(shape: Shape, attributes: TransposeAttributes, framed: bool) -> tuple[int, ...]:
+    """The same with the frame axis."""
+    axes = transposed_axes(shape, attributes)
+    return (0, *(axis + 1 for axis in axes)) if framed else axes
 
 
 def _inverse(axes: Sequence[int]) -> tuple[int, ...]:
@@ -208,7 +217,7 @@ def _transpose_gradient(
     needs: Sequence[bool],
 ) -> Sequence[Array | None]:
     framed = context.framed[0]
-    axes = _memory_axes(_order(sample_shape(inputs[0], framed), attributes), framed)
+    axes = _memory_axes(sample_shape(inputs[0], framed), attributes, framed)
     return (xp.transpose(gradient, _inverse(axes)).reshape(inputs[0].shape),)
 
 
@@ -227,9 +236,9 @@ def TRANSPOSE_DIMENSIONS(
     """The same elements with two axes swapped, or all axes permuted."""
     framed = context.framed[0]
     sample = sample_shape(inputs[0], framed)
-    order = _order(sample, attributes)
-    padded = reshaped(inputs[0], framed, (1,) * (len(order) - len(sample)) + sample)
-    return xp.transpose(padded, _memory_axes(order, framed))
+    axes = _memory_axes(sample, attributes, framed)
+    padded = reshaped(inputs[0], framed, (1,) * (len(axes) - int(framed) - len(sample)) + sample)
+    return xp.transpose(padded, axes)
 
 
 OPS = (RESHAPE, LEGACY_RESHAPE, TRANSPOSE_DIMENSIONS)

@@ -285,8 +285,8 @@ def _infer_gather(shapes: Sequence[Shape], attributes: Any) -> Shape:
     return (*index, *table[1:])
 
 
-def _places(indices: Array, size: int) -> IntArray:
-    """Indices as whole numbers.
+def gathered_places(indices: Array, size: int) -> IntArray:
+    """Return the indices of Gather as whole numbers; ``size`` is the length of the axis.
 
     Raises:
         DataError: one lies outside.
@@ -308,7 +308,7 @@ def _gather_rows_gradient(
     needs: Sequence[bool],
 ) -> list[Array | None]:
     table = inputs[1]
-    places = _places(inputs[0], len(table)).reshape(-1)
+    places = gathered_places(inputs[0], len(table)).reshape(-1)
     return [None, scatter_add(xp, table, places, grad.reshape(len(places), *table.shape[1:]))]
 
 
@@ -323,7 +323,7 @@ def _gather_rows_gradient(
 )
 def GATHER(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:
     """Slices of the second input along its last axis, by the numbers in the first."""
-    return xp.take(inputs[1], _places(inputs[0], len(inputs[1])), axis=0)
+    return xp.take(inputs[1], gathered_places(inputs[0], len(inputs[1])), axis=0)
 
 
 @attrs.frozen

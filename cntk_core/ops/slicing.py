@@ -35,8 +35,12 @@ class SliceAttributes:
             raise ShapeError(f"Slice needs as many begins as ends and axes, not {counts}")
 
 
-def _ranges(shape: Shape, attributes: SliceAttributes) -> dict[int, tuple[int, int]]:
-    """For each sliced memory axis of a sample, the first and the past-the-end index."""
+def slice_ranges(shape: Shape, attributes: SliceAttributes) -> dict[int, tuple[int, int]]:
+    """Return for each sliced memory axis of a sample the first and the past-the-end index.
+
+    Raises:
+        ShapeError: there is no such axis, or no such range in it.
+    """
     found: dict[int, tuple[int, int]] = {}
     for begin, end, axis in zip(attributes.begin, attributes.end, attributes.axis, strict=True):
         if not 1 <= axis <= len(shape):
@@ -51,7 +55,7 @@ def _ranges(shape: Shape, attributes: SliceAttributes) -> dict[int, tuple[int, i
 
 
 def _infer_slice(shapes: Sequence[Shape], attributes: SliceAttributes) -> Shape:
-    ranges = _ranges(shapes[0], attributes)
+    ranges = slice_ranges(shapes[0], attributes)
     sizes = (ranges.get(axis, (0, dim)) for axis, dim in enumerate(shapes[0]))
     return tuple(last - first for first, last in sizes)
 
@@ -71,7 +75,7 @@ def _guess_slice(shapes: Sequence[Shape | None], attributes: SliceAttributes) ->
 
 def _index(value: Array, framed: bool, attributes: SliceAttributes) -> tuple[slice, ...]:
     sample = sample_shape(value, framed)
-    ranges = _ranges(sample, attributes)
+    ranges = slice_ranges(sample, attributes)
     parts = tuple(slice(*ranges[axis]) if axis in ranges else slice(None) for axis in range(len(sample)))
     return (slice(None), *parts) if framed else parts
 

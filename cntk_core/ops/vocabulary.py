@@ -90,21 +90,32 @@ class _ClassPart:
     chances: Any
 
 
+def check_word_classes(labels: Array) -> None:
+    """Make sure that labels (word, class, first and past-the-end word of the class) have words in their classes.
+
+    Raises:
+        DataError: a class is empty, or a word is not of its class.
+    """
+    first, end = labels[:, 2], labels[:, 3]
+    empty = np.flatnonzero(end <= first)
+    if len(empty):
+        _, number, begin, stop = labels[empty[0]].tolist()
+        raise DataError(f"the word class {number} has no words ({begin} to {stop})")
+    wrong = np.flatnonzero((labels[:, 0] < first) | (labels[:, 0] >= end))
+    if len(wrong):
+        word, _, begin, stop = labels[wrong[0]].tolist()
+        raise DataError(f"the word {word} is not in its class, which has the words {begin} to {stop - 1}")
+
+
 def _classes_of(labels: Array) -> Iterator[tuple[int, int, Any]]:
     """The classes of the labels: first and past-the-end word, and the rows of the frames.
 
     Raises:
         DataError: a class is empty, or a word is not of its class.
     """
+    check_word_classes(labels)
     for first, end in np.unique(labels[:, 2:4], axis=0).tolist():
-        rows = np.flatnonzero((labels[:, 2] == first) & (labels[:, 3] == end))
-        words = labels[rows, 0]
-        if end <= first:
-            raise DataError(f"the word class {labels[rows[0], 1]} has no words ({first} to {end})")
-        if words.min() < first or words.max() >= end:
-            word = int(words.min() if words.min() < first else words.max())
-            raise DataError(f"the word {word} is not in its class, which has the words {first} to {end - 1}")
-        yield first, end, rows
+        yield first, end, np.flatnonzero((labels[:, 2] == first) & (labels[:, 3] == end))
 
 
 def _class_based_gradient(

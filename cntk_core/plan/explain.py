@@ -2,49 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from cntk_core.network.node import Node, Parameter
 from cntk_core.ops.shapes import elements, show
-from cntk_core.plan.plan import GradientStep, Loop, LoopGradient, Plan, Step, is_open
+from cntk_core.plan.plan import AnyStep, GradientStep, Loop, LoopGradient, Plan, Step, is_open
+
+ON_HOST = " (on the host)"
+"""Follows a step that an engine computes on the host."""
 
 
-def explain(plan: Plan, *, frames: int = 1) -> str:
-    """Describe a plan for people; ``frames`` is the number of rows for which bytes are given."""
-    return "\n".join(_lines(plan, frames))
+def explain(plan: Plan, *, frames: int = 1, hosted: Collection[AnyStep] = ()) -> str:
+    """Describe a plan for people.
+
+    Args:
+        plan: what to describe.
+        frames: the number of rows for which bytes are given.
+        hosted: the steps that an engine computes on the host.
+    """
+    return "\n".join(_lines(plan, frames, frozenset(hosted)))
 
 
-def _lines(plan: Plan, frames: int) -> Iterator[str]:
+def _lines(plan: Plan, frames: int, hosted: frozenset[AnyStep]) -> Iterator[str]:
     yield f"Roots: {', '.join(node.name for node in plan.roots)}"
-    yield f"Forward, {len(plan.steps)} steps:"
+    yield f"Forward, {_counted(plan.steps, hosted)}:"
     for index, step in enumerate(plan.steps):
-        yield from _forward(plan, index, step)
+        yield from _forward(plan, index, step, ON_HOST if step in hosted else "")
     if plan.criterion is not None:
-        yield f"Gradients of {plan.criterion.name}, {len(plan.gradients)} steps:"
+        yield f"Gradients of {plan.criterion.name}, {_counted(plan.gradients, hosted)}:"
         for index, gradient in enumerate(plan.gradients):
-            yield from _backward(plan, index, gradient)
+            yield from _backward(plan, index, gradient, ON_HOST if gradient in hosted else "")
         for parameter in plan.trained:
             note = "one product, the update may be folded into it" if plan.sole_writer(parameter) else "summed"
             yield f"  {parameter.name} {show(parameter.known_shape)}: {note}"
     yield from _memory(plan, frames)
 
 
-def _forward(plan: Plan, index: int, step: Step | Loop) -> Iterator[str]:
+def _counted(steps: Sequence[AnyStep], hosted: frozenset[AnyStep]) -> str:
+    found = sum(step in hosted for step in steps)
+    return f"{len(steps)} steps" + (f", {found} of them on the host" if found else "")
+
+
+def _forward(plan: Plan, index: int, step: Step | Loop, note: str) -> Iterator[str]:
     if isinstance(step, Step):
-        yield f"  {index:3}  {_step(plan, step)}"
+        yield f"  {index:3}  {_step(plan, step)}{note}"
         return
     way = "first to last" if step.direction > 0 else "last to first"
-    yield f"  {index:3}  loop over the time steps, {way}, {len(step.steps)} steps each:"
+    yield f"  {index:3}  loop over the time steps, {way}, {len(step.steps)} steps each{note}:"
     for part in step.steps:
         yield f"         {_step(plan, part)}"
 
 
-def _backward(plan: Plan, index: int, gradient: GradientStep | LoopGradient) -> Iterator[str]:
+def _backward(plan: Plan, index: int, gradient: GradientStep | LoopGradient, note: str) -> Iterator[str]:
     if isinstance(gradient, GradientStep):
-        yield f"  {index:3}  {_gradient(plan, gradient)}"
+        yield f"  {index:3}  {_gradient(plan, gradient)}{note}"
         return
     way = "last to first" if gradient.loop.direction > 0 else "first to last"
-    yield f"  {index:3}  loop over the time steps, {way}, {len(gradient.steps)} steps each:"
+    yield f"  {index:3}  loop over the time steps, {way}, {len(gradient.steps)} steps each{note}:"
     for part in gradient.steps:
         yield f"         {_gradient(plan, part)}"
 

@@ -117,6 +117,10 @@ class LoopGradient:
     targets: tuple[Target, ...]
 
 
+AnyStep = Step | Loop | GradientStep | LoopGradient
+"""What a plan does one after the other."""
+
+
 @attrs.frozen
 class Buffer:
     """Storage that several values share one after the other.

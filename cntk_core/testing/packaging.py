@@ -47,7 +47,7 @@ KINDS: dict[str, type[Component]] = {
 }
 """Kind to the base of its classes. A wheel of kind ``op`` offers ops."""
 
-HEAVY = ("cupy", "jax", "matplotlib", "mpi4py", "numba", "sklearn", "torch")
+HEAVY = ("cudnn", "cupy", "jax", "matplotlib", "mpi4py", "numba", "sklearn", "torch")
 """Libraries that a module imports inside functions, so that commands that do not need them start quickly."""
 
 _IMPORT = "import importlib, json, sys; importlib.import_module(sys.argv[1]); print(json.dumps(sorted(sys.modules)))"

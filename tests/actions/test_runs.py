@@ -132,6 +132,25 @@ class TestVerbs:
         assert out.startswith("Train: 6 nodes\n  features = InputValue () : [2 x *]\n")
         assert "Gradients of ce," in out
         assert "Buffers for 7 frames:" in out
+        assert "on the host" not in out
+
+    def test_explain_says_what_runs_on_the_host(
+        self, recipe: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        from cntk_core.interfaces.engine import ExecutionEngine
+
+        monkeypatch.setattr(ExecutionEngine, "on_host", lambda plan: (plan.steps[0], plan.gradients[-1]))
+        assert main(["explain", "r.cntk", "engine=cpu"]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert [line.split()[0] for line in lines if line.endswith(" (on the host)")] == ["0", "1"]
+        assert sum(line.endswith(" steps, 1 of them on the host:") for line in lines) == 2
+        assert lines[-1] == "On the host with engine=cpu: 2 steps"
+
+    def test_explain_without_the_engine(self, recipe: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        assert main(["explain", "r.cntk", "engine=cqu"]) == 0
+        last = capsys.readouterr().out.splitlines()[-1]
+        assert last.startswith("Which steps run on the host is not known: ")
+        assert "cqu" in last
 
     def test_doctor(self, recipe: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["doctor"]) == 0

@@ -1,4 +1,4 @@
-"""Puts this folder on the path, and the stand-in for CuPy in CuPy's place where there is no GPU."""
+"""Puts this folder on the path, and the stand-in for CuPy in CuPy's place; chooses a share of the contract for it."""
 
 from __future__ import annotations
 
@@ -35,15 +35,37 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.fixture(scope="session")
 def standin():
     """The stand-in, as the module ``cupy``."""
-    import cupy_standin
     from cntk_engine_cuda import blas
-    from cupy_standin import kernels, library
 
-    if kernels.COMPILER is None:
-        pytest.skip("no C++ compiler: the stand-in for CuPy cannot run kernels")
-    names = {"cupy": cupy_standin, "cupy.cublas": cupy_standin.cublas}
+    from cntk_core.testing.cupy_stand_in import Cublas, make_cupy, why_not_kernels
+
+    if why_not_kernels():
+        pytest.skip(why_not_kernels())
+    cupy = make_cupy(devices=1)
     with pytest.MonkeyPatch.context() as patch:
-        for name, module in names.items():
-            patch.setitem(sys.modules, name, module)
-        patch.setattr(blas, "load_library", lambda cupy: library.Cublas())
-        yield cupy_standin
+        patch.setitem(sys.modules, "cupy", cupy)
+        patch.setitem(sys.modules, "cupy.cublas", cupy.cublas)
+        patch.setitem(sys.modules, "cudnn", None)  # type: ignore[arg-type]
+        patch.setattr(blas, "load_library", lambda cupy: Cublas())
+        yield cupy
+
+
+@pytest.fixture(autouse=True)
+def _guarded():
+    """Nothing is written beside an array of the device."""
+    yield
+    from cntk_core.testing.cupy_stand_in import check_guards
+
+    check_guards()
+
+
+@pytest.fixture
+def cudnn(standin, monkeypatch):
+    """The stand-in for cuDNN's frontend, as the module ``cudnn``; without it, convolutions are products of matrices."""
+    import cudnn_standin
+
+    monkeypatch.setitem(sys.modules, "cudnn", cudnn_standin)
+    monkeypatch.setenv("CUDNN_FRONTEND_CUDART_LIB_NAME", "none")
+    for name, value in vars(cudnn_standin.graphs.Refusals()).items():
+        monkeypatch.setattr(cudnn_standin.state, name, value)
+    return cudnn_standin

@@ -20,7 +20,7 @@ def runtime(standin, monkeypatch):
     """The runtime of the stand-in, to be changed."""
     made = SimpleNamespace(**vars(standin.cuda.runtime))
     monkeypatch.setattr(standin.cuda, "runtime", made)
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: name)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: name if name == "cupy" else None)
     return made
 
 
@@ -31,8 +31,12 @@ def test_without_cupy(monkeypatch):
         'pip install "cntk-engine-cuda[cuda13]" (driver 580 or later) or "cntk-engine-cuda[cuda12]" (525 or later)',
     )
     assert CudaEngine.devices() == ()
-    with pytest.raises(TrainingError, match="the CUDA engine cannot run here: CuPy is not installed"):
+    with pytest.raises(TrainingError) as caught:
         _ = CudaEngine().gpu
+    assert str(caught.value) == (
+        "the CUDA engine cannot run here: CuPy is not installed.\n"
+        '    pip install "cntk-engine-cuda[cuda13]" (driver 580 or later) or "cntk-engine-cuda[cuda12]" (525 or later)'
+    )
 
 
 def test_a_broken_cupy(monkeypatch):
@@ -75,11 +79,33 @@ def test_no_gpu(runtime):
     )
 
 
+def test_gpus_that_are_hidden(runtime):
+    runtime.getDeviceCount = lambda: 0
+    assert CudaEngine.availability() == Unavailable("CUDA finds no GPU.", "CUDA_VISIBLE_DEVICES may hide it.")
+    with pytest.raises(TrainingError) as caught:
+        _ = CudaEngine(CudaOptions(device_id="0")).gpu
+    assert str(caught.value) == (
+        "the CUDA engine cannot run here: CUDA finds no GPU.\n    CUDA_VISIBLE_DEVICES may hide it."
+    )
+
+
+def test_a_driver_without_a_known_successor(runtime):
+    runtime.driverGetVersion = lambda: 13000
+    runtime.runtimeGetVersion = lambda: 14010
+    with pytest.raises(TrainingError) as caught:
+        _ = CudaEngine().gpu
+    assert str(caught.value) == (
+        "the CUDA engine cannot run here: the driver is too old: it knows CUDA 13.0, and CuPy 14.2.0 (stand-in) is "
+        'made for CUDA 14.1.\n    Install a newer driver, or pip install "cntk-engine-cuda[cuda13]".'
+    )
+
+
 def test_two_gpus(runtime):
     runtime.getDeviceCount = lambda: 2
     assert CudaEngine.devices() == (0, 1)
     assert CudaEngine.availability() == Available(
-        "GPU 0: Stand-in, GPU 1: Stand-in; CUDA 13.0, driver for 13.0, CuPy 14.2.0 (stand-in)"
+        "GPU 0: Stand-in, GPU 1: Stand-in; CUDA 13.0, driver for 13.0, CuPy 14.2.0 (stand-in); no cuDNN: its Python "
+        "frontend is not installed"
     )
     assert CudaEngine(CudaOptions(device_id="1")).gpu.number == 1
     with pytest.raises(TrainingError) as caught:
@@ -112,8 +138,24 @@ class TestMemory:
             "minibatch in parts; cntk explain shows what the plan keeps."
         )
         monkeypatch.setattr(standin, "empty", before)
+        assert run.program._binder.bound == (), "nothing holds what was given back"
         run.program.train_step(run.sample.minibatch(9), run.scalars(MOMENTUM))
         assert all(np.isfinite(value).all() for value in run.values())
+
+    def test_parameters_that_do_not_fit(self, standin, monkeypatch):
+        def full(*arguments, **settings):
+            raise standin.OutOfMemoryError("out of memory")
+
+        engine = CudaEngine()
+        assert engine.gpu.number == 0
+        monkeypatch.setattr(standin, "zeros", full)
+        with pytest.raises(TrainingError) as caught:
+            start(engine, classifier("float64"), rule=MOMENTUM)
+        assert str(caught.value) == (
+            "the memory of GPU 0 does not suffice: the plan needs 2.2 KiB for parameters, gradients and the learner; "
+            "7.0 GiB of 8.0 GiB are free\n    Give a smaller minibatchSize, or maxSamplesInRAM or numSubminibatches to "
+            "compute a minibatch in parts; cntk explain shows what the plan keeps."
+        )
 
     def test_a_program_tells_its_bytes(self):
         run = start(CudaEngine(), classifier("float32"))

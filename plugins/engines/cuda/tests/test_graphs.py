@@ -7,17 +7,27 @@ import pytest
 from cntk_engine_cuda import CudaEngine, CudaOptions, blas
 from cntk_engine_cuda.gpu import Call
 from cntk_engine_cuda.runner import WARM, Runner
-from cupy_standin import library
+from cuda_images import images
 
+from cntk_core.api import Minibatch, StreamData, slot_layout
+from cntk_core.testing.cupy_stand_in import Cublas, launched
 from cntk_core.testing.engine_contract import MOMENTUM, start
-from cntk_core.testing.networks import classifier, dropout
-from cntk_core.testing.sequence_networks import SEQUENCE_SAMPLES, sequences_for
+from cntk_core.testing.networks import SAMPLES, classifier, dropout
+from cntk_core.testing.sequence_networks import (
+    CLASSES,
+    FEATURES,
+    SEQUENCE_SAMPLES,
+    bidirectional,
+    learned_state,
+    lstm,
+    sequences_for,
+)
 
 pytestmark = pytest.mark.usefixtures("standin")
 
 
 def runners(program):
-    return [runner for bound in program._bound.values() for runner in bound._steps.values()]
+    return [runner for bound in program._binder.bound for runner in bound._steps.values()]
 
 
 @pytest.mark.parametrize("name", ["classifier", "dropout"])
@@ -47,6 +57,55 @@ def test_loops_run_as_graphs_when_an_arrangement_comes_again(name):
             each.program.train_step(sequences_for(run.sample, lengths, step), run.scalars(MOMENTUM, step))
     for one, other in zip(run.values(), plain.values(), strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def slots(sample, layout, seed):
+    """A minibatch for a network with inputs ``x`` and ``labels``."""
+    rng = np.random.default_rng(seed)
+    data = {"x": rng.normal(size=(layout.frames, FEATURES)), "labels": np.eye(CLASSES)[[1] * layout.frames]}
+    streams = {name: StreamData(rows.astype("float32"), layout) for name, rows in data.items()}
+    return Minibatch(streams, layout.frames)
+
+
+LAYOUTS = [
+    slot_layout([[4], [4]], continues=[True, True]),
+    slot_layout([[2, 2], [4]], continued=[True, True], continues=[False, True]),
+    slot_layout([[4], [1, 3]], continued=[False, True], continues=[True, True]),
+]
+
+STEPS = {
+    "classifier": (classifier, lambda sample, step: sample.minibatch(7, step)),
+    "dropout": (dropout, lambda sample, step: sample.minibatch(7, step)),
+    "slices": (SAMPLES["slices"], lambda sample, step: sample.minibatch(7, step)),
+    "images": (images, lambda sample, step: sample.minibatch(3, step)),
+    "lstm": (lstm, lambda sample, step: slots(sample, LAYOUTS[step % 3], step)),
+    "learned_state": (learned_state, lambda sample, step: slots(sample, LAYOUTS[step % 3], step)),
+    "bidirectional": (bidirectional, lambda sample, step: sequences_for(sample, [5, 4, 4], step)),
+    "normalized": (SEQUENCE_SAMPLES["normalized"], lambda sample, step: sequences_for(sample, [5, 4, 4], step)),
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_nothing_is_launched_beside_the_graph(name):
+    """Where sizes come again: forward, loops, gradients and update are one graph."""
+    make, data = STEPS[name]
+    run = start(CudaEngine(), make("float32"), rule=MOMENTUM)
+    for step in range(WARM + 3):
+        launched.clear()
+        run.program.train_step(data(run.sample, step), run.scalars(MOMENTUM, step))
+        if step < WARM:
+            assert launched["graph"] == 0
+    assert dict(launched) == {"graph": 1}
+
+
+@pytest.mark.usefixtures("cudnn")
+def test_convolutions_by_cudnn_are_part_of_the_graph():
+    run = start(CudaEngine(), images("float32"), rule=MOMENTUM)
+    for step in range(WARM + 2):
+        launched.clear()
+        run.program.train_step(run.sample.minibatch(3, step), run.scalars(MOMENTUM, step))
+        assert launched["cudnn"] == (2 if step < WARM else 0)
+    assert dict(launched) == {"graph": 1}
 
 
 def test_sizes_that_come_seldom_get_no_graph():
@@ -90,7 +149,7 @@ def test_without_the_library_products_stand_between_graphs(monkeypatch):
 
 
 def test_a_library_that_computes_something_else_is_not_used(monkeypatch):
-    class Wrong(library.Cublas):
+    class Wrong(Cublas):
         def _gemm(self, kind, handle, ta, tb, *rest):
             return super()._gemm(kind, handle, tb, ta, *rest)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cntk_engine_cuda import CudaEngine, windows
+from cntk_engine_cuda import CudaEngine, convolution, fallback
 
 from cntk_core.ops.convolution import ConvolutionAttributes
 from cntk_core.ops.normalization import BatchNormalizationAttributes
@@ -104,11 +104,23 @@ def test_training(convolution, pooling, normalization, count):
     contract.assert_same_totals(ours, reference, dtype)
 
 
+@pytest.mark.parametrize("op", ["MaxPooling", "AveragePooling", "Pooling"])
+def test_pooling_has_kernels_for_every_layout(monkeypatch, op):
+    before = fallback.bind_forward
+
+    def checked(site, step):
+        assert all(node.op.name != op or not node.inputs[0].framed for node in step.nodes)
+        return before(site, step)
+
+    monkeypatch.setattr(fallback, "bind_forward", checked)
+    EngineContract().test_op(CudaEngine(), op, "float64")
+
+
 def test_a_large_minibatch_is_done_in_parts(monkeypatch):
     settings = {"convolution": CONVOLUTIONS["same"], "pooling": POOLINGS["largest"]}
     whole = start(CudaEngine(), image_network("float64", **settings), rule=MOMENTUM)
     whole.program.train_step(whole.sample.minibatch(7), whole.scalars(MOMENTUM))
-    monkeypatch.setattr(windows, "MOST", 2 * 18 * 72)
+    monkeypatch.setattr(convolution, "MOST", 2 * 18 * 72)
     parts = start(CudaEngine(), image_network("float64", **settings), rule=MOMENTUM)
     parts.program.train_step(parts.sample.minibatch(7), parts.scalars(MOMENTUM))
     for one, other in zip(whole.values(), parts.values(), strict=True):

@@ -45,10 +45,9 @@ def test_written_kernels_compile(name, architecture, precision):
 def generated(standin):
     """The texts that a few networks and rules need."""
     made = CudaEngine()
-    for name, rule in (("classifier", ADAPTIVE), ("broadcast", NORMALIZED), ("chain", ADAPTIVE)):
-        if name in SAMPLES:
-            run = start(made, SAMPLES[name]("float32"), rule=rule)
-            run.program.train_step(run.sample.minibatch(600), run.scalars(rule))
+    for name, rule in (("classifier", ADAPTIVE), ("reductions", NORMALIZED), ("softmaxes", ADAPTIVE)):
+        run = start(made, SAMPLES[name]("float32"), rule=rule)
+        run.program.train_step(run.sample.minibatch(600), run.scalars(rule))
     name = sorted(SEQUENCE_SAMPLES)[0]
     run = start(made, SEQUENCE_SAMPLES[name]("float32"), rule=ADAPTIVE)
     run.program.train_step(sequences_for(run.sample, [3, 2]), run.scalars(ADAPTIVE))

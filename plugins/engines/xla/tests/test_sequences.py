@@ -67,6 +67,23 @@ def test_2000_random_lengths_have_few_sizes(minibatch: str, longest: int) -> Non
     assert len({(slots_bucket(x.slots), sequences_bucket(x, loops=True)) for x in layouts}) <= MOST_COMPILATIONS
 
 
+@pytest.mark.parametrize(
+    ("lengths", "rows"),
+    [([20] * 16, 320), ([20] * 8, 160), ([20] * 15, 528), ([21] * 16, 528), ([20] * 15 + [19], 528), ([], 0)],
+)
+def test_sequences_that_are_all_as_long_have_no_padding(lengths: list[int], rows: int) -> None:
+    """If length and number are sizes of buckets, so that few minibatches of random lengths have a size of their own."""
+    assert sequences_bucket(sequence_layout(lengths), loops=True) == rows
+
+
+def test_truncated_training_of_full_slots() -> None:
+    """A window at the last time step ends where the rows do."""
+    full = [slot_layout([[4]] * 8, continued=[True] * 8, continues=[True] * 8), slot_layout([[3, 1]] * 8)]
+    ours, reference = (start(engine, _elman("float64")) for engine in (XlaEngine(), ReferenceEngine()))
+    _compare(ours, reference, full, "float64")
+    assert getattr(ours.program, "compilations", 0) == 2
+
+
 def _elman(dtype: Any) -> Sample:
     made = SequenceSketch(dtype)
     return made.classify(made.elman(made.x, FEATURES))

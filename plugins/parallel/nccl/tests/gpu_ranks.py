@@ -54,7 +54,7 @@ def gpus(count=8, **more):
     """Within, ``import cupy`` gives the stand-in."""
     nccl = make_nccl(**more)
     with pytest.MonkeyPatch.context() as patch:
-        put(patch, make_cupy(devices=count), nccl)
+        put(patch, make_cupy(devices=count, background=True), nccl)
         yield nccl.NcclCommunicator
         settle()
     assert nccl.NcclCommunicator.problems == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cntk_core.api import GradientStep, Node, Step, run_forward, run_gradient
+from cntk_core.api import GradientStep, Node, Step, flow_back, run_forward
 from cntk_engine_cpu.site import Array, Call, Site
 
 
@@ -50,26 +50,11 @@ def bind_new_axis(site: Site, step: Step) -> Call:
 def bind_gradient(site: Site, step: GradientStep) -> Call:
     """Return the call that computes all gradients of a step."""
     site.interpreted.update(step.step.nodes)
-    members = [node for node in reversed(step.step.nodes) if node in site.path]
+    members = step.step.nodes
 
     def compute() -> None:
         gradients: dict[Node, Array] = {node: site.gradients[node] for node in step.sources}
-        for node in members:
-            if node not in gradients:
-                continue
-            results = run_gradient(
-                node.op,
-                np,
-                gradients[node],
-                site.given(node),
-                [site.given(child) for child in node.inputs],
-                node.attributes,
-                site.contexts[node],
-                site.path[node],
-            )
-            for child, result in zip(node.inputs, results, strict=True):
-                if result is not None:
-                    gradients[child] = gradients[child] + result if child in gradients else result
+        flow_back(members, gradients, np, site.given, lambda node: site.contexts[node], site.path)
         changes = _apart([np.asarray(gradients.get(target.node, 0.0)) for target in step.targets])
         for target, change in zip(step.targets, changes, strict=True):
             out = site.gradients[target.node]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from cntk_core.api import GradientStep, LoopGradient, Parameter
+from cntk_core.api import GradientStep, LoopGradient, Parameter, product_matrices, product_results
 from cntk_engine_cpu import products
 from cntk_engine_cpu.open_arrays import reaches_open
 from cntk_engine_cpu.passes import rows_alone
@@ -89,11 +89,11 @@ def _panels(site: Site, update: Update, step: GradientStep, parameter: Parameter
     assert update.fold is not None
     (node,) = step.step.nodes
     slot = update.store.slot(update.fold.slot, parameter)
-    found = products.matrices(site, node, slot, site.values[node.inputs[1]])
+    found = product_matrices(node, slot, site.values[node.inputs[1]])
     if found is None:
         return None
     stored, rows = found
-    gradient = products.results(node, site.gradients[node], stored)
+    gradient = product_results(node, site.gradients[node], stored)
     left, right = (gradient, rows) if node.op.name == "TransposeTimes" else (rows, gradient)
     start, _ = update.store.range(parameter)
     total_rows, length = stored.shape

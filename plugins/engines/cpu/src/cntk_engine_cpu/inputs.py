@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import DataError, Input, StreamData, show
+from cntk_core.api import Input, StreamData, check_size
 
 Array = NDArray[Any]
 Change = Callable[[Array, int], None]
@@ -128,19 +128,6 @@ class Inlet:
             self._buffer = np.empty((rows, self._count), self._dtype)
             self.nbytes = self._buffer.nbytes
         return self._buffer[:rows]
-
-
-def check_size(node: Input, stream: StreamData) -> None:
-    """Make sure that the samples of a stream have as many values as the input.
-
-    Raises:
-        DataError: they have not.
-    """
-    sample = stream.data.shape[1:]
-    if int(np.prod(sample, dtype=np.int64)) != int(np.prod(node.known_shape, dtype=np.int64)):
-        raise DataError(
-            f"the input '{node.name}' is {show(node.known_shape)}, but its stream gives samples of {show(sample)}"
-        )
 
 
 def apart(arrays: Mapping[Input, Array]) -> dict[Input, Array]:

@@ -7,7 +7,17 @@ from itertools import pairwise
 
 import numpy as np
 
-from cntk_core.api import Expr, GradientStep, LoopGradient, Node, Tree, gradient_trees, is_delay, symbol
+from cntk_core.api import (
+    Expr,
+    GradientStep,
+    LoopGradient,
+    Node,
+    Tree,
+    gradient_trees,
+    is_delay,
+    product_matrices,
+    symbol,
+)
 from cntk_engine_cpu import products
 from cntk_engine_cpu.elementwise import is_elementwise
 from cntk_engine_cpu.loop_writer import STACKS, LoopWriter, NotCompiled, Part
@@ -143,7 +153,7 @@ class BackwardWriter(LoopWriter):
             if target.node is not right or left is right or left.framed:
                 raise NotCompiled
             out = self.matrix(self.site.gradients[right], right)
-            found = products.matrices(self.site, node, self.site.values[left], out)
+            found = product_matrices(node, self.site.values[left], out)
             if found is None or found[1].shape[0] != self.frames:
                 raise NotCompiled
             weights, rows = found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from cntk_core.api import Loop, LoopGradient, Node, Step, forward_trees, is_delay, symbol
+from cntk_core.api import Loop, LoopGradient, Node, Step, forward_trees, is_delay, product_matrices, symbol
 from cntk_engine_cpu import products
 from cntk_engine_cpu.elementwise import is_elementwise
 from cntk_engine_cpu.loop_writer import STACKS, LoopWriter, NotCompiled, is_vector
@@ -59,7 +59,7 @@ class ForwardWriter(LoopWriter):
         left, right = node.inputs
         if left.framed or not right.framed:
             raise NotCompiled
-        found = products.matrices(self.site, node, self.site.values[left], self.matrix(self.site.values[right], right))
+        found = product_matrices(node, self.site.values[left], self.matrix(self.site.values[right], right))
         if found is None or found[1].shape[0] != self.frames:
             raise NotCompiled
         weights, rows = found

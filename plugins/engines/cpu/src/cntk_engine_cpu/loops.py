@@ -20,11 +20,11 @@ from cntk_core.api import (
     Step,
     delay_rows,
     fill_outside,
+    flow_back,
     frame_layout,
     is_delay,
     keep_tail,
     run_forward,
-    run_gradient,
     shift_of,
 )
 from cntk_engine_cpu.site import Array, Call, Site
@@ -134,32 +134,22 @@ class _Pass:
             gradients[first.inputs[0]][source] += gradients[first][here]
             return
         arriving: dict[Node, Array] = {node: gradients[node][rows] for node in step.sources}
-        for node in reversed(step.step.nodes):
-            if node in arriving and node in self.site.path:
-                self._through(node, arriving, rows)
-        for target in step.targets:
+        flow_back(
+            step.step.nodes,
+            arriving,
+            np,
+            lambda node: self._value(node, rows),
+            lambda node: self.contexts[node, rows.start],
+            self.site.path,
+        )
+        changes = [np.array(arriving.get(target.node, 0.0)) for target in step.targets]
+        for target, change in zip(step.targets, changes, strict=True):
             out = self._at(target.node, gradients[target.node], rows)
-            change = np.asarray(arriving.get(target.node, 0.0))
             shaped = change.reshape(out.shape) if change.size == out.size else change
             if target.accumulate:
                 out += shaped
             else:
                 out[...] = shaped
-
-    def _through(self, node: Node, arriving: dict[Node, Array], rows: slice) -> None:
-        results = run_gradient(
-            node.op,
-            np,
-            arriving[node],
-            self._value(node, rows),
-            [self._value(child, rows) for child in node.inputs],
-            node.attributes,
-            self.contexts[node, rows.start],
-            self.site.path[node],
-        )
-        for child, result in zip(node.inputs, results, strict=True):
-            if result is not None:
-                arriving[child] = arriving[child] + result if child in arriving else np.array(result)
 
     def _value(self, node: Node, rows: slice) -> Array:
         # What the plan does not keep no gradient looks at; only its shape counts.

@@ -4,47 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from cntk_core.api import GradientStep, Node, Step, Target
+from cntk_core.api import GradientStep, Node, Step, Target, product_matrices, product_results
 from cntk_engine_cpu import sparse
 from cntk_engine_cpu.gemm import Product
-from cntk_engine_cpu.site import Array, Call, Site, elements_of
+from cntk_engine_cpu.site import Array, Call, Site
 
 NAMES = ("Times", "TransposeTimes")
-
-
-def matrices(site: Site, node: Node, weights: Array, rows: Array) -> tuple[Array, Array] | None:
-    """The left operand as a matrix as it is stored, and the right one as ``(rows, inner)``; None if it is no plain
-    product.
-
-    Stored is ``(inner, outer)`` for Times and ``(outer, inner)`` for TransposeTimes.
-    """
-    left, right = node.inputs
-    if left.framed or elements_of(left) == 0:
-        return None
-    dims = left.known_shape
-    if node.op.name == "TransposeTimes":
-        if len(dims) > 2 or node.attributes.output_rank != 1:
-            return None
-        outer, inner = (dims[0], dims[1]) if len(dims) == 2 else (1, dims[0])
-        stored = weights.reshape(outer, inner)
-    else:
-        outer = 1
-        for dim in dims[len(dims) - node.attributes.output_rank :]:
-            outer *= dim
-        inner = elements_of(left) // outer
-        stored = weights.reshape(inner, outer)
-    if elements_of(right) % inner:
-        return None
-    return stored, rows.reshape(-1, inner)
-
-
-def results(node: Node, array: Array, stored: Array) -> Array:
-    """A product's value or gradient as ``(rows, outer)``, for the left operand as :func:`matrices` gives it.
-
-    The number of rows may be 0.
-    """
-    outer = stored.shape[0] if node.op.name == "TransposeTimes" else stored.shape[1]
-    return array.reshape(array.size // outer, outer)
 
 
 def bind_forward(site: Site, step: Step) -> Call | None:
@@ -53,12 +18,12 @@ def bind_forward(site: Site, step: Step) -> Call | None:
     inlet = sparse.inlet_of(site, node)
     if inlet is not None:
         return sparse.bind_forward(site, node, inlet)
-    found = matrices(site, node, site.values[node.inputs[0]], site.values[node.inputs[1]])
+    found = product_matrices(node, site.values[node.inputs[0]], site.values[node.inputs[1]])
     if found is None:
         return None
     weights, rows = found
     transposed = node.op.name == "TransposeTimes"
-    out = results(node, site.values[node], weights)
+    out = product_results(node, site.values[node], weights)
     return Call(site.gemm.bind(rows, weights, out, transpose_b=transposed, ports=site.ports), (1.0, 0.0))
 
 
@@ -81,11 +46,11 @@ def weight_product(site: Site, step: GradientStep, out: Array, target: Any) -> P
     left, right = node.inputs
     if target is not left or left is right:
         return None
-    found = matrices(site, node, out, site.values[right])
+    found = product_matrices(node, out, site.values[right])
     if found is None:
         return None
     stored, rows = found
-    gradient = results(node, site.gradients[node], stored)
+    gradient = product_results(node, site.gradients[node], stored)
     if node.op.name == "TransposeTimes":
         return site.gemm.bind(gradient, rows, stored, transpose_a=True, ports=site.ports)
     return site.gemm.bind(rows, gradient, stored, transpose_a=True, ports=site.ports)
@@ -93,9 +58,9 @@ def weight_product(site: Site, step: GradientStep, out: Array, target: Any) -> P
 
 def _input_product(site: Site, node: Node) -> Product | None:
     left, right = node.inputs
-    found = matrices(site, node, site.values[left], site.gradients[right])
+    found = product_matrices(node, site.values[left], site.gradients[right])
     if found is None:
         return None
     weights, out = found
-    gradient = results(node, site.gradients[node], weights)
+    gradient = product_results(node, site.gradients[node], weights)
     return site.gemm.bind(gradient, weights, out, transpose_b=node.op.name == "Times", ports=site.ports)

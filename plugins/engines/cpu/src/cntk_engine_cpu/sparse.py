@@ -11,8 +11,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import Input, Node, Step, StreamData, best_columns, is_sparse_product
-from cntk_engine_cpu.inputs import check_size
+from cntk_core.api import Input, Node, Step, StreamData, best_columns, is_sparse_product, sparse_matrix
 from cntk_engine_cpu.kernels import Kernel, compile_file
 from cntk_engine_cpu.site import Array, Call, Site, elements_of
 
@@ -41,13 +40,7 @@ class SparseInlet:
         Raises:
             DataError: the samples have another size than the input.
         """
-        from scipy.sparse import csr_array
-
-        check_size(self.node, stream)
-        data: Any = stream.data
-        rows = data if stream.sparse else data.reshape(data.shape[0], elements_of(self.node))
-        fits = isinstance(rows, csr_array) and rows.dtype == self._dtype
-        self.matrix = rows if fits else csr_array(rows).astype(self._dtype, copy=False)
+        self.matrix = sparse_matrix(self.node, stream, self._dtype)
         for name in ("_places", "columns", "compact", "best", "entries"):
             self.__dict__.pop(name, None)
 

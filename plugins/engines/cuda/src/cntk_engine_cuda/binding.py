@@ -6,12 +6,15 @@ from collections.abc import Callable, Mapping
 
 from cntk_core.api import GradientStep, Loop, LoopGradient, Step, is_delay, makes_axis_by_values
 from cntk_engine_cuda import (
+    convolution,
     delays,
     dropout,
     elementwise,
     fallback,
     loops,
+    moves,
     normalization,
+    pairs,
     products,
     reductions,
     rows,
@@ -23,42 +26,54 @@ from cntk_engine_cuda.open_arrays import reaches_open
 from cntk_engine_cuda.site import Site
 
 FORWARD: Mapping[str, Callable[[Site, Step], list[Call] | None]] = {
+    **dict.fromkeys(pairs.PAIRS, pairs.bind_forward),
     **dict.fromkeys(products.NAMES, products.bind_forward),
     **dict.fromkeys(rows.KERNELS, rows.bind_softmax),
     **dict.fromkeys(reductions.ALL, reductions.bind_total),
     **dict.fromkeys(windows.POOLING, windows.bind_pooling),
     "BatchNormalization": normalization.bind_forward,
     "ClassificationError": rows.bind_classification_error,
-    "Convolution": windows.bind_convolution,
+    "Convolution": convolution.bind_convolution,
     "CrossEntropyWithSoftmax": rows.bind_cross_entropy,
+    "DiagTimes": products.bind_diagonal,
     "Dropout": dropout.bind_forward,
+    "FutureValue": delays.bind_forward,
+    "LegacyReshape": reductions.bind_reshape,
     "LookupTable": sparse.bind_forward,
     "PastValue": delays.bind_forward,
     "ReduceElements": reductions.bind_reduction,
     "Reshape": reductions.bind_reshape,
-    "SquareError": reductions.bind_square_error,
+    "RowRepeat": moves.bind_repeat,
+    "RowStack": moves.bind_stack,
+    "Slice": moves.bind_slice,
     "SumColumnElements": reductions.bind_reduction,
-    "FutureValue": delays.bind_forward,
+    "TransposeDimensions": moves.bind_transpose,
 }
 """What computes ops that have kernels; None means that these inputs want something else."""
 
 BACKWARD: Mapping[str, Callable[[Site, GradientStep], list[Call] | None]] = {
+    **dict.fromkeys(pairs.PAIRS, pairs.bind_gradient),
     **dict.fromkeys(products.NAMES, products.bind_gradient),
     **dict.fromkeys(reductions.ALL, reductions.bind_total_gradient),
     **dict.fromkeys(windows.POOLING, windows.bind_pooling_gradient),
     "BatchNormalization": normalization.bind_gradient,
-    "Convolution": windows.bind_convolution_gradient,
+    "Convolution": convolution.bind_convolution_gradient,
     "CrossEntropyWithSoftmax": rows.bind_cross_entropy_gradient,
+    "DiagTimes": products.bind_diagonal_gradient,
     "Dropout": dropout.bind_gradient,
+    "FutureValue": delays.bind_gradient,
+    "LegacyReshape": reductions.bind_reshape_gradient,
     "LogSoftmax": rows.bind_softmax_gradient,
     "LookupTable": sparse.bind_gradient,
     "PastValue": delays.bind_gradient,
     "ReduceElements": reductions.bind_reduction_gradient,
     "Reshape": reductions.bind_reshape_gradient,
-    "SquareError": reductions.bind_square_error_gradient,
-    "SumColumnElements": reductions.bind_reduction_gradient,
+    "RowRepeat": moves.bind_repeat_gradient,
+    "RowStack": moves.bind_stack_gradient,
+    "Slice": moves.bind_slice_gradient,
     "Softmax": rows.bind_softmax_gradient,
-    "FutureValue": delays.bind_gradient,
+    "SumColumnElements": reductions.bind_reduction_gradient,
+    "TransposeDimensions": moves.bind_transpose_gradient,
 }
 
 

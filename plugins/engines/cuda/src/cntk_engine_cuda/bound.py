@@ -41,6 +41,12 @@ class Bound:
         assert self._forward is not None  # loops leave there what their gradients need
         return [call for step in self.site.plan.gradients for call in gradient_calls(self.site, step)]
 
+    @property
+    def calls(self) -> int:
+        """How many calls are bound by now."""
+        made = [name for name in ("_forward", "_backward") if name in self.__dict__]
+        return sum(len(self.__dict__[name]) for name in made)
+
     @functools.cached_property
     def forward(self) -> Runner:
         """Computes the values of the stage."""
@@ -58,6 +64,8 @@ class Bound:
         """Run some of its code."""
         if self.site.interpreted:
             place_contexts(self.site)
+        for each in (*self.site.refreshed.values(), *self.site.beforehand):
+            each()
         runner()
         for each in self.site.afterwards:
             each()

@@ -188,7 +188,7 @@ def sum_calls(
 
 
 def _parts_of(results: Sequence[Result]) -> list[Result]:
-    return [Result(result.tree) for result in results]
+    return [Result(result.tree, fold=result.fold) for result in results]
 
 
 def _finish(

@@ -19,6 +19,7 @@ from cntk_core.api import (
     option,
     options,
 )
+from cntk_engine_cuda.cudnn import Missing, look_for_cudnn, start_cudnn
 from cntk_engine_cuda.gpu import Gpu, import_cublas, import_cupy
 from cntk_engine_cuda.program import CudaProgram, Settings
 
@@ -37,6 +38,14 @@ class CudaOptions:
     )
     cuda_graphs: bool = option(
         default=True, doc="run what is the same in every minibatch as one CUDA graph, not kernel by kernel"
+    )
+    use_cudnn: bool = option(
+        default=True,
+        key="useCuDNN",
+        doc="compute convolutions by cuDNN where it is installed, not as products of matrices",
+    )
+    allow_tf32: bool = option(
+        default=False, key="allowTF32", doc="let cuDNN round the factors of convolutions to 10 bits, for tensor cores"
     )
 
 
@@ -74,11 +83,11 @@ def look() -> Found | Unavailable:
     if driver == (0, 0):
         return Unavailable("there is no NVIDIA driver.", "Install the driver of the GPU; nvidia-smi shows it then.")
     if driver[0] < library[0]:
-        need = DRIVERS.get(library[0], "a newer one")
+        need = f"driver {DRIVERS[library[0]]} or later" if library[0] in DRIVERS else "a newer driver"
         return Unavailable(
             f"the driver is too old: it knows CUDA {_show(driver)}, and CuPy {cupy.__version__} is made for CUDA "
             f"{_show(library)}.",
-            f'Install driver {need} or later, or pip install "cntk-engine-cuda[cuda{driver[0]}]".',
+            f'Install {need}, or pip install "cntk-engine-cuda[cuda{driver[0]}]".',
         )
     try:
         names = tuple(
@@ -113,7 +122,11 @@ class CudaEngine(ExecutionEngine):
         if isinstance(found, Unavailable):
             return found
         gpus = ", ".join(f"GPU {number}: {name}" for number, name in enumerate(found.names))
-        return Available(f"{gpus}; CUDA {_show(found.runtime)}, driver for {_show(found.driver)}, CuPy {found.cupy}")
+        cudnn = look_for_cudnn()
+        convolutions = f"no cuDNN: {cudnn.reason}" if isinstance(cudnn, Missing) else f"cuDNN {cudnn}"
+        return Available(
+            f"{gpus}; CUDA {_show(found.runtime)}, driver for {_show(found.driver)}, CuPy {found.cupy}; {convolutions}"
+        )
 
     @classmethod
     def devices(cls) -> tuple[int, ...]:
@@ -139,8 +152,16 @@ class CudaEngine(ExecutionEngine):
             if not 0 <= number < len(found.names):
                 known = ", ".join(map(str, range(len(found.names))))
                 raise TrainingError(f"there is no GPU deviceId={self.settings.device_id}", hint=f"There are: {known}.")
-            self._gpu = Gpu(number)
+            self._gpu = self._start(number)
         return self._gpu
+
+    def _start(self, number: int) -> Gpu:
+        gpu = Gpu(number)
+        if self.settings.use_cudnn and not isinstance(look_for_cudnn(), Missing):
+            with gpu.current():
+                cuda, _ = _version(gpu.cupy.cuda.runtime.runtimeGetVersion())
+                gpu.cudnn = start_cudnn(gpu.stream, cuda=cuda, allow_tf32=self.settings.allow_tf32)
+        return gpu
 
     def compile(
         self, plan: Plan, store: ParameterStore, rule: UpdateRule | None = None, *, seed: int = 0

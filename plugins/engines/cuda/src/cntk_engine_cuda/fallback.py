@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cntk_core.api import GradientStep, Node, Step, run_forward, run_gradient
+from cntk_core.api import GradientStep, Node, Step, flow_back, run_forward
 from cntk_engine_cuda.gpu import Array, Call
 from cntk_engine_cuda.site import Site
 
@@ -104,27 +104,12 @@ def bind_new_axis(site: Site, step: Step) -> list[Call]:
 def bind_gradient(site: Site, step: GradientStep) -> list[Call]:
     """Return the call that computes all gradients of a step."""
     site.interpreted.update(step.step.nodes)
-    members = [node for node in reversed(step.step.nodes) if node in site.path]
+    members = step.step.nodes
 
     def compute() -> None:
         place = Place(site, step.step.nodes)
         gradients: dict[Node, Any] = {node: place.take(site.gradients[node]) for node in step.sources}
-        for node in members:
-            if node not in gradients:
-                continue
-            results = run_gradient(
-                node.op,
-                place.xp,
-                gradients[node],
-                place.given(node),
-                [place.given(child) for child in node.inputs],
-                node.attributes,
-                site.contexts[node],
-                site.path[node],
-            )
-            for child, result in zip(node.inputs, results, strict=True):
-                if result is not None:
-                    gradients[child] = gradients[child] + result if child in gradients else result
+        flow_back(members, gradients, place.xp, place.given, lambda node: site.contexts[node], site.path)
         changes = [gradients.get(target.node) for target in step.targets]
         if len(changes) > 1:
             changes = [None if change is None else change.copy() for change in changes]

@@ -6,13 +6,16 @@ import contextlib
 import importlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
 
 from cntk_engine_cuda.blas import make_blas
 from cntk_engine_cuda.source import KernelSpec, prelude
+
+if TYPE_CHECKING:
+    from cntk_engine_cuda.cudnn import Cudnn
 
 Array = Any
 """An array of CuPy."""
@@ -31,11 +34,13 @@ class Call:
     Attributes:
         function, arguments: what is called.
         captured: it only puts work on the current stream, so that it may be part of a CUDA graph.
+        movable: its arguments are all that it knows of arrays: with others in their places it does the same there.
     """
 
     function: Any
     arguments: tuple[Any, ...] = ()
     captured: bool = True
+    movable: bool = False
 
     def __call__(self) -> None:
         """Do it."""
@@ -63,6 +68,7 @@ class Gpu:
         stream: everything is computed there.
         transfer: minibatches are copied there.
         blas: computes products of matrices.
+        cudnn: computes convolutions; None if they are products of matrices.
         properties: of the device, as CUDA names them.
     """
 
@@ -76,6 +82,7 @@ class Gpu:
             self.properties: dict[str, Any] = self.cupy.cuda.runtime.getDeviceProperties(number)
         with self.current():
             self.blas = make_blas(self.cupy, cublas, self.stream)
+        self.cudnn: Cudnn | None = None
         self.processors = int(self.properties["multiProcessorCount"])
         self._kernels: dict[Any, Any] = {}
         self._modules: dict[tuple[str, str], Any] = {}
@@ -148,13 +155,17 @@ class Gpu:
 
     def fill(self, array: Array, value: float) -> list[Call]:
         """The calls that set all elements."""
-        return [Call(array.fill, (array.dtype.type(value),))] if array.size else []
+        return [Call(self._fill, (array, array.dtype.type(value)), movable=True)] if array.size else []
+
+    @staticmethod
+    def _fill(array: Array, value: Any) -> None:
+        array.fill(value)
 
     def copy(self, target: Array, source: Array) -> list[Call]:
         """The calls that copy an array in one piece to another of the same size."""
         if not target.size or target.data.ptr == source.data.ptr:
             return []
-        return [Call(self._copy, (target.reshape(-1), source.reshape(-1)))]
+        return [Call(self._copy, (target.reshape(-1), source.reshape(-1)), movable=True)]
 
     @staticmethod
     def _copy(target: Array, source: Array) -> None:
@@ -162,4 +173,4 @@ class Gpu:
 
     def launch(self, kernel: Any, grid: Sequence[int], block: Sequence[int], arguments: Sequence[Any]) -> Call:
         """The call of a kernel."""
-        return Call(kernel, (tuple(map(int, grid)), tuple(map(int, block)), tuple(arguments)))
+        return Call(kernel, (tuple(map(int, grid)), tuple(map(int, block)), tuple(arguments)), movable=True)

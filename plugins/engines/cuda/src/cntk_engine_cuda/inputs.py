@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import DataError, Input, StreamData, show
+from cntk_core.api import Input, StreamData, check_size
 from cntk_engine_cuda.gpu import Array, Gpu
 from cntk_engine_cuda.site import elements_of
 
@@ -134,16 +134,3 @@ class Inlet:
         else:
             np.copyto(room, data.reshape(rows, self._count), casting="same_kind")
         self._staging.go(rows * self._count, self._place)
-
-
-def check_size(node: Input, stream: StreamData) -> None:
-    """Make sure that the samples of a stream have as many values as the input.
-
-    Raises:
-        DataError: they have not.
-    """
-    sample = stream.data.shape[1:]
-    if int(np.prod(sample, dtype=np.int64)) != elements_of(node):
-        raise DataError(
-            f"the input '{node.name}' is {show(node.known_shape)}, but its stream gives samples of {show(sample)}"
-        )

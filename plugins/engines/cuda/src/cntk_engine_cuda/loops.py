@@ -1,20 +1,32 @@
 """Recurrent loops: the steps of each time step are bound to its rows, so that a loop is a straight line of calls.
 
-It is bound anew for each arrangement of sequences, and runs as one CUDA graph where an arrangement comes again.
+It is bound anew for time steps of other sizes, and becomes part of the CUDA graph of the step where sizes come again;
+where sequences begin and whether they go on from minibatch to minibatch is in tables (:mod:`delay_tables`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import attrs
-import numpy as np
 
-from cntk_core.api import Loop, LoopGradient, Node, OpContext, SequenceLayout, frame_layout, is_delay
+from cntk_core.api import (
+    GradientStep,
+    Loop,
+    LoopGradient,
+    Node,
+    OpContext,
+    SequenceLayout,
+    Step,
+    frame_layout,
+    is_delay,
+)
 from cntk_engine_cuda import delays
 from cntk_engine_cuda.gpu import Array, Call
-from cntk_engine_cuda.site import Site
+from cntk_engine_cuda.site import Site, elements_of
+from cntk_engine_cuda.storage import axis_of_scratch
+from cntk_engine_cuda.templates import ALIGNED, Cut, Key, Rows, make_template
 
 Binder = Callable[..., list[Call]]
 
@@ -26,7 +38,7 @@ def time_steps(layout: SequenceLayout, direction: int) -> Iterator[slice]:
 
 
 class StepSites:
-    """What the steps of a loop see of each time step.
+    """What the steps of a loop see of each time step, and their code.
 
     Args:
         site: of all time steps.
@@ -38,43 +50,82 @@ class StepSites:
         self._site = site
         self._axis = loop.nodes[0].axis
         self._sites: dict[int, Site] = {}
-        self._drawn: dict[Node, int] = {}
-        layout = delays.layout_of(site, loop.nodes[0])
-        for rows in time_steps(layout, loop.direction):
+        self._cuts: dict[Key, Cut] = {}
+        self._flat: dict[Key, Array] = {}
+        self._is_fixed = False
+        self._random = [node for node in loop.nodes if node.op.random]
+        self._drawn: dict[int, int] = {}
+        before = 0
+        for rows in time_steps(delays.layout_of(site, loop.nodes[0]), loop.direction):
+            self._drawn[rows.start] = before
+            before += rows.stop - rows.start
+
+    def calls(self, step: Step | GradientStep, nodes: Sequence[Node], rows: slice, bind: Binder) -> list[Call]:
+        """The calls of a step for the rows of a time step; ``bind`` gives them where they are not known yet."""
+        count = rows.stop - rows.start
+        key = step, count, rows.start % (ALIGNED // self._site.dtype.itemsize), self._site.contexts[nodes[0]].training
+        templates = self._site.templates
+        template = templates.get(key)
+        if template is not None:
+            return template.at(rows.start, self._whole)
+        self._cuts.clear()
+        self._is_fixed = False
+        site = self._site
+        found = bind(self._at(rows), step)
+        if key not in templates:
+            moves = not self._is_fixed and not any(node.op.random for node in nodes)
+            templates[key] = make_template(found, self._cuts, site.gpu.cupy.ndarray) if moves else None
+        return found
+
+    def _whole(self, key: Key) -> Array:
+        """An array of all rows, flat."""
+        if key not in self._flat:
+            kind, *rest = key
+            site = self._site
+            kinds = {"values": site.values, "gradients": site.gradients}
+            found = kinds[kind][rest[0]].reshape(-1) if kind in kinds else site.scratch(*rest)
+            self._flat[key] = found
+        return self._flat[key]
+
+    def _at(self, rows: slice) -> Site:
+        """The site of a time step."""
+        if rows.start not in self._sites:
             self._sites[rows.start] = self._make(rows)
+        return self._sites[rows.start]
 
     def _make(self, rows: slice) -> Site:
-        site, count = self._site, rows.stop - rows.start
-
-        def cut(arrays: Mapping[Node, Array]) -> dict[Node, Array]:
-            return {node: array[rows] if _moves(node, self._axis) else array for node, array in arrays.items()}
-
+        site, count, axis = self._site, rows.stop - rows.start, self._axis
         contexts = {node: attrs.evolve(site.contexts[node], saved={}) for node in self.loop.nodes}
-        offsets = dict(self._drawn)
-        for node in self.loop.nodes:
-            if node.op.random:
-                self._drawn[node] = self._drawn.get(node, 0) + count * int(np.prod(node.known_shape))
+
+        def scratch(node: Node, purpose: str, each: int, dtype: Any = None) -> Array:
+            whole = site.scratch(node, purpose, each, dtype)
+            if axis_of_scratch(node) != axis:
+                return whole
+            cut = whole[rows.start * each : rows.stop * each]
+            key = "scratch", node, purpose, each, dtype
+            self._cuts[key] = Cut.of(key, cut, count)
+            return cut
+
+        def fixed(node: Node, purpose: str, elements: int) -> Array:
+            self._is_fixed = True
+            return site.fixed(node, f"{purpose} {rows.start}", elements)
+
+        drawn = {node: self._drawn[rows.start] * elements_of(node) for node in self._random}
         return attrs.evolve(
             site,
-            frames={**site.frames, self._axis: count},
-            values=cut(site.values),
-            gradients=cut(site.gradients),
+            frames={**site.frames, axis: count},
+            values=Rows("values", site.values, axis, rows, self._cuts),
+            gradients=Rows("gradients", site.gradients, axis, rows, self._cuts),
             contexts={**site.contexts, **contexts},
+            scratch=scratch,
+            fixed=fixed,
             interpreted=set(),
-            drawn=offsets,
+            drawn=drawn,
         )
-
-    def at(self, rows: slice) -> Site:
-        """The site of a time step."""
-        return self._sites[rows.start]
 
     def refresh(self) -> None:
         """Let the contexts of all time steps have what is new in this minibatch; one random stream serves them all."""
-        generators: dict[Node, Any] = {}
-        for node in self.loop.nodes:
-            whole = self._site.contexts[node]
-            if node.op.random:
-                generators[node] = whole.random()
+        generators = {node: self._site.contexts[node].random() for node in self._random}
         for part in self._sites.values():
             count = part.frames[self._axis]
             for node in self.loop.nodes:
@@ -101,42 +152,36 @@ def _renew(context: OpContext, whole: OpContext, count: int) -> None:
     context.carried = whole.carried
 
 
-def _moves(node: Node, axis: str) -> bool:
-    return bool(node.framed) and node.axis == axis
-
-
 def bind_forward(site: Site, loop: Loop, bind: Binder) -> list[Call]:
     """Return the calls that compute a loop; ``bind`` gives those of a step."""
     sites = site.step_sites[loop] = StepSites(site, loop)
-    index = {delay: delays.sources(site, delay) for delay in loop.delays}
-    calls = [call for delay in loop.delays for call in delays.prepare(site, delay)]
+    reads = {delay: delays.Reads(site, delay) for delay in loop.delays}
     body: list[Call] = []
     for rows in time_steps(delays.layout_of(site, loop.nodes[0]), loop.direction):
-        part = sites.at(rows)
         for step in loop.steps:
             first = step.nodes[0]
-            if is_delay(first):
-                body += delays.gather(site, index[first][rows], site.values[first.inputs[0]], part.values[first])
+            if first in reads:
+                body += reads[first].read(site.values[first][rows], rows)
             else:
-                body += bind(part, step)
+                body += sites.calls(step, step.nodes, rows, bind)
+    before = [call for each in reads.values() for call in each.before]
     if sites.interpreted:
         site.interpreted.update(loop.nodes)
-        calls.append(Call(sites.refresh, captured=False))
-    return [*calls, *body, *(call for delay in loop.delays for call in delays.finish(site, delay))]
+        before.append(Call(sites.refresh, captured=False))
+    return [*before, *body, *(call for each in reads.values() for call in each.finish())]
 
 
 def bind_gradient(site: Site, step: LoopGradient, bind: Binder) -> list[Call]:
     """Return the calls that compute the gradients of a loop, after :func:`bind_forward`."""
     sites = site.step_sites[step.loop]
-    index = {delay: delays.sources(site, delay) for delay in step.loop.delays}
+    index = {delay: site.delays.rows(site, delay) for delay in step.loop.delays}
     calls = [call for node in step.cleared for call in site.gpu.fill(site.gradients[node], 0.0)]
     for rows in time_steps(delays.layout_of(site, step.loop.nodes[0]), -step.loop.direction):
-        part = sites.at(rows)
         for each in step.steps:
             first = each.step.nodes[0]
             if is_delay(first):
                 given = site.gradients[first.inputs[0]]
-                calls += delays.add_back(site, index[first][rows], part.gradients[first], given)
+                calls += delays.add_back(site, index[first][rows], site.gradients[first][rows], given)
             else:
-                calls += bind(part, each)
+                calls += sites.calls(each, each.step.nodes, rows, bind)
     return calls

@@ -33,15 +33,15 @@ class OpenArrays:
         """Bytes of all arrays."""
         return sum(int(array.nbytes) for array in self._held.values())
 
-    def add(self, site: Site, before: Site | None) -> None:
+    def add(self, site: Site, values: dict[Node, Array], gradients: dict[Node, Array], before: Site | None) -> None:
         """Add the arrays of nodes whose sizes are known at a site. Values of an earlier stage stay where they are."""
         for node in self._values:
             if _is_known(node, site):
                 earlier = before.values.get(node) if before is not None else None
-                site.values[node] = earlier if earlier is not None else self._array((node, False), site.shape(node))
+                values[node] = earlier if earlier is not None else self._array((node, False), site.shape(node))
         for node in self._gradients:
             if _is_known(node, site):
-                site.gradients[node] = self._array((node, True), site.shape(node))
+                gradients[node] = self._array((node, True), site.shape(node))
 
     def _array(self, key: tuple[Node, bool], shape: tuple[int, ...]) -> Array:
         size = math.prod(shape)

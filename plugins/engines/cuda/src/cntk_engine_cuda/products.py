@@ -1,14 +1,15 @@
-"""Binds Times and TransposeTimes to cuBLAS."""
+"""Binds Times and TransposeTimes to cuBLAS, DiagTimes to generated kernels."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-from cntk_core.api import GradientStep, Node, Step, Target
+from cntk_core.api import GradientStep, Node, Step, Target, product_matrices, product_results, symbol
 from cntk_engine_cuda import sparse
+from cntk_engine_cuda.elementwise import Operand, Space, map_calls, sum_calls
 from cntk_engine_cuda.gpu import Array, Call, Gpu
 from cntk_engine_cuda.site import Site, elements_of
+from cntk_engine_cuda.source import Flags, Result
 
 NAMES = ("Times", "TransposeTimes")
 
@@ -21,37 +22,8 @@ def gemm(
         return []
     if not a.size:  # a sum over nothing
         return [] if accumulate else gpu.fill(out, 0.0)
-    return [Call(gpu.blas.gemm, (a, b, out, turn_a, turn_b, accumulate), captured=gpu.blas.captured)]
-
-
-def matrices(node: Node, weights: Array, rows: Array) -> tuple[Array, Array] | None:
-    """The left operand as a matrix as it is stored, and the right one as ``(rows, inner)``; None if it is no plain
-    product.
-
-    Stored is ``(inner, outer)`` for Times and ``(outer, inner)`` for TransposeTimes.
-    """
-    left, right = node.inputs
-    if left.framed or elements_of(left) == 0:
-        return None
-    dims = left.known_shape
-    if node.op.name == "TransposeTimes":
-        if len(dims) > 2 or node.attributes.output_rank != 1:
-            return None
-        outer, inner = (dims[0], dims[1]) if len(dims) == 2 else (1, dims[0])
-        stored = weights.reshape(outer, inner)
-    else:
-        outer = math.prod(dims[len(dims) - node.attributes.output_rank :])
-        inner = elements_of(left) // outer
-        stored = weights.reshape(inner, outer)
-    if elements_of(right) % inner:
-        return None
-    return stored, rows.reshape(rows.size // inner, inner)
-
-
-def results(node: Node, array: Array, stored: Array) -> Array:
-    """A product's value or gradient as ``(rows, outer)``, for the left operand as :func:`matrices` gives it."""
-    outer = stored.shape[0] if node.op.name == "TransposeTimes" else stored.shape[1]
-    return array.reshape(array.size // outer, outer)
+    arguments = (a, b, out, turn_a, turn_b, accumulate)
+    return [Call(gpu.blas.gemm, arguments, captured=gpu.blas.captured, movable=True)]
 
 
 def bind_forward(site: Site, step: Step) -> list[Call] | None:
@@ -59,11 +31,11 @@ def bind_forward(site: Site, step: Step) -> list[Call] | None:
     (node,) = step.nodes
     if node.inputs[1] in site.sparse:
         return sparse.bind_forward(site, step)
-    found = matrices(node, site.values[node.inputs[0]], site.values[node.inputs[1]])
+    found = product_matrices(node, site.values[node.inputs[0]], site.values[node.inputs[1]])
     if found is None:
         return None
     weights, rows = found
-    out = results(node, site.values[node], weights)
+    out = product_results(node, site.values[node], weights)
     return gemm(site.gpu, rows, weights, out, turn_b=node.op.name == "TransposeTimes")
 
 
@@ -89,16 +61,64 @@ def _target(site: Site, node: Node, target: Target) -> list[Call] | None:
     transposed = node.op.name == "TransposeTimes"
     settings: dict[str, Any] = {"accumulate": target.accumulate}
     if target.node is left:
-        found = matrices(node, site.gradients[left], site.values[right]) if right in site.values else None
+        found = product_matrices(node, site.gradients[left], site.values[right]) if right in site.values else None
         if found is None:
             return None
         out, rows = found
-        gradient = results(node, site.gradients[node], out)
+        gradient = product_results(node, site.gradients[node], out)
         first, second = (gradient, rows) if transposed else (rows, gradient)
         return gemm(site.gpu, first, second, out, turn_a=True, **settings)
-    found = matrices(node, site.values[left], site.gradients[right])
+    found = product_matrices(node, site.values[left], site.gradients[right])
     if found is None:
         return None
     weights, out = found
-    gradient = results(node, site.gradients[node], weights)
+    gradient = product_results(node, site.gradients[node], weights)
     return gemm(site.gpu, gradient, weights, out, turn_b=not transposed, **settings)
+
+
+# -- DiagTimes ----------------------------------------------------------------------------------------------
+
+
+def _diagonal(site: Site, node: Node) -> tuple[Space, tuple[Flags, Flags]] | None:
+    """All elements as ``(frames, rows, size)``, and along which of these axes diagonal and data vary."""
+    diagonal, data = node.inputs
+    size = elements_of(diagonal)
+    if not size or diagonal is data or any(child in site.sparse for child in node.inputs):
+        return None
+    sizes = (site.rows(node), elements_of(data) // size, size)
+    return Space(sizes, known=False), ((bool(diagonal.framed), False, True), (bool(data.framed), True, True))
+
+
+def bind_diagonal(site: Site, step: Step) -> list[Call] | None:
+    """Return the calls of DiagTimes."""
+    (node,) = step.nodes
+    found = _diagonal(site, node)
+    if found is None:
+        return None
+    space, flags = found
+    arrays = (site.values[child].reshape(-1) for child in node.inputs)
+    operands = {name: Operand(array, own) for name, array, own in zip("dx", arrays, flags, strict=True)}
+    return map_calls(site.gpu, space, operands, [Result(symbol("d") * symbol("x"))], [site.values[node].reshape(-1)])
+
+
+def bind_diagonal_gradient(site: Site, step: GradientStep) -> list[Call] | None:
+    """Return the calls of its gradients."""
+    (node,) = step.step.nodes
+    found = _diagonal(site, node)
+    if found is None:
+        return None
+    space, flags = found
+    full = (True, True, True)
+    operands = {"g": Operand(site.gradients[node].reshape(-1), full)}
+    calls: list[Call] = []
+    for target in step.targets:
+        own = node.inputs.index(target.node)
+        other = node.inputs[1 - own]
+        given = operands | {"x": Operand(site.values[other].reshape(-1), flags[1 - own])}
+        result = Result(symbol("g") * symbol("x"), target.accumulate)
+        outputs = [site.gradients[target.node].reshape(-1)]
+        if flags[own] == full:
+            calls += map_calls(site.gpu, space, given, [result], outputs)
+        else:
+            calls += sum_calls(site.gpu, space, given, [result], outputs, flags[own], site.workspace)
+    return calls

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 from cntk_core.api import Expr, GradientStep, Node, Step, TraceMath, symbol
 from cntk_engine_cuda.elementwise import Operand, Space, map_calls, sum_calls
@@ -58,49 +59,6 @@ def bind_total_gradient(site: Site, step: GradientStep) -> list[Call]:
     return map_calls(site.gpu, space, operands, [Result(tree, target.accumulate)], [out])
 
 
-# -- square error -------------------------------------------------------------------------------------------
-
-
-def _pair(site: Site, node: Node) -> tuple[Space, dict[str, Operand]] | None:
-    """The inputs of a square error as flat arrays of the same size."""
-    left, right = node.inputs
-    if left in site.sparse or right in site.sparse or left is right:
-        return None
-    arrays = site.values[left], site.values[right]
-    if bool(left.framed) != bool(right.framed) or not arrays[0].size or arrays[0].size != arrays[1].size:
-        return None
-    operands = {name: Operand(array.reshape(-1), (True,)) for name, array in zip("ab", arrays, strict=True)}
-    return Space((arrays[0].size,), known=False), operands
-
-
-def bind_square_error(site: Site, step: Step) -> list[Call] | None:
-    """Return the calls of SquareError of two values of one kind; None for others."""
-    (node,) = step.nodes
-    found = _pair(site, node)
-    if found is None:
-        return None
-    space, operands = found
-    away = symbol("a") - symbol("b")
-    result = Result(away * away)
-    return sum_calls(site.gpu, space, operands, [result], [site.values[node]], (False,), site.workspace)
-
-
-def bind_square_error_gradient(site: Site, step: GradientStep) -> list[Call] | None:
-    """Return the calls of its gradient."""
-    (node,) = step.step.nodes
-    found = _pair(site, node)
-    if found is None:
-        return None
-    space, operands = found
-    operands["g"] = Operand(site.gradients[node], (False,))
-    change = (2.0 * symbol("g")) * (symbol("a") - symbol("b"))
-    results, outputs = [], []
-    for target in step.targets:
-        results.append(Result(change if target.node is node.inputs[0] else -change, target.accumulate))
-        outputs.append(site.gradients[target.node].reshape(-1))
-    return map_calls(site.gpu, space, operands, results, outputs)
-
-
 # -- reductions over an axis or a sample --------------------------------------------------------------------
 
 
@@ -108,11 +66,8 @@ def _axes(site: Site, node: Node) -> tuple[Space, int] | None:
     """The input as ``(outer, reduced, inner)``, and how many elements are reduced to one."""
     (data,) = node.inputs
     shape = data.known_shape
-    if node.op.name == "SumColumnElements":
-        axis = 0
-    elif node.attributes.operation in ("Sum", "Mean") and node.attributes.axis >= 0:
-        axis = node.attributes.axis
-    else:
+    axis = 0 if node.op.name == "SumColumnElements" else node.attributes.axis
+    if axis < 0:
         return None
     rows = site.rows(data)
     if axis == 0:
@@ -123,36 +78,79 @@ def _axes(site: Site, node: Node) -> tuple[Space, int] | None:
     return (Space(sizes, known=False), sizes[1]) if math.prod(sizes) else None
 
 
+ONE_FOLD = {"Sum": "sum", "Mean": "sum", "Max": "largest", "Min": "smallest", "Prod": "product"}
+"""Reductions that are one fold."""
+
+KEPT = (True, False, True)
+
+
+def _operation(node: Node) -> str:
+    return "Sum" if node.op.name == "SumColumnElements" else str(node.attributes.operation)
+
+
 def bind_reduction(site: Site, step: Step) -> list[Call] | None:
-    """Return the calls of a sum or mean over an axis or over samples; None for other reductions."""
+    """Return the calls of a reduction over an axis or over samples; None for those that look for places."""
     (node,) = step.nodes
-    found = _axes(site, node)
+    found, operation = _axes(site, node), _operation(node)
     if found is None:
         return None
     space, count = found
-    finish: Tree | None = Expr("div", (symbol(TOTAL), float(count))) if _is_mean(node) else None
     operands = {"x": Operand(site.values[node.inputs[0]].reshape(-1), (True, True, True))}
-    result = Result(symbol("x"), finish=finish)
-    kept = (True, False, True)
-    return sum_calls(site.gpu, space, operands, [result], [site.values[node]], kept, site.workspace)
+    out = site.values[node]
+    if operation == "LogSum":
+        return _log_sum(site, node, space, operands, out.reshape(-1))
+    if operation not in ONE_FOLD:
+        return None
+    finish: Tree | None = Expr("div", (symbol(TOTAL), float(count))) if operation == "Mean" else None
+    result = Result(symbol("x"), finish=finish, fold=ONE_FOLD[operation])
+    return sum_calls(site.gpu, space, operands, [result], [out], KEPT, site.workspace)
 
 
-def _is_mean(node: Node) -> bool:
-    return node.op.name == "ReduceElements" and node.attributes.operation == "Mean"
+def _log_sum(site: Site, node: Node, space: Space, operands: dict[str, Operand], out: Array) -> list[Call]:
+    """The logarithm of the sum of exponentials, after the largest value was taken away."""
+    most = site.scratch(node, "largest", elements_of(node))
+    calls = sum_calls(site.gpu, space, operands, [Result(symbol("x"), fold="largest")], [most], KEPT, site.workspace)
+    m = symbol("m")
+    shift = _M.where(_M.equal(m - m, 0.0), m, 0.0)  # infinities and NaN are left to the sum
+    operands = operands | {"m": Operand(most, KEPT)}
+    calls += sum_calls(site.gpu, space, operands, [Result(_M.exp(symbol("x") - shift))], [out], KEPT, site.workspace)
+    both = {"m": Operand(most, (True,)), "t": Operand(out, (True,))}
+    total = Result(_M.log(symbol("t")) + shift)
+    return [*calls, *map_calls(site.gpu, Space((out.size,), known=False), both, [total], [out])]
 
 
 def bind_reduction_gradient(site: Site, step: GradientStep) -> list[Call] | None:
     """Return the calls of its gradient."""
     (node,) = step.step.nodes
-    found = _axes(site, node)
+    found, operation = _axes(site, node), _operation(node)
     if found is None:
         return None
     space, count = found
     (target,) = step.targets
-    operands = {"g": Operand(site.gradients[node].reshape(-1), (True, False, True))}
-    tree: Tree = symbol("g") / float(count) if _is_mean(node) else symbol("g")
     out = site.gradients[target.node].reshape(-1)
+    operands = {"g": Operand(site.gradients[node].reshape(-1), KEPT)}
+    if operation not in ("Sum", "Mean"):
+        operands["x"] = Operand(site.values[node.inputs[0]].reshape(-1), (True, True, True))
+        operands["y"] = Operand(site.values[node].reshape(-1), KEPT)
+    tree = _slope(operation, count)
     return map_calls(site.gpu, space, operands, [Result(tree, target.accumulate)], [out])
+
+
+def _slope(operation: str, count: int) -> Any:
+    """The gradient over the incoming one ``g``, the value ``y`` and the input ``x``."""
+    g, x, y = symbol("g"), symbol("x"), symbol("y")
+    if operation == "Sum":
+        return g
+    if operation == "Mean":
+        return g / float(count)
+    if operation == "LogSum":
+        return g * _M.exp(x - y)
+    if operation in ("Max", "Min"):
+        return _M.where(_M.equal(x, y), g, 0.0)
+    if operation == "Prod":
+        floor = _M.where(_M.greater(x, 0.0), SMALLEST, -SMALLEST)
+        return g * (y / _M.where(_M.less(_M.abs(x), SMALLEST), floor, x))
+    return 0.0  # a place has no slope
 
 
 # -- the same elements in another shape ---------------------------------------------------------------------

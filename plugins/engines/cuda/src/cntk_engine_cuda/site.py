@@ -12,8 +12,10 @@ from cntk_core.api import Loop, Node, OpContext, Plan, Step, with_lengths
 from cntk_engine_cuda.gpu import Array, Gpu
 
 if TYPE_CHECKING:
+    from cntk_engine_cuda.delay_tables import DelayTables
     from cntk_engine_cuda.loops import StepSites
     from cntk_engine_cuda.sparse import SparseInlet
+    from cntk_engine_cuda.templates import Template
 
 
 def elements_of(node: Node) -> int:
@@ -39,21 +41,25 @@ class Site:
         fixed: ``(node, purpose, elements) -> flat array``: storage that does not depend on the number of frames.
         workspace: ``elements -> flat array``: storage that a step uses while it runs, the same for all.
         random: the step and the dropout rate of the present minibatch, on the device.
+        delays: which rows delays read, and what they keep.
         longest: the longest sequence of each dynamic axis that is a dimension of a node.
         sparse: inputs that stay sparse; they have no values.
+        templates: code of time steps of loops, for other rows.
         made: values of nodes that make dynamic axes.
         interpreted: nodes that look at their contexts.
         step_sites: what the steps of each loop see.
         drawn: random numbers that nodes in a loop have drawn in the time steps before.
-        afterwards: what is done on the host when all calls have been made.
+        refreshed: by key, what sends a table of ``delays``; done before all calls.
+        beforehand, afterwards: what is done on the host before all calls (after the tables), and after them.
+        remarks: what the program has to say when training has ended, by what it is about.
     """
 
     plan: Plan
     gpu: Gpu
     dtype: np.dtype[Any]
     frames: Mapping[str, int]
-    values: dict[Node, Array]
-    gradients: dict[Node, Array]
+    values: Mapping[Node, Array]
+    gradients: Mapping[Node, Array]
     path: Mapping[Node, list[bool]]
     contexts: Mapping[Node, OpContext]
     numbers: Mapping[Node, int]
@@ -61,13 +67,18 @@ class Site:
     fixed: Callable[[Node, str, int], Array]
     workspace: Callable[[int], Array]
     random: RandomState
+    delays: DelayTables
     longest: Mapping[str, int] = attrs.field(factory=dict)
     sparse: Mapping[Node, SparseInlet] = attrs.field(factory=dict)
+    templates: dict[Any, Template | None] = attrs.field(factory=dict)
     made: dict[Node, Array] = attrs.field(factory=dict)
     interpreted: set[Node] = attrs.field(factory=set)
     step_sites: dict[Loop, StepSites] = attrs.field(factory=dict)
     drawn: Mapping[Node, int] = attrs.field(factory=dict)
+    refreshed: dict[Any, Callable[[], None]] = attrs.field(factory=dict)
+    beforehand: list[Callable[[], None]] = attrs.field(factory=list)
     afterwards: list[Callable[[], None]] = attrs.field(factory=list)
+    remarks: dict[str, str] = attrs.field(factory=dict)
 
     def rows(self, node: Node) -> int:
         """Rows of a node's value seen as ``(rows, elements)``."""

@@ -32,6 +32,15 @@ TOTAL = "total"
 """Name of a sum in the expression of what is made of it."""
 
 
+FOLDS = {
+    "sum": ("F(0)", "{0} + {1}"),
+    "product": ("F(1)", "{0} * {1}"),
+    "largest": ("-INFINITY", "m_maximum({0}, {1})"),
+    "smallest": ("INFINITY", "m_minimum({0}, {1})"),
+}
+"""How values become one: what stands for none of them, and the text that joins two."""
+
+
 @attrs.frozen
 class Result:
     """What a kernel writes.
@@ -40,11 +49,13 @@ class Result:
         tree: its expression.
         accumulate: add to what is there.
         finish: what is made of the sum, over :data:`TOTAL`; None if it is the sum itself.
+        fold: what takes the place of a sum: a key of :data:`FOLDS`.
     """
 
     tree: Tree
     accumulate: bool = False
     finish: Tree | None = None
+    fold: str = "sum"
 
 
 @attrs.frozen
@@ -200,8 +211,8 @@ class _Writer:
         yield f"    const {index} begin = ({index})blockIdx.y * ({index})chunk;"
         yield f"    const {index} limit = begin + ({index})chunk < ({index})summed ? begin + ({index})chunk "
         yield f"        : ({index})summed;"
-        for number in range(len(spec.results)):
-            yield f"    F sum{number} = F(0);"
+        for number, result in enumerate(spec.results):
+            yield f"    F sum{number} = {FOLDS[result.fold][0]};"
         yield "    if (inside) {"
         kept_axes = [axis for axis, kept in enumerate(spec.kept) if kept]
         summed_axes = [axis for axis, kept in enumerate(spec.kept) if not kept]
@@ -215,8 +226,8 @@ class _Writer:
         for result in spec.results:
             yield from self._define(result.tree, "            ")
             values.append(self._atom(result.tree))
-        for number, value in enumerate(values):
-            yield f"            sum{number} += {value};"
+        for number, (result, value) in enumerate(zip(spec.results, values, strict=True)):
+            yield f"            sum{number} = {FOLDS[result.fold][1].format(f'sum{number}', value)};"
         yield "        }"
         yield "    }"
         if across > 1:
@@ -249,9 +260,10 @@ class _Writer:
         yield "    __syncthreads();"
         yield f"    for (unsigned half = {across // 2}u; half; half >>= 1) {{"
         yield "        if (threadIdx.y < half) {"
-        for number in range(len(self.spec.results)):
-            part = f"part{number}"
-            yield f"            {part}[threadIdx.y][threadIdx.x] += {part}[threadIdx.y + half][threadIdx.x];"
+        for number, result in enumerate(self.spec.results):
+            mine = f"part{number}[threadIdx.y][threadIdx.x]"
+            other = f"part{number}[threadIdx.y + half][threadIdx.x]"
+            yield f"            {mine} = {FOLDS[result.fold][1].format(mine, other)};"
         yield "        }"
         yield "        __syncthreads();"
         yield "    }"
@@ -260,8 +272,11 @@ class _Writer:
 
     def _numbers(self) -> Iterator[str]:
         """What depends on numbers alone is computed once, in double precision."""
+        trees = [result.tree for result in self.spec.results if isinstance(result.tree, Expr)]
+        used = frozenset[str]().union(*(tree.symbols() for tree in trees))
         for place, name in enumerate(self.spec.numbers):
-            yield f"    const double {name}_d = numbers[{place}];"
+            if name in used:
+                yield f"    const double {name}_d = numbers[{place}];"
         for result in self.spec.results:
             yield from self._hoist(result.tree)
 

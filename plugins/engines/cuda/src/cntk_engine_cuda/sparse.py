@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import GradientStep, Input, Step, StreamData, best_columns, is_sparse_product
+from cntk_core.api import GradientStep, Input, Step, StreamData, best_columns, is_sparse_product, sparse_matrix
 from cntk_engine_cuda.gpu import Array, Call, Gpu
-from cntk_engine_cuda.inputs import Staging, check_size
+from cntk_engine_cuda.inputs import Staging
 from cntk_engine_cuda.site import Site, elements_of
 
 if TYPE_CHECKING:
@@ -75,13 +75,7 @@ class SparseInlet:
         Raises:
             DataError: the samples have another size than the input.
         """
-        from scipy.sparse import csr_array
-
-        check_size(self.node, stream)
-        data: Any = stream.data
-        rows = data if stream.sparse else data.reshape(data.shape[0], elements_of(self.node))
-        fits = isinstance(rows, csr_array) and rows.dtype == self._dtype
-        self.matrix = rows if fits else csr_array(rows).astype(self._dtype, copy=False)
+        self.matrix = sparse_matrix(self.node, stream, self._dtype)
         for name in ("columns", "_by_column"):
             self.__dict__.pop(name, None)
         moved = [self._send(form) for form in sorted(self._wanted)]

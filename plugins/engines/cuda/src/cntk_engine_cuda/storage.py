@@ -22,6 +22,7 @@ class Storage:
         frames_of: rows of each dynamic axis in the present minibatch.
 
     Attributes:
+        dtype: precision.
         capacity: frames of each dynamic axis for which there is room.
     """
 
@@ -29,7 +30,7 @@ class Storage:
         self.capacity: dict[str, int] = {}
         self._gpu = gpu
         self._plan = plan
-        self._dtype = dtype
+        self.dtype = dtype
         self._frames_of = frames_of
         self._buffers: list[Array] = []
         self._scratch: dict[tuple[Node, str], tuple[str | None, Array]] = {}
@@ -44,7 +45,7 @@ class Storage:
     @property
     def planned(self) -> int:
         """Bytes that the plan's buffers need."""
-        size = self._dtype.itemsize
+        size = self.dtype.itemsize
         buffers = self._plan.buffers
         return sum((each.per_frame * self.capacity.get(each.axis, 0) + each.fixed) * size for each in buffers)
 
@@ -68,7 +69,7 @@ class Storage:
             if fresh or (buffer.per_frame and buffer.axis in axes):
                 made[index] = None  # what is given back first may be had again
                 count = buffer.per_frame * self.capacity.get(buffer.axis, 0) + buffer.fixed
-                made[index] = self._gpu.empty(count, self._dtype)
+                made[index] = self._gpu.empty(count, self.dtype)
         self._buffers = made
 
     def forget(self) -> None:
@@ -86,10 +87,12 @@ class Storage:
         """
         free, total = self._gpu.cupy.cuda.runtime.memGetInfo()
         frames = max(self.capacity.values(), default=0)
+        ours = f"{_bytes(parameters)} for parameters, gradients and the learner"
+        if frames:
+            ours = f"{_bytes(self.planned)} for minibatches of {frames} frames and {ours}"
         return TrainingError(
-            f"the memory of GPU {self._gpu.number} does not suffice: the plan needs {_bytes(self.planned)} for "
-            f"minibatches of {frames} frames and {_bytes(parameters)} for parameters, gradients and the learner; "
-            f"{_bytes(free)} of {_bytes(total)} are free",
+            f"the memory of GPU {self._gpu.number} does not suffice: the plan needs {ours}; {_bytes(free)} of "
+            f"{_bytes(total)} are free",
             hint="Give a smaller minibatchSize, or maxSamplesInRAM or numSubminibatches to compute a minibatch in "
             "parts; cntk explain shows what the plan keeps.",
         )
@@ -101,25 +104,30 @@ class Storage:
     def scratch(self, node: Node, purpose: str, each: int, dtype: Any = None) -> Array:
         """Storage of ``each`` elements for each frame, or in all if the node has no frames."""
         key = node, purpose
-        axis = node.axis if node.framed else next((child.axis for child in node.inputs if child.framed), None)
+        axis = axis_of_scratch(node)
         rows = 1 if axis is None else self._frames_of()[axis]
         if key not in self._scratch:
             count = each * (1 if axis is None else self.capacity[axis])
-            self._scratch[key] = axis, self._gpu.empty(count, dtype or self._dtype)
+            self._scratch[key] = axis, self._gpu.empty(count, dtype or self.dtype)
         return self._scratch[key][1][: rows * each]
 
     def fixed(self, node: Node, purpose: str, count: int) -> Array:
         """Storage for a node, whatever the number of frames."""
         key = node, purpose
-        if key not in self._scratch:
-            self._scratch[key] = None, self._gpu.empty(count, self._dtype)
+        if key not in self._scratch or self._scratch[key][1].size < count:
+            self._scratch[key] = None, self._gpu.empty(count, self.dtype)
         return self._scratch[key][1]
 
     def workspace(self, count: int) -> Array:
         """Storage for the time of one step."""
         if self._workspace is None or self._workspace.size < count:
-            self._workspace = self._gpu.empty(count, self._dtype)
+            self._workspace = self._gpu.empty(count, self.dtype)
         return self._workspace[:count]
+
+
+def axis_of_scratch(node: Node) -> str | None:
+    """The dynamic axis for whose frames a node has scratch; None if it has no frames."""
+    return node.axis if node.framed else next((child.axis for child in node.inputs if child.framed), None)
 
 
 def _bytes(count: int) -> str:

@@ -16,7 +16,7 @@ from cntk_core.api import Input, Node, Parameter, SequenceLayout
 from cntk_engine_xla.desk import Desk
 from cntk_engine_xla.functions import UnitFunction
 from cntk_engine_xla.layouts import TimeSteps
-from cntk_engine_xla.lowering import Array
+from cntk_engine_xla.lowering import Array, axis_around, stream_behind
 from cntk_engine_xla.table import lowering_of
 from cntk_engine_xla.units import Unit, nodes_of
 
@@ -193,12 +193,16 @@ class Caller:
         """Get what the nodes that the unit computes, or whose gradients it computes, need of the host."""
         found: dict[Node, Any] = {}
         for node in self._random:
-            context = self._desk.program.make_context(node, training=self._training)
-            frames, rows = self._desk.sizes.of(node) if node.framed else (1, 1)
-            shape = (frames, *node.known_shape) if node.framed else node.known_shape
+            desk, axis = self._desk, axis_around(node)
+            context = desk.program.make_context(node, training=self._training)
+            rows = 1 if axis is None else desk.sizes.rows(axis)
+            shape = (desk.program.axes.frames[node.axis], *node.known_shape) if node.framed else node.known_shape
             lowering = lowering_of(node)
             assert lowering is not None
             assert lowering.draw is not None
+            if lowering.looks:
+                looked = {index: desk.values[stream_behind(node.inputs[index])] for index in lowering.looks}
+                context.saved["looked"] = looked
             drawn = lowering.draw(context, node, shape, rows)
             if drawn is not None:
                 found[node] = drawn

@@ -1,4 +1,4 @@
-"""Dropout: the host draws from the counter-based random numbers of every engine."""
+"""Dropout and RandomDistribution: the host draws from the counter-based random numbers of every engine."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cntk_core.api import DROPOUT_RATE, Node, OpContext
+from cntk_core.api import DROPOUT_RATE, Node, OpContext, run_forward
 from cntk_engine_xla.lowering import Array, Lowering, Trace
 
 
@@ -40,4 +40,18 @@ def _gradient(
     return (_scaled(trace, node, arriving),)
 
 
-LOWERINGS = {"Dropout": Lowering(_forward, _gradient, draw=_draw)}
+def _draw_values(context: OpContext, node: Node, shape: tuple[int, ...], rows: int) -> Any:
+    """Numbers of a distribution, by the op's own description: its input only says how many."""
+    like = [np.zeros(shape, np.float64)] if node.inputs else []
+    found = np.asarray(run_forward(node.op, np, like, node.attributes, context), np.float64)
+    return np.concatenate([found, np.zeros((rows - shape[0], *shape[1:]))]) if node.framed else found
+
+
+def _drawn(trace: Trace, node: Node, inputs: list[Array]) -> Array:
+    return trace.draws[node]
+
+
+LOWERINGS = {
+    "Dropout": Lowering(_forward, _gradient, draw=_draw),
+    "RandomDistribution": Lowering(_drawn, draw=_draw_values),
+}

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cntk_core.api import (
+    AnyStep,
     Available,
     ExecutionEngine,
     ParameterStore,
@@ -20,6 +21,7 @@ from cntk_core.api import (
     options,
 )
 from cntk_engine_xla.program import XlaProgram
+from cntk_engine_xla.units import hosted_steps
 
 
 @options
@@ -50,6 +52,11 @@ class XlaEngine(ExecutionEngine):
             return Unavailable("JAX is not installed", 'pip install "cntk-engine-xla"')
         platforms = os.environ.get("JAX_PLATFORMS") or "the device that JAX finds"
         return Available(f"JAX {version('jax')} on {platforms}")
+
+    @classmethod
+    def on_host(cls, plan: Plan) -> frozenset[AnyStep]:
+        """Return the steps of a plan whose ops have no form for XLA."""
+        return hosted_steps(plan)
 
     def compile(
         self, plan: Plan, store: ParameterStore, rule: UpdateRule | None = None, *, seed: int = 0

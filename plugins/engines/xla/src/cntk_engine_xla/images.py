@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
 
 from cntk_core.api import (
     Geometry,
@@ -11,8 +16,8 @@ from cntk_core.api import (
     convolution_geometry,
     elements,
     from_cntk,
-    image_pooling_geometry,
     is_legacy,
+    legacy_pooling_geometry,
     pooling_geometry,
     samples,
     sharing_of,
@@ -27,13 +32,6 @@ def _pads(geometry: Geometry) -> list[tuple[int, int]]:
 
 
 # -- convolution ------------------------------------------------------------------------------------------
-
-
-def _is_shared(node: Node) -> bool:
-    """Whether all windows of a convolution have the same weights, in the layout CHW."""
-    weights, data = node.inputs
-    geometry = convolution_geometry(weights.known_shape, data.known_shape, node.attributes)
-    return not is_legacy(node.attributes.image_layout) and all(sharing_of(geometry, node.attributes))
 
 
 def _correlate(geometry: Geometry, image: Array, weights: Array) -> Array:
@@ -53,41 +51,121 @@ def _correlate(geometry: Geometry, image: Array, weights: Array) -> Array:
     return found[:, :, None] if whole else found
 
 
-def _maps_back(geometry: Geometry, products: Array, shape: Sequence[int]) -> Array:
-    """Products ``(rows, maps, *counts)`` in the order of memory: an axis with several maps holds one after another."""
-    maps, counts = from_cntk(geometry.maps), from_cntk(geometry.counts)
+def _correlate_apart(geometry: Geometry, shared: Sequence[bool], image: Array, weights: Array) -> Array:
+    """Do the same with weights that differ from place to place along the axes that are not ``shared`` (CNTK's order).
+
+    Weights are ``(maps, places, maps, places, ..., kernel elements)``, with one place along shared axes.
+    """
+    import jax.numpy as jnp
+
+    maps, counts, kernel = from_cntk(geometry.maps), from_cntk(geometry.counts), elements(geometry.kernel)
+    places = [1 if one else count for one, count in zip(reversed(shared), counts, strict=True)]
     rank = len(counts)
-    shaped = products.reshape(products.shape[0], *maps, *counts)
-    order = [0, *(index for axis in range(rank) for index in (1 + axis, 1 + rank + axis))]
-    return shaped.transpose(order).reshape(shape)
+    pairs = [size for pair in zip(maps, places, strict=True) for size in pair]
+    order = [*range(0, 2 * rank, 2), 2 * rank, *range(1, 2 * rank, 2)]
+    own = weights.reshape(*pairs, kernel).transpose(order).reshape(elements(maps), kernel, *places)
+    spread = jnp.broadcast_to(own, (elements(maps), kernel, *counts)).reshape(elements(maps), kernel, -1)
+    # What a window has outside of the image is the zero behind it.
+    flat = jnp.pad(image.reshape(image.shape[0], -1), [(0, 0), (0, 1)])
+    found = jnp.einsum("mkw,rkw->rmw", spread, flat[:, covered_places(geometry)], precision="highest")
+    return found.reshape(image.shape[0], elements(maps), *counts)
 
 
-def _maps(geometry: Geometry, rows: Array) -> Array:
-    """The inverse of :func:`_maps_back`."""
-    maps, counts = from_cntk(geometry.maps), from_cntk(geometry.counts)
-    rank = len(counts)
-    pairs = [size for pair in zip(maps, counts, strict=True) for size in pair]
-    shaped = rows.reshape(rows.shape[0], *pairs)
-    order = [0, *range(1, 2 * rank, 2), *range(2, 2 * rank + 1, 2)]
-    return shaped.transpose(order).reshape(rows.shape[0], elements(maps), *counts)
+@lru_cache(maxsize=64)
+def covered_places(geometry: Geometry) -> NDArray[np.int32]:
+    """Return where in a sample each window has each element of the kernel, ``(kernel elements, windows)``.
+
+    Places outside of the sample have the number behind the last.
+    """
+    sizes, kernel, counts = (from_cntk(of) for of in (geometry.input, geometry.kernel, geometry.counts))
+    stride, lower = from_cntk(geometry.stride), from_cntk(geometry.lower)
+    rank = len(sizes)
+    index, outside = np.zeros((*kernel, *counts), np.int32), np.zeros((*kernel, *counts), bool)
+    for axis, size in enumerate(sizes):
+        along = np.arange(kernel[axis])[:, None] + np.arange(counts[axis]) * stride[axis] - lower[axis]
+        dims = [1] * (2 * rank)
+        dims[axis], dims[rank + axis] = kernel[axis], counts[axis]
+        shaped = along.reshape(dims)
+        index = index * size + shaped
+        outside |= (shaped < 0) | (shaped >= size)
+    index[outside] = elements(sizes)
+    found: NDArray[np.int32] = index.reshape(elements(kernel), -1).astype(np.int32)
+    return found
+
+
+@attrs.frozen(eq=False)
+class _Form:
+    """How the arrays of a convolution lie. The legacy layout has columns of pixels, channels fastest.
+
+    ``image`` is the side that windows cover, ``(rows, *sizes)``, ``maps`` the side with one value for each of them,
+    ``(rows, all maps, *counts)``; a transposed convolution goes from the second to the first.
+    """
+
+    geometry: Geometry
+    legacy: bool
+    shared: tuple[bool, ...]
+
+    @classmethod
+    def of(cls, node: Node) -> _Form:
+        """Return that of a node."""
+        weights, data = node.inputs
+        geometry = convolution_geometry(weights.known_shape, data.known_shape, node.attributes)
+        return cls(geometry, is_legacy(node.attributes.image_layout), sharing_of(geometry, node.attributes))
+
+    def products(self, image: Array, weights: Array) -> Array:
+        """Products of the weights with the windows on an image."""
+        if not all(self.shared):
+            return _correlate_apart(self.geometry, self.shared, image, weights)
+        if self.legacy:
+            width, height, channels = self.geometry.kernel
+            weights = weights.reshape(channels, width, height, self.geometry.maps[2]).transpose(3, 0, 2, 1)
+        return _correlate(self.geometry, image, weights)
+
+    def image(self, rows: Array) -> Array:
+        """Samples of the covered side, from rows as they lie in memory."""
+        if self.legacy:
+            return rows.reshape(rows.shape[0], *self.geometry.input).transpose(0, 3, 2, 1)
+        return rows.reshape(rows.shape[0], *from_cntk(self.geometry.input))
+
+    def image_back(self, image: Array) -> Array:
+        """The inverse of :meth:`image`, but for the shape."""
+        return image.transpose(0, 3, 2, 1) if self.legacy else image
+
+    def maps(self, rows: Array) -> Array:
+        """Samples of the other side; an axis with several maps holds one after another."""
+        maps, counts = from_cntk(self.geometry.maps), from_cntk(self.geometry.counts)
+        if self.legacy:
+            return rows.reshape(rows.shape[0], *counts[:0:-1], maps[0]).transpose(0, 3, 2, 1)[:, :, None]
+        rank = len(counts)
+        pairs = [size for pair in zip(maps, counts, strict=True) for size in pair]
+        shaped = rows.reshape(rows.shape[0], *pairs)
+        order = [0, *range(1, 2 * rank, 2), *range(2, 2 * rank + 1, 2)]
+        return shaped.transpose(order).reshape(rows.shape[0], elements(maps), *counts)
+
+    def maps_back(self, products: Array) -> Array:
+        """The inverse of :meth:`maps`, but for the shape."""
+        if self.legacy:
+            return products[:, :, 0].transpose(0, 3, 2, 1)
+        maps, counts = from_cntk(self.geometry.maps), from_cntk(self.geometry.counts)
+        rank = len(counts)
+        shaped = products.reshape(products.shape[0], *maps, *counts)
+        order = [0, *(index for axis in range(rank) for index in (1 + axis, 1 + rank + axis))]
+        return shaped.transpose(order)
 
 
 def _convolve(trace: Trace, node: Node, weights: Array, data: Array) -> Array:
     import jax
     import jax.numpy as jnp
 
-    geometry = convolution_geometry(node.inputs[0].known_shape, node.inputs[1].known_shape, node.attributes)
-    framed = bool(node.inputs[1].framed)
-    rows = samples(data, framed)
+    form = _Form.of(node)
+    rows = samples(data, bool(node.inputs[1].framed))
     shape = trace.shape(node)
-    sizes = from_cntk(geometry.input)
     if not node.attributes.transpose:
-        products = _correlate(geometry, rows.reshape(rows.shape[0], *sizes), weights)
-        return _maps_back(geometry, products, shape)
-    like = jnp.zeros((rows.shape[0], *sizes), data.dtype)
-    _, pull = jax.vjp(lambda image: _correlate(geometry, image, weights), like)
-    (image,) = pull(_maps(geometry, rows))
-    return image.reshape(shape)
+        return form.maps_back(form.products(form.image(rows), weights)).reshape(shape)
+    like = jnp.zeros((rows.shape[0], *from_cntk(form.geometry.input)), data.dtype)
+    _, pull = jax.vjp(lambda image: form.products(image, weights), like)
+    (image,) = pull(form.maps(rows))
+    return form.image_back(image).reshape(shape)
 
 
 def _convolution(trace: Trace, node: Node, inputs: list[Array]) -> Array:
@@ -119,7 +197,7 @@ def _pool(node: Node) -> tuple[Geometry, tuple[int, ...], bool, bool]:
     if node.op.name == "Pooling":
         geometry = pooling_geometry(sample, attributes)
         return geometry, from_cntk(geometry.input), attributes.pool_kind.lower() == "average", attributes.include_pad
-    geometry = image_pooling_geometry(sample, attributes)
+    geometry = legacy_pooling_geometry(sample, attributes)
     return geometry, from_cntk(geometry.input), node.op.name == "AveragePooling", False
 
 
@@ -156,13 +234,8 @@ def _pooling_gradient(
     return (pull(arriving)[0],)
 
 
-def _has_image(node: Node) -> bool:
-    """Whether the windows stand on the sample as it lies in memory; those of the legacy layout do not."""
-    return node.op.name == "Pooling" or not is_legacy(node.attributes.image_layout)
-
-
-POOLING = Lowering(_pooling, _pooling_gradient, applies=_has_image)
+POOLING = Lowering(_pooling, _pooling_gradient)
 LOWERINGS = {
-    "Convolution": Lowering(_convolution, _convolution_gradient, applies=_is_shared),
+    "Convolution": Lowering(_convolution, _convolution_gradient),
     **dict.fromkeys(("Pooling", "MaxPooling", "AveragePooling"), POOLING),
 }

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cntk_core.api import SequenceLayout
+from cntk_engine_xla.buckets import bucket
 from cntk_engine_xla.lowering import Array
 
 FEWEST_FRAMES, FEWEST_SLOTS = 32, 8
@@ -39,14 +40,24 @@ def slots_bucket(slots: int) -> int:
 def sequences_bucket(layout: SequenceLayout, *, loops: bool) -> int:
     """Return how many rows the frames of sequences are padded to: a power of two, at least 32.
 
-    Lengths vary more than sizes of minibatches of frames, and the slots too: hence fewer sizes than for those.
+    Lengths vary more than sizes of minibatches of frames, and the slots too: hence fewer sizes than for those. Slots
+    that are all as long, as those of truncated training are, have no padding if their number and length need none.
 
     Args:
         layout: of the sequences.
         loops: there are loops over them. Then there is room for all slots at the last time step.
     """
+    if _is_rectangle(layout):
+        return layout.frames
     rows = _power(layout.frames, FEWEST_FRAMES)
     return rows + slots_bucket(layout.slots) if loops and rows else rows
+
+
+def _is_rectangle(layout: SequenceLayout) -> bool:
+    """Whether all slots reach the last time step, and slots and steps are as many as a bucket has."""
+    slots, steps = layout.slots, layout.steps
+    whole = slots > 0 and layout.frames == slots * steps
+    return whole and slots == slots_bucket(slots) and steps == bucket(steps)
 
 
 def time_steps(layout: SequenceLayout, rows: int) -> TimeSteps:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from cntk_core.api import Loop, LoopGradient, Node
+from cntk_core.api import Loop, LoopGradient, Node, Parameter
 from cntk_engine_xla import delays
 from cntk_engine_xla.lowering import Array, SparseRows, Trace
 
@@ -32,6 +32,7 @@ class Window:
         steps = trace.steps[axis]
         self.slots = trace.slots[axis]
         self._begin = steps.start[place]
+        self._rest = trace.counts[axis] - steps.start[place] - steps.alive[place]
         self._alive = jnp.arange(self.slots) < steps.alive[place]
         self.trace = Trace(
             dtype=trace.dtype,
@@ -39,6 +40,7 @@ class Window:
             sizes={**trace.sizes, axis: self.slots},
             counts={**trace.counts, axis: steps.alive[place]},
             values={},
+            draws={},
         )
 
     def of(self, value: Array) -> Array:
@@ -70,6 +72,17 @@ class Window:
             rows = self.own(rows, self.of(buffer))
         return jax.lax.dynamic_update_slice_in_dim(buffer, rows, self._begin, 0)
 
+    def give_draws(self, outer: Trace, loop: Loop) -> None:
+        """Let the time step have what the host drew for it: the numbers of a loop come in its own order of steps."""
+        import jax
+
+        place = self._begin if loop.direction > 0 else self._rest
+        for node in loop.nodes:
+            drawn = outer.draws.get(node)
+            if drawn is not None and node not in loop.delays:
+                kept, share = drawn
+                self.trace.draws[node] = jax.lax.dynamic_slice_in_dim(kept, place, self.slots), share
+
     def give(self, outer: Trace, nodes: Sequence[Node], axis: str) -> None:
         """Let the time step read values from outside."""
         for node in nodes:
@@ -97,6 +110,70 @@ def over_steps(trace: Trace, axis: str, direction: int, body: Callable[[Array, A
     return jax.lax.fori_loop(0, count, lambda i, now: body(i if direction > 0 else count - 1 - i, now), state)
 
 
+class StepMemory:
+    """What time steps of a loop leave behind: running statistics for the next one, contexts for the way back.
+
+    Args:
+        trace: of the program function.
+        loop: over whose time steps is gone.
+    """
+
+    def __init__(self, trace: Trace, loop: Loop) -> None:
+        self._trace, self._loop = trace, loop
+        self._keepers = [node for node in loop.nodes if node.op.updates] if trace.training else []
+        inputs = [node.inputs[place] for node in self._keepers for place in node.op.updates if place < len(node.inputs)]
+        self._parameters = [node for node in dict.fromkeys(inputs) if isinstance(node, Parameter)]
+
+    def give_statistics(self, inner: Trace, statistics: Sequence[Array]) -> None:
+        """Let a time step go on from those of the one before."""
+        inner.values.update(zip(self._parameters, statistics, strict=True))
+
+    def end(self, statistics: Sequence[Array]) -> None:
+        """Take the running statistics after the last time step."""
+        self._trace.updates.update(zip(self._parameters, statistics, strict=True))
+
+    def statistics(self, trace: Trace) -> list[Array]:
+        """The running statistics after a time step; those before the first one from the trace of the function."""
+        values = [trace.value(node) for node in self._parameters]
+        updated = [trace.updates.get(node, value) for node, value in zip(self._parameters, values, strict=True)]
+        return [_like(each, value) for each, value in zip(updated, values, strict=True)]
+
+    def kept(self, inner: Trace) -> list[Any]:
+        """What a time step has kept for its gradients."""
+        return [dict(inner.context(node).saved) for node in self._keepers]
+
+    def over_steps(self, one: Callable[[Array, Any], tuple[Any, list[Any]]], begin: Any) -> Any:
+        """Go over the time steps with a body that returns state and what it has kept; return the state."""
+        import jax
+        import jax.numpy as jnp
+
+        trace, loop = self._trace, self._loop
+        axis = loop.nodes[0].axis
+        if not self._keepers:
+            return over_steps(trace, axis, loop.direction, lambda place, state: one(place, state)[0], begin)
+        steps = trace.sizes[axis]
+        _, shapes = jax.eval_shape(one, jnp.zeros((), jnp.int32), begin)
+        room = jax.tree.map(lambda shape: jnp.zeros((steps, *shape.shape), shape.dtype), shapes)
+
+        def body(place: Array, given: Any) -> Any:
+            state, all_kept = given
+            state, kept = one(place, state)
+            return state, jax.tree.map(lambda every, each: every.at[place].set(each), all_kept, kept)
+
+        state, all_kept = over_steps(trace, axis, loop.direction, body, (begin, room))
+        for node, kept in zip(self._keepers, all_kept, strict=True):
+            trace.context(node).saved = kept
+        return state
+
+    def give_kept(self, inner: Trace, place: Array) -> None:
+        """Let a time step on the way back have what it has kept."""
+        import jax
+
+        for node in self._keepers:
+            saved = self._trace.context(node).saved
+            inner.context(node).saved = jax.tree.map(lambda every: every[place], saved)
+
+
 def compute_loop(trace: Trace, loop: Loop, body: Body) -> None:
     """Compute the values of a loop."""
     import jax.numpy as jnp
@@ -105,17 +182,21 @@ def compute_loop(trace: Trace, loop: Loop, body: Body) -> None:
     rows, waiting = trace.sizes[axis], loop.delays
     tails = [delay.inputs[0] for delay in waiting if "keep" in trace.draws[delay]]
     written = tuple(dict.fromkeys([*loop.writes, *tails]))
+    memory = StepMemory(trace, loop)
     if not rows:
+        memory.end(memory.statistics(trace))
         trace.values.update({node: jnp.zeros(trace.shape(node), trace.dtype) for node in written})
         return
     inputs = {delay: [None, *(trace.value(child) for child in delay.inputs[1:])] for delay in waiting}
     outside = [delays.outside(trace, delay, inputs[delay]) for delay in waiting]
 
     def one(place: Array, state: Any) -> Any:
-        buffers, histories = state
+        buffers, histories, statistics = state
         window = Window(trace, axis, place)
         inner = window.trace
         window.give(trace, loop.reads, axis)
+        window.give_draws(trace, loop)
+        memory.give_statistics(inner, statistics)
         for delay, beyond, history in zip(waiting, outside, histories, strict=True):
             other = window.of(beyond) if beyond.ndim else beyond
             inner.values[delay] = window.inside(trace.draws[delay]["source"], history[-1], other)
@@ -131,9 +212,11 @@ def compute_loop(trace: Trace, loop: Loop, body: Body) -> None:
             window.write(buffer, inner.values[node], careful=careful)
             for node, buffer in zip(written, buffers, strict=True)
         ]
-        return buffers, histories
+        return (buffers, histories, memory.statistics(inner)), memory.kept(inner)
 
-    buffers, _ = over_steps(trace, axis, loop.direction, one, (_zeros(trace, written), _histories(trace, loop)))
+    begin = (_zeros(trace, written), _histories(trace, loop), memory.statistics(trace))
+    buffers, _, statistics = memory.over_steps(one, begin)
+    memory.end(statistics)
     for node, buffer in zip(written, buffers, strict=True):
         # The padding repeats a frame: its numbers are as good as those of the minibatch.
         trace.values[node] = jnp.where(trace.mask(axis, buffer.ndim), buffer, buffer[:1])
@@ -175,12 +258,15 @@ def compute_loop_gradients(trace: Trace, step: LoopGradient, needed: frozenset[N
     read = [node for node in dict.fromkeys([*step.sources, *(t.node for t in step.targets)]) if node in gradients]
     read = [node for node in read if node.framed and node not in framed]
     flowing = {part.step.nodes[0] for part in step.steps}
+    memory = StepMemory(trace, loop)
 
     def one(place: Array, state: Any) -> Any:
         buffers, totals, histories = state
         window = Window(trace, axis, place)
         inner = window.trace
         window.give(trace, step.reads, axis)
+        window.give_draws(trace, loop)
+        memory.give_kept(inner, place)
         local = inner.gradients
         local.update((node, window.own(window.of(gradients[node]))) for node in read)
         local.update((node, window.own(window.of(buffer))) for node, buffer in zip(framed, buffers, strict=True))

@@ -12,13 +12,20 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from cntk_core.api import Node, OpContext, Parameter, elements, makes_axis_by_values
+from cntk_core.api import Input, Node, OpContext, Parameter, elements, makes_axis_by_values
 
 if TYPE_CHECKING:
     from cntk_engine_xla.layouts import TimeSteps
 
 Array = Any
 """A traced array of ``jax.numpy``."""
+
+
+def axis_around(node: Node) -> str | None:
+    """The dynamic axis of a node, or of its first input with one; None if there is none."""
+    if node.framed and not makes_axis_by_values(node):
+        return node.axis
+    return next((child.axis for child in node.inputs if child.framed), None)
 
 
 @attrs.define(eq=False)
@@ -47,7 +54,7 @@ class Trace:
     values: dict[Node, Array]
     gradients: dict[Node, Array] = attrs.field(factory=dict)
     contexts: dict[Node, OpContext] = attrs.field(factory=dict)
-    draws: Mapping[Node, Any] = attrs.field(factory=dict)
+    draws: dict[Node, Any] = attrs.field(factory=dict)
     updates: dict[Parameter, Array] = attrs.field(factory=dict)
     steps: Mapping[str, TimeSteps] = attrs.field(factory=dict)
     slots: Mapping[str, int] = attrs.field(factory=dict)
@@ -55,9 +62,7 @@ class Trace:
 
     def axis_of(self, node: Node) -> str | None:
         """The dynamic axis of a node, or of its first input with one; None if there is none."""
-        if node.framed and not makes_axis_by_values(node):
-            return node.axis
-        return next((child.axis for child in node.inputs if child.framed), None)
+        return axis_around(node)
 
     def context(self, node: Node) -> OpContext:
         """The context of a node, the same for its value and its gradient."""
@@ -105,8 +110,9 @@ Gradient = Callable[[Trace, Node, Array, list[Array], Sequence[bool]], Sequence[
 Draw = Callable[[OpContext, Node, tuple[int, ...], int], Any]
 """``(context, node, shape, rows) -> arrays``: draws on the host what the trace gets, None for nothing.
 
-The context has random numbers, settings and sequences; the value has this shape in truth, and so many rows with its
-padding.
+The context has random numbers, settings and sequences, and for an op that :attr:`Lowering.looks` the values that it
+looks at, by input, as ``saved["looked"]``. The value has this shape in truth; ``rows`` are those of its dynamic axis
+with the padding, or of its inputs' if it has none, 1 if they have none either.
 """
 
 Keep = Callable[[OpContext, Array | None], None]
@@ -124,6 +130,7 @@ class Lowering:
         draw: for an op that needs something of the host: random numbers, row numbers.
         keep: for an op that keeps something for the next minibatch.
         takes_sparse: inputs that may be :class:`SparseRows`.
+        looks: inputs whose values the host looks at when it draws; only nodes that :func:`is_looked_at` can have that.
         loops: whether it goes over the time steps of its dynamic axis.
     """
 
@@ -133,6 +140,7 @@ class Lowering:
     draw: Draw | None = None
     keep: Keep | None = None
     takes_sparse: frozenset[int] = frozenset()
+    looks: tuple[int, ...] = ()
     loops: bool = False
 
 
@@ -157,6 +165,22 @@ class SparseRows:
 
         zeros = jnp.zeros((self.rows, self.width), self.data.dtype)
         return zeros.at[self.row, self.column].add(self.data, mode="drop")
+
+
+PASSES = frozenset({"LabelsToGraph", "Pass", "StopGradient"})
+"""Ops whose value is their input's."""
+
+
+def stream_behind(node: Node) -> Node:
+    """The node whose value another has, which only passes it on."""
+    while node.op.name in PASSES and node.inputs:
+        node = node.inputs[0]
+    return node
+
+
+def is_looked_at(node: Node, index: int) -> bool:
+    """Whether the host knows the values of an input before anything is computed: they are those of a stream."""
+    return isinstance(stream_behind(node.inputs[index]), Input)
 
 
 def element_count(node: Node) -> int:

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from cntk_core.api import Node, OpContext, reconciled_rows
+from cntk_core.api import Node, OpContext, gathered_places, reconciled_rows
 from cntk_engine_xla.layouts import filled
-from cntk_engine_xla.lowering import Array, Lowering, Trace
+from cntk_engine_xla.lowering import Array, Lowering, Trace, is_looked_at
 
 
 def _numbers(values: Array) -> Array:
@@ -98,7 +98,36 @@ def _reconciled_gradient(
     return _added(arrived, np.arange(arrived.shape[0]) if rows is None else rows, value), None
 
 
+def _draw_slices(context: OpContext, node: Node, shape: tuple[int, ...], rows: int) -> Any:
+    """The numbers of the slices, which lie in the table."""
+    places = gathered_places(context.saved.pop("looked")[0], node.inputs[1].known_shape[0])
+    if not node.framed:
+        return places.astype(np.int32)
+    found = np.zeros((rows, *places.shape[1:]), np.int32)
+    found[: len(places)] = places
+    return found
+
+
+def _slices(trace: Trace, node: Node, inputs: list[Array]) -> Array:
+    return inputs[1][trace.draws[node]].reshape(trace.shape(node))
+
+
+def _slices_gradient(
+    trace: Trace, node: Node, arriving: Array, inputs: list[Array], needs: Sequence[bool]
+) -> Sequence[Array | None]:
+    import jax.numpy as jnp
+
+    places, table = trace.draws[node], inputs[1]
+    arrived = trace.masked(arriving, node.axis) if node.framed else arriving
+    return None, jnp.zeros_like(table).at[places.reshape(-1)].add(arrived.reshape(-1, *table.shape[1:]))
+
+
+def _slices_known(node: Node) -> bool:
+    return is_looked_at(node, 0)
+
+
 LOWERINGS = {
+    "Gather": Lowering(_slices, _slices_gradient, applies=_slices_known, draw=_draw_slices, looks=(0,)),
     "GatherPacked": Lowering(_gather, _gather_gradient, applies=_framed),
     "ScatterPacked": Lowering(_scatter, _scatter_gradient, applies=_framed),
     "ReconcileDynamicAxis": Lowering(_reconciled, _reconciled_gradient, draw=_draw_reconciled),

@@ -89,6 +89,9 @@ def _statistics(trace: Trace, node: Node, inputs: list[Array], data: Array) -> _
     size = frames * data.shape[2]
     run_inverse = 1.0 / jnp.sqrt(run_variance + epsilon)
     if not trace.training or not data.shape[0] * data.shape[2]:
+        if trace.training:  # without frames they stay what they are
+            for place in range(3, len(inputs)):
+                _keep(trace, node, place, inputs[place])
         return _Statistics(run_mean, run_mean, run_inverse, run_inverse, jnp.ones((), data.dtype), size)
     divisor = size.astype(data.dtype)
     mean = jnp.sum(_kept(trace, node, data), axis=(0, 2)) / divisor

@@ -8,9 +8,9 @@ from cntk_core.api import Node, run_forward, run_gradient
 from cntk_engine_xla.lowering import Array, Lowering, Trace
 
 AS_THEY_ARE = (
-    "CosDistance", "DiagTimes", "Diagonal", "GMMLogLikelihood", "Hardmax", "KhatriRaoProduct", "LegacyReshape",
-    "LocalResponseNormalization", "LogSoftmax", "OneHot", "ReduceElements", "Reshape", "RowRepeat", "RowStack",
-    "Softmax", "SumColumnElements", "TransposeDimensions",
+    "CosDistance", "DiagTimes", "Diagonal", "GMMLogLikelihood", "Hardmax", "KhatriRaoProduct", "LabelsToGraph",
+    "LegacyReshape", "LocalResponseNormalization", "LogSoftmax", "OneHot", "OutputMultiplexer", "ReduceElements",
+    "Reshape", "RowRepeat", "RowStack", "Softmax", "SumColumnElements", "TransposeDimensions",
 )  # fmt: skip
 """Ops whose value and gradients are computed by their own functions."""
 

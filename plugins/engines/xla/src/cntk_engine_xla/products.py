@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cntk_core.api import Node, is_sparse_product
+from cntk_core.api import Node, is_sparse_product, quantized_product
 from cntk_engine_xla import plain
 from cntk_engine_xla.lowering import Array, Lowering, SparseRows, Trace, element_count
 
@@ -41,6 +41,19 @@ def _gradient(
     return zeros.at[data.column].add(changes).reshape(weights.shape), None
 
 
-LOWERINGS = dict.fromkeys(
-    ("Times", "TransposeTimes", "LookupTable"), Lowering(_forward, _gradient, takes_sparse=frozenset({1}))
-)
+def _quantized(trace: Trace, node: Node, inputs: list[Array]) -> Array:
+    """A product in whole numbers, whose range is that of the frames alone."""
+    import jax.numpy as jnp
+
+    values = [
+        trace.masked(value, child.axis) if child.framed else value
+        for child, value in zip(node.inputs, inputs, strict=True)
+    ]
+    return quantized_product(jnp, values, node.attributes, trace.context(node))
+
+
+SPARSE = Lowering(_forward, _gradient, takes_sparse=frozenset({1}))
+LOWERINGS = {
+    **dict.fromkeys(("Times", "TransposeTimes", "LookupTable"), SPARSE),
+    "QuantizedTimes": Lowering(_quantized),
+}

@@ -45,7 +45,10 @@ class Shelf(MutableMapping[Node, NDArray[Any]]):
         self.device.pop(node, None)
 
     def __delitem__(self, node: Node) -> None:
-        del self.host[node], self.device[node]
+        if node not in self:
+            raise KeyError(node)
+        self.host.pop(node, None)
+        self.device.pop(node, None)
 
     def __iter__(self) -> Iterator[Node]:
         return iter({**self.host, **self.device})

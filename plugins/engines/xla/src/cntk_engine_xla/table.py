@@ -6,7 +6,22 @@ from collections.abc import Mapping
 from functools import cache
 
 from cntk_core.api import GradientStep, Loop, LoopGradient, Node, Op, Step, core_ops, is_open, makes_axis_by_values
-from cntk_engine_xla import criteria, delays, dropout, images, moves, normalization, plain, products, stack
+from cntk_engine_xla import (
+    alignments,
+    chains,
+    criteria,
+    delays,
+    dropout,
+    images,
+    moves,
+    normalization,
+    partners,
+    plain,
+    products,
+    regions,
+    stack,
+    vocabulary,
+)
 from cntk_engine_xla.lowering import Lowering
 
 LOWERINGS: Mapping[str, Lowering] = {
@@ -19,14 +34,24 @@ LOWERINGS: Mapping[str, Lowering] = {
     **delays.LOWERINGS,
     **moves.LOWERINGS,
     **stack.LOWERINGS,
+    **alignments.LOWERINGS,
+    **chains.LOWERINGS,
+    **vocabulary.LOWERINGS,
+    **regions.LOWERINGS,
+    **partners.LOWERINGS,
 }
 """Op name to lowering. Element-wise ops need none: their scalar expressions run on ``jax.numpy``."""
 
 BY_VALUES_ALONE = frozenset({"Times", "TransposeTimes", "DiagTimes"})
 """Ops whose gradient needs nothing that the forward part keeps."""
 
-IN_LOOPS = frozenset({*plain.LOWERINGS, *products.LOWERINGS, *delays.LOWERINGS}) - {"LocalResponseNormalization"}
-"""Ops that a compiled loop can do for one time step: they keep nothing for their gradients, and draw nothing."""
+IN_LOOPS = frozenset({*plain.LOWERINGS, *products.LOWERINGS, *delays.LOWERINGS, "Dropout", "BatchNormalization"}) - {
+    "LocalResponseNormalization"
+}
+"""Ops that a compiled loop can do for one time step.
+
+They keep nothing for their gradients but what the host drew; those that update parameters may, the loop keeps it too.
+"""
 
 
 def lowering_of(node: Node) -> Lowering | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 import attrs
 
 from cntk_core.api import (
+    AnyStep,
     GradientStep,
     Loop,
     LoopGradient,
@@ -15,11 +16,11 @@ from cntk_core.api import (
     Parameter,
     Plan,
     Step,
+    makes_axis_by_values,
     meetings_of,
 )
+from cntk_engine_xla.lowering import axis_around
 from cntk_engine_xla.table import is_lowered, lowering_of
-
-AnyStep = Step | Loop | GradientStep | LoopGradient
 
 
 @attrs.frozen(eq=False)
@@ -80,18 +81,44 @@ def units_of(plan: Plan, *, gradients: bool, update: bool = False) -> tuple[Unit
         gradients: with the gradient steps, in training.
         update: with the update of the trained parameters at the end.
     """
-    steps: list[AnyStep] = [*plan.steps, *(plan.gradients if gradients else ())]
-    hosted = frozenset(node for step in plan.steps if not is_lowered(step, frozenset()) for node in step.nodes)
+    hosted = hosted_steps(plan)
+    waiting = _that_can_wait(plan, hosted, gradients=gradients)
+    steps: list[AnyStep] = [step for step in plan.steps if step not in waiting]
     cut: list[tuple[list[AnyStep], bool]] = []
-    for step in steps:
-        lowered = is_lowered(step, hosted)
+    for step in [*steps, *(plan.gradients if gradients else ())]:
+        lowered = step not in hosted
         if lowered and cut and not cut[-1][1]:
             cut[-1][0].append(step)
         else:
             cut.append(([step], not lowered))
     if update and (not cut or cut[-1][1]):
         cut.append(([], False))
-    return tuple(_linked(plan, cut, gradients=gradients, update=update))
+    place = len(cut) - 1 if update else None
+    cut += [([step], True) for step in plan.steps if step in waiting]
+    return tuple(_linked(plan, cut, gradients=gradients, update=place))
+
+
+def _that_can_wait(plan: Plan, hosted: frozenset[AnyStep], *, gradients: bool) -> frozenset[AnyStep]:
+    """The steps of the host whose values only the user looks at: done after all others, they cut no function in two.
+
+    They may not read parameters, which have changed by then.
+    """
+    back = plan.gradients if gradients else ()
+    needed = {node for step in back for node in (*nodes_of(step), *step.reads)}
+    found: set[AnyStep] = set()
+    for step in reversed(plan.steps):
+        alone = needed.isdisjoint(step.nodes) and not any(isinstance(node, Parameter) for node in step.reads)
+        if step in hosted and alone and not any(makes_axis_by_values(node) for node in step.nodes):
+            found.add(step)
+        else:
+            needed.update(step.reads)
+    return frozenset(found)
+
+
+def hosted_steps(plan: Plan) -> frozenset[AnyStep]:
+    """Return the steps of a plan that the host computes."""
+    nodes = frozenset(node for step in plan.steps if not is_lowered(step, frozenset()) for node in step.nodes)
+    return frozenset(step for step in (*plan.steps, *plan.gradients) if not is_lowered(step, nodes))
 
 
 def update_unit(plan: Plan) -> Unit:
@@ -99,10 +126,11 @@ def update_unit(plan: Plan) -> Unit:
     return Unit((), hosted=False, update=True, arrives=plan.trained)
 
 
-def _linked(plan: Plan, cut: Sequence[tuple[list[AnyStep], bool]], *, gradients: bool, update: bool) -> Iterable[Unit]:
-    """Find what goes from unit to unit."""
+def _linked(
+    plan: Plan, cut: Sequence[tuple[list[AnyStep], bool]], *, gradients: bool, update: int | None
+) -> Iterable[Unit]:
+    """Find what goes from unit to unit; the update is in the unit of this number."""
     parts = [steps for steps, _ in cut]
-    last = len(parts) - 1
     meetings = meetings_of(plan)
     seed = next((index for index, steps in enumerate(parts) if any(map(_is_gradient, steps))), None)
     for index, (steps, hosted) in enumerate(cut):
@@ -117,7 +145,7 @@ def _linked(plan: Plan, cut: Sequence[tuple[list[AnyStep], bool]], *, gradients:
         if seed is not None and seed < index and plan.criterion is not None:
             earlier.add(plan.criterion)
         later = {node for step in after for node in (*_sources(step), *_targets(step))}
-        updates = update and index == last
+        updates = index == update
         wanted = plan.trained if updates else ()
         back = [node for step in steps if _is_gradient(step) for node in nodes_of(step)]
         forward_here = dict.fromkeys(node for step in steps if not _is_gradient(step) for node in nodes_of(step))
@@ -146,7 +174,8 @@ def timed_axes(steps: Iterable[AnyStep]) -> set[str]:
     """The dynamic axes over whose time steps compiled functions go."""
     steps = list(steps)
     loops = {nodes_of(step)[0].axis for step in steps if isinstance(step, Loop | LoopGradient)}
-    return loops | {node.axis for step in steps for node in nodes_of(step) if _loops(node)}
+    found = (axis_around(node) for step in steps for node in nodes_of(step) if _loops(node))
+    return loops | {axis for axis in found if axis is not None}
 
 
 def _loops(node: Node) -> bool:

@@ -7,25 +7,33 @@ extern "C" __global__ void add_total(const F* value, double* total)
         total[0] += (double)value[0];
 }
 
-// out[i, :] = source[i] >= 0 ? in[source[i], :] : out[i, :]
-extern "C" __global__ void gather_rows(const F* in, const long long* source, F* out, long long rows, long long width)
+// out[i, :] is a row of ``in`` where code[i] >= 0, else one of ``states`` (-2, -4, ...) or of ``tail`` (-3, -5, ...); -1
+// stands for a number.
+extern "C" __global__ void read_rows(const F* in, const F* states, const F* tail, const long long* code, F* out,
+                                     F other, long long rows, long long width)
 {
     const long long stride = (long long)gridDim.x * blockDim.x;
     for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < rows * width; i += stride) {
-        const long long row = source[i / width];
+        const long long row = code[i / width], j = i % width;
         if (row >= 0)
-            out[i] = in[row * width + i % width];
+            out[i] = in[row * width + j];
+        else if (row == -1)
+            out[i] = other;
+        else
+            out[i] = row % 2 == 0 ? states[(-2 - row) / 2 * width + j] : tail[(-3 - row) / 2 * width + j];
     }
 }
 
-// out[target[i], :] = in[i, :]; no two rows have one target.
-extern "C" __global__ void scatter_rows(const F* in, const long long* target, F* out, long long rows, long long width)
+// out[r, :] += the sum of in[i, :] over the rows i that stand in ``readers`` from start[r] on, in this order.
+extern "C" __global__ void add_readers(const F* in, const long long* start, const long long* readers, F* out,
+                                       long long rows, long long width)
 {
     const long long stride = (long long)gridDim.x * blockDim.x;
     for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < rows * width; i += stride) {
-        const long long row = target[i / width];
-        if (row >= 0)
-            out[row * width + i % width] = in[i];
+        F sum = F(0);
+        for (long long k = start[i / width]; k < start[i / width + 1]; ++k)
+            sum += in[readers[k] * width + i % width];
+        out[i] += sum;
     }
 }
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cupy_standin.streams import get_current_stream
+from cntk_core.testing.cupy_stand_in.streams import current_stream, launch
 
 
 class Cublas:
@@ -42,7 +42,7 @@ class Cublas:
         self, kind: Any, handle: Any, ta: Any, tb: Any, m: Any, n: Any, k: Any, alpha: Any, a: Any, lda: Any, b: Any,
         ldb: Any, beta: Any, c: Any, ldc: Any,
     ) -> int:  # fmt: skip
-        stream = get_current_stream()
+        stream = current_stream()
         assert stream.ptr == self.stream, "the product is computed on another stream than that of its arguments"
         assert self.workspace or not stream.capturing, "capturing needs work space that was given before"
         if min(m.value, n.value, k.value) <= 0 or type(alpha._obj) is not kind:
@@ -58,9 +58,7 @@ class Cublas:
             product = one * (left @ right)
             out[...] = product if other == 0.0 else product + other * out
 
-        stream.add(work)
-        if not stream.capturing:
-            stream.drain()
+        launch("gemm", work)
         return 0
 
 

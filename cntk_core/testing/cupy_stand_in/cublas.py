@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from cupy_standin.arrays import ndarray
-from cupy_standin.streams import get_current_stream, submit
+from cntk_core.testing.cupy_stand_in.arrays import ndarray
+from cntk_core.testing.cupy_stand_in.streams import current_stream, launch
 
 
 def gemm(transa: str, transb: str, a: ndarray, b: ndarray, out: ndarray, alpha: float = 1.0, beta: float = 0.0) -> Any:
     """``out = alpha * op(a) @ op(b) + beta * out``, as cuBLAS takes it: matrices of one type, none of them empty."""
-    if get_current_stream().capturing:
+    if current_stream().capturing:
         raise NotImplementedError("calling cuBLAS API during stream capture is currently unsupported")
     assert transa in ("N", "T")
     assert transb in ("N", "T")
@@ -23,14 +23,15 @@ def gemm(transa: str, transb: str, a: ndarray, b: ndarray, out: ndarray, alpha: 
         assert each.flags.c_contiguous or each.flags.f_contiguous, "the engine never needs a copy"
         if 0 in each.shape:
             raise RuntimeError("CUBLAS_STATUS_INVALID_VALUE: a matrix without elements")
-    left = a._array.T if transa == "T" else a._array
-    right = b._array.T if transb == "T" else b._array
+    left = a.use().T if transa == "T" else a.use()
+    right = b.use().T if transb == "T" else b.use()
+    result = out.use()
     assert left.shape[1] == right.shape[0]
     assert out.shape == (left.shape[0], right.shape[1])
 
     def work() -> None:
         product = left @ right
-        out._array[...] = alpha * product if beta == 0.0 else alpha * product + beta * out._array
+        result[...] = alpha * product if beta == 0.0 else alpha * product + beta * result
 
-    submit(work, a, b, out)
+    launch("gemm", work, a, b, out)
     return out

@@ -1,11 +1,13 @@
 """RawModule and RawKernel of the stand-in: CUDA C is compiled by the C++ compiler of this machine and run here.
 
-What the kernels compute is what they would compute on a GPU, one thread after the other; barriers are kept.
+What the kernels compute is what they would compute on a GPU, one thread after the other; barriers are kept. Kernels
+from templates go through :mod:`cntk_core.testing.cuda_shim`, which is slower, and knows more orders of threads.
 """
 
 from __future__ import annotations
 
 import ctypes
+import functools
 import hashlib
 import os
 import re
@@ -15,12 +17,14 @@ import tempfile
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from cupy_standin.arrays import ndarray
-from cupy_standin.streams import submit
+from cntk_core.testing.cuda_shim import HostCuda, Order
+from cntk_core.testing.cupy_stand_in import streams
+from cntk_core.testing.cupy_stand_in.arrays import ndarray
+from cntk_core.testing.cupy_stand_in.streams import CudaError, settle
 
 HERE = Path(__file__).parent
 COMPILER = shutil.which("g++") or shutil.which("c++")
@@ -108,22 +112,38 @@ def _launchers(code: str) -> tuple[str, dict[str, list[str]]]:
     text, types = "", {}
     for name, arguments in _KERNEL.findall(code):
         given = [part.replace("__restrict__", " ").strip() for part in arguments.split(",")]
-        types[name] = [re.sub(r"\s+", " ", part[: re.search(r"\w+$", part).start()]).strip() for part in given]
+        types[name] = [re.sub(r"\s+", " ", re.sub(r"\w+$", "", part)).strip() for part in given]
         call = ", ".join(f"*({kind}*)p[{index}]" for index, kind in enumerate(types[name]))
         text += f'\nextern "C" void host_{name}(void** p) {{ {name}({call}); }}'
     return text, types
 
 
 class RawModule:
-    """Some kernels of one source."""
+    """Some kernels of one source.
 
-    def __init__(self, *, code: str, options: tuple[str, ...] = (), backend: str = "nvrtc", **others: Any) -> None:
+    Attributes:
+        order: in which the threads of a block take turns, in kernels from templates.
+        prepared: programs of such kernels that are compiled already, by their source; they have every kernel that is
+            asked for.
+    """
+
+    order: ClassVar[Order] = "forward"
+    prepared: ClassVar[dict[str, HostCuda]] = {}
+
+    def __init__(
+        self, *, code: str, options: tuple[str, ...] = (), backend: str = "nvrtc", name_expressions: Sequence[str] = ()
+    ) -> None:
         assert isinstance(options, tuple), "CuPy wants a tuple of options"
-        assert not others, f"options that the stand-in does not know: {others}"
         assert backend == "nvrtc"
         self.code = code
         self._macros = [option for option in options if option.startswith("-D")]
         self._library: Any = None
+        self._types: dict[str, list[str]] = {}
+        self._exact: HostCuda | None = None
+        if name_expressions:
+            if "--fmad=false" not in options:
+                raise CudaError("the shim rounds products and sums one by one; a GPU does with --fmad=false alone")
+            self._exact = self.prepared.get(code) or HostCuda(code, name_expressions)
 
     def compile(self) -> None:
         """Compile the source."""
@@ -139,13 +159,25 @@ class RawModule:
             path = _build(HEADER + "\n#line 1\n" + self.code + launchers, "kernels", command)
             self._library = ctypes.CDLL(str(path))
 
-    def get_function(self, name: str) -> RawKernel:
+    def get_function(self, name: str) -> Any:
         """Return a kernel by its name."""
+        if self._exact is not None:
+            return functools.partial(_launch_exactly, self._exact, name)
         self.compile()
         if name not in self._types:
             raise AttributeError(f"CUDA_ERROR_NOT_FOUND: named symbol not found: {name}")
         barriers = "__syncthreads" in self.code or "_sync(" in self.code
         return RawKernel(getattr(self._library, f"host_{name}"), self._types[name], barriers, name)
+
+
+def _launch_exactly(
+    program: HostCuda, name: str, grid: Sequence[int], block: Sequence[int], args: Sequence[Any], shared_mem: int = 0
+) -> None:
+    settle()
+    given = [one.use() if isinstance(one, ndarray) else one for one in args]
+    if not all(isinstance(one, np.ndarray | np.generic) for one in given):
+        raise CudaError("kernels take arrays of a device and NumPy's scalars")
+    program.launch(name, grid=grid, block=block, arguments=given, shared_bytes=shared_mem, order=RawModule.order)
 
 
 def _meaning(kind: str, known: dict[str, str]) -> str:
@@ -185,7 +217,7 @@ class RawKernel:
             if _runtime().host_launch(self._function, pointers, grid_at, block_at, int(self._barriers)):
                 raise AssertionError(f"{self._name}: some threads of a block never came to a barrier")
 
-        submit(launch, given, args)
+        streams.launch(self._name, launch, given, args)
 
     def _address(self, kind: str, value: Any) -> Any:
         wanted = _TYPES[kind.replace("const", "").replace("*", "").strip()]
@@ -196,6 +228,7 @@ class RawKernel:
                 raise AssertionError(f"{self._name}: an array that is not in one piece")
             if value.dtype != wanted:
                 raise AssertionError(f"{self._name}: an array of {value.dtype} for {kind}")
+            value.use()
             return np.array([value.data.ptr], np.uint64)
         if isinstance(value, bool | int | float) and not isinstance(value, np.generic):
             # CuPy passes numbers of Python with 8 bytes; a kernel that takes another type gets nonsense.

@@ -1,0 +1,187 @@
+"""Units of plans: what is computed in one go, and what goes from one to the next; and the shelf where it lies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from cntk_engine_xla import XlaEngine
+from cntk_engine_xla.shelf import Shelf
+from cntk_engine_xla.units import units_of, update_unit
+
+from cntk_core.network.node import Node
+from cntk_core.ops.shifting import ShiftAttributes
+from cntk_core.plan.explain import explain
+from cntk_core.plan.make import make_plan
+from cntk_core.plan.plan import Plan
+from cntk_core.testing.sequence_networks import CLASSES, FEATURES, HIDDEN, SEQUENCE_SAMPLES, SequenceSketch
+
+
+def _names(nodes: Any) -> list[str]:
+    return [node.name for node in nodes]
+
+
+def _plan(name: str) -> Plan:
+    sample = SEQUENCE_SAMPLES[name]("float32")
+    return make_plan(sample.network, sample.roots, sample.criterion)
+
+
+@pytest.fixture
+def shifted() -> Plan:
+    """A product, a shift that the host does, and a criterion above both."""
+    made = SequenceSketch("float32")
+    lower = made.op("Times", made.parameter("W", FEATURES, HIDDEN), made.x, name="lower")
+    edge = made.given("edge", np.zeros(1), multiplier=0.0)
+    moved = made.op("Shift", lower, edge, attributes=ShiftAttributes(-1), name="moved")
+    sample = made.classify(made.op("Plus", moved, made.op("Tanh", lower)))
+    return make_plan(sample.network, sample.roots, sample.criterion)
+
+
+def test_what_goes_around_a_step_of_the_host(shifted: Plan) -> None:
+    """Five units: below the shift, the shift, above it and back, the shift's gradient, and the rest with the update."""
+    below, shift, above, back, rest = units_of(shifted, gradients=True, update=True)
+    assert [unit.hosted for unit in (below, shift, above, back, rest)] == [False, True, False, True, False]
+    assert "lower" in _names(below.writes)
+    assert _names(shift.writes) == ["moved"]
+    assert "moved" in _names(above.reads)
+    assert (above.seeds, back.seeds) == (True, False)
+    assert _names(back.arrives)[0] == "moved"
+    assert "lower" in _names(back.leaves)
+    assert "lower" in _names(rest.arrives)
+    assert [unit.update for unit in (below, shift, above, back, rest)] == [False] * 4 + [True]
+
+
+def _with_edits(*, of_parameter: bool) -> Plan:
+    """A classifier that counts edits too, which the host does: of its best classes, or of those of a parameter."""
+    made = SequenceSketch("float32")
+    sample = made.classify(made.elman(made.x, FEATURES))
+    (z,) = sample.roots
+    first = made.given("guess", np.eye(CLASSES)[0]) if of_parameter else z
+    edits = made.op("EditDistanceError", first, made.network["labels"], name="edits")
+    made.network.infer()
+    return make_plan(sample.network, (*sample.roots, edits), sample.criterion)
+
+
+def test_what_only_the_user_looks_at_comes_last() -> None:
+    """An evaluation on the host does not cut training in two."""
+    training, evaluation = units_of(_with_edits(of_parameter=False), gradients=True, update=True)
+    assert (training.hosted, training.update, evaluation.hosted, evaluation.update) == (False, True, True, False)
+    assert _names(evaluation.writes) == ["edits"]
+    assert set(evaluation.reads) - set(training.writes) == {evaluation.steps[0].nodes[0].inputs[1]}
+
+
+def test_an_evaluation_of_a_parameter_comes_before_its_update() -> None:
+    units = units_of(_with_edits(of_parameter=True), gradients=True, update=True)
+    assert [(unit.hosted, unit.update) for unit in units][-1] == (False, True)
+    assert any(unit.hosted for unit in units)
+
+
+def test_gradients_are_looked_at_until_the_last_step_that_adds_to_them(shifted: Plan) -> None:
+    unit = units_of(shifted, gradients=True, update=True)[2]
+    everything = unit.looked_at(0, shifted.trained)
+    assert {node for step in unit.backward for node in step.sources} <= everything
+    assert unit.looked_at(len(unit.backward), shifted.trained) == frozenset(unit.leaves)
+
+
+def test_an_evaluation_has_no_gradients_and_no_update(shifted: Plan) -> None:
+    units = units_of(shifted, gradients=False)
+    assert [unit.hosted for unit in units] == [False, True, False]
+    assert not any(unit.backward or unit.update or unit.seeds or unit.keeps for unit in units)
+
+
+def test_the_update_alone(shifted: Plan) -> None:
+    unit = update_unit(shifted)
+    assert (unit.steps, unit.arrives, unit.axes) == ((), shifted.trained, ())
+
+
+@pytest.mark.parametrize("name", sorted(set(SEQUENCE_SAMPLES) - {"attention", "whole_memory", "unpacked"}))
+def test_networks_that_are_one_function(name: str) -> None:
+    plan = _plan(name)
+    (unit,) = units_of(plan, gradients=True, update=True)
+    assert (unit.hosted, unit.update, unit.seeds) == (False, True, True)
+    assert unit.timed == unit.axes
+    assert not unit.arrives
+
+
+@pytest.mark.parametrize("name", ["lstm", "attention", "whole_memory"])
+def test_explain_marks_the_steps_of_the_host(name: str) -> None:
+    """The engine says which steps these are without compiling anything."""
+    plan = _plan(name)
+    hosted = XlaEngine.on_host(plan)
+    assert {unit.steps[0] for unit in units_of(plan, gradients=True) if unit.hosted} == hosted
+    marked = [line for line in explain(plan, hosted=hosted).splitlines() if "(on the host)" in line]
+    assert len(marked) == len(hosted)
+    assert any("Where" in line for line in marked) == (name == "attention")
+
+
+# -- the shelf ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def node() -> Node:
+    """A node with frames."""
+    return SequenceSketch("float32").x
+
+
+def _shelf(*, repeat: bool) -> Shelf:
+    return Shelf(np.dtype(np.float32), lambda _: (2, 4), repeat=repeat)
+
+
+@pytest.mark.parametrize("repeat", [True, False])
+def test_what_the_host_puts_there_gets_a_padding(node: Node, repeat: bool) -> None:
+    shelf = _shelf(repeat=repeat)
+    shelf[node] = np.array([[1.0], [2.0]])
+    found = shelf.take(node)
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found[:, 0], [1, 2, 1, 1] if repeat else [1, 2, 0, 0])
+    assert shelf.take(node) is found
+
+
+def test_what_the_device_puts_there_loses_its_padding(node: Node) -> None:
+    shelf = _shelf(repeat=True)
+    shelf.put(node, np.arange(4.0)[:, None])
+    assert node in shelf
+    np.testing.assert_array_equal(shelf[node], [[0.0], [1.0]])
+    shelf[node][0] = 5.0  # the host's own copy
+    np.testing.assert_array_equal(shelf[node], [[5.0], [1.0]])
+
+
+def test_a_change_in_place_has_to_be_said(node: Node) -> None:
+    shelf = _shelf(repeat=False)
+    shelf.put(node, np.ones((4, 1)))
+    shelf[node][1] = 3.0
+    np.testing.assert_array_equal(shelf.take(node)[:, 0], [1, 1, 1, 1])
+    shelf.changed(node)
+    np.testing.assert_array_equal(shelf.take(node)[:, 0], [1, 3, 0, 0])
+
+
+def test_the_newest_value_counts(node: Node) -> None:
+    shelf = _shelf(repeat=True)
+    shelf[node] = np.zeros((2, 1))
+    shelf.put(node, np.ones((4, 1)))
+    np.testing.assert_array_equal(shelf[node], [[1.0], [1.0]])
+    shelf[node] = np.full((2, 1), 7.0)
+    np.testing.assert_array_equal(shelf.take(node)[:, 0], [7, 7, 7, 7])
+    assert (len(shelf), list(shelf)) == (1, [node])
+    shelf.clear()
+    assert (len(shelf), list(shelf), node in shelf) == (0, [], False)
+
+
+def test_a_sparse_input_stays_beside_its_elements(node: Node) -> None:
+    shelf = _shelf(repeat=True)
+    matrix, elements = np.eye(2), (np.arange(2),) * 3
+    shelf[node] = matrix
+    shelf.put_beside(node, elements)
+    assert shelf.take(node) is elements
+    assert shelf[node] is matrix
+
+
+def test_what_is_on_one_side_alone_can_be_taken_off(node: Node) -> None:
+    shelf = _shelf(repeat=True)
+    for add in (lambda: shelf.put(node, np.ones((4, 1))), lambda: shelf.__setitem__(node, np.ones((2, 1)))):
+        add()
+        del shelf[node]
+        assert node not in shelf
+    with pytest.raises(KeyError):
+        del shelf[node]
