@@ -204,7 +204,7 @@ def _compare(ours: Run, reference: Run, layouts: Sequence[SequenceLayout], dtype
 @pytest.mark.parametrize("name", ["PastValue", "FutureValue"])
 @pytest.mark.parametrize("steps", [1, 2])
 @pytest.mark.parametrize("place", [_in_loop, _outside])
-@pytest.mark.parametrize("layouts", [WHOLE, CUT], ids=["whole", "cut"])
+@pytest.mark.parametrize("layouts", [pytest.param(WHOLE, marks=pytest.mark.thorough), CUT], ids=["whole", "cut"])
 def test_delays(
     place: Callable[..., Node], name: str, steps: int, initial: str, layouts: Sequence[SequenceLayout]
 ) -> None:
