@@ -22,7 +22,8 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 from hypothesis import settings  # noqa: E402 - what it imports is to be kept too
 
 # Tests assert no times: a loaded machine may take as long as it likes for one example.
-settings.register_profile("workspace", deadline=None)
+settings.register_profile("workspace", deadline=None, max_examples=50)
+settings.register_profile("thorough", deadline=None)
 # What is run with -m "not slow" after every edit: a part of the examples. The whole run has them all.
 settings.register_profile("quick", deadline=None, max_examples=15)
 settings.load_profile("workspace")
@@ -39,7 +40,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Choose how many examples hypothesis tries, unless the command line does."""
-    if config.getoption("markexpr") == "not slow" and not config.getoption("--hypothesis-profile"):
+    if config.getoption("--hypothesis-profile"):
+        return
+    if config.getoption("--thorough"):
+        settings.load_profile("thorough")
+    elif config.getoption("markexpr") == "not slow":
         settings.load_profile("quick")
 
 

@@ -328,7 +328,7 @@ time.sleep(0.5)
     ("program", "code", "said"),
     [
         (
-            f"os.kill(child, {int(signal.SIGKILL)}); os.wait(); sys.exit(137)",
+            f"os.kill(child, {int(signal.SIGKILL)}); os.wait(); time.sleep(0.5); sys.exit(137)",
             137,
             "\nrank 2 was ended by signal 9; what was saved before is kept, and the same command goes on from it\n",
         ),

@@ -56,6 +56,7 @@ def test_processes_and_threads_give_the_same(ready, monkeypatch):
     assert_same(found, arrays("threads"))
 
 
+@pytest.mark.thorough
 def test_a_killed_training_goes_on_to_the_last_bit(ready):
     through, killed = ready("through"), ready("killed")
     assert train(through, 2).returncode == 0

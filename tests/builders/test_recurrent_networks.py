@@ -157,7 +157,13 @@ NETWORKS = {
     "python fold": "PythonNetworkBuilder = [ file = net.py ; arguments = [ kind = fold ] ]",
 }
 QUICK = ("simple class lm", "ndl, first way", "lstm layer with everything", "gru stack", "python bidirectional")
-COMPILE = ("simple lstm", "simple class lstm", "ndl, second way", "lstm layer with everything", "gru stack")
+COMPILE = (
+    "simple class lstm",
+    "ndl, second way",
+    "lstm layer with everything",
+    pytest.param("simple lstm", marks=pytest.mark.thorough),
+    pytest.param("gru stack", marks=pytest.mark.thorough),
+)
 """Networks for which compiled loops are tried too; each takes a while."""
 
 

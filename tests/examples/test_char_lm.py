@@ -49,6 +49,7 @@ def test_a_few_minibatches_help(
     assert found < 0.5 * train(capsys, *small, "command=Test", "modelPath=run/charlm.dnn.0")
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_text_is_written(
     example_scripts: Example, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -114,7 +114,9 @@ def test_the_three_builders_agree(example: Any) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", ["Train", "TrainNDL", "TrainPython"])
+@pytest.mark.parametrize(
+    "command", ["Train", *(pytest.param(name, marks=pytest.mark.thorough) for name in ("TrainNDL", "TrainPython"))]
+)
 @pytest.mark.timeout(900)
 def test_it_tells_digits_apart(example: Any, script: Any, capsys: pytest.CaptureFixture[str], command: str) -> None:
     folder = example("digits_convnet")
@@ -201,6 +203,7 @@ def test_transfer_learns_the_new_layer_only(example: Any, capsys: pytest.Capture
     assert np.array_equal(lower["first.W"].value, next(p for p in above.parameters if p.name.endswith("first.W")).value)
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_angles(example: Any, script: Any, capsys: pytest.CaptureFixture[str]) -> None:

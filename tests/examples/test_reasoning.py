@@ -40,6 +40,7 @@ def test_it_runs_on_little_data(example, script, capsys: pytest.CaptureFixture[s
     assert all(1 < readings < 2 for _, readings in rows.values())
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_it_reads_as_often_as_the_way_is_long(example, script, capsys: pytest.CaptureFixture[str]) -> None:
     folder = example("reasoning", train=4000, test=300)

@@ -71,6 +71,7 @@ def errors(text: str) -> float:
     return float(re.findall(r"Final Results: .*?errs = ([\d.]+)% \* 12", text)[-1])
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_it_learns_from_text(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["configFile=resnet.cntk", *SMALL]) == 0

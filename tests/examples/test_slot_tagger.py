@@ -54,7 +54,14 @@ def test_a_few_minibatches_help(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("train", ["Train", "TrainNDL", pytest.param("TrainBoth", marks=pytest.mark.thorough)])
+@pytest.mark.parametrize(
+    "train",
+    [
+        "Train",
+        pytest.param("TrainNDL", marks=pytest.mark.thorough),
+        pytest.param("TrainBoth", marks=pytest.mark.thorough),
+    ],
+)
 def test_the_tagger_finds_nearly_all_slots(
     train: str, example_scripts: Example, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -18,11 +18,11 @@ from cntk_core.plugins.manager import PluginManager
 TOOL = Path(__file__).resolve().parents[2] / "tools" / "rank_faults.py"
 CASES = [
     ("virtual", "averaging", "exit"),
-    ("alone", "block-momentum", "stop"),
     ("sockets", "averaging", "kill"),
-    ("mpi", "buffered", "term"),
 ]
 MORE = [
+    ("mpi", "buffered", "term"),
+    ("alone", "block-momentum", "stop"),
     ("alone", "full", "term"),
     ("alone", "one-bit", "kill"),
     ("virtual", "block-momentum", "exception"),

@@ -34,7 +34,7 @@ def test_they_are_the_product(inner, outer, transposed, accumulate):
             np.testing.assert_allclose(y, wanted, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["elman", pytest.param("lstm", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["elman", pytest.param("lstm", marks=pytest.mark.thorough)])
 def test_loops_compute_with_them(name, monkeypatch):
     called = []
     whole = few_rows.call

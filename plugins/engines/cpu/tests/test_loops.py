@@ -35,6 +35,7 @@ def test_compiled(name):
 
 
 @pytest.mark.slow
+@pytest.mark.thinned
 @pytest.mark.parametrize(("backend", "dtype"), [("numba+onednn", np.float32), ("numba+blas", np.float64)])
 @pytest.mark.parametrize("name", NETWORKS)
 def test_all_compiled(name, backend, dtype):

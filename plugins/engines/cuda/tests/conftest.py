@@ -15,8 +15,8 @@ SHARES = {
     "test_gradients": 8,
     "test_values": 4,
     "test_sparse_updates": 8,
-    "test_op": 4,
-    "test_sequences": 2,
+    "test_op": 6,
+    "test_sequences": 3,
     "test_nan_and_infinities_show": 2,
 }
 """Tests of the contract of which the stand-in, on which kernels are slow, has each n-th; --thorough has all."""

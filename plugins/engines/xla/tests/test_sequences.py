@@ -202,7 +202,7 @@ def _compare(ours: Run, reference: Run, layouts: Sequence[SequenceLayout], dtype
 @pytest.mark.sampled(8)
 @pytest.mark.parametrize("initial", ["default", "learned", "of frames"])
 @pytest.mark.parametrize("name", ["PastValue", "FutureValue"])
-@pytest.mark.parametrize("steps", [1, 2])
+@pytest.mark.parametrize("steps", [pytest.param(1, marks=pytest.mark.thorough), 2])
 @pytest.mark.parametrize("place", [_in_loop, _outside])
 @pytest.mark.parametrize("layouts", [pytest.param(WHOLE, marks=pytest.mark.thorough), CUT], ids=["whole", "cut"])
 def test_delays(

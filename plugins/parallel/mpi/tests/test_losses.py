@@ -103,7 +103,7 @@ rest.close()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["leave", "stop"])
+@pytest.mark.parametrize("kind", ["leave", pytest.param("stop", marks=pytest.mark.thorough)])
 def test_the_others_go_on(kind):
     try:
         launcher = MPICommunicator.launcher(4, elastic=True)
