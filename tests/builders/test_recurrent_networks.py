@@ -255,6 +255,7 @@ def test_compiled(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["ndl, first way", "ndl, second way"])
+@pytest.mark.slow
 def test_loops_of_ndl_are_compiled(name: str) -> None:
     """With DiagTimes, and with slices of matrices of one column."""
     pytest.importorskip("numba")

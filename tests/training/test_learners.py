@@ -102,11 +102,13 @@ def assert_same_training(make_sample, dtype, engine, learner, chosen):
 @pytest.mark.parametrize("choice", CHOICES)
 @pytest.mark.parametrize("name", LEARNERS)
 @pytest.mark.sampled(4)
+@pytest.mark.sampled(6)
 def test_every_parameter_changes_as_with_the_reference(name, choice, engine):
     assert_same_training(classifier, "float64", engine, LEARNERS[name], settings(**CHOICES[choice]))
 
 
 @pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.sampled(6)
 def test_single_precision_changes_every_parameter_nearly_so(name):
     assert_same_training(classifier, "float32", "compiled", LEARNERS[name], settings())
 

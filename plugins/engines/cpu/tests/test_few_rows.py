@@ -35,6 +35,7 @@ def test_they_are_the_product(inner, outer, transposed, accumulate):
 
 
 @pytest.mark.parametrize("name", ["elman", pytest.param("lstm", marks=pytest.mark.thorough)])
+@pytest.mark.slow
 def test_loops_compute_with_them(name, monkeypatch):
     called = []
     whole = few_rows.call

@@ -203,7 +203,7 @@ def test_legacy_images(backend):
 
 
 @pytest.mark.parametrize("backend", [FAST, "numba+blas"])
-@pytest.mark.sampled(2)
+@pytest.mark.slow
 def test_residual_network_over_minibatches_of_different_size(backend):
     net, criterion, _, streams = residual_network()
     batches = [minibatch(net.rng, frames, streams) for frames in (6, 9, 4, 9, 0)]
@@ -218,6 +218,7 @@ def test_what_is_read_by_the_user_lies_as_everywhere():
 
 
 @ONEDNN
+@pytest.mark.slow
 def test_evaluation_uses_the_running_statistics():
     net, criterion, block, streams = residual_network()
     plan = net.plan(criterion)
@@ -272,6 +273,7 @@ def test_a_bias_along_some_axes(backend, shape):
 
 
 @ONEDNN
+@pytest.mark.slow
 def test_two_programs_at_once():
     net, criterion, _, streams = residual_network()
     plan = net.plan(criterion)

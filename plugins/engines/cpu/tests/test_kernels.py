@@ -63,6 +63,7 @@ def numba():
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float32", "float64"])
 @pytest.mark.parametrize("name", list(TREES))
+@pytest.mark.sampled(4)
 def test_all_kinds_of_results(numba, name, dtype):
     tree = TREES[name]
     results = [Result(tree, kind, accumulate) for kind in KINDS.values() for accumulate in (False, True)]

@@ -9,7 +9,7 @@ from cntk_core.api import Unavailable
 from cntk_core.testing import EngineContract, PackagingContract
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(48)
 @pytest.mark.usefixtures("standin")
 class TestOnStandIn(EngineContract):
     engine_class = CudaEngine

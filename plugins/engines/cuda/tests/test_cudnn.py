@@ -75,6 +75,7 @@ def assert_trains_as_the_reference(ours, reference, dtype, minibatches):
 
 
 @pytest.mark.parametrize(("form", "dtype"), [*((form, "float32") for form in FORMS), ("three axes", "float64")])
+@pytest.mark.sampled(5)
 def test_training(cudnn, form, dtype):
     ours, reference = run(CudaEngine(), dtype, form), run(ReferenceEngine(), dtype, form)
     assert_trains_as_the_reference(ours, reference, dtype, [ours.sample.minibatch(5), ours.sample.minibatch(2, 1)])

@@ -49,6 +49,7 @@ def test_a_whole_step_is_one_graph(name):
 
 
 @pytest.mark.parametrize("name", sorted(SEQUENCE_SAMPLES))
+@pytest.mark.sampled(6)
 def test_loops_run_as_graphs_when_an_arrangement_comes_again(name):
     run = start(CudaEngine(), SEQUENCE_SAMPLES[name]("float32"), rule=MOMENTUM)
     plain = start(CudaEngine(CudaOptions(cuda_graphs=False)), SEQUENCE_SAMPLES[name]("float32"), rule=MOMENTUM)
@@ -86,6 +87,7 @@ STEPS = {
 
 
 @pytest.mark.parametrize("name", STEPS)
+@pytest.mark.sampled(4)
 def test_nothing_is_launched_beside_the_graph(name):
     """Where sizes come again: forward, loops, gradients and update are one graph."""
     make, data = STEPS[name]

@@ -80,6 +80,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("convolution", "pooling", "normalization", "count"), CASES)
+@pytest.mark.sampled(7)
 def test_training(convolution, pooling, normalization, count):
     settings = {
         "convolution": CONVOLUTIONS[convolution],

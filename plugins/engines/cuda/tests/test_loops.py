@@ -94,6 +94,7 @@ def both(make, dtype, engine):
 
 
 @pytest.mark.parametrize("make", [lstm, learned_state, three_steps], ids=lambda make: make.__name__)
+@pytest.mark.sampled(3)
 def test_state_is_carried_over_minibatches(engine, make):
     ours, reference = both(make, "float64", engine)
     before = ours.values()
@@ -163,6 +164,7 @@ def test_time_steps_of_equal_size_are_bound_once(engine):
 
 
 @pytest.mark.parametrize("name", ["attention", "bidirectional", "gru", "normalized"])
+@pytest.mark.sampled(4)
 def test_moved_code_computes_the_same(engine, name, monkeypatch):
     """With and without templates, to the last bit."""
     with_templates = start(engine, SEQUENCE_SAMPLES[name]("float32"), rule=MOMENTUM)

@@ -96,6 +96,7 @@ def _normalizing(dtype: Any) -> Sample:
     return made.classify(lower)
 
 
+@pytest.mark.slow
 def test_batch_normalization_in_loops() -> None:
     """Running statistics go from time step to time step, and each has its own on the way back."""
     ours, reference = _runs(_normalizing)
@@ -152,6 +153,7 @@ def _cut(sample: Sample, layout: SequenceLayout, seed: int) -> Minibatch:
 
 
 @pytest.mark.parametrize("made", [ctc_network, linear_chain])
+@pytest.mark.slow
 def test_several_sequences_to_a_slot(made: Callable[[Any], Sample]) -> None:
     ours, reference = _runs(made)
     layouts = [slot_layout([[4, 3], [5], [2, 2, 3]]), sequence_layout([2, 1]), slot_layout([[1, 1], [6]])]

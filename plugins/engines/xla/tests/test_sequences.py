@@ -89,6 +89,7 @@ def _elman(dtype: Any) -> Sample:
     return made.classify(made.elman(made.x, FEATURES))
 
 
+@pytest.mark.slow
 def test_training_on_2000_random_lengths_compiles_a_few_functions() -> None:
     """A corpus is trained with at most 12 compilations, and the program says how many there were."""
     run = start(XlaEngine(), _elman("float32"), rule=MOMENTUM)
@@ -129,6 +130,7 @@ def test_a_state_that_is_fused_with_its_users() -> None:
 
 
 @pytest.mark.parametrize("name", ["lstm", "stack"])
+@pytest.mark.slow
 def test_a_minibatch_without_sequences(name: str) -> None:
     """A rank may have no share of a minibatch: its gradients are zero."""
     ours, reference = (start(engine, SEQUENCE_SAMPLES[name]("float64")) for engine in (XlaEngine(), ReferenceEngine()))
