@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from cntk_engine_xla import XlaEngine
-from cntk_engine_xla.inputs import Feed, entries, sparse_matrix
+from cntk_engine_xla.inputs import Feed, entries
 from cntk_engine_xla.staging import ALIGNMENT, FEWEST, MOST, Stage, Staging
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from cntk_core.api import DataError, Input, StreamData
+from cntk_core.api import DataError, Input, StreamData, sparse_matrix
 from cntk_core.ops.layouts import frame_layout
 from cntk_core.testing.engine_contract import MOMENTUM, start
 from cntk_core.testing.networks import Sketch, classifier

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import DataError, Input, StreamData, elements, show
+from cntk_core.api import Input, StreamData, check_size, elements
 from cntk_engine_xla.staging import Stage, Staging
 
 Array = NDArray[Any]
@@ -46,33 +46,6 @@ class Feed:
         if frames:
             flat[frames:] = flat[0]
         return found
-
-
-def check_size(node: Input, stream: StreamData) -> None:
-    """Make sure that the samples of a stream have as many values as the input.
-
-    Raises:
-        DataError: they have not.
-    """
-    sample = stream.data.shape[1:]
-    if elements(sample) != elements(node.known_shape):
-        raise DataError(
-            f"the input '{node.name}' is {show(node.known_shape)}, but its stream gives samples of {show(sample)}"
-        )
-
-
-def sparse_matrix(node: Input, stream: StreamData, dtype: np.dtype[Any]) -> Any:
-    """Return the frames of a stream, which may be an array, as a ``scipy.sparse.csr_array`` ``(frames, dim)``.
-
-    Raises:
-        DataError: the samples have another size than the input.
-    """
-    from scipy.sparse import csr_array
-
-    check_size(node, stream)
-    data: Any = stream.data
-    rows = data if stream.sparse else data.reshape(data.shape[0], elements(node.known_shape))
-    return csr_array(rows).astype(dtype, copy=False)
 
 
 def entries(matrix: Any, rows: int) -> tuple[Array, Array, Array]:

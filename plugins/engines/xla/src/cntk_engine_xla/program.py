@@ -26,11 +26,12 @@ from cntk_core.api import (
     check_statistics,
     is_total,
     sparse_inputs,
+    sparse_matrix,
 )
 from cntk_engine_xla import hosted
 from cntk_engine_xla.calls import Caller, Scalars
 from cntk_engine_xla.desk import Desk
-from cntk_engine_xla.inputs import Feed, entries, sparse_matrix
+from cntk_engine_xla.inputs import Feed, entries
 from cntk_engine_xla.residence import Residence
 from cntk_engine_xla.shelf import Shelf
 from cntk_engine_xla.sizes import Sizes
@@ -255,7 +256,8 @@ class XlaProgram(PlanProgram):
 
     def _take_matrix(self, node: Input, stream: StreamData, rows: int) -> None:
         """Take in a stream, perhaps an array, as a sparse matrix."""
-        matrix = self._matrices[node] = sparse_matrix(node, stream, self._desk.dtype)
+        matrix: Any = sparse_matrix(node, stream, self._desk.dtype)
+        self._matrices[node] = matrix
         if node in self._desk.sparse:
             self._desk.values[node] = matrix
             self._desk.values.put_beside(node, entries(matrix, rows))
