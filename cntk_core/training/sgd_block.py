@@ -19,7 +19,7 @@ from cntk_core.errors import (
 )
 from cntk_core.interfaces.component import NoOptions
 from cntk_core.interfaces.learner import Learner
-from cntk_core.plugins.known import KNOWN
+from cntk_core.plugins.known import known
 from cntk_core.training.automatic import AutoAdjust, RateControl
 from cntk_core.training.settings import SGDSettings
 
@@ -267,7 +267,7 @@ def _notes(block: Config, used: Collection[str], ranks: int) -> Iterator[str]:
     given = [key for key in TENSOR_BOARD if (value := block.get(key)) is not None and not value.is_empty]
     unread = [key for key in given if key.lower() not in used]
     if unread:
-        how = KNOWN["hook"]["tensorboard"][1].pip_line
+        how = known("cntk.hooks")["tensorboard"][1].pip_line
         yield f"SGD: without effect, since nothing is installed that writes event files ({how}): {', '.join(unread)}"
     parallel = block.own("parallelTrain")
     if parallel is not None and parallel.is_block and ranks == 1:

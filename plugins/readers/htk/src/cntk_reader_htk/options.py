@@ -26,8 +26,6 @@ from cntk_reader_htk.scp import read_lines
 
 _FOREIGN_KEYS = ("readerType", "type", "module", "legacyMode")
 
-_FOREIGN_KEYS = ("readerType", "type", "module", "legacyMode")
-
 
 @options
 class FeatureKeys:
