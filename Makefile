@@ -9,7 +9,7 @@ WORKLOAD ?= W1a
 THREADS ?= 1
 
 # <wheels:projects>
-PROJECTS := $(wildcard plugins/*/*/pyproject.toml)
+PROJECTS := $(wildcard kits/*/pyproject.toml) $(wildcard plugins/*/*/pyproject.toml) $(wildcard testing/*/pyproject.toml)
 # </wheels:projects>
 
 BIN := .venv/bin

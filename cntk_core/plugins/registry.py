@@ -6,6 +6,13 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
+from cntk_core.contract.builder import NetworkBuilder
+from cntk_core.contract.component import Component, Unavailable
+from cntk_core.contract.engine import ExecutionEngine
+from cntk_core.contract.learner import Learner
+from cntk_core.contract.parallel import Communicator, GradientAggregation, Parallelizer
+from cntk_core.contract.reader import DataReader
+from cntk_core.contract.writer import DataWriter
 from cntk_core.errors import (
     AmbiguousPluginError,
     BrokenPluginError,
@@ -15,13 +22,6 @@ from cntk_core.errors import (
     PluginUnavailableError,
     nearest,
 )
-from cntk_core.interfaces.builder import NetworkBuilder
-from cntk_core.interfaces.component import Component, Unavailable
-from cntk_core.interfaces.engine import ExecutionEngine
-from cntk_core.interfaces.learner import Learner
-from cntk_core.interfaces.parallel import Communicator, GradientAggregation, Parallelizer
-from cntk_core.interfaces.reader import DataReader
-from cntk_core.interfaces.writer import DataWriter
 from cntk_core.plugins.known import known
 from cntk_core.plugins.offer import HERE, ComponentOffer, Kind, Source, at
 

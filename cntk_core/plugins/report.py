@@ -7,8 +7,8 @@ from typing import Any
 
 import attrs
 
+from cntk_core.contract.component import Unavailable
 from cntk_core.errors import IncompatiblePluginError, PluginError
-from cntk_core.interfaces.component import Unavailable
 from cntk_core.plugins.known import known
 from cntk_core.plugins.manager import PluginManager
 from cntk_core.plugins.offer import ComponentOffer, HooksOffer

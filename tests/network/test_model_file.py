@@ -17,8 +17,8 @@ from cntk_core.errors import CntkError, ModelFormatError
 from cntk_core.network.model_file import ModelInfo, load_model, read_model_info, save_model
 from cntk_core.network.node import Input, Parameter
 from cntk_core.network.tensor_file import read_tensors, write_tensors
-from cntk_core.ops.op import Op
-from cntk_core.testing.examples import examples
+from cntk_core.ops.language.op import Op
+from cntk_testing.examples import examples
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import sys
 import attrs
 import pytest
 
+from cntk_core.contract.reader import DataReader
 from cntk_core.errors import (
     AmbiguousPluginError,
     BrokenPluginError,
@@ -15,7 +16,6 @@ from cntk_core.errors import (
     MissingPluginError,
     PluginUnavailableError,
 )
-from cntk_core.interfaces.reader import DataReader
 from cntk_core.plugins.known import Wheel, known
 from cntk_core.plugins.manager import PluginManager
 

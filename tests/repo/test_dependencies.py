@@ -21,8 +21,11 @@ DISTRIBUTIONS = {
 }
 """Modules whose distribution is called otherwise, and the distributions of which one brings them."""
 
+KITS = {f"cntk_kit_{kind}" for kind in ("builders", "engines", "parallel", "readers")}
+
 BROUGHT_BY_OTHERS = {
-    "cntk_core": {"IPython"},  # imported where a notebook runs, which has it
+    # IPython is imported where a notebook runs, which has it; a kit by its door alone.
+    "cntk_core": {"IPython", *KITS},
     "cntk_engine_cpu": {"llvmlite"},  # with numba, whose code generator it is
     "cntk_engine_cuda": {"cuda"},  # with CuPy's extra `ctk`, and imported only where it is
 }
@@ -56,6 +59,8 @@ def imports(tree: ast.AST) -> Iterator[str]:
         elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
             names = [arg.value for arg in node.args[:1] if isinstance(arg, ast.Constant)]
         yield from (name.partition(".")[0] for name in names if name)
+        # Whoever goes through the door of a kit needs the kit.
+        yield from (kit for name in names if name and (kit := name.replace("cntk_core.api.", "cntk_kit_")) in KITS)
         yield from imports(node)
 
 
@@ -124,6 +129,7 @@ def test_the_exceptions_are_needed(projects: list[Project]) -> None:
         ("from a.b import c\nfrom . import d\nfrom .e import f", ["a"]),
         ("def f():\n    if x:\n        import a", ["a"]),
         ("if TYPE_CHECKING:\n    import a\nimport b", ["b"]),
+        ("from cntk_core.api.readers import Chunk", ["cntk_core", "cntk_kit_readers"]),
         ("importlib.import_module('a.b')\nimport_module(name)", ["a"]),
     ],
 )
