@@ -13,6 +13,7 @@ import attrs
 import numpy as np
 
 from cntk_core.config import Config
+from cntk_core.contract.action import Action
 from cntk_core.contract.engine import Program
 from cntk_core.contract.reader import DataReader, EpochSpec, ReaderContext, StreamInfo
 from cntk_core.contract.store import ParameterStore
@@ -29,17 +30,47 @@ _NONE = ("", "none")
 _DIVERGENCE = ("kl", "klreg")
 
 
-def check(context: ActionContext, section: Config) -> None:
-    """Raise what is wrong with the section before anything runs; all of it together."""
-    problems: list[CntkError] = []
-    for step in (_check_keys, check_readers, _check_sgd):
-        try:
-            step(context, section)
-        except Problems as error:
-            problems += error.errors
-        except CntkError as error:
-            problems.append(error)
-    raise_problems(problems)
+class AdaptAction(Action):
+    """Trains a model further on other data, without letting it go too far from what it was."""
+
+    requires_api = "1.0"
+    name = "adapt"
+    on_all_ranks = True
+    announces_itself = True
+
+    def check(self, context: ActionContext, section: Config) -> None:
+        """Raise what is wrong with the section before anything runs; all of it together."""
+        problems: list[CntkError] = []
+        for step in (_check_keys, check_readers, _check_sgd):
+            try:
+                step(context, section)
+            except Problems as error:
+                problems += error.errors
+            except CntkError as error:
+                problems.append(error)
+        raise_problems(problems)
+
+    def run(self, context: ActionContext, section: Config) -> None:
+        """Train the model in ``origModelFileName`` further and write ``modelPath``.
+
+        Raises:
+            CntkError: the model, the data or the settings are not what they must be.
+        """
+        start = section.require("origModelFileName")
+        network = context.load_model(start.string(), start.where)
+        sgd = _plain_sgd(section)
+        weight = _weight(section)
+        if not weight:
+            train(context, section, sgd, network, action="adapt")
+            return
+        reference = context.load_model(start.string(), start.where)
+        node = section.require("refNodeName")
+        label = label_to_mix(network, reference, node.string(), node.where)
+        program = context.make_engine(section).compile(
+            make_plan(reference, [reference[node.string()]]), ParameterStore(reference.parameters, reference.dtype)
+        )
+        mixture = _Mixture(program, reference[node.string()].name, label.name, weight)
+        train(context, section, sgd, network, action="adapt", change=lambda reader: MixedLabels(reader, mixture))
 
 
 def _check_keys(context: ActionContext, section: Config) -> None:
@@ -74,29 +105,6 @@ def _weight(section: Config) -> float:
             f"adaptationRegWeight must be in [0, 1], not {weight:g}", where=block.location("adaptationRegWeight")
         )
     return weight if kind.lower() in _DIVERGENCE else 0.0
-
-
-def run(context: ActionContext, section: Config) -> None:
-    """Train the model in ``origModelFileName`` further and write ``modelPath``.
-
-    Raises:
-        CntkError: the model, the data or the settings are not what they must be.
-    """
-    start = section.require("origModelFileName")
-    network = context.load_model(start.string(), start.where)
-    sgd = _plain_sgd(section)
-    weight = _weight(section)
-    if not weight:
-        train(context, section, sgd, network, action="adapt")
-        return
-    reference = context.load_model(start.string(), start.where)
-    node = section.require("refNodeName")
-    label = label_to_mix(network, reference, node.string(), node.where)
-    program = context.make_engine(section).compile(
-        make_plan(reference, [reference[node.string()]]), ParameterStore(reference.parameters, reference.dtype)
-    )
-    mixture = _Mixture(program, reference[node.string()].name, label.name, weight)
-    train(context, section, sgd, network, action="adapt", change=lambda reader: MixedLabels(reader, mixture))
 
 
 def label_to_mix(network: Network, reference: Network, name: str, where: Location | None = None) -> Input:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cntk_core.config import Config
+from cntk_core.contract.action import Action
 from cntk_core.contract.reader import EpochSpec
 from cntk_core.errors import DataError, NetworkError
 from cntk_core.network.network import Network
@@ -35,38 +36,43 @@ _MINIBATCH_SIZE = 40960
 _MINIBATCHES = 30
 
 
-def check(context: ActionContext, section: Config) -> None:
-    """Raise what is wrong with the section before anything runs."""
-    section.require("modelPath")
-    context.reader_class(section)
-    if section.integer("itersPerNode", _MINIBATCHES) < 1:
-        raise section.require("itersPerNode").error("at least 1", "It is the number of minibatches for each node.")
+class BatchNormalizationStatisticsAction(Action):
+    """Computes the statistics of batch normalization anew, over data, with a model that is trained."""
 
+    requires_api = "1.0"
+    name = "bnstat"
 
-def run(context: ActionContext, section: Config) -> None:
-    """Compute the statistics of ``modelPath`` and write ``newModelPath``.
+    def check(self, context: ActionContext, section: Config) -> None:
+        """Raise what is wrong with the section before anything runs."""
+        section.require("modelPath")
+        context.reader_class(section)
+        if section.integer("itersPerNode", _MINIBATCHES) < 1:
+            raise section.require("itersPerNode").error("at least 1", "It is the number of minibatches for each node.")
 
-    Raises:
-        CntkError: the model has no batch normalization, or the data gives too few minibatches.
-    """
-    model = section.require("modelPath")
-    target = section.string("newModelPath", "") or f"{model.string()}.PBN"
-    network = context.load_model(model.string(), model.where)
-    nodes = normalizations(network, evaluation_nodes(context, network, section))
-    if not nodes:
-        raise NetworkError(f"the model '{model.string()}' has no {OPERATION} to evaluate", where=model.where)
-    count = section.integer("itersPerNode", _MINIBATCHES)
-    size = section.schedule("minibatchSize", int, _MINIBATCH_SIZE)[0]
-    reader = context.make_reader(section, inputs_of(network, [node.inputs[0] for node in nodes]), in_order=True)
-    try:
-        minibatches = reader.minibatches(EpochSpec(epoch_size=len(nodes) * count * size, minibatch_size=size))
-        for node in nodes:
-            context.log.line(f"Estimating Statistics --> {node.name}")
-            values = NodeValues.of_nodes(context, section, network, [node.inputs[0]])
-            set_statistics(node, _gather(node, values, islice(minibatches, count)))
-    finally:
-        reader.close()
-    context.save_model(network, target, section.location("newModelPath"))
+    def run(self, context: ActionContext, section: Config) -> None:
+        """Compute the statistics of ``modelPath`` and write ``newModelPath``.
+
+        Raises:
+            CntkError: the model has no batch normalization, or the data gives too few minibatches.
+        """
+        model = section.require("modelPath")
+        target = section.string("newModelPath", "") or f"{model.string()}.PBN"
+        network = context.load_model(model.string(), model.where)
+        nodes = normalizations(network, evaluation_nodes(context, network, section))
+        if not nodes:
+            raise NetworkError(f"the model '{model.string()}' has no {OPERATION} to evaluate", where=model.where)
+        count = section.integer("itersPerNode", _MINIBATCHES)
+        size = section.schedule("minibatchSize", int, _MINIBATCH_SIZE)[0]
+        reader = context.make_reader(section, inputs_of(network, [node.inputs[0] for node in nodes]), in_order=True)
+        try:
+            minibatches = reader.minibatches(EpochSpec(epoch_size=len(nodes) * count * size, minibatch_size=size))
+            for node in nodes:
+                context.log.line(f"Estimating Statistics --> {node.name}")
+                values = NodeValues.of_nodes(context, section, network, [node.inputs[0]])
+                set_statistics(node, _gather(node, values, islice(minibatches, count)))
+        finally:
+            reader.close()
+        context.save_model(network, target, section.location("newModelPath"))
 
 
 def normalizations(network: Network, roots: list[Node]) -> list[Node]:

@@ -44,7 +44,7 @@ def open_recipe(
     """
     config = load_recipe(arguments)
     context = ActionContext.create(config, Log(), plugin_files=plugin_files)
-    sections = list({job.section.name: job.section for job in find_jobs(config)}.values())
+    sections = list({job.section.name: job.section for job in find_jobs(config, context.plugins.registry)}.values())
     if section is None:
         return context, sections
     if config.get(section) is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cntk_core.config import Config, option, options
+from cntk_core.contract.action import Action
 from cntk_core.errors import CntkError, ConfigError, did_you_mean, raise_problems
 from cntk_core.network.dbn_file import Dbn, read_dbn
 from cntk_core.network.from_dbn import HIDDEN_TYPES, Conversion, network_of
@@ -39,30 +40,35 @@ class ConvertOptions:
     add_dropout_nodes: bool = option(default=False, doc="a Dropout behind each hidden layer")
 
 
-def check(context: ActionContext, section: Config) -> None:
-    """Raise what is wrong with the section before anything runs."""
-    _conversion(section)
+class ConvertDbnAction(Action):
+    """Makes a model from a DBN file."""
 
+    requires_api = "1.0"
+    name = "convertdbn"
 
-def run(context: ActionContext, section: Config) -> None:
-    """Read ``dbnModelPath`` and write ``modelPath``.
+    def check(self, context: ActionContext, section: Config) -> None:
+        """Raise what is wrong with the section before anything runs."""
+        _conversion(section)
 
-    Raises:
-        CntkError: a file cannot be read or written, or the output layer is missing and its size is not given.
-    """
-    chosen, conversion = _conversion(section)
-    place = section.location("dbnModelPath")
-    dbn = read_dbn(chosen.dbn_model_path, place)
-    for line in _described(dbn):
-        context.log.plain(line)
-    try:
-        network = network_of(dbn, conversion, context.dtype)
-    except CntkError as error:
-        error.where = error.where or place
-        raise
-    network.infer()
-    initialize_parameters(network)
-    context.save_model(network, chosen.model_path, section.location("modelPath"))
+    def run(self, context: ActionContext, section: Config) -> None:
+        """Read ``dbnModelPath`` and write ``modelPath``.
+
+        Raises:
+            CntkError: a file cannot be read or written, or the output layer is missing and its size is not given.
+        """
+        chosen, conversion = _conversion(section)
+        place = section.location("dbnModelPath")
+        dbn = read_dbn(chosen.dbn_model_path, place)
+        for line in _described(dbn):
+            context.log.plain(line)
+        try:
+            network = network_of(dbn, conversion, context.dtype)
+        except CntkError as error:
+            error.where = error.where or place
+            raise
+        network.infer()
+        initialize_parameters(network)
+        context.save_model(network, chosen.model_path, section.location("modelPath"))
 
 
 def _described(dbn: Dbn) -> list[str]:

@@ -1,26 +1,28 @@
-"""``cntk convert``: a model of the original, or one of ours, as a model file of this program."""
+"""``cntk convert``: a model of any format as a model file of another."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from cntk_core.actions.show_model import load_any_model
+from cntk_core.actions.show_model import load_any_model, model_files
 from cntk_core.errors import DataError, UsageError
-from cntk_core.network.model_file import save_model
 
 PRECISIONS = {"float": "float32", "double": "float64"}
 """What ``--precision`` accepts, and what it means."""
 
 
-def convert_model(source: str, output: str, *, precision: str = "", plugin_files: Sequence[str] = ()) -> int:
-    """Read a model, the original's or ours, and write it in our format.
+def convert_model(
+    source: str, output: str, *, precision: str = "", form: str = "", plugin_files: Sequence[str] = ()
+) -> int:
+    """Read a model and write it in the format that is asked for.
 
     Args:
         source: the model.
         output: the new file; it is replaced if it is there.
         precision: ``float`` or ``double``; by default that of the model.
-        plugin_files: Python files with further operations.
+        form: name of a format; by default that which the suffix of the file says, else the program's own.
+        plugin_files: Python files with further operations and formats.
 
     Raises:
         CntkError: the model cannot be read, or the file not be written.
@@ -30,7 +32,7 @@ def convert_model(source: str, output: str, *, precision: str = "", plugin_files
         raise UsageError(f"'{output}' is the model that is read", hint="Give the new one another name: it may be lost.")
     network = load_any_model(source, plugin_files, PRECISIONS.get(precision))
     try:
-        save_model(network, target)
+        model_files(plugin_files).save(network, target, form)
     except OSError as error:
         raise DataError(f"the model '{output}' cannot be written: {error.strerror}") from None
     weights = sum(parameter.value.size for parameter in network.parameters if parameter.value is not None)

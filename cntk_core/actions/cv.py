@@ -6,44 +6,51 @@ import time
 from pathlib import Path
 
 from cntk_core.config import Config
+from cntk_core.contract.action import Action
 from cntk_core.errors import CntkError, DataError, raise_problems
 from cntk_core.recipe.context import ActionContext
 from cntk_core.recipe.test import check_evaluation, evaluate_on_reader, evaluation_nodes
 
 
-def check(context: ActionContext, section: Config) -> None:
-    """Raise what is wrong with the section before anything runs."""
-    problems: list[CntkError] = [
-        section.missing(key) for key in ("modelPath", "crossValidationInterval") if section.get(key) is None
-    ]
-    problems += check_evaluation(context, section)
-    if section.get("crossValidationInterval") is not None:
-        _interval(section)
-    raise_problems(problems)
+class CrossValidationAction(Action):
+    """Evaluates the models of several epochs over one data set and says which is best."""
 
+    requires_api = "1.0"
+    name = "cv"
+    on_all_ranks = True
 
-def run(context: ActionContext, section: Config) -> None:
-    """Evaluate the models and say which is best by each criterion."""
-    pause = section.integer("sleepTimeBetweenRuns", 0)
-    results: list[tuple[str, list[float]]] = []
-    for path in _models(context, section):
-        network = context.load_model(path, section.location("modelPath"))
-        nodes = evaluation_nodes(context, network, section)
-        context.log.plain(f"Model {path} --> ")
-        found = evaluate_on_reader(context, section, network, nodes)
-        results.append((path, [criterion.average for criterion in found.values()]))
-        time.sleep(pause)
-    if not results:
-        raise DataError(
-            "No model is evaluated.",
-            where=section.location("modelPath"),
-            hint="crossValidationInterval names epochs, and modelPath.<epoch> are the files.",
-        )
-    context.log.plain("Best models:")
-    context.log.plain("------------")
-    for index in range(len(results[0][1])):
-        path, averages = min(results, key=lambda result: result[1][index])
-        context.log.plain(f"Based on Err[{index}]: Best model = {path} with min err {averages[index]:.8g}")
+    def check(self, context: ActionContext, section: Config) -> None:
+        """Raise what is wrong with the section before anything runs."""
+        problems: list[CntkError] = [
+            section.missing(key) for key in ("modelPath", "crossValidationInterval") if section.get(key) is None
+        ]
+        problems += check_evaluation(context, section)
+        if section.get("crossValidationInterval") is not None:
+            _interval(section)
+        raise_problems(problems)
+
+    def run(self, context: ActionContext, section: Config) -> None:
+        """Evaluate the models and say which is best by each criterion."""
+        pause = section.integer("sleepTimeBetweenRuns", 0)
+        results: list[tuple[str, list[float]]] = []
+        for path in _models(context, section):
+            network = context.load_model(path, section.location("modelPath"))
+            nodes = evaluation_nodes(context, network, section)
+            context.log.plain(f"Model {path} --> ")
+            found = evaluate_on_reader(context, section, network, nodes)
+            results.append((path, [criterion.average for criterion in found.values()]))
+            time.sleep(pause)
+        if not results:
+            raise DataError(
+                "No model is evaluated.",
+                where=section.location("modelPath"),
+                hint="crossValidationInterval names epochs, and modelPath.<epoch> are the files.",
+            )
+        context.log.plain("Best models:")
+        context.log.plain("------------")
+        for index in range(len(results[0][1])):
+            path, averages = min(results, key=lambda result: result[1][index])
+            context.log.plain(f"Based on Err[{index}]: Best model = {path} with min err {averages[index]:.8g}")
 
 
 def _models(context: ActionContext, section: Config) -> list[str]:

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from cntk_core.config import Config
+from cntk_core.contract.action import Action
 from cntk_core.errors import ConfigError, did_you_mean
 from cntk_core.network.network import Network
 from cntk_core.network.node import Node
@@ -15,28 +16,33 @@ from cntk_kit_builders.dump import write_dump
 _ALL = "__AllNodes__"
 
 
-def check(context: ActionContext, section: Config) -> None:
-    """Raise what is wrong with the section before anything runs."""
-    section.require("modelPath")
-    if not section.boolean("printValues", True) and not section.boolean("printMetadata", True):
-        raise ConfigError(
-            "printValues and printMetadata: Since both are set to false, there will be nothing to dump",
-            where=section.location("printMetadata"),
-            hint="Set one of them to true.",
-        )
-    _pattern(section)
+class DumpNodesAction(Action):
+    """Writes the nodes of a model as text."""
 
+    requires_api = "1.0"
+    name = "dumpNodes"
 
-def run(context: ActionContext, section: Config) -> None:
-    """Write the nodes of ``modelPath`` to ``outputFile``."""
-    model = section.string("modelPath")
-    name = section.string("nodeName", _ALL)
-    target = Path(section.string("outputFile", f"{model}.{name}.txt"))
-    network = context.load_model(model, section.location("modelPath"))
-    nodes = _chosen(context, section, network, name)
-    values = section.boolean("printValues", True)
-    metadata = section.boolean("printMetadata", True)
-    write_dump(nodes, target, values=values, metadata=metadata)
+    def check(self, context: ActionContext, section: Config) -> None:
+        """Raise what is wrong with the section before anything runs."""
+        section.require("modelPath")
+        if not section.boolean("printValues", True) and not section.boolean("printMetadata", True):
+            raise ConfigError(
+                "printValues and printMetadata: Since both are set to false, there will be nothing to dump",
+                where=section.location("printMetadata"),
+                hint="Set one of them to true.",
+            )
+        _pattern(section)
+
+    def run(self, context: ActionContext, section: Config) -> None:
+        """Write the nodes of ``modelPath`` to ``outputFile``."""
+        model = section.string("modelPath")
+        name = section.string("nodeName", _ALL)
+        target = Path(section.string("outputFile", f"{model}.{name}.txt"))
+        network = context.load_model(model, section.location("modelPath"))
+        nodes = _chosen(context, section, network, name)
+        values = section.boolean("printValues", True)
+        metadata = section.boolean("printMetadata", True)
+        write_dump(nodes, target, values=values, metadata=metadata)
 
 
 def _pattern(section: Config) -> re.Pattern[str] | None:

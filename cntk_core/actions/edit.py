@@ -7,6 +7,7 @@ from pathlib import Path
 import attrs
 
 from cntk_core.config import Config, SourceText, Value
+from cntk_core.contract.action import Action
 from cntk_core.contract.builder import BuildContext, NetworkBuilder
 from cntk_core.errors import ConfigError, Location
 from cntk_core.network.network import Network
@@ -17,30 +18,35 @@ LANGUAGE = "MEL"
 """The builder that runs the scripts that ``editPath`` names."""
 
 
-def check(context: ActionContext, section: Config) -> None:
-    """Raise what is wrong with the section before anything runs: a script is read, but none of its commands is run."""
-    described = _described(context, section)
-    if described is None:
-        script_builder(context, section).check(_script(section), edit_context(context))
-        return
-    section.require("outputModelPath")
-    builder = context.plugins.registry.builders.get(described.short_name, where=described.key_where)()
-    builder.check(described, edit_context(context))
+class EditAction(Action):
+    """Changes models by a script (``editPath``), or makes them from others by a network builder."""
 
+    requires_api = "1.0"
+    name = "edit"
 
-def run(context: ActionContext, section: Config) -> None:
-    """Run the script, or build the network and save it as ``outputModelPath``."""
-    described = _described(context, section)
-    if described is None:
-        network = run_script(context, section)
-        if section.own("outputModelPath") is not None:
-            _save(context, section, network)
-        return
-    target = section.string("outputModelPath")
-    if section.boolean("makeMode", True) and Path(target).exists():
-        context.log.line(f"'{target}' exists, skipping. Specify makeMode=false to force executing the action.")
-        return
-    _save(context, section, context.describe_network(section, edit_context(context)))
+    def check(self, context: ActionContext, section: Config) -> None:
+        """Raise what is wrong with the section; a script is read, but none of its commands is run."""
+        described = _described(context, section)
+        if described is None:
+            script_builder(context, section).check(_script(section), edit_context(context))
+            return
+        section.require("outputModelPath")
+        builder = context.plugins.registry.builders.get(described.short_name, where=described.key_where)()
+        builder.check(described, edit_context(context))
+
+    def run(self, context: ActionContext, section: Config) -> None:
+        """Run the script, or build the network and save it as ``outputModelPath``."""
+        described = _described(context, section)
+        if described is None:
+            network = run_script(context, section)
+            if section.own("outputModelPath") is not None:
+                _save(context, section, network)
+            return
+        target = section.string("outputModelPath")
+        if section.boolean("makeMode", True) and Path(target).exists():
+            context.log.line(f"'{target}' exists, skipping. Specify makeMode=false to force executing the action.")
+            return
+        _save(context, section, context.describe_network(section, edit_context(context)))
 
 
 def run_script(context: ActionContext, section: Config, base: Network | None = None) -> Network:

@@ -13,6 +13,7 @@ from pathlib import Path
 import attrs
 
 from cntk_core.config import Config
+from cntk_core.contract.action import Action
 from cntk_core.errors import ConfigError, DataError, Location, TrainingError, UnsupportedError
 from cntk_core.network.files import write_file
 from cntk_core.recipe.context import ActionContext
@@ -42,32 +43,37 @@ class LabelColumn:
     where: Location
 
 
-def check(context: ActionContext, section: Config) -> None:
-    """Raise what is wrong with the section before anything runs."""
-    _columns(section)
+class LabelMapAction(Action):
+    """Writes the names in the label column of a table of columns, one per line, as they appear first."""
 
+    requires_api = "1.0"
+    name = "createLabelMap"
 
-def run(context: ActionContext, section: Config) -> None:
-    """Write the names of each label section to its ``labelMappingFile``; one that is there is left alone.
+    def check(self, context: ActionContext, section: Config) -> None:
+        """Raise what is wrong with the section before anything runs."""
+        _columns(section)
 
-    Raises:
-        DataError: the data cannot be read, or a line has too few columns.
-        TrainingError: the file cannot be written.
-    """
-    for column in _columns(section):
-        if column.target.exists():
-            context.log.plain(
-                f"CreateLabelMap: the label mapping file '{column.target}' already exists, no work to do."
-            )
-            return
-        context.log.plain(f"CreateLabelMap: Creating the mapping file '{column.target}' ")
-        names, count = _distinct(read_names(column))
-        try:
-            write_file(column.target, ["".join(f" {name} \n" for name in names).encode("utf-8", "surrogateescape")])
-        except OSError as error:
-            raise TrainingError(f"the file '{column.target}' cannot be written: {error.strerror}") from None
-        if section.integer("traceLevel", 0) > 0:
-            context.log.plain(f"\nread {count} labels and produced {column.target}")
+    def run(self, context: ActionContext, section: Config) -> None:
+        """Write the names of each label section to its ``labelMappingFile``; one that is there is left alone.
+
+        Raises:
+            DataError: the data cannot be read, or a line has too few columns.
+            TrainingError: the file cannot be written.
+        """
+        for column in _columns(section):
+            if column.target.exists():
+                context.log.plain(
+                    f"CreateLabelMap: the label mapping file '{column.target}' already exists, no work to do."
+                )
+                return
+            context.log.plain(f"CreateLabelMap: Creating the mapping file '{column.target}' ")
+            names, count = _distinct(read_names(column))
+            try:
+                write_file(column.target, ["".join(f" {name} \n" for name in names).encode("utf-8", "surrogateescape")])
+            except OSError as error:
+                raise TrainingError(f"the file '{column.target}' cannot be written: {error.strerror}") from None
+            if section.integer("traceLevel", 0) > 0:
+                context.log.plain(f"\nread {count} labels and produced {column.target}")
 
 
 def _columns(section: Config) -> list[LabelColumn]:

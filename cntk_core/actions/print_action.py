@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from cntk_core.config import Config
+from cntk_core.contract.action import Action
 from cntk_core.recipe.context import ActionContext
 
 
-def check(context: ActionContext, section: Config) -> None:
-    """There is nothing that could be wrong; the text is not looked at before it is printed."""
+class PrintAction(Action):
+    """Writes a text to the log."""
 
+    requires_api = "1.0"
+    name = "PrintAction"
 
-def run(context: ActionContext, section: Config) -> None:
-    """Write ``what``."""
-    context.log.line(section.string("what"))
+    def check(self, context: ActionContext, section: Config) -> None:
+        """There is nothing that could be wrong; the text is not looked at before it is printed."""
+
+    def run(self, context: ActionContext, section: Config) -> None:
+        """Write ``what``."""
+        context.log.line(section.string("what"))

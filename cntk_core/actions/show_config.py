@@ -225,7 +225,7 @@ def check_config(arguments: Sequence[str], *, plugin_files: Sequence[str] = ()) 
     if not problems:
         _collect(problems, context.check_device)
     jobs: list[Job] = []
-    _collect(problems, lambda: jobs.extend(find_jobs(config)))
+    _collect(problems, lambda: jobs.extend(find_jobs(config, context.plugins.registry)))
     _collect(problems, lambda: check_jobs(context, jobs))
     for section in {job.section.name: job.section for job in jobs}.values():
         _collect(problems, partial(_check_network, context, section))

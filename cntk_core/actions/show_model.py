@@ -12,8 +12,8 @@ from cntk_core.actions.plot import write_text
 from cntk_core.errors import ConfigError, ModelFormatError, UsageError, did_you_mean
 from cntk_core.network.dot import to_dot
 from cntk_core.network.draw import to_svg
-from cntk_core.network.model_file import is_model, load_model
 from cntk_core.network.network import Network
+from cntk_core.plugins.model_formats import ModelFiles
 from cntk_kit_builders.dump import dump
 
 STDOUT = "-"
@@ -58,8 +58,9 @@ def plot(
 
 
 def _network(source: str, overrides: Sequence[str], section: str | None, plugin_files: Sequence[str]) -> Network:
-    if is_model(source):
-        return load_any_model(source, plugin_files)
+    files = model_files(plugin_files)
+    if files.is_model(source):
+        return files.load(source)
     context, sections = open_recipe([f"configFile={source}", *overrides], section, plugin_files)
     described = [part for part in sections if context.builder_value(part) is not None]
     if not described:
@@ -75,11 +76,16 @@ def load_any_model(path: str, plugin_files: Sequence[str], dtype: str | None = N
     Raises:
         ModelFormatError: there is no such file, or it is no model.
     """
-    from cntk_core.plugins.manager import PluginManager
-
     if not Path(path).is_file():
         raise ModelFormatError(f"the model '{path}' does not exist{did_you_mean(path, _beside(path))}")
-    return load_model(path, PluginManager(plugin_files).registry.ops.find, dtype)
+    return model_files(plugin_files).load(path, dtype)
+
+
+def model_files(plugin_files: Sequence[str]) -> ModelFiles:
+    """Return what reads and writes models with the formats and operations that are installed."""
+    from cntk_core.plugins.manager import PluginManager
+
+    return ModelFiles(PluginManager(plugin_files).registry)
 
 
 def _beside(path: str) -> list[str]:

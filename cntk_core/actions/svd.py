@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from cntk_core.config import Config
+from cntk_core.contract.action import Action
 from cntk_core.errors import ConfigError, DataError, Location
 from cntk_core.recipe.context import ActionContext
 from cntk_kit_builders.svd import Reduction, reduce_network
@@ -17,33 +18,38 @@ _EXAMPLE = (
 )
 
 
-def check(context: ActionContext, section: Config) -> None:
-    """Raise what is wrong with the section before anything runs."""
-    section.require("modelPath")
-    section.require("outputmodelPath")
-    _ratio(section)
-    _alignment(section)
-    pattern = section.string("NodeNameRegex", "")
-    _compiled(pattern, section.location("NodeNameRegex"))
+class SvdAction(Action):
+    """Replaces parameters of a model by products of two smaller ones."""
 
+    requires_api = "1.0"
+    name = "SVD"
 
-def run(context: ActionContext, section: Config) -> None:
-    """Read ``modelPath``, reduce its parameters, and write ``outputmodelPath``.
+    def check(self, context: ActionContext, section: Config) -> None:
+        """Raise what is wrong with the section before anything runs."""
+        section.require("modelPath")
+        section.require("outputmodelPath")
+        _ratio(section)
+        _alignment(section)
+        pattern = section.string("NodeNameRegex", "")
+        _compiled(pattern, section.location("NodeNameRegex"))
 
-    Raises:
-        CntkError: a file cannot be read or written, or a ratio makes no sense.
-    """
-    ratios = _ratios(section)
-    network = context.load_model(section.string("modelPath"), section.location("modelPath"))
-    groups = reduce_network(network, ratios, _alignment(section))
-    for number, (ratio, group) in enumerate(zip((ratios[key] for key in sorted(ratios)), groups, strict=True)):
-        for text in (_RULE, f"ParameterSVD: start to process group {number} with KeepRatio={ratio:.2f}", _RULE):
-            context.log.plain(text)
-        for reduction in group:
-            context.log.plain(_line(reduction))
-        if not group:
-            context.log.plain("No parameter that is a matrix matches.")
-    context.save_model(network, section.string("outputmodelPath"), section.location("outputmodelPath"))
+    def run(self, context: ActionContext, section: Config) -> None:
+        """Read ``modelPath``, reduce its parameters, and write ``outputmodelPath``.
+
+        Raises:
+            CntkError: a file cannot be read or written, or a ratio makes no sense.
+        """
+        ratios = _ratios(section)
+        network = context.load_model(section.string("modelPath"), section.location("modelPath"))
+        groups = reduce_network(network, ratios, _alignment(section))
+        for number, (ratio, group) in enumerate(zip((ratios[key] for key in sorted(ratios)), groups, strict=True)):
+            for text in (_RULE, f"ParameterSVD: start to process group {number} with KeepRatio={ratio:.2f}", _RULE):
+                context.log.plain(text)
+            for reduction in group:
+                context.log.plain(_line(reduction))
+            if not group:
+                context.log.plain("No parameter that is a matrix matches.")
+        context.save_model(network, section.string("outputmodelPath"), section.location("outputmodelPath"))
 
 
 def _line(done: Reduction) -> str:

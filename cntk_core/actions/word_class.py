@@ -16,6 +16,7 @@ from pathlib import Path
 import attrs
 
 from cntk_core.config import Config
+from cntk_core.contract.action import Action
 from cntk_core.errors import ConfigError, DataError, TrainingError
 from cntk_core.network.files import write_file
 from cntk_core.recipe.context import ActionContext
@@ -79,9 +80,40 @@ class Vocabulary:
         return first
 
 
-def check(context: ActionContext, section: Config) -> None:
-    """Raise what is wrong with the section before anything runs."""
-    _settings(section)
+class WordClassAction(Action):
+    """Makes a vocabulary, and word classes of about equal mass, from a text."""
+
+    requires_api = "1.0"
+    name = "writeWordAndClass"
+
+    def check(self, context: ActionContext, section: Config) -> None:
+        """Raise what is wrong with the section before anything runs."""
+        _settings(section)
+
+    def run(self, context: ActionContext, section: Config) -> None:
+        """Read the text and write the files.
+
+        Raises:
+            DataError: the text cannot be read, or no word is left.
+            TrainingError: a file cannot be written.
+        """
+        settings, say = _settings(section), context.log.plain
+        _announce(settings, say)
+        if section.boolean("makeMode", True) and _up_to_date(settings):
+            say("All output files up to date.")
+            return
+        say(f"Reading input file inputFile: {settings.input_file}")
+        try:
+            with open(settings.input_file, "rb") as file:
+                counts = count_words(file, settings.begin, settings.end)
+        except OSError as error:
+            raise DataError(
+                f"Failed to open input file: {settings.input_file}: {error.strerror}",
+                where=section.location("inputFile"),
+            ) from None
+        say(f"Vocabulary size {len(counts)}.")
+        vocabulary = make_vocabulary(counts, settings, say)
+        _write(vocabulary, settings, len(counts), say)
 
 
 def _settings(section: Config) -> Settings:
@@ -103,31 +135,6 @@ def _settings(section: Config) -> Settings:
         begin=section.string("beginSequence", "").encode(),
         end=section.string("endSequence", "").encode(),
     )
-
-
-def run(context: ActionContext, section: Config) -> None:
-    """Read the text and write the files.
-
-    Raises:
-        DataError: the text cannot be read, or no word is left.
-        TrainingError: a file cannot be written.
-    """
-    settings, say = _settings(section), context.log.plain
-    _announce(settings, say)
-    if section.boolean("makeMode", True) and _up_to_date(settings):
-        say("All output files up to date.")
-        return
-    say(f"Reading input file inputFile: {settings.input_file}")
-    try:
-        with open(settings.input_file, "rb") as file:
-            counts = count_words(file, settings.begin, settings.end)
-    except OSError as error:
-        raise DataError(
-            f"Failed to open input file: {settings.input_file}: {error.strerror}", where=section.location("inputFile")
-        ) from None
-    say(f"Vocabulary size {len(counts)}.")
-    vocabulary = make_vocabulary(counts, settings, say)
-    _write(vocabulary, settings, len(counts), say)
 
 
 def _announce(settings: Settings, say: Callable[[str], None]) -> None:
