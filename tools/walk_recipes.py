@@ -226,7 +226,7 @@ def _build(recipe: Recipe, wanted: Description) -> Result:
     def step(config: Config) -> Result:
         context = recipe.context(config)
         if wanted.key == "edit":
-            edit.check(context, config.section(wanted.section))
+            edit.EditAction().check(context, config.section(wanted.section))
             return Result(wanted.name, BUILT, "script")
         _, value = _value(config, wanted)
         builder = context.plugins.registry.builders.get(value.short_name, where=value.key_where)()

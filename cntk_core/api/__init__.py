@@ -9,15 +9,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cntk_core.config import Config, Schedule, Value, at_least, option, options
+from cntk_core.contract.action import Action, ActionContext, RunLog
 from cntk_core.contract.builder import BuildContext, NetworkBuilder
 from cntk_core.contract.component import API_VERSION, Available, Component, NoOptions, Unavailable
 from cntk_core.contract.engine import ExecutionEngine
 from cntk_core.contract.events import EpochStart, EpochSummary, Job, JobOutcome, MinibatchResult
 from cntk_core.contract.learner import Learner, Slot, UpdateContext, UpdateRule
 from cntk_core.contract.local_rank import local_rank
+from cntk_core.contract.model_format import FindOp, ModelFormat
 from cntk_core.contract.parallel import Communicator, GradientAggregation, Parallelizer
 from cntk_core.contract.reader import DataReader, EpochSpec, ReaderContext, StreamInfo
 from cntk_core.contract.store import ParameterStore
+from cntk_core.contract.verb import Verb
 from cntk_core.contract.writer import DataWriter, SequenceOutput, SparseRows, WriterContext
 from cntk_core.errors import (
     BuildError,
@@ -26,6 +29,7 @@ from cntk_core.errors import (
     DataError,
     Location,
     MissingKeyError,
+    ModelFormatError,
     NetworkError,
     OptionError,
     PluginUnavailableError,
@@ -59,6 +63,8 @@ from cntk_core.records.minibatch import Minibatch, StreamData
 __all__ = [
     "API_VERSION",
     "Accumulator",
+    "Action",
+    "ActionContext",
     "ArrayMath",
     "Available",
     "BuildContext",
@@ -76,6 +82,7 @@ __all__ = [
     "EpochStart",
     "EpochSummary",
     "ExecutionEngine",
+    "FindOp",
     "GradientAggregation",
     "Initializer",
     "Input",
@@ -86,6 +93,8 @@ __all__ = [
     "Minibatch",
     "MinibatchResult",
     "MissingKeyError",
+    "ModelFormat",
+    "ModelFormatError",
     "Network",
     "NetworkBuilder",
     "NetworkError",
@@ -105,6 +114,7 @@ __all__ = [
     "RankMissing",
     "ReaderContext",
     "Registry",
+    "RunLog",
     "Schedule",
     "SequenceLayout",
     "SequenceOutput",
@@ -120,6 +130,7 @@ __all__ = [
     "UpdateContext",
     "UpdateRule",
     "Value",
+    "Verb",
     "WriterContext",
     "at_least",
     "collect",

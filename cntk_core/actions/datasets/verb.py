@@ -1,23 +1,28 @@
-"""The words of ``cntk data``. Imports nothing that takes time."""
+"""The verb ``cntk data``. Imports nothing that takes time."""
 
 from __future__ import annotations
 
 import argparse
 
-
-def add_data(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the verb to a parser."""
-    parser.add_argument("name", help="mnist or cifar10")
-    parser.add_argument("--from", dest="source", required=True, metavar="DIR", help="where the downloaded files are")
-    parser.add_argument("--to", dest="target", default=".", metavar="DIR", help="where the new ones go (default: here)")
-    parser.add_argument("--only", choices=("text", "images"), default="", help="only text files, or only pictures")
-    parser.add_argument(
-        "--no-checksum", dest="checksum", action="store_false", help="take other files than the published ones too"
-    )
-    parser.set_defaults(run=_run)
+from cntk_core.contract.verb import Verb
 
 
-def _run(options: argparse.Namespace) -> int:
-    from cntk_core.actions.datasets.convert import convert
+class Data(Verb):
+    """Write files that recipes read from a data set that you downloaded: mnist, cifar10."""
 
-    return convert(options.name, options.source, options.target, checksum=options.checksum, only=options.only)
+    requires_api = "1.0"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the name of the data set and the folders."""
+        add = parser.add_argument
+        add("name", help="mnist or cifar10")
+        add("--from", dest="source", required=True, metavar="DIR", help="where the downloaded files are")
+        add("--to", dest="target", default=".", metavar="DIR", help="where the new ones go (default: here)")
+        add("--only", choices=("text", "images"), default="", help="only text files, or only pictures")
+        add("--no-checksum", dest="checksum", action="store_false", help="take other files than the published ones too")
+
+    def run(self, options: argparse.Namespace) -> int:
+        """Write the files."""
+        from cntk_core.actions.datasets.convert import convert
+
+        return convert(options.name, options.source, options.target, checksum=options.checksum, only=options.only)
