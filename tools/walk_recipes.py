@@ -24,8 +24,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 import attrs
+from cntk_action_classic import edit
 
-from cntk_core.actions import edit
 from cntk_core.config import Config, Value, load_recipe
 from cntk_core.contract.builder import BuildContext, Document
 from cntk_core.errors import CntkError, Location, PluginError, Problems, UnsupportedError

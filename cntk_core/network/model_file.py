@@ -17,7 +17,6 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.contract.model_format import BEGIN, FindOp, ModelFormat
 from cntk_core.errors import CntkError, ModelFormatError, NetworkError
 from cntk_core.network.attribute_types import wrong_attribute
 from cntk_core.network.network import Network
@@ -133,23 +132,9 @@ def _encode(value: Any, node: Node) -> Any:
 # -- reading ----------------------------------------------------------------------------------------------
 
 
-class CoreFormat(ModelFormat):
-    """The program's own format, as a plugin."""
-
-    requires_api = "1.0"
-    suffixes = (".dnn", ".safetensors")
-
-    def recognizes(self, begin: bytes, path: Path) -> bool:
-        """Whether it begins with the size of a header and the header; a recipe does not."""
-        return begin[8:9] == b"{" and int.from_bytes(begin[:8], "little") <= MAX_HEADER
-
-    def load(self, path: Path, find_op: FindOp, dtype: Any = None) -> Network:
-        """Read a network: see :func:`load_model`."""
-        return load_model(path, find_op, dtype)
-
-    def save(self, network: Network, path: Path) -> None:
-        """Write a network: see :func:`save_model`."""
-        save_model(network, path)
+def is_own_format(begin: bytes) -> bool:
+    """Whether a file begins with the size of a header and the header; a recipe does not."""
+    return begin[8:9] == b"{" and int.from_bytes(begin[:8], "little") <= MAX_HEADER
 
 
 def read_model_info(path: str | Path) -> ModelInfo:
@@ -159,7 +144,7 @@ def read_model_info(path: str | Path) -> ModelInfo:
         ModelFormatError: it is damaged, or cannot be read.
     """
     path = Path(path)
-    if not CoreFormat().recognizes(_begin(path), path):
+    if not is_own_format(_begin(path)):
         return ModelInfo()
     metadata = read_metadata(path)
     _check_format(metadata, path)
@@ -205,7 +190,7 @@ def _begin(path: Path) -> bytes:
     check_is_file(path, "model")
     try:
         with path.open("rb") as file:
-            return file.read(BEGIN)
+            return file.read(9)  # the size of a header, and its first byte
     except OSError as error:
         raise ModelFormatError(f"the model '{path}' cannot be read: {error.strerror}") from None
 

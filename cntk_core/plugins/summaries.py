@@ -21,7 +21,7 @@ def summary(target: str) -> str:
     module, _, name = target.partition("[")[0].strip().partition(":")
     try:
         return _summary(module.strip(), name.strip(), _MOST_STEPS)
-    except (OSError, ImportError, ValueError, SyntaxError):  # what is wrong is told to who uses the verb
+    except (OSError, ImportError, KeyError, ValueError, SyntaxError):  # what is wrong is told to who uses the verb
         return ""
 
 

@@ -345,7 +345,7 @@ class ActionContext:
 def make_plugins(
     log: Log, plugin_files: Sequence[str] = (), listeners: Sequence[object] = (), watchers: Sequence[object] = ()
 ) -> PluginManager:
-    """Make the plugin manager of a run; the core's own listeners take part in it.
+    """Make the plugin manager of a run.
 
     Args:
         log: where warnings go.
@@ -353,10 +353,9 @@ def make_plugins(
         listeners: get the events; an error in one ends the run.
         watchers: the same, but an error is only reported.
     """
-    from cntk_core.actions.seeing.json_log import JsonLog
     from cntk_core.plugins.manager import PluginManager
 
-    return PluginManager(plugin_files, listeners, watchers=[JsonLog(), *watchers], report=log.line)
+    return PluginManager(plugin_files, listeners, watchers=watchers, report=log.line)
 
 
 def reader_name(block: Config) -> tuple[str, Location]:

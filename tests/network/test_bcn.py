@@ -8,13 +8,13 @@ from contextlib import suppress
 import numpy as np
 import pytest
 from bcn_writer import Model, dims, flag, float32, float64, int32, matrix, size, small_model, wide
+from cntk_model_cntk1.bcn.model_format import Cntk1Format
 from hypothesis import given
 from hypothesis import strategies as st
 from model_files import find_op
 
 from cntk_core.errors import CntkError, ModelFormatError, UnsupportedError
 from cntk_core.network import model_file
-from cntk_core.network.bcn.model_format import Cntk1Format
 from cntk_core.network.model_file import ModelInfo, read_model_info, save_model
 from cntk_core.network.node import Input, Parameter
 from cntk_core.ops.families.distances import NegativeSamplesAttributes

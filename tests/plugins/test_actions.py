@@ -14,6 +14,8 @@ from cntk_core.recipe.actions import same_action
 from cntk_core.recipe.driver import run_recipe
 from cntk_core.recipe.log import Log
 
+pytestmark = pytest.mark.usefixtures("tools")
+
 ACTION = """
 from cntk_core.api import *
 
@@ -126,11 +128,9 @@ def test_a_broken_one_is_an_error_only_for_who_asks(install, capsys):
     assert "pip uninstall my-greeting" in text
 
 
-def test_the_cores_own_are_there_without_plugins(monkeypatch, capsys):
+def test_the_cores_own_are_there_without_plugins(monkeypatch):
     monkeypatch.setenv("CNTK_PLUGINS", "off")
-    Path("r.cntk").write_text("command = P\nP = [ action = PrintAction ; what = fine ]\n", encoding="utf-8")
-    assert main(["configFile=r.cntk"]) == 0
-    assert "fine" in capsys.readouterr().err
+    assert PluginManager().registry.actions.names() == ("eval", "test", "train", "trainRNN", "write")
 
 
 def test_names_of_one_action():

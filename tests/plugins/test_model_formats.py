@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from cntk_testing.networks import classifier
 
 from cntk_core.cli import main
 from cntk_core.errors import ModelFormatError, PluginError
@@ -13,6 +12,9 @@ from cntk_core.model import Model
 from cntk_core.plugins.manager import PluginManager
 from cntk_core.plugins.markers import hookimpl
 from cntk_core.plugins.model_formats import ModelFiles
+from cntk_testing.networks import classifier
+
+pytestmark = pytest.mark.usefixtures("tools")
 
 FORMAT = '''
 import numpy as np
@@ -99,7 +101,7 @@ def test_from_a_hook(tmp_path):
     class Offers:
         @hookimpl
         def cntk_register(self, registry):
-            from cntk_core.network.dbn_format import DbnFormat
+            from cntk_model_cntk1.dbn_format import DbnFormat
 
             registry.model_formats.add("another", DbnFormat)
 
@@ -114,7 +116,7 @@ def test_a_file_that_nobody_knows(install):
         files().load("x.bin")
     assert str(caught.value) == (
         "'x.bin' is no model: no format recognizes it\n"
-        "    Formats: CNTK-1, cntk-core, DBN (cntk-core 0.1.0), wrapped (my-format 0.1.0)\n"
+        "    Formats: CNTK-1, DBN (cntk-model-cntk1 0.1.0), cntk-core (cntk-core 0.1.0), wrapped (my-format 0.1.0)\n"
         "    model format 'bad' from bad-format 0.1.0 could not be imported: No module named 'missing_library'"
     )
 

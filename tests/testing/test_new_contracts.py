@@ -6,16 +6,16 @@ import sys
 from pathlib import Path
 
 import pytest
-from cntk_testing import ActionContract, ModelFormatContract, VerbContract
+from cntk_action_classic.print_action import PrintAction
+from cntk_model_cntk1.bcn.model_format import Cntk1Format
 
-from cntk_core.actions.print_action import PrintAction
 from cntk_core.cli.verbs.doctor import Doctor
 from cntk_core.cli.verbs.plugins import Plugins
 from cntk_core.contract.action import Action
 from cntk_core.contract.verb import Verb
 from cntk_core.errors import CntkError, ConfigError, ModelFormatError
-from cntk_core.network.bcn.model_format import Cntk1Format
-from cntk_core.network.model_file import CoreFormat
+from cntk_core.plugins.core_format import CoreFormat
+from cntk_testing import ActionContract, ModelFormatContract, VerbContract
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "network"))
 
