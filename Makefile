@@ -18,7 +18,7 @@ PYTEST_ARGS ?=
 WORKERS ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format types imports docs lists wheels check bench pin clean
+.PHONY: help setup demo test lint format types imports docs api lists wheels check bench pin clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
@@ -49,8 +49,12 @@ types: $(STAMP) ## check types
 imports: $(STAMP) ## check who imports whom
 	$(BIN)/lint-imports
 
-docs: $(STAMP) ## check the documentation
+docs: $(STAMP) ## check the documentation, and what the doors promise
 	$(BIN)/python tools/check_docs.py
+	$(BIN)/python tools/api.py --check
+
+api: $(STAMP) ## write the reference of the plugin interface anew
+	$(BIN)/python tools/api.py
 
 lists: $(STAMP) ## check that the lists of wheels are up to date
 	$(BIN)/python tools/wheels.py --check

@@ -160,27 +160,14 @@ __all__ = [
     "to_cntk",
 ]
 
-_KITS = ("readers", "engines", "builders", "parallel")
-
 if not TYPE_CHECKING:  # a type checker shall find a name that is not here
 
     def __getattr__(name: str) -> Any:
-        """Return a name that stood here once and is in a kit now; with a warning, until API 1.2.
+        """Return a name that stood here once, with a warning.
 
         Raises:
             AttributeError: there is no such name.
         """
-        import warnings
-        from importlib import import_module
+        from cntk_core.api.retired import retired
 
-        if not name.startswith("_"):
-            for kit in _KITS:
-                try:
-                    module = import_module(f"{__name__}.{kit}")
-                except ModuleNotFoundError:
-                    continue
-                if name in module.__all__:
-                    told = f"'{name}' has moved to {module.__name__}; it leaves {__name__} with API 1.2"
-                    warnings.warn(told, DeprecationWarning, stacklevel=2)
-                    return getattr(module, name)
-        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+        return retired(__name__, name)
