@@ -6,6 +6,7 @@ Authors of one kind find more in a kit of their own, each with a version of its 
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from cntk_core.config import Config, Schedule, Value, at_least, option, options
@@ -58,11 +59,13 @@ from cntk_core.ops.language.op import Accumulator, Elementwise, NoAttributes, Op
 from cntk_core.ops.language.random import random_stream
 from cntk_core.ops.language.shapes import Shape, elements, from_cntk, show, to_cntk
 from cntk_core.ops.table import FindOp, core_ops
-from cntk_core.plan.plan import Plan
 from cntk_core.plugins.markers import hookimpl
-from cntk_core.plugins.registry import Registry
 from cntk_core.records.layout import SequenceLayout
 from cntk_core.records.minibatch import Minibatch, StreamData
+
+if TYPE_CHECKING:  # as _LATER says
+    from cntk_core.plan.plan import Plan
+    from cntk_core.plugins.registry import Registry
 
 __all__ = [
     "API_VERSION",
@@ -160,14 +163,20 @@ __all__ = [
     "to_cntk",
 ]
 
+_LATER = {"Plan": "cntk_core.plan.plan", "Registry": "cntk_core.plugins.registry"}
+"""Names that are imported when somebody asks for them: a plugin needs them seldom, or for types alone."""
+
 if not TYPE_CHECKING:  # a type checker shall find a name that is not here
 
     def __getattr__(name: str) -> Any:
-        """Return a name that stood here once, with a warning.
+        """Return a name that is imported late; or one that stood here once, with a warning.
 
         Raises:
             AttributeError: there is no such name.
         """
+        if name in _LATER:
+            globals()[name] = getattr(import_module(_LATER[name]), name)
+            return globals()[name]
         from cntk_core.api.retired import retired
 
         return retired(__name__, name)

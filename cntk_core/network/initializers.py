@@ -25,7 +25,6 @@ from cntk_core.errors import (
     did_you_mean,
     raise_problems,
 )
-from cntk_core.network.distributions import fill_normal, fill_uniform
 from cntk_core.network.text_matrix import complete_shape, fit_matrix, parse_matrix
 from cntk_core.ops.language.shapes import Shape, elements, show, to_cntk
 
@@ -123,6 +122,8 @@ class Random:
         width = values.dtype.type(distribution.width(fan_in, fan_out)) * values.dtype.type(self.scale)
         if width == 0:
             return values
+        from cntk_core.network.distributions import fill_normal, fill_uniform  # long tables, for values alone
+
         if distribution.family == "uniform":
             fill_uniform(values, -width, width, seed)
         else:

@@ -1,0 +1,133 @@
+"""The core stays small: its lines, what its door loads, what its wheel holds, whom it knows by name."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hatchling.builders.wheel import WheelBuilder
+
+MOST_LINES = 23_000
+"""Lines of Python in ``cntk_core`` besides ``ops/families``. 20,000 is the aim; lower it when something leaves."""
+
+MOST_MODULES = 60
+"""Modules of the core that ``import cntk_core.api`` may load."""
+
+WORDS = ("none", "normal", "simple", "quantized")
+"""Names of plugins that are words of recipes with other meanings as well."""
+
+ALLOWED: dict[str, set[str]] = {
+    # What is said to people whose core is bare, and CNTK's order of preference between its two engines.
+    "cli/doctor.py": {"cntk-engine-cpu"},
+    "plugins/manager.py": {"cntk-engine-cpu", "cpu", "cuda"},
+    "recipe/context.py": {
+        # The engine and the reader of recipes that name none.
+        *("cpu", "CNTKTextFormatReader"),
+        # The keys by which CNTK's recipes ask for builders and for several readers at once.
+        *("BrainScriptNetworkBuilder", "ExperimentalNetworkBuilder", "NDLNetworkBuilder", "SimpleNetworkBuilder"),
+        *("Composite", "SideBySide"),
+    },
+    "recipe/document.py": {"BrainScriptNetworkBuilder"},
+    # What starts ranks where the recipe does not say.
+    "contract/parallel.py": {"cntk-parallel-sockets"},
+    "launch/launcher.py": {"cntk-parallel-sockets"},
+    "recipe/ranks.py": {"mpi", "sockets"},
+    # The learners that CNTK's gradUpdateType names, and sub-blocks of SGD that listeners look up.
+    "training/block/sgd_block.py": {"adagrad", "sgd", "tensorboard", "jsonLog"},
+    # The block "SGD" of a recipe, and the word for the processor in a message.
+    "recipe/driver.py": {"SGD"},
+    "recipe/elastic.py": {"SGD"},
+    "recipe/train.py": {"SGD"},
+    "training/loop/session.py": {"SGD"},
+    "training/loop/trained_nodes.py": {"CPU"},
+    # Contract suites, which `cntk plugins check` runs.
+    "plugins/check.py": {"cntk_testing"},
+}
+"""Where the core may say the name of a plugin or of a wheel, and why."""
+
+COMPONENTS = ("engines", "builders", "readers", "writers", "learners", "parallelizers", "aggregations", "communicators")
+WHEEL = re.compile(r"cntk[-_](?:action|builder|engine|hook|learner|model|parallel|reader|testing|tool)[-_\w]*")
+
+
+def modules(root: Path) -> Iterator[Path]:
+    yield from sorted((root / "cntk_core").rglob("*.py"))
+
+
+def test_lines(root: Path) -> None:
+    families = root / "cntk_core/ops/families"
+    counted = [file for file in modules(root) if not file.is_relative_to(families)]
+    lines = sum(len(file.read_text(encoding="utf-8").splitlines()) for file in counted)
+    assert lines <= MOST_LINES
+
+
+def test_modules_that_the_door_loads() -> None:
+    code = "import sys, cntk_core.api; print(*sorted(m for m in sys.modules if m.split('.')[0] == 'cntk_core'))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    loaded = done.stdout.split()
+    assert "cntk_core.contract.reader" in loaded
+    assert len(loaded) <= MOST_MODULES, loaded
+
+
+def test_the_door_loads_nothing_heavy() -> None:
+    code = "import sys, cntk_core.api; print(*{m.split('.')[0] for m in sys.modules})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    heavy = {"scipy", "rich", "matplotlib", "numba", "jax", "pytest", "hypothesis", "mpi4py", "cupy", "torch"}
+    assert not heavy & set(done.stdout.split())
+
+
+def test_the_wheel_has_no_tests(root: Path) -> None:
+    files = [Path(file.path) for file in WheelBuilder(str(root)).recurse_included_files()]
+    inside = [file.relative_to(root) for file in files if file.is_relative_to(root)]
+    assert Path("cntk_core/api/__init__.py") in inside
+    assert {file.parts[0] for file in inside} == {"cntk_core"}
+    python = [file for file in inside if file.suffix == ".py"]
+    named = [file for file in python if {"tests", "testing"} & set(file.parts) or file.name.startswith("test_")]
+    assert named == []
+    for file in python:
+        imported = set(imports_of(root / file))
+        assert not imported & {"pytest", "hypothesis", "cntk_testing", "cntk_testing_gpu", "unittest"}, file
+
+
+def imports_of(file: Path) -> Iterator[str]:
+    """The packages that a module imports, wherever it does."""
+    for node in ast.walk(ast.parse(file.read_bytes())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            yield (node.module or "").partition(".")[0]
+
+
+@pytest.fixture(scope="module")
+def names(root: Path) -> set[str]:
+    """What wheels of ours offer a recipe, in lower case."""
+    rows = json.loads((root / "cntk_core/plugins/known.json").read_text(encoding="utf-8"))
+    offers = [row["offers"] for row in rows]
+    found = {name.casefold() for groups in offers for kind in COMPONENTS for name in groups.get(f"cntk.{kind}", ())}
+    assert {"sgd", "cntktextformatreader", "cuda"} <= found
+    return found - set(WORDS)
+
+
+def test_the_core_knows_no_plugin_by_name(root: Path, names: set[str]) -> None:
+    told: dict[str, set[str]] = {}
+    for file in modules(root):
+        said = {text for text in strings_of(file) if text.casefold() in names}
+        said |= {wheel for text in strings_of(file) for wheel in WHEEL.findall(text)}
+        room = file.relative_to(root / "cntk_core").as_posix()
+        if more := said - ALLOWED.get(room, set()):
+            told[room] = more
+    assert told == {}
+
+
+def strings_of(file: Path) -> Iterator[str]:
+    """The texts of a module that are no documentation."""
+    tree = ast.parse(file.read_bytes())
+    documentation = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documentation:
+            yield node.value
