@@ -1,8 +1,9 @@
 """Model files: one file per model, a safetensors file whose metadata describe the network.
 
 The arrays are the parameters and precomputed values by node name (memory order). The metadata have ``format``,
-``version``, ``network`` (JSON: the nodes in order, the groups of roots, the precision) and ``training`` (JSON: how far
-training had come). The same network always gives the same bytes.
+``version``, ``network`` (JSON: the nodes in order, the groups of roots, the precision), ``training`` (JSON: how far
+training had come) and, where any took part, ``plugins`` (JSON: kind, name, wheel and version of each). The same network
+always gives the same bytes.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from cntk_core.ops.families.leaves import INPUT, PARAMETER, SPARSE_INPUT
 from cntk_core.ops.language.op import Op
 from cntk_core.ops.language.shapes import Longest, Shape, longest_axes, show
 from cntk_core.ops.table import FindOp
+from cntk_core.records.origin import Origin, as_entries, of_entries
 
 FORMAT = "cntk-core-model"
 VERSION = 1
@@ -86,6 +88,8 @@ def save_model(network: Network, path: str | Path, info: ModelInfo | None = None
         "network": json.dumps(graph, separators=(",", ":"), sort_keys=True),
         "training": json.dumps(attrs.asdict(info or ModelInfo()), sort_keys=True),
     }
+    if network.origins:
+        metadata["plugins"] = json.dumps(as_entries(network.origins), sort_keys=True)
     write_tensors(Path(path), arrays, metadata)
 
 
@@ -152,6 +156,27 @@ def read_model_info(path: str | Path) -> ModelInfo:
     return _info(metadata)
 
 
+def read_model_origins(path: str | Path) -> tuple[Origin, ...]:
+    """Read which plugins took part in a model, without reading the model; only files of ours say it.
+
+    Raises:
+        ModelFormatError: it is damaged, or cannot be read.
+    """
+    path = Path(path)
+    if not is_own_format(_begin(path)):
+        return ()
+    metadata = read_metadata(path)
+    _check_format(metadata, path)
+    return _origins(metadata)
+
+
+def _origins(metadata: Mapping[str, str]) -> tuple[Origin, ...]:
+    try:
+        return of_entries(json.loads(metadata.get("plugins", "[]")))
+    except (ValueError, RecursionError):
+        return ()
+
+
 def _info(metadata: Mapping[str, str]) -> ModelInfo:
     try:
         found = json.loads(metadata.get("training", "{}"))
@@ -207,6 +232,22 @@ def _check_format(metadata: Mapping[str, str], path: Path) -> None:
         )
 
 
+def _missing_ops(path: Path, missing: list[str], origins: tuple[Origin, ...]) -> ModelFormatError:
+    """Say which ops are not there, and what has them as far as the file tells."""
+    of_op = {origin.name: origin for origin in origins if origin.kind == "op"}
+    known = list(dict.fromkeys(of_op[name] for name in missing if name in of_op))
+    listed = [f"{name} of {of_op[name].source}" if name in of_op else name for name in missing[:10]]
+    more = f" and {len(missing) - 10} more" if len(missing) > 10 else ""
+    wheels = list(dict.fromkeys(origin.wheel for origin in known if origin.version))
+    lines = [f"pip install {' '.join(wheels)}"] if wheels else []
+    lines += [f"--plugin {file}" for file in dict.fromkeys(one.wheel for one in known if not one.version)]
+    if len(known) < len(missing):
+        lines.append("Install the plugin that they come from." if not known else "Install the plugins of the others.")
+    return ModelFormatError(
+        f"'{path}' uses operations that are not there: {', '.join(listed)}{more}", hint="\n".join(lines)
+    )
+
+
 class _Loader:
     def __init__(self, path: Path, content: TensorFile, find_op: FindOp, dtype: Any) -> None:
         self.path = path
@@ -219,6 +260,7 @@ class _Loader:
 
     def load(self) -> Network:
         network = Network(self.dtype)
+        network.origins = _origins(self.content.metadata)
         entries = list(self.graph["nodes"])
         self._check_ops(entries)
         try:
@@ -250,11 +292,7 @@ class _Loader:
         names = dict.fromkeys(str(entry["op"]) for entry in entries if entry["op"] not in known)
         missing = [name for name in names if self.find_op(LANGUAGE, name) is None]
         if missing:
-            more = f" and {len(missing) - 10} more" if len(missing) > 10 else ""
-            raise ModelFormatError(
-                f"'{self.path}' uses operations that are not there: {', '.join(missing[:10])}{more}",
-                hint="Install the plugin that they come from.",
-            )
+            raise _missing_ops(self.path, missing, _origins(self.content.metadata))
 
     def _node(self, entry: Mapping[str, Any]) -> Node:
         name, op, axis = str(entry["name"]), entry["op"], str(entry.get("axis", ""))

@@ -12,6 +12,7 @@ from cntk_core.network.components import components, is_loop
 from cntk_core.network.inference import DELAYS, infer_loop, infer_node, is_delay
 from cntk_core.network.node import ROLES, Input, Node, Parameter
 from cntk_core.ops.language.shapes import show
+from cntk_core.records.origin import Origin
 
 __all__ = ["DELAYS", "Network"]
 
@@ -21,12 +22,17 @@ class Network:
 
     Args:
         dtype: precision of values and parameters: float32 or float64.
+
+    Attributes:
+        roots: the groups by role.
+        origins: the plugins that took part in making it what it is; they are saved with it.
     """
 
     def __init__(self, dtype: Any = np.float32) -> None:
         self.dtype = np.dtype(dtype)
         self._nodes: dict[str, Node] = {}
         self.roots: dict[str, list[Node]] = {role: [] for role in ROLES}
+        self.origins: tuple[Origin, ...] = ()
 
     def __iter__(self) -> Iterator[Node]:
         return iter(self._nodes.values())

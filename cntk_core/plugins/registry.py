@@ -28,6 +28,7 @@ from cntk_core.errors import (
 from cntk_core.plugins.discovery import VERBS_GROUP
 from cntk_core.plugins.known import known
 from cntk_core.plugins.offer import HERE, ComponentOffer, Kind, Source, at
+from cntk_core.plugins.took_part import Asked
 
 if TYPE_CHECKING:
     from cntk_core.plugins.third_party_ops import Operations
@@ -144,6 +145,7 @@ class ComponentTable(Generic[C]):
                 where=where,
                 hint=answer.hint or None,
             )
+        self._registry.asked.note(offer)
         return component
 
     def usable(self) -> tuple[str, ...]:
@@ -225,10 +227,12 @@ class Registry:
             model_formats: the components by name.
         notes: lines that every message about a missing name ends with (why discovery is limited).
         source: who is registering at the moment.
+        asked: what the job that runs has asked for.
     """
 
     def __init__(self) -> None:
         self.source = HERE
+        self.asked = Asked()
         self.notes: list[str] = []
         self.engines: ComponentTable[ExecutionEngine] = ComponentTable(ENGINE, self)
         self.builders: ComponentTable[NetworkBuilder] = ComponentTable(BUILDER, self)

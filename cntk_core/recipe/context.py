@@ -20,8 +20,10 @@ from cntk_core.network.network import Network
 from cntk_core.network.node import Input
 from cntk_core.network.remarks import remarks
 from cntk_core.plugins.model_formats import ModelFiles
+from cntk_core.plugins.took_part import op_origins, origins_of
 from cntk_core.recipe.log import Log
 from cntk_core.recipe.lost_ranks import Loss
+from cntk_core.records.origin import merged, summary
 from cntk_core.training.loop.progress import RunLog
 from cntk_core.training.loop.ranks import ParallelSettings, Ranks
 
@@ -289,6 +291,7 @@ class ActionContext:
         """
         from cntk_core.network.model_file import save_model
 
+        network.origins = merged(network.origins, op_origins(self.plugins, network))
         try:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
             save_model(network, path)
@@ -305,6 +308,15 @@ class ActionContext:
         for line in remarks(network):
             self.log.line(line)
         return network
+
+    def note_plugins(self, network: Network) -> None:
+        """Log the plugins that take part in the job, and let the network say it: it is saved with models.
+
+        To be called when the reader, the engine and whatever else the job needs are made.
+        """
+        network.origins = merged(network.origins, now := origins_of(self.plugins, network))
+        if now:
+            self.log.line(f"Plugins: {summary(now)}")
 
     # -- engines ------------------------------------------------------------------------------------------
 

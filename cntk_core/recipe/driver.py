@@ -230,6 +230,7 @@ def _meet(context: ActionContext, job: Job) -> None:
 
 def _run_job(context: ActionContext, job: Job) -> None:
     """Run a job. Training tells the listeners of itself, with its network; here they hear of the other actions."""
+    context.plugins.registry.asked.begin()
     if job.action.announces_itself:
         job.action.run(context, job.section)
         return

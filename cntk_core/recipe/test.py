@@ -111,9 +111,11 @@ def evaluate_on_reader(
     minibatch_size = section.schedule("minibatchSize", int, _MINIBATCH_SIZE)[0]
     opened = reader or context.make_reader(section, inputs_of(network, nodes), in_order=True)
     try:
+        engine = context.make_engine(section)
+        context.note_plugins(network)
         return evaluate(
             network,
-            context.make_engine(section),
+            engine,
             opened,
             nodes,
             minibatch_size,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from cntk_core.config import Config
 from cntk_core.contract.action import Action
@@ -17,6 +18,7 @@ from cntk_core.plugins.model_formats import ModelFiles
 from cntk_core.recipe.context import ActionContext
 from cntk_core.recipe.resume import resumption
 from cntk_core.recipe.test import inputs_of
+from cntk_core.records.origin import Origin, merged
 from cntk_core.training.block.parallel_block import read_parallel
 from cntk_core.training.block.settings import SGDSettings, for_factors
 from cntk_core.training.block.sgd_block import idle_momentum, learner_name, make_learner, read_settings
@@ -177,14 +179,16 @@ def train(
         readers[0] = change(readers[0])
     log, stop = context.run_log(section), StopRequest()
     try:
+        engine = context.make_engine(section)
+        context.note_plugins(network)
         session = TrainingSession(
             network,
-            context.make_engine(section),
+            engine,
             readers[0],
             learner,
             for_factors(settings, readers[0].minibatch_factor),
             model,
-            load_model=ModelFiles(context.plugins.registry).load,
+            load_model=_loading(context, network.origins),
             cv_reader=readers[1] if len(readers) > 1 else None,
             hooks=context.hooks,
             log=log,
@@ -210,6 +214,18 @@ def train(
     finally:
         for reader in readers:
             reader.close()
+
+
+def _loading(context: ActionContext, origins: tuple[Origin, ...]) -> Callable[[Path, Any], Network]:
+    """Return what loads the models of earlier epochs: the plugins of this run have a part in them from now on."""
+    files = ModelFiles(context.plugins.registry)
+
+    def load(path: Path, dtype: Any) -> Network:
+        network = files.load(path, dtype)
+        network.origins = merged(network.origins, origins)
+        return network
+
+    return load
 
 
 def _open_readers(context: ActionContext, section: Config, network: Network) -> list[DataReader]:

@@ -138,7 +138,9 @@ class NodeValues:
         if not computed:
             return cls(network, None)
         store = ParameterStore(network.parameters, network.dtype)
-        return cls(network, context.make_engine(section).compile(make_plan(network, computed), store))
+        engine = context.make_engine(section)
+        context.note_plugins(network)
+        return cls(network, engine.compile(make_plan(network, computed), store))
 
     def evaluate(self, minibatch: Minibatch) -> None:
         """Compute the nodes for a minibatch."""

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from model_files import TABLE, OddAttributes, find_op, make_network, node, refused, rewrite
 
 from cntk_core.errors import CntkError, ModelFormatError
-from cntk_core.network.model_file import ModelInfo, load_model, read_model_info, save_model
+from cntk_core.network.model_file import ModelInfo, load_model, read_model_info, read_model_origins, save_model
 from cntk_core.network.node import Input, Parameter
 from cntk_core.network.tensor_file import read_tensors, write_tensors
 from cntk_core.ops.language.op import Op
+from cntk_core.records.origin import Origin
 from cntk_testing.examples import examples
 
 
@@ -130,6 +131,49 @@ def test_operations_that_are_not_there(path):
     assert message == (
         "'net.dnn' uses operations that are not there: Mean, Odd\n    Install the plugin that they come from."
     )
+
+
+@pytest.mark.parametrize(
+    ("origins", "message"),
+    [
+        (
+            [("op", "Odd", "cntk-op-odd", "1.2"), ("op", "Mean", "cntk-op-mean", "0.3")],
+            "Mean of cntk-op-mean 0.3, Odd of cntk-op-odd 1.2\n    pip install cntk-op-mean cntk-op-odd",
+        ),
+        (
+            [("op", "Odd", "cntk-op-odd", "1.2"), ("learner", "Mean", "cntk-learner-mean", "1")],
+            "Mean, Odd of cntk-op-odd 1.2\n    pip install cntk-op-odd\n    Install the plugins of the others.",
+        ),
+        (
+            [("op", "Odd", "odd.py", ""), ("op", "Mean", "cntk-op-odd", "1.2")],
+            "Mean of cntk-op-odd 1.2, Odd of odd.py\n    pip install cntk-op-odd\n    --plugin odd.py",
+        ),
+    ],
+)
+def test_operations_that_are_not_there_and_what_has_them(path, origins, message):
+    network = load_model(path, find_op)
+    network.origins = tuple(Origin(*origin) for origin in origins)
+    save_model(network, path)
+    find = lambda language, name: None if name in ("Odd", "Mean") else TABLE.find(language, name)  # noqa: E731
+    assert refused(path, find=find) == f"'net.dnn' uses operations that are not there: {message}"
+
+
+def test_who_took_part(path):
+    assert read_model_origins(path) == ()
+    before = path.read_bytes()
+    network = load_model(path, find_op)
+    network.origins = (Origin("engine", "cpu", "cntk-engine-cpu", "0.1.0"), Origin("op", "Odd", "odd.py"))
+    save_model(network, path)
+    assert read_model_origins(path) == network.origins == load_model(path, find_op).origins
+    network.origins = ()
+    save_model(network, path, ModelInfo(3, 129))
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("text", ["", "{", "[" * 100_000, "7", '[{"kind": "op"}, 3, {"kind": 1}]'])
+def test_who_took_part_makes_no_sense(path, text):
+    rewrite(path, lambda graph, metadata, arrays: metadata.update(plugins=text))
+    assert load_model(path, find_op).origins == read_model_origins(path) == ()
 
 
 def test_a_cycle(path):

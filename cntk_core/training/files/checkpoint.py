@@ -4,7 +4,8 @@ The generations of a model lie in ``MODEL.checkpoints``. In each, ``arrays.safet
 (``value/NAME``), the precomputed values (``precomputed/NAME``), the learner's slots (``slot/SLOT/NAME``), its
 numbers (``state/NAME``, one element each, in double precision), inside an epoch, what nodes carry from minibatch to
 minibatch (``carried/NUMBER``), and the state of each rank of a parallel training (``rank/NUMBER/...``);
-``manifest.json`` has the SHA-256 of each file, how far training had come, and the settings as text. A generation
+``manifest.json`` has the SHA-256 of each file, how far training had come, the settings as text, and which plugins of
+which wheels took part. A generation
 appears in one step, complete and flushed to the disk; its name ends in a part of the manifest's SHA-256.
 
 Beside each model stands a small file, ``MODEL.n.ckp``, that names its generation; ``MODEL.n.m.ckp`` names one of m
@@ -30,6 +31,7 @@ from cntk_core.network.files import remove, settle, temporary_folder, write_file
 from cntk_core.network.network import Network
 from cntk_core.network.node import Parameter
 from cntk_core.network.tensor_file import read_tensors, write_tensors
+from cntk_core.records.origin import as_entries
 from cntk_core.training.files.position import Position
 
 FORMAT = "cntk-core-checkpoint"
@@ -145,6 +147,7 @@ def save_checkpoint(
             "version": VERSION,
             "progress": attrs.asdict(progress),
             "files": {ARRAYS: _sha256(new / ARRAYS)},
+            "plugins": as_entries(network.origins),
         }
         write_file(new / MANIFEST, [_json(manifest)])
         digest = _sha256(new / MANIFEST)
