@@ -17,6 +17,7 @@ from cntk_core.errors import BrokenPluginError, Location, MissingPluginError, Pl
 from cntk_core.plugins.markers import PROJECT
 from cntk_core.plugins.offer import Kind, Source
 from cntk_core.plugins.registry import KINDS, Registry
+from cntk_core.plugins.requirements import wrong_module
 from cntk_core.plugins.third_party_ops import ops_of
 
 _numbers = count(1)
@@ -65,9 +66,12 @@ def add_file(registry: Registry, path: str, module: ModuleType) -> bool:
     A component is offered under its attribute ``name``, or else under the name of its class.
 
     Raises:
-        PluginError: an op has a name that is taken.
+        PluginError: an op has a name that is taken, or the file is written for another version of the interface.
     """
     source = Source(path)
+    wrong = wrong_module(f"the plugin file '{path}'", module, module.__name__, source)
+    if wrong is not None:
+        raise type(wrong)(wrong.message, where=Location(path), hint=wrong.hint)
     classes = components_of(module)
     ops = ops_of(module)
     for kind, component in classes:

@@ -12,9 +12,9 @@ from typing import Any, Generic, TypeVar, cast
 
 import attrs
 
-from cntk_core import __version__
 from cntk_core.contract.component import API_VERSION, Available, Component, Unavailable
-from cntk_core.errors import BrokenPluginError, IncompatiblePluginError, Location, PluginError
+from cntk_core.errors import BrokenPluginError, Location, PluginError
+from cntk_core.plugins.requirements import unmet_requirement, wrong_interface, wrong_module
 
 T = TypeVar("T")
 C = TypeVar("C", bound=Component)
@@ -105,7 +105,7 @@ class Offer(ABC, Generic[T]):
     def outcome(self) -> T | PluginError:
         """Load it once, and return it or what is wrong with it. Never raises."""
         if self._outcome is None:
-            self._outcome = self._load()
+            self._outcome = unmet_requirement(self.title, self.source) or self._load()
         return self._outcome
 
     @property
@@ -227,24 +227,8 @@ class ComponentOffer(Offer[type[C]]):
 
     def _check_version(self, component: type[C]) -> type[C] | PluginError:
         wanted = getattr(component, "requires_api", API_VERSION if not self.source.is_wheel else None)
-        parts = re.fullmatch(r"(\d+)\.(\d+)", wanted) if isinstance(wanted, str) else None
-        if parts is None:
-            return self.broken(
-                f"does not say which plugin interface it needs (requires_api is {wanted!r})",
-                hint=f'Write requires_api = "{API_VERSION}" into the class {component.__name__}.',
-            )
-        major, minor = (int(part) for part in API_VERSION.split("."))
-        theirs = (int(parts[1]), int(parts[2]))
-        if theirs[0] == major and theirs[1] <= minor:
-            return component
-        newer = theirs > (major, minor)
-        side, wheel = ("core", "cntk-core") if newer else ("plugin", self.source.name)
-        return IncompatiblePluginError(
-            f"{self.title} needs plugin interface {wanted}, but cntk-core {__version__} has {API_VERSION}",
-            hint=f"Upgrade the {side}: pip install --upgrade {wheel}"
-            if newer or self.source.is_wheel
-            else f"Bring the file up to plugin interface {API_VERSION}.",
-        )
+        place = f"the class {component.__name__}"
+        return wrong_interface(self.title, wanted, self.source, where_to_say=place) or component
 
     def availability(self) -> Available | Unavailable | PluginError:
         """Say whether it can run here, or what is wrong with it. Loads the class; never raises."""
@@ -276,4 +260,7 @@ class HooksOffer(Offer[Any]):
         """Make the object if a class is named. Its hooks are checked when it is registered."""
         if value is None:
             return self.broken(f"has no hooks: {self.target} is None")
+        wrong = wrong_module(self.title, value, self.target, self.source)
+        if wrong is not None:
+            return wrong
         return value() if inspect.isclass(value) else value

@@ -12,6 +12,7 @@ from cntk_core.errors import AmbiguousPluginError, PluginError
 from cntk_core.ops.language.op import Op
 from cntk_core.ops.table import OpTable, core_ops
 from cntk_core.plugins.offer import Offer, Source
+from cntk_core.plugins.requirements import wrong_module
 
 if TYPE_CHECKING:
     from cntk_core.plugins.registry import Registry, Scan
@@ -23,6 +24,9 @@ class OpsOffer(Offer[tuple[Op, ...]]):
 
     def examine(self, value: Any) -> tuple[Op, ...] | PluginError:
         """Return the ops of what was loaded."""
+        wrong = wrong_module(self.title, value, self.target, self.source)
+        if wrong is not None:
+            return wrong
         if isinstance(value, Op):
             return (value,)
         if isinstance(value, list | tuple) and value and all(isinstance(one, Op) for one in value):
