@@ -9,6 +9,6 @@ trap 'rm -f "$new"' EXIT
     echo "# The versions that the workspace is tested with, for pip and uv alike. Written by \`make pin\`."
     "${UV:-uv}" pip compile --quiet --universal --fork-strategy fewest --python-version 3.11 --upgrade \
         --no-header --no-annotate --no-emit-index-url --no-emit-find-links \
-        --all-extras --group dev pyproject.toml plugins/*/*/pyproject.toml | grep -v '^-e '
+        --all-extras --group dev --group hooks pyproject.toml plugins/*/*/pyproject.toml | grep -v '^-e '
 } > "$new"
 mv "$new" constraints.txt
