@@ -1,8 +1,8 @@
 """Check the links of every Markdown file, and what code says of pages: ``python tools/check_docs.py [ROOT]``.
 
 A relative link must lead to a file of the repository, and its ``#fragment`` to a heading of that file. So must
-``docs/index.md`` with a ``#fragment`` (and further ones, `` and #other``) in Python files that are no tests. Links to other
-sites are left alone, so that the check needs no network. Exit status 1 and one line for each problem that it finds.
+``docs/index.md`` with a ``#fragment`` (and further ones, `` and #other``) in Python files that are no tests. Links to
+other sites are left alone, so that the check needs no network. Exit status 1 and one line for each problem.
 """
 
 from __future__ import annotations
