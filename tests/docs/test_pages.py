@@ -1,0 +1,22 @@
+"""Every page of the documentation, followed from top to bottom: ``runner`` tells how."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.docs.conftest import ROOT
+from tests.docs.data import DATA
+from tests.docs.runner import Page
+
+PAGES = ["README.md", *(str(path.relative_to(ROOT)) for path in sorted(ROOT.glob("docs/**/*.md")))]
+PAGES += [str(path.relative_to(ROOT)) for path in sorted(ROOT.glob("plugins/*/*/README.md"))]
+SLOW: set[str] = set()
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] if n in SLOW else []) for n in PAGES])
+def test_page(name: str, folder: Path) -> None:
+    if name in DATA:
+        DATA[name](folder)
+    Page(ROOT / name, ROOT, folder).follow()
