@@ -13,6 +13,7 @@ import io
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -79,7 +80,7 @@ class Shell:
         """Run one command; return its exit status and what it printed."""
         program, *arguments = words
         if program == "cd":
-            self.here = (self.here / arguments[0]).resolve(strict=True)
+            self._enter(arguments[0])
             return 0, ""
         if program == "cntk":
             return self._cntk(arguments)
@@ -93,6 +94,13 @@ class Shell:
         if program in _PROGRAMS:
             return self._start([*_PROGRAMS[program], *arguments])
         raise CommandError(f"nothing is known of the command '{program}'")
+
+    def _enter(self, name: str) -> None:
+        """Change the directory, also to a folder of the repository, of which a copy is made."""
+        target = self.here / name
+        if not target.is_dir() and (self.root / name).is_dir():
+            shutil.copytree(self.root / name, target)
+        self.here = target.resolve(strict=True)
 
     def _cntk(self, arguments: list[str]) -> tuple[int, str]:
         output = io.StringIO()

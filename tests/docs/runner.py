@@ -8,6 +8,7 @@ of the reasons of ``REASONS``: ``*(Not run here: needs a GPU.)*``. What is run w
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,9 +27,11 @@ FILES = ("bs", "cntk", "csv", "ctf", "list", "mel", "mlf", "ndl", "py", "scp", "
 REASONS = (
     "needs a GPU",
     "needs several machines",
+    "needs a machine without MPI",
     "needs Slurm",
     "needs PyTorch",
     "needs TensorBoard",
+    "needs a notebook",
     "needs a file that you have",
     "needs a data set that you download",
     "takes minutes",
@@ -66,6 +69,8 @@ class Page:
             "brainscript": self._definitions,
             "cntk": self._recipe,
             "console": self._session,
+            "mel": self._nameless,
+            "ndl": self._nameless,
             "python": self._run_python,
             "sh": self._commands,
             "text": self._text,
@@ -160,7 +165,11 @@ class Page:
 
     def _run_python(self, example: Example) -> None:
         self._used(example.parsed)
-        self._python(example)
+        with contextlib.chdir(self.shell.here):
+            self._python(example)
+
+    def _nameless(self, example: Example) -> None:
+        raise PageError("such a text needs a name, and a command that uses it")
 
     def _text(self, example: Example) -> None:
         """Drawings, formulas, what a program says: nothing to run, and so nothing that looks like it."""
