@@ -111,12 +111,26 @@ def two_files(folder: Path) -> None:
     idx(folder)
 
 
+def tagger(folder: Path) -> None:
+    """A model of words with tags, ``run/tagger.dnn``."""
+    from cntk_builder_python import RNNStep, Dense, Embedding, Graph, Recurrence, Sequential
+
+    from cntk_core.network.model_file import save_model
+
+    graph = Graph()
+    word = graph.input("word", 10, sparse=True)
+    graph.output(Sequential(Embedding(4), Recurrence(RNNStep(5)), Dense(33))(word), "z")
+    (folder / "run").mkdir(exist_ok=True)
+    save_model(graph.finish(), folder / "run/tagger.dnn")
+
+
 DATA: dict[str, Callable[[Path], None]] = {
     "docs/data.md": two_files,
     "docs/htk.md": htk(33, outputs=True),
     "docs/images.md": images,
     "docs/kaldi.md": kaldi,
     "docs/language-readers.md": sentences,
+    "docs/python-networks.md": tagger,
     "plugins/readers/htk/README.md": htk(39),
     "plugins/readers/image/README.md": images,
     "plugins/readers/kaldi/README.md": kaldi,

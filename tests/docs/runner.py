@@ -63,7 +63,8 @@ class Page:
         self.root = root
         self.folder = folder
         self.shell = Shell(root, folder)
-        self.unused: dict[Path, str] = {}
+        self._written: list[str] = []
+        self._texts: list[str] = []
         self._python = PythonEvaluator(["annotations"])
         self._evaluators: dict[str, Callable[[Example], None]] = {
             "brainscript": self._definitions,
@@ -87,15 +88,16 @@ class Page:
         """
         done = 0
         for example in self.document.examples():
+            self._texts.append(str(example.parsed))
             try:
                 example.evaluate()
             except Exception as error:
                 error.add_note(f"{self.path.relative_to(self.root)}:{example.line}")
                 raise
             done += 1
-        if self.unused:
-            names = ", ".join(self.unused.values())
-            raise PageError(f"{self.path.name}: nothing on the page uses what it writes: {names}")
+        for name in self._written:
+            if not any(re.search(rf"\b{re.escape(part)}\b", text) for text in self._texts for part in _words_for(name)):
+                raise PageError(f"{self.path.name}: nothing on the page uses what it writes: {name}")
         return done
 
     def _blocks(self, document: Document) -> Iterator[Region]:
@@ -139,32 +141,21 @@ class Page:
         target.write_text(text, encoding="utf-8")
         if target.suffix == ".py":
             compile(text, name, "exec")
-        self._used(text)
-        if target.suffix in (".bs", ".cntk", ".mel", ".ndl", ".py"):
-            self.unused[target] = name
-
-    def _used(self, text: str) -> None:
-        for target, name in list(self.unused.items()):
-            if Path(name).name in text or (target.suffix == ".py" and target.stem in text):
-                del self.unused[target]
+        self._written += [name]
 
     def _recipe(self, example: Example) -> None:
-        self._used(example.parsed)
         try_piece(example.parsed, example.line, self.shell.here)
 
     def _commands(self, example: Example) -> None:
-        self._used(example.parsed)
         self.shell.run(example.parsed)
 
     def _session(self, example: Example) -> None:
-        self._used(example.parsed)
         self.shell.session(example.parsed)
 
     def _definitions(self, example: Example) -> None:
         check_brainscript(example.parsed)
 
     def _run_python(self, example: Example) -> None:
-        self._used(example.parsed)
         with contextlib.chdir(self.shell.here):
             self._python(example)
 
@@ -176,6 +167,12 @@ class Page:
         for line in str(example.parsed).splitlines():
             if re.match(r"(?:\$ )?(?:cntk|pip|python|make|mpiexec|pytest) [\w-]", line) or re.match(r"\w+ *= *[\[{]", line):
                 raise PageError(f"a text has a command or a recipe, which has to be run: {line}")
+
+
+def _words_for(name: str) -> tuple[str, ...]:
+    """What speaks of a file: its name, or that of a module."""
+    path = Path(name)
+    return (path.name, path.stem) if path.suffix == ".py" else (path.name,)
 
 
 def _line_above(document: Document, region: Region) -> str:
