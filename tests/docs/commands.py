@@ -1,8 +1,8 @@
 """The commands of a page, as they stand.
 
-``cntk`` runs in this process, which saves its start; ``python``, ``pytest`` and ``mpiexec`` are run as they are. What ``make`` would
-do is looked up. ``pip install`` fetches nothing: the wheels that it names have to be those of the repository, with the
-extras that they have, or known others.
+``cntk`` runs in this process, which saves its start; ``python``, ``pytest`` and ``mpiexec`` are run as they are. What
+``make`` would do is looked up. ``pip install`` fetches nothing: the wheels that it names have to be those of the
+repository, with the extras that they have, or known others; a project that a page made is installed for the page alone.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ class Shell:
     def __init__(self, root: Path, folder: Path) -> None:
         self.root = root
         self.here = folder
+        self.packages: Path | None = None
 
     def run(self, text: str) -> None:
         """Run lines, all of which have to succeed.
@@ -85,10 +86,9 @@ class Shell:
         if program == "cntk":
             return self._cntk(arguments)
         if program == "pip":
-            return 0, self._pip(arguments)
+            return self._pip(arguments)
         if program == "make":
-            found = subprocess.run(["make", "-n", *arguments], cwd=self.root, capture_output=True, text=True, timeout=60)
-            return found.returncode, found.stdout + found.stderr
+            return self._start(["make", "--dry-run", "--directory", str(self.root), *arguments])
         if program == "mpiexec":
             return self._start([str(Path(sys.executable).with_name(program)), *_MPI, *arguments])
         if program in _PROGRAMS:
@@ -113,10 +113,11 @@ class Shell:
 
     def _start(self, command: list[str]) -> tuple[int, str]:
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        packages = {"PYTHONPATH": str(self.packages)} if self.packages else {}
         done = subprocess.run(
             command,
             cwd=self.here,
-            env={**os.environ, **_AS_ROOT, "PATH": path},
+            env={**os.environ, **_AS_ROOT, **packages, "PATH": path},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -124,17 +125,20 @@ class Shell:
         )
         return done.returncode, done.stdout
 
-    def _pip(self, arguments: list[str]) -> str:
+    def _pip(self, arguments: list[str]) -> tuple[int, str]:
         if arguments[:1] != ["install"]:
             raise CommandError("pages only install")
         if arguments[1:2] == ["--editable"]:
-            project = arguments[2].partition("[")[0]
-            if not (self.here / project / "pyproject.toml").is_file():
-                raise CommandError(f"there is no project in {project}")
-            return ""
+            return self._install(self.here / arguments[2].partition("[")[0])
         for argument in arguments[1:]:
             self._check_wheel(Requirement(argument))
-        return ""
+        return 0, ""
+
+    def _install(self, project: Path) -> tuple[int, str]:
+        """Install a project for what is run later, without what it needs, which is there."""
+        self.packages = self.here / ".packages"
+        options = ["--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--target", str(self.packages)]
+        return self._start([sys.executable, "-m", "pip", "install", *options, str(project)])
 
     def _check_wheel(self, wanted: Requirement) -> None:
         wheels = {

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cntk_core.actions.demo.data import write_digits
+import cntk_core.actions.demo.data as demo
 
 ROOT = Path(__file__).parents[2]
 TRAINING, HELD_OUT = 160, 80
@@ -18,11 +18,11 @@ def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What ``cntk demo`` makes, but fewer digits, learned for two epochs, so that pages are quick."""
     pytest.importorskip("sklearn")
     folder = tmp_path_factory.mktemp("digits")
-    write_digits(folder)
+    demo.write_digits(folder)
     for name, rows in (("train.ctf", TRAINING), ("test.ctf", HELD_OUT)):
         lines = (folder / name).read_text(encoding="utf-8").splitlines(keepends=True)
         (folder / name).write_text("".join(lines[:rows]), encoding="utf-8")
-    recipe = (ROOT / "cntk_core/actions/demo/digits.cntk").read_text(encoding="utf-8")
+    recipe = Path(demo.__file__).with_name("digits.cntk").read_text(encoding="utf-8")
     assert recipe.count("maxEpochs = 30\n") == 1
     (folder / "digits.cntk").write_text(recipe.replace("maxEpochs = 30\n", "maxEpochs = 2\n"), encoding="utf-8")
     return folder

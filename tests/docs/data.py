@@ -79,15 +79,13 @@ def idx(folder: Path) -> None:
     (folder / "train-images-idx3-ubyte.gz").write_bytes(
         gzip.compress(struct.pack(">iiii", 2051, 6, 4, 4) + pixels.tobytes())
     )
-    (folder / "train-labels-idx1-ubyte.gz").write_bytes(
-        gzip.compress(struct.pack(">ii", 2049, 6) + bytes(range(6)))
-    )
+    (folder / "train-labels-idx1-ubyte.gz").write_bytes(gzip.compress(struct.pack(">ii", 2049, 6) + bytes(range(6))))
 
 
 def sentences(folder: Path) -> None:
     """Text with classes of words, and words with tags."""
     text = "</s> show me flights </s>\n</s> flights to denver please </s>\n" * 4
-    words = sorted({word for word in text.split()} | {"<unk>"})
+    words = sorted({*text.split(), "<unk>"})
     words += [f"word{number}" for number in range(10000 - len(words))]
     vocabulary = "".join(f"{number}\t{text.count(word)}\t{word}\t{number // 3}\n" for number, word in enumerate(words))
     for name, content in (("train.txt", text), ("words.txt", "\n".join(words) + "\n"), ("vocab.txt", vocabulary)):
@@ -113,7 +111,7 @@ def two_files(folder: Path) -> None:
 
 def tagger(folder: Path) -> None:
     """A model of words with tags, ``run/tagger.dnn``."""
-    from cntk_builder_python import RNNStep, Dense, Embedding, Graph, Recurrence, Sequential
+    from cntk_builder_python import Dense, Embedding, Graph, Recurrence, RNNStep, Sequential
 
     from cntk_core.network.model_file import save_model
 

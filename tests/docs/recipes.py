@@ -1,7 +1,7 @@
 """Pieces of recipes and of networks, which have no name on a page: put into a recipe that is otherwise complete.
 
-A reader reads all its data (``cntk check-data``). A network is built and planned (``cntk explain``). Anything else, such as
-keys of ``SGD``, is added to a recipe for handwritten digits that is trained, with ``parallelTrain = true`` by two ranks.
+A reader reads all its data (``cntk check-data``). A network is built and planned (``cntk explain``). Anything else,
+such as keys of ``SGD``, is added to a recipe for handwritten digits, which two ranks train.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import contextlib
 import io
 from pathlib import Path
 
-from cntk_core.actions.driver import run_recipe
-from cntk_core.actions.log import Log
 from cntk_core.cli import main
 from cntk_core.config import SourceText, parse_text
-from cntk_core.testing import VirtualRanks
+from cntk_core.recipe.driver import run_recipe
+from cntk_core.recipe.log import Log
+from cntk_testing import VirtualRanks
 
 ACTION = 'command = Train\nmodelPath = "{model}"\nTrain = [ action = train ]\n'
 LEARNING = "SGD = [ minibatchSize = 32 ; learningRatesPerSample = 0.01 ; momentumPerMB = 0.9 ]\n"
@@ -40,7 +40,7 @@ def try_piece(text: str, line: int, folder: Path) -> None:
         PieceError: it fails.
         CntkError: it cannot be read.
     """
-    keys = {key.lower() for key in parse_text(text).keys()}
+    keys = {key.lower() for key in parse_text(text)}
     if keys & {"command", "train"}:
         raise PieceError("a whole recipe needs a name, and a command that runs it")
     builds = any(key.endswith("networkbuilder") for key in keys)
@@ -85,6 +85,4 @@ def _run(arguments: list[str]) -> None:
 def _train(files: str) -> None:
     arguments = [f"configFile={files}", *SHORT]
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-        VirtualRanks(2, deadline=60).run(
-            lambda communicator: run_recipe(arguments, Log(), communicator=communicator)
-        )
+        VirtualRanks(2, deadline=60).run(lambda communicator: run_recipe(arguments, Log(), communicator=communicator))

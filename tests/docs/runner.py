@@ -3,13 +3,15 @@
 What a block is, its language says. Where the line above it ends in the name of a file, as in
 "This is `net.py`:", the block is the content of that file: of a file of the repository it has to be a quotation, any
 other is written, and later blocks can use it. A block that cannot be run has a line above it that says why, with one
-of the reasons of ``REASONS``: ``*(Not run here: needs a GPU.)*``. What is run where is told in ``commands`` and ``recipes``.
+of the reasons of ``REASONS``: ``*(Not run here: needs a GPU.)*``. How the others are run is told in ``commands`` and
+``recipes``.
 """
 
 from __future__ import annotations
 
 import contextlib
 import re
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -39,6 +41,7 @@ REASONS = (
 """Why a block may not be run here."""
 
 _NOT_RUN = re.compile(r"\*\(Not run here: (.*)\.\)\*")
+_TO_BE_RUN = re.compile(r"(?:\$ )?(?:cntk|pip|python|make|mpiexec|pytest) [\w-]|\w+ *= *[\[{]")
 _NAMED = re.compile(rf"`([\w./-]+\.(?:{'|'.join(FILES)}))`\]?(?:\([^)]*\))?:$")
 
 
@@ -109,7 +112,9 @@ class Page:
             above = _line_above(document, region)
             where = f"{self.path.name}:{document.line_column(region.start)}"
             if language not in self._evaluators:
-                raise PageError(f"{where}: a block of the language '{language}'; there are {', '.join(self._evaluators)}")
+                raise PageError(
+                    f"{where}: a block of the language '{language}'; there are {', '.join(self._evaluators)}"
+                )
             reason = _NOT_RUN.fullmatch(above)
             if reason is not None:
                 if reason[1] not in REASONS:
@@ -156,7 +161,7 @@ class Page:
         check_brainscript(example.parsed)
 
     def _run_python(self, example: Example) -> None:
-        with contextlib.chdir(self.shell.here):
+        with contextlib.chdir(self.shell.here), _importable(self.shell.here):
             self._python(example)
 
     def _nameless(self, example: Example) -> None:
@@ -165,8 +170,22 @@ class Page:
     def _text(self, example: Example) -> None:
         """Drawings, formulas, what a program says: nothing to run, and so nothing that looks like it."""
         for line in str(example.parsed).splitlines():
-            if re.match(r"(?:\$ )?(?:cntk|pip|python|make|mpiexec|pytest) [\w-]", line) or re.match(r"\w+ *= *[\[{]", line):
+            if _TO_BE_RUN.match(line):
                 raise PageError(f"a text has a command or a recipe, which has to be run: {line}")
+
+
+@contextlib.contextmanager
+def _importable(folder: Path) -> Iterator[None]:
+    """Let a block import the modules that the page has written; they are gone afterwards."""
+    before = set(sys.modules)
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
+        for name in set(sys.modules) - before:
+            if str(getattr(sys.modules[name], "__file__", None) or "").startswith(str(folder)):
+                del sys.modules[name]
 
 
 def _words_for(name: str) -> tuple[str, ...]:

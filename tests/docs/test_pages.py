@@ -11,7 +11,7 @@ from tests.docs.data import DATA
 from tests.docs.runner import Page
 
 PAGES = ["README.md", *(str(path.relative_to(ROOT)) for path in sorted(ROOT.glob("docs/**/*.md")))]
-PAGES += [str(path.relative_to(ROOT)) for path in sorted(ROOT.glob("plugins/*/*/README.md"))]
+PAGES += sorted(str(path.parent.relative_to(ROOT) / "README.md") for path in ROOT.glob("*/**/pyproject.toml"))
 SLOW: set[str] = set()
 
 
