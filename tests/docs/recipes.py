@@ -33,6 +33,11 @@ class PieceError(Exception):
     """A piece of a recipe does not work."""
 
 
+def is_whole(text: str) -> bool:
+    """Whether it is a recipe that could be run, and no piece of one."""
+    return bool(_keys(text) & {"command", "train"})
+
+
 def try_piece(text: str, line: int, folder: Path) -> None:
     """Complete a piece of a recipe and run it.
 
@@ -40,9 +45,7 @@ def try_piece(text: str, line: int, folder: Path) -> None:
         PieceError: it fails.
         CntkError: it cannot be read.
     """
-    keys = {key.lower() for key in parse_text(text)}
-    if keys & {"command", "train"}:
-        raise PieceError("a whole recipe needs a name, and a command that runs it")
+    keys = _keys(text)
     builds = any(key.endswith("networkbuilder") for key in keys)
     reads = bool(keys & {"reader", "deserializers"})
     parts = [ACTION.format(model=f"piece-{line}.dnn"), LEARNING]
@@ -61,6 +64,10 @@ def try_piece(text: str, line: int, folder: Path) -> None:
             _run(["explain", files])
         if not reads and not builds:
             _train(files)
+
+
+def _keys(text: str) -> set[str]:
+    return set(map(str.lower, parse_text(text).keys()))
 
 
 def check_brainscript(text: str) -> None:

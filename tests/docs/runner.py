@@ -21,7 +21,7 @@ from sybil.parsers.markdown import PythonCodeBlockParser
 from sybil.parsers.markdown.lexers import FencedCodeBlockLexer
 
 from tests.docs.commands import Shell
-from tests.docs.recipes import check_brainscript, try_piece
+from tests.docs.recipes import check_brainscript, is_whole, try_piece
 
 FILES = ("bs", "cntk", "csv", "ctf", "list", "mel", "mlf", "ndl", "py", "scp", "txt")
 """Ends of the names of files that a page gives the content of."""
@@ -63,6 +63,7 @@ class Page:
 
     def __init__(self, path: Path, root: Path, folder: Path) -> None:
         self.path = path
+        self.title = str(path.relative_to(root)) if path.is_relative_to(root) else path.name
         self.root = root
         self.folder = folder
         self.shell = Shell(root, folder)
@@ -95,12 +96,12 @@ class Page:
             try:
                 example.evaluate()
             except Exception as error:
-                error.add_note(f"{self.path.relative_to(self.root)}:{example.line}")
+                error.add_note(f"{self.title}:{example.line}")
                 raise
             done += 1
         for name in self._written:
             if not any(re.search(rf"\b{re.escape(part)}\b", text) for text in self._texts for part in _words_for(name)):
-                raise PageError(f"{self.path.name}: nothing on the page uses what it writes: {name}")
+                raise PageError(f"{self.title}: nothing on the page uses what it writes: {name}")
         return done
 
     def _blocks(self, document: Document) -> Iterator[Region]:
@@ -110,7 +111,7 @@ class Page:
         for region in FencedCodeBlockLexer(language=".*")(document):
             language = region.lexemes["language"]
             above = _line_above(document, region)
-            where = f"{self.path.name}:{document.line_column(region.start)}"
+            where = f"{self.title}:{document.line_column(region.start)}"
             if language not in self._evaluators:
                 raise PageError(
                     f"{where}: a block of the language '{language}'; there are {', '.join(self._evaluators)}"
@@ -149,6 +150,12 @@ class Page:
         self._written += [name]
 
     def _recipe(self, example: Example) -> None:
+        """Try a piece of a recipe. A whole one on the page of a wheel is run by the contract suite in its tests."""
+        if is_whole(example.parsed):
+            tests = self.path.with_name("tests").rglob("test_*.py")
+            if not any("recipe = README" in file.read_text(encoding="utf-8") for file in tests):
+                raise PageError("a whole recipe needs a name, and a command that runs it")
+            return
         try_piece(example.parsed, example.line, self.shell.here)
 
     def _commands(self, example: Example) -> None:

@@ -12,7 +12,17 @@ from tests.docs.runner import Page
 
 PAGES = ["README.md", *(str(path.relative_to(ROOT)) for path in sorted(ROOT.glob("docs/**/*.md")))]
 PAGES += sorted(str(path.parent.relative_to(ROOT) / "README.md") for path in ROOT.glob("*/**/pyproject.toml"))
-SLOW: set[str] = set()
+SLOW = {
+    "README.md",
+    "docs/parallel.md",
+    "docs/plugins.md",
+    "docs/scaling.md",
+    "docs/three-spellings.md",
+    "docs/writing-a-plugin.md",
+    "plugins/parallel/mpi/README.md",
+    "plugins/parallel/simulated/README.md",
+}
+"""Pages that take more than about two seconds."""
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] if n in SLOW else []) for n in PAGES])
