@@ -9,25 +9,32 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cntk_core.config import Config, Schedule, Value, at_least, option, options
+from cntk_core.contract.action import Action, ActionContext, RunLog
 from cntk_core.contract.builder import BuildContext, NetworkBuilder
 from cntk_core.contract.component import API_VERSION, Available, Component, NoOptions, Unavailable
 from cntk_core.contract.engine import ExecutionEngine
 from cntk_core.contract.events import EpochStart, EpochSummary, Job, JobOutcome, MinibatchResult
 from cntk_core.contract.learner import Learner, Slot, UpdateContext, UpdateRule
 from cntk_core.contract.local_rank import local_rank
+from cntk_core.contract.model_format import FindOp, ModelFormat
 from cntk_core.contract.parallel import Communicator, GradientAggregation, Parallelizer
 from cntk_core.contract.reader import DataReader, EpochSpec, ReaderContext, StreamInfo
 from cntk_core.contract.store import ParameterStore
+from cntk_core.contract.verb import Verb
 from cntk_core.contract.writer import DataWriter, SequenceOutput, SparseRows, WriterContext
 from cntk_core.errors import (
     BuildError,
+    CheckpointError,
     CntkError,
     ConfigError,
     DataError,
     Location,
     MissingKeyError,
+    MissingPluginError,
+    ModelFormatError,
     NetworkError,
     OptionError,
+    PluginError,
     PluginUnavailableError,
     Problems,
     RankGone,
@@ -35,6 +42,7 @@ from cntk_core.errors import (
     ShapeError,
     TrainingError,
     UnsupportedError,
+    UsageError,
     collect,
     did_you_mean,
     nearest,
@@ -59,10 +67,13 @@ from cntk_core.records.minibatch import Minibatch, StreamData
 __all__ = [
     "API_VERSION",
     "Accumulator",
+    "Action",
+    "ActionContext",
     "ArrayMath",
     "Available",
     "BuildContext",
     "BuildError",
+    "CheckpointError",
     "CntkError",
     "Communicator",
     "Component",
@@ -76,6 +87,7 @@ __all__ = [
     "EpochStart",
     "EpochSummary",
     "ExecutionEngine",
+    "FindOp",
     "GradientAggregation",
     "Initializer",
     "Input",
@@ -86,6 +98,9 @@ __all__ = [
     "Minibatch",
     "MinibatchResult",
     "MissingKeyError",
+    "MissingPluginError",
+    "ModelFormat",
+    "ModelFormatError",
     "Network",
     "NetworkBuilder",
     "NetworkError",
@@ -99,12 +114,14 @@ __all__ = [
     "Parameter",
     "ParameterStore",
     "Plan",
+    "PluginError",
     "PluginUnavailableError",
     "Problems",
     "RankGone",
     "RankMissing",
     "ReaderContext",
     "Registry",
+    "RunLog",
     "Schedule",
     "SequenceLayout",
     "SequenceOutput",
@@ -119,7 +136,9 @@ __all__ = [
     "UnsupportedError",
     "UpdateContext",
     "UpdateRule",
+    "UsageError",
     "Value",
+    "Verb",
     "WriterContext",
     "at_least",
     "collect",

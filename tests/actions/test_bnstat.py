@@ -8,10 +8,10 @@ from pathlib import Path
 import attrs
 import numpy as np
 import pytest
+from cntk_action_classic.bnstat import OPERATION, Statistics, as_rows, normalizations, set_statistics
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cntk_core.actions.bnstat import OPERATION, Statistics, as_rows, normalizations, set_statistics
 from cntk_core.cli import main
 from cntk_core.errors import NetworkError
 from cntk_core.network.model_file import load_model, save_model

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from cntk_core.actions.doctor import ranks
+from cntk_core.cli.doctor import ranks
 from cntk_core.contract.component import Unavailable
 from cntk_core.contract.parallel import Launcher
 from cntk_core.errors import UnsupportedError

@@ -16,6 +16,7 @@ from cntk_core.cli import main
 from cntk_core.config import load_recipe
 from cntk_core.contract.parallel import Communicator
 from cntk_core.errors import ConfigError, TrainingError, UnsupportedError
+from cntk_core.plugins.manager import PluginManager
 from cntk_core.plugins.markers import hookimpl
 from cntk_core.recipe.driver import run_recipe
 from cntk_core.recipe.elastic import ELASTIC, Work, asked_in_recipe, min_ranks, persevere
@@ -310,9 +311,10 @@ def test_more_must_be_left_than_there_are(tmp_path, monkeypatch):
 def test_who_asks_for_it(tmp_path):
     prepare(tmp_path)
     recipe = str(tmp_path / "r.cntk")
+    registry = PluginManager(load_hooks=False).registry
 
     def jobs(*arguments):
-        return find_jobs(load_recipe([f"configFile={recipe}", *arguments]))
+        return find_jobs(load_recipe([f"configFile={recipe}", *arguments]), registry)
 
     more = "Train=[SGD=[parallelTrain=[minRanks=2]]]"
     assert min_ranks(jobs(), {}) == 1

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from bcn_writer import dims, flag, flags, float32, float64, int32, int64, size, wide
+from cntk_model_cntk1.bcn.attributes import READERS, Source
+from cntk_model_cntk1.bcn.images import IMAGE_READERS
+from cntk_model_cntk1.bcn.reader import BinaryReader
 
 from cntk_core.errors import ModelFormatError, UnsupportedError
-from cntk_core.network.bcn.attributes import READERS, Source
-from cntk_core.network.bcn.images import IMAGE_READERS
-from cntk_core.network.bcn.reader import BinaryReader
 from cntk_core.ops.families.alignment import EditDistanceAttributes, ForwardBackwardAttributes
 from cntk_core.ops.families.convolution import ConvolutionAttributes
 from cntk_core.ops.families.cropping import CropAttributes
