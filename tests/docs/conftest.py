@@ -5,9 +5,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import cntk_tool_demo.data as demo
 import pytest
-
-import cntk_core.actions.demo.data as demo
 
 ROOT = Path(__file__).parents[2]
 TRAINING, HELD_OUT = 160, 80
