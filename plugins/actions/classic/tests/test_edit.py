@@ -100,7 +100,7 @@ def test_the_page_names_every_command_and_function() -> None:
 
     from cntk_kit_builders import edit
 
-    page = (Path(__file__).parents[2] / "docs/mel.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[4] / "docs/mel.md").read_text(encoding="utf-8")
     names = {name for command in COMMANDS for name in (command.name, *command.aliases)} - {
         "DumpNetwork",
         "SaveModelWithName",
