@@ -92,4 +92,4 @@ def _run(arguments: list[str]) -> None:
 def _train(files: str) -> None:
     arguments = [f"configFile={files}", *SHORT]
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-        VirtualRanks(2, deadline=60).run(lambda communicator: run_recipe(arguments, Log(), communicator=communicator))
+        VirtualRanks(2, deadline=600).run(lambda communicator: run_recipe(arguments, Log(), communicator=communicator))

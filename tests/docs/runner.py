@@ -26,6 +26,9 @@ from tests.docs.recipes import check_brainscript, is_whole, try_piece
 FILES = ("bs", "cntk", "csv", "ctf", "list", "mel", "mlf", "ndl", "py", "scp", "txt")
 """Ends of the names of files that a page gives the content of."""
 
+DEMO = ("digits.cntk", "train.ctf", "test.ctf")
+"""What ``cntk demo`` makes, and a page may use if it says so."""
+
 REASONS = (
     "needs a GPU",
     "needs several machines",
@@ -99,10 +102,17 @@ class Page:
                 error.add_note(f"{self.title}:{example.line}")
                 raise
             done += 1
+        self._check_files()
+        return done
+
+    def _check_files(self) -> None:
+        """What a page writes is used by it, and what it uses of the demo it says to be that."""
         for name in self._written:
             if not any(re.search(rf"\b{re.escape(part)}\b", text) for text in self._texts for part in _words_for(name)):
                 raise PageError(f"{self.title}: nothing on the page uses what it writes: {name}")
-        return done
+        used = {name for name in DEMO for text in self._texts if re.search(rf"\b{re.escape(name)}", text)}
+        if used - set(self._written) and "cntk demo" not in self.document.text:
+            raise PageError(f"{self.title}: nothing says that `cntk demo` makes {', '.join(sorted(used))}")
 
     def _blocks(self, document: Document) -> Iterator[Region]:
         """The blocks that are to be run, with the functions that do it."""

@@ -85,7 +85,7 @@ def test_commands_that_are_none(follow: Follow, command: str, problem: str) -> N
 
 
 def test_what_a_command_prints(follow: Follow) -> None:
-    assert follow(block("console", "$ cntk --version\ncntk-core ...\n$ cntk config show digits.cntk")) == 1
+    assert follow(block("console", "$ cntk --version\ncntk-core ...\n$ cntk plot --help")) == 1
     with pytest.raises(CommandError, match=r"^cntk --version\nexit status 0, printed:\ncntk-core .*\n\ninstead of:\n"):
         follow(block("console", "$ cntk --version\ncntk-core 99"))
 
@@ -109,6 +109,13 @@ def test_a_named_file_is_written_and_has_to_be_used(follow: Follow) -> None:
         follow(module)
 
 
+def test_who_uses_the_demo_says_so(follow: Follow) -> None:
+    use = block("sh", "cntk config show digits.cntk")
+    assert follow(use + "The recipe is that of `cntk demo`.\n") == 1
+    with pytest.raises(PageError, match=r"^page\.md: nothing says that `cntk demo` makes digits\.cntk$"):
+        follow(use)
+
+
 def test_a_quotation_is_compared_with_the_file(tmp_path: Path) -> None:
     original = tmp_path / "a.txt"
     original.write_text("one\n  two\nthree\n\nfour\n", encoding="utf-8")
@@ -129,7 +136,7 @@ def test_a_quotation_is_compared_with_the_file(tmp_path: Path) -> None:
     ],
 )
 def test_pieces_that_work(follow: Follow, piece: str) -> None:
-    assert follow(block("cntk", piece)) == 1
+    assert follow(block("cntk", piece, above="For `cntk demo`:")) == 1
 
 
 @pytest.mark.parametrize(
