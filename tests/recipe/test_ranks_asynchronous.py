@@ -5,11 +5,11 @@ from __future__ import annotations
 from contextlib import closing
 
 import pytest
-from tests.recipe.test_ranks_mpi import RECIPE, arrays, assert_same, prepare, train, usable
 
 from cntk_core.recipe.driver import run_recipe
 from cntk_core.recipe.log import Log
 from cntk_testing import VirtualRanks
+from tests.recipe.test_ranks_mpi import RECIPE, arrays, assert_same, prepare, train, usable
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("usable")]
 
