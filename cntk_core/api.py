@@ -37,6 +37,7 @@ from cntk_core.errors import (
     MissingKeyError,
     NetworkError,
     OptionError,
+    PluginError,
     PluginUnavailableError,
     Problems,
     RankGone,
@@ -104,7 +105,7 @@ from cntk_core.network.edit import (
     sub_tree,
     users_of,
 )
-from cntk_core.network.inference import is_delay
+from cntk_core.network.inference import is_delay, shift_of
 from cntk_core.network.initializers import (
     FixedValue,
     FromFile,
@@ -122,13 +123,15 @@ from cntk_core.ops.convolution import convolution_geometry, sharing_of
 from cntk_core.ops.criteria import SMALLEST_DIVISOR
 from cntk_core.ops.ctc import LOG_ZERO, PhonePath, latest_frames, phone_path, sequences_of, skips_of
 from cntk_core.ops.define import define_op, elementwise_op
-from cntk_core.ops.delays import TAIL, fill_outside, initial_rows, keep_tail, last_sequence, shift_of
+from cntk_core.ops.delays import TAIL, fill_outside, initial_rows, keep_tail, last_sequence
 from cntk_core.ops.distances import cosine_gradients, cosines
 from cntk_core.ops.dropout import RATE as DROPOUT_RATE
 from cntk_core.ops.expression import ArrayMath, Expr, TraceMath, symbol
 from cntk_core.ops.frame_moves import reconciled_rows, same_sequences
 from cntk_core.ops.framing import align, math_of, paired, run_forward, run_gradient, samples, unbroadcast, unpaired
 from cntk_core.ops.geometry import Geometry, is_legacy
+from cntk_core.ops.kernel import Kernel, core_op, kernel, kernels
+from cntk_core.ops.kernel import by_op as kernels_by_op
 from cntk_core.ops.layouts import frame_layout, sequence_layout, slot_layout
 from cntk_core.ops.normalization import (
     Statistics,
@@ -152,6 +155,7 @@ from cntk_core.ops.slicing import slice_ranges
 from cntk_core.ops.softmax import log_softmax
 from cntk_core.ops.sparse_rows import best_columns
 from cntk_core.ops.table import OpTable, core_ops
+from cntk_core.ops.traits import BY_ELEMENTS, BY_ROWS, MatrixProduct, Traits
 from cntk_core.ops.unary import clipped_log
 from cntk_core.ops.vocabulary import TRAINS, UNNORMALIZED, check_word_classes
 from cntk_core.plan.axes import Axes, stream_of
@@ -175,6 +179,7 @@ from cntk_core.plan.plan import (
     layout_of_root,
     makes_axis_by_values,
 )
+from cntk_core.plan.products import is_product, is_transposed
 from cntk_core.plan.products import matrices as product_matrices
 from cntk_core.plan.products import results as product_results
 from cntk_core.plan.program import PlanProgram, is_total
@@ -199,6 +204,8 @@ ILearner = Learner
 
 __all__ = [
     "API_VERSION",
+    "BY_ELEMENTS",
+    "BY_ROWS",
     "CACHE_BYTES",
     "COMMAND_LINE",
     "DROPOUT_RATE",
@@ -257,11 +264,13 @@ __all__ = [
     "Interpreter",
     "Job",
     "JobOutcome",
+    "Kernel",
     "Launcher",
     "Learner",
     "Location",
     "Loop",
     "LoopGradient",
+    "MatrixProduct",
     "Meeting",
     "Mesh",
     "MeshCommunicator",
@@ -292,6 +301,7 @@ __all__ = [
     "Piece",
     "Plan",
     "PlanProgram",
+    "PluginError",
     "PluginUnavailableError",
     "Problems",
     "Program",
@@ -330,6 +340,7 @@ __all__ = [
     "TraceMath",
     "Traffic",
     "TrainingError",
+    "Traits",
     "Tree",
     "Truncation",
     "Unavailable",
@@ -367,6 +378,7 @@ __all__ = [
     "copy_inputs",
     "copy_nodes",
     "copy_sub_tree",
+    "core_op",
     "core_ops",
     "cosine_gradients",
     "cosines",
@@ -397,9 +409,14 @@ __all__ = [
     "is_delay",
     "is_legacy",
     "is_open",
+    "is_product",
     "is_sparse_product",
     "is_total",
+    "is_transposed",
     "keep_tail",
+    "kernel",
+    "kernels",
+    "kernels_by_op",
     "label_inputs",
     "last_sequence",
     "latest_frames",

@@ -89,7 +89,7 @@ class Model:
         """
         nodes = self._nodes(outputs)
         for node in self.network.order(nodes):
-            if node.op.name == "FutureValue" or node.op.new_axis:
+            if node.op.traits.delay < 0 or node.op.new_axis:
                 raise NetworkError(
                     f"'{node.name}' ({node.op.name}) needs whole sequences; the model cannot be evaluated as a stream",
                     where=node.where,

@@ -23,9 +23,7 @@ from cntk_core.errors import DataError, NetworkError
 from cntk_core.interfaces.reader import EpochSpec, Minibatch
 from cntk_core.network.network import Network
 from cntk_core.network.node import Node, Parameter
-from cntk_core.ops.normalization import statistics_used
-
-OPERATION = "BatchNormalization"
+from cntk_core.ops.normalization import BatchNormalizationAttributes, statistics_used
 
 _MEAN, _VARIANCE, _COUNT = 3, 4, 5
 """Inputs of the operation that hold its statistics."""
@@ -53,7 +51,7 @@ def run(context: ActionContext, section: Config) -> None:
     network = context.load_model(model.string(), model.where)
     nodes = normalizations(network, evaluation_nodes(context, network, section))
     if not nodes:
-        raise NetworkError(f"the model '{model.string()}' has no {OPERATION} to evaluate", where=model.where)
+        raise NetworkError(f"the model '{model.string()}' has no BatchNormalization to evaluate", where=model.where)
     count = section.integer("itersPerNode", _MINIBATCHES)
     size = section.schedule("minibatchSize", int, _MINIBATCH_SIZE)[0]
     reader = context.make_reader(section, inputs_of(network, [node.inputs[0] for node in nodes]), in_order=True)
@@ -70,7 +68,7 @@ def run(context: ActionContext, section: Config) -> None:
 
 def normalizations(network: Network, roots: list[Node]) -> list[Node]:
     """Return the nodes that normalize by statistics, in the order of evaluation."""
-    return [node for node in network.order(roots) if node.op.name == OPERATION]
+    return [node for node in network.order(roots) if isinstance(node.attributes, BatchNormalizationAttributes)]
 
 
 @attrs.define(eq=False)
@@ -127,7 +125,8 @@ def set_statistics(node: Node, statistics: Statistics) -> None:
             continue
         if not isinstance(child, Parameter) or child.value is None:
             raise NetworkError(
-                f"input {index + 1} of {OPERATION} '{node.name}' is no parameter but '{child.name}'", where=node.where
+                f"input {index + 1} of BatchNormalization '{node.name}' is no parameter but '{child.name}'",
+                where=node.where,
             )
         values = np.atleast_1d(found[index])
         child.value[np.unravel_index(np.arange(values.size), child.value.shape)] = values

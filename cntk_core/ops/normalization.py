@@ -20,6 +20,7 @@ from cntk_core.ops.geometry import is_legacy
 from cntk_core.ops.op import Array, OpContext
 from cntk_core.ops.placement import stays
 from cntk_core.ops.shapes import Shape, elements, show
+from cntk_core.ops.traits import BY_ROWS, Traits
 
 
 @attrs.frozen
@@ -297,6 +298,7 @@ def _placed(xp: Any, values: Array, parameter: Array) -> Array:
     unframed=frozenset({1, 2, 3, 4, 5}),
     placement=stays,
     remark=_remark,
+    traits=Traits(ends_by_element=True),
 )
 def BATCH_NORMALIZATION(
     xp: Any, inputs: Sequence[Array], attributes: BatchNormalizationAttributes, context: OpContext
@@ -369,6 +371,7 @@ def _response_gradient(
     gradient=_response_gradient,
     attributes=LocalResponseNormalizationAttributes,
     reads_output=False,
+    traits=attrs.evolve(BY_ROWS, keeps_order=True),
 )
 def LOCAL_RESPONSE_NORMALIZATION(
     xp: Any, inputs: Sequence[Array], attributes: LocalResponseNormalizationAttributes, context: OpContext

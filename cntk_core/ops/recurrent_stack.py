@@ -25,6 +25,7 @@ from cntk_core.ops.op import Array, OpContext
 from cntk_core.ops.recurrent_cells import CELLS, Cell, Step, Weights, steps_of
 from cntk_core.ops.rows import SequenceTable, sequence_rows, sequence_table
 from cntk_core.ops.shapes import Shape, elements, show
+from cntk_core.ops.traits import Traits
 
 OVER_TIME, OVER_COLUMNS = -1, 2
 """Axes along which a stack runs: the dynamic one, or the second static one."""
@@ -259,6 +260,7 @@ def _stack_gradient(
     reads_output=False,
     unframed=frozenset({0}),
     aliases={"ndl": ("RNN", "RNNStack"), "brainscript": ("RNN", "RNNStack"), "model": ("RNN", "RNNStack")},
+    traits=Traits(pure_xp=True, in_place="value"),
 )
 def OPTIMIZED_RNN_STACK(xp: Any, inputs: Sequence[Array], attributes: RNNStackAttributes, context: OpContext) -> Array:
     """A stack of LSTM, GRU or plain recurrent layers; inputs: all weights in one matrix, data."""

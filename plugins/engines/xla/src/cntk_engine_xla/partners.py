@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cntk_core.api import Node, cosine_gradients, cosines, samples
-from cntk_engine_xla.lowering import Array, Lowering, Trace
+from cntk_core.api import Node, cosine_gradients, cosines, kernels, samples
+from cntk_engine_xla.lowering import Array, Trace
 
 
 def _pairs(trace: Trace, node: Node, inputs: Sequence[Array]) -> tuple[Array, Array]:
@@ -53,4 +53,4 @@ def _gradient(
     ]
 
 
-LOWERINGS = {"CosDistanceWithNegativeSamples": Lowering(_forward, _gradient)}
+KERNELS = kernels("xla", ["CosDistanceWithNegativeSamples"], _forward, _gradient)
