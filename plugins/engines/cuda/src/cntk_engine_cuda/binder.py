@@ -12,8 +12,10 @@ import numpy as np
 from cntk_core.api import (
     TAIL,
     Axes,
+    Kernel,
     Loop,
     Node,
+    Op,
     OpContext,
     Parameter,
     Plan,
@@ -51,6 +53,7 @@ class Parts:
         axes: the dynamic axes of the present minibatch.
         set_context: ``(context, node)``: puts into it what every minibatch has its own of.
         totals: the calls that add scalar roots to their sums.
+        kernels: of ops, in the order in which they are asked.
         remarks: what the program has to say when training has ended, by what it is about.
         graphs: whether CUDA graphs are made.
     """
@@ -62,6 +65,7 @@ class Parts:
     axes: Axes
     set_context: Callable[..., None]
     totals: Callable[[Site], list[Call]]
+    kernels: Mapping[Op, Sequence[Kernel]]
     remarks: dict[str, str]
     graphs: bool
 
@@ -237,6 +241,8 @@ class Binder:
             longest=longest,
             sparse=parts.inlets.sparse(),
             templates=self._templates,
+            kernels=parts.kernels,
+            chosen=before.site.chosen if before is not None else {},
             remarks=parts.remarks,
             step_sites=before.site.step_sites if before is not None else {},
         )

@@ -15,10 +15,12 @@ from cntk_core.api import (
     TrainingError,
     Unavailable,
     UpdateRule,
+    kernels_by_op,
     local_rank,
     option,
     options,
 )
+from cntk_engine_cuda.binding import KERNELS
 from cntk_engine_cuda.cudnn import Missing, look_for_cudnn, start_cudnn
 from cntk_engine_cuda.gpu import Gpu, import_cublas, import_cupy
 from cntk_engine_cuda.program import CudaProgram, Settings
@@ -167,4 +169,6 @@ class CudaEngine(ExecutionEngine):
         self, plan: Plan, store: ParameterStore, rule: UpdateRule | None = None, *, seed: int = 0
     ) -> CudaProgram:
         """Make a program of a plan."""
-        return CudaProgram(self.gpu, plan, store, rule, Settings(graphs=self.settings.cuda_graphs), seed)
+        given = tuple(each for each in self.kernels if each not in KERNELS)
+        settings = Settings(graphs=self.settings.cuda_graphs, kernels=kernels_by_op((*given, *KERNELS)))
+        return CudaProgram(self.gpu, plan, store, rule, settings, seed)

@@ -11,9 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cntk_core.api import (
+    Kernel,
     Minibatch,
     NetworkError,
     Node,
+    Op,
     ParameterStore,
     Plan,
     PlanProgram,
@@ -42,9 +44,11 @@ class Settings:
 
     Attributes:
         graphs: whether CUDA graphs are made.
+        kernels: of ops, in the order in which they are asked.
     """
 
     graphs: bool = True
+    kernels: Mapping[Op, Sequence[Kernel]] = attrs.field(factory=dict)
 
 
 class CudaProgram(PlanProgram):
@@ -92,6 +96,7 @@ class CudaProgram(PlanProgram):
                 axes=self.axes,
                 set_context=self.set_context,
                 totals=self._totals_calls,
+                kernels=settings.kernels,
                 remarks=self._remarks,
                 graphs=settings.graphs,
             )

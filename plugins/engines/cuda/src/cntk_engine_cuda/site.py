@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
 
-from cntk_core.api import Loop, Node, OpContext, Plan, Step, with_lengths
+from cntk_core.api import Kernel, Loop, Node, Op, OpContext, Plan, Step, with_lengths
 from cntk_engine_cuda.gpu import Array, Gpu
 
 if TYPE_CHECKING:
@@ -51,6 +51,8 @@ class Site:
         drawn: random numbers that nodes in a loop have drawn in the time steps before.
         refreshed: by key, what sends a table of ``delays``; done before all calls.
         beforehand, afterwards: what is done on the host before all calls (after the tables), and after them.
+        kernels: of ops, in the order in which they are asked.
+        chosen: which of them computes a node's value.
         remarks: what the program has to say when training has ended, by what it is about.
     """
 
@@ -78,6 +80,8 @@ class Site:
     refreshed: dict[Any, Callable[[], None]] = attrs.field(factory=dict)
     beforehand: list[Callable[[], None]] = attrs.field(factory=list)
     afterwards: list[Callable[[], None]] = attrs.field(factory=list)
+    kernels: Mapping[Op, Sequence[Kernel]] = attrs.field(factory=dict)
+    chosen: dict[Node, Kernel] = attrs.field(factory=dict)
     remarks: dict[str, str] = attrs.field(factory=dict)
 
     def rows(self, node: Node) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import attrs
@@ -285,5 +286,8 @@ class XlaProgram(PlanProgram):
     def _check(self) -> None:
         """Make sure that all nodes can be evaluated, as long as they ask for it."""
         for node, check in list(self._checks.items()):
-            if check(node, lambda place, inputs=node.inputs: np.asarray(self._desk.value(inputs[place]))):
+            if check(node, partial(self._input, node)):
                 del self._checks[node]
+
+    def _input(self, node: Node, place: int) -> NDArray[Any]:
+        return np.asarray(self._desk.value(node.inputs[place]))
