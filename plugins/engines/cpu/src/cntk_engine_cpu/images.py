@@ -19,9 +19,6 @@ from cntk_engine_cpu.onednn_objects import PrimitiveError
 from cntk_engine_cpu.primitives import Primitives
 from cntk_engine_cpu.site import Array, Call, Site
 
-KEEPING = frozenset({"Dropout", "LocalResponseNormalization"})
-"""Ops without a kernel here whose result lies as their input does, so that the next convolution finds it so."""
-
 
 def primitives_of(gemm: Gemm, dtype: np.dtype[Any]) -> Primitives | None:
     """The primitives for images, which are there in single precision with oneDNN."""
@@ -53,7 +50,7 @@ def channels_last_nodes(plan: Plan, sources: Iterable[Node], followers: Iterable
             follow = any(node in found and node.known_shape == like.known_shape for node in step.reads)
         else:
             first = like.inputs[0] if like.inputs else None
-            follow = first in found and (like in follows or like.op.name in KEEPING)
+            follow = first in found and (like in follows or like.op.traits.keeps_order)
         for node in step.writes:
             if (node in begins or follow) and node not in unfit and _is_image(node):
                 found.add(node)
