@@ -45,8 +45,10 @@ class Model:
         self, network: Network, *, engine: str = AUTO, settings: str = "", plugins: PluginManager | None = None
     ) -> None:
         self.network = network
-        engine_class = (plugins or PluginManager()).engine(engine)
+        plugins = plugins or PluginManager()
+        engine_class = plugins.engine(engine)
         self._engine = engine_class(engine_class.configure(parse_text(settings), f"engine '{engine}'"))
+        self._engine.kernels = plugins.registry.kernels.of(engine_class)
         self._store = ParameterStore(network.parameters, network.dtype)
         self._programs: dict[tuple[Node, ...], Program] = {}
 
