@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from cntk_core.actions.driver import run_recipe
-from cntk_core.actions.log import Log
 from cntk_core.actions.seeing.live import LiveRun, ipython_display
 from cntk_core.errors import MissingPluginError
+from cntk_core.recipe.driver import run_recipe
+from cntk_core.recipe.log import Log
 
 __all__ = ["LiveRun", "run"]
 

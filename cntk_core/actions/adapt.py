@@ -12,17 +12,18 @@ from collections.abc import Iterator
 import attrs
 import numpy as np
 
-from cntk_core.actions.context import ActionContext
-from cntk_core.actions.train import check_readers, settings_of, train
 from cntk_core.config import Config
+from cntk_core.contract.engine import Program
+from cntk_core.contract.reader import DataReader, EpochSpec, ReaderContext, StreamInfo
+from cntk_core.contract.store import ParameterStore
 from cntk_core.errors import CntkError, ConfigError, DataError, Location, NetworkError, Problems, raise_problems
-from cntk_core.interfaces.engine import Program
-from cntk_core.interfaces.reader import DataReader, EpochSpec, Minibatch, ReaderContext, StreamData, StreamInfo
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input
-from cntk_core.ops.shapes import elements, show
+from cntk_core.ops.language.shapes import elements, show
 from cntk_core.plan.make import make_plan
-from cntk_core.training.store import ParameterStore
+from cntk_core.recipe.context import ActionContext
+from cntk_core.recipe.train import check_readers, settings_of, train
+from cntk_core.records.minibatch import Minibatch, StreamData
 
 _NONE = ("", "none")
 _DIVERGENCE = ("kl", "klreg")

@@ -15,15 +15,16 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.actions.context import ActionContext
-from cntk_core.actions.test import evaluation_nodes, inputs_of
-from cntk_core.actions.write import NodeValues
 from cntk_core.config import Config
+from cntk_core.contract.reader import EpochSpec
 from cntk_core.errors import DataError, NetworkError
-from cntk_core.interfaces.reader import EpochSpec, Minibatch
 from cntk_core.network.network import Network
 from cntk_core.network.node import Node, Parameter
-from cntk_core.ops.normalization import BatchNormalizationAttributes, statistics_used
+from cntk_core.ops.families.normalization import BatchNormalizationAttributes, statistics_used
+from cntk_core.recipe.context import ActionContext
+from cntk_core.recipe.test import evaluation_nodes, inputs_of
+from cntk_core.recipe.write import NodeValues
+from cntk_core.records.minibatch import Minibatch
 
 _MEAN, _VARIANCE, _COUNT = 3, 4, 5
 """Inputs of the operation that hold its statistics."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from cntk_core.actions.context import ActionContext
-from cntk_core.actions.jobs import find_jobs
-from cntk_core.actions.log import Log
 from cntk_core.config import Config, load_recipe
 from cntk_core.errors import CntkError, ConfigError, did_you_mean
-from cntk_core.ops.shapes import show
+from cntk_core.ops.language.shapes import show
+from cntk_core.recipe.context import ActionContext
+from cntk_core.recipe.jobs import find_jobs
+from cntk_core.recipe.log import Log
 
 _KEYS = ("reader", "cvReader")
 

@@ -12,15 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cntk_core.actions.check_data import open_recipe
-from cntk_core.actions.context import ActionContext
 from cntk_core.config import Config
 from cntk_core.config.source import SourceText
-from cntk_core.data.chunked import ChunkedReader
-from cntk_core.data.source import Chunk, Column
+from cntk_core.contract.reader import DataReader, StreamInfo
+from cntk_core.contract.writer import DataWriter, SequenceOutput, SparseRows, WriterContext
 from cntk_core.errors import ConfigError, Location, UnsupportedError, UsageError
-from cntk_core.interfaces.reader import DataReader, StreamInfo
-from cntk_core.interfaces.writer import DataWriter, SequenceOutput, SparseRows, WriterContext
-from cntk_core.ops.shapes import show
+from cntk_core.ops.language.shapes import show
+from cntk_core.recipe.context import ActionContext
+from cntk_kit_readers.chunked import ChunkedReader
+from cntk_kit_readers.source import Chunk, Column
 
 WRITER = "CNTKBinaryWriter"
 PRECISIONS: dict[str, np.dtype[Any]] = {"float": np.dtype(np.float32), "double": np.dtype(np.float64)}

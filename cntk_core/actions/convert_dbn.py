@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from cntk_core.actions.context import ActionContext
 from cntk_core.config import Config, option, options
 from cntk_core.errors import CntkError, ConfigError, did_you_mean, raise_problems
 from cntk_core.network.dbn_file import Dbn, read_dbn
 from cntk_core.network.from_dbn import HIDDEN_TYPES, Conversion, network_of
 from cntk_core.network.initializers import Random, initialize_parameters
+from cntk_core.recipe.context import ActionContext
 
 _CRITERIA = {
     "crossEntropyWithSoftmax": "CrossEntropyWithSoftmax",

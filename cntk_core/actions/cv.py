@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from cntk_core.actions.context import ActionContext
-from cntk_core.actions.test import check_evaluation, evaluate_on_reader, evaluation_nodes
 from cntk_core.config import Config
 from cntk_core.errors import CntkError, DataError, raise_problems
+from cntk_core.recipe.context import ActionContext
+from cntk_core.recipe.test import check_evaluation, evaluate_on_reader, evaluation_nodes
 
 
 def check(context: ActionContext, section: Config) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cntk_core.actions.context import ActionContext
 from cntk_core.config import Config
+from cntk_core.recipe.context import ActionContext
 
 
 def check(context: ActionContext, section: Config) -> None:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Literal
 import attrs
 
 import cntk_core
+from cntk_core.contract.component import Unavailable
+from cntk_core.contract.parallel import Communicator
 from cntk_core.errors import CntkError, PluginError
-from cntk_core.interfaces.component import Unavailable
-from cntk_core.interfaces.parallel import Communicator
 
 if TYPE_CHECKING:
     from cntk_core.plugins.manager import PluginManager

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from cntk_core.actions.context import ActionContext
 from cntk_core.config import Config
 from cntk_core.errors import ConfigError, did_you_mean
-from cntk_core.network.dump import write_dump
 from cntk_core.network.network import Network
 from cntk_core.network.node import Node
+from cntk_core.recipe.context import ActionContext
+from cntk_kit_builders.dump import write_dump
 
 _ALL = "__AllNodes__"
 

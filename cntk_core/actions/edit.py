@@ -6,12 +6,12 @@ from pathlib import Path
 
 import attrs
 
-from cntk_core.actions.context import ActionContext
 from cntk_core.config import Config, SourceText, Value
+from cntk_core.contract.builder import BuildContext, NetworkBuilder
 from cntk_core.errors import ConfigError, Location
-from cntk_core.interfaces.builder import BuildContext, NetworkBuilder
-from cntk_core.network.edit import complete_network
 from cntk_core.network.network import Network
+from cntk_core.recipe.context import ActionContext
+from cntk_kit_builders.edit import complete_network
 
 LANGUAGE = "MEL"
 """The builder that runs the scripts that ``editPath`` names."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from cntk_core.actions.context import ActionContext
 from cntk_core.actions.edit import run_script, script_builder
-from cntk_core.actions.log import Log
 from cntk_core.config import COMMAND_LINE, Config, SourceText
 from cntk_core.config.parser import Entry, parse_entries
 from cntk_core.errors import CntkError, DataError, Location, UsageError
-from cntk_core.network.edit import complete_network
+from cntk_core.recipe.context import ActionContext
+from cntk_core.recipe.log import Log
+from cntk_kit_builders.edit import complete_network
 
 SCRIPT_SUFFIX = ".mel"
 _BINARY = 16

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from cntk_core.actions.check_data import open_recipe
-from cntk_core.actions.context import ActionContext
 from cntk_core.config import Config
 from cntk_core.errors import ConfigError, PluginError
 from cntk_core.network.network import Network
@@ -13,6 +12,7 @@ from cntk_core.network.node import Node
 from cntk_core.plan.explain import explain
 from cntk_core.plan.make import make_plan
 from cntk_core.plan.plan import AnyStep, Plan
+from cntk_core.recipe.context import ActionContext
 
 
 def explain_recipe(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from cntk_core.actions.context import ActionContext
 from cntk_core.config import Config
 from cntk_core.errors import CntkError, DataError
 from cntk_core.network.dbn_file import write_dbn
 from cntk_core.network.to_dbn import dbn_of
+from cntk_core.recipe.context import ActionContext
 
 
 def check(context: ActionContext, section: Config) -> None:

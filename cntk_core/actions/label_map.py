@@ -12,10 +12,10 @@ from pathlib import Path
 
 import attrs
 
-from cntk_core.actions.context import ActionContext
 from cntk_core.config import Config
 from cntk_core.errors import ConfigError, DataError, Location, TrainingError, UnsupportedError
 from cntk_core.network.files import write_file
+from cntk_core.recipe.context import ActionContext
 
 _READERS = ("ucifastreader",)
 _LABEL_KEYS = ("labelMappingFile", "labelDim", "labelType")

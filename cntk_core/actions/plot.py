@@ -6,12 +6,12 @@ import shlex
 import subprocess
 from pathlib import Path
 
-from cntk_core.actions.context import ActionContext
 from cntk_core.config import Config
 from cntk_core.errors import ConfigError, TrainingError
 from cntk_core.network.dot import to_dot
 from cntk_core.network.draw import to_svg
 from cntk_core.network.files import write_file
+from cntk_core.recipe.context import ActionContext
 
 PICTURE = ".svg"
 """Suffix of the pictures that we draw ourselves."""

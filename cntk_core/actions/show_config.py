@@ -8,13 +8,13 @@ from typing import Any, cast
 
 import attrs
 
-from cntk_core.actions.context import NOT_SECTIONS, ActionContext
-from cntk_core.actions.jobs import Job, check_jobs, check_top_level, find_jobs
 from cntk_core.config import Config, Schedule, Value, load_recipe, option_key
 from cntk_core.config.source import COMMAND_LINE
 from cntk_core.errors import CntkError, ConfigError, Location, Problems, did_you_mean, raise_problems
-from cntk_core.training.settings import SGDSettings
-from cntk_core.training.sgd_block import learner_name
+from cntk_core.recipe.context import NOT_SECTIONS, ActionContext
+from cntk_core.recipe.jobs import Job, check_jobs, check_top_level, find_jobs
+from cntk_core.training.block.settings import SGDSettings
+from cntk_core.training.block.sgd_block import learner_name
 
 TOP_LEVEL = {
     "command": "train",
@@ -80,7 +80,7 @@ def show_config(
 
 
 def _silent() -> Any:
-    from cntk_core.actions.log import Log
+    from cntk_core.recipe.log import Log
 
     return Log(quiet=True)
 

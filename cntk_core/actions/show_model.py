@@ -12,9 +12,9 @@ from cntk_core.actions.plot import write_text
 from cntk_core.errors import ConfigError, ModelFormatError, UsageError, did_you_mean
 from cntk_core.network.dot import to_dot
 from cntk_core.network.draw import to_svg
-from cntk_core.network.dump import dump
 from cntk_core.network.model_file import is_model, load_model
 from cntk_core.network.network import Network
+from cntk_kit_builders.dump import dump
 
 STDOUT = "-"
 FORMATS: dict[str, Callable[[Network], str]] = {".svg": to_svg, ".dot": to_dot, ".gv": to_dot}

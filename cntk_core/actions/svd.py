@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from cntk_core.actions.context import ActionContext
 from cntk_core.config import Config
 from cntk_core.errors import ConfigError, DataError, Location
-from cntk_core.network.svd import Reduction, reduce_network
+from cntk_core.recipe.context import ActionContext
+from cntk_kit_builders.svd import Reduction, reduce_network
 
 _RULE = "-" * 92
 _EXAMPLE = (

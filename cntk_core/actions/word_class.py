@@ -15,10 +15,10 @@ from pathlib import Path
 
 import attrs
 
-from cntk_core.actions.context import ActionContext
 from cntk_core.config import Config
 from cntk_core.errors import ConfigError, DataError, TrainingError
 from cntk_core.network.files import write_file
+from cntk_core.recipe.context import ActionContext
 
 Word = tuple[bytes, int]
 """A word and how often it occurs."""

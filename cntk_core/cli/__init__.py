@@ -14,14 +14,14 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from cntk_core.actions.failing import TRACEBACK, end_ranks, is_main_rank, say, text_of
 from cntk_core.cli.verbs import program
 from cntk_core.cli.words import VERBS, make_parser
 from cntk_core.errors import CntkError, did_you_mean
+from cntk_core.recipe.error_report import TRACEBACK, end_ranks, is_main_rank, say, text_of
 
 if TYPE_CHECKING:
-    from cntk_core.actions.log import Log
     from cntk_core.cli.words import Verbs
+    from cntk_core.recipe.log import Log
 
 USAGE = """\
 -------------------------------------------------------------------
@@ -74,8 +74,8 @@ def _dispatch(arguments: list[str]) -> int:
 
 
 def _run_as_cntk(arguments: list[str]) -> int:
-    from cntk_core.actions.driver import run_recipe
-    from cntk_core.actions.log import Log
+    from cntk_core.recipe.driver import run_recipe
+    from cntk_core.recipe.log import Log
 
     log = Log()
     try:

@@ -19,8 +19,8 @@ def run_action(options: argparse.Namespace) -> int:
     """Run the actions of a recipe that the verb names."""
     elastic = _elastic(options)
     if getattr(options, "ranks", None) is not None:
-        from cntk_core.actions.elastic import AS_RECIPE, asked_in_recipe
-        from cntk_core.actions.launch import launch
+        from cntk_core.launch.launcher import launch
+        from cntk_core.recipe.elastic import AS_RECIPE, asked_in_recipe
 
         plugins = [text for path in options.plugin for text in ("--plugin", path)]
         if not elastic and options.ranks > 1 and asked_in_recipe(_recipe_arguments(options), options.verb):
@@ -28,11 +28,11 @@ def run_action(options: argparse.Namespace) -> int:
         arguments = [options.verb, options.recipe, *options.overrides, *plugins]
         return launch(options.ranks, arguments, options.plugin, elastic)
     if elastic:
-        from cntk_core.actions.elastic import ELASTIC
+        from cntk_core.recipe.elastic import ELASTIC
 
         os.environ[ELASTIC] = elastic
-    from cntk_core.actions.driver import run_recipe
-    from cntk_core.actions.log import Log
+    from cntk_core.recipe.driver import run_recipe
+    from cntk_core.recipe.log import Log
 
     log = Log()
     try:
@@ -56,7 +56,7 @@ def _elastic(options: argparse.Namespace) -> str:
         if least is not None:
             raise UsageError("--min-ranks says how many ranks must be left, which is for --elastic alone")
         return ""
-    from cntk_core.actions.elastic import AS_RECIPE
+    from cntk_core.recipe.elastic import AS_RECIPE
 
     if least is not None and least < 1:
         raise UsageError(f"--min-ranks {least} makes no sense: at least 1 rank must be left")

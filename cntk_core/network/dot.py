@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from cntk_core.network.network import Network
 from cntk_core.network.node import Node, Parameter
-from cntk_core.ops.shapes import show
+from cntk_core.ops.language.shapes import show
 
 _PARAMETERS = 'node [ shape = box     , color = gray , style = "filled, rounded"  ]; '
 _FEATURES = "node [ shape = ellipse , color = red  , fillcolor = white ]; "

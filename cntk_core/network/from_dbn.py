@@ -13,7 +13,7 @@ from cntk_core.network.dbn_file import LAST_LAYER, LINEAR_LAYER, Dbn
 from cntk_core.network.initializers import FixedValue, Random
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
-from cntk_core.ops.shapes import from_cntk
+from cntk_core.ops.language.shapes import from_cntk
 from cntk_core.ops.table import core_ops
 
 HIDDEN_TYPES = {"sigmoid": "Sigmoid", "rectifiedlinear": "RectifiedLinear", "tanh": "Tanh", "none": "", "": ""}

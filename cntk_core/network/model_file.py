@@ -33,9 +33,9 @@ from cntk_core.network.tensor_file import (
     write_tensors,
 )
 from cntk_core.network.unsound import unsound
-from cntk_core.ops.leaves import INPUT, PARAMETER, SPARSE_INPUT
-from cntk_core.ops.op import Op
-from cntk_core.ops.shapes import Longest, Shape, longest_axes, show
+from cntk_core.ops.families.leaves import INPUT, PARAMETER, SPARSE_INPUT
+from cntk_core.ops.language.op import Op
+from cntk_core.ops.language.shapes import Longest, Shape, longest_axes, show
 
 FORMAT = "cntk-core-model"
 VERSION = 1

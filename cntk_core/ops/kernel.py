@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 
 from cntk_core.errors import PluginError, did_you_mean
-from cntk_core.ops.op import Op
+from cntk_core.ops.language.op import Op
 from cntk_core.ops.table import OpTable, core_ops
 
 

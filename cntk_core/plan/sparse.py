@@ -5,9 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from cntk_core.network.node import Input, Node, Parameter
-from cntk_core.ops.shapes import elements
+from cntk_core.ops.language.shapes import elements
 from cntk_core.plan.plan import GradientStep, Loop, LoopGradient, Step
-from cntk_core.plan.products import is_product
+
+
+def is_product(node: Node) -> bool:
+    """Whether a node multiplies its second input, an array, by its first."""
+    product = node.op.traits.product
+    return product is not None and product.dense
+
+
+def is_transposed(node: Node) -> bool:
+    """Whether a product has its first input stored as ``(outer, inner)``."""
+    product = node.op.traits.product
+    return product is not None and product.transposed
 
 
 def is_sparse_product(node: Node) -> bool:

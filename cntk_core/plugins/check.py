@@ -12,8 +12,8 @@ from typing import Any
 
 import attrs
 
+from cntk_core.contract.component import Unavailable
 from cntk_core.errors import MissingPluginError, PluginError, PluginUnavailableError, UsageError, did_you_mean, nearest
-from cntk_core.interfaces.component import Unavailable
 from cntk_core.plugins.manager import PluginManager
 from cntk_core.plugins.offer import ComponentOffer, HooksOffer, Offer, same_wheel
 from cntk_core.plugins.third_party_ops import OpsOffer
@@ -143,7 +143,7 @@ def contract_module(offer: Offer[Any]) -> str:
     """Return the text of the test module for a plugin."""
     lines = [
         "from importlib.metadata import EntryPoint",
-        "import cntk_core.testing as testing",
+        "import cntk_testing as testing",
         "from cntk_core.api import Op",
         "from cntk_core.plugins.manager import PluginManager",
         "from cntk_core.plugins.third_party_ops import ops_of",

@@ -11,9 +11,9 @@ from typing import Any, Final, Literal
 
 import pluggy
 
+from cntk_core.contract.component import Unavailable
+from cntk_core.contract.engine import ExecutionEngine
 from cntk_core.errors import BrokenPluginError, Location, PluginError, PluginUnavailableError, did_you_mean
-from cntk_core.interfaces.component import Unavailable
-from cntk_core.interfaces.engine import ExecutionEngine
 from cntk_core.plugins import specs
 from cntk_core.plugins.discovery import HOOKS_GROUP, Discovery
 from cntk_core.plugins.files import add_file, has_hooks, load_file

@@ -13,8 +13,8 @@ from typing import Any, Generic, TypeVar, cast
 import attrs
 
 from cntk_core import __version__
+from cntk_core.contract.component import API_VERSION, Available, Component, Unavailable
 from cntk_core.errors import BrokenPluginError, IncompatiblePluginError, Location, PluginError
-from cntk_core.interfaces.component import API_VERSION, Available, Component, Unavailable
 
 T = TypeVar("T")
 C = TypeVar("C", bound=Component)

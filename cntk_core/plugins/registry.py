@@ -6,6 +6,13 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
+from cntk_core.contract.builder import NetworkBuilder
+from cntk_core.contract.component import Component, Unavailable
+from cntk_core.contract.engine import ExecutionEngine
+from cntk_core.contract.learner import Learner
+from cntk_core.contract.parallel import Communicator, GradientAggregation, Parallelizer
+from cntk_core.contract.reader import DataReader
+from cntk_core.contract.writer import DataWriter
 from cntk_core.errors import (
     AmbiguousPluginError,
     BrokenPluginError,
@@ -15,14 +22,7 @@ from cntk_core.errors import (
     PluginUnavailableError,
     nearest,
 )
-from cntk_core.interfaces.builder import NetworkBuilder
-from cntk_core.interfaces.component import Component, Unavailable
-from cntk_core.interfaces.engine import ExecutionEngine
-from cntk_core.interfaces.learner import Learner
-from cntk_core.interfaces.parallel import Communicator, GradientAggregation, Parallelizer
-from cntk_core.interfaces.reader import DataReader
-from cntk_core.interfaces.writer import DataWriter
-from cntk_core.plugins.known import KNOWN
+from cntk_core.plugins.known import known
 from cntk_core.plugins.offer import HERE, ComponentOffer, Kind, Source, at
 
 if TYPE_CHECKING:
@@ -156,19 +156,19 @@ class ComponentTable(Generic[C]):
 
     def _missing(self, name: str, where: Location | None) -> MissingPluginError:
         word = self.kind.word
-        known = KNOWN[word]
+        of_ours = known(self.kind.group)
         installed = self.names()
         guess = nearest(name, installed)
-        wheel_name = name.casefold() if name.casefold() in known else None
+        wheel_name = name.casefold() if name.casefold() in of_ours else None
         message = f"no {word} named '{name}'"
         lines: list[str] = []
         if wheel_name is None and guess is not None:
             message += f"; did you mean '{guess}'?"
-        elif wheel_name is None and (near := nearest(name, [spelt for spelt, _ in known.values()])) is not None:
+        elif wheel_name is None and (near := nearest(name, [spelt for spelt, _ in of_ours.values()])) is not None:
             message += f"; did you mean '{near}'?"
             wheel_name = near.casefold()
         if wheel_name is not None:
-            wheel = known[wheel_name][1]
+            wheel = of_ours[wheel_name][1]
             message += (
                 f"{'' if message.endswith('?') else '.'} It lives in {wheel.name}:"
                 if wheel.released

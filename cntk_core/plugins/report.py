@@ -7,9 +7,9 @@ from typing import Any
 
 import attrs
 
+from cntk_core.contract.component import Unavailable
 from cntk_core.errors import IncompatiblePluginError, PluginError
-from cntk_core.interfaces.component import Unavailable
-from cntk_core.plugins.known import KNOWN
+from cntk_core.plugins.known import known
 from cntk_core.plugins.manager import PluginManager
 from cntk_core.plugins.offer import ComponentOffer, HooksOffer
 from cntk_core.plugins.registry import ComponentTable
@@ -93,7 +93,7 @@ def _trouble(error: PluginError) -> tuple[str, str, str]:
 
 
 def _absent(table: ComponentTable[Any]) -> Iterator[PluginRecord]:
-    for name, wheel in KNOWN[table.kind.word].values():
+    for name, wheel in known(table.kind.group).values():
         if name not in table:
             if wheel.released:
                 yield PluginRecord(table.kind.word, name, wheel.name, "", "not installed", "", wheel.pip_line)

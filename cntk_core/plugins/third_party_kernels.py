@@ -14,7 +14,7 @@ from cntk_core.plugins.listening import warn
 from cntk_core.plugins.offer import Offer, Source
 
 if TYPE_CHECKING:
-    from cntk_core.interfaces.engine import ExecutionEngine
+    from cntk_core.contract.engine import ExecutionEngine
     from cntk_core.plugins.registry import Registry, Scan
 
 

@@ -16,9 +16,9 @@ from cntk_core.errors import NetworkError
 from cntk_core.network.model_file import load_model, save_model
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
-from cntk_core.ops.normalization import BatchNormalizationAttributes
-from cntk_core.ops.op import Op
-from cntk_core.ops.shapes import Shape
+from cntk_core.ops.families.normalization import BatchNormalizationAttributes
+from cntk_core.ops.language.op import Op
+from cntk_core.ops.language.shapes import Shape
 from cntk_core.ops.table import core_ops
 
 

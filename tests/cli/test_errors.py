@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cntk_core.actions.table import NAMES
 from cntk_core.cli import main
+from cntk_core.recipe.actions import NAMES
 
 TRAIN = """\
 command = Train

@@ -11,7 +11,7 @@ from cntk_core.cli import main
 from cntk_core.network.model_file import save_model
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
-from cntk_core.ops.products import TIMES
+from cntk_core.ops.families.products import TIMES
 
 RECIPE = """\
 command = T:S

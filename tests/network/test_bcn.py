@@ -15,9 +15,9 @@ from model_files import find_op
 from cntk_core.errors import CntkError, ModelFormatError, UnsupportedError
 from cntk_core.network.model_file import ModelInfo, is_model, load_model, read_model_info, save_model
 from cntk_core.network.node import Input, Parameter
-from cntk_core.ops.distances import NegativeSamplesAttributes
-from cntk_core.ops.recurrent_stack import RNNStackAttributes
-from cntk_core.testing.examples import examples
+from cntk_core.ops.families.distances import NegativeSamplesAttributes
+from cntk_core.ops.families.recurrent_stack import RNNStackAttributes
+from cntk_testing.examples import examples
 
 VERSIONS = range(1, 27)
 

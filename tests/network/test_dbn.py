@@ -16,10 +16,10 @@ from cntk_core.network.from_dbn import Conversion, network_of
 from cntk_core.network.initializers import initialize_parameters
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
-from cntk_core.network.svd import reduce_network
 from cntk_core.network.to_dbn import dbn_of
 from cntk_core.ops.table import core_ops
-from cntk_core.testing.examples import examples
+from cntk_kit_builders.svd import reduce_network
+from cntk_testing.examples import examples
 
 KINDS = ("rbmgaussbernoulli", "rbmbernoullibernoulli", "perceptron")
 

@@ -7,9 +7,9 @@ from typing import Literal
 from cntk_core.network.dot import arcs, to_dot
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
-from cntk_core.ops.op import Op
-from cntk_core.ops.shapes import Shape
-from cntk_core.ops.traits import Traits
+from cntk_core.ops.language.op import Op
+from cntk_core.ops.language.shapes import Shape
+from cntk_core.ops.language.traits import Traits
 
 
 def first(shapes: list[Shape], attributes: object) -> Shape:

@@ -11,9 +11,9 @@ from importlib.resources import files
 from pathlib import Path
 
 from cntk_core.actions.demo.listener import Recorder
-from cntk_core.actions.driver import run_recipe
-from cntk_core.actions.log import Log
 from cntk_core.errors import CntkError, MissingPluginError, TrainingError
+from cntk_core.recipe.driver import run_recipe
+from cntk_core.recipe.log import Log
 
 RECIPE = "digits.cntk"
 _NEEDED = ("sklearn", "matplotlib")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cntk_core.plugins.events import EpochSummary
+    from cntk_core.contract.events import EpochSummary
 
 _TRAINING = "#2563eb"
 _HELD_OUT = "#d97706"

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from cntk_core.plugins.markers import hookimpl
 
 if TYPE_CHECKING:
+    from cntk_core.contract.events import EpochSummary, Job
     from cntk_core.network.network import Network
-    from cntk_core.plugins.events import EpochSummary, Job
 
 
 class Recorder:

@@ -9,18 +9,18 @@ from pathlib import Path
 
 import attrs
 
-from cntk_core.actions.context import ActionContext
-from cntk_core.actions.launch import launch
-from cntk_core.actions.ranks import connect, detect, disconnect
 from cntk_core.actions.scaling.bench_file import Measurements, write_measurements
 from cntk_core.actions.scaling.measure import compute_times, prepare, sizes_up_to
 from cntk_core.actions.scaling.measure_parallel import SIMULATED, aggregation_seconds, measure_network, sum_rate
 from cntk_core.actions.scaling.recipes import TITLE, default_recipe, training_section
+from cntk_core.contract.parallel import GradientAggregation
+from cntk_core.contract.simulation import NetworkModel
 from cntk_core.errors import PluginError, UsageError
-from cntk_core.interfaces.parallel import GradientAggregation
-from cntk_core.interfaces.simulation import NetworkModel
-from cntk_core.ops.shapes import elements
+from cntk_core.launch.launcher import launch
+from cntk_core.ops.language.shapes import elements
 from cntk_core.plugins.registry import Registry
+from cntk_core.recipe.context import ActionContext
+from cntk_core.recipe.ranks import connect, detect, disconnect
 
 LARGEST = 1024
 """Samples of the largest minibatch that is measured, if that of the recipe is smaller."""
@@ -78,8 +78,8 @@ def _network_between_ranks(request: BenchRequest) -> NetworkModel | None:
     """Measure the network if this process is one of several; the others have nothing to do afterwards."""
     if detect().size == 1:
         return None
-    from cntk_core.actions.context import make_plugins
-    from cntk_core.actions.log import Log
+    from cntk_core.recipe.context import make_plugins
+    from cntk_core.recipe.log import Log
 
     started = detect()
     communicator = connect(started, make_plugins(Log(), request.plugin_files).registry)

@@ -11,8 +11,8 @@ from typing import Any
 import attrs
 import numpy as np
 
+from cntk_core.contract.simulation import NetworkModel
 from cntk_core.errors import DataError
-from cntk_core.interfaces.simulation import NetworkModel
 
 FORMAT = 1
 """Version of the file."""

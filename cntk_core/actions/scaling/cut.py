@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 import attrs
 import numpy as np
 
+from cntk_core.contract.simulation import Traffic, WireSize
+from cntk_core.contract.store import ParameterStore
 from cntk_core.errors import TrainingError
-from cntk_core.interfaces.simulation import Traffic, WireSize
 from cntk_core.network.node import Parameter
-from cntk_core.ops.shapes import Shape, elements
-from cntk_core.training.store import ParameterStore
+from cntk_core.ops.language.shapes import Shape, elements
 
 ALL_VALUES = 8_000_000
 """Values that the models of all ranks have together at most, about."""

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from cntk_core.actions.scaling.bench_file import ComputeTimes
 from cntk_core.actions.scaling.cut import ModelShape
-from cntk_core.errors import UsageError
-from cntk_core.interfaces.parallel import (
+from cntk_core.contract.parallel import (
     Communicator,
     GradientAggregation,
     Message,
@@ -20,8 +19,9 @@ from cntk_core.interfaces.parallel import (
     Pending,
     StepCounts,
 )
-from cntk_core.interfaces.simulation import SimulatedRank, TimeSpent
-from cntk_core.training.store import ParameterStore
+from cntk_core.contract.simulation import SimulatedRank, TimeSpent
+from cntk_core.contract.store import ParameterStore
+from cntk_core.errors import UsageError
 
 Array = NDArray[Any]
 

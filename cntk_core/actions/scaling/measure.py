@@ -8,23 +8,24 @@ from itertools import islice
 
 import attrs
 
-from cntk_core.actions.context import ActionContext
 from cntk_core.actions.scaling.bench_file import ComputeTimes
-from cntk_core.actions.test import inputs_of
-from cntk_core.actions.train import settings_of
 from cntk_core.config import Config
+from cntk_core.contract.events import Job
+from cntk_core.contract.reader import DataReader, EpochSpec
+from cntk_core.contract.store import ParameterStore
 from cntk_core.errors import DataError
-from cntk_core.interfaces.reader import DataReader, EpochSpec, Minibatch
 from cntk_core.network.network import Network
 from cntk_core.plan.make import make_plan
-from cntk_core.plugins.events import Job
-from cntk_core.training.epoch import EpochLoop
-from cntk_core.training.precompute import precompute
-from cntk_core.training.roots import choose_criteria
-from cntk_core.training.running import Pace
-from cntk_core.training.settings import for_factors
-from cntk_core.training.store import ParameterStore
-from cntk_core.training.update import compose_update
+from cntk_core.recipe.context import ActionContext
+from cntk_core.recipe.test import inputs_of
+from cntk_core.recipe.train import settings_of
+from cntk_core.records.minibatch import Minibatch
+from cntk_core.training.block.settings import for_factors
+from cntk_core.training.loop.epoch import EpochLoop
+from cntk_core.training.loop.epoch_progress import Pace
+from cntk_core.training.loop.precompute import precompute
+from cntk_core.training.loop.trained_nodes import choose_criteria
+from cntk_core.training.loop.update import compose_update
 
 REPEATS = 5
 """Times that each size is measured at least."""

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from cntk_core.interfaces.parallel import Communicator, GradientAggregation
-from cntk_core.interfaces.simulation import NetworkModel, SimulatedRank, SimulationPlan
+from cntk_core.contract.parallel import Communicator, GradientAggregation
+from cntk_core.contract.simulation import NetworkModel, SimulatedRank, SimulationPlan
+from cntk_core.contract.store import ParameterStore
 from cntk_core.network.node import Parameter
 from cntk_core.plugins.registry import Registry
-from cntk_core.training.background import sum_by_rank
-from cntk_core.training.store import ParameterStore
+from cntk_kit_parallel.background_worker import sum_by_rank
 
 SIMULATED = "simulated"
 """The communicator that simulates, as plugins offer it."""

@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 import attrs
 
-from cntk_core.actions.context import ActionContext
 from cntk_core.config import Config
+from cntk_core.contract.parallel import Parallelizer
 from cntk_core.errors import UnsupportedError, UsageError, did_you_mean
-from cntk_core.interfaces.parallel import Parallelizer
-from cntk_core.training.parallel_block import KEY, read_parallel
+from cntk_core.recipe.context import ActionContext
+from cntk_core.training.block.parallel_block import KEY, read_parallel
 
 OF_RECIPE = "recipe"
 """What the recipe says."""

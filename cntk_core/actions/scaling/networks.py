@@ -7,8 +7,8 @@ from typing import Any
 
 import attrs
 
+from cntk_core.contract.simulation import NetworkModel
 from cntk_core.errors import UsageError, did_you_mean
-from cntk_core.interfaces.simulation import NetworkModel
 
 GIGABIT = 1e9 / 8
 """Bytes per second."""

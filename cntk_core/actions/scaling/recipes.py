@@ -10,9 +10,9 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from cntk_core.actions.check_data import open_recipe
-from cntk_core.actions.context import ActionContext
 from cntk_core.config import Config
 from cntk_core.errors import ConfigError
+from cntk_core.recipe.context import ActionContext
 
 FEATURES, CLASSES, SAMPLES = 440, 183, 2048
 """Of the default data."""

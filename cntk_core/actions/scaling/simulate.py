@@ -9,7 +9,6 @@ from pathlib import Path
 
 import attrs
 
-from cntk_core.actions.context import ActionContext
 from cntk_core.actions.scaling.bench_file import ComputeTimes, Measurements, read_measurements
 from cntk_core.actions.scaling.cut import ALL_VALUES, ModelShape
 from cntk_core.actions.scaling.drive import FULL, Pace
@@ -22,8 +21,9 @@ from cntk_core.actions.scaling.outcome import Failures, Outcome, amount, head, r
 from cntk_core.actions.scaling.recipes import training_section
 from cntk_core.actions.scaling.simulation import Cluster, simulate
 from cntk_core.config import Config
+from cntk_core.contract.simulation import NetworkModel
 from cntk_core.errors import DataError, RankGone, UsageError
-from cntk_core.interfaces.simulation import NetworkModel
+from cntk_core.recipe.context import ActionContext
 
 
 @attrs.frozen

@@ -10,8 +10,8 @@ from cntk_core.actions.scaling.cut import ALL_VALUES, ModelShape, check_known, w
 from cntk_core.actions.scaling.drive import Pace, Period, RankResult, find_period, run_rank
 from cntk_core.actions.scaling.methods import Method
 from cntk_core.actions.scaling.outcome import Failures, Outcome
-from cntk_core.interfaces.parallel import Communicator
-from cntk_core.interfaces.simulation import NetworkModel, Simulation, SimulationPlan, Traffic, WireSize
+from cntk_core.contract.parallel import Communicator
+from cntk_core.contract.simulation import NetworkModel, Simulation, SimulationPlan, Traffic, WireSize
 
 _MANY_RANKS = 64
 """More of them measure fewer minibatches: there are more of them to take the mean of."""

@@ -19,7 +19,7 @@ import numpy as np
 from cntk_core.plugins.markers import hookimpl
 
 if TYPE_CHECKING:
-    from cntk_core.plugins.events import EpochStart, EpochSummary, Job, JobOutcome, MinibatchResult
+    from cntk_core.contract.events import EpochStart, EpochSummary, Job, JobOutcome, MinibatchResult
 
 KEY = "jsonLog"
 VERSION = 1

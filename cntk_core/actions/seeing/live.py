@@ -12,7 +12,7 @@ from cntk_core.actions.seeing.page import charts, progress, table
 from cntk_core.plugins.markers import hookimpl
 
 if TYPE_CHECKING:
-    from cntk_core.plugins.events import EpochStart, EpochSummary, Job, JobOutcome, MinibatchResult
+    from cntk_core.contract.events import EpochStart, EpochSummary, Job, JobOutcome, MinibatchResult
 
 REDRAW = 0.5
 """Least seconds between two updates within an epoch."""

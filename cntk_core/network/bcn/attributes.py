@@ -10,22 +10,22 @@ import attrs
 import numpy as np
 
 from cntk_core.network.bcn.reader import MAX_RANK, MOST, BinaryReader
-from cntk_core.ops.alignment import EditDistanceAttributes, ForwardBackwardAttributes
-from cntk_core.ops.cropping import CropAttributes
-from cntk_core.ops.leaves import EnvironmentInputAttributes
-from cntk_core.ops.monitoring import TraceAttributes
-from cntk_core.ops.op import NoAttributes
-from cntk_core.ops.products import TimesAttributes
-from cntk_core.ops.quantized import QuantizedTimesAttributes
-from cntk_core.ops.recurrence import DelayAttributes
-from cntk_core.ops.recurrent_stack import RNNStackAttributes
-from cntk_core.ops.reductions import ReduceAttributes
-from cntk_core.ops.reshaping import LegacyReshapeAttributes, ReshapeAttributes, TransposeAttributes
-from cntk_core.ops.sampling import RandomSampleAttributes
-from cntk_core.ops.sequences import ToSequenceAttributes, UnpackAttributes, WhereAttributes
-from cntk_core.ops.shifting import ShiftAttributes
-from cntk_core.ops.slicing import RepeatAttributes, SliceAttributes, StackAttributes
-from cntk_core.ops.vocabulary import TRAINS, NoiseContrastiveAttributes
+from cntk_core.ops.families.alignment import EditDistanceAttributes, ForwardBackwardAttributes
+from cntk_core.ops.families.cropping import CropAttributes
+from cntk_core.ops.families.leaves import EnvironmentInputAttributes
+from cntk_core.ops.families.monitoring import TraceAttributes
+from cntk_core.ops.families.products import TimesAttributes
+from cntk_core.ops.families.quantized import QuantizedTimesAttributes
+from cntk_core.ops.families.recurrence import DelayAttributes
+from cntk_core.ops.families.recurrent_stack import RNNStackAttributes
+from cntk_core.ops.families.reductions import ReduceAttributes
+from cntk_core.ops.families.reshaping import LegacyReshapeAttributes, ReshapeAttributes, TransposeAttributes
+from cntk_core.ops.families.sampling import RandomSampleAttributes
+from cntk_core.ops.families.sequences import ToSequenceAttributes, UnpackAttributes, WhereAttributes
+from cntk_core.ops.families.shifting import ShiftAttributes
+from cntk_core.ops.families.slicing import RepeatAttributes, SliceAttributes, StackAttributes
+from cntk_core.ops.families.vocabulary import TRAINS, NoiseContrastiveAttributes
+from cntk_core.ops.language.op import NoAttributes
 
 _UNSET = float(np.finfo(np.float64).max)
 _MOST_LAYERS = 65536

@@ -7,9 +7,9 @@ import attrs
 from cntk_core.errors import UnsupportedError
 from cntk_core.network.bcn.attributes import Read, Source
 from cntk_core.network.bcn.reader import MOST
-from cntk_core.ops.convolution import ConvolutionAttributes
-from cntk_core.ops.normalization import BatchNormalizationAttributes
-from cntk_core.ops.pooling import LegacyPoolingAttributes, PoolingAttributes, ROIPoolingAttributes
+from cntk_core.ops.families.convolution import ConvolutionAttributes
+from cntk_core.ops.families.normalization import BatchNormalizationAttributes
+from cntk_core.ops.families.pooling import LegacyPoolingAttributes, PoolingAttributes, ROIPoolingAttributes
 
 _LAYOUTS = ("HWC", "CHW")
 _POOLINGS = {1: "max", 2: "average"}

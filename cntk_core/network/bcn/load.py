@@ -21,9 +21,9 @@ from cntk_core.network.bcn.reader import BinaryReader, encoded
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.network.unsound import unsound
-from cntk_core.ops.distances import NegativeSamplesAttributes
-from cntk_core.ops.op import Op
-from cntk_core.ops.shapes import elements, from_cntk, show
+from cntk_core.ops.families.distances import NegativeSamplesAttributes
+from cntk_core.ops.language.op import Op
+from cntk_core.ops.language.shapes import elements, from_cntk, show
 
 FindOp = Callable[[str, str], Op | None]
 

@@ -17,8 +17,8 @@ from cntk_core.actions.scaling.methods import find_method, split_methods
 from cntk_core.actions.scaling.networks import NETWORKS, network_of, rate, seconds
 from cntk_core.actions.scaling.outcome import Failures, amount
 from cntk_core.actions.scaling.recipes import training_section
+from cntk_core.contract.simulation import NetworkModel, WireSize
 from cntk_core.errors import DataError, TrainingError, UsageError
-from cntk_core.interfaces.simulation import NetworkModel, WireSize
 
 # -- networks ----------------------------------------------------------------------------------------------
 

@@ -12,10 +12,10 @@ import pytest
 from cntk_core.actions.seeing.curves import Curves, Epoch, Reading
 from cntk_core.actions.seeing.live import LiveRun
 from cntk_core.actions.seeing.page import charts, table
+from cntk_core.contract.events import EpochStart, EpochSummary, Job, JobOutcome, MinibatchResult
 from cntk_core.errors import CntkError, MissingPluginError
 from cntk_core.network.network import Network
 from cntk_core.notebook import run
-from cntk_core.plugins.events import EpochStart, EpochSummary, Job, JobOutcome, MinibatchResult
 
 
 class Display:

@@ -7,16 +7,12 @@ from collections.abc import Callable, Sequence
 
 import attrs
 
-from cntk_core.api import (
+from cntk_core.api import Kernel, Node, OpContext, Parameter, Plan
+from cntk_core.api.engines import (
     Axes,
     GradientStep,
-    Kernel,
     Loop,
     LoopGradient,
-    Node,
-    OpContext,
-    Parameter,
-    Plan,
     Stage,
     Step,
     Target,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from cntk_core.api import (
+from cntk_core.api import Parameter
+from cntk_core.api.engines import (
     GradientStep,
     LoopGradient,
-    Parameter,
     is_product,
     is_transposed,
     product_matrices,

@@ -7,14 +7,13 @@ from itertools import pairwise
 
 import numpy as np
 
-from cntk_core.api import (
+from cntk_core.api import Node, is_delay
+from cntk_core.api.engines import (
     Expr,
     GradientStep,
     LoopGradient,
-    Node,
     Tree,
     gradient_trees,
-    is_delay,
     is_transposed,
     product_matrices,
     symbol,

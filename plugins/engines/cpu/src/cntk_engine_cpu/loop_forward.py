@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 
-from cntk_core.api import (
+from cntk_core.api import Node, is_delay
+from cntk_core.api.engines import (
     Loop,
     LoopGradient,
-    Node,
     Step,
     forward_trees,
-    is_delay,
     is_product,
     is_transposed,
     product_matrices,

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from cntk_core.api import GradientStep, Kernel, Node, Op, PluginError, Step, kernels_by_op
+from cntk_core.api import Kernel, Node, Op, PluginError
+from cntk_core.api.engines import GradientStep, Step, kernels_by_op
 from cntk_engine_cpu.site import Call, Site
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from functools import partial
 
 import attrs
 
-from cntk_core.api import GradientStep, Kernel, Node, Step, is_legacy, kernels, pooling_geometry
+from cntk_core.api import Kernel, Node
+from cntk_core.api.engines import GradientStep, Step, is_legacy, kernels, pooling_geometry
 from cntk_engine_cpu.convolution import legacy_view, sum_into, takes
 from cntk_engine_cpu.images import first_channels
 from cntk_engine_cpu.onednn_objects import PrimitiveError

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from cntk_core.api import GradientStep, Kernel, Loop, LoopGradient, Step, is_delay, kernels, makes_axis_by_values
+from cntk_core.api import Kernel, is_delay
+from cntk_core.api.engines import GradientStep, Loop, LoopGradient, Step, kernels, makes_axis_by_values
 from cntk_engine_cuda import (
     convolution,
     delays,

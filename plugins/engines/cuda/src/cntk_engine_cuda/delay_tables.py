@@ -14,17 +14,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import (
-    TAIL,
-    Node,
-    OpContext,
-    SequenceLayout,
-    delay_rows,
-    initial_rows,
-    reader_slots,
-    sequence_rows,
-    shift_of,
-)
+from cntk_core.api import Node, OpContext, SequenceLayout
+from cntk_core.api.engines import TAIL, delay_rows, initial_rows, reader_slots, sequence_rows, shift_of
 from cntk_engine_cuda.gpu import Array, Gpu
 from cntk_engine_cuda.inputs import Staging
 from cntk_engine_cuda.site import Site, elements_of

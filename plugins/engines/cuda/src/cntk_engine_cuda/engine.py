@@ -15,11 +15,11 @@ from cntk_core.api import (
     TrainingError,
     Unavailable,
     UpdateRule,
-    kernels_by_op,
     local_rank,
     option,
     options,
 )
+from cntk_core.api.engines import kernels_by_op
 from cntk_engine_cuda.binding import KERNELS
 from cntk_engine_cuda.cudnn import Missing, look_for_cudnn, start_cudnn
 from cntk_engine_cuda.gpu import Gpu, import_cublas, import_cupy

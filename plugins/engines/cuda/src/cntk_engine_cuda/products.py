@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from cntk_core.api import (
+from cntk_core.api import Node
+from cntk_core.api.engines import (
     GradientStep,
-    Node,
     Step,
     Target,
     is_transposed,

@@ -6,7 +6,8 @@ from functools import partial
 
 import numpy as np
 
-from cntk_core.api import GradientStep, Node, Step, kernels, symbol
+from cntk_core.api import Node
+from cntk_core.api.engines import GradientStep, Step, kernels, symbol
 from cntk_engine_cuda.elementwise import Operand, Space, map_calls, sum_calls
 from cntk_engine_cuda.gpu import Array, Call
 from cntk_engine_cuda.site import Site, elements_of

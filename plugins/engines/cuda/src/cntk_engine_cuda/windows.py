@@ -12,11 +12,10 @@ from typing import Any
 import attrs
 import numpy as np
 
-from cntk_core.api import (
+from cntk_core.api import Kernel, Node
+from cntk_core.api.engines import (
     Geometry,
     GradientStep,
-    Kernel,
-    Node,
     Step,
     image_pooling_geometry,
     is_legacy,

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from cntk_core.api import (
-    AnyStep,
     Available,
     ExecutionEngine,
     ParameterStore,
@@ -21,6 +20,7 @@ from cntk_core.api import (
     option,
     options,
 )
+from cntk_core.api.engines import AnyStep
 from cntk_engine_xla.program import XlaProgram
 from cntk_engine_xla.table import KERNELS, Lowerings
 from cntk_engine_xla.units import hosted_steps

@@ -9,7 +9,8 @@ from typing import Any
 import attrs
 from numpy.typing import NDArray
 
-from cntk_core.api import Node, Parameter, check_statistics, kernels, samples, statistics_used
+from cntk_core.api import Node, Parameter
+from cntk_core.api.engines import check_statistics, kernels, samples, statistics_used
 from cntk_engine_xla.lowering import Array, Trace
 
 _VARIANCE, _COUNT = 4, 5

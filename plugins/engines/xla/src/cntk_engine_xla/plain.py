@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 
-from cntk_core.api import Node, Op, run_forward, run_gradient
+from cntk_core.api import Node, Op
+from cntk_core.api.engines import run_forward, run_gradient
 from cntk_engine_xla.lowering import Array, Gradient, Lowering, Trace
 
 

@@ -6,18 +6,8 @@ from collections.abc import Iterable
 
 import attrs
 
-from cntk_core.api import (
-    GradientStep,
-    Kernel,
-    Loop,
-    LoopGradient,
-    Node,
-    PluginError,
-    Step,
-    is_open,
-    kernels_by_op,
-    makes_axis_by_values,
-)
+from cntk_core.api import Kernel, Node, PluginError
+from cntk_core.api.engines import GradientStep, Loop, LoopGradient, Step, is_open, kernels_by_op, makes_axis_by_values
 from cntk_engine_xla import (
     alignments,
     chains,
