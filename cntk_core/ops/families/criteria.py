@@ -89,7 +89,7 @@ def _sparse_square_gradient(
     _square_error_gradient,
     aliases={"ndl": ("SE",)},
     sparse_inputs=frozenset({0, 1}),
-    traits=Traits(pure_xp=True, keeps_nothing=True, ignores_zero_rows=True),
+    traits=Traits(pure_xp=True, keeps_nothing=True),
 )
 def SQUARE_ERROR(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:
     """Sum of the squares of a - b."""

@@ -338,8 +338,8 @@ def _neighbours(xp: Any, values: Array, radius: int) -> Array:
     """Sums over channels at a distance of at most ``radius``: values ``(frames, channels, elements)``."""
     channels = values.shape[1]
     sums = xp.concatenate([xp.zeros_like(values[:, :1]), xp.cumsum(values, axis=1)], axis=1)
-    place = np.arange(channels)
-    return sums[:, np.minimum(place + radius + 1, channels)] - sums[:, np.maximum(place - radius, 0)]
+    place = xp.arange(channels)
+    return sums[:, xp.minimum(place + radius + 1, channels)] - sums[:, xp.maximum(place - radius, 0)]
 
 
 def _divisor(xp: Any, data: Array, attributes: LocalResponseNormalizationAttributes) -> Array:

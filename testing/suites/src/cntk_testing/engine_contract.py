@@ -32,7 +32,7 @@ from cntk_core.records.minibatch import Minibatch, StreamData
 from cntk_testing.contract import check_component
 from cntk_testing.foreign_ops import ForeignOpsContract
 from cntk_testing.networks import SAMPLES, Sample, Sketch, classifier, dropout
-from cntk_testing.op_contract import FRAMES, ExampleCase, OpExample, example_cases
+from cntk_testing.op_cases import FRAMES, ExampleCase, OpExample, example_cases
 from cntk_testing.op_examples import EXAMPLES
 from cntk_testing.reference import ReferenceEngine
 from cntk_testing.sequence_networks import SEQUENCE_SAMPLES, sequences_for
