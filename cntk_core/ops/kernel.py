@@ -49,9 +49,10 @@ def kernel(
     Raises:
         PluginError: the core has no such op.
     """
+    found = core_op(op) if isinstance(op, str) else op
 
     def make(forward: Callable[..., Any]) -> Kernel:
-        return Kernel(engine.casefold(), core_op(op) if isinstance(op, str) else op, forward, gradient, settings)
+        return Kernel(engine.casefold(), found, forward, gradient, settings)
 
     return make
 
