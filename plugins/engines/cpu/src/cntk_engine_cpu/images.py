@@ -7,6 +7,7 @@ kernels want an array whole in memory get a copy, made once for each minibatch.
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Iterable
 from typing import Any
 
@@ -152,7 +153,8 @@ class Images:
             for node in step.reads
             if node in self.nodes and not site.values[node].flags.c_contiguous
         }
-        return attrs.evolve(site, values=site.values | copied) if copied else site
+        # Over the others as they are then: the array of an input is another one in each minibatch.
+        return attrs.evolve(site, values=ChainMap(copied, site.values)) if copied else site
 
     def plain_gradients(self, site: Site, step: GradientStep, after: list[Call]) -> tuple[Site, GradientStep]:
         """A site and step where all gradients that go out lie plain; ``after`` gets the conversions."""

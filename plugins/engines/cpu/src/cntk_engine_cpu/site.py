@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -137,7 +137,7 @@ class Site:
     dtype: np.dtype[Any]
     frames: Mapping[str, int]
     ports: Ports
-    values: dict[Node, Array]
+    values: MutableMapping[Node, Array]
     gradients: Mapping[Node, Array]
     path: Mapping[Node, list[bool]]
     gemm: Gemm
