@@ -167,7 +167,7 @@ RECIPES = {
 def write_data(folder: Path, network: str) -> None:
     """Write what a recipe reads."""
     if network == _DIGITS:
-        from cntk_core.actions.demo.data import write_digits
+        from cntk_tool_demo.data import write_digits
 
         write_digits(folder)
         (folder / "train.ctf").rename(folder / "digits.ctf")

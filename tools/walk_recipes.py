@@ -24,8 +24,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 import attrs
+from cntk_action_classic import edit
 
-from cntk_core.actions import edit
 from cntk_core.config import Config, Value, load_recipe
 from cntk_core.contract.builder import BuildContext, Document
 from cntk_core.errors import CntkError, Location, PluginError, Problems, UnsupportedError
@@ -226,7 +226,7 @@ def _build(recipe: Recipe, wanted: Description) -> Result:
     def step(config: Config) -> Result:
         context = recipe.context(config)
         if wanted.key == "edit":
-            edit.check(context, config.section(wanted.section))
+            edit.EditAction().check(context, config.section(wanted.section))
             return Result(wanted.name, BUILT, "script")
         _, value = _value(config, wanted)
         builder = context.plugins.registry.builders.get(value.short_name, where=value.key_where)()

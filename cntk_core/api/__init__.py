@@ -9,23 +9,29 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cntk_core.config import Config, Schedule, Value, at_least, option, options
+from cntk_core.contract.action import Action, ActionContext, RunLog
 from cntk_core.contract.builder import BuildContext, NetworkBuilder
 from cntk_core.contract.component import API_VERSION, Available, Component, NoOptions, Unavailable
 from cntk_core.contract.engine import ExecutionEngine
 from cntk_core.contract.events import EpochStart, EpochSummary, Job, JobOutcome, MinibatchResult
 from cntk_core.contract.learner import Learner, Slot, UpdateContext, UpdateRule
 from cntk_core.contract.local_rank import local_rank
+from cntk_core.contract.model_format import ModelFormat
 from cntk_core.contract.parallel import Communicator, GradientAggregation, Parallelizer
 from cntk_core.contract.reader import DataReader, EpochSpec, ReaderContext, StreamInfo
 from cntk_core.contract.store import ParameterStore
+from cntk_core.contract.verb import Verb
 from cntk_core.contract.writer import DataWriter, SequenceOutput, SparseRows, WriterContext
 from cntk_core.errors import (
     BuildError,
+    CheckpointError,
     CntkError,
     ConfigError,
     DataError,
     Location,
     MissingKeyError,
+    MissingPluginError,
+    ModelFormatError,
     NetworkError,
     OptionError,
     PluginError,
@@ -36,6 +42,7 @@ from cntk_core.errors import (
     ShapeError,
     TrainingError,
     UnsupportedError,
+    UsageError,
     collect,
     did_you_mean,
     nearest,
@@ -52,7 +59,7 @@ from cntk_core.ops.language.op import Accumulator, Elementwise, NoAttributes, Op
 from cntk_core.ops.language.random import random_stream
 from cntk_core.ops.language.shapes import Shape, elements, from_cntk, show, to_cntk
 from cntk_core.ops.language.traits import BY_ROWS, MatrixProduct, Traits
-from cntk_core.ops.table import core_ops
+from cntk_core.ops.table import FindOp, core_ops
 from cntk_core.plan.plan import Plan
 from cntk_core.plugins.markers import hookimpl
 from cntk_core.plugins.registry import Registry
@@ -63,10 +70,13 @@ __all__ = [
     "API_VERSION",
     "BY_ROWS",
     "Accumulator",
+    "Action",
+    "ActionContext",
     "ArrayMath",
     "Available",
     "BuildContext",
     "BuildError",
+    "CheckpointError",
     "CntkError",
     "Communicator",
     "Component",
@@ -80,6 +90,7 @@ __all__ = [
     "EpochStart",
     "EpochSummary",
     "ExecutionEngine",
+    "FindOp",
     "GradientAggregation",
     "Initializer",
     "Input",
@@ -92,6 +103,9 @@ __all__ = [
     "Minibatch",
     "MinibatchResult",
     "MissingKeyError",
+    "MissingPluginError",
+    "ModelFormat",
+    "ModelFormatError",
     "Network",
     "NetworkBuilder",
     "NetworkError",
@@ -112,6 +126,7 @@ __all__ = [
     "RankMissing",
     "ReaderContext",
     "Registry",
+    "RunLog",
     "Schedule",
     "SequenceLayout",
     "SequenceOutput",
@@ -127,7 +142,9 @@ __all__ = [
     "UnsupportedError",
     "UpdateContext",
     "UpdateRule",
+    "UsageError",
     "Value",
+    "Verb",
     "WriterContext",
     "at_least",
     "collect",

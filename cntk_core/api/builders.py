@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from cntk_core.config import COMMAND_LINE, Content, EvaluatedEntry, SourceText, parse_text, read_source
+from cntk_core.config.parser import Entry, parse_entries
 from cntk_core.contract.builder import Document, SeedNumbers
+from cntk_core.network.draw import to_svg
+from cntk_core.network.files import write_file
 from cntk_core.network.initializers import (
     FixedValue,
     FromFile,
@@ -13,9 +16,11 @@ from cntk_core.network.initializers import (
     initializer,
     numbered,
 )
+from cntk_core.network.unsound import unsound
 from cntk_core.ops.table import OpTable
 from cntk_kit_builders.clone import PARAMETER_USES, clone_nodes, duplicate, nodes_to_clone
-from cntk_kit_builders.dump import write_dump
+from cntk_kit_builders.dot import to_dot
+from cntk_kit_builders.dump import dump, write_dump
 from cntk_kit_builders.edit import (
     check_links,
     complete_network,
@@ -36,6 +41,8 @@ from cntk_kit_builders.edit import (
     users_of,
 )
 from cntk_kit_builders.patterns import NamePattern, find_nodes, paired_names
+from cntk_kit_builders.svd import Reduction, reduce_network
+from cntk_kit_builders.text_file import write_text
 
 KIT_VERSION = "1.0"
 """Version of this kit. Names may change with its major; what goes is announced for two minor versions."""
@@ -46,6 +53,7 @@ __all__ = [
     "PARAMETER_USES",
     "Content",
     "Document",
+    "Entry",
     "EvaluatedEntry",
     "FixedValue",
     "FromFile",
@@ -53,6 +61,7 @@ __all__ = [
     "NamePattern",
     "OpTable",
     "Random",
+    "Reduction",
     "SeedNumbers",
     "SourceText",
     "check_links",
@@ -61,6 +70,7 @@ __all__ = [
     "copy_inputs",
     "copy_nodes",
     "copy_sub_tree",
+    "dump",
     "duplicate",
     "find_nodes",
     "freeze_statistics",
@@ -69,8 +79,10 @@ __all__ = [
     "nodes_to_clone",
     "numbered",
     "paired_names",
+    "parse_entries",
     "parse_text",
     "read_source",
+    "reduce_network",
     "remove_nodes",
     "rename_nodes",
     "replace_node",
@@ -81,6 +93,11 @@ __all__ = [
     "set_needs_gradient",
     "set_role",
     "sub_tree",
+    "to_dot",
+    "to_svg",
+    "unsound",
     "users_of",
     "write_dump",
+    "write_file",
+    "write_text",
 ]

@@ -36,6 +36,9 @@ KIND_WORDS = (
     "parallelizer",
     "aggregation",
     "communicator",
+    "action",
+    "verb",
+    "model_format",
     "ops",
     "kernels",
     "hooks",
@@ -96,7 +99,7 @@ def find_offers(manager: PluginManager, name: str, kind: str | None = None) -> l
     registry = manager.registry
     offers: list[Offer[Any]] = [offer for table in registry.tables for offer in table.offers()]
     offers += [*registry.ops.offers(), *registry.kernels.offers(), *manager.hooks_offers]
-    offers = [offer for offer in offers if kind in (None, offer.word)]
+    offers = [offer for offer in offers if kind in (None, _key(offer))]
     qualifier, _, bare = name.rpartition(":")
     found = [offer for offer in offers if same_wheel(offer.source.name, name)] or [
         offer
@@ -106,13 +109,17 @@ def find_offers(manager: PluginManager, name: str, kind: str | None = None) -> l
     if found:
         return found
     for table in registry.tables:
-        if table.kind.word == kind:
+        if table.kind.key == kind:
             table.find(name)
     guess = nearest(name, [offer.name for offer in offers])
     raise MissingPluginError(
         f"no plugin named '{name}' is installed" + (f"; did you mean '{guess}'?" if guess else ""),
         hint="cntk plugins lists what there is.",
     )
+
+
+def _key(offer: Offer[Any]) -> str:
+    return offer.kind.key if isinstance(offer, ComponentOffer) else offer.word
 
 
 def run_contract(offer: Offer[Any]) -> CheckResult:
@@ -159,7 +166,7 @@ def contract_module(offer: Offer[Any]) -> str:
     lines += [
         "class TestWheel(testing.PackagingContract):",
         f"    distribution = {offer.source.name!r}",
-        f"    kind = {offer.word.removesuffix('s')!r}",
+        f"    kind = {_key(offer).removesuffix('s')!r}",
         f"    module = {offer.target.partition(':')[0]!r}",
     ]
     if isinstance(offer, OpsOffer):

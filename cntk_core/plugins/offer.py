@@ -62,6 +62,11 @@ class Kind:
     group: str
     base: type
 
+    @property
+    def key(self) -> str:
+        """``model_format`` of the group ``cntk.model_formats``: by it wheels of ours are known."""
+        return self.group.removeprefix("cntk.").removesuffix("s")
+
 
 def same_wheel(left: str, right: str) -> bool:
     """Whether two spellings mean the same distribution (case, ``-``, ``_`` and ``.`` do not count)."""

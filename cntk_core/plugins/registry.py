@@ -6,12 +6,15 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
+from cntk_core.contract.action import Action
 from cntk_core.contract.builder import NetworkBuilder
 from cntk_core.contract.component import Component, Unavailable
 from cntk_core.contract.engine import ExecutionEngine
 from cntk_core.contract.learner import Learner
+from cntk_core.contract.model_format import ModelFormat
 from cntk_core.contract.parallel import Communicator, GradientAggregation, Parallelizer
 from cntk_core.contract.reader import DataReader
+from cntk_core.contract.verb import Verb
 from cntk_core.contract.writer import DataWriter
 from cntk_core.errors import (
     AmbiguousPluginError,
@@ -22,6 +25,7 @@ from cntk_core.errors import (
     PluginUnavailableError,
     nearest,
 )
+from cntk_core.plugins.discovery import VERBS_GROUP
 from cntk_core.plugins.known import known
 from cntk_core.plugins.offer import HERE, ComponentOffer, Kind, Source, at
 
@@ -39,7 +43,13 @@ LEARNER = Kind("learner", "cntk.learners", Learner)
 PARALLELIZER = Kind("parallelizer", "cntk.parallelizers", Parallelizer)
 AGGREGATION = Kind("aggregation", "cntk.aggregations", GradientAggregation)
 COMMUNICATOR = Kind("communicator", "cntk.communicators", Communicator)
-KINDS = (ENGINE, BUILDER, READER, WRITER, LEARNER, PARALLELIZER, AGGREGATION, COMMUNICATOR)
+ACTION = Kind("action", "cntk.actions", Action)
+VERB = Kind("verb", VERBS_GROUP, Verb)
+MODEL_FORMAT = Kind("model format", "cntk.model_formats", ModelFormat)
+KINDS = (
+    *(ENGINE, BUILDER, READER, WRITER, LEARNER, PARALLELIZER, AGGREGATION, COMMUNICATOR),
+    *(ACTION, VERB, MODEL_FORMAT),
+)
 
 
 class Lazy(Protocol):
@@ -212,8 +222,8 @@ class Registry:
     """What plugins add to and everybody else reads from.
 
     Attributes:
-        engines, builders, readers, writers, learners, parallelizers, aggregations, communicators: the components by
-            name.
+        engines, builders, readers, writers, learners, parallelizers, aggregations, communicators, actions, verbs,
+            model_formats: the components by name.
         notes: lines that every message about a missing name ends with (why discovery is limited).
         source: who is registering at the moment.
     """
@@ -229,6 +239,9 @@ class Registry:
         self.parallelizers: ComponentTable[Parallelizer] = ComponentTable(PARALLELIZER, self)
         self.aggregations: ComponentTable[GradientAggregation] = ComponentTable(AGGREGATION, self)
         self.communicators: ComponentTable[Communicator] = ComponentTable(COMMUNICATOR, self)
+        self.actions: ComponentTable[Action] = ComponentTable(ACTION, self)
+        self.verbs: ComponentTable[Verb] = ComponentTable(VERB, self)
+        self.model_formats: ComponentTable[ModelFormat] = ComponentTable(MODEL_FORMAT, self)
         self._operations: Operations | None = None
         self._op_scans: list[Scan] = []
         self._kernels: Kernels | None = None
@@ -239,7 +252,8 @@ class Registry:
         """All component tables."""
         data = (self.readers, self.writers)
         parallel = (self.parallelizers, self.aggregations, self.communicators)
-        return (self.engines, self.builders, *data, self.learners, *parallel)
+        doing = (self.actions, self.verbs)
+        return (self.engines, self.builders, *data, self.learners, *parallel, *doing, self.model_formats)
 
     def table(self, word: str) -> ComponentTable[Any]:
         """Return the table of a kind (``reader``)."""

@@ -9,6 +9,7 @@ import attrs
 
 from cntk_core.contract.component import Unavailable
 from cntk_core.errors import IncompatiblePluginError, PluginError
+from cntk_core.plugins.discovery import CORE_WHEEL
 from cntk_core.plugins.known import known
 from cntk_core.plugins.manager import PluginManager
 from cntk_core.plugins.offer import ComponentOffer, HooksOffer
@@ -26,7 +27,7 @@ class PluginRecord:
 
     Attributes:
         kind: ``engine``, ``builder``, ``reader``, ``writer``, ``learner``, ``parallelizer``, ``aggregation``,
-            ``communicator``, ``ops``, ``kernels``, ``hooks``.
+            ``communicator``, ``action``, ``verb``, ``model format``, ``ops``, ``kernels``, ``hooks``.
         name: what a recipe writes.
         wheel: distribution name, or the path of a file.
         version: of the wheel; empty for a file and for what is not installed.
@@ -44,18 +45,21 @@ class PluginRecord:
     mend: str = ""
 
 
-def list_plugins(plugin_files: Sequence[str] = (), *, check: bool = False, discover: bool = True) -> list[PluginRecord]:
+def list_plugins(
+    plugin_files: Sequence[str] = (), *, check: bool = False, discover: bool = True, core: bool = False
+) -> list[PluginRecord]:
     """Return a record for everything that is installed, and for wheels of ours that are not.
 
     Args:
         plugin_files: one-off plugins; they are loaded.
         check: load everything that is installed and ask whether it can run here. Without it nothing is imported.
         discover: look for installed wheels.
+        core: also what the core's own wheel offers (actions, verbs, model formats).
     """
     manager = PluginManager(plugin_files, discover=discover, load_hooks=check, report=lambda text: None)
     records: list[PluginRecord] = []
     for table in manager.registry.tables:
-        records += _components(table, check)
+        records += _components(table, check, core=core)
         records += _absent(table)
     records += _ops(manager.registry.ops, check)
     records += _kernels(manager.registry.kernels, check)
@@ -68,8 +72,10 @@ def _of(offer: Any, state: str, reason: str = "", mend: str = "") -> PluginRecor
     return PluginRecord(offer.word, offer.name, offer.source.name, offer.source.version, state, reason, mend)
 
 
-def _components(table: ComponentTable[Any], check: bool) -> Iterator[PluginRecord]:
+def _components(table: ComponentTable[Any], check: bool, *, core: bool) -> Iterator[PluginRecord]:
     for offer in table.offers():
+        if offer.source.name == CORE_WHEEL and not core:
+            continue
         try:
             table.find(offer.name)
         except PluginError as error:

@@ -1,77 +1,44 @@
-"""The actions by name."""
+"""The actions of a recipe, as the plugins of a run offer them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from importlib import import_module
-from typing import TYPE_CHECKING, Protocol, cast
+from cntk_core.config import Value
+from cntk_core.contract.action import Action
+from cntk_core.errors import ConfigError, MissingPluginError
+from cntk_core.plugins.offer import ComponentOffer
+from cntk_core.plugins.registry import Registry
 
-from cntk_core.config import Config, Value
-from cntk_core.errors import ConfigError, did_you_mean
-
-if TYPE_CHECKING:
-    from cntk_core.recipe.context import ActionContext
-
-_MODULES = {
-    "train": "train",
-    "trainRNN": "train",
-    "test": "test",
-    "eval": "test",
-    "cv": "cv",
-    "write": "write",
-    "dumpNodes": "dump_nodes",
-    "dumpNode": "dump_nodes",
-    "dumpnode": "dump_nodes",
-    "edit": "edit",
-    "adapt": "adapt",
-    "bnstat": "bnstat",
-    "createLabelMap": "label_map",
-    "plot": "plot",
-    "SVD": "svd",
-    "writeWordAndClass": "word_class",
-    "devtest": "devtest",
-    "convertdbn": "convert_dbn",
-    "exportdbn": "export_dbn",
-    "PrintAction": "print_action",
-    "FailAction": "fail_action",
-}
-
-NAMES = tuple(_MODULES)
-"""Actions that can be run, with their other names."""
+TRAIN = "train"
+"""The action whose epochs CNTK's progress lines count."""
 
 
-class Action(Protocol):
-    """What the module of an action offers."""
-
-    check: Callable[[ActionContext, Config], None]
-    """Raise what is wrong with a section before anything runs."""
-    run: Callable[[ActionContext, Config], None]
-    """Do the work."""
-
-
-def find(action: Value, command: str) -> Action:
-    """Return the module of an action that a command section names.
+def find(action: Value, command: str, registry: Registry) -> Action:
+    """Return the action that a command section names.
 
     Raises:
         ConfigError: there is no such action.
+        PluginError: it is broken, cannot run here, or two plugins offer it.
     """
     name = action.string()
-    module = _MODULES.get(name)
-    if module is None:
-        raise ConfigError(
-            f"unknown action: {name}  in command set: {command}{did_you_mean(name, NAMES)}",
-            where=action.where,
-            hint=f"Actions: {', '.join(NAMES)}",
-        )
-    room = "recipe" if module in ("train", "test", "write") else "actions"
-    return cast(Action, import_module(f"cntk_core.{room}.{module}"))
+    try:
+        return registry.actions.get(name, where=action.where)()
+    except MissingPluginError as error:
+        raise _unknown(name, command, registry, error) from None
 
 
-def same_action(name: str) -> tuple[str, ...]:
-    """Return all names of an action: ``train`` and ``trainRNN``."""
-    return tuple(other for other, module in _MODULES.items() if module == _MODULES[name])
+def _unknown(name: str, command: str, registry: Registry, error: MissingPluginError) -> ConfigError:
+    """Return what is said of an action that nobody offers, in the original's words."""
+    more = error.message.removeprefix(f"no action named '{name}'")
+    listed = f"Actions: {', '.join(registry.actions.names())}"
+    lines = [listed if line.startswith("installed actions: ") else line for line in (error.hint or "").splitlines()]
+    return ConfigError(
+        f"unknown action: {name}  in command set: {command}{more}", where=error.where, hint="\n".join(lines)
+    )
 
 
-def tells_listeners(name: str) -> bool:
-    """Whether an action tells the listeners of itself, with its network: those that train."""
-    return name in (*same_action("train"), *same_action("adapt"))
+def same_action(name: str, registry: Registry) -> tuple[str, ...]:
+    """Return all names of an action, that which was given first: ``train`` and ``trainRNN``. Nothing is loaded."""
+    offers = registry.actions.offers()
+    asked: list[ComponentOffer[Action]] = [offer for offer in offers if offer.name.casefold() == name.casefold()]
+    targets = {(offer.source, offer.target) for offer in asked}
+    return (name, *(offer.name for offer in offers if (offer.source, offer.target) in targets and offer not in asked))

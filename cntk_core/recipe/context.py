@@ -19,6 +19,7 @@ from cntk_core.network.initializers import initialize_parameters, use_one_seed
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input
 from cntk_core.network.remarks import remarks
+from cntk_core.plugins.model_formats import ModelFiles
 from cntk_core.recipe.log import Log
 from cntk_core.recipe.lost_ranks import Loss
 from cntk_core.training.loop.progress import RunLog
@@ -274,13 +275,11 @@ class ActionContext:
             DataError: there is no such file.
             ModelFormatError: it is not a model.
         """
-        from cntk_core.network.model_file import load_model
-
         if not Path(path).exists():
             raise DataError(
                 f"the model '{path}' does not exist", where=where, hint="Train it first, or mend modelPath."
             )
-        return load_model(path, self.plugins.registry.ops.find, None if as_saved else self.dtype)
+        return ModelFiles(self.plugins.registry).load(path, None if as_saved else self.dtype)
 
     def save_model(self, network: Network, path: str, where: Location | None = None) -> None:
         """Write a model file; missing folders are made.
@@ -348,7 +347,7 @@ class ActionContext:
 def make_plugins(
     log: Log, plugin_files: Sequence[str] = (), listeners: Sequence[object] = (), watchers: Sequence[object] = ()
 ) -> PluginManager:
-    """Make the plugin manager of a run; the core's own listeners take part in it.
+    """Make the plugin manager of a run.
 
     Args:
         log: where warnings go.
@@ -356,10 +355,9 @@ def make_plugins(
         listeners: get the events; an error in one ends the run.
         watchers: the same, but an error is only reported.
     """
-    from cntk_core.actions.seeing.json_log import JsonLog
     from cntk_core.plugins.manager import PluginManager
 
-    return PluginManager(plugin_files, listeners, watchers=[JsonLog(), *watchers], report=log.line)
+    return PluginManager(plugin_files, listeners, watchers=watchers, report=log.line)
 
 
 def reader_name(block: Config) -> tuple[str, Location]:

@@ -14,14 +14,13 @@ import cntk_core
 from cntk_core.config import Config, load_recipe
 from cntk_core.contract import events
 from cntk_core.errors import ConfigError
-from cntk_core.recipe.actions import same_action, tells_listeners
+from cntk_core.recipe.actions import TRAIN
 from cntk_core.recipe.context import ActionContext, make_plugins
 from cntk_core.recipe.document import is_document, load_document
 from cntk_core.recipe.elastic import Work, min_ranks, persevere, prepare
 from cntk_core.recipe.jobs import Job, check_jobs, check_top_level, find_jobs
 from cntk_core.recipe.log import Log
 from cntk_core.recipe.ranks import (
-    ON_ALL_RANKS,
     Launch,
     connect,
     detect,
@@ -96,8 +95,8 @@ def run_recipe(
         return  # several processes were started for a serial run: the first one does it
     _redirect(config, log, banner, launch.rank, together=together)
     check_top_level(config)
-    jobs = find_jobs(config, only)
     plugins = plugins or make_plugins(log, plugin_files, listeners)
+    jobs = find_jobs(config, plugins.registry, only)
     if together and communicator is None:
         communicator = connect(launch, plugins.registry, config.string("communicator", ""))
     context = ActionContext.create(
@@ -179,9 +178,10 @@ def _print_configuration(context: ActionContext, jobs: Sequence[Job]) -> None:
 def _run(context: ActionContext, jobs: Sequence[Job], least: int, *, quiet: bool) -> ActionContext:
     """Run all jobs; return the context of the ranks that are left in the end."""
     trace_progress = context.config.boolean("progressTracing", False)
-    training = same_action("train")
     epochs = {
-        job: job.section.section("SGD").integer("maxEpochs") for job in jobs if trace_progress and job.name in training
+        job: job.section.section("SGD").integer("maxEpochs")
+        for job in jobs
+        if trace_progress and job.action.name == TRAIN
     }
     for job, count in epochs.items():
         context.log.line(f"CNTKModelPath: {job.section.string('modelPath')}")
@@ -194,7 +194,7 @@ def _run(context: ActionContext, jobs: Sequence[Job], least: int, *, quiet: bool
             context.log.line(f"CNTKCommandTrainBegin: {job.command}")
 
         def act(now: ActionContext, job: Job = job) -> None:
-            if job.name in ON_ALL_RANKS or now.rank == 0:
+            if job.action.on_all_ranks or now.rank == 0:
                 _run_job(now, job)
 
         def meet(now: ActionContext, job: Job = job) -> None:
@@ -230,10 +230,11 @@ def _meet(context: ActionContext, job: Job) -> None:
 
 def _run_job(context: ActionContext, job: Job) -> None:
     """Run a job. Training tells the listeners of itself, with its network; here they hear of the other actions."""
-    if tells_listeners(job.name):
+    if job.action.announces_itself:
         job.action.run(context, job.section)
         return
-    told = events.Job(job.command, same_action(job.name)[0], rank=context.rank, ranks=context.ranks, block=job.section)
+    action = job.action.name or job.name
+    told = events.Job(job.command, action, rank=context.rank, ranks=context.ranks, block=job.section)
     for listener in context.hooks.listeners("cntk_job_begin"):
         listener(job=told)
     begun = time.perf_counter()

@@ -13,7 +13,6 @@ import attrs
 import numpy as np
 
 from cntk_core.errors import CntkError, ConfigError, RankGone, RankMissing, TrainingError
-from cntk_core.recipe.actions import same_action
 from cntk_core.recipe.lost_ranks import Loss
 from cntk_core.recipe.ranks import exchange_active
 from cntk_core.training.block.parallel_block import read_elastic
@@ -29,8 +28,6 @@ ELASTIC = "CNTK_ELASTIC"
 
 AS_RECIPE = "recipe"
 
-_TRAINING = ("train", "trainRNN", "adapt")
-
 _VAIN = 3
 """So many times in a row the ranks may part without one being lost."""
 
@@ -44,7 +41,7 @@ def min_ranks(jobs: Sequence[Job], environment: Mapping[str, str] = os.environ) 
         ConfigError: the variable makes no sense.
     """
     given = environment.get(ELASTIC, "")
-    found = [_asked(job) for job in jobs if job.name in _names(_TRAINING)]
+    found = [_asked(job) for job in jobs if job.action.announces_itself]
     least = max((number for _, number in found), default=1)
     if given and given != AS_RECIPE:
         if not given.isdecimal() or not int(given):
@@ -60,17 +57,15 @@ def _asked(job: Job) -> tuple[bool, int]:
         return False, 1
 
 
-def _names(actions: Sequence[str]) -> set[str]:
-    return {name for action in actions for name in (action, *same_action(action))}
-
-
-def asked_in_recipe(arguments: Sequence[str], only: str) -> bool:
+def asked_in_recipe(arguments: Sequence[str], only: str, plugin_files: Sequence[str] = ()) -> bool:
     """Whether a recipe asks for it; one that cannot be read does not, and the ranks will say what is wrong with it."""
     from cntk_core.config import load_recipe
+    from cntk_core.plugins.manager import PluginManager
     from cntk_core.recipe.jobs import find_jobs
 
     try:
-        return min_ranks(find_jobs(load_recipe(arguments), only), {}) > 0
+        registry = PluginManager(plugin_files, load_hooks=False).registry
+        return min_ranks(find_jobs(load_recipe(arguments), registry, only), {}) > 0
     except (CntkError, OSError):
         return False
 
@@ -211,9 +206,9 @@ def _tell(context: ActionContext, job: Job, *, is_done: bool) -> None:
     text = context.loss.said
     if is_done:
         text += f" '{job.command}' ({job.name}) is done."
-    elif job.name not in _names(_TRAINING):
+    elif not job.action.announces_itself:
         text += f" '{job.command}' ({job.name}) begins again."
-    if is_done or job.name not in _names(_TRAINING):
+    if is_done or not job.action.announces_itself:
         context.log.line(text)
     if context.log.to_file:
         context.log.console(text)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import attrs
 
 from cntk_core.config import Config, Value
+from cntk_core.contract.action import Action
 from cntk_core.errors import CntkError, ConfigError, Problems, UnsupportedError, raise_problems
+from cntk_core.plugins.registry import Registry
 from cntk_core.recipe import actions as table
 from cntk_core.recipe.context import NOT_SECTIONS, ActionContext, device_of, precision_of
 
@@ -17,7 +19,7 @@ class Job:
     command: str
     name: str
     section: Config
-    action: table.Action
+    action: Action
 
 
 def check_top_level(config: Config) -> None:
@@ -32,11 +34,12 @@ def check_top_level(config: Config) -> None:
         raise UnsupportedError("profilerEnabled is not there yet", where=config.location("profilerEnabled"))
 
 
-def find_jobs(config: Config, only: str | None = None) -> list[Job]:
+def find_jobs(config: Config, registry: Registry, only: str | None = None) -> list[Job]:
     """Return the actions to run, in order.
 
     Args:
         config: the top level of the recipe.
+        registry: has the actions.
         only: an action: run it alone, in the commands that have it; if the list of commands has none, in all sections.
 
     Raises:
@@ -46,7 +49,7 @@ def find_jobs(config: Config, only: str | None = None) -> list[Job]:
     jobs: list[Job] = []
     for command in _commands(config):
         try:
-            jobs += _jobs_of(config, command, only)
+            jobs += _jobs_of(config, command, registry, only)
         except Problems as error:
             problems += error.errors
         except CntkError as error:
@@ -54,7 +57,9 @@ def find_jobs(config: Config, only: str | None = None) -> list[Job]:
     raise_problems(problems)
     if only is not None and not jobs:
         sections = config.sections(leave_out=NOT_SECTIONS)
-        jobs = [job for section in sections if section.own("action") is not None for job in _of(section, only)]
+        jobs = [
+            job for section in sections if section.own("action") is not None for job in _of(section, registry, only)
+        ]
         if not jobs:
             raise ConfigError(
                 f"no command of the recipe has the action '{only}'",
@@ -84,25 +89,25 @@ def _commands(config: Config) -> list[Value]:
     return list(config.child("command=train", name="", file="<default>").array("command"))
 
 
-def _jobs_of(config: Config, command: Value, only: str | None) -> list[Job]:
+def _jobs_of(config: Config, command: Value, registry: Registry, only: str | None) -> list[Job]:
     name = command.string()
     if config.get(name) is None:
         error = config.missing(name)
         error.where = command.where
         raise error
-    return _of(config.section(name), only)
+    return _of(config.section(name), registry, only)
 
 
-def _of(section: Config, only: str | None) -> list[Job]:
+def _of(section: Config, registry: Registry, only: str | None) -> list[Job]:
     """Return the jobs of a command section."""
     actions = section.own("action")
     values = actions.array() if actions is not None else ()
     if not values:
         raise section.missing("action")
     command = section.name
-    wanted = None if only is None else table.same_action(only)
+    wanted = None if only is None else {name.casefold() for name in table.same_action(only, registry)}
     return [
-        Job(command, value.string(), section, table.find(value, command))
+        Job(command, value.string(), section, table.find(value, command, registry))
         for value in values
-        if wanted is None or value.string() in wanted
+        if wanted is None or value.string().casefold() in wanted
     ]

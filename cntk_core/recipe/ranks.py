@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from cntk_core.contract.parallel import Communicator
     from cntk_core.plugins.registry import Registry
 
-ON_ALL_RANKS = ("train", "trainRNN", "adapt", "test", "eval", "cv", "devtest")
-"""Actions that all ranks run; rank 0 alone runs the others. In the original bnstat was one of the former."""
-
 MPI, SOCKETS = "mpi", "sockets"
 """Communicators, as plugins offer them."""
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from cntk_core.config import Config, Value
+from cntk_core.contract.action import Action
 from cntk_core.errors import CntkError, NetworkError, UnsupportedError, raise_problems
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node
@@ -21,13 +22,26 @@ _MINIBATCH_SIZE = 40960
 _TRACES = ("traceNodeNamesReal", "traceNodeNamesCategory", "traceNodeNamesSparse")
 
 
-def check(context: ActionContext, section: Config) -> None:
-    """Raise what is wrong with the section before anything runs."""
-    problems: list[CntkError] = []
-    if context.builder_value(section) is None and section.get("modelPath") is None:
-        problems.append(section.missing("modelPath"))
-    problems += check_evaluation(context, section)
-    raise_problems(problems)
+class TestAction(Action):
+    """Evaluates the criteria of a network over a data set."""
+
+    requires_api = "1.0"
+    name = "test"
+    on_all_ranks = True
+
+    def check(self, context: ActionContext, section: Config) -> None:
+        """Raise what is wrong with the section before anything runs."""
+        problems: list[CntkError] = []
+        if context.builder_value(section) is None and section.get("modelPath") is None:
+            problems.append(section.missing("modelPath"))
+        problems += check_evaluation(context, section)
+        raise_problems(problems)
+
+    def run(self, context: ActionContext, section: Config) -> None:
+        """Evaluate the network that the section describes, otherwise the model in ``modelPath``."""
+        network = context.network_of(section)
+        nodes = evaluation_nodes(context, network, section)
+        evaluate_on_reader(context, section, network, nodes)
 
 
 def check_evaluation(context: ActionContext, section: Config) -> list[CntkError]:
@@ -42,13 +56,6 @@ def check_evaluation(context: ActionContext, section: Config) -> list[CntkError]
     except CntkError as error:
         problems.append(error)
     return problems
-
-
-def run(context: ActionContext, section: Config) -> None:
-    """Evaluate the network that the section describes, otherwise the model in ``modelPath``."""
-    network = context.network_of(section)
-    nodes = evaluation_nodes(context, network, section)
-    evaluate_on_reader(context, section, network, nodes)
 
 
 def evaluation_nodes(context: ActionContext, network: Network, section: Config) -> list[Node]:

@@ -6,12 +6,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from cntk_core.config import Config
+from cntk_core.contract.action import Action
 from cntk_core.contract.events import Job
 from cntk_core.contract.learner import Learner
 from cntk_core.contract.reader import DataReader
 from cntk_core.errors import CntkError, ConfigError, Problems, UnsupportedError, raise_problems
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input
+from cntk_core.plugins.model_formats import ModelFiles
 from cntk_core.recipe.context import ActionContext
 from cntk_core.recipe.resume import resumption
 from cntk_core.recipe.test import inputs_of
@@ -26,17 +28,29 @@ from cntk_core.training.loop.stop_request import StopRequest, listening
 _READERS = ("reader", "cvReader")
 
 
-def check(context: ActionContext, section: Config) -> None:
-    """Raise what is wrong with the section before anything runs; all of it together."""
-    problems: list[CntkError] = []
-    for step in (_check_keys, _check_builder, check_readers, _check_sgd):
-        try:
-            step(context, section)
-        except Problems as error:
-            problems += error.errors
-        except CntkError as error:
-            problems.append(error)
-    raise_problems(problems)
+class TrainAction(Action):
+    """Trains a network."""
+
+    requires_api = "1.0"
+    name = "train"
+    on_all_ranks = True
+    announces_itself = True
+
+    def check(self, context: ActionContext, section: Config) -> None:
+        """Raise what is wrong with the section before anything runs; all of it together."""
+        problems: list[CntkError] = []
+        for step in (_check_keys, _check_builder, check_readers, _check_sgd):
+            try:
+                step(context, section)
+            except Problems as error:
+                problems += error.errors
+            except CntkError as error:
+                problems.append(error)
+        raise_problems(problems)
+
+    def run(self, context: ActionContext, section: Config) -> None:
+        """Train, or go on with a training that was stopped."""
+        train(context, section, _sgd(section), _network(context, section))
 
 
 def _check_keys(context: ActionContext, section: Config) -> None:
@@ -108,11 +122,6 @@ def ranks_of(context: ActionContext, block: Config) -> Ranks | None:
     return Ranks(context.communicator, asked.parallelizer, asked.name, asked.settings)
 
 
-def run(context: ActionContext, section: Config) -> None:
-    """Train, or go on with a training that was stopped."""
-    train(context, section, _sgd(section), _network(context, section))
-
-
 def _network(context: ActionContext, section: Config) -> Network:
     """Build the network; where that fails and an earlier run left a model, training goes on from it anyway."""
     try:
@@ -175,7 +184,7 @@ def train(
             learner,
             for_factors(settings, readers[0].minibatch_factor),
             model,
-            find_op=context.plugins.registry.ops.find,
+            load_model=ModelFiles(context.plugins.registry).load,
             cv_reader=readers[1] if len(readers) > 1 else None,
             hooks=context.hooks,
             log=log,

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cntk_core.config import Config
+from cntk_core.contract.action import Action
 from cntk_core.contract.reader import EpochSpec
 from cntk_core.contract.store import ParameterStore
 from cntk_core.contract.writer import SequenceOutput
@@ -35,40 +36,45 @@ if TYPE_CHECKING:
 _STDOUT = "-"
 
 
-def check(context: ActionContext, section: Config) -> None:
-    """Raise what is wrong with the section before anything runs."""
-    context.reader_class(section)
-    if context.builder_value(section) is None:
-        section.require("modelPath")
-    if section.get("writer") is not None:
-        writer, block, name = context.writer_class(section)
-        writer.configure(block, f"writer '{name}'")
-    elif section.get("outputPath") is None:
-        raise ConfigError(
-            "write command: You must specify either 'writer' or 'outputPath'",
-            where=section.where,
-            hint="Add outputPath=..., the beginning of the names of the files, or - for standard output.",
-        )
-    if section.boolean("nodeUnitTest", False):
-        raise UnsupportedError("nodeUnitTest is not there yet", where=section.location("nodeUnitTest"))
-    read_format(section)
+class WriteAction(Action):
+    """Writes values of nodes, minibatch by minibatch."""
 
+    requires_api = "1.0"
+    name = "write"
 
-def run(context: ActionContext, section: Config) -> None:
-    """Evaluate the network on the data and write the values of its output nodes."""
-    network = context.network_of(section)
-    nodes = _nodes(context, network, section)
-    needed = [node for node in network.order(nodes, stop_at_constants=True) if isinstance(node, Input)]
-    _check_sizes(section, nodes, most=0 if section.get("writer") is not None else 1)
-    reader = context.make_reader(section, needed, for_writing=True)
-    try:
-        minibatches = reader.minibatches(_epoch(section))
+    def check(self, context: ActionContext, section: Config) -> None:
+        """Raise what is wrong with the section before anything runs."""
+        context.reader_class(section)
+        if context.builder_value(section) is None:
+            section.require("modelPath")
         if section.get("writer") is not None:
-            _write_with(context, section, network, nodes, minibatches)
-        else:
-            _write(context, section, network, nodes, minibatches)
-    finally:
-        reader.close()
+            writer, block, name = context.writer_class(section)
+            writer.configure(block, f"writer '{name}'")
+        elif section.get("outputPath") is None:
+            raise ConfigError(
+                "write command: You must specify either 'writer' or 'outputPath'",
+                where=section.where,
+                hint="Add outputPath=..., the beginning of the names of the files, or - for standard output.",
+            )
+        if section.boolean("nodeUnitTest", False):
+            raise UnsupportedError("nodeUnitTest is not there yet", where=section.location("nodeUnitTest"))
+        read_format(section)
+
+    def run(self, context: ActionContext, section: Config) -> None:
+        """Evaluate the network on the data and write the values of its output nodes."""
+        network = context.network_of(section)
+        nodes = _nodes(context, network, section)
+        needed = [node for node in network.order(nodes, stop_at_constants=True) if isinstance(node, Input)]
+        _check_sizes(section, nodes, most=0 if section.get("writer") is not None else 1)
+        reader = context.make_reader(section, needed, for_writing=True)
+        try:
+            minibatches = reader.minibatches(_epoch(section))
+            if section.get("writer") is not None:
+                _write_with(context, section, network, nodes, minibatches)
+            else:
+                _write(context, section, network, nodes, minibatches)
+        finally:
+            reader.close()
 
 
 def _epoch(section: Config) -> EpochSpec:

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from cntk_core.cli import main
-from cntk_core.recipe.actions import NAMES
+from cntk_core.plugins.manager import PluginManager
+
+NAMES = PluginManager(load_hooks=False).registry.actions.names()
 
 TRAIN = """\
 command = Train

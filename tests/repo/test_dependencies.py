@@ -24,17 +24,25 @@ DISTRIBUTIONS = {
 KITS = {f"cntk_kit_{kind}" for kind in ("builders", "engines", "parallel", "readers")}
 
 BROUGHT_BY_OTHERS = {
-    # IPython is imported where a notebook runs, which has it; a kit by its door alone.
-    "cntk_core": {"IPython", *KITS},
+    "cntk_core": KITS,  # each by its door alone
+    "cntk_tool_curves": {"IPython"},  # imported where a notebook runs, which has it
     "cntk_engine_cpu": {"llvmlite"},  # with numba, whose code generator it is
     "cntk_engine_cuda": {"cuda"},  # with CuPy's extra `ctk`, and imported only where it is
 }
 """Modules that a wheel imports only where something else has brought them."""
 
 NEVER_IMPORTED = {
+    # What its recipe names.
+    "cntk_tool_demo": {
+        "cntk-builder-ndl",
+        "cntk-builder-simple",
+        "cntk-engine-cpu",
+        "cntk-learner-sgd",
+        "cntk-reader-cntk-text",
+    },
     "cntk_hook_tensorboard": {"protobuf"},  # tensorboardX would take an older one, which warns on Python 3.12
 }
-"""Dependencies that a wheel has for their version."""
+"""Dependencies that a wheel has without importing them."""
 
 Project = tuple[Path, dict[str, Any]]
 

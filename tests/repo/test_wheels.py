@@ -8,6 +8,7 @@ from typing import Any
 import cntk_core
 
 GROUPS = {
+    "cntk.actions",
     "cntk.aggregations",
     "cntk.builders",
     "cntk.communicators",
@@ -15,18 +16,23 @@ GROUPS = {
     "cntk.hooks",
     "cntk.kernels",
     "cntk.learners",
+    "cntk.model_formats",
     "cntk.ops",
     "cntk.parallelizers",
     "cntk.readers",
+    "cntk.verbs",
     "cntk.writers",
 }
 KINDS = {
+    "actions": "action",
     "builders": "builder",
     "engines": "engine",
     "hooks": "hook",
     "learners": "learner",
+    "models": "model",
     "parallel": "parallel",
     "readers": "reader",
+    "tools": "tool",
 }
 
 Projects = dict[str, dict[str, Any]]

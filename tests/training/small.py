@@ -12,6 +12,7 @@ from cntk_learner_sgd import SGD, SGDOptions
 
 from cntk_core.config import Schedule
 from cntk_core.contract.reader import DataReader, EpochSpec, ReaderContext, StreamInfo
+from cntk_core.network.model_file import load_model
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.ops.language.layouts import frame_layout
@@ -145,7 +146,7 @@ def make_session(
         own.pop("learner", None) or SGD(SGDOptions(use_nag=use_nag)),
         chosen,
         folder / "net.dnn",
-        find_op=TABLE.find,
+        load_model=lambda path, dtype: load_model(path, TABLE.find, dtype),
         log=log,
         **own,
     )

@@ -16,7 +16,6 @@ import numpy as np
 from cntk_core.contract.engine import ExecutionEngine
 from cntk_core.contract.reader import EpochSpec
 from cntk_core.errors import CntkError
-from cntk_core.network.model_file import load_model
 from cntk_core.network.node import Input, Node
 from cntk_core.plan.make import make_plan
 from cntk_core.records.minibatch import Minibatch
@@ -70,7 +69,7 @@ def _return_to(model: Path, session: TrainingSession, loop: EpochLoop) -> None:
         restore_store(checkpoint, store)
         loop.steps = checkpoint.progress.steps
         return
-    saved = load_model(model, session.find_op, store.dtype)
+    saved = session.load_model(model, store.dtype)
     values = {parameter.name: parameter.value for parameter in saved.parameters}
     for parameter in store.parameters:
         store.value(parameter)[...] = values[parameter.name]

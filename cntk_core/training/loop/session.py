@@ -22,7 +22,6 @@ from cntk_core.contract.reader import DataReader
 from cntk_core.errors import CheckpointError
 from cntk_core.network.files import remove_leftovers
 from cntk_core.network.initializers import initialize_parameters
-from cntk_core.network.model_file import FindOp, load_model
 from cntk_core.network.network import Network
 from cntk_core.network.remarks import remarks
 from cntk_core.training.block.settings import SGDSettings
@@ -67,7 +66,7 @@ class TrainingSession:
         engine, reader, learner: the parts.
         settings: the SGD block.
         model_path: the final model; others stand beside it.
-        find_op: look-up of operations for reading models.
+        load_model: ``(path, precision or None) -> Network`` of a model file.
         cv_reader: gives the validation set.
         hooks: who listens to events.
         log: where lines go.
@@ -91,7 +90,7 @@ class TrainingSession:
         settings: SGDSettings,
         model_path: str | Path,
         *,
-        find_op: FindOp,
+        load_model: Callable[[Path, Any], Network],
         cv_reader: DataReader | None = None,
         hooks: Hooks | None = None,
         log: RunLog | None = None,
@@ -111,7 +110,7 @@ class TrainingSession:
         self.learner = learner
         self.settings = settings
         self.paths = ModelPaths(Path(model_path), settings.max_epochs)
-        self.find_op = find_op
+        self.load_model = load_model
         self.cv_reader = cv_reader
         self.hooks = hooks
         self.log = log or RunLog(trace_level=settings.trace_level)
@@ -241,7 +240,7 @@ class TrainingSession:
 
     def _load(self, path: Path) -> Network:
         dtype = self._given.dtype if isinstance(self._given, Network) else None
-        return load_model(path, self.find_op, dtype)
+        return self.load_model(path, dtype)
 
     def _built(self) -> Network:
         network = self._given if isinstance(self._given, Network) else self._given()

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from cntk_testing.action_contract import ActionContract
     from cntk_testing.aggregation_contract import AggregationContract
     from cntk_testing.builder_contract import BuilderContract
     from cntk_testing.communicator_contract import CommunicatorContract
@@ -16,27 +17,32 @@ if TYPE_CHECKING:
     from cntk_testing.engine_contract import EngineContract
     from cntk_testing.gradients import check_gradients, check_op_gradients
     from cntk_testing.learner_contract import LearnerContract
+    from cntk_testing.model_format_contract import ModelFormatContract
     from cntk_testing.op_cases import OpExample
     from cntk_testing.op_contract import OpContract, check_op
     from cntk_testing.packaging import PackagingContract
     from cntk_testing.parallel_contract import ParallelizerContract
     from cntk_testing.reader_contract import ReaderContract
     from cntk_testing.reference import ReferenceEngine
+    from cntk_testing.verb_contract import VerbContract
     from cntk_testing.virtual_ranks import VirtualRanks
 
 __all__ = [
+    "ActionContract",
     "AggregationContract",
     "BuilderContract",
     "CommunicatorContract",
     "Contract",
     "EngineContract",
     "LearnerContract",
+    "ModelFormatContract",
     "OpContract",
     "OpExample",
     "PackagingContract",
     "ParallelizerContract",
     "ReaderContract",
     "ReferenceEngine",
+    "VerbContract",
     "VirtualRanks",
     "check_gradients",
     "check_op",
@@ -44,6 +50,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "action_contract": ("ActionContract",),
     "aggregation_contract": ("AggregationContract",),
     "builder_contract": ("BuilderContract",),
     "communicator_contract": ("CommunicatorContract",),
@@ -51,12 +58,14 @@ _HOMES = {
     "engine_contract": ("EngineContract",),
     "gradients": ("check_gradients", "check_op_gradients"),
     "learner_contract": ("LearnerContract",),
+    "model_format_contract": ("ModelFormatContract",),
     "op_cases": ("OpExample",),
     "op_contract": ("OpContract", "check_op"),
     "packaging": ("PackagingContract",),
     "parallel_contract": ("ParallelizerContract",),
     "reader_contract": ("ReaderContract",),
     "reference": ("ReferenceEngine",),
+    "verb_contract": ("VerbContract",),
     "virtual_ranks": ("VirtualRanks",),
 }
 

@@ -24,12 +24,15 @@ from typing import Any, ClassVar
 
 import pytest
 
+from cntk_core.contract.action import Action
 from cntk_core.contract.builder import NetworkBuilder
 from cntk_core.contract.component import Component
 from cntk_core.contract.engine import ExecutionEngine
 from cntk_core.contract.learner import Learner
+from cntk_core.contract.model_format import ModelFormat
 from cntk_core.contract.parallel import Communicator, GradientAggregation, Parallelizer
 from cntk_core.contract.reader import DataReader
+from cntk_core.contract.verb import Verb
 from cntk_core.contract.writer import DataWriter
 from cntk_core.ops.language.op import Op
 from cntk_core.plugins.third_party_ops import ops_of
@@ -44,6 +47,9 @@ KINDS: dict[str, type[Component]] = {
     "parallelizer": Parallelizer,
     "aggregation": GradientAggregation,
     "communicator": Communicator,
+    "action": Action,
+    "verb": Verb,
+    "model_format": ModelFormat,
 }
 """Kind to the base of its classes. A wheel of kind ``op`` offers ops."""
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from cntk_testing.virtual_ranks import VirtualRanks
 
 MODULES = (
+    "action_contract",
     "aggregation_contract",
     "builder_contract",
     "communicator_contract",
@@ -22,11 +23,13 @@ MODULES = (
     "engine_contract",
     "gradients",
     "learner_contract",
+    "model_format_contract",
     "op_contract",
     "packaging",
     "parallel_contract",
     "parallel_samples",
     "reader_contract",
+    "verb_contract",
 )
 
 pytest.register_assert_rewrite(*(f"cntk_testing.{name}" for name in MODULES))
