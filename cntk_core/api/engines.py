@@ -31,7 +31,7 @@ from cntk_core.ops.families.softmax import log_softmax
 from cntk_core.ops.families.unary import clipped_log
 from cntk_core.ops.families.vocabulary import TRAINS, UNNORMALIZED, check_word_classes
 from cntk_core.ops.kernel import by_op as kernels_by_op
-from cntk_core.ops.kernel import core_op, kernels
+from cntk_core.ops.kernel import core_op, in_form_of, kernels
 from cntk_core.ops.language.expression import Expr, TraceMath, symbol
 from cntk_core.ops.language.framing import (
     align,
@@ -133,6 +133,7 @@ __all__ = [
     "gathered_places",
     "gradient_trees",
     "image_pooling_geometry",
+    "in_form_of",
     "initial_rows",
     "is_legacy",
     "is_open",

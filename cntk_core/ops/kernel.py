@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 
@@ -87,6 +87,32 @@ def core_op(name: str) -> Op:
 @cache
 def _core() -> OpTable:
     return core_ops()
+
+
+R = TypeVar("R")
+
+
+def in_form_of(kernel: Kernel, record: type[R]) -> R:
+    """Return a kernel as an engine's own record of its functions and settings.
+
+    Args:
+        kernel: of that engine.
+        record: an attrs class, whose fields are ``forward``, ``gradient`` and the settings.
+
+    Raises:
+        PluginError: the kernel has a setting that the engine does not know.
+    """
+    made: Any = record
+    known = sorted({field.name for field in attrs.fields(made)} - {"forward", "gradient"})
+    unknown = sorted(set(kernel.settings) - set(known))
+    if unknown:
+        raise PluginError(
+            f"a kernel of the engine '{kernel.engine}' for {kernel.op.name} has the unknown setting '{unknown[0]}'"
+            f"{did_you_mean(unknown[0], known)}",
+            hint=f"Settings: {', '.join(known)}." if known else "This engine has none.",
+        )
+    found: R = made(kernel.forward, kernel.gradient, **kernel.settings)
+    return found
 
 
 def by_op(kernels: Iterable[Kernel]) -> Mapping[Op, tuple[Kernel, ...]]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from cntk_engine_cuda import CudaEngine
 
-from cntk_core.api import BY_ROWS, Node, define_op, kernel
+from cntk_core.api import BY_ROWS, Node, PluginError, define_op, kernel
 from cntk_core.api.engines import make_plan
 from cntk_core.contract.store import ParameterStore
 from cntk_testing.networks import Sketch
@@ -61,3 +61,16 @@ def test_a_kernel_comes_before_the_engine_s_own(declines: bool) -> None:
         program.evaluate(sample.minibatch(4))
     assert calls == ([] if declines else ["soft"])
     np.testing.assert_allclose(programs[0].value("soft"), programs[1].value("soft"), rtol=1e-5)
+
+
+@pytest.mark.usefixtures("standin")
+def test_there_are_no_settings() -> None:
+    made = Sketch("float32")
+    sample = made.finish(None, made.op("Tanh", made.input("x", 3)))
+    engine = CudaEngine()
+    engine.kernels = (kernel("cuda", "Tanh", quick=True)(lambda site, step: None),)
+    with pytest.raises(PluginError) as caught:
+        engine.compile(make_plan(sample.network, sample.roots), ParameterStore(sample.network.parameters, "float32"))
+    assert str(caught.value) == (
+        "a kernel of the engine 'cuda' for Tanh has the unknown setting 'quick'\n    This engine has none."
+    )

@@ -83,6 +83,6 @@ def test_a_setting_that_is_none() -> None:
     with pytest.raises(PluginError) as caught:
         _gradients(_engine(made), _network())
     assert str(caught.value) == (
-        "a kernel of the engine 'xla' for Tanh has the unknown setting 'looped'\n"
+        "a kernel of the engine 'xla' for Tanh has the unknown setting 'looped'; did you mean 'loops'?\n"
         "    Settings: applies, check, draw, in_loops, keep, looks, loops, takes_sparse."
     )

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from cntk_core.api import Kernel, Node, Op, PluginError
-from cntk_core.api.engines import GradientStep, Step, kernels_by_op
+from cntk_core.api import Kernel, Node, Op
+from cntk_core.api.engines import GradientStep, Step, in_form_of, kernels_by_op
 from cntk_engine_cpu.site import Call, Site
 
 if TYPE_CHECKING:
@@ -58,7 +58,8 @@ class OpKernels:
     """
 
     def __init__(self, kernels: Iterable[Kernel]) -> None:
-        self._by_op = {op: tuple(map(_op_kernel, own)) for op, own in kernels_by_op(kernels).items()}
+        by_op = kernels_by_op(kernels)
+        self._by_op = {op: tuple(in_form_of(each, OpKernel) for each in own) for op, own in by_op.items()}
 
     def of(self, op: Op) -> tuple[OpKernel, ...]:
         """Return the kernels of an op."""
@@ -71,17 +72,6 @@ class OpKernels:
     def follows_channels(self, node: Node) -> bool:
         """Whether a kernel gives images that lie as those that it reads."""
         return any(kernel.follows(node) for kernel in self.of(node.op))
-
-
-def _op_kernel(kernel: Kernel) -> OpKernel:
-    known = {field.name for field in attrs.fields(OpKernel)}
-    unknown = sorted(set(kernel.settings) - known)
-    if unknown:
-        raise PluginError(
-            f"a kernel of the engine 'cpu' for {kernel.op.name} has the unknown setting '{unknown[0]}'",
-            hint=f"Settings: {', '.join(sorted(known - {'forward', 'gradient'}))}.",
-        )
-    return OpKernel(kernel.forward, kernel.gradient, **kernel.settings)
 
 
 def by_description(site: Site, step: Any) -> None:

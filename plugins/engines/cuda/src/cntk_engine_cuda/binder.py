@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from cntk_core.api import Kernel, Node, Op, OpContext, Parameter, Plan, SequenceLayout
+from cntk_core.api import Node, Op, OpContext, Parameter, Plan, SequenceLayout
 from cntk_core.api.engines import TAIL, Axes, Loop, Stage, check_lengths, path_of
 from cntk_engine_cuda.binding import has_delays
 from cntk_engine_cuda.bound import Bound
@@ -18,7 +18,7 @@ from cntk_engine_cuda.gpu import Array, Call, Gpu
 from cntk_engine_cuda.inlets import Inlets
 from cntk_engine_cuda.mirror import DeviceStore
 from cntk_engine_cuda.open_arrays import OpenArrays
-from cntk_engine_cuda.site import RandomState, Site
+from cntk_engine_cuda.site import OpKernel, RandomState, Site
 from cntk_engine_cuda.storage import Storage
 
 REMEMBERED = 64
@@ -52,7 +52,7 @@ class Parts:
     axes: Axes
     set_context: Callable[..., None]
     totals: Callable[[Site], list[Call]]
-    kernels: Mapping[Op, Sequence[Kernel]]
+    kernels: Mapping[Op, Sequence[OpKernel]]
     remarks: dict[str, str]
     graphs: bool
 

@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import Kernel, Minibatch, NetworkError, Node, Op, ParameterStore, Plan, UpdateRule
+from cntk_core.api import Minibatch, NetworkError, Node, Op, ParameterStore, Plan, UpdateRule
 from cntk_core.api.engines import PlanProgram, ProgramState, check_axes, meetings_of, stages_of
 from cntk_engine_cuda.binder import Binder, Parts, carried_state
 from cntk_engine_cuda.bound import Bound
@@ -18,7 +18,7 @@ from cntk_engine_cuda.gpu import Call, Gpu
 from cntk_engine_cuda.inlets import Inlets
 from cntk_engine_cuda.inputs import Staging
 from cntk_engine_cuda.mirror import DeviceStore
-from cntk_engine_cuda.site import RandomState, Site, elements_of
+from cntk_engine_cuda.site import OpKernel, RandomState, Site, elements_of
 from cntk_engine_cuda.storage import Storage
 from cntk_engine_cuda.update import Scalars, Update
 
@@ -35,7 +35,7 @@ class Settings:
     """
 
     graphs: bool = True
-    kernels: Mapping[Op, Sequence[Kernel]] = attrs.field(factory=dict)
+    kernels: Mapping[Op, Sequence[OpKernel]] = attrs.field(factory=dict)
 
 
 class CudaProgram(PlanProgram):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from cntk_core.api import Kernel, Node, Op, OpContext, Plan
+from cntk_core.api import Node, Op, OpContext, Plan
 from cntk_core.api.engines import Loop, Step, with_lengths
 from cntk_engine_cuda.gpu import Array, Gpu
 
@@ -22,6 +22,19 @@ if TYPE_CHECKING:
 def elements_of(node: Node) -> int:
     """Number of values in one sample of a node."""
     return int(np.prod(node.known_shape, dtype=np.int64))
+
+
+@attrs.frozen(eq=False)
+class OpKernel:
+    """How this engine computes an op.
+
+    Attributes:
+        forward: ``(site, step) -> calls`` that compute the value, None if it cannot.
+        gradient: ``(site, gradient step) -> calls`` that compute the gradients, None if it cannot.
+    """
+
+    forward: Callable[..., Any]
+    gradient: Callable[..., Any] | None = None
 
 
 @attrs.frozen(eq=False)
@@ -81,8 +94,8 @@ class Site:
     refreshed: dict[Any, Callable[[], None]] = attrs.field(factory=dict)
     beforehand: list[Callable[[], None]] = attrs.field(factory=list)
     afterwards: list[Callable[[], None]] = attrs.field(factory=list)
-    kernels: Mapping[Op, Sequence[Kernel]] = attrs.field(factory=dict)
-    chosen: dict[Node, Kernel] = attrs.field(factory=dict)
+    kernels: Mapping[Op, Sequence[OpKernel]] = attrs.field(factory=dict)
+    chosen: dict[Node, OpKernel] = attrs.field(factory=dict)
     remarks: dict[str, str] = attrs.field(factory=dict)
 
     def rows(self, node: Node) -> int:

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import attrs
-
-from cntk_core.api import Kernel, Node, PluginError
-from cntk_core.api.engines import GradientStep, Loop, LoopGradient, Step, is_open, kernels_by_op, makes_axis_by_values
+from cntk_core.api import Kernel, Node
+from cntk_core.api.engines import (
+    GradientStep,
+    Loop,
+    LoopGradient,
+    Step,
+    in_form_of,
+    is_open,
+    kernels_by_op,
+    makes_axis_by_values,
+)
 from cntk_engine_xla import (
     alignments,
     chains,
@@ -55,7 +62,8 @@ class Lowerings:
     """
 
     def __init__(self, kernels: Iterable[Kernel]) -> None:
-        self._kernels = {op: tuple(map(_lowering, own)) for op, own in kernels_by_op(kernels).items()}
+        by_op = kernels_by_op(kernels)
+        self._kernels = {op: tuple(in_form_of(each, Lowering) for each in own) for op, own in by_op.items()}
 
     def of(self, node: Node) -> Lowering | None:
         """Return how a node becomes XLA; None if the host has to compute it."""
@@ -97,17 +105,6 @@ class Lowerings:
 
 def _makes_axis(node: Node) -> bool:
     return node.op.makes_axis(node.inputs[0].shape if node.inputs else None, node.attributes)
-
-
-def _lowering(kernel: Kernel) -> Lowering:
-    known = {field.name for field in attrs.fields(Lowering)}
-    unknown = sorted(set(kernel.settings) - known)
-    if unknown:
-        raise PluginError(
-            f"a kernel of the engine 'xla' for {kernel.op.name} has the unknown setting '{unknown[0]}'",
-            hint=f"Settings: {', '.join(sorted(known - {'forward', 'gradient'}))}.",
-        )
-    return Lowering(kernel.forward, kernel.gradient, **kernel.settings)
 
 
 OWN = Lowerings(KERNELS)
