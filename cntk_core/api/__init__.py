@@ -53,11 +53,13 @@ from cntk_core.network.inference import is_delay
 from cntk_core.network.initializers import Initializer
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
+from cntk_core.ops.kernel import Kernel, kernel
 from cntk_core.ops.language.define import define_op, elementwise_op
 from cntk_core.ops.language.expression import ArrayMath
 from cntk_core.ops.language.op import Accumulator, Elementwise, NoAttributes, Op, OpContext
 from cntk_core.ops.language.random import random_stream
 from cntk_core.ops.language.shapes import Shape, elements, from_cntk, show, to_cntk
+from cntk_core.ops.language.traits import BY_ROWS, MatrixProduct, Traits
 from cntk_core.ops.table import FindOp, core_ops
 from cntk_core.plugins.markers import hookimpl
 from cntk_core.records.layout import SequenceLayout
@@ -69,6 +71,7 @@ if TYPE_CHECKING:  # as _LATER says
 
 __all__ = [
     "API_VERSION",
+    "BY_ROWS",
     "Accumulator",
     "Action",
     "ActionContext",
@@ -96,8 +99,10 @@ __all__ = [
     "Input",
     "Job",
     "JobOutcome",
+    "Kernel",
     "Learner",
     "Location",
+    "MatrixProduct",
     "Minibatch",
     "MinibatchResult",
     "MissingKeyError",
@@ -135,6 +140,7 @@ __all__ = [
     "StreamData",
     "StreamInfo",
     "TrainingError",
+    "Traits",
     "Unavailable",
     "UnsupportedError",
     "UpdateContext",
@@ -153,6 +159,7 @@ __all__ = [
     "from_cntk",
     "hookimpl",
     "is_delay",
+    "kernel",
     "local_rank",
     "nearest",
     "option",
