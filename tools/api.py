@@ -41,7 +41,9 @@ class Snapshot:
 
     def __init__(self, version: str, lines: Sequence[str]) -> None:
         self.version = version
-        self.lines = {found["name"]: line for line in lines if (found := LINE.fullmatch(line))}
+        found = [(match, line) for line in lines if (match := LINE.fullmatch(line))]
+        # A constructor has the name of its class.
+        self.lines = {match["name"] + ".__init__" * (match["kind"] == "constructor"): line for match, line in found}
 
     @classmethod
     def of(cls, text: str) -> Snapshot:
@@ -51,8 +53,8 @@ class Snapshot:
 
     def defined_by_authors(self, name: str) -> bool:
         """Whether authors write methods of the class that a member belongs to."""
-        owner = self.lines.get(name.rpartition(".")[0], "")
-        return bool(re.match(r"class \w+(\(Component\)|.* \[(protocol|abstract)\])", owner))
+        line = self.lines.get(owner(name), "")
+        return bool(re.match(r"class \w+(\(Component\)|.* \[(protocol|abstract)\])", line))
 
 
 def snapshot_text(door: api_names.Door, lines: Sequence[str]) -> str:
@@ -66,14 +68,19 @@ def changes(old: Snapshot, new: Snapshot) -> Iterator[tuple[str, str]]:
     for name, line in old.lines.items():
         now = new.lines.get(name)
         if now is None:
-            yield f"removed: {line}", MAJOR
+            if owner(name) not in old.lines or owner(name) in new.lines:
+                yield f"removed: {line}", MAJOR
         elif now != line:
             grown = has_grown(line, now) and not old.defined_by_authors(name)
             yield f"changed: {line}\n     to: {now}", MINOR if grown else MAJOR
     for name, line in new.lines.items():
-        if name not in old.lines:
-            owner_is_old = name.rpartition(".")[0] in old.lines
-            yield f"added: {line}", MAJOR if line.endswith("[abstract]") and owner_is_old else MINOR
+        if name not in old.lines and (owner(name) in old.lines or owner(name) not in new.lines):
+            yield f"added: {line}", MAJOR if line.endswith("[abstract]") and owner(name) in old.lines else MINOR
+
+
+def owner(name: str) -> str:
+    """Return the class of a member."""
+    return name.rpartition(".")[0]
 
 
 def has_grown(old: str, new: str) -> bool:
@@ -81,11 +88,20 @@ def has_grown(old: str, new: str) -> bool:
     before, after = LINE.fullmatch(old), LINE.fullmatch(new)
     if before is None or after is None or before["kind"] != after["kind"] or before["kind"] not in GROWING:
         return False
-    (arguments, returned), (now, returns) = api_names.split(before["rest"]), api_names.split(after["rest"])
-    if returned != returns or now[: len(arguments)] != arguments:
+    arguments, returned = api_names.split(before["rest"])
+    now, returns = api_names.split(after["rest"])
+    by_place, by_name = parted(arguments)
+    places, names = parted(now)
+    if returned != returns or places[: len(by_place)] != by_place or not set(by_name) <= set(names):
         return False
-    more = now[len(arguments) :]
+    more = [*places[len(by_place) :], *(set(names) - set(by_name))]
     return before["kind"] == "hook" or all("=" in one or one.startswith("*") for one in more)
+
+
+def parted(arguments: list[str]) -> tuple[list[str], list[str]]:
+    """Return the arguments that are given by place, and those that are given by name in any order."""
+    star = next((number for number, one in enumerate(arguments) if one.startswith("*")), len(arguments))
+    return arguments[:star], [one for one in arguments[star:] if one != "*"]
 
 
 def allowed(before: str, now: str, need: str) -> bool:
@@ -96,24 +112,28 @@ def allowed(before: str, now: str, need: str) -> bool:
     return new[0] == old[0] and new[1] > old[1] and (need == MINOR or old[0] == 0)
 
 
-def broken_promises(door: api_names.Door, old: Snapshot, new: Snapshot) -> Iterator[str]:
-    """Yield a text for each change that the version of a door does not allow."""
-    for what, need in changes(old, new):
-        if not allowed(old.version, new.version, need):
-            yield (
-                f"{door.module} {old.version} promised otherwise; {what}\n"
-                f"     Take it back, or let {door.version} be {need} (docs/stability.md says when)."
-            )
+def broken_promises(door: api_names.Door, old: Snapshot, new: Snapshot) -> str:
+    """Return what the version of a door does not allow; empty if all is well."""
+    broken = [(what, need) for what, need in changes(old, new) if not allowed(old.version, new.version, need)]
+    if not broken:
+        return ""
+    need = MAJOR if any(need == MAJOR for _, need in broken) else MINOR
+    return "\n".join(
+        [
+            f"{door.module} {old.version} promised otherwise:",
+            *(f"  {what}" for what, _ in broken),
+            f"  Take it back, or let {door.version} be {need} (docs/stability.md says when).",
+        ]
+    )
 
 
-def outdated(door: api_names.Door) -> Iterator[str]:
-    """Yield what is wrong with the snapshot of a door."""
+def outdated(door: api_names.Door) -> str:
+    """Return what is wrong with the snapshot of a door; empty if all is well."""
     file = SNAPSHOTS / f"{door.name}.txt"
     if not file.is_file():
-        yield f"there is no snapshot of {door.module}: python tools/api.py --freeze"
-        return
+        return f"there is no snapshot of {door.module}: python tools/api.py --freeze"
     new = Snapshot(door.current(), api_names.lines_of(door))
-    yield from broken_promises(door, Snapshot.of(file.read_text(encoding="utf-8")), new)
+    return broken_promises(door, Snapshot.of(file.read_text(encoding="utf-8")), new)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -132,7 +152,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text, encoding="utf-8")
         return 0
-    problems = [problem for door in api_names.DOORS for problem in outdated(door)]
+    problems = [problem for door in api_names.DOORS if (problem := outdated(door))]
     for file, text in pages.items():
         if not file.is_file() or file.read_text(encoding="utf-8") != text:
             problems.append(f"{file.relative_to(ROOT)} is out of date: make api")
