@@ -14,6 +14,7 @@ import attrs
 
 from cntk_core.contract.component import Unavailable
 from cntk_core.errors import MissingPluginError, PluginError, PluginUnavailableError, UsageError, did_you_mean, nearest
+from cntk_core.plugins.known import known
 from cntk_core.plugins.manager import PluginManager
 from cntk_core.plugins.offer import ComponentOffer, HooksOffer, Offer, same_wheel
 from cntk_core.plugins.third_party_ops import OpsOffer
@@ -80,6 +81,24 @@ def check_plugin(name: str, kind: str | None = None, plugin_files: Sequence[str]
     return 0 if passed else 1
 
 
+_SINGLE = {"op": "ops", "kernel": "kernels", "hook": "hooks"}
+
+
+def kind_of(word: str) -> str:
+    """Return the kind that a word means, one of :data:`KIND_WORDS`.
+
+    Raises:
+        UsageError: there is no such kind.
+    """
+    kind = _SINGLE.get(word, word.replace(" ", "_").replace("-", "_"))
+    if kind not in KIND_WORDS:
+        raise UsageError(
+            f"there is no kind of plugin '{word}'{did_you_mean(word, KIND_WORDS)}",
+            hint=f"Kinds: {', '.join(KIND_WORDS)}",
+        )
+    return kind
+
+
 def find_offers(manager: PluginManager, name: str, kind: str | None = None) -> list[Offer[Any]]:
     """Return what a name means: offers of installed wheels, not loaded yet.
 
@@ -88,14 +107,9 @@ def find_offers(manager: PluginManager, name: str, kind: str | None = None) -> l
         MissingPluginError: nothing is installed that the name could mean.
     """
     prefix, colon, word = name.partition(":")
-    if kind is None and colon and prefix in (*KIND_WORDS, "op", "kernel", "hook"):
+    if kind is None and colon and prefix in (*KIND_WORDS, *_SINGLE):
         kind, name = prefix, word
-    kind = {"op": "ops", "kernel": "kernels", "hook": "hooks"}.get(kind or "", kind)
-    if kind is not None and kind not in KIND_WORDS:
-        raise UsageError(
-            f"there is no kind of plugin '{kind}'{did_you_mean(kind, KIND_WORDS)}",
-            hint=f"Kinds: {', '.join(KIND_WORDS)}",
-        )
+    kind = None if kind is None else kind_of(kind)
     registry = manager.registry
     offers: list[Offer[Any]] = [offer for table in registry.tables for offer in table.offers()]
     offers += [*registry.ops.offers(), *registry.kernels.offers(), *manager.hooks_offers]
@@ -109,7 +123,7 @@ def find_offers(manager: PluginManager, name: str, kind: str | None = None) -> l
     if found:
         return found
     for table in registry.tables:
-        if table.kind.key == kind:
+        if table.kind.key == kind or (kind is None and name.casefold() in known(table.kind.group)):
             table.find(name)
     guess = nearest(name, [offer.name for offer in offers])
     raise MissingPluginError(

@@ -12,7 +12,7 @@ from cntk_core.errors import IncompatiblePluginError, PluginError
 from cntk_core.plugins.discovery import CORE_WHEEL
 from cntk_core.plugins.known import known
 from cntk_core.plugins.manager import PluginManager
-from cntk_core.plugins.offer import ComponentOffer, HooksOffer
+from cntk_core.plugins.offer import ComponentOffer, HooksOffer, Offer
 from cntk_core.plugins.registry import ComponentTable
 from cntk_core.plugins.third_party_kernels import Kernels, KernelsOffer
 from cntk_core.plugins.third_party_ops import Operations, OpsOffer
@@ -66,6 +66,21 @@ def list_plugins(
     for offer in manager.hooks_offers:
         records.append(_of(offer, *(_hooks_state(manager, offer) if check else ("installed",))))
     return records
+
+
+def of_kind(records: Iterable[PluginRecord], kind: str) -> list[PluginRecord]:
+    """Return the records of one kind (``reader``, ``model_format``, ``op``); all of them where it is empty.
+
+    Raises:
+        UsageError: there is no such kind.
+    """
+    rows = list(records)
+    if not kind:
+        return rows
+    from cntk_core.plugins.check import kind_of
+
+    wanted = kind_of(kind).replace("_", " ")
+    return [row for row in rows if row.kind == wanted]
 
 
 def _of(offer: Any, state: str, reason: str = "", mend: str = "") -> PluginRecord:
@@ -138,6 +153,24 @@ def _kernels_state(offer: KernelsOffer) -> tuple[str, str, str]:
         return _trouble(found)
     count = len({kernel.op for kernel in found})
     return "usable", f"{count} operation{'' if count == 1 else 's'}", ""
+
+
+def state_of(manager: PluginManager, offer: Offer[Any]) -> tuple[str, str, str]:
+    """Load one plugin and return its state, why it is not usable, and what mends it."""
+    if isinstance(offer, ComponentOffer):
+        return _component_state(offer)
+    if isinstance(offer, OpsOffer):
+        return _ops_state(manager.registry.ops, offer)
+    if isinstance(offer, KernelsOffer):
+        return _kernels_state(offer)
+    listener = offer.outcome()
+    if isinstance(listener, PluginError):
+        return _trouble(listener)
+    try:
+        PluginManager(listeners=[listener], discover=False)
+    except PluginError as error:
+        return _trouble(error)
+    return "usable", "", ""
 
 
 def _hooks_state(manager: PluginManager, offer: HooksOffer) -> tuple[str, str, str]:

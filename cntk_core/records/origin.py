@@ -55,3 +55,9 @@ def summary(origins: Iterable[Origin]) -> str:
     for origin in sorted(origins, key=lambda one: (one.wheel, one)):
         wheels.setdefault(origin.source, []).append(f"{origin.kind} {origin.name}")
     return ", ".join(f"{source} ({', '.join(parts)})" for source, parts in wheels.items())
+
+
+def as_text(origins: Iterable[Origin]) -> str:
+    """Return a line for each part: ``learner sgd of cntk-learner-sgd 0.1.0``."""
+    lines = [f"{origin.kind} {origin.name} of {origin.source}" for origin in origins]
+    return "\n".join(lines) or "no plugins are named"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+from pathlib import Path
 
 from cntk_core.contract.verb import Verb
 
@@ -10,17 +12,22 @@ _MORE = "Without --names each of them is loaded, and the table says why one is n
 
 
 class Plugins(Verb):
-    """List, make and check plugins."""
+    """List, show, make and check plugins."""
 
     requires_api = "1.0"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add the tasks list, new and check."""
+        """Add the tasks list, show, new and check."""
         parser.set_defaults(task="list")
         tasks = parser.add_subparsers(metavar="TASK", dest="task")
         table = tasks.add_parser("list", help="a table of what is there and why something is not usable (default)")
         table.add_argument("--names", action="store_true", help="only the names that wheels claim; load nothing")
         table.add_argument("--all", action="store_true", help="also what the core itself offers in these ways")
+        table.add_argument("--kind", help="only plugins of this kind: reader, learner, ops ...")
+        table.add_argument("--json", action="store_true", help="for programs")
+        show = tasks.add_parser("show", help="everything about one plugin, its options with types and defaults")
+        show.add_argument("name", help="its name, KIND:NAME, a wheel, an op; or a model file: what made it")
+        show.add_argument("--json", action="store_true", help="for programs")
         new = tasks.add_parser("new", help="write a complete small wheel with its contract test")
         new.add_argument("kind", help="what it is: reader, learner, action ... (a wrong one lists them)")
         new.add_argument("name", help="the word that a recipe will write")
@@ -36,14 +43,37 @@ class Plugins(Verb):
             from cntk_core.plugins.check import check_plugin
 
             return check_plugin(options.name, plugin_files=options.plugin)
+        if options.task == "show":
+            return _show(options.name, options.plugin, as_json=options.json)
         return _list(options)
 
 
+def _show(name: str, plugin_files: Sequence[str], *, as_json: bool) -> int:
+    from cntk_core.plugins import details
+    from cntk_core.records.origin import as_text
+
+    if Path(name).is_file():
+        from cntk_core.network.model_file import read_model_origins
+
+        origins = read_model_origins(name)
+        print(details.as_json(origins) if as_json else as_text(origins))
+        return 0
+    found = details.describe_plugins(name, plugin_files)
+    print(details.as_json(found) if as_json else details.show_details(found))
+    return 0
+
+
 def _list(options: argparse.Namespace) -> int:
-    from cntk_core.plugins.report import list_plugins, show_table
+    from cntk_core.plugins.report import list_plugins, of_kind, show_table
 
     check = not getattr(options, "names", False)
-    records = list_plugins(options.plugin, check=check, core=getattr(options, "all", False))
+    kind = getattr(options, "kind", None) or ""
+    records = of_kind(list_plugins(options.plugin, check=check, core=getattr(options, "all", False)), kind)
+    if getattr(options, "json", False):
+        from cntk_core.plugins.details import as_json
+
+        print(as_json(records))
+        return 0
     print(show_table(records, () if check else ("", _MORE)))
     return 0
 
