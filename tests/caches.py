@@ -1,7 +1,7 @@
 """What tests compile is kept from run to run: XLA's functions, numba's kernels, the stand-ins' objects for CUDA.
 
-Every cache has what decides about a result in its key (source, compiler, flags, versions). ``FRESH=1`` does without, for
-a run that takes nothing from the runs before it; the nightly run is one.
+Every cache has what decides about a result in its key (source, compiler, flags, versions). ``FRESH=1`` does without,
+for a run that takes nothing from the runs before it; the nightly run is one.
 """
 
 from __future__ import annotations
