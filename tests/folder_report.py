@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import PurePosixPath
 
 import pytest
@@ -15,7 +15,7 @@ class FolderReport:
     """A plugin of pytest: adds up what tests take, of one process or of all workers."""
 
     def __init__(self) -> None:
-        self._seconds: Counter[str] = Counter()
+        self._seconds: defaultdict[str, float] = defaultdict(float)
         self._tests: Counter[str] = Counter()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -30,7 +30,7 @@ class FolderReport:
         if total < SHOWN:
             return
         terminalreporter.section("seconds by folder (of all processes together)")
-        for folder, seconds in self._seconds.most_common():
+        for folder, seconds in sorted(self._seconds.items(), key=lambda item: -item[1]):
             share = 100 * seconds / total
             terminalreporter.write_line(f"{seconds:8.1f} s {share:4.0f} %  {self._tests[folder]:5d} tests  {folder}")
 

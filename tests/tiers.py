@@ -168,9 +168,9 @@ def _sample(test: str, members: Sequence[pytest.Item], marker: str) -> Group:
 def _one_in(item: pytest.Item, marker: str) -> int | None:
     mark = item.get_closest_marker(marker)
     assert mark is not None
-    by_test: dict[str, int] = mark.kwargs
-    default: int | None = mark.args[0] if mark.args else None
-    return by_test.get(item.name.partition("[")[0], default)
+    one_in: int | None = mark.args[0] if mark.args else None
+    found: int | None = mark.kwargs.get(item.name.partition("[")[0], one_in)
+    return found
 
 
 def _case(item: pytest.Item) -> dict[str, Hashable]:
