@@ -10,7 +10,7 @@ from recurrent_networks import NETWORKS, minibatches, recurrent_plan, sequences
 
 from cntk_core.api import Loop, slot_layout
 
-QUICK = ("elman", "learned state")
+QUICK = ("elman", "learned state", "diagonal")
 INTERPRETED = ("softmax", "own gradient")
 
 
@@ -43,8 +43,9 @@ def test_all_compiled(name, backend, dtype):
     assert_same(recurrent_plan(name, dtype), backend, minibatches(LENGTHS, dtype), dtype)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name in QUICK + INTERPRETED else pytest.mark.slow) for name in NETWORKS]
+)
 def test_only_loops_with_other_ops_are_interpreted(name):
     pytest.importorskip("numba")
     assert compiles(recurrent_plan(name, np.float32)) == (name not in INTERPRETED)
