@@ -44,7 +44,8 @@ def test_all_compiled(name, backend, dtype):
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[] if name in QUICK + INTERPRETED else pytest.mark.slow) for name in NETWORKS]
+    "name",
+    [pytest.param(name, marks=[] if name in (*QUICK, *INTERPRETED, "lstm") else pytest.mark.slow) for name in NETWORKS],
 )
 def test_only_loops_with_other_ops_are_interpreted(name):
     pytest.importorskip("numba")
