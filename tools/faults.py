@@ -46,13 +46,15 @@ class Fault:
     kind: str
     before: str
     after: str
+    where: str
+    """The line as it is without it."""
     text: str = attrs.field(repr=False)
     """The whole file with it."""
 
     @property
     def key(self) -> str:
         """What it is called in the list of those that change nothing; lines may move."""
-        return f"{self.file}: {self.kind}: {self.before} -> {self.after}"
+        return f"{self.file}: {self.kind}: {self.before} -> {self.after} in: {self.where}"
 
 
 Change = Callable[[Any], ast.AST]
@@ -82,7 +84,8 @@ class Site:
                 return None
         except SyntaxError:
             return None  # in the text of an f-string, for example
-        return Fault(self.file, self.node.lineno, self.kind, _short(before), _short(written), whole)
+        line = text.splitlines()[self.node.lineno - 1]
+        return Fault(self.file, self.node.lineno, self.kind, _short(before), _short(written), line.strip(), whole)
 
 
 def sites_of(file: str, text: str) -> Iterator[Site]:

@@ -37,7 +37,7 @@ from pathlib import Path
 
 def pytest_runtest_logreport(report):
     if report.failed:
-        Path("failed.txt").write_text(report.nodeid, encoding="utf-8")
+        Path(__file__).with_name("failed.txt").write_text(report.nodeid, encoding="utf-8")
 """
 """What a run of pytest has to say to this tool: names of tests may have spaces in them."""
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import threading
 from pathlib import Path
 
 import attrs
 import numpy as np
 import pytest
 
+from cntk_core.actions.scaling import measure, measure_parallel
 from cntk_core.actions.scaling.bench_file import ComputeTimes, Measurements, read_measurements, write_measurements
 from cntk_core.actions.scaling.cut import ModelShape, wire_sizes
 from cntk_core.actions.scaling.drive import Pace, Period, find_period
@@ -19,6 +21,7 @@ from cntk_core.actions.scaling.outcome import Failures, amount
 from cntk_core.actions.scaling.recipes import training_section
 from cntk_core.errors import DataError, TrainingError, UsageError
 from cntk_core.interfaces.simulation import NetworkModel, WireSize
+from cntk_core.testing import VirtualRanks
 
 # -- networks ----------------------------------------------------------------------------------------------
 
@@ -166,6 +169,51 @@ def test_without_failures_only_checkpoints_take_time():
 def test_times_between_points():
     times = ComputeTimes(((2.0, 1.0), (4.0, 1.5), (8.0, 3.0)))
     assert [times.seconds(samples) for samples in (1, 2, 3, 4, 8, 16)] == [0.5, 1.0, 1.25, 1.5, 3.0, 6.0]
+
+
+def test_a_size_is_measured_for_the_seconds_that_it_may_take(monkeypatch):
+    """Each step takes more than a second of a clock that nothing else moves; the first one does not count."""
+    clock, steps = [50.0], []
+
+    class Loop:
+        def step(self, minibatch, pace, count):
+            steps.append(minibatch)
+            clock[0] += 1.0 + minibatch / 10
+
+    class Training:
+        rate, loop = 0.1, Loop()
+
+    monkeypatch.setattr(measure.time, "perf_counter", lambda: clock[0])
+    assert measure._seconds(Training(), [2, 5], 8, 20.0) == pytest.approx(1.2)
+    assert len(steps) == 1 + 15
+    assert steps[:4] == [2, 2, 5, 2]
+
+
+def test_the_seconds_of_an_aggregation_are_those_of_one_value(monkeypatch):
+    """The clock of the processor moves a quarter of a second with each look at it."""
+    ticks = {}
+
+    def thread_time():
+        own = threading.get_ident()
+        ticks[own] = ticks.get(own, 0.0) + 0.25
+        return ticks[own]
+
+    class Nothing:
+        begin = begin_epoch = aggregate = lambda self, *given: None
+
+    class Together:
+        def __init__(self, plan):
+            self.plan = plan
+
+        def run(self, work):
+            return VirtualRanks(2).run(work)
+
+    class Registered:
+        communicators = {"simulated": type("Simulated", (), {"simulation": staticmethod(Together)})}
+
+    monkeypatch.setattr(measure_parallel.time, "thread_time", thread_time)
+    found = measure_parallel.aggregation_seconds(Registered(), Nothing)
+    assert found == pytest.approx(0.25 / (measure_parallel.COLUMNS * measure_parallel.ROWS))
 
 
 def test_sizes():
