@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from golden_compare import Tolerance, check_file, check_run
 
-from cntk_core.actions.driver import run_recipe
-from cntk_core.actions.log import Log
 from cntk_core.cli import main
-from cntk_core.interfaces.parallel import Communicator
-from cntk_core.testing import VirtualRanks
+from cntk_core.contract.parallel import Communicator
+from cntk_core.recipe.driver import run_recipe
+from cntk_core.recipe.log import Log
+from cntk_testing import VirtualRanks
 
 CASES = Path(__file__).parent / "cases"
 NAMES = sorted(path.parent.relative_to(CASES).as_posix() for path in CASES.glob("*/*/expected.json"))
