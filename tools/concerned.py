@@ -155,6 +155,9 @@ class Workspace:
     def _of_module(self, file: str) -> set[str]:
         reached = self.reached(self.modules[file])
         found = {self.room(file), "tests/golden"}
+        if not self.room(file) and self.packages[package := self.modules[file].partition(".")[0]] != Path():
+            # A wheel without tests of its own: those that import any of it.
+            found |= {test for test in self.test_files if any(_within(one, package) for one in self.imports(test))}
         for other in self.modules:
             if self.packages[self.modules[other].partition(".")[0]] != Path() and self._takes(other, reached):
                 found.add(self.room(other))
@@ -180,6 +183,10 @@ class Workspace:
         word = re.compile(rf"\b{re.escape(Path(file).stem)}\b")
         tests = {one for one in self.test_files if word.search((self.root / one).read_text(encoding="utf-8"))}
         return {"tests/repo", *tests}
+
+
+def _within(module: str, package: str) -> bool:
+    return module.partition(".")[0] == package
 
 
 def _overlap(one: Names, other: Names) -> bool:

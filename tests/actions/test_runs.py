@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from cntk_core.actions.driver import run_recipe
-from cntk_core.actions.log import Log
 from cntk_core.cli import main
+from cntk_core.recipe.driver import run_recipe
+from cntk_core.recipe.log import Log
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:

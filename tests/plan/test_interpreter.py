@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from recurrent import Maker, elman
 
-from cntk_core.interfaces.reader import Minibatch, StreamData
-from cntk_core.ops.layouts import sequence_layout
-from cntk_core.testing.gradients import check_gradients
-from cntk_core.testing.reference import ReferenceEngine
-from cntk_core.training.store import ParameterStore
+from cntk_core.contract.store import ParameterStore
+from cntk_core.ops.language.layouts import sequence_layout
+from cntk_core.records.minibatch import Minibatch, StreamData
+from cntk_testing.gradients import check_gradients
+from cntk_testing.reference import ReferenceEngine
 
 LENGTHS = (4, 1, 3)
 

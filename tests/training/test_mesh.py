@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from cntk_core.errors import RankGone
-from cntk_core.training.background import BackgroundWorker, sum_by_rank
-from cntk_core.training.mesh import Mesh
-from cntk_core.training.mesh_communicator import DIRECT_BYTES, MeshCommunicator
-from cntk_core.training.mesh_meeting import Rendezvous
+from cntk_kit_parallel.background_worker import BackgroundWorker, sum_by_rank
+from cntk_kit_parallel.mesh import Mesh
+from cntk_kit_parallel.mesh_communicator import DIRECT_BYTES, MeshCommunicator
+from cntk_kit_parallel.mesh_meeting import Rendezvous
 
 
 @pytest.fixture
