@@ -1,7 +1,7 @@
 # Every target sets up the environment .venv by itself when it is missing or out of date.
 #   make test UV=            use venv and pip even where uv is installed
 #   make test PYTHON=...     use this interpreter
-#   make test WORKERS=0      in one process; by default as many as there are processors
+#   make test WORKERS=0      in one process; by default one more than there are processors
 #   make test FRESH=1        compile everything anew, not what earlier runs have kept
 #   make quick BASE=main     the commit to compare with
 
@@ -17,7 +17,8 @@ PROJECTS := $(wildcard kits/*/pyproject.toml) $(wildcard plugins/*/*/pyproject.t
 BIN := .venv/bin
 STAMP := .venv/.up-to-date
 PYTEST_ARGS ?=
-WORKERS ?= auto
+# One more than there are processors: some tests wait for processes that are to be killed.
+WORKERS ?= $(shell n=$$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN); echo $$((n + 1)))
 FRESH ?=
 BASE ?= main
 N ?= 20
