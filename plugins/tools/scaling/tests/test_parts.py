@@ -15,7 +15,7 @@ from cntk_tool_scaling.cut import ModelShape, wire_sizes
 from cntk_tool_scaling.drive import Pace, Period, find_period
 from cntk_tool_scaling.measure import sizes_up_to
 from cntk_tool_scaling.methods import find_method, split_methods
-from cntk_tool_scaling.networks import NETWORKS, network_of, rate, seconds
+from cntk_tool_scaling.networks import LOCAL, NETWORKS, network_of, rate, seconds
 from cntk_tool_scaling.outcome import Failures, amount
 from cntk_tool_scaling.recipes import training_section
 
@@ -24,6 +24,13 @@ from cntk_core.errors import DataError, TrainingError, UsageError
 from cntk_testing import VirtualRanks
 
 # -- networks ----------------------------------------------------------------------------------------------
+
+
+def test_ranks_of_a_host_are_near():
+    assert (LOCAL.local_bandwidth, LOCAL.local_latency) == (10e9, 1e-6)
+    assert attrs.evolve(LOCAL, local_bandwidth=None, local_latency=None) == attrs.evolve(
+        NetworkModel(), local_bandwidth=None, local_latency=None
+    )
 
 
 def test_networks_by_name_and_by_number():
@@ -46,7 +53,7 @@ def test_rates(text, bytes_per_second):
 
 
 @pytest.mark.parametrize(
-    ("text", "time"), [("20us", 2e-5), ("1.5ms", 1.5e-3), ("2s", 2.0), ("1e-6", 1e-6), ("3ns", 3e-9)]
+    ("text", "time"), [("20us", 2e-5), ("1.5ms", 1.5e-3), ("2s", 2.0), ("1e-6", 1e-6), ("3ns", 3e-9), ("7µs", 7e-6)]
 )
 def test_times(text, time):
     assert seconds(text) == pytest.approx(time)
