@@ -88,7 +88,7 @@ class ActionContext:
         ``plugin_files`` are loaded and ``listeners`` get its events, unless there are ``plugins`` already.
         """
         if plugins is None:
-            plugins = make_plugins(log, plugin_files, listeners)
+            plugins = make_plugins(log, plugin_files, listeners, recipe=recipe_plugins(config))
         for listener in plugins.listeners("cntk_configure"):
             listener(config=config)
         return cls(config, log, plugins, precision_of(config), progress, communicator)
@@ -345,7 +345,12 @@ class ActionContext:
 
 
 def make_plugins(
-    log: Log, plugin_files: Sequence[str] = (), listeners: Sequence[object] = (), watchers: Sequence[object] = ()
+    log: Log,
+    plugin_files: Sequence[str] = (),
+    listeners: Sequence[object] = (),
+    watchers: Sequence[object] = (),
+    *,
+    recipe: Sequence[str] = (),
 ) -> PluginManager:
     """Make the plugin manager of a run; the core's own listeners take part in it.
 
@@ -354,11 +359,22 @@ def make_plugins(
         plugin_files: Python files with further components.
         listeners: get the events; an error in one ends the run.
         watchers: the same, but an error is only reported.
+        recipe: what the recipe says of plugins: :func:`recipe_plugins`.
     """
     from cntk_core.actions.seeing.json_log import JsonLog
     from cntk_core.plugins.manager import PluginManager
 
-    return PluginManager(plugin_files, listeners, watchers=[JsonLog(), *watchers], report=log.line)
+    own = [JsonLog(), *watchers]
+    return PluginManager(plugin_files, listeners, watchers=own, report=log.line, recipe=recipe)
+
+
+def recipe_plugins(config: Config) -> tuple[str, ...]:
+    """Return what the top level of a recipe says of plugins, in the words of a plugin manager."""
+    from cntk_core.plugins.discovery import OFF
+    from cntk_core.plugins.precedence import DISABLED, USED
+
+    switched_off = (f"{OFF}{name}" for name in config.strings(DISABLED, ()))
+    return (*config.strings(USED, ()), *switched_off)
 
 
 def reader_name(block: Config) -> tuple[str, Location]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import cntk_core
-from cntk_core.actions.context import ActionContext, make_plugins
+from cntk_core.actions.context import ActionContext, make_plugins, recipe_plugins
 from cntk_core.actions.document import is_document, load_document
 from cntk_core.actions.elastic import Work, min_ranks, persevere, prepare
 from cntk_core.actions.jobs import Job, check_jobs, check_top_level, find_jobs
@@ -32,6 +32,7 @@ from cntk_core.actions.table import same_action, tells_listeners
 from cntk_core.config import Config, load_recipe
 from cntk_core.errors import ConfigError
 from cntk_core.plugins import events
+from cntk_core.plugins.faults import plugins_named
 
 if TYPE_CHECKING:
     from cntk_core.interfaces.parallel import Communicator
@@ -67,8 +68,35 @@ def run_recipe(
         communicator: of the ranks that run it together; by default that of the processes which a launcher has started.
 
     Raises:
-        CntkError: the recipe or the data is wrong, or the run failed.
+        CntkError: the recipe or the data is wrong, or the run failed. What fails in a plugin is one, too.
     """
+    with plugins_named():
+        _run_recipe(
+            arguments,
+            log,
+            only=only,
+            plugin_files=plugin_files,
+            listeners=listeners,
+            watchers=watchers,
+            program=program,
+            progress=progress,
+            communicator=communicator,
+        )
+
+
+def _run_recipe(
+    arguments: Sequence[str],
+    log: Log,
+    *,
+    only: str | None,
+    plugin_files: Sequence[str],
+    listeners: Sequence[object],
+    watchers: Sequence[object],
+    program: str,
+    progress: bool,
+    communicator: Communicator | None,
+) -> None:
+    """Do it: see :func:`run_recipe`."""
     launch = detect() if communicator is None else Launch(communicator.rank, communicator.size)
     if communicator is None:
         label_output(launch)
@@ -81,10 +109,8 @@ def run_recipe(
     if not brief:
         log.plain(banner)
     plugins: PluginManager | None = None
-    if watchers or is_document(arguments):
-        plugins = make_plugins(log, plugin_files, listeners, watchers)
     if is_document(arguments):
-        assert plugins is not None
+        plugins = make_plugins(log, plugin_files, listeners, watchers)
         config = load_document(arguments, plugins, log)
     else:
         config = load_recipe(arguments)
@@ -97,7 +123,10 @@ def run_recipe(
     _redirect(config, log, banner, launch.rank, together=together)
     check_top_level(config)
     jobs = find_jobs(config, only)
-    plugins = plugins or make_plugins(log, plugin_files, listeners)
+    if plugins is None:
+        plugins = make_plugins(log, plugin_files, listeners, watchers, recipe=recipe_plugins(config))
+    else:
+        plugins.obey(recipe_plugins(config))
     if together and communicator is None:
         communicator = connect(launch, plugins.registry, config.string("communicator", ""))
     context = ActionContext.create(

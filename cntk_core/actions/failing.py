@@ -55,6 +55,11 @@ def text_of(error: Exception) -> str:
     """Return what a user is told of an error."""
     if isinstance(error, CntkError):
         return str(error)
+    from cntk_core.plugins.faults import fault_error
+
+    broken = fault_error(error)
+    if broken is not None:
+        return str(broken)
     if isinstance(error, OSError):
         name = f"'{error.filename}': " if error.filename else ""
         return f"{name}{error.strerror or error}"

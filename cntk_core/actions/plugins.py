@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 
 _MORE = "Without --names each of them is loaded, and the table says why one is not usable."
 
@@ -33,9 +34,11 @@ def _new(kind: str, name: str, folder: str) -> int:
     return 0
 
 
-def add_commands(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Let installed plugins add verbs of their own."""
+def add_commands(
+    subparsers: argparse._SubParsersAction[argparse.ArgumentParser], plugin_files: Sequence[str] = ()
+) -> None:
+    """Let plugins add verbs of their own: installed ones and those of files."""
     from cntk_core.plugins.manager import PluginManager
 
-    for listener in PluginManager().listeners("cntk_add_commands"):
+    for listener in PluginManager(plugin_files).listeners("cntk_add_commands"):
         listener(subparsers=subparsers)

@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from cntk_core.actions.failing import TRACEBACK, end_ranks, is_main_rank, say, text_of
+from cntk_core.cli.plugin_words import PLUGIN_OPTIONS, check_words, split_plugins
 from cntk_core.cli.verbs import program
 from cntk_core.cli.words import VERBS, make_parser
 from cntk_core.errors import CntkError, did_you_mean
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 USAGE = """\
 -------------------------------------------------------------------
-Usage: cntk configFile=yourConfigFile [key=value ...]
+Usage: cntk configFile=yourConfigFile [key=value ...] [--plugin FILE] [--no-plugin NAME]
    or: cntk -f recipe.bs [-D "name = value"] [-I folder] [--cd folder]
    or: cntk train|test|write yourConfigFile [key=value ...]
    or: cntk demo        trains on real handwritten digits and shows how
@@ -63,6 +64,8 @@ def _dispatch(arguments: list[str]) -> int:
         say(USAGE)
         return 1
     first = arguments[0]
+    if first in PLUGIN_OPTIONS and len(arguments) > 2:  # they may stand in front of everything
+        return _dispatch([*arguments[2:], *arguments[:2]])
     if first in _DOCUMENT_OPTIONS:
         return _run_as_cntk(arguments)
     if first not in VERBS and any("=" in argument for argument in arguments) and first not in ("-h", "--help"):
@@ -79,7 +82,9 @@ def _run_as_cntk(arguments: list[str]) -> int:
 
     log = Log()
     try:
-        run_recipe(arguments, log, program=program(), progress=sys.stderr.isatty())
+        words, plugins = split_plugins(arguments)
+        check_words(words)
+        run_recipe(words, log, plugin_files=plugins, program=program(), progress=sys.stderr.isatty())
     except BrokenPipeError:
         raise
     except (CntkError, OSError, MemoryError, Exception) as error:
@@ -123,7 +128,12 @@ def _guarded(step: Callable[[], int]) -> int:
 def _run_verb(arguments: list[str]) -> int:
     parser, verbs = make_parser()
     if not arguments[0].startswith("-") and arguments[0] not in VERBS:
-        _add_plugin_verbs(parser, verbs, arguments[0])
+        try:
+            arguments, plugins = split_plugins(arguments)
+            _add_plugin_verbs(parser, verbs, arguments[0], plugins)
+        except CntkError as error:
+            say(f"error: {error}")
+            return error.exit_code
     options, rest = parser.parse_known_args(arguments)
     overrides = getattr(options, "overrides", None)
     wrong = [text for text in rest if overrides is None or text.startswith("-") or "=" not in text]
@@ -140,10 +150,12 @@ def _run_verb(arguments: list[str]) -> int:
     return _guarded(lambda: int(options.run(options) or 0))
 
 
-def _add_plugin_verbs(parser: argparse.ArgumentParser, verbs: Verbs, wanted: str) -> None:
+def _add_plugin_verbs(
+    parser: argparse.ArgumentParser, verbs: Verbs, wanted: str, plugin_files: Sequence[str]
+) -> None:
     """Ask the plugins for further verbs; only a word that is none of ours leads here."""
     from cntk_core.actions.plugins import add_commands
 
-    add_commands(verbs)
+    add_commands(verbs, plugin_files)
     if wanted not in verbs.choices:
         parser.error(f"there is no verb '{wanted}'{did_you_mean(wanted, verbs.choices)}; see cntk --help")

@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 
+from cntk_core.cli.plugin_words import join_plugins
 from cntk_core.errors import UsageError
 
 
@@ -22,10 +23,9 @@ def run_action(options: argparse.Namespace) -> int:
         from cntk_core.actions.elastic import AS_RECIPE, asked_in_recipe
         from cntk_core.actions.launch import launch
 
-        plugins = [text for path in options.plugin for text in ("--plugin", path)]
         if not elastic and options.ranks > 1 and asked_in_recipe(_recipe_arguments(options), options.verb):
             elastic = AS_RECIPE
-        arguments = [options.verb, options.recipe, *options.overrides, *plugins]
+        arguments = [options.verb, options.recipe, *options.overrides, *join_plugins(options.plugin)]
         return launch(options.ranks, arguments, options.plugin, elastic)
     if elastic:
         from cntk_core.actions.elastic import ELASTIC

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from cntk_core import __version__
 from cntk_core.actions.datasets.verb import add_data
 from cntk_core.actions.scaling.verbs import add_bench, add_simulate
+from cntk_core.cli.plugin_words import OFF
 from cntk_core.cli.verbs import (
     run_action,
     run_check_config,
@@ -201,7 +202,20 @@ def _add_convert_data(parser: argparse.ArgumentParser) -> None:
 
 def _add_plugin_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--plugin", action="append", default=[], metavar="FILE", help="Python file with components; may be repeated"
+        "--plugin",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="Python file with components, or a wheel that comes before others; may be repeated",
+    )
+    parser.add_argument(
+        "--no-plugin",
+        action="append",
+        default=argparse.SUPPRESS,
+        dest="plugin",
+        type=lambda name: f"{OFF}{name}",
+        metavar="NAME",
+        help="leave a plugin out: a wheel, wheel:name or kind:name; may be repeated",
     )
 
 

@@ -1,8 +1,13 @@
-"""The two pluggy markers of the project."""
+"""The two pluggy markers of the project, and what a hook of ours says of its answers beside what pluggy knows."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, TypeVar
+
 import pluggy
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 PROJECT = "cntk"
 """Project name of the markers: an implementation is known by its attribute ``cntk_impl``."""
@@ -10,3 +15,51 @@ PROJECT = "cntk"
 hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
 """Marks a function or method that implements a hook of the same name."""
+
+
+_PASSES_ON, _GATHERS = "cntk_passes_on", "cntk_gathers"
+
+
+def passes_on(argument: str) -> Callable[[F], F]:
+    """Mark a specification as a chain: what an implementation answers is the ``argument`` that the next one gets."""
+
+    def mark(spec: F) -> F:
+        setattr(spec, _PASSES_ON, argument)
+        return spec
+
+    return mark
+
+
+def gathers(spec: F) -> F:
+    """Mark a specification whose answers are collections that are put together."""
+    setattr(spec, _GATHERS, True)
+    return spec
+
+
+def passed_on_by(spec: object) -> str:
+    """Return the argument that a specification passes on; empty if it is no chain."""
+    return str(getattr(spec, _PASSES_ON, ""))
+
+
+def is_gathered(spec: object) -> bool:
+    """Whether the answers to a specification are put together."""
+    return bool(getattr(spec, _GATHERS, False))
+
+
+class RetiredHookWarning(DeprecationWarning):
+    """Says that a hook, or an argument of one, is going away: since when, when it goes, and what takes its place.
+
+    A specification that is retired has it as ``warn_on_impl`` or ``warn_on_impl_args``; every plugin that implements
+    it is then named in a warning, and goes on working.
+    """
+
+
+def retired(since: str, gone: str, instead: str) -> RetiredHookWarning:
+    """Make what a retired specification says.
+
+    Args:
+        since: the plugin interface that retired it, such as ``1.1``.
+        gone: the first one that will not have it any more.
+        instead: what a plugin does in its place, as a sentence.
+    """
+    return RetiredHookWarning(f"is retired since plugin interface {since} and will be gone in {gone}. {instead}")

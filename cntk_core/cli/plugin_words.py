@@ -1,0 +1,70 @@
+"""What the command line says of plugins: ``--plugin FILE`` and ``--no-plugin NAME``, wherever they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cntk_core.errors import Location, UsageError, did_you_mean
+
+PLUGIN, NO_PLUGIN = "--plugin", "--no-plugin"
+PLUGIN_OPTIONS = (PLUGIN, NO_PLUGIN)
+
+OFF = "-"
+"""In front of what is switched off, among the words that plugin managers take."""
+
+_COMMAND_LINE = "<command line>"
+_DOCUMENT = "-f"
+
+
+def split_plugins(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Take what concerns plugins out of a command line.
+
+    Returns:
+        The other words in their order, and what plugin managers take: files and wheels, and with ``-`` in front what is
+        switched off.
+
+    Raises:
+        UsageError: an option has no value.
+    """
+    rest: list[str] = []
+    plugins: list[str] = []
+    waiting = iter(enumerate(arguments, start=1))
+    for number, text in waiting:
+        option, equals, value = text.partition("=")
+        if option not in PLUGIN_OPTIONS:
+            rest.append(text)
+            continue
+        if not equals:
+            _, value = next(waiting, (0, ""))
+        if not value or value.startswith("-"):
+            what = "a file" if option == PLUGIN else "the name of a plugin"
+            raise UsageError(f"{option} needs {what}", where=Location(_COMMAND_LINE, number, 1))
+        plugins.append(value if option == PLUGIN else f"{OFF}{value}")
+    return rest, plugins
+
+
+def join_plugins(plugins: Sequence[str]) -> list[str]:
+    """Return the options that say the same: what :func:`split_plugins` took apart."""
+    return [
+        word
+        for plugin in plugins
+        for word in ((NO_PLUGIN, plugin.removeprefix(OFF)) if plugin.startswith(OFF) else (PLUGIN, plugin))
+    ]
+
+
+def check_words(arguments: Sequence[str]) -> None:
+    """Make sure that beside ``configFile=`` there is nothing but ``key=value``.
+
+    Raises:
+        UsageError: there is an option or a word that means nothing there.
+    """
+    if any(text.startswith(OFF) and text in (_DOCUMENT, "--file") for text in arguments):
+        return
+    for number, text in enumerate(arguments, start=1):
+        if text.startswith("--") or "=" not in text:
+            guess = did_you_mean(text, PLUGIN_OPTIONS) if text.startswith("-") else ""
+            raise UsageError(
+                f"'{text}' means nothing beside configFile={guess}",
+                where=Location(_COMMAND_LINE, number, 1),
+                hint="cntk configFile=recipe.cntk [key=value ...] [--plugin FILE] [--no-plugin NAME]",
+            )
