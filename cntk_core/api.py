@@ -182,8 +182,18 @@ from cntk_core.plan.sparse import is_sparse_product, label_inputs, sparse_inputs
 from cntk_core.plan.stages import Meeting, Stage, check_axes, meetings_of, stages_of
 from cntk_core.plan.streams import check_size, sparse_matrix
 from cntk_core.plan.trees import Names, Tree, forward_trees, gradient_trees, path_of, rename_symbols, symbols_in_order
-from cntk_core.plugins.events import EpochStart, EpochSummary, Job, JobOutcome, MinibatchResult
+from cntk_core.plugins.events import (
+    EpochStart,
+    EpochSummary,
+    EvaluationResult,
+    Job,
+    JobOutcome,
+    MinibatchResult,
+    MinibatchSource,
+    UpdateStep,
+)
 from cntk_core.plugins.markers import hookimpl
+from cntk_core.plugins.registering import register, unregister
 from cntk_core.plugins.registry import Registry
 from cntk_core.training.background import BackgroundWorker, sum_by_rank
 from cntk_core.training.mesh import Mesh
@@ -239,6 +249,7 @@ __all__ = [
     "EpochStart",
     "EpochSummary",
     "EvaluatedEntry",
+    "EvaluationResult",
     "ExecutionEngine",
     "Expr",
     "FixedValue",
@@ -268,6 +279,7 @@ __all__ = [
     "Message",
     "Minibatch",
     "MinibatchResult",
+    "MinibatchSource",
     "MissingKeyError",
     "NamePattern",
     "Names",
@@ -336,6 +348,7 @@ __all__ = [
     "UnsupportedError",
     "UpdateContext",
     "UpdateRule",
+    "UpdateStep",
     "UtteranceKeys",
     "UtterancePartKeys",
     "UtteranceReader",
@@ -435,6 +448,7 @@ __all__ = [
     "read_windows",
     "reader_slots",
     "reconciled_rows",
+    "register",
     "remove_nodes",
     "rename_nodes",
     "rename_symbols",
@@ -473,6 +487,7 @@ __all__ = [
     "transposed_axes",
     "unbroadcast",
     "unpaired",
+    "unregister",
     "update_share",
     "users_of",
     "whole_sequences",

@@ -21,6 +21,9 @@ from cntk_core.network.initializers import initialize_parameters, use_one_seed
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input
 from cntk_core.network.remarks import remarks
+from cntk_core.plugins.events import Job, MinibatchSource
+from cntk_core.plugins.listening import gathered, passed_on
+from cntk_core.training.changed_data import with_changes
 from cntk_core.training.progress import RunLog
 from cntk_core.training.ranks import ParallelSettings, Ranks
 
@@ -59,6 +62,7 @@ class ActionContext:
         loss: what is known of ranks that were lost.
         begun: set when the job has saved something.
         seeds: numbers the random parameters of all networks of this run.
+        job: what listeners are told of the action that runs; None for one that tells them itself.
     """
 
     config: Config
@@ -70,6 +74,7 @@ class ActionContext:
     loss: Loss = attrs.field(factory=Loss)
     begun: Event = attrs.field(factory=Event)
     seeds: SeedNumbers = attrs.field(factory=SeedNumbers)
+    job: Job | None = None
 
     @classmethod
     def create(
@@ -169,7 +174,7 @@ class ActionContext:
         if for_writing or (in_order and block.own("randomize") is None):
             block = block.with_entries("randomize=none")
         wanted = list(inputs)
-        options = reader_class.configure(block, f"reader '{name}'")
+        options = reader_class.configure(self.without_hook_keys(block, key), f"reader '{name}'")
         context = ReaderContext(
             dtype=self.dtype,
             inputs={node.name: node.known_shape for node in wanted},
@@ -182,7 +187,10 @@ class ActionContext:
         except CntkError:
             reader.close()
             raise
-        return reader
+        if not wanted:
+            return reader
+        source = MinibatchSource(section.name, key, 0, 0, self.rank)
+        return with_changes(reader, self.plugins.listeners("cntk_minibatch_read"), source)
 
     # -- writers ------------------------------------------------------------------------------------------
 
@@ -206,8 +214,13 @@ class ActionContext:
             CntkError: the block is wrong, or does not fit the nodes.
         """
         writer_class, block, name = self.writer_class(section)
-        options = writer_class.configure(block, f"writer '{name}'")
+        options = writer_class.configure(self.without_hook_keys(block, "writer"), f"writer '{name}'")
         return writer_class(options, WriterContext(outputs, self.log.line))
+
+    def without_hook_keys(self, block: Config, section: str) -> Config:
+        """Return a block without the keys that plugins with hooks look up in blocks called so."""
+        keys = gathered(self.plugins.listeners("cntk_section_keys"), section=section)
+        return block.without(keys) if keys else block
 
     # -- networks -----------------------------------------------------------------------------------------
 
@@ -241,11 +254,8 @@ class ActionContext:
         network = builder.build(value, build or self.build_context())
         if self.config.boolean("forceConstantRandomSeed", False):
             use_one_seed(network)
-        for listener in self.plugins.listeners("cntk_network_built"):
-            replaced = listener(network=network, config=section)
-            if replaced is not None:
-                return cast(Network, replaced)
-        return network
+        listeners = self.plugins.listeners("cntk_network_built")
+        return cast(Network, passed_on(listeners, "network", network=network, config=section))
 
     def build_context(self) -> BuildContext:
         """Return what builders are told beside their block."""
@@ -318,6 +328,15 @@ class ActionContext:
         """
         name, engine_class = self.engine_class(section)
         return engine_class(engine_class.configure(section.child("", name="engine"), f"engine '{name}'"))
+
+    def engine_name(self, section: Config) -> str:
+        """Return the name of the engine that :meth:`make_engine` makes, also where the recipe asks for ``auto``.
+
+        Raises:
+            PluginError: it is not installed, cannot run here, or has no such device.
+        """
+        name, engine_class = self.engine_class(section)
+        return self.plugins.name_of_engine(engine_class) or name
 
     def check_device(self) -> None:
         """Make sure that there is an engine for the device that the recipe asks for.

@@ -30,7 +30,7 @@ def run(context: ActionContext, section: Config) -> None:
         network = context.load_model(path, section.location("modelPath"))
         nodes = evaluation_nodes(context, network, section)
         context.log.plain(f"Model {path} --> ")
-        found = evaluate_on_reader(context, section, network, nodes)
+        found = evaluate_on_reader(context, section, network, nodes, model=path)
         results.append((path, [criterion.average for criterion in found.values()]))
         time.sleep(pause)
     if not results:

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import attrs
+
 import cntk_core
 from cntk_core.actions.context import ActionContext, make_plugins, recipe_plugins
 from cntk_core.actions.document import is_document, load_document
@@ -30,7 +32,7 @@ from cntk_core.actions.ranks import (
 )
 from cntk_core.actions.table import same_action, tells_listeners
 from cntk_core.config import Config, load_recipe
-from cntk_core.errors import ConfigError
+from cntk_core.errors import CntkError, ConfigError
 from cntk_core.plugins import events
 from cntk_core.plugins.faults import plugins_named
 
@@ -262,20 +264,39 @@ def _run_job(context: ActionContext, job: Job) -> None:
     if tells_listeners(job.name):
         job.action.run(context, job.section)
         return
-    told = events.Job(job.command, same_action(job.name)[0], rank=context.rank, ranks=context.ranks, block=job.section)
+    told = events.Job(
+        job.command,
+        same_action(job.name)[0],
+        _engine_of(context, job),
+        rank=context.rank,
+        ranks=context.ranks,
+        block=job.section,
+    )
     for listener in context.hooks.listeners("cntk_job_begin"):
         listener(job=told)
     begun = time.perf_counter()
     error: BaseException | None = None
     try:
-        job.action.run(context, job.section)
+        job.action.run(attrs.evolve(context, job=told), job.section)
     except BaseException as failure:
         error = failure
+        for listener in context.hooks.listeners("cntk_exception"):
+            listener(job=told, error=error)
         raise
     finally:
         outcome = events.JobOutcome(error is None, seconds=time.perf_counter() - begun, error=error)
         for listener in context.hooks.listeners("cntk_job_end"):
             listener(job=told, outcome=outcome)
+
+
+def _engine_of(context: ActionContext, job: Job) -> str:
+    """The name of the engine that an action computes with; empty for one that needs none."""
+    if not any(job.name in same_action(name) for name in ("test", "cv", "write")):
+        return ""
+    try:
+        return context.engine_name(job.section)
+    except CntkError:
+        return ""  # the action says what is wrong
 
 
 def _print_title(log: Log, text: str) -> None:

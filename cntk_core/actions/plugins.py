@@ -22,8 +22,8 @@ def run(options: argparse.Namespace) -> int:
 def _list(options: argparse.Namespace) -> int:
     from cntk_core.plugins.report import list_plugins, show_table
 
-    check = not getattr(options, "names", False)
-    print(show_table(list_plugins(options.plugin, check=check), () if check else ("", _MORE)))
+    check, times = not getattr(options, "names", False), bool(getattr(options, "times", False))
+    print(show_table(list_plugins(options.plugin, check=check), () if check else ("", _MORE), times=times))
     return 0
 
 

@@ -12,6 +12,7 @@ from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node
 from cntk_core.ops.shapes import elements, show
 from cntk_core.training.evaluate import evaluate
+from cntk_core.training.evaluation_told import Audience
 
 if TYPE_CHECKING:
     from cntk_core.interfaces.reader import DataReader
@@ -99,8 +100,13 @@ def evaluate_on_reader(
     network: Network,
     nodes: Sequence[Node],
     reader: DataReader | None = None,
+    *,
+    model: str = "",
 ) -> Mapping[str, Criterion]:
-    """Evaluate nodes over the data of the section's reader (or of one that is open already) and log the figures."""
+    """Evaluate nodes over the data of the section's reader (or of one that is open already) and log the figures.
+
+    Listeners are told that they are of ``model``, by default that of the section.
+    """
     minibatch_size = section.schedule("minibatchSize", int, _MINIBATCH_SIZE)[0]
     opened = reader or context.make_reader(section, inputs_of(network, nodes), in_order=True)
     try:
@@ -116,6 +122,7 @@ def evaluate_on_reader(
             show_first=section.integer("firstMBsToShowResult", 0),
             parts=_parts(section, minibatch_size),
             ranks=context.evaluating_ranks(section),
+            audience=Audience.of(context.hooks, context.job, model=model or section.string("modelPath", "")),
         )
     finally:
         if reader is None:

@@ -15,6 +15,7 @@ from cntk_core.interfaces.reader import DataReader
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input
 from cntk_core.plugins.events import Job
+from cntk_core.plugins.listening import gathered
 from cntk_core.training.generations import ModelPaths
 from cntk_core.training.parallel_block import read_parallel
 from cntk_core.training.ranks import Ranks
@@ -88,7 +89,8 @@ def settings_of(
     value = block.get("gradUpdateType")
     name = learner_name(block)
     learner_class = context.plugins.registry.learners.get(name, where=None if value is None else value.where)
-    keys = {key for listener in context.hooks.listeners("cntk_sgd_keys") for key in listener() or ()}
+    keys = {*gathered(context.hooks.listeners("cntk_sgd_keys"))}
+    keys |= {*gathered(context.hooks.listeners("cntk_section_keys"), section="SGD")}
     settings = read_settings(block, learner_class.options, note=note, listener_keys=keys, ranks=context.ranks)
     learner = make_learner(block, learner_class)
     idle = idle_momentum(block, learner)
@@ -189,6 +191,7 @@ def train(
             job=Job(
                 section.name,
                 action,
+                context.engine_name(section),
                 model_path=Path(model),
                 epochs=settings.max_epochs,
                 rank=context.rank,

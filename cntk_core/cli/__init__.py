@@ -83,7 +83,8 @@ def _run_as_cntk(arguments: list[str]) -> int:
     log = Log()
     try:
         words, plugins = split_plugins(arguments)
-        check_words(words)
+        if not any(word in _DOCUMENT_OPTIONS for word in words):
+            check_words(words)
         run_recipe(words, log, plugin_files=plugins, program=program(), progress=sys.stderr.isatty())
     except BrokenPipeError:
         raise
@@ -150,9 +151,7 @@ def _run_verb(arguments: list[str]) -> int:
     return _guarded(lambda: int(options.run(options) or 0))
 
 
-def _add_plugin_verbs(
-    parser: argparse.ArgumentParser, verbs: Verbs, wanted: str, plugin_files: Sequence[str]
-) -> None:
+def _add_plugin_verbs(parser: argparse.ArgumentParser, verbs: Verbs, wanted: str, plugin_files: Sequence[str]) -> None:
     """Ask the plugins for further verbs; only a word that is none of ours leads here."""
     from cntk_core.actions.plugins import add_commands
 

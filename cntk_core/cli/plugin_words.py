@@ -13,7 +13,6 @@ OFF = "-"
 """In front of what is switched off, among the words that plugin managers take."""
 
 _COMMAND_LINE = "<command line>"
-_DOCUMENT = "-f"
 
 
 def split_plugins(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -58,8 +57,6 @@ def check_words(arguments: Sequence[str]) -> None:
     Raises:
         UsageError: there is an option or a word that means nothing there.
     """
-    if any(text.startswith(OFF) and text in (_DOCUMENT, "--file") for text in arguments):
-        return
     for number, text in enumerate(arguments, start=1):
         if text.startswith("--") or "=" not in text:
             guess = did_you_mean(text, PLUGIN_OPTIONS) if text.startswith("-") else ""

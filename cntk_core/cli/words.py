@@ -222,9 +222,11 @@ def _add_plugin_option(parser: argparse.ArgumentParser) -> None:
 def _add_plugins(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=run_plugins, task="list")
     _add_plugin_option(parser)
+    parser.add_argument("--times", action="store_true", help="also how long the import of each plugin takes")
     tasks = parser.add_subparsers(metavar="TASK", dest="task")
     table = tasks.add_parser("list", help="a table of what is there and why something is not usable (default)")
     table.add_argument("--names", action="store_true", help="only the names that wheels claim; load nothing")
+    table.add_argument("--times", action="store_true", default=argparse.SUPPRESS, help="also how long imports take")
     new = tasks.add_parser("new", help="write a complete small wheel with its contract test")
     new.add_argument("kind", help="engine, op, builder, reader, learner, parallelizer, aggregation or hook")
     new.add_argument("name", help="the word that a recipe will write")

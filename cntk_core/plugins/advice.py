@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import linecache
 import re
+import sys
 from collections.abc import Iterator
 from types import FrameType, FunctionType
 
@@ -83,12 +84,13 @@ def _signature(place: Place) -> Iterator[str]:
 
 def _is_method_of(place: Place, kind: type) -> bool:
     assert place.called is not None
-    owner = place.called.__globals__.get(place.called.__qualname__.partition(".")[0])
+    owner = vars(sys.modules.get(place.called.__module__, sys)).get(place.called.__qualname__.partition(".")[0])
     return isinstance(owner, type) and issubclass(owner, kind)
 
 
 def _interfaces(kind: type) -> Iterator[type]:
-    for child in kind.__subclasses__():
+    children: list[type] = kind.__subclasses__()
+    for child in children:
         yield from _interfaces(child)
         if child.__module__.startswith("cntk_core."):
             yield child

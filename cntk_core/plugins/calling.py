@@ -11,13 +11,14 @@ from cntk_core.plugins.faults import hook_failure
 from cntk_core.plugins.listening import (
     Listener,
     Report,
+    checked,
     first_answer,
     guarded,
     passed_on,
     traced,
     with_fewer_arguments,
 )
-from cntk_core.plugins.markers import is_gathered, passed_on_by
+from cntk_core.plugins.markers import Check, check_of, is_gathered, passed_on_by
 from cntk_core.plugins.offer import CORE, HERE, Source
 from cntk_core.plugins.wrapping import Wrapper, around
 
@@ -53,11 +54,16 @@ class HookCalls:
         given = tuple(caller.spec.argnames) if caller.spec is not None else ()
         decides = first or bool(argument)
         wrappers = [self._wrapper(one, caller.name, given, decides) for one in wanted if is_wrapper(one)]
-        plain = tuple(self._listener(one, caller.name, given, decides) for one in wanted if not is_wrapper(one))
+        check = check_of(spec)
+        plain = tuple(self._listener(one, caller.name, given, decides, check) for one in wanted if not is_wrapper(one))
         if not wrappers:
             return plain
         together = around(wrappers, _in_turn(plain, first=first, argument=argument))
-        return (_flat(together) if is_gathered(spec) else together,)
+        whole = _flat(together) if is_gathered(spec) else together
+        if self._trace:
+            who = ", ".join(str(self._source_of(one.plugin)) for one in wanted if is_wrapper(one))
+            whole = traced(whole, caller.name, f"wrappers of {who}")
+        return (whole,)
 
     def _listens(self, one: pluggy.HookImpl, hook: str) -> bool:
         ask = getattr(one.plugin, "listens_to", None)
@@ -68,12 +74,17 @@ class HookCalls:
             return bool(ask(hook))
         return bool(guarded(ask, "listens_to", source, decides=False, report=self._report)(hook=hook))
 
-    def _listener(self, one: pluggy.HookImpl, hook: str, given: tuple[str, ...], decides: bool) -> Listener:
+    def _listener(
+        self, one: pluggy.HookImpl, hook: str, given: tuple[str, ...], decides: bool, check: Check | None
+    ) -> Listener:
         source = self._source_of(one.plugin)
-        listener = with_fewer_arguments(one.function, tuple(one.argnames), given)
+        listener = checked(with_fewer_arguments(one.function, tuple(one.argnames), given), check)
         if source not in (HERE, CORE):
             if one not in self._guarded:
-                self._guarded[one] = guarded(listener, hook, source, decides=decides, report=self._report)
+                report = self._report
+                self._guarded[one] = guarded(
+                    listener, hook, source, decides=decides, report=report, function=one.function
+                )
             listener = self._guarded[one]
         return traced(listener, hook, str(source)) if self._trace else listener
 

@@ -79,7 +79,9 @@ def fault_error(error: BaseException) -> BrokenPluginError | None:
     return _described(fault, error, f"{fault.place.function} of {whose(fault.source)}")
 
 
-def hook_failure(hook: str, source: Source, error: BaseException, *, ends: bool = False) -> BrokenPluginError:
+def hook_failure(
+    hook: str, source: Source, error: BaseException, *, ends: bool = False, function: object = None
+) -> BrokenPluginError:
     """Describe a hook that raised an error that is none of ours.
 
     Args:
@@ -87,11 +89,17 @@ def hook_failure(hook: str, source: Source, error: BaseException, *, ends: bool 
         source: whose it is.
         error: what it raised.
         ends: it ends the run, so that somebody has to do something about it.
+        function: the plugin's function, for errors that were not raised in it.
     """
     fault = fault_of(error)
     hint = [] if fault is None else _called_by(fault, error)
-    if fault is None and (place := last_line(error)):
-        hint.append(f"raised by {place}")
+    if fault is None:
+        place = last_line(error)
+        code = getattr(inspect.unwrap(function), "__code__", None) if callable(function) else None
+        if place:
+            hint.append(f"raised by {place}")
+        elif code is not None:
+            hint.append(f"it is at {short_place(code.co_filename, code.co_firstlineno)}")
     if ends:
         hint.append(remedy_for(source))
     return BrokenPluginError(

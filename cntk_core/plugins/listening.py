@@ -11,7 +11,7 @@ from typing import Any
 
 from cntk_core.errors import CntkError
 from cntk_core.plugins.faults import hook_failure
-from cntk_core.plugins.markers import RetiredHookWarning
+from cntk_core.plugins.markers import Check, RetiredHookWarning
 from cntk_core.plugins.offer import Source, short_place
 
 TRACE_SWITCH = "CNTK_TRACE_PLUGINS"
@@ -101,11 +101,33 @@ def gathered(listeners: Iterable[Listener], **told: Any) -> list[Any]:
     return [entry for listener in listeners for entry in listener(**told) or ()]
 
 
-def guarded(listener: Listener, hook: str, source: Source, *, decides: bool, report: Report) -> Listener:
+class WrongAnswer(ValueError):
+    """A plugin answered a hook with something that cannot be used."""
+
+
+def checked(listener: Listener, check: Check | None) -> Listener:
+    """Let an answer that is wrong be an error of the listener."""
+    if check is None:
+        return listener
+
+    def call(**arguments: Any) -> Any:
+        answer = listener(**arguments)
+        wrong = "" if answer is None else check(arguments, answer)
+        if wrong:
+            raise WrongAnswer(wrong)
+        return answer
+
+    return call
+
+
+def guarded(
+    listener: Listener, hook: str, source: Source, *, decides: bool, report: Report, function: object = None
+) -> Listener:
     """Keep the failure of a plugin's listener apart from the run.
 
     A hook that decides something fails the run, with the plugin's name; one that only listens is reported and not
-    called again. Errors of the project's own types pass: so a plugin says something to the user.
+    called again. Errors of the project's own types pass: so a plugin says something to the user. ``function`` is the
+    plugin's own, for the place that a message names.
     """
     silent = False
 
@@ -118,7 +140,7 @@ def guarded(listener: Listener, hook: str, source: Source, *, decides: bool, rep
         except (CntkError, KeyboardInterrupt):
             raise
         except BaseException as error:
-            broken = hook_failure(hook, source, error, ends=decides)
+            broken = hook_failure(hook, source, error, ends=decides, function=function)
             if decides:
                 raise broken from error
             silent = True
@@ -126,4 +148,3 @@ def guarded(listener: Listener, hook: str, source: Source, *, decides: bool, rep
             return None
 
     return call
-

@@ -154,6 +154,11 @@ class PluginManager:
         choice = first_answer(self.listeners("cntk_choose_engine"), told)
         return self.registry.engines.get(choice or available[0], where=where)
 
+    def name_of_engine(self, engine: type[ExecutionEngine]) -> str:
+        """Return the name under which an engine that was loaded is offered; empty if it is not."""
+        offers = self.registry.engines.offers()
+        return next((offer.name for offer in offers if offer.loaded and offer.outcome() is engine), "")
+
     def _no_device(self, device: Device, usable: Sequence[str], where: Location | None) -> PluginError:
         if device == "cpu":
             message = "deviceId=cpu asks for the processor, and no engine here computes on it"
@@ -274,7 +279,7 @@ class PluginManager:
             raise BrokenPluginError(
                 "the plugin file has nothing that can be used",
                 where=Location(path),
-                hint="It needs a class of a component, an op, or a function or a class with methods marked with @hookimpl.",
+                hint="It needs a class of a component, an op, or a function or a method marked with @hookimpl.",
             )
 
     def _register(self, plugin: object, source: Source, title: str = "") -> None:

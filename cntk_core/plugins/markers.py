@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import pluggy
@@ -17,14 +17,24 @@ hookimpl = pluggy.HookimplMarker(PROJECT)
 """Marks a function or method that implements a hook of the same name."""
 
 
-_PASSES_ON, _GATHERS = "cntk_passes_on", "cntk_gathers"
+_PASSES_ON, _GATHERS, _CHECK = "cntk_passes_on", "cntk_gathers", "cntk_check"
 
 
-def passes_on(argument: str) -> Callable[[F], F]:
-    """Mark a specification as a chain: what an implementation answers is the ``argument`` that the next one gets."""
+Check = Callable[[Mapping[str, Any], Any], str]
+"""Takes the arguments of a hook and an answer; returns what is wrong with it, or nothing."""
+
+
+def passes_on(argument: str, check: Check | None = None) -> Callable[[F], F]:
+    """Mark a specification as a chain: what an implementation answers is the ``argument`` that the next one gets.
+
+    Args:
+        argument: that is passed on.
+        check: of answers; one that is wrong is a failure of the plugin.
+    """
 
     def mark(spec: F) -> F:
         setattr(spec, _PASSES_ON, argument)
+        setattr(spec, _CHECK, check)
         return spec
 
     return mark
@@ -39,6 +49,11 @@ def gathers(spec: F) -> F:
 def passed_on_by(spec: object) -> str:
     """Return the argument that a specification passes on; empty if it is no chain."""
     return str(getattr(spec, _PASSES_ON, ""))
+
+
+def check_of(spec: object) -> Check | None:
+    """Return the check of the answers to a specification, if there is one."""
+    return getattr(spec, _CHECK, None)
 
 
 def is_gathered(spec: object) -> bool:

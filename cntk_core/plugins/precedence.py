@@ -11,7 +11,6 @@ import attrs
 from cntk_core.plugins.known import KNOWN
 from cntk_core.plugins.offer import HERE, Source, normal_name
 
-
 USED, DISABLED = "plugins", "disabledPlugins"
 """Keys at the top of a recipe: files and wheels that come before others, and what is switched off."""
 

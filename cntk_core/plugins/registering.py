@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, overload
 import attrs
 
 from cntk_core.errors import UsageError, did_you_mean
-from cntk_core.interfaces.component import Component
 from cntk_core.plugins.faults import note_program_module
 from cntk_core.plugins.files import has_hooks
 from cntk_core.plugins.offer import HERE

@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cntk_core.plugins import answers
 from cntk_core.plugins.markers import gathers, hookspec, passes_on
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def cntk_choose_engine(requested: str, available: tuple[str, ...]) -> str | None
     """Say which of the available engines ``auto`` means. The core prefers cuda, then cpu, then the first."""
 
 
-@passes_on("network")
+@passes_on("network", answers.same_kind("network"))
 @hookspec
 def cntk_network_built(network: Network, config: Any) -> Network | None:
     """Return another network in place of the one that was built, or None to leave it as it is. The next one gets it."""
@@ -96,7 +97,7 @@ def cntk_epoch_begin(job: Job, epoch: EpochStart) -> None:
     """Note that an epoch begins, with its rates."""
 
 
-@passes_on("rate")
+@passes_on("rate", answers.rate)
 @hookspec
 def cntk_learning_rate(job: Job, epoch: int, rate: float) -> float | None:
     """Return another learning rate per sample for an epoch (from 0), or None. The next one gets it.
@@ -106,7 +107,7 @@ def cntk_learning_rate(job: Job, epoch: int, rate: float) -> float | None:
     """
 
 
-@passes_on("minibatch")
+@passes_on("minibatch", answers.minibatch)
 @hookspec
 def cntk_minibatch_read(source: MinibatchSource, minibatch: Minibatch) -> Minibatch | None:
     """Return another minibatch in place of one that a reader has given, or None. The next one gets it.
@@ -116,7 +117,7 @@ def cntk_minibatch_read(source: MinibatchSource, minibatch: Minibatch) -> Miniba
     """
 
 
-@passes_on("gradients")
+@passes_on("gradients", answers.gradients)
 @hookspec
 def cntk_before_update(
     job: Job, step: UpdateStep, gradients: Mapping[str, NDArray[Any]]
@@ -124,8 +125,9 @@ def cntk_before_update(
     """Look at the gradients before the parameters are updated, and return others in place of some, or None.
 
     The arrays are views of what the update takes: sums over the samples of the minibatch, of all ranks that reduce
-    gradients, in memory order, before clipping and regularization. They may be changed in place; with what is returned,
-    the next one gets them. Where somebody listens, no engine folds the update into the gradients, which takes longer.
+    gradients, in memory order, before clipping and regularization. They may be changed in place, or others be returned
+    by name: the next one gets these in their place. Trials of a rate search ask, too. Where somebody listens, no engine
+    folds the update into the gradients, which takes longer.
     """
 
 

@@ -14,6 +14,7 @@ from cntk_core.ops.table import OpTable, core_ops
 from cntk_core.plugins.offer import Offer, Source
 
 if TYPE_CHECKING:
+    from cntk_core.plugins.precedence import Preferences
     from cntk_core.plugins.registry import Registry, Scan
 
 
@@ -61,6 +62,11 @@ class Operations:
         self._offers: list[OpsOffer] = []
         self._waiting: list[OpsOffer] = []
         self._refused: dict[OpsOffer, PluginError] = {}
+
+    @property
+    def preferences(self) -> Preferences:
+        """Who comes before whom, and what is switched off."""
+        return self._registry.preferences
 
     def add(self, op: Op, source: Source | None = None) -> Op:
         """Add an op and return it.
@@ -148,7 +154,8 @@ class Operations:
             choices = " or ".join(f"'{source.qualifier}:{word}'" for source, _ in found)
             raise AmbiguousPluginError(
                 f"op '{word}' is offered by {sources}",
-                hint=f"Write which one you mean: {choices}, or leave the other out: --no-plugin {found[-1][0].qualifier}",
+                hint=f"Write which one you mean: {choices}, or leave the other out: "
+                f"--no-plugin {found[-1][0].qualifier}",
             )
         return found[0][1] if found else None
 

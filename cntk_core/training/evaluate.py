@@ -14,6 +14,7 @@ from cntk_core.plan.make import make_plan
 from cntk_core.training.columns import MinibatchSizes
 from cntk_core.training.criteria import Criterion, CriterionSums, describe, since
 from cntk_core.training.evaluate_together import evaluate_together
+from cntk_core.training.evaluation_told import Audience
 from cntk_core.training.progress import RunLog
 from cntk_core.training.ranks import Ranks
 from cntk_core.training.store import ParameterStore
@@ -46,6 +47,7 @@ def evaluate(
     store: ParameterStore | None = None,
     each: Callable[[int, int], None] | None = None,
     ranks: Ranks | None = None,
+    audience: Audience | None = None,
 ) -> Mapping[str, Criterion]:
     """Compute criteria over a data set and log them.
 
@@ -61,6 +63,7 @@ def evaluate(
         store: of the network's parameters, if there is one already.
         each: called after each minibatch with its number (from 0) and its samples, in a serial run.
         ranks: who evaluates together, each its share; the figures are of all of them.
+        audience: hears of the minibatches and of what came of them.
 
     Returns:
         Sums and counts by name.
@@ -82,6 +85,7 @@ def evaluate(
         parts=parts,
         each=each,
         ranks=ranks,
+        audience=audience,
     )
 
 
@@ -97,6 +101,7 @@ def evaluate_program(
     parts: int = 1,
     each: Callable[[int, int], None] | None = None,
     ranks: Ranks | None = None,
+    audience: Audience | None = None,
 ) -> Mapping[str, Criterion]:
     """Do the work of :func:`evaluate` with a program that is compiled already."""
     sums = CriterionSums(program, roots)
@@ -114,6 +119,8 @@ def evaluate_program(
     else:
         counts = _evaluated(program, reader, spec, sums, sizes, parts, each)
     for count in counts:
+        if audience is not None:
+            audience.minibatch(count, sums)
         if log.bar is not None:
             log.bar.advance(sums.samples)
         if is_shown(count):
@@ -128,6 +135,8 @@ def evaluate_program(
     if shown_at < count:
         log.detail(_line(shown_at + 1, count, since(final, shown)))
     log.line("Final Results: " + _line(1, count, final, roots))
+    if audience is not None:
+        audience.ended(final, count)
     return final
 
 
