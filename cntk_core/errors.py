@@ -118,7 +118,17 @@ class PluginError(CntkError):
 
 
 class MissingPluginError(PluginError):
-    """Nothing installed offers the wanted name."""
+    """Nothing installed offers the wanted name.
+
+    Args:
+        requirement: what ``pip install`` is given to get it; empty if nothing is known to have it.
+    """
+
+    def __init__(
+        self, message: str, *, where: Location | None = None, hint: str | None = None, requirement: str = ""
+    ) -> None:
+        super().__init__(message, where=where, hint=hint)
+        self.requirement = requirement
 
 
 class BrokenPluginError(PluginError):
@@ -151,7 +161,11 @@ class Problems(CntkError):
         super().__init__(f"{len(self.errors)} problems")
 
     def __str__(self) -> str:
-        return "\n".join([*(str(error) for error in self.errors), f"{len(self.errors)} problems found"])
+        missing = dict.fromkeys(
+            error.requirement for error in self.errors if isinstance(error, MissingPluginError) and error.requirement
+        )
+        install = [f"All that is missing: pip install {' '.join(missing)}"] if len(missing) > 1 else []
+        return "\n".join([*(str(error) for error in self.errors), *install, f"{len(self.errors)} problems found"])
 
 
 def raise_problems(errors: Sequence[CntkError]) -> None:

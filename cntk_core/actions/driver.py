@@ -16,7 +16,7 @@ import cntk_core
 from cntk_core.actions.context import ActionContext, make_plugins, recipe_plugins
 from cntk_core.actions.document import is_document, load_document
 from cntk_core.actions.elastic import Work, min_ranks, persevere, prepare
-from cntk_core.actions.jobs import Job, check_jobs, check_top_level, find_jobs
+from cntk_core.actions.jobs import COMPUTING, Job, check_jobs, check_top_level, find_jobs
 from cntk_core.actions.log import Log
 from cntk_core.actions.ranks import (
     ON_ALL_RANKS,
@@ -291,7 +291,7 @@ def _run_job(context: ActionContext, job: Job) -> None:
 
 def _engine_of(context: ActionContext, job: Job) -> str:
     """The name of the engine that an action computes with; empty for one that needs none."""
-    if not any(job.name in same_action(name) for name in ("test", "cv", "write")):
+    if not any(job.name in same_action(name) for name in COMPUTING):
         return ""
     try:
         return context.engine_name(job.section)

@@ -7,7 +7,10 @@ import attrs
 from cntk_core.actions import table
 from cntk_core.actions.context import NOT_SECTIONS, ActionContext, device_of, precision_of
 from cntk_core.config import Config, Value
-from cntk_core.errors import CntkError, ConfigError, Problems, UnsupportedError, raise_problems
+from cntk_core.errors import CntkError, ConfigError, Problems, UnsupportedError, collect, raise_problems
+
+COMPUTING = ("train", "adapt", "test", "cv", "write")
+"""Actions that need an engine."""
 
 
 @attrs.frozen(eq=False)
@@ -68,12 +71,9 @@ def check_jobs(context: ActionContext, jobs: list[Job]) -> None:
     """Raise everything that is known to be wrong with the sections before the first of them runs."""
     problems: list[CntkError] = []
     for job in jobs:
-        try:
-            job.action.check(context, job.section)
-        except Problems as error:
-            problems += error.errors
-        except CntkError as error:
-            problems.append(error)
+        collect(lambda job=job: job.action.check(context, job.section), problems)
+        if any(job.name in table.same_action(name) for name in COMPUTING):
+            collect(lambda job=job: context.engine_class(job.section), problems)
     raise_problems(list({str(problem): problem for problem in problems}.values()))
 
 

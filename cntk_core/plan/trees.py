@@ -11,6 +11,7 @@ import attrs
 from cntk_core.network.node import Node
 from cntk_core.ops.expression import Expr, TraceMath, symbol
 from cntk_core.plan.plan import GradientStep, LoopGradient, Plan, Step
+from cntk_core.plugins.faults import wrong_result
 
 _MATH = TraceMath()
 
@@ -41,7 +42,10 @@ def forward_trees(step: Step, names: Names, given: Mapping[Node, Tree] | None = 
     for node in step.nodes:
         assert node.op.elementwise is not None
         inputs = [trees.get(child, symbol(names.value(child))) for child in node.inputs]
-        trees[node] = node.op.elementwise.forward(_MATH, node.attributes, *inputs)
+        tree = node.op.elementwise.forward(_MATH, node.attributes, *inputs)
+        if not isinstance(tree, Expr | float | int):
+            raise wrong_result(node.op.elementwise.forward, f"returned {_shown(tree)}, not an expression over m")
+        trees[node] = tree
     return {node: trees[node] for node in step.writes}
 
 
@@ -76,6 +80,11 @@ def gradient_trees(
         inputs = [values.get(child, symbol(names.value(child))) for child in node.inputs]
         output = values.get(node, symbol(names.value(node)))
         results = node.op.elementwise.gradient(_MATH, node.attributes, arriving[node], output, *inputs)
+        if not isinstance(results, tuple | list) or len(results) != len(inputs):
+            raise wrong_result(
+                node.op.elementwise.forward,
+                f"has a gradient that returned {_shown(results)}, not one expression for each of {len(inputs)} inputs",
+            )
         for child, wanted, result in zip(node.inputs, path[node], results, strict=True):
             if not wanted or result is None:
                 continue
@@ -84,6 +93,10 @@ def gradient_trees(
     for tree in leaving.values():
         _check(tree, known)
     return leaving
+
+
+def _shown(value: object) -> str:
+    return f"{len(value)} values" if isinstance(value, tuple | list) else f"a {type(value).__name__}"
 
 
 def _check(tree: Tree, known: AbstractSet[str]) -> None:

@@ -96,7 +96,7 @@ class HookCalls:
         def failed(error: BaseException) -> None:
             if source in (HERE, CORE):
                 raise error
-            broken = hook_failure(f"{hook} (a wrapper)", source, error, ends=decides)
+            broken = hook_failure(f"{hook} (a wrapper)", source, error, ends=decides, function=one.function)
             if decides:
                 raise broken from error
             self._report(f"{broken}\n    It is not called again in this run.")

@@ -107,6 +107,31 @@ def hook_failure(
     )
 
 
+def wrong_result(function: object, message: str) -> Exception:
+    """Return the error that says that a function gave what cannot be used: its plugin's, or else a defect of ours.
+
+    Args:
+        function: what was called; a method, too.
+        message: what is wrong with what it gave: ``returned None, not the new value and the slots``.
+    """
+    inner = inspect.unwrap(getattr(function, "__func__", function))  # type: ignore[arg-type]
+    code = getattr(inner, "__code__", None)
+    source = _Owners().of_module(sys.modules.get(getattr(inner, "__module__", "")))
+    if code is None or source is None:
+        return TypeError(f"{getattr(inner, '__qualname__', inner)} {message}")
+    place = place_of(code, code.co_firstlineno)
+    return BrokenPluginError(
+        f"{place.function} of {whose(source)} {message}", hint=f"it is at {place}\n{remedy_for(source)}"
+    )
+
+
+def took_part() -> list[str]:
+    """Return who of the plugins that are not of this project has been loaded in this process."""
+    owners = _Owners()
+    found = {whose(source) for module in list(sys.modules.values()) if (source := owners.of_module(module)) is not None}
+    return sorted(found - {whose(HERE)})
+
+
 def fault_of(error: BaseException) -> Fault | None:
     """Find the plugin whose fault an error is, also if it is the cause of the error; None if there is none."""
     owners = _Owners()

@@ -20,9 +20,14 @@ class Wheel:
     released: bool = True
 
     @property
+    def requirement(self) -> str:
+        """What ``pip install`` is given, as a shell takes it."""
+        return f'"{self.name}[{self.extra}]"' if self.extra else self.name
+
+    @property
     def pip_line(self) -> str:
         """The command that installs it."""
-        return f'pip install "{self.name}[{self.extra}]"' if self.extra else f"pip install {self.name}"
+        return f"pip install {self.requirement}"
 
 
 def _table(*entries: tuple[Wheel, str]) -> dict[str, tuple[str, Wheel]]:

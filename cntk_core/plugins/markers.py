@@ -69,12 +69,13 @@ class RetiredHookWarning(DeprecationWarning):
     """
 
 
-def retired(since: str, gone: str, instead: str) -> RetiredHookWarning:
+def retired(what: str, since: str, gone: str, instead: str) -> RetiredHookWarning:
     """Make what a retired specification says.
 
     Args:
+        what: the hook, or ``the argument 'x' of cntk_hook``.
         since: the plugin interface that retired it, such as ``1.1``.
         gone: the first one that will not have it any more.
         instead: what a plugin does in its place, as a sentence.
     """
-    return RetiredHookWarning(f"is retired since plugin interface {since} and will be gone in {gone}. {instead}")
+    return RetiredHookWarning(f"{what} is retired since plugin interface {since} and will be gone in {gone}. {instead}")

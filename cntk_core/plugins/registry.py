@@ -190,6 +190,7 @@ class ComponentTable(Generic[C]):
         elif wheel_name is None and (near := nearest(name, [spelt for spelt, _ in known.values()])) is not None:
             message += f"; did you mean '{near}'?"
             wheel_name = near.casefold()
+        requirement = ""
         if wheel_name is not None:
             wheel = known[wheel_name][1]
             message += (
@@ -198,9 +199,10 @@ class ComponentTable(Generic[C]):
                 else f"{'' if message.endswith('?') else '.'} It will live in {wheel.name}, which is not released yet."
             )
             lines += [wheel.pip_line] if wheel.released else []
+            requirement = wheel.requirement if wheel.released else ""
         lines.append(self._installed_line())
         lines += self._registry.notes
-        return MissingPluginError(message, where=where, hint="\n".join(lines))
+        return MissingPluginError(message, where=where, hint="\n".join(lines), requirement=requirement)
 
     def _off_line(self, name: str) -> str:
         """Say who offers a name and is switched off; empty if nobody is."""
