@@ -33,7 +33,9 @@ _COMPARED = re.compile(
 )
 _LOOPED = re.compile(r"'Expr' object is not (iterable|subscriptable)|object of type 'Expr' has no len|'Expr' .* item")
 _LIBRARY = re.compile(r"\b(np|numpy|math|cupy|cp|jnp|torch)\.(\w+)")
-_TRACED = re.compile(r"\bExpr\b|TracerArrayConversion|__array_ufunc__|must be real number|only length-1 arrays")
+_TRACED = re.compile(
+    r"\bExpr\b|TracerArrayConversion|__array_ufunc__|must be real number|only (length-1|0-dimensional) arrays"
+)
 
 
 @attrs.frozen

@@ -11,7 +11,7 @@ import inspect
 import re
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from types import CodeType, FrameType, FunctionType, ModuleType
 
@@ -32,12 +32,17 @@ _LEAVING = (KeyboardInterrupt, BrokenPipeError, GeneratorExit)
 _CALL = re.compile(r"([\w.<>]+)\(\) (?:takes|missing|got) ")
 """How Python says that a function was called with arguments that it does not take."""
 
-_program_modules: set[str] = set()
+_program_parts: frozenset[tuple[str, str]] = frozenset()
 
 
-def note_program_module(name: str) -> None:
-    """Let errors in a module count as those of the program's own plugins: something in it was registered."""
-    _program_modules.add(name)
+def note_program_parts(parts: Iterable[tuple[str, str]]) -> None:
+    """Let errors in these functions and classes count as those of the program's own plugins, and in no others.
+
+    Args:
+        parts: a module and the name in it, of everything that is registered now.
+    """
+    global _program_parts
+    _program_parts = frozenset(parts)
 
 
 @attrs.frozen
@@ -146,7 +151,8 @@ def _described(fault: Fault, error: BaseException, who: str) -> BrokenPluginErro
     source, place = fault.source, fault.place
     origin = next((one for one in _with_causes(error) if _belongs(one, place)), error)
     hint = [*_called_by(fault, origin), *advice_for(origin, place), remedy_for(source)]
-    return BrokenPluginError(f"{who} failed: {type(origin).__name__}: {reason_of(origin)}", hint="\n".join(hint))
+    reason, name = reason_of(origin), type(origin).__name__
+    return BrokenPluginError(f"{who} failed: {name if reason == name else f'{name}: {reason}'}", hint="\n".join(hint))
 
 
 def _called_by(fault: Fault, error: BaseException) -> list[str]:
@@ -226,15 +232,20 @@ class _Owners:
 
     def of(self, frame: FrameType) -> Source | None:
         """Return whose the code of a frame is; None for ours and for libraries."""
-        mark = frame.f_globals.get(MARK)
-        return mark if isinstance(mark, Source) else self._of_name(str(frame.f_globals.get("__name__", "")))
+        mark, name = frame.f_globals.get(MARK), str(frame.f_globals.get("__name__", ""))
+        if isinstance(mark, Source):
+            return mark
+        within = frame.f_code.co_qualname
+        if any(name == module and f"{within}.".startswith(f"{part}.") for module, part in _program_parts):
+            return HERE
+        return self._of_name(name)
 
     def of_module(self, module: object) -> Source | None:
         """Return whose a module is."""
-        mark = getattr(module, "__dict__", {}).get(MARK)
-        return mark if isinstance(mark, Source) else self._of_name(str(getattr(module, "__name__", "")))
+        mark, name = getattr(module, "__dict__", {}).get(MARK), str(getattr(module, "__name__", ""))
+        if isinstance(mark, Source):
+            return mark
+        return HERE if any(name == registered for registered, _ in _program_parts) else self._of_name(name)
 
     def _of_name(self, name: str) -> Source | None:
-        if name in _program_modules:
-            return HERE
         return self._wheels.get(name.partition(".")[0])

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, overload
 import attrs
 
 from cntk_core.errors import UsageError, did_you_mean
-from cntk_core.plugins.faults import note_program_module
+from cntk_core.plugins.faults import note_program_parts
 from cntk_core.plugins.files import has_hooks
 from cntk_core.plugins.offer import HERE
 
@@ -71,7 +71,7 @@ def register(thing: Any, /, *, name: str = "", kind: str = "") -> Any:
         return lambda what: register(what, name=thing, kind=kind)
     entry = _entry_of(thing, name, kind)
     _entries[entry.kind, entry.name.casefold()] = entry
-    note_program_module(getattr(thing, "__module__", type(thing).__module__))
+    _note_parts()
     return thing
 
 
@@ -79,6 +79,23 @@ def unregister(thing: Any) -> None:
     """Leave out of later runs what :func:`register` has taken in. What was not registered is left out already."""
     for key in [key for key, entry in _entries.items() if entry.thing is thing or type(entry.thing) is thing]:
         del _entries[key]
+    _note_parts()
+
+
+def _note_parts() -> None:
+    """Say what code is registered, for messages about errors in it."""
+    found: list[Any] = []
+    for entry in _entries.values():
+        if entry.kind == OPS:
+            own = entry.thing.elementwise or entry.thing
+            found += [own.forward, own.gradient, entry.thing.infer]
+        else:
+            found.append(type(entry.thing) if entry.kind == HOOKS else entry.thing)
+    note_program_parts(
+        (thing.__module__, thing.__qualname__)
+        for thing in found
+        if hasattr(thing, "__qualname__") and not thing.__module__.startswith("cntk_core.")
+    )
 
 
 def add_registered(registry: Registry, listen: Callable[[object], None]) -> None:
