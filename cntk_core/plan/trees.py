@@ -9,13 +9,9 @@ from typing import Any
 import attrs
 
 from cntk_core.network.node import Node
-from cntk_core.ops.expression import Expr, TraceMath, symbol
+from cntk_core.ops.expression import Expr, symbol
 from cntk_core.plan.plan import GradientStep, LoopGradient, Plan, Step
-from cntk_core.plugins.faults import wrong_result
-
-_MATH = TraceMath()
-
-Tree = Expr | float
+from cntk_core.plan.traced import Tree, traced_forward, traced_gradient
 
 
 @attrs.frozen
@@ -40,12 +36,7 @@ def forward_trees(step: Step, names: Names, given: Mapping[Node, Tree] | None = 
     """
     trees: dict[Node, Tree] = dict(given or {})
     for node in step.nodes:
-        assert node.op.elementwise is not None
-        inputs = [trees.get(child, symbol(names.value(child))) for child in node.inputs]
-        tree = node.op.elementwise.forward(_MATH, node.attributes, *inputs)
-        if not isinstance(tree, Expr | float | int):
-            raise wrong_result(node.op.elementwise.forward, f"returned {_shown(tree)}, not an expression over m")
-        trees[node] = tree
+        trees[node] = traced_forward(node, [trees.get(child, symbol(names.value(child))) for child in node.inputs])
     return {node: trees[node] for node in step.writes}
 
 
@@ -76,15 +67,9 @@ def gradient_trees(
     for node in reversed(step.step.nodes):
         if node not in arriving:
             continue
-        assert node.op.elementwise is not None
         inputs = [values.get(child, symbol(names.value(child))) for child in node.inputs]
         output = values.get(node, symbol(names.value(node)))
-        results = node.op.elementwise.gradient(_MATH, node.attributes, arriving[node], output, *inputs)
-        if not isinstance(results, tuple | list) or len(results) != len(inputs):
-            raise wrong_result(
-                node.op.elementwise.forward,
-                f"has a gradient that returned {_shown(results)}, not one expression for each of {len(inputs)} inputs",
-            )
+        results = traced_gradient(node, arriving[node], output, inputs)
         for child, wanted, result in zip(node.inputs, path[node], results, strict=True):
             if not wanted or result is None:
                 continue
@@ -93,10 +78,6 @@ def gradient_trees(
     for tree in leaving.values():
         _check(tree, known)
     return leaving
-
-
-def _shown(value: object) -> str:
-    return f"{len(value)} values" if isinstance(value, tuple | list) else f"a {type(value).__name__}"
 
 
 def _check(tree: Tree, known: AbstractSet[str]) -> None:
