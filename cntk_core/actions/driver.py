@@ -116,6 +116,8 @@ def _run_recipe(
         config = load_document(arguments, plugins, log)
     else:
         config = load_recipe(arguments)
+        if config.current_directory is not None:
+            plugin_files = [str(Path(word).resolve()) if Path(word).is_file() else word for word in plugin_files]
     _enter_directory(config, log)
     config.check_variables()
     log.timestamps = config.boolean("timestamping", False)

@@ -68,7 +68,8 @@ def _dispatch(arguments: list[str]) -> int:
         return _dispatch([*arguments[2:], *arguments[:2]])
     if first in _DOCUMENT_OPTIONS:
         return _run_as_cntk(arguments)
-    if first not in VERBS and any("=" in argument for argument in arguments) and first not in ("-h", "--help"):
+    gives_values = any("=" in argument and not argument.startswith("-") for argument in arguments)
+    if first not in VERBS and gives_values and first not in ("-h", "--help"):
         return _run_as_cntk(arguments)
     return _run_verb(arguments)
 

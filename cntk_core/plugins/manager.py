@@ -238,7 +238,7 @@ class PluginManager:
     def _use(self, words: Sequence[str], rank: Rank) -> None:
         """Load plugin files, and let what is named come before others."""
         for word in words:
-            if word.startswith(OFF):
+            if word.startswith(OFF) or self.registry.preferences.off("", "", Source(word)) is not None:
                 continue
             self.registry.preferences.prefer(word, rank)
             wheels = self._discovery.wheels() if self._discovery is not None else ()
