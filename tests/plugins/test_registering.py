@@ -140,3 +140,25 @@ def test_a_manager_of_before_does_not_see_it(taken):
     before = manager()
     taken(complete(Learner))
     assert "Mine" not in before.registry.learners
+
+
+def test_a_notebook_sees_it(taken, tmp_path, monkeypatch):
+    from cntk_core.notebook import run
+
+    class Handle:
+        def update(self, obj):
+            pass
+
+    class Counter:
+        def __init__(self):
+            self.jobs = []
+
+        @hookimpl
+        def cntk_job_begin(self, job):
+            self.jobs.append(job.name)
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "r.cntk").write_text("command = P\nP = [ action = PrintAction ; what = hello ]\n", encoding="utf-8")
+    counter = taken(Counter())
+    run("r.cntk", show=lambda shown: Handle())
+    assert counter.jobs == ["P"]
