@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cntk_core.errors import Location, UsageError, did_you_mean
+from cntk_core.plugins.discovery import OFF
 
 PLUGIN, NO_PLUGIN = "--plugin", "--no-plugin"
 PLUGIN_OPTIONS = (PLUGIN, NO_PLUGIN)
-
-OFF = "-"
-"""In front of what is switched off, among the words that plugin managers take."""
 
 _COMMAND_LINE = "<command line>"
 
@@ -29,6 +27,9 @@ def split_plugins(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     plugins: list[str] = []
     waiting = iter(enumerate(arguments, start=1))
     for number, text in waiting:
+        if text == "--":
+            rest += [text, *(word for _, word in waiting)]
+            break
         option, equals, value = text.partition("=")
         if option not in PLUGIN_OPTIONS:
             rest.append(text)
@@ -40,6 +41,14 @@ def split_plugins(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
             raise UsageError(f"{option} needs {what}", where=Location(_COMMAND_LINE, number, 1))
         plugins.append(value if option == PLUGIN else f"{OFF}{value}")
     return rest, plugins
+
+
+def without_plugins(arguments: Sequence[str]) -> list[str]:
+    """Return the other words, also of a command line that is wrong."""
+    try:
+        return split_plugins(arguments)[0]
+    except UsageError:
+        return [text for text in arguments if text.partition("=")[0] not in PLUGIN_OPTIONS]
 
 
 def join_plugins(plugins: Sequence[str]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from cntk_core.network.node import Node
-from cntk_core.ops.expression import symbol
+from cntk_core.ops.language.expression import symbol
 from cntk_core.plan.traced import traced_gradient
 
 

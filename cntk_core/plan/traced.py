@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from cntk_core.network.node import Node
-from cntk_core.ops.expression import Expr, TraceMath
+from cntk_core.ops.language.expression import Expr, TraceMath
 from cntk_core.plugins.faults import wrong_result
 
 _MATH = TraceMath()

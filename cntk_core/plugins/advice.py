@@ -11,9 +11,9 @@ from types import FrameType, FunctionType
 
 import attrs
 
+from cntk_core.contract.component import Component
 from cntk_core.errors import did_you_mean
-from cntk_core.interfaces.component import Component
-from cntk_core.ops.expression import FUNCTIONS
+from cntk_core.ops.language.expression import FUNCTIONS
 
 _CHOICE = (
     "It runs on whole arrays, and on a trace of it: there is no single number to compare.",

@@ -13,8 +13,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from cntk_core.contract.component import Component
 from cntk_core.errors import BrokenPluginError, Location, MissingPluginError, PluginError
-from cntk_core.interfaces.component import Component
 from cntk_core.plugins.faults import MARK
 from cntk_core.plugins.importing import importing
 from cntk_core.plugins.markers import PROJECT

@@ -11,12 +11,12 @@ from typing import Any, Final, Literal
 
 import pluggy
 
+from cntk_core.contract.component import Unavailable
+from cntk_core.contract.engine import ExecutionEngine
 from cntk_core.errors import BrokenPluginError, Location, PluginError, PluginUnavailableError, did_you_mean
-from cntk_core.interfaces.component import Unavailable
-from cntk_core.interfaces.engine import ExecutionEngine
 from cntk_core.plugins import specs
 from cntk_core.plugins.calling import HookCalls
-from cntk_core.plugins.discovery import HOOKS_GROUP, OFF, Discovery, unwanted
+from cntk_core.plugins.discovery import HOOKS_GROUP, OFF, CoreParts, Discovery, unwanted
 from cntk_core.plugins.discovery import SWITCH as DISCOVERY_SWITCH
 from cntk_core.plugins.files import add_file, listeners_of, load_file
 from cntk_core.plugins.listening import Listener, first_answer, told_of_retired, trace_line, tracing, warn
@@ -107,6 +107,7 @@ class PluginManager:
         self.hook.cntk_register.call_historic(kwargs={"registry": self.registry})
         self._calls = HookCalls(lambda plugin: self._sources.get(id(plugin), HERE), report, trace=self._trace)
         self._register(CoreAnswers(), CORE)
+        self._register(CoreParts(), CORE)
         self._discovery = Discovery() if discover else None
         self.registry.preferences.switch_off(unwanted() if discover else (), f"{DISCOVERY_SWITCH}={OFF}")
         self._switch_off(plugin_files, "--no-plugin ")

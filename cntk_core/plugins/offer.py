@@ -11,8 +11,8 @@ from typing import Any, Generic, TypeVar, cast
 import attrs
 
 from cntk_core import __version__
+from cntk_core.contract.component import API_VERSION, Available, Component, Unavailable
 from cntk_core.errors import BrokenPluginError, IncompatiblePluginError, Location, PluginError
-from cntk_core.interfaces.component import API_VERSION, Available, Component, Unavailable
 from cntk_core.plugins.importing import Taken, importing
 from cntk_core.plugins.places import (
     CORE,
@@ -55,6 +55,11 @@ class Kind:
     word: str
     group: str
     base: type
+
+    @property
+    def key(self) -> str:
+        """``model_format`` of the group ``cntk.model_formats``: by it wheels of ours are known."""
+        return self.group.removeprefix("cntk.").removesuffix("s")
 
 
 @attrs.define(eq=False)

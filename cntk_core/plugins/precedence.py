@@ -8,7 +8,7 @@ from enum import IntEnum
 
 import attrs
 
-from cntk_core.plugins.known import KNOWN
+from cntk_core.plugins.known import wheel_names
 from cntk_core.plugins.offer import HERE, Source, normal_name
 
 USED, DISABLED = "plugins", "disabledPlugins"
@@ -31,7 +31,7 @@ class Rank(IntEnum):
 
 @functools.cache
 def _ours() -> frozenset[str]:
-    return frozenset(normal_name(wheel.name) for table in KNOWN.values() for _, wheel in table.values())
+    return frozenset(map(normal_name, wheel_names()))
 
 
 def is_first_party(wheel: str) -> bool:

@@ -115,7 +115,7 @@ def add_registered(registry: Registry, listen: Callable[[object], None]) -> None
 
 
 def _entry_of(thing: Any, name: str, kind: str) -> _Entry:
-    from cntk_core.ops.op import Op
+    from cntk_core.ops.language.op import Op
     from cntk_core.plugins.registry import KINDS
 
     words = [one.word for one in KINDS]

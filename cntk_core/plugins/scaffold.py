@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
 import attrs
 
+from cntk_core.contract.component import API_VERSION
 from cntk_core.errors import PluginError, UsageError, did_you_mean
-from cntk_core.interfaces.component import API_VERSION
 from cntk_core.ops.table import core_ops
 
-CORE_RANGE = "cntk-core>=0.1,<0.2"
+CORE_RANGE = "cntk-core>=0.1"
+KITS = ("builders", "engines", "parallel", "readers")
 """What a generated wheel requires: until 1.0 a new minor version may break plugins."""
 
 
@@ -73,6 +74,7 @@ def new_plugin(kind: str, name: str, folder: str | Path = ".") -> Path:
     for part in ("common", kind):
         for path, text in _templates(sources / part):
             texts[_fill(path.removesuffix(".tmpl"), words)] = text
+    words["needs"] = ", ".join(f'"{need}"' for need in (CORE_RANGE, *_kits(texts.values())))
     words["example"] = _fill(texts.pop("example.md").rstrip("\n"), words)
     try:
         for path, text in texts.items():
@@ -113,7 +115,6 @@ def names_of(kind: str, name: str) -> dict[str, str]:
         "module": f"cntk_{template.base}_{snake}",
         "class": camel if camel.lower().endswith(template.suffix.lower()) else camel + template.suffix,
         "group": template.group,
-        "core": CORE_RANGE,
         "api": API_VERSION,
     }
     words["target"] = words["module"] + _fill(template.target, words)
@@ -147,6 +148,11 @@ def _templates(folder: Traversable, prefix: str = "") -> list[tuple[str, str]]:
         elif entry.name.endswith(".tmpl"):
             found.append((prefix + entry.name, entry.read_text(encoding="utf-8")))
     return found
+
+
+def _kits(texts: Iterable[str]) -> list[str]:
+    """Return the kits through whose doors a template goes."""
+    return [f"cntk-kit-{kit}>=0.1" for kit in KITS if any(f"cntk_core.api.{kit} " in text for text in texts)]
 
 
 def _fill(text: str, words: Mapping[str, str]) -> str:

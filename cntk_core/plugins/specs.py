@@ -19,10 +19,7 @@ from cntk_core.plugins.markers import gathers, hookspec, passes_on
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from cntk_core.interfaces.reader import Minibatch
-    from cntk_core.network.network import Network
-    from cntk_core.plan.plan import Plan
-    from cntk_core.plugins.events import (
+    from cntk_core.contract.events import (
         EpochStart,
         EpochSummary,
         EvaluationResult,
@@ -32,7 +29,10 @@ if TYPE_CHECKING:
         MinibatchSource,
         UpdateStep,
     )
+    from cntk_core.network.network import Network
+    from cntk_core.plan.plan import Plan
     from cntk_core.plugins.registry import Registry
+    from cntk_core.records.minibatch import Minibatch
 
 
 @hookspec(historic=True)

@@ -8,17 +8,17 @@ from pathlib import Path
 import attrs
 import numpy as np
 import pytest
+from cntk_action_classic.bnstat import OPERATION, Statistics, as_rows, normalizations, set_statistics
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cntk_core.actions.bnstat import OPERATION, Statistics, as_rows, normalizations, set_statistics
 from cntk_core.cli import main
 from cntk_core.errors import NetworkError
 from cntk_core.network.model_file import load_model, save_model
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
-from cntk_core.ops.op import Op
-from cntk_core.ops.shapes import Shape
+from cntk_core.ops.language.op import Op
+from cntk_core.ops.language.shapes import Shape
 from cntk_core.ops.table import core_ops
 
 

@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cntk_core.actions.composite import CompositeReader, composite_class
 from cntk_core.config import Config, SourceText
+from cntk_core.contract.reader import EpochSpec, ReaderContext
 from cntk_core.errors import CntkError
-from cntk_core.interfaces.reader import EpochSpec, ReaderContext
 from cntk_core.plugins.manager import PluginManager
+from cntk_kit_readers.composite_reader import CompositeReader, composite_class
 
 A = '[ type=CNTKTextFormatDeserializer ; file="a.ctf" ; input=[ a=[ dim=1 ; format=dense ] ] ]'
 B = '[ type=CNTKTextFormatDeserializer ; file="b.ctf" ; input=[ b=[ dim=9 ; format=sparse ] ] ]'

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cntk_model_cntk1.dbn_file import Dbn, DbnLayer, write_dbn
 
 from cntk_core.cli import main
-from cntk_core.network.dbn_file import Dbn, DbnLayer, write_dbn
 
 
 @pytest.fixture(autouse=True)

@@ -9,8 +9,8 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
+from cntk_tool_demo.data import labels_of
 
-from cntk_core.actions.demo.data import labels_of
 from cntk_core.cli import main
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

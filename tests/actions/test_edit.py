@@ -107,7 +107,7 @@ def test_the_example_of_the_page(recipe: Path, capsys: pytest.CaptureFixture[str
 def test_the_page_names_every_command_and_function() -> None:
     from cntk_builder_ndl.mel.commands import COMMANDS
 
-    from cntk_core.network import edit
+    from cntk_kit_builders import edit
 
     page = (Path(__file__).parents[2] / "docs/mel.md").read_text(encoding="utf-8")
     names = {name for command in COMMANDS for name in (command.name, *command.aliases)} - {

@@ -12,20 +12,21 @@ import attrs
 import numpy as np
 import pytest
 
-from cntk_core.actions.driver import run_recipe
-from cntk_core.actions.elastic import ELASTIC, Work, asked_in_recipe, min_ranks, persevere
-from cntk_core.actions.jobs import find_jobs
-from cntk_core.actions.log import Log
-from cntk_core.actions.loss import Loss
 from cntk_core.cli import main
 from cntk_core.config import load_recipe
+from cntk_core.contract.parallel import Communicator
 from cntk_core.errors import ConfigError, TrainingError, UnsupportedError
-from cntk_core.interfaces.parallel import Communicator
+from cntk_core.plugins.manager import PluginManager
 from cntk_core.plugins.markers import hookimpl
-from cntk_core.testing import VirtualRanks
-from cntk_core.testing.virtual_ranks import VirtualCommunicator
-from cntk_core.training.checkpoint import load_checkpoint
-from cntk_core.training.stopping import Stopped, StopRequest
+from cntk_core.recipe.driver import run_recipe
+from cntk_core.recipe.elastic import ELASTIC, Work, asked_in_recipe, min_ranks, persevere
+from cntk_core.recipe.jobs import find_jobs
+from cntk_core.recipe.log import Log
+from cntk_core.recipe.lost_ranks import Loss
+from cntk_core.training.files.checkpoint import load_checkpoint
+from cntk_core.training.loop.stop_request import Stopped, StopRequest
+from cntk_testing import VirtualRanks
+from cntk_testing.virtual_ranks import VirtualCommunicator
 
 RECIPE = """\
 command = Train:Test:Write
@@ -278,7 +279,7 @@ def test_who_is_told_to_end_leaves(tmp_path, monkeypatch):
         requests[int(threading.current_thread().name.removeprefix("rank "))] = request
         return request
 
-    monkeypatch.setattr("cntk_core.actions.train.StopRequest", make)
+    monkeypatch.setattr("cntk_core.recipe.train.StopRequest", make)
     group = run(tmp_path, monkeypatch, 3, fault=Told())
     assert [type(error) for error in group.lost.values()] == [Stopped]
     assert list(group.lost) == [1]
@@ -310,9 +311,10 @@ def test_more_must_be_left_than_there_are(tmp_path, monkeypatch):
 def test_who_asks_for_it(tmp_path):
     prepare(tmp_path)
     recipe = str(tmp_path / "r.cntk")
+    registry = PluginManager(load_hooks=False).registry
 
     def jobs(*arguments):
-        return find_jobs(load_recipe([f"configFile={recipe}", *arguments]))
+        return find_jobs(load_recipe([f"configFile={recipe}", *arguments]), registry)
 
     more = "Train=[SGD=[parallelTrain=[minRanks=2]]]"
     assert min_ranks(jobs(), {}) == 1
@@ -349,6 +351,6 @@ def test_mistakes_on_the_command_line(tmp_path, capsys, arguments, message):
 def test_what_ranks_are_told(tmp_path, monkeypatch, arguments, expected):
     prepare(tmp_path)
     told = []
-    monkeypatch.setattr("cntk_core.actions.launch.launch", lambda *given: told.append(given[3]) or 0)
+    monkeypatch.setattr("cntk_core.launch.launcher.launch", lambda *given: told.append(given[3]) or 0)
     assert main(["train", str(tmp_path / "r.cntk"), "-n", "2", *arguments]) == 0
     assert told == [expected]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cntk_core.cli import main
-from cntk_core.training.checkpoint import load_checkpoint
+from cntk_core.training.files.checkpoint import load_checkpoint
 
 RECIPE = """
 command = Train

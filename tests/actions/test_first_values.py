@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from cntk_core.actions.context import ActionContext
-from cntk_core.actions.log import Log
 from cntk_core.config import parse_text
 from cntk_core.network.initializers import Random
 from cntk_core.network.network import Network
+from cntk_core.recipe.context import ActionContext
+from cntk_core.recipe.log import Log
 
 BLOCKS = {
     "ndl": """NDLNetworkBuilder=[ randomSeedOffset=3 ; run=n

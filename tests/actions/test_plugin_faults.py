@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from cntk_core.actions.driver import run_recipe
-from cntk_core.actions.log import Log
 from cntk_core.cli import main
 from cntk_core.errors import BrokenPluginError
-from cntk_core.testing import VirtualRanks
+from cntk_core.recipe.driver import run_recipe
+from cntk_core.recipe.log import Log
+from cntk_testing import VirtualRanks
 
 HEAD = "from cntk_core.api import *\nimport numpy as np\n"
 LEARNER = """

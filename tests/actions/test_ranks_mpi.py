@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cntk_core.actions.driver import run_recipe
-from cntk_core.actions.log import Log
 from cntk_core.errors import CntkError
 from cntk_core.plugins.manager import PluginManager
-from cntk_core.testing import VirtualRanks
-from cntk_core.training.checkpoint import load_checkpoint
+from cntk_core.recipe.driver import run_recipe
+from cntk_core.recipe.log import Log
+from cntk_core.training.files.checkpoint import load_checkpoint
+from cntk_testing import VirtualRanks
 
 pytestmark = pytest.mark.slow
 

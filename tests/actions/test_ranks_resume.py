@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from cntk_core.actions.driver import run_recipe
-from cntk_core.actions.log import Log
 from cntk_core.api import TrainingError, hookimpl
-from cntk_core.testing import VirtualRanks
+from cntk_core.recipe.driver import run_recipe
+from cntk_core.recipe.log import Log
+from cntk_testing import VirtualRanks
 
 RECIPE = """\
 command = Train

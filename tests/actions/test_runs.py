@@ -137,7 +137,7 @@ class TestVerbs:
     def test_explain_says_what_runs_on_the_host(
         self, recipe: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        from cntk_core.interfaces.engine import ExecutionEngine
+        from cntk_core.contract.engine import ExecutionEngine
 
         monkeypatch.setattr(ExecutionEngine, "on_host", lambda plan: (plan.steps[0], plan.gradients[-1]))
         assert main(["explain", "r.cntk", "engine=cpu"]) == 0
@@ -218,7 +218,7 @@ class TestUsage:
         def interrupted(*arguments: object, **options: object) -> None:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("cntk_core.actions.driver.run_recipe", interrupted)
+        monkeypatch.setattr("cntk_core.recipe.driver.run_recipe", interrupted)
         assert run(capsys, "configFile=r.cntk", code=130).startswith("\ninterrupted: what was saved before is kept")
 
     def test_defect_is_one_message(
@@ -227,7 +227,7 @@ class TestUsage:
         def broken(*arguments: object, **options: object) -> None:
             raise ZeroDivisionError("by zero")
 
-        monkeypatch.setattr("cntk_core.actions.driver.run_recipe", broken)
+        monkeypatch.setattr("cntk_core.recipe.driver.run_recipe", broken)
         assert run(capsys, "configFile=r.cntk", code=1) == (
             "\nEXCEPTION occurred: this is a defect of the program: ZeroDivisionError: by zero\n"
             "    Please report it with what CNTK_TRACEBACK=1 shows.\n"
@@ -244,7 +244,7 @@ def test_help_imports_nothing_heavy(recipe: Path) -> None:
     code = (
         "import sys\nfrom cntk_core.cli import main\n"
         "try:\n    main(['--help'])\nexcept SystemExit:\n    pass\n"
-        "print(sorted({'numpy', 'scipy', 'rich', 'pluggy'} & set(sys.modules)))"
+        "print(sorted({'numpy', 'scipy', 'rich'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.endswith("\n[]\n")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cntk_core.cli import main
-from cntk_core.training.saving import Saver
+from cntk_core.training.files.saving import Saver
 
 RECIPE = """
 command = Train

@@ -6,10 +6,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from cntk_action_classic.word_class import count_words, make_vocabulary
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cntk_core.actions.word_class import count_words, make_vocabulary
 from cntk_core.cli import main
 
 TEXT = "a a a a b b\n  a b c  \n\nc\ta  d\n"
@@ -97,7 +97,7 @@ def test_wrong_sizes(capsys: pytest.CaptureFixture[str]) -> None:
 
 @given(st.dictionaries(st.sampled_from([b"a", b"b", b"c", b"d", b"<unk>"]), st.integers(1, 50)), st.integers(1, 6))
 def test_classes_never_go_down_and_nothing_is_lost(words: dict[bytes, int], classes: int) -> None:
-    from cntk_core.actions.word_class import Settings
+    from cntk_action_classic.word_class import Settings
 
     if not words:
         return

@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cntk_tool_data.cifar10 import CHECKSUMS, convert_cifar10
+from cntk_tool_data.mnist import convert_mnist
+from cntk_tool_data.pickled import read_batch
+from cntk_tool_data.png import encode_png
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cntk_core.actions.datasets.cifar10 import CHECKSUMS, convert_cifar10
-from cntk_core.actions.datasets.mnist import convert_mnist
-from cntk_core.actions.datasets.pickled import read_batch
-from cntk_core.actions.datasets.png import encode_png
 from cntk_core.cli import main
 from cntk_core.errors import CntkError, DataError
 

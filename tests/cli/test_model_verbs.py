@@ -11,7 +11,7 @@ from cntk_core.cli import main
 from cntk_core.network.model_file import save_model
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
-from cntk_core.ops.products import TIMES
+from cntk_core.ops.families.products import TIMES
 
 RECIPE = """\
 command = T:S
@@ -81,7 +81,11 @@ def test_dump_some_nodes_without_values_to_a_file(capsys: pytest.CaptureFixture[
     ("arguments", "status", "message"),
     [
         (["dump", "m.dn"], 1, "the model 'm.dn' does not exist; did you mean 'm.dnn'?\n"),
-        (["dump", "r.cntk"], 1, "'r.cntk' is not a model or checkpoint file of this program\n"),
+        (
+            ["dump", "r.cntk"],
+            1,
+            "'r.cntk' is no model: no format recognizes it\n    Formats: CNTK-1, DBN (cntk-model-cntk1 0.1.0), cntk-core (cntk-core 0.1.0)\n",
+        ),
         (["dump", "m.dnn", "--node", "Z."], 2, "no node matches 'Z.'; did you mean 'z'?\n    Nodes: x, W, z\n"),
         (
             ["dump", "m.dnn", "--node", "W("],

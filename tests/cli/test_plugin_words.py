@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from cntk_core.actions import launch
 from cntk_core.cli import main
 from cntk_core.cli.plugin_words import join_plugins, split_plugins
+from cntk_core.contract.parallel import Launcher
 from cntk_core.errors import UsageError
-from cntk_core.interfaces.parallel import Launcher
+from cntk_core.launch import launcher as launch
 
 RECIPE = "command = P\nP = [ action = PrintAction ; what = hello ]\n"
 COUNTER = """

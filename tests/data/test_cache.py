@@ -8,10 +8,10 @@ import attrs
 import numpy as np
 import pytest
 
-from cntk_core.data.chunked import ChunkedReader
-from cntk_core.data.randomize import Window
-from cntk_core.data.source import Chunk, ChunkCache, ChunkInfo, ChunkSource, Column
-from cntk_core.interfaces.reader import EpochSpec, ReaderContext, StreamInfo
+from cntk_core.contract.reader import EpochSpec, ReaderContext, StreamInfo
+from cntk_kit_readers.chunked import ChunkedReader
+from cntk_kit_readers.randomize import Window
+from cntk_kit_readers.source import Chunk, ChunkCache, ChunkInfo, ChunkSource, Column
 
 PER_CHUNK, CHUNKS = 64, 40
 BYTES = PER_CHUNK * 8

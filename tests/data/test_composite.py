@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from cntk_core.data.composite import CompositeSource, FrameSource, Part
-from cntk_core.data.source import Chunk, ChunkInfo, ChunkSource, Column
 from cntk_core.errors import DataError
+from cntk_kit_readers.composite import CompositeSource, FrameSource, Part
+from cntk_kit_readers.source import Chunk, ChunkInfo, ChunkSource, Column
 
 
 class ListSource(ChunkSource):

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cntk_core.data.layout import pack, packed_slots, unpack, unpack_sequences
-from cntk_core.interfaces.layout import SequenceLayout
-from cntk_core.ops.layouts import frame_layout, sequence_layout, slot_layout
+from cntk_core.ops.language.layouts import frame_layout, sequence_layout, slot_layout
+from cntk_core.ops.language.reader_order import pack, packed_slots, unpack, unpack_sequences
+from cntk_core.records.layout import SequenceLayout
 
 Lengths = st.lists(st.integers(0, 9), max_size=12)
 

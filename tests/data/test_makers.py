@@ -9,16 +9,17 @@ import attrs
 import numpy as np
 import pytest
 
-from cntk_core.data.chunked import PREFETCHED_BYTES, ChunkedReader
-from cntk_core.data.composite import CompositeSource, FrameSource, Part
-from cntk_core.data.makers import ROWS_AHEAD, PendingRows, RowMaker, made_minibatches
-from cntk_core.data.numbered import ParallelSource
-from cntk_core.data.randomize import Window
-from cntk_core.data.source import Chunk, ChunkInfo, ChunkSource, Column
-from cntk_core.data.timeline import Picks
-from cntk_core.data.truncation import Truncation, truncated_slots
+from cntk_core.contract.reader import EpochSpec, ReaderContext, StreamInfo
 from cntk_core.errors import DataError, UnsupportedError
-from cntk_core.interfaces.reader import EpochSpec, Minibatch, ReaderContext, StreamInfo
+from cntk_core.records.minibatch import Minibatch
+from cntk_kit_readers.chunked import PREFETCHED_BYTES, ChunkedReader
+from cntk_kit_readers.composite import CompositeSource, FrameSource, Part
+from cntk_kit_readers.makers import ROWS_AHEAD, PendingRows, RowMaker, made_minibatches
+from cntk_kit_readers.numbered import ParallelSource
+from cntk_kit_readers.randomize import Window
+from cntk_kit_readers.source import Chunk, ChunkInfo, ChunkSource, Column
+from cntk_kit_readers.timeline import Picks
+from cntk_kit_readers.truncation import Truncation, truncated_slots
 
 
 @attrs.frozen(eq=False)

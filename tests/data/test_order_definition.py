@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cntk_core.data.randomize import RandomOrder, Window
-from cntk_core.data.source import ChunkInfo
-from cntk_core.data.swaps import shuffled
-from cntk_core.testing.examples import examples
+from cntk_kit_readers.block_randomizer import shuffled
+from cntk_kit_readers.randomize import RandomOrder, Window
+from cntk_kit_readers.source import ChunkInfo
+from cntk_testing.examples import examples
 
 Chunks = st.lists(st.lists(st.integers(1, 9), min_size=1, max_size=7), min_size=1, max_size=9)
 Windows = st.one_of(

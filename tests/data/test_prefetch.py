@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from cntk_core.data.prefetch import Prefetcher
 from cntk_core.errors import DataError
+from cntk_kit_readers.prefetch import Prefetcher
 
 
 def threads() -> list[str]:

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cntk_core.data.randomize import RandomOrder, Window
-from cntk_core.data.source import ChunkInfo
-from cntk_core.data.swaps import shuffled, swapped_sequences
-from cntk_core.ops.mersenne_twister import MersenneTwister64
+from cntk_core.ops.families.mersenne_twister import MersenneTwister64
+from cntk_kit_readers.block_randomizer import shuffled, swapped_sequences
+from cntk_kit_readers.randomize import RandomOrder, Window
+from cntk_kit_readers.source import ChunkInfo
 
 WINDOWED = [
     [(2, 4), (2, 1)],

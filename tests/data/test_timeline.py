@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cntk_core.data.randomize import FileOrder, RandomOrder, SweepOrder, Window
-from cntk_core.data.source import ChunkInfo
-from cntk_core.data.timeline import balanced_share, plan_epoch
-from cntk_core.interfaces.reader import EpochSpec
-from cntk_core.testing.examples import examples
+from cntk_core.contract.reader import EpochSpec
+from cntk_kit_readers.randomize import FileOrder, RandomOrder, SweepOrder, Window
+from cntk_kit_readers.source import ChunkInfo
+from cntk_kit_readers.timeline import balanced_share, plan_epoch
+from cntk_testing.examples import examples
 
 Chunks = st.lists(st.lists(st.integers(1, 6), min_size=1, max_size=6), min_size=1, max_size=7)
 

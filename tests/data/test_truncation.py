@@ -5,14 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cntk_core.data.layout import unpack
-from cntk_core.data.randomize import FileOrder, RandomOrder, SweepOrder, Window
-from cntk_core.data.slots import slot_minibatches
-from cntk_core.data.source import Chunk, ChunkInfo, Column
-from cntk_core.data.truncation import Truncation, truncated_slots
+from cntk_core.contract.reader import EpochSpec, StreamInfo
 from cntk_core.errors import DataError
-from cntk_core.interfaces.reader import EpochSpec, Minibatch, StreamInfo
-from cntk_core.ops.rows import reader_slots
+from cntk_core.ops.language.reader_order import unpack
+from cntk_core.ops.language.rows import reader_slots
+from cntk_core.records.minibatch import Minibatch
+from cntk_kit_readers.randomize import FileOrder, RandomOrder, SweepOrder, Window
+from cntk_kit_readers.slots import slot_minibatches
+from cntk_kit_readers.source import Chunk, ChunkInfo, Column
+from cntk_kit_readers.truncation import Truncation, truncated_slots
 
 Lengths = st.lists(st.lists(st.integers(0, 7), min_size=1, max_size=5), min_size=1, max_size=4)
 A = (StreamInfo("a", (1,), sequence=True),)

@@ -8,30 +8,30 @@ from pathlib import Path
 import numpy as np
 import pytest
 from bcn_writer import dims, flag, flags, float32, float64, int32, int64, size, wide
+from cntk_model_cntk1.bcn.attributes import READERS, Source
+from cntk_model_cntk1.bcn.images import IMAGE_READERS
+from cntk_model_cntk1.bcn.reader import BinaryReader
 
 from cntk_core.errors import ModelFormatError, UnsupportedError
-from cntk_core.network.bcn.attributes import READERS, Source
-from cntk_core.network.bcn.images import IMAGE_READERS
-from cntk_core.network.bcn.reader import BinaryReader
-from cntk_core.ops.alignment import EditDistanceAttributes, ForwardBackwardAttributes
-from cntk_core.ops.convolution import ConvolutionAttributes
-from cntk_core.ops.cropping import CropAttributes
-from cntk_core.ops.leaves import EnvironmentInputAttributes
-from cntk_core.ops.monitoring import TraceAttributes
-from cntk_core.ops.normalization import BatchNormalizationAttributes
-from cntk_core.ops.op import NoAttributes
-from cntk_core.ops.pooling import LegacyPoolingAttributes, PoolingAttributes, ROIPoolingAttributes
-from cntk_core.ops.products import TimesAttributes
-from cntk_core.ops.quantized import QuantizedTimesAttributes
-from cntk_core.ops.recurrence import DelayAttributes
-from cntk_core.ops.recurrent_stack import RNNStackAttributes
-from cntk_core.ops.reductions import ReduceAttributes
-from cntk_core.ops.reshaping import LegacyReshapeAttributes, ReshapeAttributes, TransposeAttributes
-from cntk_core.ops.sampling import RandomSampleAttributes
-from cntk_core.ops.sequences import ToSequenceAttributes, UnpackAttributes, WhereAttributes
-from cntk_core.ops.shifting import ShiftAttributes
-from cntk_core.ops.slicing import RepeatAttributes, SliceAttributes, StackAttributes
-from cntk_core.ops.vocabulary import NoiseContrastiveAttributes
+from cntk_core.ops.families.alignment import EditDistanceAttributes, ForwardBackwardAttributes
+from cntk_core.ops.families.convolution import ConvolutionAttributes
+from cntk_core.ops.families.cropping import CropAttributes
+from cntk_core.ops.families.leaves import EnvironmentInputAttributes
+from cntk_core.ops.families.monitoring import TraceAttributes
+from cntk_core.ops.families.normalization import BatchNormalizationAttributes
+from cntk_core.ops.families.pooling import LegacyPoolingAttributes, PoolingAttributes, ROIPoolingAttributes
+from cntk_core.ops.families.products import TimesAttributes
+from cntk_core.ops.families.quantized import QuantizedTimesAttributes
+from cntk_core.ops.families.recurrence import DelayAttributes
+from cntk_core.ops.families.recurrent_stack import RNNStackAttributes
+from cntk_core.ops.families.reductions import ReduceAttributes
+from cntk_core.ops.families.reshaping import LegacyReshapeAttributes, ReshapeAttributes, TransposeAttributes
+from cntk_core.ops.families.sampling import RandomSampleAttributes
+from cntk_core.ops.families.sequences import ToSequenceAttributes, UnpackAttributes, WhereAttributes
+from cntk_core.ops.families.shifting import ShiftAttributes
+from cntk_core.ops.families.slicing import RepeatAttributes, SliceAttributes, StackAttributes
+from cntk_core.ops.families.vocabulary import NoiseContrastiveAttributes
+from cntk_core.ops.language.op import NoAttributes
 
 UNSET = float(np.finfo(np.float64).max)
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from cntk_core.errors import NetworkError, Problems
-from cntk_core.network.clone import clone_nodes, duplicate, nodes_to_clone
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.ops.table import core_ops
+from cntk_kit_builders.clone import clone_nodes, duplicate, nodes_to_clone
 
 FIND = core_ops().find
 

@@ -7,19 +7,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cntk_model_cntk1.dbn_file import Dbn, DbnLayer, read_dbn, write_dbn
+from cntk_model_cntk1.from_dbn import Conversion, network_of
+from cntk_model_cntk1.to_dbn import dbn_of
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cntk_core.errors import CntkError, DataError, ModelFormatError, NetworkError
-from cntk_core.network.dbn_file import Dbn, DbnLayer, read_dbn, write_dbn
-from cntk_core.network.from_dbn import Conversion, network_of
 from cntk_core.network.initializers import initialize_parameters
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
-from cntk_core.network.svd import reduce_network
-from cntk_core.network.to_dbn import dbn_of
 from cntk_core.ops.table import core_ops
-from cntk_core.testing.examples import examples
+from cntk_kit_builders.svd import reduce_network
+from cntk_testing.examples import examples
 
 KINDS = ("rbmgaussbernoulli", "rbmbernoullibernoulli", "perceptron")
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from cntk_core.network.dot import arcs, to_dot
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
-from cntk_core.ops.op import Op
-from cntk_core.ops.shapes import Shape
+from cntk_core.ops.language.op import Op
+from cntk_core.ops.language.shapes import Shape
+from cntk_kit_builders.dot import arcs, to_dot
 
 
 def first(shapes: list[Shape], attributes: object) -> Shape:

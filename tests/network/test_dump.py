@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cntk_core.network.dump import dump
 from cntk_core.network.node import Input, Node, Parameter
-from cntk_core.ops.op import Op
-from cntk_core.ops.shapes import Shape
+from cntk_core.ops.language.op import Op
+from cntk_core.ops.language.shapes import Shape
+from cntk_kit_builders.dump import dump
 
 RULE = "#" * 68
 

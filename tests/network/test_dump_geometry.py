@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from cntk_core.network.dump import dump
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
-from cntk_core.ops.convolution import ConvolutionAttributes
-from cntk_core.ops.pooling import LegacyPoolingAttributes, PoolingAttributes
+from cntk_core.ops.families.convolution import ConvolutionAttributes
+from cntk_core.ops.families.pooling import LegacyPoolingAttributes, PoolingAttributes
 from cntk_core.ops.table import core_ops
+from cntk_kit_builders.dump import dump
 
 OPS = core_ops()
 

@@ -8,7 +8,12 @@ import numpy as np
 import pytest
 
 from cntk_core.errors import CntkError, DataError
-from cntk_core.network.edit import (
+from cntk_core.network.initializers import FixedValue, initializer
+from cntk_core.network.network import Network
+from cntk_core.network.node import Input, Node, Parameter
+from cntk_core.ops.language.op import Op
+from cntk_core.ops.table import core_ops
+from cntk_kit_builders.edit import (
     check_links,
     complete_network,
     copy_inputs,
@@ -27,11 +32,6 @@ from cntk_core.network.edit import (
     sub_tree,
     users_of,
 )
-from cntk_core.network.initializers import FixedValue, initializer
-from cntk_core.network.network import Network
-from cntk_core.network.node import Input, Node, Parameter
-from cntk_core.ops.op import Op
-from cntk_core.ops.table import core_ops
 
 OPS = core_ops()
 

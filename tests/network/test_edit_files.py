@@ -11,7 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cntk_core.errors import CntkError
-from cntk_core.network.edit import (
+from cntk_core.network.model_file import load_model, save_model
+from cntk_core.network.network import Network
+from cntk_core.network.node import ROLES, Input, Node, Parameter
+from cntk_core.ops.table import core_ops
+from cntk_kit_builders.edit import (
     complete_network,
     copy_nodes,
     copy_sub_tree,
@@ -22,11 +26,7 @@ from cntk_core.network.edit import (
     set_learning_rate,
     set_role,
 )
-from cntk_core.network.model_file import load_model, save_model
-from cntk_core.network.network import Network
-from cntk_core.network.node import ROLES, Input, Node, Parameter
-from cntk_core.ops.table import core_ops
-from cntk_core.testing.examples import examples
+from cntk_testing.examples import examples
 
 OPS = core_ops()
 WORDS = ("a", "B.w", "x.Args[0]", "L1.FF.T", "W0*features+B0", "ü")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from cntk_core.errors import NetworkError
 from cntk_core.network.network import Network
 from cntk_core.network.node import Parameter
-from cntk_core.network.patterns import NamePattern, find_nodes, paired_names
+from cntk_kit_builders.patterns import NamePattern, find_nodes, paired_names
 
 NAMES = ("L3.RL", "L3.BFF.B", "L3.BFF.W", "L3.BFF.FF.T", "L3.BFF.FF.P", "CE.W", "features")
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from cntk_core.errors import NetworkError
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
-from cntk_core.network.svd import choose_rank, matrices, reduce_network, reduce_parameter
 from cntk_core.ops.table import core_ops
+from cntk_kit_builders.svd import choose_rank, matrices, reduce_network, reduce_parameter
 
 OPS = core_ops()
 

@@ -10,13 +10,13 @@ from textwrap import dedent
 import numpy as np
 import pytest
 
-from cntk_core.actions.failing import text_of
+from cntk_core.contract.learner import Learner, UpdateContext
 from cntk_core.errors import BrokenPluginError, CntkError
-from cntk_core.interfaces.learner import Learner, UpdateContext
-from cntk_core.ops.expression import ArrayMath, TraceMath, symbol
+from cntk_core.ops.language.expression import ArrayMath, TraceMath, symbol
 from cntk_core.plugins.faults import fault_error, fault_of, plugins_named, took_part, wrong_result
 from cntk_core.plugins.manager import PluginManager
 from cntk_core.plugins.registering import register, unregister
+from cntk_core.recipe.error_report import text_of
 
 REPORT = (
     "    Report it to those who made cntk-learner-lion, or leave it out: --no-plugin cntk-learner-lion. "

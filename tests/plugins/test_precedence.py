@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
+from cntk_core.contract.learner import Learner
 from cntk_core.errors import AmbiguousPluginError, MissingPluginError, PluginError
-from cntk_core.interfaces.learner import Learner
 from cntk_core.plugins.manager import PluginManager
 from cntk_core.plugins.precedence import is_first_party
 from cntk_core.plugins.registering import register, unregister

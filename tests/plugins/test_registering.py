@@ -143,7 +143,7 @@ def test_a_manager_of_before_does_not_see_it(taken):
 
 
 def test_a_notebook_sees_it(taken, tmp_path, monkeypatch):
-    from cntk_core.notebook import run
+    from cntk_tool_curves.notebook import run
 
     class Handle:
         def update(self, obj):

@@ -15,7 +15,7 @@ import pytest
 
 from cntk_core.cli import main
 from cntk_core.errors import CntkError
-from cntk_core.plugins.scaffold import TEMPLATES, new_plugin
+from cntk_core.plugins.scaffold import KITS, TEMPLATES, new_plugin
 
 
 @pytest.mark.parametrize("kind", TEMPLATES)
@@ -23,7 +23,6 @@ def test_the_files(kind, tmp_path):
     folder = new_plugin(kind, "my_thing", tmp_path)
     project = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert project["name"] == folder.name
-    assert project["dependencies"] == ["cntk-core>=0.1,<0.2"]
     ((group, points),) = project["entry-points"].items()
     assert group == TEMPLATES[kind].group
     ((name, target),) = points.items()
@@ -33,7 +32,10 @@ def test_the_files(kind, tmp_path):
     defined = {node.name for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
     assert not attribute or attribute in defined
     imports = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    assert {name for name in imports if name.startswith("cntk")} == {"cntk_core.api"}
+    doors = {name for name in imports if name.startswith("cntk")}
+    kits = sorted(name.removeprefix("cntk_core.api.") for name in doors - {"cntk_core.api"})
+    assert doors - {f"cntk_core.api.{kit}" for kit in KITS} == {"cntk_core.api"}
+    assert project["dependencies"] == ["cntk-core>=0.1", *(f"cntk-kit-{kit}>=0.1" for kit in kits)]
     for file in ("README.md", "tests/test_contract.py", ".github/workflows/test.yml", f"src/{module}/py.typed"):
         assert (folder / file).is_file()
     for file in folder.rglob("*.*"):
@@ -130,7 +132,8 @@ def make_environment(folder: Path, root: Path) -> str:
     venv.create(folder, with_pip=False, symlinks=os.name != "nt")
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     site = next(folder.glob("lib/python*/site-packages")) if os.name != "nt" else folder / "Lib/site-packages"
-    paths = [str(root), *(path for path in sys.path if path.endswith(("site-packages", "dist-packages")))]
+    ours = [root, *sorted(root.glob("kits/*/src")), *sorted(root.glob("testing/*/src"))]
+    paths = [*map(str, ours), *(path for path in sys.path if path.endswith(("site-packages", "dist-packages")))]
     (site / "outer.pth").write_text("\n".join(paths), encoding="utf-8")
     return str(python)
 

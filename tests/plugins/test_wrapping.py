@@ -7,8 +7,8 @@ import warnings
 import pluggy
 import pytest
 
+from cntk_core.contract.events import EpochSummary, Job
 from cntk_core.errors import BrokenPluginError, CntkError
-from cntk_core.plugins.events import EpochSummary, Job
 from cntk_core.plugins.listening import gathered, passed_on
 from cntk_core.plugins.manager import PluginManager
 from cntk_core.plugins.markers import RetiredHookWarning, hookimpl, hookspec, retired

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from cntk_core.interfaces.reader import Minibatch, StreamData
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
-from cntk_core.ops.layouts import frame_layout
+from cntk_core.ops.language.layouts import frame_layout
 from cntk_core.ops.table import core_ops
+from cntk_core.records.minibatch import Minibatch, StreamData
 
 TABLE = core_ops()
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from cntk_core.contract.builder import NetworkBuilder
 from cntk_core.errors import BuildError, Location
-from cntk_core.interfaces.builder import NetworkBuilder
 from cntk_core.network.initializers import initializer
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
-from cntk_core.testing.builder_contract import BuilderContract
+from cntk_testing.builder_contract import BuilderContract
 
 
 class Linear(NetworkBuilder):

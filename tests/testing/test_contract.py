@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cntk_core.testing import LearnerContract
-from cntk_core.testing.contract import overridden_tests
+from cntk_testing import LearnerContract
+from cntk_testing.contract import overridden_tests
 
 
 class Replaced(LearnerContract):
@@ -59,7 +59,7 @@ def test_the_message():
 
 
 def test_names_of_the_package():
-    import cntk_core.testing as package
+    import cntk_testing as package
 
     for name in package.__all__:
         assert getattr(package, name).__name__ == name

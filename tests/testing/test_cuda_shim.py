@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cntk_core.testing.cuda_compile import compile_cuda, why_not_compile
-from cntk_core.testing.cuda_shim import ORDERS, CudaSourceError, HostCuda, why_not_on_host
+from cntk_testing_gpu.cuda_compile import compile_cuda, why_not_compile
+from cntk_testing_gpu.cuda_shim import ORDERS, CudaSourceError, HostCuda, why_not_on_host
 
 KERNELS = r"""
 template <class T>

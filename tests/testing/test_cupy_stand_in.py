@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from cntk_core.testing.cupy_stand_in import CudaError, check_guards, make_cupy, why_not_kernels
+from cntk_testing_gpu.cupy_stand_in import CudaError, check_guards, make_cupy, why_not_kernels
 
 KERNEL = """
 extern "C" __global__ void put_numbers(float* out, long long count, float value)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cntk_core.testing.engine_contract import EngineContract
-from cntk_core.testing.reference import ReferenceEngine, ReferenceProgram
+from cntk_testing.engine_contract import EngineContract
+from cntk_testing.reference import ReferenceEngine, ReferenceProgram
 
 
 @pytest.mark.sampled(12)

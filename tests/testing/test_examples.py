@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
-from cntk_core.testing.examples import examples
+from cntk_testing.examples import examples
 
 
 @pytest.fixture

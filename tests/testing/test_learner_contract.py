@@ -6,8 +6,8 @@ import attrs
 import numpy as np
 import pytest
 
-from cntk_core.interfaces.learner import Learner, Slot
-from cntk_core.testing.learner_contract import LearnerContract
+from cntk_core.contract.learner import Learner, Slot
+from cntk_testing.learner_contract import LearnerContract
 
 
 @attrs.frozen

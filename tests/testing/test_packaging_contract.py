@@ -7,10 +7,10 @@ from types import ModuleType
 import attrs
 import pytest
 
-from cntk_core.interfaces.learner import Learner
-from cntk_core.ops.define import elementwise_op
+from cntk_core.contract.learner import Learner
+from cntk_core.ops.language.define import elementwise_op
 from cntk_core.ops.table import core_ops
-from cntk_core.testing.packaging import PackagingContract, check_offer
+from cntk_testing.packaging import PackagingContract, check_offer
 
 LEARNER = """
 from cntk_core.api import Learner

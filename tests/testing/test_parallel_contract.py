@@ -8,9 +8,9 @@ import attrs
 import numpy as np
 import pytest
 
-from cntk_core.interfaces.parallel import GradientAggregation, Parallelizer
-from cntk_core.testing import AggregationContract, CommunicatorContract, ParallelizerContract
-from cntk_core.testing.virtual_ranks import RankFailure, VirtualCommunicator, VirtualRanks
+from cntk_core.contract.parallel import GradientAggregation, Parallelizer
+from cntk_testing import AggregationContract, CommunicatorContract, ParallelizerContract
+from cntk_testing.virtual_ranks import RankFailure, VirtualCommunicator, VirtualRanks
 
 
 class TestVirtualRanks(CommunicatorContract):

@@ -15,7 +15,7 @@ import numpy as np
 CORE_AT_START = sorted(name for name in sys.modules if name.startswith("cntk_core."))
 
 def test_nothing_of_the_core_is_imported_before_it_is_used():
-    assert CORE_AT_START == ["cntk_core.testing", "cntk_core.testing.plugin"]
+    assert CORE_AT_START == ["cntk_testing", "cntk_testing.plugin"]
 
 def test_tiny_network(tiny_network):
     assert tiny_network.minibatch(3).samples == 3
@@ -28,7 +28,7 @@ def test_the_registry_looks_for_nothing(registry):
     assert registry.readers.names() == ()
 """
 REWRITTEN = """
-from cntk_core.testing import LearnerContract
+from cntk_testing import LearnerContract
 
 class TestNothing(LearnerContract):
     def test_component(self, learner):
@@ -43,7 +43,7 @@ def run_pytest(folder, source):
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
     }
     command = [sys.executable, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider"]
-    command += ["-p", "cntk_core.testing.plugin", "-c", os.devnull, "--rootdir", str(folder), "test_it.py"]
+    command += ["-p", "cntk_testing.plugin", "-c", os.devnull, "--rootdir", str(folder), "test_it.py"]
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=60)
 
 

@@ -8,10 +8,11 @@ import attrs
 import numpy as np
 import pytest
 
-from cntk_core.interfaces.component import NoOptions
-from cntk_core.interfaces.reader import DataReader, EpochSpec, Minibatch, ReaderContext, StreamData, StreamInfo
-from cntk_core.ops.layouts import frame_layout
-from cntk_core.testing.reader_contract import ReaderContract
+from cntk_core.contract.component import NoOptions
+from cntk_core.contract.reader import DataReader, EpochSpec, ReaderContext, StreamInfo
+from cntk_core.ops.language.layouts import frame_layout
+from cntk_core.records.minibatch import Minibatch, StreamData
+from cntk_testing.reader_contract import ReaderContract
 
 SAMPLES = 11
 
@@ -174,7 +175,7 @@ def test_a_thread_that_stays_is_noticed(monkeypatch):
             threading.Thread(target=stop.wait, args=(30,), name="forgotten", daemon=True).start()
             return super().minibatches(epoch)
 
-    monkeypatch.setattr("cntk_core.testing.reader_contract.PATIENCE", 0.05)
+    monkeypatch.setattr("cntk_testing.reader_contract.PATIENCE", 0.05)
     try:
         found = error_of(Threaded, "test_a_dropped_iterator_leaves_no_thread")
     finally:

@@ -7,15 +7,15 @@ import pytest
 import scipy.sparse
 from sample_networks import add, classifier, minibatch
 
+from cntk_core.contract.learner import Slot, UpdateRule
+from cntk_core.contract.store import ParameterStore
 from cntk_core.errors import DataError, NetworkError
-from cntk_core.interfaces.learner import Slot, UpdateRule
-from cntk_core.interfaces.reader import Minibatch, StreamData
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Parameter
-from cntk_core.ops.layouts import frame_layout
+from cntk_core.ops.language.layouts import frame_layout
 from cntk_core.plan.make import make_plan
-from cntk_core.testing.reference import ReferenceEngine
-from cntk_core.training.store import ParameterStore
+from cntk_core.records.minibatch import Minibatch, StreamData
+from cntk_testing.reference import ReferenceEngine
 
 
 def momentum(m, value, gradient, slots, scalars):

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from cntk_core.interfaces.reader import Minibatch, StreamData
-from cntk_core.ops.layouts import sequence_layout
-from cntk_core.ops.rows import sequence_rows
+from cntk_core.contract.store import ParameterStore
+from cntk_core.ops.language.layouts import sequence_layout
+from cntk_core.ops.language.rows import sequence_rows
 from cntk_core.plan.make import make_plan
-from cntk_core.testing.gradients import check_gradients
-from cntk_core.testing.reference import ReferenceEngine
-from cntk_core.testing.sequence_networks import SEQUENCE_SAMPLES, sequences_for
-from cntk_core.training.store import ParameterStore
+from cntk_core.records.minibatch import Minibatch, StreamData
+from cntk_testing.gradients import check_gradients
+from cntk_testing.reference import ReferenceEngine
+from cntk_testing.sequence_networks import SEQUENCE_SAMPLES, sequences_for
 
 # The value of batch normalization is another in evaluation; its gradients are checked op by op.
 SMOOTH = sorted(set(SEQUENCE_SAMPLES) - {"normalized"})

@@ -5,10 +5,10 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from cntk_core.interfaces.reader import Minibatch
-from cntk_core.testing.engine_contract import MOMENTUM, start
-from cntk_core.testing.reference import ReferenceEngine
-from cntk_core.testing.sparse_networks import product, sparse_stream
+from cntk_core.records.minibatch import Minibatch
+from cntk_testing.engine_contract import MOMENTUM, start
+from cntk_testing.reference import ReferenceEngine
+from cntk_testing.sparse_networks import product, sparse_stream
 
 
 def test_a_sparse_gradient_changes_the_rows_that_occur_alone():

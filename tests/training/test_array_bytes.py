@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cntk_core.training.array_bytes import pack, unpack
+from cntk_kit_parallel.array_bytes import pack, unpack
 
 
 @pytest.mark.parametrize("array", [np.arange(6.0).reshape(2, 3), np.array(3, np.int8), np.zeros((0, 4), np.float32)])

@@ -8,7 +8,7 @@ from collections import deque
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cntk_core.training.mesh_views import View, Views
+from cntk_kit_parallel.mesh_views import View, Views
 
 
 class Simulation:

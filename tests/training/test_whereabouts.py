@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from cntk_core.testing import VirtualRanks
-from cntk_core.training import whereabouts as module
-from cntk_core.training.whereabouts import Whereabouts
+from cntk_kit_parallel import process_locations as module
+from cntk_kit_parallel.process_locations import Whereabouts
+from cntk_testing import VirtualRanks
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs Linux")
 

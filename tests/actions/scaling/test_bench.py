@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
+from cntk_tool_scaling.bench import BenchRequest, bench
+from cntk_tool_scaling.bench_file import read_measurements
 
-from cntk_core.actions.scaling.bench import BenchRequest, bench
-from cntk_core.actions.scaling.bench_file import read_measurements
 from cntk_core.cli import main
 
 VALUES = 20 * 300 + 300 + 300 * 400 + 400 + 400 * 10 + 10

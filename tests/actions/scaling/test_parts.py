@@ -8,17 +8,17 @@ from pathlib import Path
 import attrs
 import numpy as np
 import pytest
+from cntk_tool_scaling.bench_file import ComputeTimes, Measurements, read_measurements, write_measurements
+from cntk_tool_scaling.cut import ModelShape, wire_sizes
+from cntk_tool_scaling.drive import Pace, Period, find_period
+from cntk_tool_scaling.measure import sizes_up_to
+from cntk_tool_scaling.methods import find_method, split_methods
+from cntk_tool_scaling.networks import NETWORKS, network_of, rate, seconds
+from cntk_tool_scaling.outcome import Failures, amount
+from cntk_tool_scaling.recipes import training_section
 
-from cntk_core.actions.scaling.bench_file import ComputeTimes, Measurements, read_measurements, write_measurements
-from cntk_core.actions.scaling.cut import ModelShape, wire_sizes
-from cntk_core.actions.scaling.drive import Pace, Period, find_period
-from cntk_core.actions.scaling.measure import sizes_up_to
-from cntk_core.actions.scaling.methods import find_method, split_methods
-from cntk_core.actions.scaling.networks import NETWORKS, network_of, rate, seconds
-from cntk_core.actions.scaling.outcome import Failures, amount
-from cntk_core.actions.scaling.recipes import training_section
+from cntk_core.contract.simulation import NetworkModel, WireSize
 from cntk_core.errors import DataError, TrainingError, UsageError
-from cntk_core.interfaces.simulation import NetworkModel, WireSize
 
 # -- networks ----------------------------------------------------------------------------------------------
 

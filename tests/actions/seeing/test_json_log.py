@@ -9,13 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cntk_tool_curves.json_log import JsonLog, plain
 
-from cntk_core.actions.driver import run_recipe
-from cntk_core.actions.log import Log
-from cntk_core.actions.seeing.json_log import JsonLog, plain
+from cntk_core.contract.events import JobOutcome
 from cntk_core.errors import CntkError
-from cntk_core.plugins.events import JobOutcome
 from cntk_core.plugins.markers import hookimpl
+from cntk_core.recipe.driver import run_recipe
+from cntk_core.recipe.log import Log
 
 
 def run(*arguments: str, listeners=(), watchers=()) -> None:
@@ -86,9 +86,9 @@ def test_without_the_key_nothing_is_written(recipe):
 
 
 def test_without_a_file_nobody_hears_of_minibatches(recipe):
-    from cntk_core.actions.context import make_plugins
     from cntk_core.config import parse_text
-    from cntk_core.plugins.events import Job
+    from cntk_core.contract.events import Job
+    from cntk_core.recipe.context import make_plugins
 
     plugins = make_plugins(Log(quiet=True))
     before = len(plugins.listeners("cntk_minibatch_end"))
@@ -139,8 +139,8 @@ def test_a_log_that_cannot_be_written_does_not_end_the_training(recipe):
     log.line = told.append
     run_recipe(["configFile=r.cntk", "jsonLog=file/log.jsonl"], log)
     assert Path("run/net.dnn").is_file()
-    (warning,) = [text for text in told if "JsonLog" in text]
-    assert warning.startswith("hook cntk_job_begin of JsonLog failed: ")
+    (warning,) = [text for text in told if "cntk_job_begin" in text]
+    assert warning.startswith("hook cntk_job_begin of cntk-tool-curves 0.1.0 failed: ")
     assert warning.endswith("It is not called again in this run.")
 
 
@@ -164,7 +164,7 @@ def test_a_disk_that_fills_up_is_reported_once_and_training_goes_on(recipe, monk
 
 def test_only_the_first_worker_writes(tmp_path, monkeypatch):
     from cntk_core.config import parse_text
-    from cntk_core.plugins.events import Job
+    from cntk_core.contract.events import Job
 
     monkeypatch.chdir(tmp_path)
     JsonLog().cntk_job_begin(Job("Train", "train", rank=1, ranks=2, block=parse_text("jsonLog=log.jsonl")))

@@ -8,14 +8,14 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from cntk_tool_curves.curves import Curves, Epoch, Reading
+from cntk_tool_curves.live import LiveRun
+from cntk_tool_curves.notebook import run
+from cntk_tool_curves.page import charts, table
 
-from cntk_core.actions.seeing.curves import Curves, Epoch, Reading
-from cntk_core.actions.seeing.live import LiveRun
-from cntk_core.actions.seeing.page import charts, table
+from cntk_core.contract.events import EpochStart, EpochSummary, Job, JobOutcome, MinibatchResult
 from cntk_core.errors import CntkError, MissingPluginError
 from cntk_core.network.network import Network
-from cntk_core.notebook import run
-from cntk_core.plugins.events import EpochStart, EpochSummary, Job, JobOutcome, MinibatchResult
 
 
 class Display:

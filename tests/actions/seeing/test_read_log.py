@@ -6,13 +6,13 @@ import json
 import math
 
 import pytest
+from cntk_tool_curves.curves import Curves, Epoch, Reading
+from cntk_tool_curves.read_log import read_log
 from written_logs import json_log, reading, text_log
 
-from cntk_core.actions.driver import run_recipe
-from cntk_core.actions.log import Log
-from cntk_core.actions.seeing.curves import Curves, Epoch, Reading
-from cntk_core.actions.seeing.read_log import read_log
 from cntk_core.errors import DataError
+from cntk_core.recipe.driver import run_recipe
+from cntk_core.recipe.log import Log
 
 
 def close(found, expected):

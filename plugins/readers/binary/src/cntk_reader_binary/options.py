@@ -7,18 +7,8 @@ from typing import Any, Literal
 
 import attrs
 
-from cntk_core.api import (
-    CACHE_BYTES,
-    CntkError,
-    Config,
-    Location,
-    Window,
-    at_least,
-    collect,
-    option,
-    options,
-    raise_problems,
-)
+from cntk_core.api import CntkError, Config, Location, at_least, collect, option, options, raise_problems
+from cntk_core.api.readers import CACHE_BYTES, Window
 
 AUTO_WINDOW_CHUNKS = 128
 """How far the random order moves a sequence where the recipe does not say it; chunks are often 32 MB."""

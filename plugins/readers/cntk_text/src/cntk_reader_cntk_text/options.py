@@ -8,19 +8,18 @@ from typing import Literal
 import attrs
 
 from cntk_core.api import (
-    CACHE_BYTES,
     CntkError,
     Config,
     ConfigError,
     Location,
     MissingKeyError,
-    Window,
     at_least,
     collect,
     option,
     options,
     raise_problems,
 )
+from cntk_core.api.readers import CACHE_BYTES, Window
 
 CHUNK_BYTES = 32 * 1024 * 1024
 AUTO_WINDOW_BYTES = 4 * 1024 * 1024 * 1024

@@ -8,7 +8,6 @@ from typing import Any, Literal
 import attrs
 
 from cntk_core.api import (
-    CACHE_BYTES,
     CntkError,
     Config,
     ConfigError,
@@ -17,12 +16,12 @@ from cntk_core.api import (
     OptionError,
     Problems,
     Value,
-    Window,
     did_you_mean,
     option,
     options,
     raise_problems,
 )
+from cntk_core.api.readers import CACHE_BYTES, Window
 
 _OFF = ("none", "false", "f", "0")
 _FOREIGN_KEYS = ("readerType", "type", "module", "input")

@@ -15,13 +15,13 @@ from cntk_core.api import (
     Location,
     UnsupportedError,
     Value,
-    Window,
     at_least,
     collect,
     option,
     options,
     raise_problems,
 )
+from cntk_core.api.readers import Window
 
 CHUNK_BYTES = 32 * 1024 * 1024
 _FOREIGN_KEYS = ("readerType", "type", "module")

@@ -1,0 +1,204 @@
+"""The contract of gradient aggregations (compression schemes).
+
+A plugin's test file gives the aggregation, which is run on ranks that are threads of this process, or, with a fixture
+``run_ranks``, on those of another communicator::
+
+    class TestOneBit(AggregationContract):
+        aggregation_class = OneBit
+        exact = False
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from cntk_core.contract.parallel import Communicator, GradientAggregation
+from cntk_core.contract.store import ParameterStore
+from cntk_testing.contract import Contract, check_component
+from cntk_testing.parallel_samples import (
+    STEPS,
+    Array,
+    RunRanks,
+    fill_gradients,
+    gradients_in,
+    gradients_of,
+    serial_sum,
+    store_of,
+)
+from cntk_testing.virtual_ranks import VirtualRanks
+
+
+class AggregationContract(Contract):
+    """Tests of a gradient aggregation for pytest: subclass it with ``aggregation_class`` or a fixture.
+
+    Attributes:
+        aggregation_class: the aggregation, made with its default options.
+        exact: the result is the sum in the order of the ranks, to the last bit.
+        drift: how far the mean of many results of the same gradients may be from their sum, as a share of the largest
+            sum. What a compression leaves out of one step must come with later ones.
+        repeats: how many results that is.
+        sizes: numbers of ranks that are tried.
+    """
+
+    aggregation_class: ClassVar[type[GradientAggregation]]
+    exact: ClassVar[bool] = True
+    drift: ClassVar[float] = 0.1
+    repeats: ClassVar[int] = 500
+    sizes: ClassVar[tuple[int, ...]] = (1, 2, 4)
+
+    @pytest.fixture
+    def aggregation_factory(self) -> Callable[[], GradientAggregation]:
+        """Make an aggregation, one for each rank."""
+        return self.aggregation_class
+
+    @pytest.fixture
+    def run_ranks(self) -> RunRanks:
+        """Run a function on some ranks; a subclass may give another communicator than the virtual one."""
+        return lambda size, work: VirtualRanks(size).run(work)
+
+    def test_component(self, aggregation_factory: Callable[[], GradientAggregation]) -> None:
+        """Options are an attrs class; the interface version fits."""
+        check_component(type(aggregation_factory()))
+
+    @pytest.mark.parametrize("dtype", ["float32", "float64"])
+    def test_all_ranks_get_the_same(
+        self, aggregation_factory: Callable[[], GradientAggregation], run_ranks: RunRanks, dtype: str
+    ) -> None:
+        """The results are equal on all ranks, the header is the sum, an exact aggregation gives the serial sum."""
+
+        def work(communicator: Communicator) -> list[tuple[Array, Array]]:
+            store, aggregation, found = store_of(dtype), aggregation_factory(), []
+            aggregation.begin(store, communicator)
+            aggregation.begin_epoch(0)
+            for step in range(STEPS):
+                fill_gradients(store, communicator.rank, step)
+                header = _header(communicator.rank, step)
+                aggregation.aggregate(store.gradients, header, communicator)
+                found.append((gradients_in(store), header))
+            return found
+
+        for size in self.sizes:
+            results = run_ranks(size, work)
+            for step in range(STEPS):
+                where = f"of step {step} on rank %d of {size}"
+                first = results[0][step][0]
+                if self.exact:
+                    first = serial_sum([gradients_of(rank, step, dtype) for rank in range(size)])
+                total = serial_sum([_header(rank, step) for rank in range(size)])
+                for rank in range(size):
+                    gradients, header = results[rank][step]
+                    np.testing.assert_array_equal(gradients, first, err_msg=f"gradients {where % rank}")
+                    np.testing.assert_array_equal(header, total, err_msg=f"header {where % rank}")
+
+    def test_nothing_is_lost(self, aggregation_factory: Callable[[], GradientAggregation], run_ranks: RunRanks) -> None:
+        """The mean of the results over many steps with the same gradients is their sum."""
+
+        def work(communicator: Communicator) -> Array:
+            store, aggregation = store_of(np.float64), aggregation_factory()
+            aggregation.begin(store, communicator)
+            aggregation.begin_epoch(0)
+            total = np.zeros_like(store.gradients)
+            for _ in range(self.repeats):
+                store.gradients[...] = _even(communicator.rank, store.gradients.size)
+                aggregation.aggregate(store.gradients, np.zeros(2), communicator)
+                total += store.gradients
+            store.gradients[...] = total / self.repeats
+            return gradients_in(store)
+
+        for size in self.sizes:
+            expected = np.zeros_like(store_of(np.float64).gradients)
+            for rank in range(size):
+                expected += _even(rank, expected.size)
+            wanted = store_of(np.float64)
+            wanted.gradients[...] = expected
+            found = run_ranks(size, work)[0]
+            off = float(np.max(np.abs(found - gradients_in(wanted))) / np.max(np.abs(expected)))
+            assert off <= self.drift, f"with {size} ranks the mean result is off by {off:.3f} of the largest sum"
+
+    def test_zeros_stay_zeros(
+        self, aggregation_factory: Callable[[], GradientAggregation], run_ranks: RunRanks
+    ) -> None:
+        """Ranks without data bring zeros; if all do, nothing comes out."""
+
+        def work(communicator: Communicator) -> Array:
+            store, aggregation = store_of(), aggregation_factory()
+            aggregation.begin(store, communicator)
+            aggregation.begin_epoch(0)
+            aggregation.aggregate(store.gradients, np.zeros(1), communicator)
+            return gradients_in(store)
+
+        for size in self.sizes:
+            for found in run_ranks(size, work):
+                assert not found.any()
+
+    def test_a_restart_goes_on_where_it_was(
+        self, aggregation_factory: Callable[[], GradientAggregation], run_ranks: RunRanks
+    ) -> None:
+        """With the state of another, a new aggregation continues to the last bit; without it, it may not."""
+
+        def work(communicator: Communicator) -> tuple[Array, Array]:
+            store, aggregation = store_of(), aggregation_factory()
+            aggregation.begin(store, communicator)
+            aggregation.begin_epoch(0)
+            for step in range(STEPS):
+                _aggregate(aggregation, store, communicator, step)
+            kept = {name: array.copy() for name, array in aggregation.state().items()}
+            _aggregate(aggregation, store, communicator, STEPS)
+            through = gradients_in(store)
+            fresh = aggregation_factory()
+            fresh.begin(store, communicator)
+            fresh.begin_epoch(0)
+            fresh.restore(kept)
+            _aggregate(fresh, store, communicator, STEPS)
+            return through, gradients_in(store)
+
+        for size in self.sizes:
+            for rank, (through, restarted) in enumerate(run_ranks(size, work)):
+                np.testing.assert_array_equal(restarted, through, err_msg=f"restart on rank {rank} of {size}")
+
+    def test_another_number_of_ranks(
+        self, aggregation_factory: Callable[[], GradientAggregation], run_ranks: RunRanks
+    ) -> None:
+        """The states of more or fewer ranks can be taken over, and the ranks still agree afterwards."""
+
+        def first(communicator: Communicator) -> dict[str, Array]:
+            store, aggregation = store_of(), aggregation_factory()
+            aggregation.begin(store, communicator)
+            aggregation.begin_epoch(0)
+            _aggregate(aggregation, store, communicator, 0)
+            return {name: array.copy() for name, array in aggregation.state().items()}
+
+        for before, now in ((2, 3), (3, 2), (2, 1)):
+            states = run_ranks(before, first)
+
+            def second(communicator: Communicator, states: Any = states) -> tuple[str, Array]:
+                store, aggregation = store_of(), aggregation_factory()
+                aggregation.begin(store, communicator)
+                aggregation.begin_epoch(0)
+                said = aggregation.adopt(states)
+                _aggregate(aggregation, store, communicator, 1)
+                return said, gradients_in(store)
+
+            results = run_ranks(now, second)
+            for said, gradients in results:
+                assert isinstance(said, str)
+                assert "\n" not in said
+                np.testing.assert_array_equal(gradients, results[0][1], err_msg=f"{now} ranks after {before}")
+
+
+def _header(rank: int, step: int) -> Array:
+    return np.array([rank, 0.1 * step, 1.0 + 2.0**-40 * rank])
+
+
+def _even(rank: int, size: int) -> Array:
+    """Gradients of about equal sizes."""
+    return np.random.default_rng([rank, size]).normal(size=size)
+
+
+def _aggregate(aggregation: GradientAggregation, store: ParameterStore, communicator: Communicator, step: int) -> None:
+    fill_gradients(store, communicator.rank, step)
+    aggregation.aggregate(store.gradients, np.zeros(1), communicator)
