@@ -147,6 +147,21 @@ class IncompatiblePluginError(PluginError):
     """The plugin was written for another version of the plugin interface."""
 
 
+class WrongResult(TypeError):
+    """A function gave what cannot be used. If it is a plugin's, the fault boundary says so; otherwise it is a defect.
+
+    Args:
+        function: what was called; a method, too.
+        message: what is wrong with what it gave: ``returned None, not the new value and the slots``.
+    """
+
+    def __init__(self, function: Any, message: str) -> None:
+        inner = getattr(function, "__func__", function)
+        super().__init__(f"{getattr(inner, '__qualname__', inner)} {message}")
+        self.function = inner
+        self.message = message
+
+
 class Problems(CntkError):
     """Several errors found in one pass, reported together.
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from cntk_core.errors import WrongResult
 from cntk_core.network.node import Node
 from cntk_core.ops.language.expression import Expr, TraceMath
-from cntk_core.plugins.faults import wrong_result
 
 _MATH = TraceMath()
 
@@ -18,12 +18,12 @@ def traced_forward(node: Node, inputs: Sequence[Tree]) -> Tree:
     """Return the tree of an element-wise node's value over those of its inputs.
 
     Raises:
-        BrokenPluginError: its op gives something else.
+        WrongResult: its op gives something else.
     """
     assert node.op.elementwise is not None
     tree = node.op.elementwise.forward(_MATH, node.attributes, *inputs)
     if not isinstance(tree, Expr | float | int):
-        raise wrong_result(node.op.elementwise.forward, f"returned {_shown(tree)}, not an expression over m")
+        raise WrongResult(node.op.elementwise.forward, f"returned {_shown(tree)}, not an expression over m")
     return tree
 
 
@@ -37,18 +37,18 @@ def traced_gradient(node: Node, gradient: Tree, output: Tree, inputs: Sequence[T
         inputs: of the node.
 
     Raises:
-        BrokenPluginError: its op gives something else.
+        WrongResult: its op gives something else.
     """
     assert node.op.elementwise is not None
     results = node.op.elementwise.gradient(_MATH, node.attributes, gradient, output, *inputs)
     if not isinstance(results, Sequence) or len(results) != len(inputs):
-        raise wrong_result(
+        raise WrongResult(
             node.op.elementwise.forward,
             f"has a gradient that returned {_shown(results)}, not one for each of {len(inputs)} inputs",
         )
     for result in results:
         if not (result is None or isinstance(result, Expr | float | int)):
-            raise wrong_result(
+            raise WrongResult(
                 node.op.elementwise.forward, f"has a gradient that returned {_shown(result)}, not an expression over m"
             )
     return results

@@ -17,7 +17,7 @@ from types import CodeType, FrameType, FunctionType, ModuleType
 
 import attrs
 
-from cntk_core.errors import BrokenPluginError, CntkError
+from cntk_core.errors import BrokenPluginError, CntkError, WrongResult
 from cntk_core.plugins.advice import Place, advice_for
 from cntk_core.plugins.discovery import wheel_modules
 from cntk_core.plugins.offer import HERE, Source, last_line, reason_of, remedy_for, short_place
@@ -81,7 +81,12 @@ def fault_error(error: BaseException) -> BrokenPluginError | None:
     fault = fault_of(error)
     if fault is None:
         return None
-    return _described(fault, error, f"{fault.place.function} of {whose(fault.source)}")
+    who = f"{fault.place.function} of {whose(fault.source)}"
+    wrong = next((one for one in _with_causes(error) if isinstance(one, WrongResult)), None)
+    if wrong is not None and fault.place.frame is None:
+        hint = f"it is at {fault.place}\n{remedy_for(fault.source)}"
+        return BrokenPluginError(f"{who} {wrong.message}", hint=hint)
+    return _described(fault, error, who)
 
 
 def hook_failure(
@@ -112,24 +117,6 @@ def hook_failure(
     )
 
 
-def wrong_result(function: object, message: str) -> Exception:
-    """Return the error that says that a function gave what cannot be used: its plugin's, or else a defect of ours.
-
-    Args:
-        function: what was called; a method, too.
-        message: what is wrong with what it gave: ``returned None, not the new value and the slots``.
-    """
-    inner = inspect.unwrap(getattr(function, "__func__", function))  # type: ignore[arg-type]
-    code = getattr(inner, "__code__", None)
-    source = _Owners().of_module(sys.modules.get(getattr(inner, "__module__", "")))
-    if code is None or source is None:
-        return TypeError(f"{getattr(inner, '__qualname__', inner)} {message}")
-    place = place_of(code, code.co_firstlineno)
-    return BrokenPluginError(
-        f"{place.function} of {whose(source)} {message}", hint=f"it is at {place}\n{remedy_for(source)}"
-    )
-
-
 def took_part() -> list[str]:
     """Return who of the plugins that are not of this project has been loaded in this process."""
     owners = _Owners()
@@ -141,7 +128,7 @@ def fault_of(error: BaseException) -> Fault | None:
     """Find the plugin whose fault an error is, also if it is the cause of the error; None if there is none."""
     owners = _Owners()
     for one in _with_causes(error):
-        fault = _in_frames(one, owners) or _in_call(one, owners)
+        fault = _in_frames(one, owners) or _in_result(one, owners) or _in_call(one, owners)
         if fault is not None:
             return fault
     return None
@@ -197,6 +184,16 @@ def _in_frames(error: BaseException, owners: _Owners) -> Fault | None:
 def place_of(code: CodeType, line: int, frame: FrameType | None = None) -> Place:
     """Return the place of a line of a function."""
     return Place(short_place(code.co_filename, line), code.co_qualname.replace("<locals>.", ""), frame)
+
+
+def _in_result(error: BaseException, owners: _Owners) -> Fault | None:
+    """Find the function of a plugin that gave what cannot be used."""
+    if not isinstance(error, WrongResult):
+        return None
+    function = inspect.unwrap(error.function)
+    code = getattr(function, "__code__", None)
+    source = owners.of_module(sys.modules.get(getattr(function, "__module__", "")))
+    return None if code is None or source is None else Fault(source, place_of(code, code.co_firstlineno))
 
 
 def _in_call(error: BaseException, owners: _Owners) -> Fault | None:

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from cntk_core.contract.learner import Learner, UpdateContext
-from cntk_core.errors import BrokenPluginError, CntkError
+from cntk_core.errors import BrokenPluginError, CntkError, WrongResult
 from cntk_core.ops.language.expression import ArrayMath, TraceMath, symbol
-from cntk_core.plugins.faults import fault_error, fault_of, plugins_named, took_part, wrong_result
+from cntk_core.plugins.faults import fault_error, fault_of, plugins_named, took_part
 from cntk_core.plugins.manager import PluginManager
 from cntk_core.plugins.registering import register, unregister
 from cntk_core.recipe.error_report import text_of
@@ -270,15 +270,13 @@ class TestFirstMistakes:
 class TestResults:
     def test_of_a_plugin(self, lion):
         learner = lion("return value, {}")
-        error = wrong_result(learner.rule, "returned None, not two things")
-        assert isinstance(error, BrokenPluginError)
-        assert str(error) == (
+        assert text_of(WrongResult(learner.rule, "returned None, not two things")) == (
             "Lion.rule of cntk-learner-lion 0.1.0 returned None, not two things\n"
             f"    it is at site/cntk_learner_lion.py:9\n{REPORT}"
         )
 
     def test_of_ours(self):
-        error = wrong_result(text_of, "returned None")
-        assert isinstance(error, TypeError)
+        error = WrongResult(text_of, "returned None")
         assert str(error) == "text_of returned None"
         assert fault_error(error) is None
+        assert text_of(error).startswith("this is a defect of the program: WrongResult: text_of returned None\n")

@@ -20,10 +20,10 @@ import numpy as np
 
 from cntk_core.contract.learner import Learner, Slot, UpdateContext, UpdateRule
 from cntk_core.contract.store import ParameterStore
+from cntk_core.errors import WrongResult
 from cntk_core.network.node import Parameter
 from cntk_core.ops.language.expression import TraceMath, symbol
 from cntk_core.plan.plan import Plan
-from cntk_core.plugins.faults import wrong_result
 from cntk_core.training.block.settings import SGDSettings
 
 NOISE_SLOT = "injected_noise"
@@ -77,10 +77,10 @@ def compose_update(learner: Learner, settings: SGDSettings) -> UpdateRule:
 def _ruled(learner: Learner, answer: Any) -> tuple[Any, Mapping[str, Any]]:
     """Return what a rule gave, if it is the new value and the slots that have changed."""
     if not (isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[1], Mapping)):
-        raise wrong_result(learner.rule, f"returned {_shown(answer)}, not the new value and a dict of the new slots")
+        raise WrongResult(learner.rule, f"returned {_shown(answer)}, not the new value and a dict of the new slots")
     unknown = [name for name in answer[1] if name not in {slot.name for slot in learner.slots}]
     if unknown:
-        raise wrong_result(learner.rule, f"returned a slot '{unknown[0]}', which is none of the learner's slots")
+        raise WrongResult(learner.rule, f"returned a slot '{unknown[0]}', which is none of the learner's slots")
     return answer
 
 
@@ -109,7 +109,7 @@ def _scalars_of(learner: Learner) -> tuple[str, ...]:
     context = UpdateContext(samples=1, learning_rate=1.0, momentum=0.0, state=first_state(learner))
     numbers = learner.scalars(attrs.evolve(context, state=learner.advance(context)))
     if not isinstance(numbers, Mapping):
-        raise wrong_result(learner.scalars, f"returned {_shown(numbers)}, not a dict of numbers")
+        raise WrongResult(learner.scalars, f"returned {_shown(numbers)}, not a dict of numbers")
     return tuple(numbers)
 
 
