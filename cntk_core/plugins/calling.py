@@ -72,7 +72,8 @@ class HookCalls:
         source = self._source_of(one.plugin)
         if source in (HERE, CORE):
             return bool(ask(hook))
-        return bool(guarded(ask, "listens_to", source, decides=False, report=self._report)(hook=hook))
+        asked = guarded(lambda hook: ask(hook), "listens_to", source, decides=False, report=self._report)
+        return bool(asked(hook=hook))
 
     def _listener(
         self, one: pluggy.HookImpl, hook: str, given: tuple[str, ...], decides: bool, check: Check | None

@@ -19,10 +19,8 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any, TextIO
 
-import attrs
-
 from cntk_core.errors import UsageError
-from cntk_core.plugins.places import Source, short_place
+from cntk_core.plugins.places import Source, Taken, short_place
 
 TIMEOUT_SWITCH = "CNTK_PLUGIN_TIMEOUT"
 """Environment variable: seconds that a plugin has to be imported; 0 is no limit."""
@@ -45,13 +43,6 @@ class ImportTimeout(BaseException):
         where = f"; it was at {place}" if place else ""
         super().__init__(f"it was not done after {seconds:g} s ({TIMEOUT_SWITCH}){where}")
         self.place = place
-
-
-@attrs.define
-class Taken:
-    """How long an import took, in seconds."""
-
-    seconds: float = 0.0
 
 
 @contextmanager

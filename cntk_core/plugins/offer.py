@@ -13,11 +13,11 @@ import attrs
 from cntk_core import __version__
 from cntk_core.contract.component import API_VERSION, Available, Component, Unavailable
 from cntk_core.errors import BrokenPluginError, IncompatiblePluginError, Location, PluginError
-from cntk_core.plugins.importing import Taken, importing
 from cntk_core.plugins.places import (
     CORE,
     HERE,
     Source,
+    Taken,
     last_line,
     normal_name,
     reason_of,
@@ -111,6 +111,8 @@ class Offer(ABC, Generic[T]):
         return outcome
 
     def _load(self) -> T | PluginError:
+        from cntk_core.plugins.importing import importing
+
         try:
             with importing(self.source) as self.taken:
                 return self.examine(self.fetch())

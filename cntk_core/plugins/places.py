@@ -46,6 +46,13 @@ CORE = Source("cntk-core")
 """Source of the core's own answers to hooks."""
 
 
+@attrs.define
+class Taken:
+    """How long an import took, in seconds."""
+
+    seconds: float = 0.0
+
+
 def same_wheel(left: str, right: str) -> bool:
     """Whether two spellings mean the same distribution (case, ``-``, ``_`` and ``.`` do not count)."""
     return normal_name(left) == normal_name(right)

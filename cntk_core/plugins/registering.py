@@ -21,9 +21,7 @@ from typing import TYPE_CHECKING, Any, overload
 import attrs
 
 from cntk_core.errors import UsageError, did_you_mean
-from cntk_core.plugins.faults import note_program_parts
-from cntk_core.plugins.files import has_hooks
-from cntk_core.plugins.offer import HERE
+from cntk_core.plugins.places import HERE
 
 if TYPE_CHECKING:
     from cntk_core.plugins.registry import Registry
@@ -84,6 +82,8 @@ def unregister(thing: Any) -> None:
 
 def _note_parts() -> None:
     """Say what code is registered, for messages about errors in it."""
+    from cntk_core.plugins.faults import note_program_parts
+
     found: list[Any] = []
     for entry in _entries.values():
         if entry.kind == OPS:
@@ -116,6 +116,7 @@ def add_registered(registry: Registry, listen: Callable[[object], None]) -> None
 
 def _entry_of(thing: Any, name: str, kind: str) -> _Entry:
     from cntk_core.ops.language.op import Op
+    from cntk_core.plugins.files import has_hooks
     from cntk_core.plugins.registry import KINDS
 
     words = [one.word for one in KINDS]

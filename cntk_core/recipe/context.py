@@ -388,8 +388,20 @@ def recipe_plugins(config: Config) -> tuple[str, ...]:
     from cntk_core.plugins.discovery import OFF
     from cntk_core.plugins.precedence import DISABLED, USED
 
-    switched_off = (f"{OFF}{name}" for name in config.strings(DISABLED, ()))
-    return (*config.strings(USED, ()), *switched_off)
+    switched_off = (f"{OFF}{name}" for name in _words(config, DISABLED))
+    return (*_words(config, USED), *switched_off)
+
+
+def _words(config: Config, key: str) -> tuple[str, ...]:
+    """Read names separated by commas or spaces, since ``kind:name`` has a colon; or an array in parentheses."""
+    value = config.own(key)
+    if value is None:
+        return ()
+    try:
+        text = value.string()
+    except ConfigError:
+        return config.strings(key)
+    return config.strings(key) if text.startswith("(") else tuple(text.replace(",", " ").split())
 
 
 def reader_name(block: Config) -> tuple[str, Location]:

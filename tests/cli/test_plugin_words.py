@@ -9,9 +9,11 @@ import pytest
 
 from cntk_core.cli import main
 from cntk_core.cli.plugin_words import join_plugins, split_plugins
+from cntk_core.config import parse_text
 from cntk_core.contract.parallel import Launcher
 from cntk_core.errors import UsageError
 from cntk_core.launch import launcher as launch
+from cntk_core.recipe.context import recipe_plugins
 
 RECIPE = "command = P\nP = [ action = PrintAction ; what = hello ]\n"
 COUNTER = """
@@ -64,6 +66,21 @@ def test_it_stands_anywhere(capsys, arguments):
 def test_what_is_switched_off_stays_off(capsys, on, off):
     Path("p.py").write_text("1 / 0\n", encoding="utf-8")  # it is not even loaded
     assert main(["configFile=r.cntk", *on, *off]) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", ()),
+        ("plugins = mine.py", ("mine.py",)),
+        ('plugins = "mine.py, cntk-learner-lion"', ("mine.py", "cntk-learner-lion")),
+        ('plugins = ("my file.py":cntk-learner-lion)', ("my file.py", "cntk-learner-lion")),
+        ("disabledPlugins = learner:sgd", ("-learner:sgd",)),
+        ('disabledPlugins = "cntk-x:y cntk-z" ; plugins = a.py', ("a.py", "-cntk-x:y", "-cntk-z")),
+    ],
+)
+def test_what_a_recipe_says(text, words):
+    assert recipe_plugins(parse_text(text)) == words
 
 
 def test_a_document_of_brainscript(capsys):

@@ -132,6 +132,15 @@ def test_what_its_help_says(tmp_path, monkeypatch, capsys):
     sys.modules.pop("my_hello")
 
 
+def test_one_that_is_switched_off(tmp_path, monkeypatch, capsys):
+    wheel(tmp_path, monkeypatch)
+    monkeypatch.setenv("CNTK_PLUGINS", "-verb:hello")
+    with pytest.raises(SystemExit):
+        main(["hello", "world"])
+    assert "there is no verb 'hello'" in capsys.readouterr().err
+    assert "hello" not in installed()
+
+
 def test_plugin_files_stand_anywhere():
     assert split_plugins(["train", "--plugin", "a.py", "r.cntk", "--plugin=b.py"]) == (
         ["train", "r.cntk"],

@@ -123,6 +123,21 @@ def test_a_wrapper_that_fails_itself(install, style, body, reason, line):
     assert len(cntk_hook_bbb.seen) == 2
 
 
+def test_a_plugin_that_fails_when_asked_whether_it_listens(install):
+    text = (
+        GOOD
+        + """
+    def listens_to(name):
+        1 / 0
+    """
+    )
+    install("cntk-hook-bad", {"cntk.hooks": {"b": "cntk_hook_bad"}}, text)
+    told: list[str] = []
+    assert PluginManager(report=told.append).listeners("cntk_epoch_end") == ()
+    (said,) = told
+    assert said.startswith("hook listens_to of cntk-hook-bad 0.1.0 failed: ZeroDivisionError: division by zero\n")
+
+
 class TestAnswers:
     def test_a_wrapper_changes_the_answer(self):
         class Plain:
