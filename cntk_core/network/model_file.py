@@ -35,6 +35,7 @@ from cntk_core.network.unsound import unsound
 from cntk_core.ops.families.leaves import INPUT, PARAMETER, SPARSE_INPUT
 from cntk_core.ops.language.op import Op
 from cntk_core.ops.language.shapes import Longest, Shape, longest_axes, show
+from cntk_core.ops.table import FindOp
 
 FORMAT = "cntk-core-model"
 VERSION = 1

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 from cntk_action_classic.print_action import PrintAction
-from cntk_model_cntk1.bcn.model_format import Cntk1Format
 
 from cntk_core.cli.verbs.doctor import Doctor
 from cntk_core.cli.verbs.plugins import Plugins
@@ -16,10 +14,6 @@ from cntk_core.contract.verb import Verb
 from cntk_core.errors import CntkError, ConfigError, ModelFormatError
 from cntk_core.plugins.core_format import CoreFormat
 from cntk_testing import ActionContract, ModelFormatContract, VerbContract
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "network"))
-
-from bcn_writer import small_model
 
 
 class TestPrint(ActionContract):
@@ -59,15 +53,6 @@ class TestPlugins(VerbContract):
 class TestCoreFormat(ModelFormatContract):
     format_class = CoreFormat
     writes = True
-
-
-class TestCntk1(ModelFormatContract):
-    format_class = Cntk1Format
-
-    def model_file(self, folder):
-        path = folder / "old.dnn"
-        small_model().write(path)
-        return path
 
 
 class Late(Checked):
