@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -212,6 +213,28 @@ def test_an_aggregation_on_two_ranks(recipe, tmp_path):
 
     for said in VirtualRanks(2, deadline=60.0).run(work):
         assert said.startswith("Mine.aggregate of the plugin file 'p.py' failed: ZeroDivisionError: division by zero\n")
+
+
+PARALLELIZER = """
+class Mine(Parallelizer):
+    reduces_gradients = True
+    def begin(self, store, communicator): pass
+    def train_epoch(self, epoch): return True
+    def reduce(self, store, counts): 1 / 0
+"""
+
+
+def test_a_parallelizer_on_two_ranks(recipe):
+    Path("p.py").write_text(HEAD + PARALLELIZER, encoding="utf-8")
+
+    def work(communicator):
+        arguments = ["configFile=r.cntk", "Train=[SGD=[parallelTrain=[parallelizationMethod=Mine]]]"]
+        with closing(Log(quiet=True)) as log, pytest.raises(BrokenPluginError) as caught:
+            run_recipe(arguments, log, plugin_files=["p.py"], communicator=communicator)
+        return str(caught.value)
+
+    for said in VirtualRanks(2, deadline=60.0).run(work):
+        assert said.startswith("Mine.reduce of the plugin file 'p.py' failed: ZeroDivisionError: division by zero\n")
 
 
 def test_the_traceback_is_there_for_who_wants_it(recipe, monkeypatch):
