@@ -37,7 +37,6 @@ from cntk_core.recipe.ranks import (
 
 if TYPE_CHECKING:
     from cntk_core.contract.parallel import Communicator
-    from cntk_core.plugins.manager import PluginManager
 
 _WIDTH = 78
 
@@ -109,14 +108,9 @@ def _run_recipe(
     brief = progress and only is not None
     if not brief:
         log.plain(banner)
-    plugins: PluginManager | None = None
-    if is_document(arguments):
-        plugins = make_plugins(log, plugin_files, listeners, watchers)
-        config = load_document(arguments, plugins, log)
-    else:
-        config = load_recipe(arguments)
-        if config.current_directory is not None:
-            plugin_files = [str(Path(word).resolve()) if Path(word).is_file() else word for word in plugin_files]
+    plugins = make_plugins(log, plugin_files, listeners, watchers) if is_document(arguments) else None
+    config = load_recipe(arguments) if plugins is None else load_document(arguments, plugins, log)
+    plugin_files = _from_anywhere(plugin_files, config)
     _enter_directory(config, log)
     config.check_variables()
     log.timestamps = config.boolean("timestamping", False)
@@ -125,22 +119,23 @@ def _run_recipe(
         return  # several processes were started for a serial run: the first one does it
     _redirect(config, log, banner, launch.rank, together=together)
     check_top_level(config)
+    wishes = recipe_plugins(config)
     if plugins is None:
-        plugins = make_plugins(log, plugin_files, listeners, watchers, recipe=recipe_plugins(config))
+        plugins = make_plugins(log, plugin_files, listeners, watchers, recipe=wishes)
     else:
-        plugins.obey(recipe_plugins(config))
+        plugins.obey(wishes)
     jobs = find_jobs(config, plugins.registry, only)
     if together and communicator is None:
         communicator = connect(launch, plugins.registry, config.string("communicator", ""))
     context = ActionContext.create(
         config, log, plugins=plugins, progress=progress, communicator=communicator if together else None
     )
+    least = min_ranks(jobs)
     if context.communicator is not None:
         context.communicator.watch.say = log.warn
-    least = min_ranks(jobs)
-    if context.communicator is not None and least:
-        prepare(context.communicator, least)
-        note_joined(launch)
+        if least:
+            prepare(context.communicator, least)
+            note_joined(launch)
     if not brief or log.to_file:
         _print_configuration(context, jobs)
     context.check_device()
@@ -149,6 +144,13 @@ def _run_recipe(
     if context.rank == 0:
         _finish(context)
     disconnect(context.rank)
+
+
+def _from_anywhere(plugin_files: Sequence[str], config: Config) -> Sequence[str]:
+    """Return the plugin files as they are found from the folder that a recipe enters, too."""
+    if config.current_directory is None:
+        return plugin_files
+    return [str(Path(word).resolve()) if Path(word).is_file() else word for word in plugin_files]
 
 
 def _banner(program: str, arguments: Sequence[str]) -> str:

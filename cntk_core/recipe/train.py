@@ -198,22 +198,27 @@ def train(
             stop=stop,
             after_loss=context.loss.said,
             begun=context.begun,
-            job=Job(
-                section.name,
-                action,
-                context.engine_name(section),
-                model_path=Path(model),
-                epochs=settings.max_epochs,
-                rank=context.rank,
-                ranks=context.ranks,
-                block=sgd,
-            ),
+            job=_job(context, section, action, sgd, settings.max_epochs),
         )
         with listening(stop):
             session.run()
     finally:
         for reader in readers:
             reader.close()
+
+
+def _job(context: ActionContext, section: Config, action: str, sgd: Config, epochs: int) -> Job:
+    """Return what listeners are told of a training; the session adds the network."""
+    return Job(
+        section.name,
+        action,
+        context.engine_name(section),
+        model_path=Path(section.string("modelPath")),
+        epochs=epochs,
+        rank=context.rank,
+        ranks=context.ranks,
+        block=sgd,
+    )
 
 
 def _open_readers(context: ActionContext, section: Config, network: Network) -> list[DataReader]:
