@@ -15,7 +15,8 @@ its name. Registered again, as when a cell runs twice, it takes the place of wha
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, overload
 
 import attrs
@@ -96,6 +97,18 @@ def _note_parts() -> None:
         for thing in found
         if hasattr(thing, "__qualname__") and not thing.__module__.startswith("cntk_core.")
     )
+
+
+@contextmanager
+def registrations_kept() -> Iterator[None]:
+    """Within, what is registered and taken out is so for that time only: for tests."""
+    before = dict(_entries)
+    try:
+        yield
+    finally:
+        _entries.clear()
+        _entries.update(before)
+        _note_parts()
 
 
 def add_registered(registry: Registry, listen: Callable[[object], None]) -> None:

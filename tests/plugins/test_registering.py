@@ -20,6 +20,7 @@ from cntk_core.api import (
 )
 from cntk_core.errors import UsageError
 from cntk_core.plugins.manager import PluginManager
+from cntk_core.plugins.registering import registrations_kept
 
 BASES = {
     "engine": ExecutionEngine,
@@ -162,3 +163,12 @@ def test_a_notebook_sees_it(taken, tmp_path, monkeypatch):
     counter = taken(Counter())
     run("r.cntk", show=lambda shown: Handle())
     assert counter.jobs == ["P"]
+
+
+def test_for_a_time_only(taken):
+    kept = taken(complete(Learner), name="kept")
+    with registrations_kept():
+        register(complete(Learner), name="gone")
+        unregister(kept)
+        assert manager().registry.learners.names() == ("gone",)
+    assert manager().registry.learners.names() == ("kept",)
