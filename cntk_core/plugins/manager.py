@@ -280,7 +280,7 @@ class PluginManager:
             raise BrokenPluginError(
                 "the plugin file has nothing that can be used",
                 where=Location(path),
-                hint="It needs a class of a component, an op, or a function or a method marked with @hookimpl.",
+                hint="It needs a class of a component, an op, a kernel, a function or a method marked with @hookimpl.",
             )
 
     def _register(self, plugin: object, source: Source, title: str = "") -> None:

@@ -325,7 +325,9 @@ class ActionContext:
             PluginError: it is not installed, cannot run here, or has no such device.
         """
         name, engine_class = self.engine_class(section)
-        return engine_class(engine_class.configure(section.child("", name="engine"), f"engine '{name}'"))
+        engine = engine_class(engine_class.configure(section.child("", name="engine"), f"engine '{name}'"))
+        engine.kernels = self.plugins.registry.kernels.of(engine_class)
+        return engine
 
     def engine_name(self, section: Config) -> str:
         """Return the name of the engine that :meth:`make_engine` makes, also where the recipe asks for ``auto``.

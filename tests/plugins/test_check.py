@@ -58,7 +58,7 @@ def test_an_unknown_kind(wheels):
     assert str(caught.value) == (
         "there is no kind of plugin 'raeder'; did you mean 'reader'?\n"
         "    Kinds: engine, builder, reader, writer, learner, parallelizer, aggregation, communicator, "
-        "action, verb, model_format, ops, hooks"
+        "action, verb, model_format, ops, kernels, hooks"
     )
 
 
