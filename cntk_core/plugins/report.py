@@ -150,7 +150,11 @@ def _ops_state(ops: Operations, offer: OpsOffer) -> tuple[str, str, str]:
 
 def _kernels(kernels: Kernels, check: bool) -> Iterator[PluginRecord]:
     for offer in kernels.offers():
-        yield _of(offer, *(_kernels_state(offer) if check else ("installed",)))
+        switch = kernels.off(offer)
+        if switch is not None:
+            yield _of(offer, "switched off", f"by {switch.by}")
+        else:
+            yield _of(offer, *(_kernels_state(offer) if check else ("installed",)))
     for source, kernel in kernels.added():
         yield PluginRecord("kernels", kernel.engine, source.name, source.version, "usable", kernel.op.name)
 

@@ -180,6 +180,14 @@ class TestSwitchedOff:
             assert rows["learner", "cntk-learner-one"] == ("shadowed", "cntk-learner-sgd 0.1.0 comes first")
             assert rows["learner", "cntk-learner-sgd"][0] == ("usable" if check else "installed")
 
+    def test_kernels(self, install):
+        install("cntk-kernel-one", {"cntk.kernels": {"cpu.one": "cntk_kernel_one"}}, "1 / 0\n")
+        for word in ("cntk-kernel-one", "kernels:cpu.one"):
+            rows = {row.wheel: row.state for row in list_plugins([f"-{word}"], check=True)}
+            assert rows["cntk-kernel-one"] == "switched off"
+            assert "cntk_kernel_one" not in sys.modules
+        assert {row.wheel: row.state for row in list_plugins(check=True)}["cntk-kernel-one"] == "broken"
+
     def test_nothing_of_it_is_loaded_by_the_table(self, install):
         install("cntk-op-one", {"cntk.ops": {"Softsign": "cntk_op_one"}}, OPS)
         list_plugins(["-cntk-op-one"], check=True)
