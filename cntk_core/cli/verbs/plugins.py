@@ -17,10 +17,12 @@ class Plugins(Verb):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the tasks list, new and check."""
         parser.set_defaults(task="list")
+        parser.add_argument("--times", action="store_true", help="also how long the import of each plugin takes")
         tasks = parser.add_subparsers(metavar="TASK", dest="task")
         table = tasks.add_parser("list", help="a table of what is there and why something is not usable (default)")
         table.add_argument("--names", action="store_true", help="only the names that wheels claim; load nothing")
         table.add_argument("--all", action="store_true", help="also what the core itself offers in these ways")
+        table.add_argument("--times", action="store_true", default=argparse.SUPPRESS, help="as above")
         new = tasks.add_parser("new", help="write a complete small wheel with its contract test")
         new.add_argument("kind", help="what it is: reader, learner, action ... (a wrong one lists them)")
         new.add_argument("name", help="the word that a recipe will write")
@@ -44,7 +46,8 @@ def _list(options: argparse.Namespace) -> int:
 
     check = not getattr(options, "names", False)
     records = list_plugins(options.plugin, check=check, core=getattr(options, "all", False))
-    print(show_table(records, () if check else ("", _MORE)))
+    times = bool(getattr(options, "times", False))
+    print(show_table(records, () if check else ("", _MORE), times=times))
     return 0
 
 
