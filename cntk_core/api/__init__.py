@@ -14,7 +14,16 @@ from cntk_core.contract.action import Action, ActionContext, RunLog
 from cntk_core.contract.builder import BuildContext, NetworkBuilder
 from cntk_core.contract.component import API_VERSION, Available, Component, NoOptions, Unavailable
 from cntk_core.contract.engine import ExecutionEngine
-from cntk_core.contract.events import EpochStart, EpochSummary, Job, JobOutcome, MinibatchResult
+from cntk_core.contract.events import (
+    EpochStart,
+    EpochSummary,
+    EvaluationResult,
+    Job,
+    JobOutcome,
+    MinibatchResult,
+    MinibatchSource,
+    UpdateStep,
+)
 from cntk_core.contract.learner import Learner, Slot, UpdateContext, UpdateRule
 from cntk_core.contract.local_rank import local_rank
 from cntk_core.contract.model_format import ModelFormat
@@ -67,6 +76,7 @@ from cntk_core.records.minibatch import Minibatch, StreamData
 
 if TYPE_CHECKING:  # as _LATER says
     from cntk_core.plan.plan import Plan
+    from cntk_core.plugins.registering import register, unregister
     from cntk_core.plugins.registry import Registry
 
 __all__ = [
@@ -92,6 +102,7 @@ __all__ = [
     "EpochSpec",
     "EpochStart",
     "EpochSummary",
+    "EvaluationResult",
     "ExecutionEngine",
     "FindOp",
     "GradientAggregation",
@@ -105,6 +116,7 @@ __all__ = [
     "MatrixProduct",
     "Minibatch",
     "MinibatchResult",
+    "MinibatchSource",
     "MissingKeyError",
     "MissingPluginError",
     "ModelFormat",
@@ -145,6 +157,7 @@ __all__ = [
     "UnsupportedError",
     "UpdateContext",
     "UpdateRule",
+    "UpdateStep",
     "UsageError",
     "Value",
     "Verb",
@@ -166,11 +179,18 @@ __all__ = [
     "options",
     "raise_problems",
     "random_stream",
+    "register",
     "show",
     "to_cntk",
+    "unregister",
 ]
 
-_LATER = {"Plan": "cntk_core.plan.plan", "Registry": "cntk_core.plugins.registry"}
+_LATER = {
+    "Plan": "cntk_core.plan.plan",
+    "Registry": "cntk_core.plugins.registry",
+    "register": "cntk_core.plugins.registering",
+    "unregister": "cntk_core.plugins.registering",
+}
 """Names that are imported when somebody asks for them: a plugin needs them seldom, or for types alone."""
 
 if not TYPE_CHECKING:  # a type checker shall find a name that is not here

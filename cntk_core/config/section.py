@@ -243,6 +243,12 @@ class Config:
         """Return this section's own entries under another parent."""
         return Config(self._entries, self.name, self.where, parent, self.current_directory, self.warnings)
 
+    def without(self, keys: Iterable[str]) -> Config:
+        """Return this section without its own entries of some keys: they belong to somebody else."""
+        lower = {key.lower() for key in keys}
+        entries = {name: entry for name, entry in self._entries.items() if name not in lower}
+        return Config(entries, self.name, self.where, self.parent, self.current_directory, self.warnings)
+
     def bind(self, options_class: type[T], *, ignore: Collection[str] = (), what: str = "the section") -> T:
         """Read this section into a class of options: see :func:`cntk_core.config.schema.bind`."""
         from cntk_core.config.schema import bind

@@ -19,10 +19,12 @@ class Plugins(Verb):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the tasks list, show, new and check."""
         parser.set_defaults(task="list")
+        parser.add_argument("--times", action="store_true", help="also how long the import of each plugin takes")
         tasks = parser.add_subparsers(metavar="TASK", dest="task")
         table = tasks.add_parser("list", help="a table of what is there and why something is not usable (default)")
         table.add_argument("--names", action="store_true", help="only the names that wheels claim; load nothing")
         table.add_argument("--all", action="store_true", help="also what the core itself offers in these ways")
+        table.add_argument("--times", action="store_true", default=argparse.SUPPRESS, help="as above")
         table.add_argument("--kind", help="only plugins of this kind: reader, learner, ops ...")
         table.add_argument("--json", action="store_true", help="for programs")
         show = tasks.add_parser("show", help="everything about one plugin, its options with types and defaults")
@@ -74,7 +76,8 @@ def _list(options: argparse.Namespace) -> int:
 
         print(as_json(records))
         return 0
-    print(show_table(records, () if check else ("", _MORE)))
+    times = bool(getattr(options, "times", False))
+    print(show_table(records, () if check else ("", _MORE), times=times))
     return 0
 
 
