@@ -112,6 +112,8 @@ def members_of(name: str, cls: type) -> Iterator[str]:
             if not member.startswith("_"):
                 kind = "field" if member in fields else "attribute"
                 told[member] = f"{kind} {name}.{member}: {text_of(annotation)}"
+        if "__init__" in vars(base) and not attrs.has(base):
+            told |= {member: f"attribute {name}.{member}" for member in set_in(base) if member not in told}
         for member, value in vars(base).items():
             if (not member.startswith("_") or member in OPERATORS) and (line := member_line(name, member, value)):
                 told[member] = line
@@ -130,6 +132,12 @@ def constructor_of(name: str, cls: type) -> Iterator[str]:
     own = next((base for base in cls.__mro__ if "__init__" in vars(base)), object)
     if own.__module__.startswith("cntk_") and not getattr(cls, "_is_protocol", False):
         yield f"constructor {name}{signature(vars(own)['__init__'], skip_self=True)}".removesuffix(" -> None")
+
+
+def set_in(cls: type) -> Iterator[str]:
+    """Yield the attributes that a constructor sets."""
+    source = inspect.getsource(vars(cls)["__init__"])
+    yield from dict.fromkeys(re.findall(r"^ +self\.([a-z]\w*)(?:: [^=\n]+)? = ", source, re.MULTILINE))
 
 
 def member_line(name: str, member: str, value: Any) -> str:

@@ -90,14 +90,15 @@ def describe_plugins(name: str, plugin_files: Sequence[str] = ()) -> list[Plugin
     """
     manager = PluginManager(plugin_files, load_hooks=False, report=lambda text: None)
     prefix, _, word = name.rpartition(":")
-    op = _find_op(manager, word) if prefix in ("", _OP, "ops") else None
+    alone = _find_op(manager, word) if prefix in ("", _OP, "ops") else None
     try:
         found = [_details(offer, manager) for offer in find_offers(manager, name)]
     except MissingPluginError:
-        if op is None:
+        if alone is None:
             raise
-        return [op]
-    return found if op is None or any(one.kind == "ops" and op.name in one.parts for one in found) else [*found, op]
+        return [alone]
+    told = {part for one in found if one.kind == "ops" for part in one.parts}
+    return found if alone is None or alone.name in told else [*found, alone]
 
 
 def _details(offer: Offer[Any], manager: PluginManager) -> PluginDetails:

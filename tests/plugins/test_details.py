@@ -22,18 +22,18 @@ from cntk_core.api import Learner, option, options
 
 
 @options
-class LionOptions:
+class SignsOptions:
     beta1: float = option(default=0.9, doc="share of the old average")
     decay: float = option(doc="of weights", aliases=("weightDecay",))
 
 
-class Lion(Learner):
+class Signs(Learner):
     """Steps by signs.
 
     Twice as slow as it looks.
     """
 
-    options = LionOptions
+    options = SignsOptions
     requires_api = "1.0"
 
     def scalars(self, context):
@@ -43,12 +43,12 @@ class Lion(Learner):
         return value, {}
 
 
-class Reading(Lion):
+class Reading(Signs):
     """It reads its block itself."""
 
     @classmethod
     def configure(cls, block, what):
-        return LionOptions(decay=0.0)
+        return SignsOptions(decay=0.0)
 '''
 
 OPS = '''
@@ -89,12 +89,12 @@ def cntk_job_begin(job):
 
 @pytest.fixture
 def wheels(install, site):
-    install("cntk-learner-lion", {"cntk.learners": {"lion": "cntk_learner_lion:Lion"}}, LEARNER, version="2.1")
+    install("cntk-learner-signs", {"cntk.learners": {"signs": "cntk_learner_signs:Signs"}}, LEARNER, version="2.1")
     install("cntk-op-soft", {"cntk.ops": {"softness": "cntk_op_soft"}}, OPS)
     install("cntk-hook-watch", {"cntk.hooks": {"watch": "cntk_hook_watch"}}, HOOKS)
     install("cntk-engine-far", {"cntk.engines": {"far": "cntk_engine_far:Away"}})
     install("cntk-reader-bad", {"cntk.readers": {"bad": "cntk_reader_bad:Reader"}}, "import missing_library\n")
-    with (site / "cntk_learner_lion-2.1.dist-info/METADATA").open("a", encoding="utf-8") as file:
+    with (site / "cntk_learner_signs-2.1.dist-info/METADATA").open("a", encoding="utf-8") as file:
         file.write("Requires-Dist: cntk-core>=0.1\nRequires-Dist: numpy\n")
 
 
@@ -104,12 +104,12 @@ def shown(capsys, *words: str) -> str:
 
 
 def test_a_learner(wheels, site, capsys):
-    assert shown(capsys, "lion") == (
-        "learner lion\n"
-        "  wheel     cntk-learner-lion 2.1\n"
+    assert shown(capsys, "signs") == (
+        "learner signs\n"
+        "  wheel     cntk-learner-signs 2.1\n"
         "  state     usable\n"
-        "  target    cntk_learner_lion:Lion\n"
-        f"  file      {site}/cntk_learner_lion.py\n"
+        "  target    cntk_learner_signs:Signs\n"
+        f"  file      {site}/cntk_learner_signs.py\n"
         "  requires  cntk-core>=0.1, plugin interface 1.0\n"
         "\n"
         "  Steps by signs.\n"
@@ -205,9 +205,9 @@ def test_a_file(tmp_path, monkeypatch, site):
 
 def test_what_is_not_there(wheels):
     with pytest.raises(MissingPluginError) as caught:
-        describe_plugins("lino")
+        describe_plugins("sings")
     assert str(caught.value) == (
-        "no plugin named 'lino' is installed; did you mean 'lion'?\n    cntk plugins lists what there is."
+        "no plugin named 'sings' is installed; did you mean 'signs'?\n    cntk plugins lists what there is."
     )
     with pytest.raises(MissingPluginError) as caught:
         describe_plugins("MNISTReader")
@@ -219,9 +219,9 @@ def test_what_is_not_there(wheels):
 
 def test_a_model(wheels, tmp_path, capsys):
     network = Network()
-    network.origins = (Origin("learner", "lion", "cntk-learner-lion", "2.1"), Origin("op", "Soft", "mine.py"))
+    network.origins = (Origin("learner", "signs", "cntk-learner-signs", "2.1"), Origin("op", "Soft", "mine.py"))
     save_model(network, tmp_path / "net.dnn")
-    assert shown(capsys, str(tmp_path / "net.dnn")) == ("learner lion of cntk-learner-lion 2.1\nop Soft of mine.py\n")
+    assert shown(capsys, str(tmp_path / "net.dnn")) == ("learner signs of cntk-learner-signs 2.1\nop Soft of mine.py\n")
     assert json.loads(shown(capsys, str(tmp_path / "net.dnn"), "--json"))[1] == {
         "kind": "op",
         "name": "Soft",
@@ -233,7 +233,7 @@ def test_a_model(wheels, tmp_path, capsys):
 
 
 def test_for_programs(wheels, capsys):
-    (found,) = json.loads(shown(capsys, "lion", "--json"))
+    (found,) = json.loads(shown(capsys, "signs", "--json"))
     assert (found["kind"], found["version"], found["requires"]) == ("learner", "2.1", ["cntk-core>=0.1"])
     assert found["options"][1] == {
         "key": "decay",
@@ -248,7 +248,7 @@ def test_the_table_of_a_kind(wheels, capsys):
     assert main(["plugins", "list", "--kind", "learner", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
     assert {row["kind"] for row in rows} == {"learner"}
-    assert [row["state"] for row in rows if row["name"] == "lion"] == ["usable"]
+    assert [row["state"] for row in rows if row["name"] == "signs"] == ["usable"]
     assert main(["plugins", "list", "--kind", "op", "--names"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[1] == "ops   softness  cntk-op-soft  0.1.0    installed"
