@@ -12,7 +12,7 @@ requires_api = "1.0"
 
 
 def _soft(m: Any, x: Any) -> Any:
-    return m.tanh(m.where(x > 20, x, m.log(1 + m.exp(m.minimum(x, 20)))))
+    return m.tanh(m.where(m.greater(x, 20), x, m.log(1 + m.exp(m.minimum(x, 20)))))
 
 
 def _mish_gradient(m: Any, attributes: Any, g: Any, y: Any, x: Any) -> Any:
@@ -38,7 +38,7 @@ def _ramp(m: Any, attributes: Any, x: Any) -> Any:
 
 
 def _hard_gradient(m: Any, attributes: Any, g: Any, y: Any, x: Any) -> Any:
-    inside = m.where(x + attributes.shift > 0, m.where(x + attributes.shift < 6, 1, 0), 0)
+    inside = m.where(m.greater(x + attributes.shift, 0), m.where(m.less(x + attributes.shift, 6), 1, 0), 0)
     return g * (_ramp(m, attributes, x) + x * inside / 6)
 
 
