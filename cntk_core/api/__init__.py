@@ -12,6 +12,7 @@ from cntk_core.config import Config, Schedule, Value, at_least, option, options
 from cntk_core.contract.action import Action, ActionContext, RunLog
 from cntk_core.contract.builder import BuildContext, NetworkBuilder
 from cntk_core.contract.component import API_VERSION, Available, Component, NoOptions, Unavailable
+from cntk_core.contract.dataset import Dataset, DatasetProgress
 from cntk_core.contract.engine import ExecutionEngine
 from cntk_core.contract.events import EpochStart, EpochSummary, Job, JobOutcome, MinibatchResult
 from cntk_core.contract.learner import Learner, Slot, UpdateContext, UpdateRule
@@ -19,6 +20,7 @@ from cntk_core.contract.local_rank import local_rank
 from cntk_core.contract.model_format import FindOp, ModelFormat
 from cntk_core.contract.parallel import Communicator, GradientAggregation, Parallelizer
 from cntk_core.contract.reader import DataReader, EpochSpec, ReaderContext, StreamInfo
+from cntk_core.contract.schedule import EpochSchedule
 from cntk_core.contract.store import ParameterStore
 from cntk_core.contract.verb import Verb
 from cntk_core.contract.writer import DataWriter, SequenceOutput, SparseRows, WriterContext
@@ -82,7 +84,10 @@ __all__ = [
     "DataError",
     "DataReader",
     "DataWriter",
+    "Dataset",
+    "DatasetProgress",
     "Elementwise",
+    "EpochSchedule",
     "EpochSpec",
     "EpochStart",
     "EpochSummary",

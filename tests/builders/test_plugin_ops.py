@@ -21,9 +21,11 @@ class SlopeAttributes:
     negative_slope: float = 0.25
 
 
-@elementwise_op(
-    "TestSlope", attributes=SlopeAttributes, gradient=lambda m, a, g, y, x: g * m.where(m.less(x, 0.0), a.negative_slope, 1.0)
-)
+def gradient(m, a, g, y, x):
+    return g * m.where(m.less(x, 0.0), a.negative_slope, 1.0)
+
+
+@elementwise_op("TestSlope", attributes=SlopeAttributes, gradient=gradient)
 def slope(m, a, x):
     return m.where(m.less(x, 0.0), a.negative_slope * x, x)
 """
@@ -54,7 +56,7 @@ NETWORKS = {
 PYTHON = """
 def build(graph):
     features, labels = graph.input("features", 2), graph.input("labels", 3)
-    w = graph.parameter((3, 2), name="W", init=0.5)
+    w = graph.parameter((2, 3), name="W", init=0.5)
     z = graph.apply("TestSlope", graph.apply("Times", w, features), negative_slope=0.5)
     graph.criterion(graph.apply("CrossEntropyWithSoftmax", labels, z), name="ce")
     graph.output(z, name="z")
