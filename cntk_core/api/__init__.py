@@ -15,6 +15,7 @@ from cntk_core.contract.component import API_VERSION, Available, Component, NoOp
 from cntk_core.contract.dataset import Dataset, DatasetProgress
 from cntk_core.contract.engine import ExecutionEngine
 from cntk_core.contract.events import EpochStart, EpochSummary, Job, JobOutcome, MinibatchResult
+from cntk_core.contract.initializer import InitializerSettings, ParameterInitializer
 from cntk_core.contract.learner import Learner, Slot, UpdateContext, UpdateRule
 from cntk_core.contract.local_rank import local_rank
 from cntk_core.contract.model_format import FindOp, ModelFormat
@@ -95,6 +96,7 @@ __all__ = [
     "FindOp",
     "GradientAggregation",
     "Initializer",
+    "InitializerSettings",
     "Input",
     "Job",
     "JobOutcome",
@@ -117,6 +119,7 @@ __all__ = [
     "OptionError",
     "Parallelizer",
     "Parameter",
+    "ParameterInitializer",
     "ParameterStore",
     "Plan",
     "PluginError",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,10 @@ LANGUAGE = "model"
 _METADATA = "__metadata__"
 _MARK = "node:"
 _PRECISIONS: dict[str, np.dtype[Any]] = {"float": np.dtype(np.float32), "double": np.dtype(np.float64)}
+
+
+FindOp = Callable[[str, str], Op | None]
+"""``(language, name)`` to the operation, None if there is none."""
 
 
 @attrs.frozen

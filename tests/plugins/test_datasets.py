@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from cntk_tool_data.mnist import Mnist
 
-from cntk_core.actions.datasets.mnist import Mnist
 from cntk_core.cli import main
 from cntk_core.plugins.manager import PluginManager
 from cntk_core.plugins.markers import hookimpl
