@@ -53,6 +53,7 @@ def make_parameter(*, image: bool) -> Make:
         reader.option_flag("initOnCPUOnly", False)  # says where the original draws; there is one stream here
         kernel = (reader.option_whole("kernelWidth", 0), reader.option_whole("kernelHeight", 0))
         seed = reader.option_whole("randomSeed", -1)
+        kind = reader.option_text("init", "uniform")
         settings = InitializerSettings(
             scale=reader.option_number("initValueScale", 1.0),
             value=reader.option_number("value", 0.0),
@@ -62,9 +63,7 @@ def make_parameter(*, image: bool) -> Make:
             seed_offset=reader.seed_offset,
             where=reader.option_where("init"),
         )
-        first = numbered(
-            reader.context.make_initializer(reader.option_text("init", "uniform"), settings), reader.next_seed
-        )
+        first = numbered(reader.context.make_initializer(kind, settings), reader.next_seed)
         if isinstance(first, FromFile) and 0 in shape:
             shape = first.complete(shape)
         multiplier = rate if all(gradient) else 0.0
