@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,24 @@ class Flowers(Dataset):
         (target / "flowers.ctf").write_text("".join(f"|x {row}\\n" for row in rows), encoding="utf-8")
         progress.done("flowers.ctf", f"{len(rows)} flowers, {only or 'all'}, {checksum}")
 '''
+
+
+@pytest.fixture
+def install(tmp_path, monkeypatch):
+    """Put a wheel beside those that are installed; its module does not stay imported."""
+
+    def add(name, groups, text):
+        site, module = tmp_path / "site", name.replace("-", "_")
+        info = site / f"{module}-0.1.0.dist-info"
+        info.mkdir(parents=True)
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.1.0\n", encoding="utf-8")
+        lines = [line for group, names in groups.items() for line in (f"[{group}]", *map(" = ".join, names.items()))]
+        (info / "entry_points.txt").write_text("\n".join(lines), encoding="utf-8")
+        (site / f"{module}.py").write_text(text, encoding="utf-8")
+        monkeypatch.syspath_prepend(str(site))
+        monkeypatch.delitem(sys.modules, module, raising=False)
+
+    return add
 
 
 @pytest.fixture(autouse=True)
