@@ -85,6 +85,11 @@ def cntk_checkpoint_saved(job: Job, path: Path) -> None:
     """Note that a checkpoint is complete on disk (upload it, prune old ones)."""
 
 
-@hookspec
+@hookspec(
+    warn_on_impl=DeprecationWarning("cntk_add_commands goes with API 1.2: offer a Verb (entry-point group cntk.verbs)")
+)
 def cntk_add_commands(subparsers: Any) -> None:
-    """Add commands to the command line: ``subparsers.add_parser(...)`` of argparse, with ``set_defaults(run=...)``."""
+    """Add commands to the command line: ``subparsers.add_parser(...)`` of argparse, with ``set_defaults(run=...)``.
+
+    It gives way to verbs, which ``cntk --help`` lists (``cntk.verbs``).
+    """
