@@ -18,7 +18,7 @@ from cntk_core.contract.events import EpochStart, EpochSummary, Job, JobOutcome,
 from cntk_core.contract.initializer import InitializerSettings, ParameterInitializer
 from cntk_core.contract.learner import Learner, Slot, UpdateContext, UpdateRule
 from cntk_core.contract.local_rank import local_rank
-from cntk_core.contract.model_format import FindOp, ModelFormat
+from cntk_core.contract.model_format import ModelFormat
 from cntk_core.contract.parallel import Communicator, GradientAggregation, Parallelizer
 from cntk_core.contract.reader import DataReader, EpochSpec, ReaderContext, StreamInfo
 from cntk_core.contract.schedule import EpochSchedule
@@ -60,7 +60,7 @@ from cntk_core.ops.language.expression import ArrayMath
 from cntk_core.ops.language.op import Accumulator, Elementwise, NoAttributes, Op, OpContext
 from cntk_core.ops.language.random import random_stream
 from cntk_core.ops.language.shapes import Shape, elements, from_cntk, show, to_cntk
-from cntk_core.ops.table import core_ops
+from cntk_core.ops.table import FindOp, core_ops
 from cntk_core.plan.plan import Plan
 from cntk_core.plugins.markers import hookimpl
 from cntk_core.plugins.registry import Registry

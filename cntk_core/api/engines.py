@@ -10,6 +10,7 @@ from cntk_core.ops.families.delays import TAIL, fill_outside, initial_rows, keep
 from cntk_core.ops.families.distances import cosine_gradients, cosines
 from cntk_core.ops.families.dropout import RATE as DROPOUT_RATE
 from cntk_core.ops.families.frame_moves import reconciled_rows, same_sequences
+from cntk_core.ops.families.geometry import Geometry, is_legacy
 from cntk_core.ops.families.normalization import (
     Statistics,
     blend_share,
@@ -39,7 +40,6 @@ from cntk_core.ops.language.framing import (
     unbroadcast,
     unpaired,
 )
-from cntk_core.ops.language.geometry import Geometry, is_legacy
 from cntk_core.ops.language.layouts import frame_layout, sequence_layout
 from cntk_core.ops.language.rows import delay_rows, longest_sequence, reader_slots, sequence_rows
 from cntk_core.ops.language.shapes import broadcast, longest_axes, with_lengths

@@ -17,19 +17,13 @@ and ``cntk convert --format`` call it::
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from cntk_core.contract.component import Component
 from cntk_core.errors import UnsupportedError
-
-if TYPE_CHECKING:
-    from cntk_core.network.network import Network
-    from cntk_core.ops.language.op import Op
-
-FindOp = Callable[[str, str], "Op | None"]
-"""``(language, name)`` to the operation, None if there is none. The language of model files is ``"model"``."""
+from cntk_core.network.network import Network
+from cntk_core.ops.table import FindOp
 
 BEGIN = 64
 """So many bytes from the beginning of a file are shown to :meth:`ModelFormat.recognizes`."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ from cntk_core.network.unsound import unsound
 from cntk_core.ops.families.leaves import INPUT, PARAMETER, SPARSE_INPUT
 from cntk_core.ops.language.op import Op
 from cntk_core.ops.language.shapes import Longest, Shape, longest_axes, show
+from cntk_core.ops.table import FindOp
 
 FORMAT = "cntk-core-model"
 VERSION = 1
@@ -44,10 +45,6 @@ LANGUAGE = "model"
 _METADATA = "__metadata__"
 _MARK = "node:"
 _PRECISIONS: dict[str, np.dtype[Any]] = {"float": np.dtype(np.float32), "double": np.dtype(np.float64)}
-
-
-FindOp = Callable[[str, str], Op | None]
-"""``(language, name)`` to the operation, None if there is none."""
 
 
 @attrs.frozen

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from types import ModuleType
 
 from cntk_core.errors import PluginError
 from cntk_core.ops.language.op import Op
+
+FindOp = Callable[[str, str], Op | None]
+"""``(language, name)`` to the operation, None if there is none. The language of model files is ``"model"``."""
 
 LANGUAGES = ("", "ndl", "brainscript", "model")
 """Languages that give ops further names; ``""`` knows the canonical names only."""

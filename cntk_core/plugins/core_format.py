@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from cntk_core.contract.model_format import FindOp, ModelFormat
+from cntk_core.contract.model_format import ModelFormat
 from cntk_core.network.model_file import is_own_format, load_model, save_model
 from cntk_core.network.network import Network
+from cntk_core.ops.table import FindOp
 
 
 class CoreFormat(ModelFormat):

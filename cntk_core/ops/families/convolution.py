@@ -9,11 +9,7 @@ import attrs
 
 from cntk_core.errors import ShapeError
 from cntk_core.ops.families.correlation import Correlation, Unshared
-from cntk_core.ops.families.reshaping import ints
-from cntk_core.ops.families.windows import Windows
-from cntk_core.ops.language.define import define_op
-from cntk_core.ops.language.framing import sample_shape, samples
-from cntk_core.ops.language.geometry import (
+from cntk_core.ops.families.geometry import (
     Dims,
     Geometry,
     ImageDims,
@@ -24,8 +20,13 @@ from cntk_core.ops.language.geometry import (
     transposed_dims,
     window_of,
 )
+from cntk_core.ops.families.reshaping import ints
+from cntk_core.ops.families.window_places import of_windows
+from cntk_core.ops.families.windows import Windows
+from cntk_core.ops.language.define import define_op
+from cntk_core.ops.language.framing import sample_shape, samples
 from cntk_core.ops.language.op import Array, OpContext
-from cntk_core.ops.language.placement import Placement, inverse_of, of_windows
+from cntk_core.ops.language.placement import Placement, inverse_of
 from cntk_core.ops.language.shapes import Shape, elements, from_cntk, show, to_cntk
 
 

@@ -14,9 +14,9 @@ import attrs
 import numpy as np
 
 from cntk_core.errors import NetworkError, ShapeError
+from cntk_core.ops.families.geometry import is_legacy
 from cntk_core.ops.language.define import define_op, first_shape, guess_first
 from cntk_core.ops.language.framing import sample_shape, samples
-from cntk_core.ops.language.geometry import is_legacy
 from cntk_core.ops.language.op import Array, OpContext
 from cntk_core.ops.language.placement import stays
 from cntk_core.ops.language.shapes import Shape, elements, show

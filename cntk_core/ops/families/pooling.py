@@ -11,13 +11,14 @@ import numpy as np
 
 from cntk_core.errors import ShapeError
 from cntk_core.ops.families.convolution import flags
+from cntk_core.ops.families.geometry import Dims, Geometry, ImageDims, is_legacy, make_geometry, window_of
 from cntk_core.ops.families.reshaping import ints, reshaped
+from cntk_core.ops.families.window_places import of_windows
 from cntk_core.ops.families.windows import OUTSIDE, Windows, add_at
 from cntk_core.ops.language.define import define_op
 from cntk_core.ops.language.framing import flat_rows, sample_shape, samples
-from cntk_core.ops.language.geometry import Dims, Geometry, ImageDims, is_legacy, make_geometry, window_of
 from cntk_core.ops.language.op import Array, Op, OpContext
-from cntk_core.ops.language.placement import Placement, inverse_of, of_windows
+from cntk_core.ops.language.placement import Placement, inverse_of
 from cntk_core.ops.language.shapes import Shape, elements, from_cntk, show, to_cntk
 
 KINDS = ("max", "average")

@@ -9,9 +9,9 @@ import attrs
 
 from cntk_core.errors import ShapeError
 from cntk_core.ops.families.delays import delay_forward, delay_gradient, shift_of
+from cntk_core.ops.families.geometry import Dims
 from cntk_core.ops.families.reshaping import ints
 from cntk_core.ops.language.define import define_op, guess_first
-from cntk_core.ops.language.geometry import Dims
 from cntk_core.ops.language.op import Array, Op, OpContext
 from cntk_core.ops.language.shapes import Shape, elements, show
 

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cntk_core.errors import DataError, ShapeError
+from cntk_core.ops.families.geometry import Dims
 from cntk_core.ops.families.reshaping import ints
 from cntk_core.ops.language.define import define_op
-from cntk_core.ops.language.geometry import Dims
 from cntk_core.ops.language.op import Array, OpContext
 from cntk_core.ops.language.shapes import Shape, elements, from_cntk, show
 

@@ -14,7 +14,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from cntk_core.ops.language.geometry import Geometry
+from cntk_core.ops.families.geometry import Geometry
 from cntk_core.ops.language.op import Array
 from cntk_core.ops.language.shapes import Shape, from_cntk
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import attrs
 
-from cntk_core.ops.language.geometry import Geometry
 from cntk_core.ops.language.shapes import Shape
 
 
@@ -45,17 +44,6 @@ class Placement:
     def inverse(self) -> Placement:
         """Return the way back."""
         return Placement(self.x.inverse(), self.y.inverse())
-
-
-def of_windows(geometry: Geometry) -> Placement | None:
-    """Return where in their input windows stand, from the number of the window; None if there is no height."""
-    if len(geometry.input) < 2:
-        return None
-    x, y = (
-        Along(Fraction(geometry.stride[axis]), Fraction((geometry.kernel[axis] - 1) // 2 - geometry.lower[axis]))
-        for axis in range(2)
-    )
-    return Placement(x, y)
 
 
 def inverse_of(placement: Placement | None) -> Placement | None:

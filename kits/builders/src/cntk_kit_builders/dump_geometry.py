@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from cntk_core.network.node import Node
 from cntk_core.ops.families.convolution import convolution_setup
+from cntk_core.ops.families.geometry import Geometry, ImageDims, Window, extended, window_of
 from cntk_core.ops.families.pooling import image_pooling_geometry, pooling_geometry
-from cntk_core.ops.language.geometry import Geometry, ImageDims, Window, extended, window_of
 from cntk_core.ops.language.shapes import elements, to_cntk
 
 _POOL_KINDS = {"max": 1, "average": 2}

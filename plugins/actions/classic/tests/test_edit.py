@@ -96,7 +96,7 @@ def test_layer_by_layer_training(recipe: Path, capsys: pytest.CaptureFixture[str
 
 
 def test_the_example_of_the_page(recipe: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    page = (Path(__file__).parents[2] / "docs/mel.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[4] / "docs/mel.md").read_text(encoding="utf-8")
     write("add.mel", page.split("```")[1])
     for name, text in (("p.cntk", PRETRAINING), ("macros.ndl", MACROS), ("one.ndl", ONE)):
         write(name, text)
@@ -109,7 +109,7 @@ def test_the_page_names_every_command_and_function() -> None:
 
     from cntk_kit_builders import edit
 
-    page = (Path(__file__).parents[2] / "docs/mel.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[4] / "docs/mel.md").read_text(encoding="utf-8")
     names = {name for command in COMMANDS for name in (command.name, *command.aliases)} - {
         "DumpNetwork",
         "SaveModelWithName",

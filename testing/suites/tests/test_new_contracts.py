@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-import sys
 from itertools import count
 from pathlib import Path
 
 import numpy as np
 import pytest
 from cntk_action_classic.print_action import PrintAction
-from cntk_model_cntk1.bcn.model_format import Cntk1Format
 
 from cntk_core.cli.verbs.doctor import Doctor
 from cntk_core.cli.verbs.plugins import Plugins
@@ -31,10 +29,6 @@ from cntk_testing import (
     ScheduleContract,
     VerbContract,
 )
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "network"))
-
-from bcn_writer import small_model
 
 
 class TestPrint(ActionContract):
@@ -74,15 +68,6 @@ class TestPlugins(VerbContract):
 class TestCoreFormat(ModelFormatContract):
     format_class = CoreFormat
     writes = True
-
-
-class TestCntk1(ModelFormatContract):
-    format_class = Cntk1Format
-
-    def model_file(self, folder):
-        path = folder / "old.dnn"
-        small_model().write(path)
-        return path
 
 
 class Late(Checked):

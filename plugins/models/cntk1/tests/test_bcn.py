@@ -11,7 +11,6 @@ from bcn_writer import Model, dims, flag, float32, float64, int32, matrix, size,
 from cntk_model_cntk1.bcn.model_format import Cntk1Format
 from hypothesis import given
 from hypothesis import strategies as st
-from model_files import find_op
 
 from cntk_core.errors import CntkError, ModelFormatError, UnsupportedError
 from cntk_core.network import model_file
@@ -19,6 +18,7 @@ from cntk_core.network.model_file import ModelInfo, read_model_info, save_model
 from cntk_core.network.node import Input, Parameter
 from cntk_core.ops.families.distances import NegativeSamplesAttributes
 from cntk_core.ops.families.recurrent_stack import RNNStackAttributes
+from cntk_core.ops.table import core_ops
 from cntk_core.plugins.manager import PluginManager
 from cntk_core.plugins.model_formats import ModelFiles
 from cntk_testing.examples import examples
@@ -26,6 +26,8 @@ from cntk_testing.examples import examples
 VERSIONS = range(1, 27)
 
 load_model = Cntk1Format().load
+
+find_op = core_ops().find
 
 
 def is_model(path):

@@ -13,7 +13,7 @@ from cntk_tool_demo.data import labels_of
 
 from cntk_core.cli import main
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[4] / "examples"
 
 
 @pytest.fixture

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from bcn_writer import Model, int32, size
 
 from cntk_core.cli import main
 from cntk_core.network.model_file import load_model
 from cntk_core.ops.table import core_ops
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "network"))
-
-from bcn_writer import Model, int32, size
 
 RECIPE = """\
 command = T

@@ -10,7 +10,7 @@ import pytest
 
 from cntk_core.cli import main
 
-SPEECH = Path(__file__).parents[3] / "examples" / "scaling" / "speech.cntk"
+SPEECH = Path(__file__).parents[4] / "examples" / "scaling" / "speech.cntk"
 VALUES = 20 * 300 + 300 + 300 * 400 + 400 + 400 * 10 + 10
 SLOW = ("--network", "bandwidth=1MB/s", "--samples-per-second", "64", "--quantise-rate", "inf")
 """A minibatch takes 1 s on one rank, and 0.5 MB of gradients half a second of a link."""

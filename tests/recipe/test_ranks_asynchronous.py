@@ -9,7 +9,7 @@ import pytest
 from cntk_core.recipe.driver import run_recipe
 from cntk_core.recipe.log import Log
 from cntk_testing import VirtualRanks
-from tests.actions.test_ranks_mpi import RECIPE, arrays, assert_same, prepare, train, usable
+from tests.recipe.test_ranks_mpi import RECIPE, arrays, assert_same, prepare, train, usable
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("usable")]
 

@@ -1,4 +1,4 @@
-"""A small recipe with data, for tests of whole actions."""
+"""A small recipe with data, for tests of whole actions: import the fixture :func:`recipe` in a ``conftest.py``."""
 
 from __future__ import annotations
 
