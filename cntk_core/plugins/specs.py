@@ -37,7 +37,7 @@ def cntk_sgd_keys() -> Collection[str] | None:
 
 @hookspec(firstresult=True)
 def cntk_choose_engine(requested: str, available: tuple[str, ...]) -> str | None:
-    """Say which of the available engines ``auto`` means. The core prefers cuda, then cpu, then the first."""
+    """Say which of the available engines ``auto`` means. The first has the highest priority; the core takes it."""
 
 
 @hookspec(firstresult=True)
