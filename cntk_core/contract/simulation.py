@@ -1,4 +1,4 @@
-"""Simulated ranks: what a communicator offers that runs ranks on a network that is only reckoned with."""
+"""Simulated ranks: what a communicator offers that runs ranks on a simulated network."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class SimulatedRank(Communicator):
 
 
 Traffic = tuple[str, int]
-"""What kind of operation, or of message, and the how-manieth of a rank: equal whatever the number of ranks."""
+"""What kind of operation, or of message, and its index on its rank: equal whatever the number of ranks."""
 
 
 @attrs.frozen

@@ -1,4 +1,4 @@
-"""``cntk simulate``: how a recipe's training scales over a network that is only reckoned with."""
+"""``cntk simulate``: how a recipe's training scales over a simulated network."""
 
 from __future__ import annotations
 
