@@ -65,6 +65,26 @@ class TestPlugins(VerbContract):
     command_lines = ((), ("list", "--names"), ("new", "op", "Softsign"))
 
 
+class CountsNodes(Action):
+    """Counts the nodes of a model."""
+
+    requires_api = "1.0"
+
+    def run(self, context, section):
+        context.log.line(f"{len(context.load_model(section.string('modelPath')))} nodes")
+
+
+class TestWithModel(ActionContract):
+    action_class = CountsNodes
+    recipe = "command = P\nP = [ action = contract ; modelPath = m.dnn ]"
+
+    def prepare(self, folder):
+        self.write_model(folder / "m.dnn")
+
+    def verify(self, folder, log):
+        assert " nodes" in log
+
+
 class TestCoreFormat(ModelFormatContract):
     format_class = CoreFormat
     writes = True
