@@ -14,6 +14,7 @@ from cntk_core.contract.component import Component
 if TYPE_CHECKING:
     from cntk_core.contract.learner import UpdateRule
     from cntk_core.contract.store import ParameterStore
+    from cntk_core.ops.kernel import Kernel
     from cntk_core.plan.plan import AnyStep, Plan
     from cntk_core.records.layout import SequenceLayout
     from cntk_core.records.minibatch import Minibatch
@@ -120,8 +121,11 @@ class ExecutionEngine(Component):
     Attributes:
         priority: ``engine = auto`` takes the engine with the highest one that can run here; 0 is taken where there is
             nothing better, the processor's own engine has 10, and one for a GPU that may be taken unasked has 20.
+        kernels: kernels for this engine from elsewhere, which the run finds and sets before it compiles anything. The
+            first that does a node's op is taken, then the engine's own, then the op's own functions.
     """
 
+    kernels: Sequence[Kernel] = ()
     priority: ClassVar[int] = 0
 
     def __init__(self, options: Any = None) -> None:
@@ -135,8 +139,7 @@ class ExecutionEngine(Component):
         """
         return ()
 
-    @classmethod
-    def on_host(cls, plan: Plan) -> Collection[AnyStep]:
+    def on_host(self, plan: Plan) -> Collection[AnyStep]:
         """Return the steps of a plan that it computes on the host, between others on its device; by default none.
 
         Nothing is compiled, and no device is needed: ``cntk explain`` marks them.

@@ -28,7 +28,7 @@ CONTRACTS = {
 """Contracts that need nothing but the plugin's class; ops have theirs too. Readers and builders need data of their own,
 so what is checked of an installed one is its wheel; their contracts run in their own tests."""
 
-KIND_WORDS = (*(kind.key for kind in KINDS), "ops", "hooks")
+KIND_WORDS = (*(kind.key for kind in KINDS), "ops", "kernels", "hooks")
 """What may stand before the colon of ``KIND:NAME``."""
 
 
@@ -75,9 +75,9 @@ def find_offers(manager: PluginManager, name: str, kind: str | None = None) -> l
         MissingPluginError: nothing is installed that the name could mean.
     """
     prefix, colon, word = name.partition(":")
-    if kind is None and colon and prefix in (*KIND_WORDS, "op", "hook"):
+    if kind is None and colon and prefix in (*KIND_WORDS, "op", "kernel", "hook"):
         kind, name = prefix, word
-    kind = {"op": "ops", "hook": "hooks"}.get(kind or "", kind)
+    kind = {"op": "ops", "kernel": "kernels", "hook": "hooks"}.get(kind or "", kind)
     if kind is not None and kind not in KIND_WORDS:
         raise UsageError(
             f"there is no kind of plugin '{kind}'{did_you_mean(kind, KIND_WORDS)}",
@@ -85,7 +85,7 @@ def find_offers(manager: PluginManager, name: str, kind: str | None = None) -> l
         )
     registry = manager.registry
     offers: list[Offer[Any]] = [offer for table in registry.tables for offer in table.offers()]
-    offers += [*registry.ops.offers(), *manager.hooks_offers]
+    offers += [*registry.ops.offers(), *registry.kernels.offers(), *manager.hooks_offers]
     offers = [offer for offer in offers if kind in (None, _key(offer))]
     qualifier, _, bare = name.rpartition(":")
     found = [offer for offer in offers if same_wheel(offer.source.name, name)] or [

@@ -139,7 +139,7 @@ class TestVerbs:
     ) -> None:
         from cntk_core.contract.engine import ExecutionEngine
 
-        monkeypatch.setattr(ExecutionEngine, "on_host", lambda plan: (plan.steps[0], plan.gradients[-1]))
+        monkeypatch.setattr(ExecutionEngine, "on_host", lambda engine, plan: (plan.steps[0], plan.gradients[-1]))
         assert main(["explain", "r.cntk", "engine=cpu"]) == 0
         lines = capsys.readouterr().out.splitlines()
         assert [line.split()[0] for line in lines if line.endswith(" (on the host)")] == ["0", "1"]

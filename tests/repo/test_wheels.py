@@ -16,6 +16,7 @@ GROUPS = {
     "cntk.engines",
     "cntk.hooks",
     "cntk.initializers",
+    "cntk.kernels",
     "cntk.learners",
     "cntk.model_formats",
     "cntk.ops",

@@ -13,6 +13,7 @@ from cntk_testing import EngineContract, PackagingContract
 @pytest.mark.usefixtures("standin")
 class TestOnStandIn(EngineContract):
     engine_class = CudaEngine
+    array_module = "cupy stand-in"
 
 
 @pytest.fixture(scope="module")
@@ -27,6 +28,7 @@ def real_engine() -> CudaEngine:
 @pytest.mark.gpu
 class TestOnGpu(EngineContract):
     engine_class = CudaEngine
+    array_module = "cupy"
 
     @pytest.fixture
     def engine(self, real_engine):
