@@ -98,11 +98,12 @@ class TestVerbs:
 
     def test_a_verb_of_a_plugin(self, install, capsys):
         install("cntk-hook-hello", {"cntk.hooks": {"hello": "cntk_hook_hello"}}, self.TEXT)
-        assert main(["hello"]) == 0
+        with pytest.warns(DeprecationWarning, match="cntk_add_commands goes with API 1"):
+            assert main(["hello"]) == 0
         assert capsys.readouterr().out == "hello there\n"
 
     def test_no_such_verb(self, install, capsys):
         install("cntk-hook-hello", {"cntk.hooks": {"hello": "cntk_hook_hello"}}, self.TEXT)
-        with pytest.raises(SystemExit):
+        with pytest.warns(DeprecationWarning, match="cntk_add_commands"), pytest.raises(SystemExit):
             main(["hallo"])
         assert "there is no verb 'hallo'; did you mean 'hello'?; see cntk --help" in capsys.readouterr().err
