@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cntk_core.plugins import answers
-from cntk_core.plugins.markers import gathers, hookspec, passes_on
+from cntk_core.plugins.markers import gathers, hookspec, passes_on, retired
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -165,9 +165,7 @@ def cntk_checkpoint_saved(job: Job, path: Path) -> None:
     """Note that a checkpoint is complete on disk (upload it, prune old ones)."""
 
 
-@hookspec(
-    warn_on_impl=DeprecationWarning("cntk_add_commands goes with API 1.2: offer a Verb (entry-point group cntk.verbs)")
-)
+@hookspec(warn_on_impl=retired("cntk_add_commands", "1.0", "1.2", "Offer a Verb (entry-point group cntk.verbs)."))
 def cntk_add_commands(subparsers: Any) -> None:
     """Add commands to the command line: ``subparsers.add_parser(...)`` of argparse, with ``set_defaults(run=...)``.
 
