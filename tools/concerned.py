@@ -52,7 +52,8 @@ class Workspace:
     @cached_property
     def packages(self) -> dict[str, Path]:
         """The folder of each wheel, relative to the root, by the name of its package."""
-        wheels = {Path(file).parent for file in self.files if Path(file).name == "pyproject.toml"}
+        projects = [Path(file) for file in self.files if Path(file).name == "pyproject.toml"]
+        wheels = {file.parent for file in projects if "tests" not in file.parts}  # those are wheels to try
         found = {}
         for file in map(Path, self.files):
             above = file.parents[1] if len(file.parts) > 2 else Path()

@@ -24,13 +24,12 @@ from cntk_core.contract.events import (
     MinibatchSource,
     UpdateStep,
 )
+from cntk_core.contract.initializer import InitializerSettings, ParameterInitializer
 from cntk_core.contract.learner import Learner, Slot, UpdateContext, UpdateRule
-from cntk_core.contract.local_rank import local_rank
 from cntk_core.contract.model_format import ModelFormat
 from cntk_core.contract.parallel import Communicator, GradientAggregation, Parallelizer
 from cntk_core.contract.reader import DataReader, EpochSpec, ReaderContext, StreamInfo
 from cntk_core.contract.store import ParameterStore
-from cntk_core.contract.verb import Verb
 from cntk_core.contract.writer import DataWriter, SequenceOutput, SparseRows, WriterContext
 from cntk_core.errors import (
     BuildError,
@@ -75,6 +74,10 @@ from cntk_core.records.layout import SequenceLayout
 from cntk_core.records.minibatch import Minibatch, StreamData
 
 if TYPE_CHECKING:  # as _LATER says
+    from cntk_core.contract.dataset import Dataset, DatasetProgress
+    from cntk_core.contract.local_rank import local_rank
+    from cntk_core.contract.schedule import EpochSchedule
+    from cntk_core.contract.verb import Verb
     from cntk_core.plan.plan import Plan
     from cntk_core.plugins.registering import register, unregister
     from cntk_core.plugins.registry import Registry
@@ -98,7 +101,10 @@ __all__ = [
     "DataError",
     "DataReader",
     "DataWriter",
+    "Dataset",
+    "DatasetProgress",
     "Elementwise",
+    "EpochSchedule",
     "EpochSpec",
     "EpochStart",
     "EpochSummary",
@@ -107,6 +113,7 @@ __all__ = [
     "FindOp",
     "GradientAggregation",
     "Initializer",
+    "InitializerSettings",
     "Input",
     "Job",
     "JobOutcome",
@@ -132,6 +139,7 @@ __all__ = [
     "OptionError",
     "Parallelizer",
     "Parameter",
+    "ParameterInitializer",
     "ParameterStore",
     "Plan",
     "PluginError",
@@ -186,8 +194,13 @@ __all__ = [
 ]
 
 _LATER = {
+    "Dataset": "cntk_core.contract.dataset",
+    "DatasetProgress": "cntk_core.contract.dataset",
+    "EpochSchedule": "cntk_core.contract.schedule",
     "Plan": "cntk_core.plan.plan",
     "Registry": "cntk_core.plugins.registry",
+    "Verb": "cntk_core.contract.verb",
+    "local_rank": "cntk_core.contract.local_rank",
     "register": "cntk_core.plugins.registering",
     "unregister": "cntk_core.plugins.registering",
 }

@@ -17,6 +17,7 @@ from cntk_core.errors import MissingPluginError, PluginError, PluginUnavailableE
 from cntk_core.plugins.known import known
 from cntk_core.plugins.manager import PluginManager
 from cntk_core.plugins.offer import ComponentOffer, HooksOffer, Offer, same_wheel
+from cntk_core.plugins.registry import KINDS
 from cntk_core.plugins.third_party_ops import OpsOffer
 
 CONTRACTS = {
@@ -28,22 +29,8 @@ CONTRACTS = {
 """Contracts that need nothing but the plugin's class; ops have theirs too. Readers and builders need data of their own,
 so what is checked of an installed one is its wheel; their contracts run in their own tests."""
 
-KIND_WORDS = (
-    "engine",
-    "builder",
-    "reader",
-    "writer",
-    "learner",
-    "parallelizer",
-    "aggregation",
-    "communicator",
-    "action",
-    "verb",
-    "model_format",
-    "ops",
-    "kernels",
-    "hooks",
-)
+KIND_WORDS = (*(kind.key for kind in KINDS), "ops", "kernels", "hooks")
+"""What may stand before the colon of ``KIND:NAME``."""
 
 
 @attrs.frozen

@@ -46,6 +46,12 @@ TEMPLATES: Mapping[str, Template] = {
     "parallelizer": Template("cntk.parallelizers", "Parallelizer", ":%class%", "parallel"),
     "aggregation": Template("cntk.aggregations", "Aggregation", ":%class%", "aggregation"),
     "hook": Template("cntk.hooks", "", "", "hook"),
+    "action": Template("cntk.actions", "Action", ":%class%", "action"),
+    "verb": Template("cntk.verbs", "Verb", ":%class%", "verb"),
+    "model_format": Template("cntk.model_formats", "Format", ":%class%", "model"),
+    "initializer": Template("cntk.initializers", "Initializer", ":%class%", "initializer"),
+    "schedule": Template("cntk.schedules", "Schedule", ":%class%", "schedule"),
+    "dataset": Template("cntk.datasets", "Dataset", ":%class%", "dataset"),
 }
 """The kinds of plugins that can be made."""
 

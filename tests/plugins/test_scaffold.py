@@ -64,7 +64,8 @@ def test_the_names(name, wheel, module, target, tmp_path):
             "lerner",
             "x",
             "there is no kind of plugin 'lerner'; did you mean 'learner'?\n"
-            "    Kinds: engine, op, builder, reader, learner, parallelizer, aggregation, hook",
+            "    Kinds: engine, op, builder, reader, learner, parallelizer, aggregation, hook, action, "
+            "verb, model_format, initializer, schedule, dataset",
         ),
         (
             "reader",

@@ -20,8 +20,10 @@ MODULES = (
     "builder_contract",
     "communicator_contract",
     "contract",
+    "dataset_contract",
     "engine_contract",
     "gradients",
+    "initializer_contract",
     "learner_contract",
     "model_format_contract",
     "op_contract",
@@ -29,6 +31,7 @@ MODULES = (
     "parallel_contract",
     "parallel_samples",
     "reader_contract",
+    "schedule_contract",
     "verb_contract",
 )
 
