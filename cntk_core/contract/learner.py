@@ -49,7 +49,7 @@ class UpdateContext:
 
 
 class Learner(Component):
-    """An update rule. Made as ``Learner(options)``.
+    """An update rule. Made as ``Learner(options)``, which are its ``settings``.
 
     The rule is written once against a math namespace ``m`` (``m.sqrt``, ``m.where``, ...; operators as usual) and run
     as it is, or compiled into one fused pass over the parameter buffer (two where it has :meth:`means`).

@@ -257,7 +257,7 @@ class Communicator(Component):
 
 
 class GradientAggregation(Component):
-    """Adds up the gradients of all ranks. Made as ``Aggregation(options)``.
+    """Adds up the gradients of all ranks. Made as ``Aggregation(options)``, which are its ``settings``.
 
     Options are read from the strategy's block in the recipe (``DataParallelSGD=[ ... ]``), beside the strategy's own.
     Whatever is compressed away must be kept and sent later (error feedback); it is part of :meth:`state`.

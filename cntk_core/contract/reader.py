@@ -74,7 +74,7 @@ class ReaderContext:
 
 
 class DataReader(Component):
-    """Reads minibatches. Made as ``Reader(options, context)``; ``options`` is an instance of ``cls.options``."""
+    """Reads minibatches. Made as ``Reader(options, context)``; its ``settings`` are an instance of ``cls.options``."""
 
     def __init__(self, options: Any, context: ReaderContext) -> None:
         self.settings = options

@@ -59,7 +59,7 @@ class WriterContext:
 
 
 class DataWriter(Component):
-    """Writes values. Made as ``Writer(options, context)``; ``options`` is an instance of ``cls.options``."""
+    """Writes values. Made as ``Writer(options, context)``; its ``settings`` are an instance of ``cls.options``."""
 
     def __init__(self, options: Any, context: WriterContext) -> None:
         self.settings = options
