@@ -23,6 +23,7 @@ from cntk_core.data.chunked import ChunkedReader
 from cntk_core.data.composite import CompositeSource, FrameSource, Part
 from cntk_core.data.makers import PendingRows, RowMaker
 from cntk_core.data.randomize import Block, RandomOrder, SweepOrder, Window, chunk_windows
+from cntk_core.data.reader_keys import ReaderKeys
 from cntk_core.data.slots import Piece, SlotPlan
 from cntk_core.data.source import Chunk, ChunkInfo, ChunkSource, Column
 from cntk_core.data.truncation import Truncation
@@ -301,6 +302,7 @@ __all__ = [
     "RankGone",
     "RankMissing",
     "ReaderContext",
+    "ReaderKeys",
     "Registry",
     "Rendezvous",
     "RowMaker",

@@ -46,7 +46,7 @@ class Model:
     ) -> None:
         self.network = network
         engine_class = (plugins or PluginManager()).engine(engine)
-        self._engine = engine_class(engine_class.configure(parse_text(settings), f"engine '{engine}'"))
+        self._engine = engine_class(engine_class.settings_from(parse_text(settings), f"engine '{engine}'"))
         self._store = ParameterStore(network.parameters, network.dtype)
         self._programs: dict[tuple[Node, ...], Program] = {}
 

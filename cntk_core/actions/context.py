@@ -167,14 +167,16 @@ class ActionContext:
         """
         reader_class, block, name = self.reader_class(section, key)
         if for_writing or (in_order and block.own("randomize") is None):
-            block = block.with_entries("randomize=none")
+            block = block.with_entries("randomize=false")
         wanted = list(inputs)
-        options = reader_class.configure(block, f"reader '{name}'")
+        what = f"reader '{name}'"
+        options = reader_class.settings_from(block, what)
         context = ReaderContext(
             dtype=self.dtype,
             inputs={node.name: node.known_shape for node in wanted},
             for_writing=for_writing,
             trace=self.log.line,
+            general=reader_class.general_from(block, what),
         )
         reader = reader_class(options, context)
         try:
@@ -206,7 +208,7 @@ class ActionContext:
             CntkError: the block is wrong, or does not fit the nodes.
         """
         writer_class, block, name = self.writer_class(section)
-        options = writer_class.configure(block, f"writer '{name}'")
+        options = writer_class.settings_from(block, f"writer '{name}'")
         return writer_class(options, WriterContext(outputs, self.log.line))
 
     # -- networks -----------------------------------------------------------------------------------------
@@ -317,7 +319,7 @@ class ActionContext:
             PluginError: it is not installed, cannot run here, or has no such device.
         """
         name, engine_class = self.engine_class(section)
-        return engine_class(engine_class.configure(section.child("", name="engine"), f"engine '{name}'"))
+        return engine_class(engine_class.settings_from(section.child("", name="engine"), f"engine '{name}'"))
 
     def check_device(self) -> None:
         """Make sure that there is an engine for the device that the recipe asks for.

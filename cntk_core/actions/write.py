@@ -41,7 +41,7 @@ def check(context: ActionContext, section: Config) -> None:
         section.require("modelPath")
     if section.get("writer") is not None:
         writer, block, name = context.writer_class(section)
-        writer.configure(block, f"writer '{name}'")
+        writer.settings_from(block, f"writer '{name}'")
     elif section.get("outputPath") is None:
         raise ConfigError(
             "write command: You must specify either 'writer' or 'outputPath'",
