@@ -45,6 +45,7 @@ class SeveralReaders(DataReader):
 
     options: ClassVar[type] = SeveralOptions
     requires_api: ClassVar[str] = "1.0"
+    general_keys: ClassVar[tuple[str, ...]] = ()  # the readers look them up here
 
     def __init__(self, options: SeveralOptions, context: ReaderContext) -> None:
         super().__init__(options, context)

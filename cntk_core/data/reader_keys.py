@@ -6,7 +6,7 @@ An options class of a reader that says more about them (another default, a prope
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal, cast
 
 import attrs
 
@@ -59,7 +59,7 @@ class ReaderKeys:
         return Window(self.randomization_window, self.sample_based_randomization_window)
 
 
-READER_KEYS: tuple[str, ...] = tuple(option_key(field) for field in attrs.fields(ReaderKeys))
+READER_KEYS: tuple[str, ...] = tuple(option_key(field) for field in attrs.fields(cast(Any, ReaderKeys)))
 """The names of the keys in a recipe."""
 
 

@@ -76,7 +76,9 @@ class LabelOptions(LabelKeys):
 class UCIReaderKeys(ReaderKeys):
     """The keys of the reader's own block."""
 
-    randomize: str = option(default="auto", doc="auto, none, or how many samples the random order moves a sample.")
+    randomize: str = option(  # type: ignore[assignment]  # wider: a number of samples too
+        default="auto", doc="auto, none, or how many samples the random order moves a sample."
+    )
     minibatch_mode: Literal["partial", "full"] = option(default="partial", doc="The last minibatch may be small.")
     custom_delimiter: str = option(default="", doc="A character between columns beside blank and tab.")
     custom_decimal_point: str = option(default="", doc="A character in place of the decimal point.")
