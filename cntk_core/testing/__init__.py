@@ -20,10 +20,13 @@ if TYPE_CHECKING:
     from cntk_core.testing.packaging import PackagingContract
     from cntk_core.testing.parallel_contract import ParallelizerContract
     from cntk_core.testing.reader_contract import ReaderContract
+    from cntk_core.testing.recipes import README, ReaderRecipe, RecipeContract
     from cntk_core.testing.reference import ReferenceEngine
     from cntk_core.testing.virtual_ranks import VirtualRanks
+    from cntk_core.testing.writer_contract import WriterContract
 
 __all__ = [
+    "README",
     "AggregationContract",
     "BuilderContract",
     "CommunicatorContract",
@@ -35,8 +38,11 @@ __all__ = [
     "PackagingContract",
     "ParallelizerContract",
     "ReaderContract",
+    "ReaderRecipe",
+    "RecipeContract",
     "ReferenceEngine",
     "VirtualRanks",
+    "WriterContract",
     "check_gradients",
     "check_op",
     "check_op_gradients",
@@ -54,8 +60,10 @@ _HOMES = {
     "packaging": ("PackagingContract",),
     "parallel_contract": ("ParallelizerContract",),
     "reader_contract": ("ReaderContract",),
+    "recipes": ("README", "ReaderRecipe", "RecipeContract"),
     "reference": ("ReferenceEngine",),
     "virtual_ranks": ("VirtualRanks",),
+    "writer_contract": ("WriterContract",),
 }
 
 

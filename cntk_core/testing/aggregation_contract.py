@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from cntk_core.interfaces.parallel import Communicator, GradientAggregation
-from cntk_core.testing.contract import Contract, check_component
+from cntk_core.testing.contract import check_component
 from cntk_core.testing.parallel_samples import (
     STEPS,
     Array,
@@ -28,11 +28,12 @@ from cntk_core.testing.parallel_samples import (
     serial_sum,
     store_of,
 )
+from cntk_core.testing.recipes import RecipeContract
 from cntk_core.testing.virtual_ranks import VirtualRanks
 from cntk_core.training.store import ParameterStore
 
 
-class AggregationContract(Contract):
+class AggregationContract(RecipeContract):
     """Tests of a gradient aggregation for pytest: subclass it with ``aggregation_class`` or a fixture.
 
     Attributes:
@@ -44,6 +45,8 @@ class AggregationContract(Contract):
         sizes: numbers of ranks that are tried.
     """
 
+    recipe_key: ClassVar[str] = "parallelizationMethod"
+    ranks: ClassVar[int] = 2
     aggregation_class: ClassVar[type[GradientAggregation]]
     exact: ClassVar[bool] = True
     drift: ClassVar[float] = 0.1

@@ -28,10 +28,11 @@ from cntk_core.ops.op import Op
 from cntk_core.ops.table import core_ops
 from cntk_core.plan.make import make_plan
 from cntk_core.plan.plan import Plan
-from cntk_core.testing.contract import Contract, check_component
+from cntk_core.testing.contract import check_component
 from cntk_core.testing.networks import SAMPLES, Sample, Sketch, classifier, dropout
 from cntk_core.testing.op_contract import FRAMES, ExampleCase, OpExample, example_cases
 from cntk_core.testing.op_examples import EXAMPLES
+from cntk_core.testing.recipes import RecipeContract
 from cntk_core.testing.reference import ReferenceEngine
 from cntk_core.testing.sequence_networks import SEQUENCE_SAMPLES, sequences_for
 from cntk_core.testing.sparse_networks import SPARSE_SAMPLES, product, sparse_stream, with_sparse_streams
@@ -136,7 +137,7 @@ def start(
 
 
 @pytest.mark.filterwarnings("ignore:.*encountered in:RuntimeWarning")
-class EngineContract(Contract):
+class EngineContract(RecipeContract):
     """Tests of an engine for pytest: subclass it with ``engine_class`` or a fixture ``engine``.
 
     Attributes:
@@ -151,6 +152,7 @@ class EngineContract(Contract):
         tolerance: largest error, by precision, relative to the largest element (at least 1).
     """
 
+    recipe_key: ClassVar[str] = "engine"
     engine_class: ClassVar[type[ExecutionEngine]]
     supports_double: ClassVar[bool] = True
     supports_sparse: ClassVar[bool] = True

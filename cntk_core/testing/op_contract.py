@@ -25,6 +25,7 @@ from cntk_core.ops.op import Op, OpContext
 from cntk_core.ops.random import random_stream
 from cntk_core.ops.shapes import Shape
 from cntk_core.testing.gradients import check_op_gradients, make_context
+from cntk_core.testing.recipes import RecipeContract
 
 Array = NDArray[Any]
 
@@ -298,7 +299,7 @@ def check_op(op: Op, *examples: OpExample, shapes: Sequence[Shape] = (), attribu
         check(op, tried)
 
 
-class OpContract:
+class OpContract(RecipeContract):
     """Tests of an op for pytest: subclass it with ``op`` and ``examples``."""
 
     op: ClassVar[Op]

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from cntk_core.interfaces.parallel import Communicator, Parallelizer, StepCounts
-from cntk_core.testing.contract import Contract, check_component
+from cntk_core.testing.contract import check_component
 from cntk_core.testing.parallel_samples import (
     STEPS,
     Array,
@@ -27,11 +27,12 @@ from cntk_core.testing.parallel_samples import (
     serial_sum,
     store_of,
 )
+from cntk_core.testing.recipes import RecipeContract
 from cntk_core.testing.virtual_ranks import VirtualRanks
 from cntk_core.training.store import ParameterStore
 
 
-class ParallelizerContract(Contract):
+class ParallelizerContract(RecipeContract):
     """Tests of a parallelizer for pytest: subclass it with ``parallelizer_class`` or a fixture.
 
     Attributes:
@@ -43,6 +44,8 @@ class ParallelizerContract(Contract):
         sizes: numbers of ranks that are tried.
     """
 
+    recipe_key: ClassVar[str] = "parallelizationMethod"
+    ranks: ClassVar[int] = 2
     parallelizer_class: ClassVar[type[Parallelizer]]
     reduces_gradients: ClassVar[bool] = True
     exact: ClassVar[bool] = True

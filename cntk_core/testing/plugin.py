@@ -27,6 +27,8 @@ MODULES = (
     "parallel_contract",
     "parallel_samples",
     "reader_contract",
+    "recipes",
+    "writer_contract",
 )
 
 pytest.register_assert_rewrite(*(f"cntk_core.testing.{name}" for name in MODULES))
