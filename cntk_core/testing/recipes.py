@@ -113,10 +113,15 @@ class RecipeContract(Contract):
     ranks: ClassVar[int] = 1
 
     def files(self, folder: Path) -> None:
-        """Write into a folder what the recipe needs beside installed wheels; by default the wheel's ``example/``."""
+        """Write into a folder what the recipe needs beside installed wheels.
+
+        By default that is the wheel's folder ``example/``, or without one :func:`write_samples`.
+        """
         home = wheel_folder(type(self))
         if home is not None and (home / "example").is_dir():
             shutil.copytree(home / "example", folder / "example")
+        else:
+            write_samples(folder / "samples.txt")
 
     def recipe_text(self) -> str:
         """Return the recipe; skip the test if there is none."""
@@ -187,12 +192,14 @@ class RecipeContract(Contract):
         """The recipe runs; stopped inside an epoch, it goes on to the same model."""
         with inside(self.prepare(tmp_path / "straight")):
             model = model_path()
-            if model is None or not self.resumes:
+            if model is None or (not self.resumes and self.ranks == 1):
                 self.run_all()
                 return
             whole = Watcher()
             self.train(whole)
             wanted = model.read_bytes()
+            if not self.resumes:
+                return
             if self.ranks == 1:
                 self.run_all()  # what is trained already is not trained again
                 assert model.read_bytes() == wanted, "training again what is trained already changes the model"
@@ -253,6 +260,16 @@ class ReaderRecipe(RecipeContract):
                 code, output = self.command(verb, FILE)
                 assert code == 1, f"cntk {verb} does not mind that '{gone.name}' is missing:\n{output}"
                 assert gone.name in output, f"cntk {verb} does not say that '{gone.name}' is missing:\n{output}"
+
+
+def write_samples(file: Path, count: int = 64) -> None:
+    """Write samples of two features and three classes in CNTK's text format, always the same."""
+    rows = []
+    for number in range(count):
+        x, y = (number * 37 % 101) / 50 - 1, (number * 53 % 97) / 48 - 1
+        label = 0 if x + y < -0.4 else 1 if x - y < 0.2 else 2
+        rows.append(f"|features {x:.2f} {y:.3f} |labels {' '.join('1' if k == label else '0' for k in range(3))}\n")
+    file.write_text("".join(rows), encoding="utf-8")
 
 
 @contextmanager

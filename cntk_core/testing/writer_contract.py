@@ -139,7 +139,7 @@ class WriterContract(RecipeContract):
         self.write(writer_factory, tmp_path / "whole", [len(self.lengths)]).close()
         assert written_in(tmp_path / "part1") != written_in(tmp_path / "whole")
 
-    def test_the_recipe_writes(self, tmp_path: Path) -> None:
+    def test_the_recipe_runs_and_resumes(self, tmp_path: Path) -> None:
         """The recipe leaves files that were not there, the same when it is run again."""
         found = []
         for turn in range(2):
@@ -149,7 +149,7 @@ class WriterContract(RecipeContract):
                 self.run_all()
             found.append({name: data for name, data in written_in(folder).items() if name not in before})
         assert any(found[0].values()), "the recipe writes nothing"
-        if self.resumes:
+        if self.resumes:  # what is trained and written is the same each time
             assert found[1] == found[0], "the recipe writes something else when it is run again"
 
     def test_a_mistake_in_the_block_is_told(self, tmp_path: Path) -> None:
