@@ -20,13 +20,14 @@ def run_action(options: argparse.Namespace) -> int:
     elastic = _elastic(options)
     if getattr(options, "ranks", None) is not None:
         from cntk_core.actions.elastic import AS_RECIPE, asked_in_recipe
-        from cntk_core.actions.launch import launch
+        from cntk_core.actions.launch import launch, named_in_recipe
 
         plugins = [text for path in options.plugin for text in ("--plugin", path)]
         if not elastic and options.ranks > 1 and asked_in_recipe(_recipe_arguments(options), options.verb):
             elastic = AS_RECIPE
         arguments = [options.verb, options.recipe, *options.overrides, *plugins]
-        return launch(options.ranks, arguments, options.plugin, elastic)
+        communicator = named_in_recipe(_recipe_arguments(options))
+        return launch(options.ranks, arguments, options.plugin, elastic, communicator)
     if elastic:
         from cntk_core.actions.elastic import ELASTIC
 

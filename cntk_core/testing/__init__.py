@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from cntk_core.testing.aggregation_contract import AggregationContract
     from cntk_core.testing.builder_contract import BuilderContract
-    from cntk_core.testing.communicator_contract import CommunicatorContract
+    from cntk_core.testing.communicator_contract import CommunicatorContract, CommunicatorRecipe
     from cntk_core.testing.contract import Contract
     from cntk_core.testing.engine_contract import EngineContract
     from cntk_core.testing.gradients import check_gradients, check_op_gradients
@@ -30,6 +30,7 @@ __all__ = [
     "AggregationContract",
     "BuilderContract",
     "CommunicatorContract",
+    "CommunicatorRecipe",
     "Contract",
     "EngineContract",
     "LearnerContract",
@@ -51,7 +52,7 @@ __all__ = [
 _HOMES = {
     "aggregation_contract": ("AggregationContract",),
     "builder_contract": ("BuilderContract",),
-    "communicator_contract": ("CommunicatorContract",),
+    "communicator_contract": ("CommunicatorContract", "CommunicatorRecipe"),
     "contract": ("Contract",),
     "engine_contract": ("EngineContract",),
     "gradients": ("check_gradients", "check_op_gradients"),
