@@ -212,7 +212,7 @@ def _add_plugins(parser: argparse.ArgumentParser) -> None:
     table = tasks.add_parser("list", help="a table of what is there and why something is not usable (default)")
     table.add_argument("--names", action="store_true", help="only the names that wheels claim; load nothing")
     new = tasks.add_parser("new", help="write a complete small wheel with its contract test")
-    new.add_argument("kind", help="engine, op, builder, reader, learner, parallelizer, aggregation or hook")
+    new.add_argument("kind", help="reader, writer, learner, op, engine, ...; another word lists all")
     new.add_argument("name", help="the word that a recipe will write")
     new.add_argument("--folder", default=".", help="where the wheel's folder goes (default: here)")
     check = tasks.add_parser("check", help="load a plugin and check it against its interface")
