@@ -14,15 +14,20 @@ def run(options: argparse.Namespace) -> int:
     if options.task == "check":
         from cntk_core.plugins.check import check_plugin
 
-        return check_plugin(options.name, plugin_files=options.plugin)
+        return check_plugin(options.name, plugin_files=_files(options))
     return _list(options)
+
+
+def _files(options: argparse.Namespace) -> list[str]:
+    """The plugin files, whether they were named before the task or after it."""
+    return [*options.plugin, *getattr(options, "plugin_after", ())]
 
 
 def _list(options: argparse.Namespace) -> int:
     from cntk_core.plugins.report import list_plugins, show_table
 
     check = not getattr(options, "names", False)
-    print(show_table(list_plugins(options.plugin, check=check), () if check else ("", _MORE)))
+    print(show_table(list_plugins(_files(options), check=check), () if check else ("", _MORE)))
     return 0
 
 

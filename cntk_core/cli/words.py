@@ -199,9 +199,14 @@ def _add_convert_data(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--chunk-size", type=int, default=0, metavar="BYTES", help="a chunk is about this large")
 
 
-def _add_plugin_option(parser: argparse.ArgumentParser) -> None:
+def _add_plugin_option(parser: argparse.ArgumentParser, name: str = "plugin") -> None:
     parser.add_argument(
-        "--plugin", action="append", default=[], metavar="FILE", help="Python file with components; may be repeated"
+        "--plugin",
+        action="append",
+        default=[],
+        metavar="FILE",
+        dest=name,
+        help="Python file with components; may be repeated",
     )
 
 
@@ -211,9 +216,11 @@ def _add_plugins(parser: argparse.ArgumentParser) -> None:
     tasks = parser.add_subparsers(metavar="TASK", dest="task")
     table = tasks.add_parser("list", help="a table of what is there and why something is not usable (default)")
     table.add_argument("--names", action="store_true", help="only the names that wheels claim; load nothing")
+    _add_plugin_option(table, "plugin_after")
     new = tasks.add_parser("new", help="write a complete small wheel with its contract test")
     new.add_argument("kind", help="reader, writer, learner, op, engine, ...; another word lists all")
     new.add_argument("name", help="the word that a recipe will write")
     new.add_argument("--folder", default=".", help="where the wheel's folder goes (default: here)")
     check = tasks.add_parser("check", help="load a plugin and check it against its interface")
     check.add_argument("name", help="its name, or KIND:NAME, or a wheel")
+    _add_plugin_option(check, "plugin_after")
