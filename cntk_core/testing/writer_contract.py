@@ -88,7 +88,7 @@ class WriterContract(RecipeContract):
     def test_the_steps_do_not_matter(self, writer_factory: WriterFactory, tmp_path: Path) -> None:
         """The same sequences give the same files, however many of them come at once."""
         whole = len(self.lengths)
-        found = []
+        found: list[dict[str, bytes]] = []
         for steps in ([whole], [whole], [1] * whole, [1, whole - 1]):
             folder = tmp_path / f"{len(found)}" / "out"
             with inside(tmp_path):
