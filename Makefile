@@ -8,18 +8,22 @@ PYTHON ?=
 WORKLOAD ?= W1a
 THREADS ?= 1
 
+# <wheels:projects>
+PROJECTS := $(wildcard kits/*/pyproject.toml) $(wildcard plugins/*/*/pyproject.toml) $(wildcard testing/*/pyproject.toml)
+# </wheels:projects>
+
 BIN := .venv/bin
 STAMP := .venv/.up-to-date
 PYTEST_ARGS ?=
 WORKERS ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format types imports docs check bench pin clean
+.PHONY: help setup demo test lint format types imports docs lists wheels check bench pin clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
 
-$(STAMP): pyproject.toml constraints.txt tools/setup.sh $(wildcard plugins/*/*/pyproject.toml)
+$(STAMP): pyproject.toml constraints.txt tools/setup.sh tools/wheels.py $(PROJECTS)
 	@UV='$(UV)' PYTHON='$(PYTHON)' tools/setup.sh
 	@touch $@
 
@@ -48,7 +52,13 @@ imports: $(STAMP) ## check who imports whom
 docs: $(STAMP) ## check the documentation
 	$(BIN)/python tools/check_docs.py
 
-check: lint types imports docs ## all checks that are not tests
+lists: $(STAMP) ## check that the lists of wheels are up to date
+	$(BIN)/python tools/wheels.py --check
+
+wheels: ## write the lists of wheels anew, after a wheel has come, gone or changed
+	$(or $(PYTHON),python3) tools/wheels.py
+
+check: lint types imports docs lists ## all checks that are not tests
 
 bench: $(STAMP) ## compare with other toolkits (WORKLOAD=W1a THREADS=1)
 	$(BIN)/python benchmarks/run.py --workload $(WORKLOAD) --threads $(THREADS)

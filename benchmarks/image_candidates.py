@@ -61,7 +61,8 @@ class Ours(Candidate):
     def _make(self, crop: str, randomize: str) -> Any:
         from cntk_reader_image import ImageReader
 
-        from cntk_core.api import Config, ReaderContext, SourceText
+        from cntk_core.api import Config, ReaderContext
+        from cntk_core.api.builders import SourceText
 
         size, folder = self._settings["size"], self._folder
         text = (

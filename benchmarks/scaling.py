@@ -28,16 +28,16 @@ from typing import Any
 import attrs
 from cntk_parallel_simulated import SimulatedCommunicator
 from cntk_parallel_sockets import SocketCommunicator
+from cntk_tool_scaling.bench_file import ComputeTimes
+from cntk_tool_scaling.cut import ModelShape
+from cntk_tool_scaling.drive import FULL, Pace, find_period, run_rank
+from cntk_tool_scaling.measure_parallel import aggregation_seconds, sum_rate
+from cntk_tool_scaling.methods import find_method
+from cntk_tool_scaling.recipes import training_section
+from cntk_tool_scaling.simulation import Cluster, simulate
 
-from cntk_core.actions.ranks import detect
-from cntk_core.actions.scaling.bench_file import ComputeTimes
-from cntk_core.actions.scaling.cut import ModelShape
-from cntk_core.actions.scaling.drive import FULL, Pace, find_period, run_rank
-from cntk_core.actions.scaling.measure_parallel import aggregation_seconds, sum_rate
-from cntk_core.actions.scaling.methods import find_method
-from cntk_core.actions.scaling.recipes import training_section
-from cntk_core.actions.scaling.simulation import Cluster, simulate
-from cntk_core.interfaces.simulation import NetworkModel, TimeSpent
+from cntk_core.contract.simulation import NetworkModel, TimeSpent
+from cntk_core.recipe.ranks import detect
 
 RECIPE = Path(__file__).parent.parent / "examples" / "scaling" / "speech.cntk"
 MODEL = ModelShape(((500, 1000), (1000,)))

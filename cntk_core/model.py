@@ -13,19 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cntk_core.config import parse_text
-from cntk_core.data.layout import pack, unpack
+from cntk_core.contract.engine import Program
+from cntk_core.contract.store import ParameterStore
 from cntk_core.errors import DataError, NetworkError
-from cntk_core.interfaces.engine import Program
-from cntk_core.interfaces.layout import SequenceLayout
-from cntk_core.interfaces.reader import Minibatch, StreamData
-from cntk_core.network.model_file import load_model
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
-from cntk_core.ops.layouts import sequence_layout, slot_layout
-from cntk_core.ops.shapes import elements, show
+from cntk_core.ops.language.layouts import sequence_layout, slot_layout
+from cntk_core.ops.language.reader_order import pack, unpack
+from cntk_core.ops.language.shapes import elements, show
 from cntk_core.plan.make import make_plan
 from cntk_core.plugins.manager import AUTO, PluginManager
-from cntk_core.training.store import ParameterStore
+from cntk_core.plugins.model_formats import ModelFiles
+from cntk_core.records.layout import SequenceLayout
+from cntk_core.records.minibatch import Minibatch, StreamData
 
 Values = Mapping[str, Sequence[Any]]
 """For each input by name, its sequences: arrays ``(frames, *shape)``, or whole numbers, which mean one-hot vectors."""
@@ -52,14 +52,14 @@ class Model:
 
     @classmethod
     def load(cls, path: str | Path, *, engine: str = AUTO, settings: str = "") -> Model:
-        """Read a model file, of ours or of the original.
+        """Read a model file of any format that is installed.
 
         Raises:
             ModelFormatError: it is missing or damaged.
             PluginError: there is no such engine.
         """
         plugins = PluginManager()
-        network = load_model(path, plugins.registry.ops.find)
+        network = ModelFiles(plugins.registry).load(path)
         return cls(network, engine=engine, settings=settings, plugins=plugins)
 
     def evaluate(self, data: Values, outputs: Sequence[str] = ()) -> dict[str, list[NDArray[Any]]]:

@@ -31,7 +31,7 @@ from unittest.mock import patch
 import attrs
 from rank_faults import STRATEGIES, FaultError, Trial, finish, load, write_recipe
 
-from cntk_core.interfaces.parallel import Launcher
+from cntk_core.contract.parallel import Launcher
 from cntk_core.plugins.registry import Registry
 
 FAULTS = ("kill", "exception", "exit", "stop", "term")
@@ -110,8 +110,8 @@ def _start(folder: Path, trial: Trial, fault: str, log: str, *, elastic: bool) -
 
 
 def _elastic(trial: Trial) -> int:
-    from cntk_core.actions import launch
     from cntk_core.cli import main
+    from cntk_core.launch import launcher as launch
 
     def find(registry: Registry, ranks: int) -> Launcher:
         return registry.communicators.get(trial.way).launcher(ranks, elastic=True)
@@ -121,9 +121,9 @@ def _elastic(trial: Trial) -> int:
 
 
 def _virtual(ranks: int) -> int:
-    from cntk_core.actions.driver import run_recipe
-    from cntk_core.actions.log import Log
-    from cntk_core.testing import VirtualRanks
+    from cntk_core.recipe.driver import run_recipe
+    from cntk_core.recipe.log import Log
+    from cntk_testing import VirtualRanks
 
     if ranks == 1:
         run_recipe(["configFile=r.cntk"], Log())

@@ -25,19 +25,8 @@ from types import FrameType
 
 import attrs
 
-from cntk_core.api import (
-    BuildContext,
-    CntkError,
-    Config,
-    Location,
-    Network,
-    SourceText,
-    complete_network,
-    copy_nodes,
-    core_ops,
-    parse_text,
-    raise_problems,
-)
+from cntk_core.api import BuildContext, CntkError, Config, Location, Network, core_ops, raise_problems
+from cntk_core.api.builders import SourceText, complete_network, copy_nodes, parse_text
 from cntk_core.config.source import strip_comments
 
 CORPUS = Path(__file__).resolve().parent.parent / "tests" / "fuzz" / "corpus"

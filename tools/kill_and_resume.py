@@ -167,7 +167,7 @@ RECIPES = {
 def write_data(folder: Path, network: str) -> None:
     """Write what a recipe reads."""
     if network == _DIGITS:
-        from cntk_core.actions.demo.data import write_digits
+        from cntk_tool_demo.data import write_digits
 
         write_digits(folder)
         (folder / "train.ctf").rename(folder / "digits.ctf")
@@ -197,8 +197,8 @@ def load() -> None:
     """Import what trainings need; nothing is run here, because threads do not survive a fork."""
     import importlib
 
-    modules = ("numba", "scipy.sparse", "cntk_core.cli", "cntk_core.actions.train", "cntk_engine_cpu.program")
-    readers = ("cntk_reader_cntk_text.reader", "cntk_core.data.composite", "cntk_core.data.truncation")
+    modules = ("numba", "scipy.sparse", "cntk_core.cli", "cntk_core.recipe.train", "cntk_engine_cpu.program")
+    readers = ("cntk_reader_cntk_text.reader", "cntk_kit_readers.composite", "cntk_kit_readers.truncation")
     for name in (*modules, *readers, "cntk_builder_brainscript", "cntk_builder_ndl", "cntk_builder_simple"):
         importlib.import_module(name)
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import attrs
 
-from cntk_core.ops.op import NoAttributes, Op
-from cntk_core.ops.table import FAMILIES
+from cntk_core.ops.language.op import NoAttributes, Op
+from cntk_core.ops.table import families
 
 PAGE = Path(__file__).parents[1] / "docs" / "ops.md"
 MARK = "<!-- generated -->"
@@ -88,7 +88,7 @@ def gradient_of(op: Op) -> str:
 def tables() -> str:
     """The tables of all families."""
     lines: list[str] = []
-    for family in FAMILIES:
+    for family in families():
         title = TITLES[family.__name__.rpartition(".")[2]]
         lines += ["", f"## {title}", "", "| Operation | What | Inputs | Attributes | Gradient | Further names |"]
         lines.append("| --- | --- | --- | --- | --- | --- |")

@@ -34,7 +34,7 @@ from unittest.mock import patch
 
 import attrs
 
-from cntk_core.interfaces.parallel import Launcher
+from cntk_core.contract.parallel import Launcher
 from cntk_core.plugins.registry import Registry
 
 MEMORY = "/dev/shm"
@@ -158,7 +158,7 @@ def load() -> None:
     """Train once with each strategy, so that the forks have all that is imported and compiled, and begin at once."""
     import importlib
 
-    for name in ("scipy.sparse", "cntk_core.cli", "cntk_core.actions.launch"):
+    for name in ("scipy.sparse", "cntk_core.cli", "cntk_core.launch.launcher"):
         importlib.import_module(name)
     os.environ["RANK_FAULT"] = "nothing"
     for strategy in STRATEGIES:
@@ -192,9 +192,9 @@ def _fork(folder: Path, log: str, fault: str, work: Callable[[], int], environme
 
 
 def _virtual(ranks: int) -> int:
-    from cntk_core.actions.driver import run_recipe
-    from cntk_core.actions.log import Log
-    from cntk_core.testing import VirtualRanks
+    from cntk_core.recipe.driver import run_recipe
+    from cntk_core.recipe.log import Log
+    from cntk_testing import VirtualRanks
 
     try:
         VirtualRanks(ranks, deadline=300).run(
@@ -215,7 +215,7 @@ def _train(*arguments: str) -> int:
 
 
 def _launched(ranks: int, communicator: str) -> int:
-    from cntk_core.actions import launch
+    from cntk_core.launch import launcher as launch
 
     def find(registry: Registry, count: int) -> Launcher:
         return registry.communicators.get(communicator).launcher(count)

@@ -105,11 +105,11 @@ def _write_htk(folder: Path, frames: np.ndarray, sequences: int) -> None:
 
 def _child(keys: str) -> None:
     """Read the corpus of this folder and print what it took."""
-    from cntk_core.actions.context import ActionContext
-    from cntk_core.actions.log import Log
     from cntk_core.config import Config
     from cntk_core.config.source import SourceText
-    from cntk_core.interfaces.reader import EpochSpec
+    from cntk_core.contract.reader import EpochSpec
+    from cntk_core.recipe.context import ActionContext
+    from cntk_core.recipe.log import Log
 
     config = Config.from_source(SourceText.of(f"reader=[{_BLOCK.format(keys=keys)}]", "reader"))
     reader = ActionContext.create(config, Log()).make_reader(config)

@@ -33,11 +33,6 @@ if [ -z "$python" ] && { [ -z "${UV:-}" ] || [ -n "${PYTHON:-}" ]; }; then
 Install one, or name it: make PYTHON=/path/to/python3"
 fi
 
-editables="--editable .[all]"
-for project in plugins/*/*/pyproject.toml; do
-    editables="$editables --editable ${project%/pyproject.toml}"
-done
-
 if [ -n "${UV:-}" ]; then
     echo "setup: $venv with $UV"
     is_new_enough "$venv_python" || "$UV" venv --quiet --clear --python "${python:->=3.11}" "$venv"
@@ -50,6 +45,12 @@ else
     fi
     install="$venv_python -m pip install --quiet --disable-pip-version-check --no-input"
 fi
+
+folders=$("$venv_python" tools/wheels.py --paths)
+editables="--editable .[all]"
+for folder in $folders; do
+    editables="$editables --editable $folder"
+done
 
 # The build tools come first, pinned like everything else, so that no wheel of ours needs a build environment of its own.
 # shellcheck disable=SC2086 # $install and $editables are lists of words

@@ -24,15 +24,15 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 import attrs
+from cntk_action_classic import edit
 
-from cntk_core.actions import edit
-from cntk_core.actions.context import BUILDERS, NOT_SECTIONS, ActionContext, precision_of
-from cntk_core.actions.document import LANGUAGE
-from cntk_core.actions.log import Log
 from cntk_core.config import Config, Value, load_recipe
+from cntk_core.contract.builder import BuildContext, Document
 from cntk_core.errors import CntkError, Location, PluginError, Problems, UnsupportedError
-from cntk_core.interfaces.builder import BuildContext, Document
 from cntk_core.plugins.manager import PluginManager
+from cntk_core.recipe.context import BUILDERS, NOT_SECTIONS, ActionContext, precision_of
+from cntk_core.recipe.document import LANGUAGE
+from cntk_core.recipe.log import Log
 
 SUFFIXES = {".cntk": "recipes", ".ndl": "NDL", ".mel": "MEL", ".bs": "BrainScript"}
 """What is looked at, and how the table calls it."""
@@ -226,7 +226,7 @@ def _build(recipe: Recipe, wanted: Description) -> Result:
     def step(config: Config) -> Result:
         context = recipe.context(config)
         if wanted.key == "edit":
-            edit.check(context, config.section(wanted.section))
+            edit.EditAction().check(context, config.section(wanted.section))
             return Result(wanted.name, BUILT, "script")
         _, value = _value(config, wanted)
         builder = context.plugins.registry.builders.get(value.short_name, where=value.key_where)()

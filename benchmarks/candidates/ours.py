@@ -6,7 +6,8 @@ import numpy as np
 from workloads import FeedForward
 
 from candidates.training import Trainer
-from cntk_core.api import Minibatch, StreamData, frame_layout
+from cntk_core.api import Minibatch, StreamData
+from cntk_core.api.engines import frame_layout
 
 
 class Candidate(Trainer):

@@ -8,10 +8,11 @@ import numpy as np
 from workloads import Convolutional
 
 from candidates.training import Trainer
-from cntk_core.actions.context import ActionContext
-from cntk_core.actions.log import Log
-from cntk_core.api import Minibatch, StreamData, frame_layout
+from cntk_core.api import Minibatch, StreamData
+from cntk_core.api.engines import frame_layout
 from cntk_core.config import load_recipe
+from cntk_core.recipe.context import ActionContext
+from cntk_core.recipe.log import Log
 
 RECIPES = Path(__file__).resolve().parents[1] / "recipes"
 

@@ -8,11 +8,12 @@ import numpy as np
 from workloads import Recurrent
 
 from candidates.training import Trainer
-from cntk_core.actions.context import ActionContext
-from cntk_core.actions.log import Log
-from cntk_core.api import Minibatch, StreamData, sequence_layout
+from cntk_core.api import Minibatch, StreamData
+from cntk_core.api.engines import sequence_layout
 from cntk_core.config import load_recipe
-from cntk_core.data.layout import pack
+from cntk_core.ops.language.reader_order import pack
+from cntk_core.recipe.context import ActionContext
+from cntk_core.recipe.log import Log
 
 RECIPE = Path(__file__).resolve().parents[1] / "recipes" / "lstm.cntk"
 

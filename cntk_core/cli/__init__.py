@@ -12,16 +12,16 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
-from cntk_core.actions.failing import TRACEBACK, end_ranks, is_main_rank, say, text_of
-from cntk_core.cli.verbs import program
-from cntk_core.cli.words import VERBS, make_parser
-from cntk_core.errors import CntkError, did_you_mean
+from cntk_core.cli.arguments import PLUGIN, program, take_plugins
+from cntk_core.cli.words import installed, parser_of, whole_parser
+from cntk_core.errors import CntkError
+from cntk_core.recipe.error_report import TRACEBACK, end_ranks, is_main_rank, say, text_of
 
 if TYPE_CHECKING:
-    from cntk_core.actions.log import Log
-    from cntk_core.cli.words import Verbs
+    from cntk_core.recipe.log import Log
 
 USAGE = """\
 -------------------------------------------------------------------
@@ -65,17 +65,26 @@ def _dispatch(arguments: list[str]) -> int:
     first = arguments[0]
     if first in _DOCUMENT_OPTIONS:
         return _run_as_cntk(arguments)
-    if first not in VERBS and any("=" in argument for argument in arguments) and first not in ("-h", "--help"):
+    if any("=" in argument for argument in arguments) and not _is_verb(first, arguments):
         return _run_as_cntk(arguments)
     return _run_verb(arguments)
+
+
+def _is_verb(first: str, arguments: list[str]) -> bool:
+    """Whether a command line with a ``=`` somewhere is nevertheless that of a verb."""
+    if first in ("-h", "--help"):
+        return True
+    if "=" in first or first.startswith("-"):
+        return False
+    return any(argument.startswith(PLUGIN) for argument in arguments) or first in installed()
 
 
 # -- as CNTK ----------------------------------------------------------------------------------------------
 
 
 def _run_as_cntk(arguments: list[str]) -> int:
-    from cntk_core.actions.driver import run_recipe
-    from cntk_core.actions.log import Log
+    from cntk_core.recipe.driver import run_recipe
+    from cntk_core.recipe.log import Log
 
     log = Log()
     try:
@@ -121,10 +130,28 @@ def _guarded(step: Callable[[], int]) -> int:
 
 
 def _run_verb(arguments: list[str]) -> int:
-    parser, verbs = make_parser()
-    if not arguments[0].startswith("-") and arguments[0] not in VERBS:
-        _add_plugin_verbs(parser, verbs, arguments[0])
-    options, rest = parser.parse_known_args(arguments)
+    files, words = take_plugins(arguments)
+    if not words or words[0].startswith("-"):
+        parser = whole_parser()
+        parser.parse_args(words)
+        parser.print_help()
+        return 2
+    return _guarded(partial(_run_word, files, words))
+
+
+def _run_word(files: list[str], words: list[str]) -> int:
+    parser = parser_of(words[0], files)
+    options = _parse(parser, words)
+    if not hasattr(options, "run"):
+        parser.print_help()
+        return 2
+    options.plugin = [*files, *getattr(options, "plugin", ())]
+    return int(options.run(options) or 0)
+
+
+def _parse(parser: argparse.ArgumentParser, words: list[str]) -> argparse.Namespace:
+    """Parse a command line; ``key=value`` may stand anywhere on that of a verb that takes such."""
+    options, rest = parser.parse_known_args(words)
     overrides = getattr(options, "overrides", None)
     wrong = [text for text in rest if overrides is None or text.startswith("-") or "=" not in text]
     if wrong:
@@ -134,16 +161,4 @@ def _run_verb(arguments: list[str]) -> int:
         odd = [text for text in options.overrides if "=" not in text]
         if odd:
             parser.error(f"'{odd[0]}' is not of the form key=value")
-    if not hasattr(options, "run"):
-        parser.print_help()
-        return 2
-    return _guarded(lambda: int(options.run(options) or 0))
-
-
-def _add_plugin_verbs(parser: argparse.ArgumentParser, verbs: Verbs, wanted: str) -> None:
-    """Ask the plugins for further verbs; only a word that is none of ours leads here."""
-    from cntk_core.actions.plugins import add_commands
-
-    add_commands(verbs)
-    if wanted not in verbs.choices:
-        parser.error(f"there is no verb '{wanted}'{did_you_mean(wanted, verbs.choices)}; see cntk --help")
+    return options

@@ -19,13 +19,6 @@ from cntk_core.config.schedule import Schedule
 from cntk_core.config.schema import at_least, bind, option, option_key, option_keys, options
 from cntk_core.config.section import MISSING, Config
 from cntk_core.config.source import COMMAND_LINE, SourceText
-from cntk_core.config.utterance_keys import (
-    UtteranceKeys,
-    UtterancePartKeys,
-    context_window,
-    read_utterance_block,
-    read_utterance_part,
-)
 from cntk_core.config.values import Value
 
 __all__ = [
@@ -38,12 +31,9 @@ __all__ = [
     "EvaluatedEntry",
     "Schedule",
     "SourceText",
-    "UtteranceKeys",
-    "UtterancePartKeys",
     "Value",
     "at_least",
     "bind",
-    "context_window",
     "load_recipe",
     "option",
     "option_key",
@@ -51,7 +41,5 @@ __all__ = [
     "options",
     "parse_text",
     "read_source",
-    "read_utterance_block",
-    "read_utterance_part",
     "split_command_line",
 ]

@@ -12,8 +12,8 @@ import attrs
 
 from cntk_core.errors import NetworkError
 from cntk_core.network.node import Node
-from cntk_core.ops.cropping import CropAttributes
-from cntk_core.ops.placement import Placement
+from cntk_core.ops.families.cropping import CropAttributes
+from cntk_core.ops.language.placement import Placement
 
 _HINT = "Give xOffset and yOffset."
 

@@ -19,7 +19,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.ops.mersenne_twister import MersenneTwister64, Words
+from cntk_core.ops.families.mersenne_twister import MersenneTwister64, Words
 
 _BLOCKS = 64
 """States of the generator per step: small enough to stay in the cache, large enough for NumPy."""

@@ -11,7 +11,7 @@ import attrs
 from cntk_core.network.arrange import Arrangement, Box, arrange
 from cntk_core.network.inference import is_delay
 from cntk_core.network.node import Node, Parameter
-from cntk_core.ops.shapes import show
+from cntk_core.ops.language.shapes import show
 
 if TYPE_CHECKING:
     from cntk_core.network.network import Network

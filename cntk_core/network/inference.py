@@ -16,9 +16,9 @@ import attrs
 from cntk_core.errors import CntkError, NetworkError, ShapeError
 from cntk_core.network.cropping import locate_crop
 from cntk_core.network.node import Node, Parameter
-from cntk_core.ops.op import Op
-from cntk_core.ops.open_shapes import complete_shapes, infer_shape
-from cntk_core.ops.shapes import Longest, Shape, elements, from_cntk, longest_axes, show
+from cntk_core.ops.language.op import Op
+from cntk_core.ops.language.open_shapes import complete_shapes, infer_shape
+from cntk_core.ops.language.shapes import Longest, Shape, elements, from_cntk, longest_axes, show
 
 DELAYS = frozenset({"PastValue", "FutureValue"})
 """Operations through which a cycle is legal."""

@@ -27,7 +27,7 @@ from cntk_core.errors import (
 )
 from cntk_core.network.distributions import fill_normal, fill_uniform
 from cntk_core.network.text_matrix import complete_shape, fit_matrix, parse_matrix
-from cntk_core.ops.shapes import Shape, elements, show, to_cntk
+from cntk_core.ops.language.shapes import Shape, elements, show, to_cntk
 
 if TYPE_CHECKING:
     from cntk_core.network.network import Network

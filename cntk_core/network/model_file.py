@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.errors import CntkError, ModelFormatError, NetworkError, UnsupportedError
+from cntk_core.errors import CntkError, ModelFormatError, NetworkError
 from cntk_core.network.attribute_types import wrong_attribute
-from cntk_core.network.bcn import MAGIC, load_bcn
 from cntk_core.network.network import Network
 from cntk_core.network.node import ROLES, Input, Node, Parameter
 from cntk_core.network.tensor_file import (
@@ -33,9 +32,10 @@ from cntk_core.network.tensor_file import (
     write_tensors,
 )
 from cntk_core.network.unsound import unsound
-from cntk_core.ops.leaves import INPUT, PARAMETER, SPARSE_INPUT
-from cntk_core.ops.op import Op
-from cntk_core.ops.shapes import Longest, Shape, longest_axes, show
+from cntk_core.ops.families.leaves import INPUT, PARAMETER, SPARSE_INPUT
+from cntk_core.ops.language.op import Op
+from cntk_core.ops.language.shapes import Longest, Shape, longest_axes, show
+from cntk_core.ops.table import FindOp
 
 FORMAT = "cntk-core-model"
 VERSION = 1
@@ -45,11 +45,6 @@ LANGUAGE = "model"
 _METADATA = "__metadata__"
 _MARK = "node:"
 _PRECISIONS: dict[str, np.dtype[Any]] = {"float": np.dtype(np.float32), "double": np.dtype(np.float64)}
-
-_DICTIONARY = b"\x08\x01\x12"
-"""How a Protobuf dictionary of version 1 begins, in which the Python library of CNTK 2.0 kept models."""
-
-FindOp = Callable[[str, str], Op | None]
 
 
 @attrs.frozen
@@ -138,26 +133,19 @@ def _encode(value: Any, node: Node) -> Any:
 # -- reading ----------------------------------------------------------------------------------------------
 
 
-def is_model(path: str | Path) -> bool:
-    """Tell whether a file looks like a model, ours or the original's; a recipe does not."""
-    try:
-        with Path(path).open("rb") as file:
-            begin = file.read(9)
-    except OSError:
-        return False
-    return begin.startswith((MAGIC, _DICTIONARY)) or (
-        begin[8:] == b"{" and int.from_bytes(begin[:8], "little") <= MAX_HEADER
-    )
+def is_own_format(begin: bytes) -> bool:
+    """Whether a file begins with the size of a header and the header; a recipe does not."""
+    return begin[8:9] == b"{" and int.from_bytes(begin[:8], "little") <= MAX_HEADER
 
 
 def read_model_info(path: str | Path) -> ModelInfo:
-    """Read how far the training of a model had come, without reading the model; models of the original do not say.
+    """Read how far the training of a model had come, without reading the model; only files of ours say it.
 
     Raises:
-        ModelFormatError, UnsupportedError: it is not a model file, or a Protobuf one.
+        ModelFormatError: it is damaged, or cannot be read.
     """
     path = Path(path)
-    if _is_original(path):
+    if not is_own_format(_begin(path)):
         return ModelInfo()
     metadata = read_metadata(path)
     _check_format(metadata, path)
@@ -176,7 +164,7 @@ def _info(metadata: Mapping[str, str]) -> ModelInfo:
 
 
 def load_model(path: str | Path, find_op: FindOp, dtype: Any = None) -> Network:
-    """Read a network with its values and infer its shapes. Models of the original (BCN) are read as well.
+    """Read a network with its values, from a file of ours, and infer its shapes.
 
     Args:
         path: the file.
@@ -185,11 +173,9 @@ def load_model(path: str | Path, find_op: FindOp, dtype: Any = None) -> Network:
 
     Raises:
         ModelFormatError: the file is missing, damaged, from a newer version, or describes no sound network.
-        UnsupportedError: a model of the original with something in it that is not there yet.
     """
     path = Path(path)
-    if _is_original(path):
-        return load_bcn(path, find_op, dtype)
+    _begin(path)  # what cannot be opened is a model that cannot be read, not a damaged one
     content = read_tensors(path)
     _check_format(content.metadata, path)
     try:
@@ -201,20 +187,13 @@ def load_model(path: str | Path, find_op: FindOp, dtype: Any = None) -> Network:
         raise ModelFormatError(f"'{path}' is damaged: its description of the network makes no sense") from error
 
 
-def _is_original(path: Path) -> bool:
+def _begin(path: Path) -> bytes:
     check_is_file(path, "model")
     try:
         with path.open("rb") as file:
-            begin = file.read(9)
+            return file.read(9)  # the size of a header, and its first byte
     except OSError as error:
         raise ModelFormatError(f"the model '{path}' cannot be read: {error.strerror}") from None
-    if begin.startswith(_DICTIONARY) and begin[8:] != b"{":
-        raise UnsupportedError(
-            f"'{path}' is a model or checkpoint that the Python library of CNTK 2.0 saved (Protobuf); "
-            "only those that its actions wrote (BCN) can be read",
-            hint="Train the network again from its description.",
-        )
-    return begin.startswith(MAGIC)
 
 
 def _check_format(metadata: Mapping[str, str], path: Path) -> None:

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from cntk_core.errors import Location
 from cntk_core.network.initializers import Initializer
-from cntk_core.ops.leaves import INPUT, PARAMETER, SPARSE_INPUT
-from cntk_core.ops.op import NoAttributes, Op
-from cntk_core.ops.shapes import Shape, show
+from cntk_core.ops.families.leaves import INPUT, PARAMETER, SPARSE_INPUT
+from cntk_core.ops.language.op import NoAttributes, Op
+from cntk_core.ops.language.shapes import Shape, show
 
 ROLES = ("feature", "label", "criterion", "evaluation", "output")
 """Groups of nodes that a recipe names, in the order of CNTK's model files."""

@@ -2,7 +2,7 @@
 
 Layout: 8 bytes (length of the header, little endian), the header (JSON: array name to ``dtype``, ``shape`` and
 ``data_offsets``; texts by name under ``__metadata__``), the arrays one after the other. The metadata hold a SHA-256 of
-everything else, which the format itself lacks.
+everything else, which the format itself lacks. Why not by the format's own library: ``docs/decisions``, 8.
 """
 
 from __future__ import annotations

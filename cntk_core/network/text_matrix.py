@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cntk_core.errors import DataError, Location
-from cntk_core.ops.shapes import Shape, elements, from_cntk, show, to_cntk
+from cntk_core.ops.language.shapes import Shape, elements, from_cntk, show, to_cntk
 
 
 def parse_matrix(lines: Iterable[str], locate: Callable[[int, int], Location]) -> NDArray[np.float64]:

@@ -2,75 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from types import ModuleType
 
 from cntk_core.errors import PluginError
-from cntk_core.ops import (
-    alignment,
-    binary,
-    convolution,
-    criteria,
-    cropping,
-    distances,
-    dropout,
-    leaves,
-    linear_chain,
-    mixtures,
-    monitoring,
-    normalization,
-    pooling,
-    precompute,
-    products,
-    quantized,
-    ranking,
-    recurrence,
-    recurrent_stack,
-    reductions,
-    reshaping,
-    sampling,
-    sequences,
-    shifting,
-    slicing,
-    softmax,
-    unary,
-    vocabulary,
-)
-from cntk_core.ops.op import Op
+from cntk_core.ops.language.op import Op
+
+FindOp = Callable[[str, str], Op | None]
+"""``(language, name)`` to the operation, None if there is none. The language of model files is ``"model"``."""
 
 LANGUAGES = ("", "ndl", "brainscript", "model")
 """Languages that give ops further names; ``""`` knows the canonical names only."""
 
 FAMILIES = (
-    leaves,
-    unary,
-    binary,
-    products,
-    distances,
-    reductions,
-    softmax,
-    reshaping,
-    slicing,
-    dropout,
-    criteria,
-    precompute,
-    quantized,
-    vocabulary,
-    sampling,
-    ranking,
-    mixtures,
-    recurrence,
-    shifting,
-    recurrent_stack,
-    sequences,
-    linear_chain,
-    alignment,
-    convolution,
-    pooling,
-    normalization,
-    cropping,
-    monitoring,
+    "leaves",
+    "unary",
+    "binary",
+    "products",
+    "distances",
+    "reductions",
+    "softmax",
+    "reshaping",
+    "slicing",
+    "dropout",
+    "criteria",
+    "precompute",
+    "quantized",
+    "vocabulary",
+    "sampling",
+    "ranking",
+    "mixtures",
+    "recurrence",
+    "shifting",
+    "recurrent_stack",
+    "sequences",
+    "linear_chain",
+    "alignment",
+    "convolution",
+    "pooling",
+    "normalization",
+    "cropping",
+    "monitoring",
 )
-"""The modules with the core's ops, in the order of the reference page."""
+"""The modules with the core's ops, in the order of the reference page. They are imported when ops are asked for."""
 
 
 class OpTable:
@@ -125,10 +100,15 @@ class OpTable:
         return sorted((name for name, _ in self._names[language].values()), key=str.lower)
 
 
+def families() -> tuple[ModuleType, ...]:
+    """Return the modules with the core's ops, imported."""
+    return tuple(import_module(f"cntk_core.ops.families.{name}") for name in FAMILIES)
+
+
 def core_ops() -> OpTable:
     """Return a new table with the ops of the core."""
     table = OpTable()
-    for family in FAMILIES:
+    for family in families():
         for op in family.OPS:
             table.add(op)
     return table

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from cntk_core.network.node import Node, Parameter
-from cntk_core.ops.shapes import elements, show
+from cntk_core.ops.language.shapes import elements, show
 from cntk_core.plan.plan import AnyStep, GradientStep, Loop, LoopGradient, Plan, Step, is_open
 
 ON_HOST = " (on the host)"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from cntk_core.network.node import Node
-from cntk_core.ops.expression import TraceMath, symbol
-from cntk_core.ops.op import Elementwise
+from cntk_core.ops.language.expression import TraceMath, symbol
+from cntk_core.ops.language.op import Elementwise
 
 
 def is_elementwise(node: Node) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from cntk_core.errors import DataError, ShapeError
 from cntk_core.network.node import Node
-from cntk_core.ops.shapes import longest_axes, show, with_lengths
+from cntk_core.ops.language.shapes import longest_axes, show, with_lengths
 
 
 def check_lengths(nodes: Iterable[Node], lengths: Mapping[str, int]) -> None:

@@ -10,7 +10,7 @@ from cntk_core.errors import NetworkError
 from cntk_core.network.inference import is_delay
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
-from cntk_core.ops.shapes import elements, show
+from cntk_core.ops.language.shapes import elements, show
 from cntk_core.plan.buffers import assign_buffers
 from cntk_core.plan.fusion import consumers_of, group
 from cntk_core.plan.gradients import Flow, gradient_steps

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 import attrs
 
 from cntk_core.errors import CntkError, NetworkError
-from cntk_core.interfaces.layout import SequenceLayout
 from cntk_core.network.inference import is_delay
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
-from cntk_core.ops.shapes import longest_axes
+from cntk_core.ops.language.shapes import longest_axes
+from cntk_core.records.layout import SequenceLayout
 
 
 @attrs.frozen(eq=False)
@@ -149,7 +149,8 @@ class Plan:
         gradients: gradient steps in order; empty for evaluation.
         buffers: the shared storage.
         value_buffer: node to index of the buffer of its value. Inputs, parameters and precomputed nodes have none, nor
-            have nodes with a dimension that every minibatch has its own of (:class:`~cntk_core.ops.shapes.Longest`).
+            have nodes with a dimension that every minibatch has its own of
+            (:class:`~cntk_core.ops.language.shapes.Longest`).
         gradient_buffer: node to index of the buffer of its gradient. Trained parameters have none (the store).
         open_values, open_gradients: nodes with such a dimension, whose values and gradients need storage.
         sparse: the trained parameters whose gradients come from products with sparse inputs alone, with these inputs.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from cntk_core.network.node import Input, Node, Parameter
-from cntk_core.ops.shapes import elements
+from cntk_core.ops.language.shapes import elements
 from cntk_core.plan.plan import GradientStep, Loop, LoopGradient, Step
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import attrs
 
+from cntk_core.contract.component import Unavailable
 from cntk_core.errors import MissingPluginError, PluginError, PluginUnavailableError, UsageError, did_you_mean, nearest
-from cntk_core.interfaces.component import Unavailable
 from cntk_core.plugins.manager import PluginManager
 from cntk_core.plugins.offer import ComponentOffer, HooksOffer, Offer, same_wheel
 from cntk_core.plugins.registry import Registry
@@ -44,6 +44,9 @@ KIND_WORDS = (
     "parallelizer",
     "aggregation",
     "communicator",
+    "action",
+    "verb",
+    "model_format",
     "ops",
     "hooks",
 )
@@ -117,7 +120,7 @@ def find_offers(manager: PluginManager, name: str, kind: str | None = None) -> l
     registry = manager.registry
     offers: list[Offer[Any]] = [offer for table in registry.tables for offer in table.offers()]
     offers += [*registry.ops.offers(), *_ops_of_files(registry), *manager.hooks_offers]
-    offers = [offer for offer in offers if kind in (None, offer.word)]
+    offers = [offer for offer in offers if kind in (None, _key(offer))]
     qualifier, _, bare = name.rpartition(":")
     found = [offer for offer in offers if same_wheel(offer.source.name, name)] or [
         offer
@@ -127,13 +130,17 @@ def find_offers(manager: PluginManager, name: str, kind: str | None = None) -> l
     if found:
         return found
     for table in registry.tables:
-        if table.kind.word == kind:
+        if table.kind.key == kind:
             table.find(name)
     guess = nearest(name, [offer.name for offer in offers])
     raise MissingPluginError(
         f"no plugin named '{name}' is installed" + (f"; did you mean '{guess}'?" if guess else ""),
         hint="cntk plugins lists what there is.",
     )
+
+
+def _key(offer: Offer[Any]) -> str:
+    return offer.kind.key if isinstance(offer, ComponentOffer) else offer.word
 
 
 def _ops_of_files(registry: Registry) -> list[OpsOffer]:
@@ -193,12 +200,12 @@ def contract_module(offer: Offer[Any]) -> str:
     lines = [
         "from importlib.metadata import EntryPoint",
         "from operator import attrgetter",
-        "import cntk_core.testing as testing",
+        "import cntk_testing as testing",
         "from cntk_core.api import API_VERSION, Op",
         "from cntk_core.plugins.files import load_file",
         "from cntk_core.plugins.manager import PluginManager",
         "from cntk_core.plugins.third_party_ops import ops_of",
-        "from cntk_core.testing.packaging import check_offer",
+        "from cntk_testing.packaging import check_offer",
         f"PLUGIN = {load}",
     ]
     if isinstance(offer, HooksOffer):
@@ -214,13 +221,13 @@ def contract_module(offer: Offer[Any]) -> str:
             "if not hasattr(PLUGIN, 'requires_api'):",
             "    PLUGIN.requires_api = API_VERSION",
             "def test_class():",
-            f"    check_offer({offer.name!r}, PLUGIN, {offer.word!r})",
+            f"    check_offer({offer.name!r}, PLUGIN, {_key(offer)!r})",
         ]
     if offer.source.is_wheel:
         lines += [
             "class TestWheel(testing.PackagingContract):",
             f"    distribution = {offer.source.name!r}",
-            f"    kind = {offer.word.removesuffix('s')!r}",
+            f"    kind = {_key(offer).removesuffix('s')!r}",
             f"    module = {offer.target.partition(':')[0]!r}",
         ]
     if isinstance(offer, OpsOffer):

@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from functools import partial
-from importlib.metadata import Distribution, EntryPoint, distributions
+from importlib import metadata
+from importlib.metadata import Distribution, EntryPoint, PackageNotFoundError, distributions
 from typing import TYPE_CHECKING
 
+from cntk_core import __version__
+from cntk_core.errors import BrokenPluginError
 from cntk_core.plugins.markers import hookimpl
 from cntk_core.plugins.offer import Source, normal_name, same_wheel
 
@@ -23,10 +26,41 @@ HOOKS_GROUP = "cntk.hooks"
 OPS_GROUP = "cntk.ops"
 """Entry points of ops or modules of ops."""
 
+VERBS_GROUP = "cntk.verbs"
+"""Entry points of verbs; here, so that ``cntk --help`` can list them without the interfaces."""
+
+CORE_WHEEL = "cntk-core"
+
 PREFIX = "cntk."
 """Every group of ours begins with it."""
 
 Entry = tuple[str, EntryPoint, Source]
+
+
+class CoreParts:
+    """The plugin that offers what the core's own wheel has: actions, verbs, formats. No switch leaves it out."""
+
+    def __init__(self) -> None:
+        self._points: list[EntryPoint] | None = None
+
+    @hookimpl
+    def cntk_register(self, registry: Registry) -> None:
+        """Offer the components of the core, to be looked up when somebody asks."""
+        for table in registry.tables:
+            table.add_scan(partial(self.entries, table.kind.group))
+
+    def entries(self, group: str) -> list[Entry]:
+        """Return name, entry point and wheel of everything that the core offers in a group."""
+        source = Source(CORE_WHEEL, __version__)
+        if self._points is None:
+            try:
+                self._points = _ours(metadata.distribution(CORE_WHEEL).entry_points)
+            except PackageNotFoundError:
+                raise BrokenPluginError(
+                    "cntk-core is not installed: its own parts are found by its metadata",
+                    hint="Install it (pip install cntk-core, or pip install --editable . in a checkout).",
+                ) from None
+        return [(point.name, point, source) for point in self._points if point.group == group]
 
 
 class Discovery:
@@ -63,7 +97,7 @@ class Discovery:
             wanted = self._wanted is None or any(same_wheel(source.name, name) for name in self._wanted)
             # A wheel may be found twice, as an editable install and in its folder; the first is the one that is used.
             key = normal_name(source.name)
-            if not wanted or key in seen:
+            if not wanted or key in seen or key == CORE_WHEEL:
                 continue
             seen.add(key)
             for point in points:

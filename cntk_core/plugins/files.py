@@ -12,8 +12,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from cntk_core.contract.component import Component
 from cntk_core.errors import BrokenPluginError, Location, MissingPluginError, PluginError
-from cntk_core.interfaces.component import Component
 from cntk_core.plugins.markers import PROJECT
 from cntk_core.plugins.offer import Kind, Source
 from cntk_core.plugins.registry import KINDS, Registry

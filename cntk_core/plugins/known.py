@@ -1,6 +1,14 @@
-"""Which wheel of ours has a component that is not installed. Kept in step with the workspace by a test."""
+"""Which wheel of ours has a component that is not installed.
+
+The names are data, ``known.json`` beside this module, which ``tools/wheels.py`` writes from the wheels' project files.
+It is read when a name is first looked for that no installed wheel has.
+"""
 
 from __future__ import annotations
+
+import functools
+import json
+from importlib import resources
 
 import attrs
 
@@ -25,65 +33,20 @@ class Wheel:
         return f'pip install "{self.name}[{self.extra}]"' if self.extra else f"pip install {self.name}"
 
 
-def _table(*entries: tuple[Wheel, str]) -> dict[str, tuple[str, Wheel]]:
-    return {name.casefold(): (name, wheel) for wheel, names in entries for name in names.split()}
+def known(group: str) -> dict[str, tuple[str, Wheel]]:
+    """What wheels of ours offer in an entry-point group such as ``cntk.readers``.
+
+    Returns:
+        lower-case name to the name as CNTK spells it and its wheel; always the same object for a group.
+    """
+    return _tables().setdefault(group, {})
 
 
-KNOWN: dict[str, dict[str, tuple[str, Wheel]]] = {
-    "engine": _table(
-        (Wheel("cntk-engine-cpu"), "cpu"),
-        (Wheel("cntk-engine-cuda", extra="cuda13"), "cuda"),
-        (Wheel("cntk-engine-xla"), "xla"),
-    ),
-    "builder": _table(
-        (Wheel("cntk-builder-ndl"), "NDLNetworkBuilder MEL"),
-        (Wheel("cntk-builder-simple"), "SimpleNetworkBuilder"),
-        (Wheel("cntk-builder-python"), "PythonNetworkBuilder"),
-        (Wheel("cntk-builder-brainscript"), "BrainScriptNetworkBuilder ExperimentalNetworkBuilder"),
-    ),
-    "reader": _table(
-        (Wheel("cntk-reader-cntk-text"), "CNTKTextFormatReader CNTKTextFormatDeserializer"),
-        (Wheel("cntk-reader-binary"), "CNTKBinaryReader CNTKBinaryFormatDeserializer"),
-        (Wheel("cntk-reader-mnist"), "MNISTReader"),
-        (
-            Wheel("cntk-reader-htk"),
-            "HTKMLFReader HTKDeserializers HTKFeatureDeserializer HTKMLFDeserializer",
-        ),
-        (
-            Wheel("cntk-reader-kaldi"),
-            "Kaldi2Reader KaldiFeatureDeserializer KaldiAlignmentDeserializer",
-        ),
-        (Wheel("cntk-reader-uci"), "UCIFastReader"),
-        (Wheel("cntk-reader-language"), "LMSequenceReader LUSequenceReader"),
-        (Wheel("cntk-reader-image"), "ImageReader ImageDeserializer Base64ImageDeserializer"),
-    ),
-    "writer": _table(
-        (Wheel("cntk-reader-binary"), "CNTKBinaryWriter"),
-        (Wheel("cntk-reader-htk"), "HTKMLFWriter"),
-        (Wheel("cntk-reader-language"), "LUSequenceWriter"),
-    ),
-    "learner": _table(
-        (Wheel("cntk-learner-sgd"), "sgd none normal simple"),
-        (Wheel("cntk-learner-adagrad"), "adagrad"),
-        (Wheel("cntk-learner-rmsprop"), "rmsProp"),
-        (Wheel("cntk-learner-fsadagrad"), "fsAdagrad"),
-        (Wheel("cntk-learner-adam"), "adam adamax adadelta adamw"),
-    ),
-    "parallelizer": _table(
-        (Wheel("cntk-parallel-data-parallel"), "DataParallelSGD"),
-        (Wheel("cntk-parallel-bmuf"), "BlockMomentumSGD ModelAveragingSGD"),
-        (Wheel("cntk-parallel-asgd"), "DataParallelASGD"),
-    ),
-    "aggregation": _table(
-        (Wheel("cntk-parallel-data-parallel"), "full"),
-        (Wheel("cntk-parallel-onebit"), "quantized"),
-    ),
-    "hook": _table((Wheel("cntk-hook-tensorboard"), "tensorboard")),
-    "communicator": _table(
-        (Wheel("cntk-parallel-mpi", extra="openmpi"), "mpi"),
-        (Wheel("cntk-parallel-sockets"), "sockets"),
-        (Wheel("cntk-parallel-simulated"), "simulated"),
-        (Wheel("cntk-parallel-nccl", extra="cuda12"), "nccl ncclAllReduce"),
-    ),
-}
-"""Kind to lower-case name to the name as CNTK spells it and its wheel."""
+@functools.cache
+def _tables() -> dict[str, dict[str, tuple[str, Wheel]]]:
+    tables: dict[str, dict[str, tuple[str, Wheel]]] = {}
+    for row in json.loads(resources.files(__package__).joinpath("known.json").read_text(encoding="utf-8")):
+        wheel = Wheel(row["name"], row["extra"], row["released"])
+        for group, names in row["offers"].items():
+            tables.setdefault(group, {}).update({name.casefold(): (name, wheel) for name in names})
+    return tables

@@ -11,11 +11,11 @@ from typing import Any, Final, Literal
 
 import pluggy
 
+from cntk_core.contract.component import Unavailable
+from cntk_core.contract.engine import ExecutionEngine
 from cntk_core.errors import BrokenPluginError, Location, PluginError, PluginUnavailableError, did_you_mean
-from cntk_core.interfaces.component import Unavailable
-from cntk_core.interfaces.engine import ExecutionEngine
 from cntk_core.plugins import specs
-from cntk_core.plugins.discovery import HOOKS_GROUP, Discovery
+from cntk_core.plugins.discovery import HOOKS_GROUP, CoreParts, Discovery
 from cntk_core.plugins.files import add_file, has_hooks, load_file
 from cntk_core.plugins.listening import Listener, guarded, trace_line, traced, tracing, warn, with_fewer_arguments
 from cntk_core.plugins.markers import PROJECT, hookimpl
@@ -99,6 +99,7 @@ class PluginManager:
         self.hook = self._pluggy.hook
         self.hook.cntk_register.call_historic(kwargs={"registry": self.registry})
         self._register(CoreAnswers(), CORE)
+        self._register(CoreParts(), CORE)
         if discover:
             self._discover(load_hooks)
         # The same file given twice is the same plugin, not two that take each other's names.

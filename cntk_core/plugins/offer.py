@@ -13,8 +13,8 @@ from typing import Any, Generic, TypeVar, cast
 import attrs
 
 from cntk_core import __version__
+from cntk_core.contract.component import API_VERSION, Available, Component, Unavailable
 from cntk_core.errors import BrokenPluginError, IncompatiblePluginError, Location, PluginError
-from cntk_core.interfaces.component import API_VERSION, Available, Component, Unavailable
 
 T = TypeVar("T")
 C = TypeVar("C", bound=Component)
@@ -61,6 +61,11 @@ class Kind:
     word: str
     group: str
     base: type
+
+    @property
+    def key(self) -> str:
+        """``model_format`` of the group ``cntk.model_formats``: by it wheels of ours are known."""
+        return self.group.removeprefix("cntk.").removesuffix("s")
 
 
 def same_wheel(left: str, right: str) -> bool:

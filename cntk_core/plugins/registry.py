@@ -6,6 +6,16 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
+from cntk_core.contract.action import Action
+from cntk_core.contract.builder import NetworkBuilder
+from cntk_core.contract.component import Component, Unavailable
+from cntk_core.contract.engine import ExecutionEngine
+from cntk_core.contract.learner import Learner
+from cntk_core.contract.model_format import ModelFormat
+from cntk_core.contract.parallel import Communicator, GradientAggregation, Parallelizer
+from cntk_core.contract.reader import DataReader
+from cntk_core.contract.verb import Verb
+from cntk_core.contract.writer import DataWriter
 from cntk_core.errors import (
     AmbiguousPluginError,
     BrokenPluginError,
@@ -15,14 +25,8 @@ from cntk_core.errors import (
     PluginUnavailableError,
     nearest,
 )
-from cntk_core.interfaces.builder import NetworkBuilder
-from cntk_core.interfaces.component import Component, Unavailable
-from cntk_core.interfaces.engine import ExecutionEngine
-from cntk_core.interfaces.learner import Learner
-from cntk_core.interfaces.parallel import Communicator, GradientAggregation, Parallelizer
-from cntk_core.interfaces.reader import DataReader
-from cntk_core.interfaces.writer import DataWriter
-from cntk_core.plugins.known import KNOWN
+from cntk_core.plugins.discovery import VERBS_GROUP
+from cntk_core.plugins.known import known
 from cntk_core.plugins.offer import HERE, ComponentOffer, Kind, Source, at
 
 if TYPE_CHECKING:
@@ -38,7 +42,13 @@ LEARNER = Kind("learner", "cntk.learners", Learner)
 PARALLELIZER = Kind("parallelizer", "cntk.parallelizers", Parallelizer)
 AGGREGATION = Kind("aggregation", "cntk.aggregations", GradientAggregation)
 COMMUNICATOR = Kind("communicator", "cntk.communicators", Communicator)
-KINDS = (ENGINE, BUILDER, READER, WRITER, LEARNER, PARALLELIZER, AGGREGATION, COMMUNICATOR)
+ACTION = Kind("action", "cntk.actions", Action)
+VERB = Kind("verb", VERBS_GROUP, Verb)
+MODEL_FORMAT = Kind("model format", "cntk.model_formats", ModelFormat)
+KINDS = (
+    *(ENGINE, BUILDER, READER, WRITER, LEARNER, PARALLELIZER, AGGREGATION, COMMUNICATOR),
+    *(ACTION, VERB, MODEL_FORMAT),
+)
 
 
 class Lazy(Protocol):
@@ -155,19 +165,19 @@ class ComponentTable(Generic[C]):
 
     def _missing(self, name: str, where: Location | None) -> MissingPluginError:
         word = self.kind.word
-        known = KNOWN[word]
+        of_ours = known(self.kind.group)
         installed = self.names()
         guess = nearest(name, installed)
-        wheel_name = name.casefold() if name.casefold() in known else None
+        wheel_name = name.casefold() if name.casefold() in of_ours else None
         message = f"no {word} named '{name}'"
         lines: list[str] = []
         if wheel_name is None and guess is not None:
             message += f"; did you mean '{guess}'?"
-        elif wheel_name is None and (near := nearest(name, [spelt for spelt, _ in known.values()])) is not None:
+        elif wheel_name is None and (near := nearest(name, [spelt for spelt, _ in of_ours.values()])) is not None:
             message += f"; did you mean '{near}'?"
             wheel_name = near.casefold()
         if wheel_name is not None:
-            wheel = known[wheel_name][1]
+            wheel = of_ours[wheel_name][1]
             message += (
                 f"{'' if message.endswith('?') else '.'} It lives in {wheel.name}:"
                 if wheel.released
@@ -211,8 +221,8 @@ class Registry:
     """What plugins add to and everybody else reads from.
 
     Attributes:
-        engines, builders, readers, writers, learners, parallelizers, aggregations, communicators: the components by
-            name.
+        engines, builders, readers, writers, learners, parallelizers, aggregations, communicators, actions, verbs,
+            model_formats: the components by name.
         notes: lines that every message about a missing name ends with (why discovery is limited).
         source: who is registering at the moment.
     """
@@ -228,6 +238,9 @@ class Registry:
         self.parallelizers: ComponentTable[Parallelizer] = ComponentTable(PARALLELIZER, self)
         self.aggregations: ComponentTable[GradientAggregation] = ComponentTable(AGGREGATION, self)
         self.communicators: ComponentTable[Communicator] = ComponentTable(COMMUNICATOR, self)
+        self.actions: ComponentTable[Action] = ComponentTable(ACTION, self)
+        self.verbs: ComponentTable[Verb] = ComponentTable(VERB, self)
+        self.model_formats: ComponentTable[ModelFormat] = ComponentTable(MODEL_FORMAT, self)
         self._operations: Operations | None = None
         self._op_scans: list[Scan] = []
 
@@ -236,7 +249,8 @@ class Registry:
         """All component tables."""
         data = (self.readers, self.writers)
         parallel = (self.parallelizers, self.aggregations, self.communicators)
-        return (self.engines, self.builders, *data, self.learners, *parallel)
+        doing = (self.actions, self.verbs)
+        return (self.engines, self.builders, *data, self.learners, *parallel, *doing, self.model_formats)
 
     def table(self, word: str) -> ComponentTable[Any]:
         """Return the table of a kind (``reader``)."""

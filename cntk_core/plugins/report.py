@@ -7,9 +7,10 @@ from typing import Any
 
 import attrs
 
+from cntk_core.contract.component import Unavailable
 from cntk_core.errors import IncompatiblePluginError, PluginError
-from cntk_core.interfaces.component import Unavailable
-from cntk_core.plugins.known import KNOWN
+from cntk_core.plugins.discovery import CORE_WHEEL
+from cntk_core.plugins.known import known
 from cntk_core.plugins.manager import PluginManager
 from cntk_core.plugins.offer import ComponentOffer, HooksOffer
 from cntk_core.plugins.registry import ComponentTable
@@ -25,7 +26,7 @@ class PluginRecord:
 
     Attributes:
         kind: ``engine``, ``builder``, ``reader``, ``writer``, ``learner``, ``parallelizer``, ``aggregation``,
-            ``communicator``, ``ops``, ``hooks``.
+            ``communicator``, ``action``, ``verb``, ``model format``, ``ops``, ``hooks``.
         name: what a recipe writes.
         wheel: distribution name, or the path of a file.
         version: of the wheel; empty for a file and for what is not installed.
@@ -43,18 +44,21 @@ class PluginRecord:
     mend: str = ""
 
 
-def list_plugins(plugin_files: Sequence[str] = (), *, check: bool = False, discover: bool = True) -> list[PluginRecord]:
+def list_plugins(
+    plugin_files: Sequence[str] = (), *, check: bool = False, discover: bool = True, core: bool = False
+) -> list[PluginRecord]:
     """Return a record for everything that is installed, and for wheels of ours that are not.
 
     Args:
         plugin_files: one-off plugins; they are loaded.
         check: load everything that is installed and ask whether it can run here. Without it nothing is imported.
         discover: look for installed wheels.
+        core: also what the core's own wheel offers (actions, verbs, model formats).
     """
     manager = PluginManager(plugin_files, discover=discover, load_hooks=check, report=lambda text: None)
     records: list[PluginRecord] = []
     for table in manager.registry.tables:
-        records += _components(table, check)
+        records += _components(table, check, core=core)
         records += _absent(table)
     records += _ops(manager.registry.ops, check)
     for offer in manager.hooks_offers:
@@ -66,8 +70,10 @@ def _of(offer: Any, state: str, reason: str = "", mend: str = "") -> PluginRecor
     return PluginRecord(offer.word, offer.name, offer.source.name, offer.source.version, state, reason, mend)
 
 
-def _components(table: ComponentTable[Any], check: bool) -> Iterator[PluginRecord]:
+def _components(table: ComponentTable[Any], check: bool, *, core: bool) -> Iterator[PluginRecord]:
     for offer in table.offers():
+        if offer.source.name == CORE_WHEEL and not core:
+            continue
         try:
             table.find(offer.name)
         except PluginError as error:
@@ -91,7 +97,7 @@ def _trouble(error: PluginError) -> tuple[str, str, str]:
 
 
 def _absent(table: ComponentTable[Any]) -> Iterator[PluginRecord]:
-    for name, wheel in KNOWN[table.kind.word].values():
+    for name, wheel in known(table.kind.group).values():
         if name not in table:
             if wheel.released:
                 yield PluginRecord(table.kind.word, name, wheel.name, "", "not installed", "", wheel.pip_line)

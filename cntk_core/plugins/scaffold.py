@@ -8,19 +8,21 @@ import os
 import re
 import time
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
 import attrs
 
+from cntk_core.contract.component import API_VERSION
 from cntk_core.errors import PluginError, UsageError, did_you_mean
-from cntk_core.interfaces.component import API_VERSION
 from cntk_core.ops.table import core_ops
 
 CORE = "cntk-core>=0.1"
 """What a generated wheel requires. It has no upper end: the class says which interface it was written for."""
+KITS = ("builders", "engines", "parallel", "readers")
+"""Kits that a generated wheel requires if it goes through their doors."""
 
 
 @attrs.frozen
@@ -84,6 +86,7 @@ def new_plugin(kind: str, name: str, folder: str | Path = ".") -> Path:
     for part in (*TEMPLATES[kind].parts, kind):
         for path, text in _templates(sources / part):
             texts[_fill(path.removesuffix(".tmpl"), words)] = text
+    words["requires"] = ", ".join(f'"{need}"' for need in (CORE, *_kits(texts.values())))
     words["example"] = _fill(texts.pop("example.md"), words)
     words["recipe"] = _fill(texts["example/recipe.cntk"].rstrip("\n"), words)
     try:
@@ -125,11 +128,10 @@ def names_of(kind: str, name: str) -> dict[str, str]:
         "module": f"cntk_{template.base}_{snake}",
         "class": camel if camel.lower().endswith(template.suffix.lower()) else camel + template.suffix,
         "group": template.group,
-        "core": CORE,
         "api": API_VERSION,
         "CLASS": snake.upper(),
         "command": template.command,
-        "needs": ", ".join(f'"{name}"' for name in ("pytest>=8.2", *template.needs)),
+        "needs": ", ".join(f'"{name}"' for name in ("cntk-testing>=0.1", *template.needs)),
         "author": _author(),
         "year": str(time.localtime().tm_year),
     }
@@ -176,6 +178,11 @@ def _templates(folder: Traversable, prefix: str = "") -> list[tuple[str, str]]:
         elif entry.name.endswith(".tmpl"):
             found.append((prefix + entry.name, entry.read_text(encoding="utf-8")))
     return found
+
+
+def _kits(texts: Iterable[str]) -> list[str]:
+    """Return the kits through whose doors a template goes."""
+    return [f"cntk-kit-{kit}>=0.1" for kit in KITS if any(f"cntk_core.api.{kit} " in text for text in texts)]
 
 
 def _fill(text: str, words: Mapping[str, str]) -> str:

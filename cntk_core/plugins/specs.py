@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from cntk_core.plugins.markers import hookspec
 
 if TYPE_CHECKING:
+    from cntk_core.contract.events import EpochStart, EpochSummary, Job, JobOutcome, MinibatchResult
     from cntk_core.network.network import Network
     from cntk_core.plan.plan import Plan
-    from cntk_core.plugins.events import EpochStart, EpochSummary, Job, JobOutcome, MinibatchResult
     from cntk_core.plugins.registry import Registry
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from cntk_core.errors import AmbiguousPluginError, PluginError
-from cntk_core.ops.op import Op
+from cntk_core.ops.language.op import Op
 from cntk_core.ops.table import OpTable, core_ops
 from cntk_core.plugins.offer import Offer, Source
 

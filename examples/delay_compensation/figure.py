@@ -51,9 +51,9 @@ def curves(log: str) -> Result:
 
 def train(workers: int, mode: str, seed: int, *more: str) -> Result:
     """Train; one worker is serial training."""
-    from cntk_core.actions.driver import run_recipe
-    from cntk_core.actions.log import Log
-    from cntk_core.testing import VirtualRanks
+    from cntk_core.recipe.driver import run_recipe
+    from cntk_core.recipe.log import Log
+    from cntk_testing import VirtualRanks
 
     class Kept(Log):
         """Keeps its lines."""

@@ -13,9 +13,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+from cntk_tool_data.png import encode_png
 from numpy.typing import NDArray
-
-from cntk_core.actions.datasets.png import encode_png
 
 SIZE = 8
 HELD_OUT = 450

@@ -7,7 +7,7 @@ from pathlib import Path
 
 def main(folder: Path = Path()) -> None:
     """Write ``train.ctf`` (1347 digits) and ``test.ctf`` (450)."""
-    from cntk_core.actions.demo.data import write_digits
+    from cntk_tool_demo.data import write_digits
 
     train, test = write_digits(folder)
     print(f"{train} digits to learn from, {test} held out")

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cntk_core.actions.context import ActionContext
-from cntk_core.actions.log import Log
 from cntk_core.config import parse_text
-from cntk_core.interfaces.reader import Minibatch, StreamData
+from cntk_core.contract.store import ParameterStore
 from cntk_core.network.network import Network
-from cntk_core.ops.layouts import frame_layout
+from cntk_core.ops.language.layouts import frame_layout
 from cntk_core.plan.make import make_plan
-from cntk_core.testing import ReferenceEngine
-from cntk_core.training.store import ParameterStore
+from cntk_core.recipe.context import ActionContext
+from cntk_core.recipe.log import Log
+from cntk_core.records.minibatch import Minibatch, StreamData
+from cntk_testing import ReferenceEngine
 
 FRAMES = 3
 # name: BrainScript's layers, which make h of x; Python's, as a function; the shape of x

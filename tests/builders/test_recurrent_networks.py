@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from cntk_core.actions.context import ActionContext
-from cntk_core.actions.log import Log
 from cntk_core.config import parse_text
-from cntk_core.interfaces.learner import Slot, UpdateRule
-from cntk_core.interfaces.reader import Minibatch, StreamData
+from cntk_core.contract.learner import Slot, UpdateRule
+from cntk_core.contract.store import ParameterStore
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input
-from cntk_core.ops.layouts import sequence_layout
+from cntk_core.ops.language.layouts import sequence_layout
 from cntk_core.plan.make import make_plan
 from cntk_core.plan.plan import Loop
-from cntk_core.testing import ReferenceEngine
-from cntk_core.training.store import ParameterStore
+from cntk_core.recipe.context import ActionContext
+from cntk_core.recipe.log import Log
+from cntk_core.records.minibatch import Minibatch, StreamData
+from cntk_testing import ReferenceEngine
 
 LENGTHS = ([3, 1, 5], [2], [0, 1, 1, 4], [6, 6, 2], [1])
 """Other numbers of sequences and of frames from one minibatch to the next; with sequences of no and of one frame."""

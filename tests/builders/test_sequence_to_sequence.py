@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cntk_core.actions.context import ActionContext
-from cntk_core.actions.log import Log
 from cntk_core.config import parse_text
-from cntk_core.data.layout import pack, unpack
-from cntk_core.interfaces.engine import Program
-from cntk_core.interfaces.reader import Minibatch, StreamData
+from cntk_core.contract.engine import Program
+from cntk_core.contract.store import ParameterStore
 from cntk_core.network.model_file import save_model
 from cntk_core.network.network import Network
-from cntk_core.ops.layouts import sequence_layout
+from cntk_core.ops.language.layouts import sequence_layout
+from cntk_core.ops.language.reader_order import pack, unpack
 from cntk_core.plan.make import make_plan
-from cntk_core.testing import ReferenceEngine
-from cntk_core.training.store import ParameterStore
+from cntk_core.recipe.context import ActionContext
+from cntk_core.recipe.log import Log
+from cntk_core.records.minibatch import Minibatch, StreamData
+from cntk_testing import ReferenceEngine
 
 INPUTS = """
 xAxis = DynamicAxis ()

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from cntk_core.actions.table import NAMES
 from cntk_core.cli import main
+from cntk_core.plugins.manager import PluginManager
+
+NAMES = PluginManager(load_hooks=False).registry.actions.names()
 
 TRAIN = """\
 command = Train

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from cntk_core.config import Config, parse_text
 from cntk_core.config.source import strip_comments
 from cntk_core.errors import CntkError
-from cntk_core.testing.examples import examples
+from cntk_testing.examples import examples
 
 _PIECES = [*'ab=[]{}()";:,* \n\t$#|-3', "$a$", "$b$", "a=", "b=[", "default", "..", ".\\", "a=$b$", "b=$a$"]
 _PIECES += ["\r\n", "1#INF", "0x1p9999", "include="]

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from golden_compare import Tolerance, check_file, check_run
 
-from cntk_core.actions.driver import run_recipe
-from cntk_core.actions.log import Log
 from cntk_core.cli import main
-from cntk_core.interfaces.parallel import Communicator
-from cntk_core.testing import VirtualRanks
+from cntk_core.contract.parallel import Communicator
+from cntk_core.recipe.driver import run_recipe
+from cntk_core.recipe.log import Log
+from cntk_testing import VirtualRanks
 
 if TYPE_CHECKING:
     from _pytest.mark import ParameterSet

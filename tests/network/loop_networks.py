@@ -8,7 +8,7 @@ import numpy as np
 
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
-from cntk_core.ops.recurrence import DelayAttributes
+from cntk_core.ops.families.recurrence import DelayAttributes
 from cntk_core.ops.table import core_ops
 
 TABLE = core_ops()

@@ -14,7 +14,7 @@ from cntk_core.network.model_file import load_model
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.network.tensor_file import read_tensors, write_tensors
-from cntk_core.ops.op import Op
+from cntk_core.ops.language.op import Op
 from cntk_core.ops.table import core_ops
 
 TABLE = core_ops()

@@ -10,10 +10,10 @@ import pytest
 from cntk_core.errors import CntkError
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
-from cntk_core.ops.convolution import ConvolutionAttributes
-from cntk_core.ops.framing import run_forward
-from cntk_core.ops.op import OpContext
-from cntk_core.ops.pooling import PoolingAttributes
+from cntk_core.ops.families.convolution import ConvolutionAttributes
+from cntk_core.ops.families.pooling import PoolingAttributes
+from cntk_core.ops.language.framing import run_forward
+from cntk_core.ops.language.op import OpContext
 from cntk_core.ops.table import core_ops
 
 TABLE = core_ops()

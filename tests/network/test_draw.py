@@ -13,8 +13,8 @@ from cntk_core.network.arrange import arrange
 from cntk_core.network.draw import to_svg
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
-from cntk_core.ops.op import Op
-from cntk_core.ops.shapes import Shape
+from cntk_core.ops.language.op import Op
+from cntk_core.ops.language.shapes import Shape
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -12,8 +12,8 @@ from cntk_core.network.components import components, is_loop
 from cntk_core.network.draw import to_svg
 from cntk_core.network.model_file import load_model, save_model
 from cntk_core.network.node import Parameter
-from cntk_core.ops.reshaping import ReshapeAttributes
-from cntk_core.ops.slicing import SliceAttributes
+from cntk_core.ops.families.reshaping import ReshapeAttributes
+from cntk_core.ops.families.slicing import SliceAttributes
 from cntk_core.ops.table import core_ops
 from cntk_core.plan.explain import explain
 from cntk_core.plan.make import make_plan

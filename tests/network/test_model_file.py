@@ -8,6 +8,7 @@ import struct
 
 import numpy as np
 import pytest
+import safetensors.numpy
 from hypothesis import given
 from hypothesis import strategies as st
 from model_files import TABLE, OddAttributes, find_op, make_network, node, refused, rewrite
@@ -16,8 +17,8 @@ from cntk_core.errors import CntkError, ModelFormatError
 from cntk_core.network.model_file import ModelInfo, load_model, read_model_info, save_model
 from cntk_core.network.node import Input, Parameter
 from cntk_core.network.tensor_file import read_tensors, write_tensors
-from cntk_core.ops.op import Op
-from cntk_core.testing.examples import examples
+from cntk_core.ops.language.op import Op
+from cntk_testing.examples import examples
 
 
 @pytest.fixture
@@ -64,8 +65,7 @@ def test_how_far_training_had_come(path, tmp_path):
 
 
 def test_the_files_are_safetensors(path):
-    safetensors = pytest.importorskip("safetensors.numpy")
-    arrays = safetensors.load(path.read_bytes())
+    arrays = safetensors.numpy.load(path.read_bytes())
     assert set(arrays) == {"W", "mean"}
     np.testing.assert_array_equal(arrays["W"], make_network()["W"].value)
 

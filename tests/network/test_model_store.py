@@ -17,7 +17,7 @@ from cntk_core.network.attribute_types import wrong_attribute
 from cntk_core.network.model_file import ModelInfo, load_model, read_model_info, save_model
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
-from cntk_core.testing.examples import examples
+from cntk_testing.examples import examples
 
 
 def sigmoid(name, *inputs):

@@ -7,8 +7,8 @@ import pytest
 from cntk_core.errors import Location, NetworkError, Problems, ShapeError
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
-from cntk_core.ops.op import Op
-from cntk_core.ops.shapes import broadcast
+from cntk_core.ops.language.op import Op
+from cntk_core.ops.language.shapes import broadcast
 
 PLUS = Op("Plus", (2, 2), lambda shapes, _: broadcast(shapes))
 PASS = Op("Pass", (1, 1), lambda shapes, _: shapes[0])

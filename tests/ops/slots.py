@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import attrs
 from hypothesis import strategies as st
 
-from cntk_core.interfaces.layout import SequenceLayout
-from cntk_core.ops.layouts import slot_layout
+from cntk_core.ops.language.layouts import slot_layout
+from cntk_core.records.layout import SequenceLayout
 
 
 @attrs.frozen(eq=False)

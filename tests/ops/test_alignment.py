@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cntk_core.ops.alignment import (
+from cntk_core.ops.families.alignment import (
     EDIT_DISTANCE_ERROR,
     FORWARD_BACKWARD,
     EditDistanceAttributes,
     ForwardBackwardAttributes,
     count_edits,
 )
-from cntk_core.ops.ctc import align_path, align_paths, phone_path, sequences_of
-from cntk_core.ops.framing import run_forward, run_gradient
-from cntk_core.ops.layouts import frame_layout, sequence_layout
-from cntk_core.ops.op import OpContext
+from cntk_core.ops.families.ctc import align_path, align_paths, phone_path, sequences_of
+from cntk_core.ops.language.framing import run_forward, run_gradient
+from cntk_core.ops.language.layouts import frame_layout, sequence_layout
+from cntk_core.ops.language.op import OpContext
 
 
 def log_chances(frames: int, classes: int, seed: int) -> np.ndarray:

@@ -5,21 +5,21 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from cntk_core.contract.store import ParameterStore
 from cntk_core.errors import CntkError, DataError
-from cntk_core.interfaces.layout import SequenceLayout
-from cntk_core.interfaces.reader import Minibatch, StreamData
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
-from cntk_core.ops.framing import run_forward, run_gradient
-from cntk_core.ops.layouts import frame_layout, sequence_layout
-from cntk_core.ops.monitoring import EPOCH_ACCUMULATOR, TRACE, TraceAttributes
-from cntk_core.ops.op import OpContext
-from cntk_core.ops.reshaping import LegacyReshapeAttributes
-from cntk_core.ops.sequences import RECONCILE_DYNAMIC_AXIS
+from cntk_core.ops.families.monitoring import EPOCH_ACCUMULATOR, TRACE, TraceAttributes
+from cntk_core.ops.families.reshaping import LegacyReshapeAttributes
+from cntk_core.ops.families.sequences import RECONCILE_DYNAMIC_AXIS
+from cntk_core.ops.language.framing import run_forward, run_gradient
+from cntk_core.ops.language.layouts import frame_layout, sequence_layout
+from cntk_core.ops.language.op import OpContext
 from cntk_core.ops.table import core_ops
 from cntk_core.plan.make import make_plan
-from cntk_core.testing.reference import ReferenceEngine
-from cntk_core.training.store import ParameterStore
+from cntk_core.records.layout import SequenceLayout
+from cntk_core.records.minibatch import Minibatch, StreamData
+from cntk_testing.reference import ReferenceEngine
 
 TABLE = core_ops()
 

@@ -14,12 +14,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from cntk_core.errors import ShapeError
-from cntk_core.ops.convolution import CONVOLUTION, ConvolutionAttributes
-from cntk_core.ops.correlation import Correlation
-from cntk_core.ops.framing import run_forward, run_gradient
-from cntk_core.ops.op import OpContext
-from cntk_core.testing.examples import examples
-from cntk_core.testing.gradients import check_op_gradients
+from cntk_core.ops.families.convolution import CONVOLUTION, ConvolutionAttributes
+from cntk_core.ops.families.correlation import Correlation
+from cntk_core.ops.language.framing import run_forward, run_gradient
+from cntk_core.ops.language.op import OpContext
+from cntk_testing.examples import examples
+from cntk_testing.gradients import check_op_gradients
 
 FRAMED = (False, True)
 
@@ -158,7 +158,7 @@ def check(form: Form) -> None:
 def test_shared_weights(form, runs):
     """Whether runs are copied as a whole, with windows that nobody wants, or not."""
     Correlation.of.cache_clear()
-    with mock.patch("cntk_core.ops.correlation._WASTE", 100.0 if runs else 0.0):
+    with mock.patch("cntk_core.ops.families.correlation._WASTE", 100.0 if runs else 0.0):
         check(form)
     Correlation.of.cache_clear()
 
@@ -198,7 +198,7 @@ def test_many_samples_are_done_in_parts(form, transposed):
     given_data = np.random.default_rng(3).normal(size=(3, *reversed(form.output))) if transposed else data
     whole = run(weights, given_data, attributes)
     found = gradients(weights, given_data, attributes, whole)
-    with mock.patch("cntk_core.ops.correlation._ELEMENTS", 1):
+    with mock.patch("cntk_core.ops.families.correlation._ELEMENTS", 1):
         np.testing.assert_allclose(run(weights, given_data, attributes), whole, atol=1e-12)
         for one, other in zip(gradients(weights, given_data, attributes, whole), found, strict=True):
             np.testing.assert_allclose(one, other, atol=1e-10)

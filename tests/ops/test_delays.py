@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from slots import MINIBATCHES, SlotData, make_slots, walk
 
 from cntk_core.errors import DataError
-from cntk_core.interfaces.layout import SequenceLayout
-from cntk_core.ops.delays import TAIL, shift_of
-from cntk_core.ops.layouts import sequence_layout
-from cntk_core.ops.op import OpContext
-from cntk_core.ops.recurrence import DelayAttributes
-from cntk_core.ops.rows import packed_slots, reader_slots, sequence_rows
+from cntk_core.ops.families.delays import TAIL, shift_of
+from cntk_core.ops.families.recurrence import DelayAttributes
+from cntk_core.ops.language.layouts import sequence_layout
+from cntk_core.ops.language.op import OpContext
+from cntk_core.ops.language.rows import packed_slots, reader_slots, sequence_rows
 from cntk_core.ops.table import core_ops
-from cntk_core.testing.examples import examples
+from cntk_core.records.layout import SequenceLayout
+from cntk_testing.examples import examples
 
 TABLE = core_ops()
 DIM = 2

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from cntk_core.ops.op import Op
+from cntk_core.ops.language.op import Op
 from cntk_core.ops.table import core_ops
-from cntk_core.testing.op_contract import CHECKS, OpExample
-from cntk_core.testing.op_examples import EXAMPLES, MOVES, NOT_COMPUTED
+from cntk_testing.op_contract import CHECKS, OpExample
+from cntk_testing.op_examples import EXAMPLES, MOVES, NOT_COMPUTED
 
 TABLE = core_ops()
 COMPUTED = [op for op in TABLE if op.computable and op.name not in NOT_COMPUTED | MOVES]

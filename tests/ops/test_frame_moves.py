@@ -7,22 +7,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cntk_core.contract.store import ParameterStore
 from cntk_core.errors import DataError
-from cntk_core.interfaces.reader import Minibatch, StreamData
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
-from cntk_core.ops.frame_moves import emissions
-from cntk_core.ops.framing import run_forward, run_gradient
-from cntk_core.ops.layouts import sequence_layout
-from cntk_core.ops.op import NoAttributes, OpContext
-from cntk_core.ops.rows import sequence_rows
-from cntk_core.ops.sequences import GATHER, OUTPUT_MULTIPLEXER, MultiplexerAttributes
+from cntk_core.ops.families.frame_moves import emissions
+from cntk_core.ops.families.sequences import GATHER, OUTPUT_MULTIPLEXER, MultiplexerAttributes
+from cntk_core.ops.language.framing import run_forward, run_gradient
+from cntk_core.ops.language.layouts import sequence_layout
+from cntk_core.ops.language.op import NoAttributes, OpContext
+from cntk_core.ops.language.rows import sequence_rows
 from cntk_core.ops.table import core_ops
 from cntk_core.plan.make import make_plan
-from cntk_core.testing.examples import examples
-from cntk_core.testing.gradients import check_gradients
-from cntk_core.testing.reference import ReferenceEngine
-from cntk_core.training.store import ParameterStore
+from cntk_core.records.minibatch import Minibatch, StreamData
+from cntk_testing.examples import examples
+from cntk_testing.gradients import check_gradients
+from cntk_testing.reference import ReferenceEngine
 
 TABLE = core_ops()
 LENGTHS = st.lists(st.integers(0, 4), min_size=1, max_size=5).filter(any)

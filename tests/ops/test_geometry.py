@@ -9,10 +9,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from cntk_core.errors import ShapeError
-from cntk_core.ops.convolution import ConvolutionAttributes
-from cntk_core.ops.geometry import Window, make_geometry, transposed_dims
-from cntk_core.ops.pooling import LegacyPoolingAttributes, PoolingAttributes, ROIPoolingAttributes
-from cntk_core.ops.shapes import elements, from_cntk
+from cntk_core.ops.families.convolution import ConvolutionAttributes
+from cntk_core.ops.families.geometry import Window, make_geometry, transposed_dims
+from cntk_core.ops.families.pooling import LegacyPoolingAttributes, PoolingAttributes, ROIPoolingAttributes
+from cntk_core.ops.language.shapes import elements, from_cntk
 from cntk_core.ops.table import core_ops
 
 TABLE = core_ops()

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from cntk_core.errors import ShapeError
-from cntk_core.ops.ctc import sequences_of
-from cntk_core.ops.framing import run_forward
-from cntk_core.ops.layouts import sequence_layout, slot_layout
-from cntk_core.ops.linear_chain import CRF, SEQUENCE_DECODER
-from cntk_core.ops.op import NoAttributes, OpContext
-from cntk_core.testing.gradients import check_op_gradients
+from cntk_core.ops.families.ctc import sequences_of
+from cntk_core.ops.families.linear_chain import CRF, SEQUENCE_DECODER
+from cntk_core.ops.language.framing import run_forward
+from cntk_core.ops.language.layouts import sequence_layout, slot_layout
+from cntk_core.ops.language.op import NoAttributes, OpContext
+from cntk_testing.gradients import check_op_gradients
 
 CLASSES = 3
 LAYOUTS = {

@@ -12,11 +12,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from cntk_core.errors import ShapeError
-from cntk_core.ops.framing import run_forward, run_gradient
-from cntk_core.ops.op import OpContext
-from cntk_core.ops.pooling import MAX_UNPOOLING, POOLING, ROI_POOLING, PoolingAttributes, ROIPoolingAttributes
-from cntk_core.testing.examples import examples
-from cntk_core.testing.gradients import check_op_gradients
+from cntk_core.ops.families.pooling import MAX_UNPOOLING, POOLING, ROI_POOLING, PoolingAttributes, ROIPoolingAttributes
+from cntk_core.ops.language.framing import run_forward, run_gradient
+from cntk_core.ops.language.op import OpContext
+from cntk_testing.examples import examples
+from cntk_testing.gradients import check_op_gradients
 
 
 def context(framed: tuple[bool, ...], frames: int) -> OpContext:

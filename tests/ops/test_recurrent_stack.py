@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cntk_core.errors import DataError, ShapeError
-from cntk_core.ops.framing import run_forward, run_gradient
-from cntk_core.ops.layouts import frame_layout, sequence_layout, slot_layout
-from cntk_core.ops.op import OpContext
-from cntk_core.ops.recurrent_stack import OPTIMIZED_RNN_STACK as STACK
-from cntk_core.ops.recurrent_stack import RNNStackAttributes, stack_weights
-from cntk_core.ops.rows import sequence_rows
-from cntk_core.testing.examples import examples
-from cntk_core.testing.gradients import check_op_gradients
+from cntk_core.ops.families.recurrent_stack import OPTIMIZED_RNN_STACK as STACK
+from cntk_core.ops.families.recurrent_stack import RNNStackAttributes, stack_weights
+from cntk_core.ops.language.framing import run_forward, run_gradient
+from cntk_core.ops.language.layouts import frame_layout, sequence_layout, slot_layout
+from cntk_core.ops.language.op import OpContext
+from cntk_core.ops.language.rows import sequence_rows
+from cntk_testing.examples import examples
+from cntk_testing.gradients import check_op_gradients
 
 KINDS = ("lstm", "gru", "rnnTanh", "rnnReLU")
 INPUTS, HIDDEN = 3, 2

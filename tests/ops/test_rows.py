@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from slots import MINIBATCHES, SlotData, walk
 
-from cntk_core.ops.layouts import frame_layout, sequence_layout, slot_layout
-from cntk_core.ops.rows import delay_rows, packed_slots, reader_slots, sequence_rows, sequence_table
-from cntk_core.testing.examples import examples
+from cntk_core.ops.language.layouts import frame_layout, sequence_layout, slot_layout
+from cntk_core.ops.language.rows import delay_rows, packed_slots, reader_slots, sequence_rows, sequence_table
+from cntk_testing.examples import examples
 
 
 @examples(200)

@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cntk_core.interfaces.layout import SequenceLayout
-from cntk_core.ops.framing import run_forward, run_gradient
-from cntk_core.ops.layouts import sequence_layout, slot_layout
-from cntk_core.ops.op import Op, OpContext
-from cntk_core.ops.rows import sequence_rows
+from cntk_core.ops.language.framing import run_forward, run_gradient
+from cntk_core.ops.language.layouts import sequence_layout, slot_layout
+from cntk_core.ops.language.op import Op, OpContext
+from cntk_core.ops.language.rows import sequence_rows
 from cntk_core.ops.table import core_ops
-from cntk_core.testing.op_contract import OpExample, random_values
-from cntk_core.testing.op_examples import EXAMPLES
+from cntk_core.records.layout import SequenceLayout
+from cntk_testing.op_contract import OpExample, random_values
+from cntk_testing.op_examples import EXAMPLES
 
 TABLE = core_ops()
 WHOLE_MINIBATCHES = {

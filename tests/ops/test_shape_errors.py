@@ -7,12 +7,12 @@ import pytest
 from cntk_core.errors import CntkError, ShapeError
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
-from cntk_core.ops.distances import NegativeSamplesAttributes
-from cntk_core.ops.leaves import EnvironmentInputAttributes
-from cntk_core.ops.products import TimesAttributes
-from cntk_core.ops.reductions import ReduceAttributes
-from cntk_core.ops.reshaping import LegacyReshapeAttributes, ReshapeAttributes, TransposeAttributes
-from cntk_core.ops.slicing import OneHotAttributes, RepeatAttributes, SliceAttributes, StackAttributes
+from cntk_core.ops.families.distances import NegativeSamplesAttributes
+from cntk_core.ops.families.leaves import EnvironmentInputAttributes
+from cntk_core.ops.families.products import TimesAttributes
+from cntk_core.ops.families.reductions import ReduceAttributes
+from cntk_core.ops.families.reshaping import LegacyReshapeAttributes, ReshapeAttributes, TransposeAttributes
+from cntk_core.ops.families.slicing import OneHotAttributes, RepeatAttributes, SliceAttributes, StackAttributes
 from cntk_core.ops.table import core_ops
 
 TABLE = core_ops()

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from cntk_core.errors import DataError, ShapeError
-from cntk_core.ops.framing import run_forward
-from cntk_core.ops.layouts import sequence_layout, slot_layout
-from cntk_core.ops.op import OpContext
-from cntk_core.ops.rows import sequence_rows
-from cntk_core.ops.shifting import SHIFT, ShiftAttributes
-from cntk_core.testing.gradients import check_op_gradients
+from cntk_core.ops.families.shifting import SHIFT, ShiftAttributes
+from cntk_core.ops.language.framing import run_forward
+from cntk_core.ops.language.layouts import sequence_layout, slot_layout
+from cntk_core.ops.language.op import OpContext
+from cntk_core.ops.language.rows import sequence_rows
+from cntk_testing.gradients import check_op_gradients
 
 LAYOUTS = [sequence_layout([4, 0, 1, 3]), slot_layout([[2, 3], [1, 0, 1]]), sequence_layout([0])]
 

@@ -10,20 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cntk_core.contract.store import ParameterStore
 from cntk_core.errors import CntkError, DataError, ShapeError
-from cntk_core.interfaces.reader import Minibatch, StreamData
 from cntk_core.network.model_file import load_model, save_model
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
-from cntk_core.ops.layouts import sequence_layout, slot_layout
-from cntk_core.ops.shapes import Longest, longest_axes, show, with_elements, with_lengths
+from cntk_core.ops.language.layouts import sequence_layout, slot_layout
+from cntk_core.ops.language.shapes import Longest, longest_axes, show, with_elements, with_lengths
 from cntk_core.ops.table import core_ops
 from cntk_core.plan.explain import explain
 from cntk_core.plan.make import make_plan
-from cntk_core.testing.examples import examples
-from cntk_core.testing.gradients import check_gradients
-from cntk_core.testing.reference import ReferenceEngine, ReferenceProgram
-from cntk_core.training.store import ParameterStore
+from cntk_core.records.minibatch import Minibatch, StreamData
+from cntk_testing.examples import examples
+from cntk_testing.gradients import check_gradients
+from cntk_testing.reference import ReferenceEngine, ReferenceProgram
 
 TABLE = core_ops()
 LENGTHS = st.lists(st.integers(0, 4), min_size=1, max_size=5).filter(any)

@@ -11,17 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cntk_core.errors import NetworkError
-from cntk_core.ops.dropout import dropout_mask
-from cntk_core.ops.framing import run_forward, run_gradient
-from cntk_core.ops.op import OpContext
-from cntk_core.ops.precompute import InvStdDevAccumulator, MeanAccumulator
-from cntk_core.ops.random import random_stream
-from cntk_core.ops.reductions import ReduceAttributes
-from cntk_core.ops.reshaping import TransposeAttributes
-from cntk_core.ops.slicing import OneHotAttributes, RepeatAttributes, SliceAttributes
+from cntk_core.ops.families.dropout import dropout_mask
+from cntk_core.ops.families.precompute import InvStdDevAccumulator, MeanAccumulator
+from cntk_core.ops.families.reductions import ReduceAttributes
+from cntk_core.ops.families.reshaping import TransposeAttributes
+from cntk_core.ops.families.slicing import OneHotAttributes, RepeatAttributes, SliceAttributes
+from cntk_core.ops.language.framing import run_forward, run_gradient
+from cntk_core.ops.language.op import OpContext
+from cntk_core.ops.language.random import random_stream
 from cntk_core.ops.table import core_ops
-from cntk_core.testing.examples import examples
-from cntk_core.testing.op_contract import OpExample, check_shape_rule
+from cntk_testing.examples import examples
+from cntk_testing.op_contract import OpExample, check_shape_rule
 
 TABLE = core_ops()
 NAN, INF = math.nan, math.inf

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from recurrent import Maker, elman
 
 from cntk_core.errors import Location, NetworkError, Problems
-from cntk_core.ops.recurrence import DelayAttributes
+from cntk_core.ops.families.recurrence import DelayAttributes
 from cntk_core.plan.explain import explain
 from cntk_core.plan.loops import components, direction_of
 from cntk_core.plan.make import make_plan
 from cntk_core.plan.plan import GradientStep, Loop, LoopGradient, Step
-from cntk_core.testing.examples import examples
+from cntk_testing.examples import examples
 
 
 def names(nodes) -> list[str]:

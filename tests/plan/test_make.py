@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from cntk_core.errors import NetworkError
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
-from cntk_core.ops.op import Elementwise, Op
-from cntk_core.ops.shapes import broadcast
+from cntk_core.ops.language.op import Elementwise, Op
+from cntk_core.ops.language.shapes import broadcast
 from cntk_core.plan.explain import explain
 from cntk_core.plan.make import make_plan
 from cntk_core.plan.plan import Plan
-from cntk_core.testing.examples import examples
+from cntk_testing.examples import examples
 
 
 def elementwise(name, forward, gradient):

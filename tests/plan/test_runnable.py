@@ -7,7 +7,7 @@ import pytest
 from cntk_core.errors import Location, Problems, UnsupportedError
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node
-from cntk_core.ops.define import declare_op, first_shape
+from cntk_core.ops.language.define import declare_op, first_shape
 from cntk_core.plan.explain import explain
 from cntk_core.plan.make import make_plan
 from cntk_core.plan.runnable import check_runnable

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cntk_core.interfaces.reader import Minibatch, StreamData
+from cntk_core.contract.store import ParameterStore
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
-from cntk_core.ops.layouts import frame_layout
+from cntk_core.ops.language.layouts import frame_layout
 from cntk_core.ops.table import core_ops
 from cntk_core.plan.make import make_plan
-from cntk_core.testing.reference import ReferenceEngine
-from cntk_core.training.store import ParameterStore
+from cntk_core.records.minibatch import Minibatch, StreamData
+from cntk_testing.reference import ReferenceEngine
 
 TABLE = core_ops()
 

@@ -7,8 +7,8 @@ import pytest
 
 from cntk_core.plan.make import make_plan
 from cntk_core.plan.sparse import label_inputs, sparse_inputs
-from cntk_core.testing.networks import classifier, multipliers
-from cntk_core.testing.sparse_networks import SPARSE_SAMPLES
+from cntk_testing.networks import classifier, multipliers
+from cntk_testing.sparse_networks import SPARSE_SAMPLES
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
+from importlib import metadata
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
+
+from cntk_core.plugins import discovery
 
 COMPONENTS = """
 from cntk_core.api import *
@@ -57,6 +60,15 @@ def site(tmp_path, monkeypatch) -> Path:
     for name in set(sys.modules) - before:
         if str(getattr(sys.modules[name], "__file__", "")).startswith(str(folder)):
             del sys.modules[name]
+
+
+@pytest.fixture
+def tools(site: Path, monkeypatch) -> None:
+    """The wheels of ours with verbs, actions and further model formats are there too."""
+    ours = ["cntk-action-classic", "cntk-model-cntk1", "cntk-tool-inspect"]
+    found = [metadata.distribution(name) for name in ours]
+    real = discovery.distributions
+    monkeypatch.setattr("cntk_core.plugins.discovery.distributions", lambda: [*real(), *found])
 
 
 @pytest.fixture

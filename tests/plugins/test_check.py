@@ -57,7 +57,8 @@ def test_an_unknown_kind(wheels):
         check_plugin("wav", kind="raeder")
     assert str(caught.value) == (
         "there is no kind of plugin 'raeder'; did you mean 'reader'?\n"
-        "    Kinds: engine, builder, reader, writer, learner, parallelizer, aggregation, communicator, ops, hooks"
+        "    Kinds: engine, builder, reader, writer, learner, parallelizer, aggregation, communicator, "
+        "action, verb, model_format, ops, hooks"
     )
 
 

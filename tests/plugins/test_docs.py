@@ -12,7 +12,7 @@ from cntk_core.plugins.manager import PluginManager, hook_names
 from cntk_core.plugins.registry import KINDS
 from cntk_core.plugins.report import STATES
 from cntk_core.plugins.scaffold import TEMPLATES
-from cntk_core.testing.learner_contract import LearnerContract
+from cntk_testing.learner_contract import LearnerContract
 
 
 @pytest.fixture

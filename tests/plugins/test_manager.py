@@ -7,8 +7,8 @@ from textwrap import dedent
 
 import pytest
 
+from cntk_core.contract.events import EpochSummary, Job
 from cntk_core.errors import BrokenPluginError, CntkError, MissingPluginError, PluginError, PluginUnavailableError
-from cntk_core.plugins.events import EpochSummary, Job
 from cntk_core.plugins.manager import PluginManager, hook_names
 from cntk_core.plugins.markers import hookimpl
 

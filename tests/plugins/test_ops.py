@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from cntk_core.errors import AmbiguousPluginError, BrokenPluginError, PluginError
-from cntk_core.ops.define import elementwise_op
+from cntk_core.ops.language.define import elementwise_op
 from cntk_core.ops.table import core_ops
 from cntk_core.plugins.manager import PluginManager
 

@@ -7,6 +7,7 @@ import sys
 import attrs
 import pytest
 
+from cntk_core.contract.reader import DataReader
 from cntk_core.errors import (
     AmbiguousPluginError,
     BrokenPluginError,
@@ -15,8 +16,7 @@ from cntk_core.errors import (
     MissingPluginError,
     PluginUnavailableError,
 )
-from cntk_core.interfaces.reader import DataReader
-from cntk_core.plugins.known import KNOWN, Wheel
+from cntk_core.plugins.known import Wheel, known
 from cntk_core.plugins.manager import PluginManager
 
 WHERE = Location("mnist.cntk", 12, 3)
@@ -50,7 +50,7 @@ def test_a_name_that_is_not_installed(registry):
 
 
 def test_a_name_that_is_not_released(registry, monkeypatch):
-    monkeypatch.setitem(KNOWN["engine"], "tpu", ("tpu", Wheel("cntk-engine-tpu", released=False)))
+    monkeypatch.setitem(known("cntk.engines"), "tpu", ("tpu", Wheel("cntk-engine-tpu", released=False)))
     assert text_of(MissingPluginError, lambda: registry.engines.get("tpu")) == (
         "no engine named 'tpu'. It will live in cntk-engine-tpu, which is not released yet.\n    no engine is installed"
     )
@@ -243,17 +243,21 @@ def test_a_list_of_wheels(install, monkeypatch):
     )
 
 
-def test_known_wheels_have_the_names_of_the_workspace(pytestconfig):
-    import tomllib
+@pytest.mark.parametrize(
+    ("group", "name", "spelt", "line"),
+    [
+        ("cntk.engines", "cuda", "cuda", 'pip install "cntk-engine-cuda[cuda13]"'),
+        ("cntk.learners", "rmsprop", "rmsProp", "pip install cntk-learner-rmsprop"),
+        ("cntk.parallelizers", "modelaveragingsgd", "ModelAveragingSGD", "pip install cntk-parallel-bmuf"),
+    ],
+)
+def test_known_wheels(group, name, spelt, line):
+    found, wheel = known(group)[name]
+    assert (found, wheel.pip_line, wheel.released) == (spelt, line, True)
 
-    known = {wheel.name: wheel for table in KNOWN.values() for _, wheel in table.values()}
-    for project in sorted(pytestconfig.rootpath.glob("plugins/*/*/pyproject.toml")):
-        data = tomllib.loads(project.read_text(encoding="utf-8"))["project"]
-        assert known[data["name"]].released, data["name"]
-        for group, points in data["entry-points"].items():
-            table = KNOWN[group.removeprefix("cntk.").removesuffix("s")]
-            for name in points:
-                assert table[name.casefold()] == (name, known[data["name"]])
+
+def test_nothing_is_known_of_a_group_of_others():
+    assert known("strangers.things") == {}
 
 
 def test_options_of_a_component_are_attrs():

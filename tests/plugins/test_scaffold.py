@@ -16,8 +16,8 @@ import pytest
 
 from cntk_core.cli import main
 from cntk_core.errors import CntkError
-from cntk_core.plugins.scaffold import TEMPLATES, new_plugin
-from cntk_core.testing import ReaderRecipe, RecipeContract
+from cntk_core.plugins.scaffold import KITS, TEMPLATES, new_plugin
+from cntk_testing import ReaderRecipe, RecipeContract
 
 
 @pytest.mark.parametrize("kind", TEMPLATES)
@@ -25,10 +25,9 @@ def test_the_files(kind, tmp_path):
     folder = new_plugin(kind, "my_thing", tmp_path)
     project = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert project["name"] == folder.name
-    assert project["dependencies"] == ["cntk-core>=0.1"], "a wheel does not say which core is too new"
     assert project["license"] == "MIT"
     assert project["authors"][0]["name"]
-    assert set(project["optional-dependencies"]["test"]) == {"pytest>=8.2", *TEMPLATES[kind].needs}
+    assert set(project["optional-dependencies"]["test"]) == {"cntk-testing>=0.1", *TEMPLATES[kind].needs}
     ((group, points),) = project["entry-points"].items()
     assert group == TEMPLATES[kind].group
     ((name, target),) = points.items()
@@ -38,7 +37,10 @@ def test_the_files(kind, tmp_path):
     defined = {node.name for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
     assert not attribute or attribute in defined
     imports = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    assert {name for name in imports if name.startswith("cntk")} == {"cntk_core.api"}
+    doors = {name for name in imports if name.startswith("cntk")}
+    kits = sorted(name.removeprefix("cntk_core.api.") for name in doors - {"cntk_core.api"})
+    assert doors - {f"cntk_core.api.{kit}" for kit in KITS} == {"cntk_core.api"}
+    assert project["dependencies"] == ["cntk-core>=0.1", *(f"cntk-kit-{kit}>=0.1" for kit in kits)]
     shared = ("README.md", "LICENSE", "tests/test_contract.py", ".github/workflows/test.yml", "example/recipe.cntk")
     for file in (*shared, f"src/{module}/py.typed"):
         assert (folder / file).is_file()
@@ -182,8 +184,9 @@ def make_environment(folder: Path, root: Path) -> str:
     venv.create(folder, with_pip=False, symlinks=os.name != "nt")
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     site = next(folder.glob("lib/python*/site-packages")) if os.name != "nt" else folder / "Lib/site-packages"
+    ours = [root, *sorted(root.glob("kits/*/src")), *sorted(root.glob("testing/*/src"))]
     outer = [path for path in sys.path if path.endswith(("site-packages", "dist-packages"))]
-    lines = [*(f"import site; site.addsitedir({path!r})" for path in outer), str(root)]
+    lines = [*(f"import site; site.addsitedir({path!r})" for path in outer), *map(str, ours)]
     (site / "outer.pth").write_text("\n".join(lines) + "\n", encoding="utf-8")
     return str(python)
 

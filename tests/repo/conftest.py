@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,15 @@ def plugins() -> dict[str, dict[str, Any]]:
     """The ``pyproject.toml`` of each plugin, by folder, for example ``readers/mnist``."""
     files = sorted(ROOT.glob("plugins/*/*/pyproject.toml"))
     return {file.parent.relative_to(ROOT / "plugins").as_posix(): read_toml(file) for file in files}
+
+
+@pytest.fixture(scope="session")
+def wheels() -> dict[str, dict[str, Any]]:
+    """The ``pyproject.toml`` of each wheel but the core's, by folder, for example ``plugins/readers/mnist``."""
+    listing = subprocess.run(
+        [sys.executable, "tools/wheels.py", "--paths"], cwd=ROOT, capture_output=True, check=True, text=True
+    )
+    return {folder: read_toml(ROOT / folder / "pyproject.toml") for folder in listing.stdout.split()}
 
 
 @pytest.fixture(scope="session")

@@ -42,13 +42,13 @@ def test_every_pin_is_one_exact_version(root: Path) -> None:
     assert wrong == []
 
 
-def test_every_dependency_is_pinned(root: Path, core: dict[str, Any], plugins: dict[str, dict[str, Any]]) -> None:
+def test_every_dependency_is_pinned(root: Path, core: dict[str, Any], wheels: dict[str, dict[str, Any]]) -> None:
     wanted: list[str] = [
         entry for group in core["dependency-groups"].values() for entry in group if isinstance(entry, str)
     ]
-    for project in (core["project"], *(plugin["project"] for plugin in plugins.values())):
+    for project in (core["project"], *(plugin["project"] for plugin in wheels.values())):
         wanted += project["dependencies"]
         wanted += [entry for extra in project.get("optional-dependencies", {}).values() for entry in extra]
     pinned = {pin.split("==")[0] for pin in pins(root)}
-    ours = {"cntk-core"} | {plugin["project"]["name"] for plugin in plugins.values()}
+    ours = {"cntk-core"} | {plugin["project"]["name"] for plugin in wheels.values()}
     assert {canonicalize_name(Requirement(entry).name) for entry in wanted} - ours - pinned == set()

@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from small import Lines, make_network, make_session
 
 from cntk_core.config import Schedule
-from cntk_core.training.automatic import AutoAdjust
+from cntk_core.training.rates.auto_adjust import AutoAdjust
 
 KILLED = 9
 CRASH_EPOCHS = {"plain": 2, "inside": 2, "search": 3, "sizes": 3, "after": 6, "interval": 6}

@@ -11,15 +11,17 @@ import numpy as np
 from cntk_learner_sgd import SGD, SGDOptions
 
 from cntk_core.config import Schedule
-from cntk_core.interfaces.reader import DataReader, EpochSpec, Minibatch, ReaderContext, StreamData, StreamInfo
+from cntk_core.contract.reader import DataReader, EpochSpec, ReaderContext, StreamInfo
+from cntk_core.network.model_file import load_model
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
-from cntk_core.ops.layouts import frame_layout
+from cntk_core.ops.language.layouts import frame_layout
 from cntk_core.ops.table import core_ops
-from cntk_core.testing.reference import ReferenceEngine
-from cntk_core.training.progress import RunLog
-from cntk_core.training.session import TrainingSession
-from cntk_core.training.settings import SGDSettings
+from cntk_core.records.minibatch import Minibatch, StreamData
+from cntk_core.training.block.settings import SGDSettings
+from cntk_core.training.loop.progress import RunLog
+from cntk_core.training.loop.session import TrainingSession
+from cntk_testing.reference import ReferenceEngine
 
 TABLE = core_ops()
 FRAMES = 43
@@ -144,7 +146,7 @@ def make_session(
         own.pop("learner", None) or SGD(SGDOptions(use_nag=use_nag)),
         chosen,
         folder / "net.dnn",
-        find_op=TABLE.find,
+        load_model=lambda path, dtype: load_model(path, TABLE.find, dtype),
         log=log,
         **own,
     )

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from small import make_network
 
+from cntk_core.contract.learner import Slot
+from cntk_core.contract.store import ParameterStore
 from cntk_core.errors import CheckpointError
-from cntk_core.interfaces.learner import Slot
-from cntk_core.training import checkpoint as ckp
-from cntk_core.training.store import ParameterStore
+from cntk_core.training.files import checkpoint as ckp
 
 PROGRESS = ckp.Progress(epochs=2, samples=86, epoch_samples=43, learning_rate=0.1, criterion=1.5, seed=4, settings="ab")
 

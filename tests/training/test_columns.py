@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cntk_core.interfaces.reader import Minibatch, StreamData
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input
-from cntk_core.ops.layouts import frame_layout, sequence_layout, slot_layout
-from cntk_core.training.columns import UNCOUNTED, MinibatchSizes, columns
+from cntk_core.ops.language.layouts import frame_layout, sequence_layout, slot_layout
+from cntk_core.records.minibatch import Minibatch, StreamData
+from cntk_core.training.loop.minibatch_sizes import UNCOUNTED, MinibatchSizes, columns
 
 LENGTHS = st.lists(st.integers(0, 9), min_size=1, max_size=12)
 

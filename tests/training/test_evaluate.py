@@ -10,10 +10,10 @@ import pytest
 from small import Lines, ListReader, make_data, make_network, operation
 
 from cntk_core.errors import DataError
-from cntk_core.testing.reference import ReferenceEngine
-from cntk_core.training.criteria import CriterionSums
-from cntk_core.training.evaluate import evaluate
-from cntk_core.training.progress import RunLog
+from cntk_core.training.loop.criteria import CriterionSums
+from cntk_core.training.loop.evaluate import evaluate
+from cntk_core.training.loop.progress import RunLog
+from cntk_testing.reference import ReferenceEngine
 
 DATA = make_data(20, 5)
 

@@ -9,8 +9,8 @@ import pytest
 from small import Lines, make_network, make_session
 
 from cntk_core.errors import TrainingError
-from cntk_core.testing.reference import ReferenceEngine
-from cntk_core.training.gradient_check import agree
+from cntk_core.training.loop.gradient_check import agree
+from cntk_testing.reference import ReferenceEngine
 
 
 @pytest.mark.parametrize(

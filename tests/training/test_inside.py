@@ -13,12 +13,13 @@ import pytest
 from killed_run import RECIPES
 from small import Lines, ListReader, make_data, make_network, make_session, settings
 
+from cntk_core.contract.reader import EpochSpec
 from cntk_core.errors import CntkError
-from cntk_core.interfaces.reader import EpochSpec, Minibatch
-from cntk_core.testing.reference import ReferenceEngine, ReferenceProgram
-from cntk_core.training.generations import ModelPaths
-from cntk_core.training.keeping import InsideKeeper
-from cntk_core.training.progress import RunLog
+from cntk_core.records.minibatch import Minibatch
+from cntk_core.training.files.generations import ModelPaths
+from cntk_core.training.files.periodic_saving import InsideKeeper
+from cntk_core.training.loop.progress import RunLog
+from cntk_testing.reference import ReferenceEngine, ReferenceProgram
 
 GIVEN = {
     "dropout_rate": 0.25,
@@ -261,7 +262,7 @@ def test_an_engine_that_cannot_tell_its_state(tmp_path, monkeypatch):
 
 
 def test_a_disk_that_is_full_does_not_end_training(tmp_path, monkeypatch):
-    import cntk_core.training.saving as module
+    import cntk_core.training.files.saving as module
 
     train(tmp_path / "straight")
     real = module.save_checkpoint

@@ -13,12 +13,12 @@ from cntk_learner_rmsprop import RmsProp, RmsPropOptions
 from cntk_learner_sgd import SGD, SGDOptions
 from small import Lines, make_session, settings
 
-from cntk_core.interfaces.learner import UpdateContext
-from cntk_core.testing.engine_contract import start
-from cntk_core.testing.networks import classifier
-from cntk_core.testing.reference import ReferenceEngine
-from cntk_core.testing.sparse_networks import SPARSE_SAMPLES, with_sparse_streams
-from cntk_core.training.update import clip_factor, compose_update, first_state, scalars_for
+from cntk_core.contract.learner import UpdateContext
+from cntk_core.training.loop.update import clip_factor, compose_update, first_state, scalars_for
+from cntk_testing.engine_contract import start
+from cntk_testing.networks import classifier
+from cntk_testing.reference import ReferenceEngine
+from cntk_testing.sparse_networks import SPARSE_SAMPLES, with_sparse_streams
 
 LEARNERS = {
     "sgd": SGD(),
@@ -182,7 +182,7 @@ def test_numbers_of_a_learner_matter_after_a_restart(name, tmp_path, monkeypatch
 
     straight = train(tmp_path / "straight", 4)
     train(tmp_path / "stopped", 2)
-    monkeypatch.setattr("cntk_core.training.checkpoint._STATE", "elsewhere/")
+    monkeypatch.setattr("cntk_core.training.files.checkpoint._STATE", "elsewhere/")
     assert train(tmp_path / "stopped", 4, resume=True) != straight
 
 

@@ -7,14 +7,15 @@ import pytest
 import scipy.sparse
 from small import Lines, ListReader, make_data, make_network, operation
 
+from cntk_core.contract.reader import EpochSpec
+from cntk_core.contract.store import ParameterStore
 from cntk_core.errors import CntkError
-from cntk_core.interfaces.reader import EpochSpec, Minibatch, StreamData
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input
-from cntk_core.testing.reference import ReferenceEngine
-from cntk_core.training.precompute import precompute
-from cntk_core.training.progress import RunLog
-from cntk_core.training.store import ParameterStore
+from cntk_core.records.minibatch import Minibatch, StreamData
+from cntk_core.training.loop.precompute import precompute
+from cntk_core.training.loop.progress import RunLog
+from cntk_testing.reference import ReferenceEngine
 
 
 def run(network: Network, reader, lines: Lines | None = None, **spec) -> bool:

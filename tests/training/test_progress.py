@@ -8,8 +8,8 @@ import re
 import pytest
 from small import Lines
 
-from cntk_core.training.criteria import Criterion, averages, describe, number_format, since
-from cntk_core.training.progress import ProgressBar, RunLog, StreamLog, share_of_epoch, single
+from cntk_core.training.loop.criteria import Criterion, averages, describe, number_format, since
+from cntk_core.training.loop.progress import ProgressBar, RunLog, StreamLog, share_of_epoch, single
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_a_bar_shows_loss_and_rate_and_lines_stand_above_it(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     from rich.console import Console
 
-    import cntk_core.training.progress as module
+    import cntk_core.training.loop.progress as module
 
     stream = io.StringIO()
     real = module._make_progress

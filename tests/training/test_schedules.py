@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cntk_core.training import schedules
+from cntk_core.training.rates import schedules
 
 
 def test_a_time_constant_is_the_samples_after_which_1_over_e_is_left():

@@ -14,20 +14,20 @@ from hypothesis import strategies as st
 from small import Lines, ListReader, make_data, make_network, make_session, settings
 
 from cntk_core.config import Schedule
+from cntk_core.contract.events import Job
+from cntk_core.contract.store import ParameterStore
 from cntk_core.errors import TrainingError
 from cntk_core.network.initializers import initialize_parameters
 from cntk_core.plan.make import make_plan
-from cntk_core.plugins.events import Job
-from cntk_core.testing.reference import ReferenceEngine
-from cntk_core.testing.sparse_networks import SPARSE_SAMPLES, WORDS, with_sparse_streams
-from cntk_core.training.automatic import AutoAdjust
-from cntk_core.training.epoch import EpochLoop
-from cntk_core.training.minibatch_size import SizeRange, is_kept, rounded, search_size, size_range
-from cntk_core.training.progress import RunLog
-from cntk_core.training.running import Pace
-from cntk_core.training.search import Search, search_rate, share_of_trial
-from cntk_core.training.store import ParameterStore
-from cntk_core.training.update import compose_update
+from cntk_core.training.loop.epoch import EpochLoop
+from cntk_core.training.loop.epoch_progress import Pace
+from cntk_core.training.loop.progress import RunLog
+from cntk_core.training.loop.update import compose_update
+from cntk_core.training.rates.auto_adjust import AutoAdjust
+from cntk_core.training.rates.minibatch_size_search import SizeRange, is_kept, rounded, search_size, size_range
+from cntk_core.training.rates.rate_search import Search, search_rate, share_of_trial
+from cntk_testing.reference import ReferenceEngine
+from cntk_testing.sparse_networks import SPARSE_SAMPLES, WORDS, with_sparse_streams
 
 # -- the search of a rate ---------------------------------------------------------------------------------
 

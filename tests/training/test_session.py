@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from small import FRAMES, TABLE, Lines, ListReader, make_data, make_network, make_session
 
+from cntk_core.contract.reader import SWEEP
 from cntk_core.errors import CntkError
-from cntk_core.interfaces.reader import SWEEP
 from cntk_core.network.model_file import load_model, read_model_info
 
 
@@ -294,7 +294,7 @@ def test_a_criterion_can_be_named(tmp_path):
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path, monkeypatch):
-    import cntk_core.training.saving as module
+    import cntk_core.training.files.saving as module
 
     def full(*given, **more):
         raise OSError(28, "No space left on device")

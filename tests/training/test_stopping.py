@@ -10,10 +10,10 @@ import attrs
 import pytest
 
 from cntk_core.config import Schedule
-from cntk_core.testing import VirtualRanks
-from cntk_core.training.automatic import AutoAdjust
-from cntk_core.training.ranks import ParallelSettings, Ranks
-from cntk_core.training.stopping import Stopped, StopRequest, listening
+from cntk_core.training.loop.ranks import ParallelSettings, Ranks
+from cntk_core.training.loop.stop_request import Stopped, StopRequest, listening
+from cntk_core.training.rates.auto_adjust import AutoAdjust
+from cntk_testing import VirtualRanks
 from tests.training.small import Lines, make_session
 from tests.training.test_together import Averages, SharingReader, Sums
 
@@ -71,7 +71,7 @@ def test_training_is_saved_and_goes_on(tmp_path):
 
 
 def test_a_checkpoint_that_cannot_be_written(tmp_path, monkeypatch):
-    import cntk_core.training.saving as module
+    import cntk_core.training.files.saving as module
 
     real = module.save_checkpoint
 

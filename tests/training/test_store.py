@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cntk_core.interfaces.learner import Slot
+from cntk_core.contract.learner import Slot
+from cntk_core.contract.store import ALIGNMENT, ParameterStore
 from cntk_core.network.node import Parameter
-from cntk_core.training.store import ALIGNMENT, ParameterStore
 
 
 def make(dtype=np.float32) -> tuple[ParameterStore, list[Parameter]]:

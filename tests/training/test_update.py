@@ -9,14 +9,14 @@ from cntk_learner_sgd import SGD, SGDOptions
 from small import settings
 
 from cntk_core.config import Schedule
-from cntk_core.interfaces.learner import UpdateContext
+from cntk_core.contract.learner import UpdateContext
+from cntk_core.contract.store import ParameterStore
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
-from cntk_core.ops.expression import ArrayMath, TraceMath, symbol
+from cntk_core.ops.language.expression import ArrayMath, TraceMath, symbol
 from cntk_core.ops.table import core_ops
 from cntk_core.plan.make import make_plan
-from cntk_core.training.store import ParameterStore
-from cntk_core.training.update import NOISE_SLOT, clip_factor, compose_update, count_uses, scalars_for
+from cntk_core.training.loop.update import NOISE_SLOT, clip_factor, compose_update, count_uses, scalars_for
 
 N, RATE, MOMENTUM = 6, 0.25, 0.5
 CONTEXT = UpdateContext(samples=N, learning_rate=RATE, momentum=MOMENTUM)

@@ -6,7 +6,8 @@ import pytest
 from cntk_builder_brainscript.evaluate import Evaluator
 from cntk_builder_brainscript.parser import parse
 
-from cntk_core.api import CntkError, SourceText
+from cntk_core.api import CntkError
+from cntk_core.api.builders import SourceText
 
 
 class NoNodes:

@@ -9,7 +9,8 @@ from cntk_builder_brainscript.builder import evaluate_network
 from cntk_builder_brainscript.library_table import definitions
 from cntk_builder_brainscript.parser import parse_expression
 
-from cntk_core.api import BuildContext, CntkError, Location, SourceText, core_ops, show, to_cntk
+from cntk_core.api import BuildContext, CntkError, Location, core_ops, show, to_cntk
+from cntk_core.api.builders import SourceText
 
 WHERE = Location("net.bs", 1, 1)
 

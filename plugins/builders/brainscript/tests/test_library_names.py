@@ -12,7 +12,7 @@ from cntk_builder_brainscript.library_table import definitions
 from cntk_builder_brainscript.parser import parse
 from cntk_builder_brainscript.syntax import Argument, Expression, Function, RecordLiteral
 
-from cntk_core.api import SourceText
+from cntk_core.api.builders import SourceText
 
 ROOT = Path(__file__).parents[4]
 LIBRARY = files("cntk_builder_brainscript").joinpath("library")

@@ -13,7 +13,8 @@ import pytest
 from cntk_builder_brainscript.builder import evaluate_network
 from cntk_builder_brainscript.parser import parse_expression
 
-from cntk_core.api import BuildContext, Input, Location, SourceText, core_ops
+from cntk_core.api import BuildContext, Input, Location, core_ops
+from cntk_core.api.builders import SourceText
 
 INPUTS = "x = Input {4} ; y = Input {3} ; p = Input {(6 : 6 : 2)}\n"
 FILE = Path(__file__).with_name("node_names.txt")

@@ -7,20 +7,10 @@ import pytest
 from cntk_builder_brainscript.builder import evaluate_network
 from cntk_builder_brainscript.parser import parse_expression
 
-from cntk_core.api import (
-    BuildContext,
-    Location,
-    Minibatch,
-    Parameter,
-    ParameterStore,
-    SourceText,
-    StreamData,
-    core_ops,
-    frame_layout,
-    initialize_parameters,
-    make_plan,
-)
-from cntk_core.testing import ReferenceEngine
+from cntk_core.api import BuildContext, Location, Minibatch, Parameter, ParameterStore, StreamData, core_ops
+from cntk_core.api.builders import SourceText, initialize_parameters
+from cntk_core.api.engines import frame_layout, make_plan
+from cntk_testing import ReferenceEngine
 
 FRAMES = 6
 INPUTS = """

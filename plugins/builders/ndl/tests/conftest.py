@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from cntk_builder_ndl import NDLNetworkBuilder
 
-from cntk_core.api import BuildContext, CntkError, Network, core_ops, parse_text
+from cntk_core.api import BuildContext, CntkError, Network, core_ops
+from cntk_core.api.builders import parse_text
 
 Build = Callable[..., Network]
 

@@ -6,17 +6,8 @@ import numpy as np
 import pytest
 from cntk_builder_ndl import NDLNetworkBuilder
 
-from cntk_core.api import (
-    BuildContext,
-    CntkError,
-    NetworkBuilder,
-    Op,
-    Random,
-    SeedNumbers,
-    core_ops,
-    initialize_parameters,
-    parse_text,
-)
+from cntk_core.api import BuildContext, CntkError, NetworkBuilder, Op, core_ops
+from cntk_core.api.builders import Random, SeedNumbers, initialize_parameters, parse_text
 
 NET = "net=[ x=Input(4,tag=feature) ; h=M(x) ]"
 MACRO = "M(a) { s=Sigmoid(a) }"

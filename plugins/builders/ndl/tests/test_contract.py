@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cntk_builder_ndl import NDLNetworkBuilder
 
-from cntk_core.testing import BuilderContract, PackagingContract
+from cntk_testing import BuilderContract, PackagingContract
 
 NET = """
 run = net

@@ -6,7 +6,8 @@ import pytest
 from cntk_builder_ndl import expand
 from cntk_builder_ndl.parser import parse
 
-from cntk_core.api import CntkError, SourceText
+from cntk_core.api import CntkError
+from cntk_core.api.builders import SourceText
 
 X = "x=Input(4,tag=feature)\n"
 

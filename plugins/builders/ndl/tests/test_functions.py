@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from cntk_builder_ndl.functions import BY_NAME
 
-from cntk_core.api import FixedValue, FromFile, Parameter, Random, core_ops
+from cntk_core.api import Parameter, core_ops
+from cntk_core.api.builders import FixedValue, FromFile, Random
 
 
 @pytest.mark.parametrize(

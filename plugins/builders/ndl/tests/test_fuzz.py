@@ -9,8 +9,9 @@ from cntk_builder_ndl.parser import parse
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from cntk_core.api import BuildContext, CntkError, Network, SourceText, core_ops
-from cntk_core.testing.examples import examples
+from cntk_core.api import BuildContext, CntkError, Network, core_ops
+from cntk_core.api.builders import SourceText
+from cntk_testing.examples import examples
 
 TABLE = core_ops()
 CONTEXT = BuildContext(find_op=TABLE.find, op_names=lambda language: tuple(TABLE.names(language)))

@@ -12,21 +12,10 @@ import pytest
 from cntk_builder_ndl.parser import parse
 from cntk_builder_ndl.syntax import MacroDefinition
 
-from cntk_core.api import (
-    CntkError,
-    Input,
-    Minibatch,
-    Network,
-    Node,
-    Parameter,
-    ParameterStore,
-    SourceText,
-    StreamData,
-    frame_layout,
-    initialize_parameters,
-    make_plan,
-)
-from cntk_core.testing import ReferenceEngine
+from cntk_core.api import CntkError, Input, Minibatch, Network, Node, Parameter, ParameterStore, StreamData
+from cntk_core.api.builders import SourceText, initialize_parameters
+from cntk_core.api.engines import frame_layout, make_plan
+from cntk_testing import ReferenceEngine
 
 LIBRARY = Path(cntk_builder_ndl.__file__).parent / "library"
 

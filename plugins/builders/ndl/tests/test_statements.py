@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from cntk_builder_ndl import Statements, add_statements, snippet_sources
 
-from cntk_core.api import BuildContext, CntkError, Location, Network, SourceText, core_ops
+from cntk_core.api import BuildContext, CntkError, Location, Network, core_ops
+from cntk_core.api.builders import SourceText
 
 TABLE = core_ops()
 CONTEXT = BuildContext(find_op=TABLE.find, op_names=lambda language: tuple(TABLE.names(language)))

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from cntk_builder_python import PythonNetworkBuilder
 
-from cntk_core.api import BuildContext, BuildError, CntkError, Network, core_ops, parse_text
+from cntk_core.api import BuildContext, BuildError, CntkError, Network, core_ops
+from cntk_core.api.builders import parse_text
 
 GOOD = """
 from cntk_builder_python import Dense, cross_entropy_with_softmax

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from cntk_builder_python import PythonNetworkBuilder
 
-from cntk_core.testing import BuilderContract, PackagingContract
+from cntk_testing import BuilderContract, PackagingContract
 
 SOURCE = """
 from cntk_builder_python import Dense, cross_entropy_with_softmax

@@ -35,8 +35,9 @@ from cntk_builder_python import (
     tanh,
 )
 
-from cntk_core.api import BuildError, CntkError, Minibatch, ParameterStore, StreamData, make_plan, sequence_layout
-from cntk_core.testing import ReferenceEngine, check_gradients
+from cntk_core.api import BuildError, CntkError, Minibatch, ParameterStore, StreamData
+from cntk_core.api.engines import make_plan, sequence_layout
+from cntk_testing import ReferenceEngine, check_gradients
 
 SHAPE = (2, 5, 6)
 

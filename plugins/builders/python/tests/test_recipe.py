@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from cntk_core.testing import README, RecipeContract
+from cntk_testing import README, RecipeContract
 
 PAGE = Path(__file__).parents[1] / "README.md"
 

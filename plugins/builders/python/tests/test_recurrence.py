@@ -33,8 +33,9 @@ from cntk_builder_python import (
     tanh,
 )
 
-from cntk_core.api import CntkError, Minibatch, ParameterStore, StreamData, make_plan, sequence_layout
-from cntk_core.testing import ReferenceEngine, check_gradients
+from cntk_core.api import CntkError, Minibatch, ParameterStore, StreamData
+from cntk_core.api.engines import make_plan, sequence_layout
+from cntk_testing import ReferenceEngine, check_gradients
 
 LENGTHS = ([2, 0, 1], pytest.param([3, 1, 4], marks=pytest.mark.slow))
 

@@ -9,7 +9,8 @@ import attrs
 import pytest
 from cntk_builder_simple import SimpleNetworkBuilder
 
-from cntk_core.api import BuildContext, CntkError, Network, core_ops, parse_text, show
+from cntk_core.api import BuildContext, CntkError, Network, core_ops, show
+from cntk_core.api.builders import parse_text
 
 Build = Callable[..., Network]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cntk_builder_simple import SimpleNetworkBuilder
 
-from cntk_core.testing import BuilderContract, PackagingContract
+from cntk_testing import BuilderContract, PackagingContract
 
 
 class TestSimple(BuilderContract):

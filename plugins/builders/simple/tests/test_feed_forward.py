@@ -8,16 +8,8 @@ import numpy as np
 import pytest
 from cntk_builder_simple import SimpleNetworkBuilder
 
-from cntk_core.api import (
-    BuildContext,
-    CntkError,
-    Network,
-    NetworkBuilder,
-    Random,
-    core_ops,
-    initialize_parameters,
-    parse_text,
-)
+from cntk_core.api import BuildContext, CntkError, Network, NetworkBuilder, core_ops
+from cntk_core.api.builders import Random, initialize_parameters, parse_text
 
 Build = Callable[..., Network]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cntk_core.api import FixedValue, Random, initialize_parameters
+from cntk_core.api.builders import FixedValue, Random, initialize_parameters
 
 Describe = Callable[[str], Any]
 CLASSES = "trainingCriterion=classCrossEntropyWithSoftmax\nevalCriterion=classCrossEntropyWithSoftmax\nnbrClass=2"

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from cntk_builder_simple import SimpleNetworkBuilder
 
-from cntk_core.api import BuildContext, CntkError, core_ops, parse_text
+from cntk_core.api import BuildContext, CntkError, core_ops
+from cntk_core.api.builders import parse_text
 
 CLASSES = "trainingCriterion=classCrossEntropyWithSoftmax\nevalCriterion=classCrossEntropyWithSoftmax"
 NOISE = "trainingCriterion=noiseContrastiveEstimation\nevalCriterion=noiseContrastiveEstimation"

@@ -7,8 +7,9 @@ from typing import Any
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from cntk_core.api import CntkError, Parameter, initialize_parameters
-from cntk_core.testing.examples import examples
+from cntk_core.api import CntkError, Parameter
+from cntk_core.api.builders import initialize_parameters
+from cntk_testing.examples import examples
 
 KINDS = ("SIMPLENET", "SIMPLERNN", "LSTM", "CLASSLM", "LBLM", "NPLM", "CLASSLSTM", "NCELSTM", "CLSTM", "CRF")
 CRITERIA = {

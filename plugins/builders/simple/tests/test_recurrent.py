@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from cntk_core.api import FixedValue, Random
+from cntk_core.api.builders import FixedValue, Random
 
 Describe = Callable[[str], Any]
 CLASSES = "trainingCriterion=classCrossEntropyWithSoftmax\nevalCriterion=classcrossentropywithsoftmax\nnbrClass=2"

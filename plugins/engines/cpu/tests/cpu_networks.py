@@ -16,15 +16,13 @@ from cntk_core.api import (
     Parameter,
     ParameterStore,
     Plan,
-    Program,
     Slot,
     StreamData,
     UpdateRule,
     core_ops,
-    frame_layout,
-    make_plan,
 )
-from cntk_core.testing.reference import ReferenceEngine
+from cntk_core.api.engines import Program, frame_layout, make_plan
+from cntk_testing.reference import ReferenceEngine
 
 OPS = {op.name: op for op in core_ops()}
 

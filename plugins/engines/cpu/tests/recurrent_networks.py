@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from cpu_networks import Net
 
-from cntk_core.api import Input, Minibatch, Node, Plan, SequenceLayout, StreamData, core_ops, sequence_layout
+from cntk_core.api import Input, Minibatch, Node, Plan, SequenceLayout, StreamData, core_ops
+from cntk_core.api.engines import sequence_layout
 
 INPUTS, HIDDEN, CLASSES = 5, 4, 3
 TABLE = core_ops()

@@ -11,7 +11,8 @@ from cntk_engine_cpu import CpuEngine, libraries
 from cntk_engine_cpu.libraries import thread_count
 from cpu_networks import Net
 
-from cntk_core.api import Available, ParameterStore, parse_text
+from cntk_core.api import Available, ParameterStore
+from cntk_core.api.builders import parse_text
 
 
 def program(size, **options):

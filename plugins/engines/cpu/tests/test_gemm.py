@@ -9,7 +9,7 @@ from cntk_engine_cpu.libraries import load_onednn
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cntk_core.testing.examples import examples
+from cntk_testing.examples import examples
 
 LIBRARIES = [
     pytest.param(True, id="onednn", marks=pytest.mark.skipif(load_onednn() is None, reason="oneDNN is missing")),

@@ -23,7 +23,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from cntk_core.api import ShapeError
-from cntk_core.testing.examples import examples
+from cntk_testing.examples import examples
 
 ONEDNN = pytest.mark.skipif(load_onednn() is None, reason="oneDNN is not installed")
 FAST = "numba+onednn"

@@ -16,8 +16,8 @@ from cntk_engine_cpu.source import Result, spec_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cntk_core.api import TraceMath, symbol
-from cntk_core.testing.examples import examples
+from cntk_core.api.engines import TraceMath, symbol
+from cntk_testing.examples import examples
 
 M = TraceMath()
 A, B, C, D = (symbol(name) for name in "abcd")
@@ -112,7 +112,7 @@ PROGRAM = """
 import logging, sys
 import numpy as np
 logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(message)s")
-from cntk_core.api import symbol
+from cntk_core.api.engines import symbol
 from cntk_engine_cpu.kernels import KernelLibrary, cache_folder
 from cntk_engine_cpu.source import Result, spec_of
 spec, _ = spec_of({"a": "full"}, (), [Result(symbol("a") * 41.5 + 1.0, "full")])

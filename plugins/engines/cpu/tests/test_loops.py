@@ -8,7 +8,8 @@ from cpu_networks import compile_on, engine
 from recurrent_checks import LENGTHS, assert_same
 from recurrent_networks import NETWORKS, minibatches, recurrent_plan, sequences
 
-from cntk_core.api import Loop, slot_layout
+from cntk_core.api.engines import Loop
+from cntk_core.api.readers import slot_layout
 
 QUICK = ("elman", "learned state")
 INTERPRETED = ("softmax", "own gradient")

@@ -8,9 +8,10 @@ from cpu_networks import Net, assert_same_gradients, compile_on, engine
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cntk_core.api import Minibatch, StreamData, core_ops, frame_layout
-from cntk_core.testing.examples import examples
-from cntk_core.testing.op_examples import EXAMPLES as OP_EXAMPLES
+from cntk_core.api import Minibatch, StreamData, core_ops
+from cntk_core.api.engines import frame_layout
+from cntk_testing.examples import examples
+from cntk_testing.op_examples import EXAMPLES as OP_EXAMPLES
 
 FRAMES = 5
 

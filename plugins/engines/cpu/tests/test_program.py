@@ -22,15 +22,8 @@ from cpu_networks import (
     train,
 )
 
-from cntk_core.api import (
-    DataError,
-    Minibatch,
-    NetworkError,
-    Slot,
-    StreamData,
-    UpdateRule,
-    frame_layout,
-)
+from cntk_core.api import DataError, Minibatch, NetworkError, Slot, StreamData, UpdateRule
+from cntk_core.api.engines import frame_layout
 
 STREAMS = {"x": (7,), "l": ("class", 3)}
 

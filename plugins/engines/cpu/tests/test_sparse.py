@@ -9,11 +9,12 @@ import pytest
 from cpu_networks import BACKENDS, engine
 from scipy.sparse import csr_array
 
-from cntk_core.api import DataError, Input, Minibatch, StreamData, frame_layout
-from cntk_core.testing import ReferenceEngine
-from cntk_core.testing.engine_contract import MOMENTUM, start
-from cntk_core.testing.networks import Sketch, classifier
-from cntk_core.testing.sparse_networks import product, sparse_stream
+from cntk_core.api import DataError, Input, Minibatch, StreamData
+from cntk_core.api.engines import frame_layout
+from cntk_testing import ReferenceEngine
+from cntk_testing.engine_contract import MOMENTUM, start
+from cntk_testing.networks import Sketch, classifier
+from cntk_testing.sparse_networks import product, sparse_stream
 
 DIM, FRAMES, OUT = 100_000, 64, 4
 

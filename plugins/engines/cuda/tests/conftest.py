@@ -45,7 +45,7 @@ def standin():
     """The stand-in, as the module ``cupy``."""
     from cntk_engine_cuda import blas
 
-    from cntk_core.testing.cupy_stand_in import Cublas, make_cupy, why_not_kernels
+    from cntk_testing_gpu.cupy_stand_in import Cublas, make_cupy, why_not_kernels
 
     if why_not_kernels():
         pytest.skip(why_not_kernels())
@@ -62,7 +62,7 @@ def standin():
 def _guarded():
     """Nothing is written beside an array of the device."""
     yield
-    from cntk_core.testing.cupy_stand_in import check_guards
+    from cntk_testing_gpu.cupy_stand_in import check_guards
 
     check_guards()
 

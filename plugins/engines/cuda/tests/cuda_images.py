@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from cntk_core.ops.convolution import ConvolutionAttributes
-from cntk_core.ops.normalization import BatchNormalizationAttributes
-from cntk_core.ops.pooling import PoolingAttributes
-from cntk_core.ops.products import TimesAttributes
-from cntk_core.testing.networks import Sample, Sketch
+from cntk_core.ops.families.convolution import ConvolutionAttributes
+from cntk_core.ops.families.normalization import BatchNormalizationAttributes
+from cntk_core.ops.families.pooling import PoolingAttributes
+from cntk_core.ops.families.products import TimesAttributes
+from cntk_testing.networks import Sample, Sketch
 
 
 def images(dtype: Any) -> Sample:

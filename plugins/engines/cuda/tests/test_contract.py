@@ -6,7 +6,7 @@ import pytest
 from cntk_engine_cuda import CudaEngine
 
 from cntk_core.api import Unavailable
-from cntk_core.testing import EngineContract, PackagingContract
+from cntk_testing import EngineContract, PackagingContract
 
 
 @pytest.mark.sampled(48)

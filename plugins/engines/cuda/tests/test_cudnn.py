@@ -17,12 +17,12 @@ from cntk_engine_cuda.runner import WARM
 from cntk_engine_cuda.windows import Windows
 
 from cntk_core.api import Available, TrainingError, Unavailable
-from cntk_core.ops.convolution import ConvolutionAttributes
-from cntk_core.ops.recurrence import DelayAttributes
-from cntk_core.testing.engine_contract import MOMENTUM, EngineContract, start
-from cntk_core.testing.networks import Sketch
-from cntk_core.testing.reference import ReferenceEngine
-from cntk_core.testing.sequence_networks import sequences_for
+from cntk_core.ops.families.convolution import ConvolutionAttributes
+from cntk_core.ops.families.recurrence import DelayAttributes
+from cntk_testing.engine_contract import MOMENTUM, EngineContract, start
+from cntk_testing.networks import Sketch
+from cntk_testing.reference import ReferenceEngine
+from cntk_testing.sequence_networks import sequences_for
 
 CONTRACT = EngineContract()
 NO, PLANE = (False,), (True, True, False)

@@ -11,8 +11,8 @@ from cntk_engine_cuda import CudaEngine, engine
 from cntk_engine_cuda.engine import CudaOptions
 
 from cntk_core.api import Available, TrainingError, Unavailable
-from cntk_core.testing.engine_contract import MOMENTUM, start
-from cntk_core.testing.networks import classifier
+from cntk_testing.engine_contract import MOMENTUM, start
+from cntk_testing.networks import classifier
 
 
 @pytest.fixture

@@ -9,11 +9,11 @@ from cntk_engine_cuda.gpu import Call
 from cntk_engine_cuda.runner import WARM, Runner
 from cuda_images import images
 
-from cntk_core.api import Minibatch, StreamData, slot_layout
-from cntk_core.testing.cupy_stand_in import Cublas, launched
-from cntk_core.testing.engine_contract import MOMENTUM, start
-from cntk_core.testing.networks import SAMPLES, classifier, dropout
-from cntk_core.testing.sequence_networks import (
+from cntk_core.api import Minibatch, StreamData
+from cntk_core.api.readers import slot_layout
+from cntk_testing.engine_contract import MOMENTUM, start
+from cntk_testing.networks import SAMPLES, classifier, dropout
+from cntk_testing.sequence_networks import (
     CLASSES,
     FEATURES,
     SEQUENCE_SAMPLES,
@@ -22,6 +22,7 @@ from cntk_core.testing.sequence_networks import (
     lstm,
     sequences_for,
 )
+from cntk_testing_gpu.cupy_stand_in import Cublas, launched
 
 pytestmark = pytest.mark.usefixtures("standin")
 

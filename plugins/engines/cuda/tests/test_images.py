@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from cntk_engine_cuda import CudaEngine, convolution, fallback
 
-from cntk_core.ops.convolution import ConvolutionAttributes
-from cntk_core.ops.normalization import BatchNormalizationAttributes
-from cntk_core.ops.pooling import PoolingAttributes
-from cntk_core.testing.engine_contract import MOMENTUM, EngineContract, start
-from cntk_core.testing.networks import Sketch
-from cntk_core.testing.reference import ReferenceEngine
+from cntk_core.ops.families.convolution import ConvolutionAttributes
+from cntk_core.ops.families.normalization import BatchNormalizationAttributes
+from cntk_core.ops.families.pooling import PoolingAttributes
+from cntk_testing.engine_contract import MOMENTUM, EngineContract, start
+from cntk_testing.networks import Sketch
+from cntk_testing.reference import ReferenceEngine
 
 pytestmark = pytest.mark.usefixtures("standin")
 
@@ -45,7 +45,7 @@ def image_network(dtype, *, convolution, pooling, normalization=None, count=True
 
 
 def times(rank):
-    from cntk_core.ops.products import TimesAttributes
+    from cntk_core.ops.families.products import TimesAttributes
 
     return TimesAttributes(output_rank=1, infer_input_rank_to_map=-1) if rank else TimesAttributes()
 

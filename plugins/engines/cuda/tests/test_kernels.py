@@ -13,12 +13,13 @@ from cntk_engine_cuda.gpu import THREADS
 from cntk_engine_cuda.source import Result, prelude, spec_of
 from cntk_engine_cuda.windows import Windows
 
-from cntk_core.api import random_stream, symbol
-from cntk_core.testing.cuda_compile import ARCHITECTURES, compile_cuda, why_not_compile
-from cntk_core.testing.cuda_shim import ORDERS, HostCuda, why_not_on_host
-from cntk_core.testing.engine_contract import ADAPTIVE, NORMALIZED, start
-from cntk_core.testing.networks import SAMPLES
-from cntk_core.testing.sequence_networks import SEQUENCE_SAMPLES, sequences_for
+from cntk_core.api import random_stream
+from cntk_core.api.engines import symbol
+from cntk_testing.engine_contract import ADAPTIVE, NORMALIZED, start
+from cntk_testing.networks import SAMPLES
+from cntk_testing.sequence_networks import SEQUENCE_SAMPLES, sequences_for
+from cntk_testing_gpu.cuda_compile import ARCHITECTURES, compile_cuda, why_not_compile
+from cntk_testing_gpu.cuda_shim import ORDERS, HostCuda, why_not_on_host
 
 FOLDER = Path(cntk_engine_cuda.__file__).parent / "kernels"
 PRECISIONS = {"float": (), "double": ("-DUSE_DOUBLE",)}

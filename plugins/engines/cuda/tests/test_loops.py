@@ -8,13 +8,14 @@ from cntk_engine_cuda import CudaEngine, binder
 from cntk_engine_cuda.delay_tables import Tail
 from cntk_engine_cuda.gpu import Call
 
-from cntk_core.api import Minibatch, StreamData, slot_layout
-from cntk_core.ops.normalization import BatchNormalizationAttributes
-from cntk_core.ops.pooling import PoolingAttributes
-from cntk_core.ops.recurrence import DelayAttributes
-from cntk_core.testing.engine_contract import MOMENTUM, EngineContract, start
-from cntk_core.testing.reference import ReferenceEngine
-from cntk_core.testing.sequence_networks import (
+from cntk_core.api import Minibatch, StreamData
+from cntk_core.api.readers import slot_layout
+from cntk_core.ops.families.normalization import BatchNormalizationAttributes
+from cntk_core.ops.families.pooling import PoolingAttributes
+from cntk_core.ops.families.recurrence import DelayAttributes
+from cntk_testing.engine_contract import MOMENTUM, EngineContract, start
+from cntk_testing.reference import ReferenceEngine
+from cntk_testing.sequence_networks import (
     CLASSES,
     FEATURES,
     HIDDEN,

@@ -6,11 +6,11 @@ import pytest
 from cntk_engine_cuda import CudaEngine
 from cntk_engine_cuda.slices import grouped, grouped_gradients
 
-from cntk_core.ops.slicing import SliceAttributes, StackAttributes
-from cntk_core.testing.cupy_stand_in import launched
-from cntk_core.testing.engine_contract import MOMENTUM, EngineContract, start
-from cntk_core.testing.networks import Sketch
-from cntk_core.testing.reference import ReferenceEngine
+from cntk_core.ops.families.slicing import SliceAttributes, StackAttributes
+from cntk_testing.engine_contract import MOMENTUM, EngineContract, start
+from cntk_testing.networks import Sketch
+from cntk_testing.reference import ReferenceEngine
+from cntk_testing_gpu.cupy_stand_in import launched
 
 pytestmark = pytest.mark.usefixtures("standin")
 

@@ -16,8 +16,8 @@ PROCESS = """
 import collections, json, sys
 import jax
 from cntk_engine_xla import XlaEngine
-from cntk_core.testing.engine_contract import MOMENTUM, start
-from cntk_core.testing.sequence_networks import SEQUENCE_SAMPLES, sequences_for
+from cntk_testing.engine_contract import MOMENTUM, start
+from cntk_testing.sequence_networks import SEQUENCE_SAMPLES, sequences_for
 
 events = collections.Counter()
 jax.monitoring.register_event_listener(lambda name, **more: events.update([name.rsplit("/", 1)[-1]]))

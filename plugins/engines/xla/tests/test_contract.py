@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from cntk_engine_xla import XlaEngine
 
-from cntk_core.testing import EngineContract, PackagingContract
+from cntk_testing import EngineContract, PackagingContract
 
 
 @pytest.mark.thinned

@@ -13,17 +13,17 @@ from cntk_engine_xla.units import units_of
 from cntk_engine_xla.vocabulary import words_bucket
 
 from cntk_core.errors import DataError
-from cntk_core.interfaces.layout import SequenceLayout
-from cntk_core.interfaces.reader import Minibatch, StreamData
 from cntk_core.network.node import Node
-from cntk_core.ops.convolution import ConvolutionAttributes
-from cntk_core.ops.layouts import frame_layout, sequence_layout, slot_layout
-from cntk_core.ops.normalization import BatchNormalizationAttributes
-from cntk_core.ops.pooling import PoolingAttributes, ROIPoolingAttributes
-from cntk_core.testing.engine_contract import MOMENTUM, Run, start
-from cntk_core.testing.networks import Sample, Sketch
-from cntk_core.testing.reference import ReferenceEngine
-from cntk_core.testing.sequence_networks import (
+from cntk_core.ops.families.convolution import ConvolutionAttributes
+from cntk_core.ops.families.normalization import BatchNormalizationAttributes
+from cntk_core.ops.families.pooling import PoolingAttributes, ROIPoolingAttributes
+from cntk_core.ops.language.layouts import frame_layout, sequence_layout, slot_layout
+from cntk_core.records.layout import SequenceLayout
+from cntk_core.records.minibatch import Minibatch, StreamData
+from cntk_testing.engine_contract import MOMENTUM, Run, start
+from cntk_testing.networks import Sample, Sketch
+from cntk_testing.reference import ReferenceEngine
+from cntk_testing.sequence_networks import (
     FEATURES,
     HIDDEN,
     SequenceSketch,
@@ -31,7 +31,7 @@ from cntk_core.testing.sequence_networks import (
     sequences_for,
     word_classes,
 )
-from cntk_core.testing.sequence_networks import ctc as ctc_network
+from cntk_testing.sequence_networks import ctc as ctc_network
 
 LENGTHS = ([5, 4, 0, 1], [3, 6], [2, 2, 4, 1, 1])
 

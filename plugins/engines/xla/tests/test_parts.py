@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cntk_core.api import Unavailable
-from cntk_core.testing.engine_contract import MOMENTUM, start
-from cntk_core.testing.networks import classifier, dropout
-from cntk_core.testing.reference import ReferenceEngine
+from cntk_testing.engine_contract import MOMENTUM, start
+from cntk_testing.networks import classifier, dropout
+from cntk_testing.reference import ReferenceEngine
 
 
 @pytest.fixture

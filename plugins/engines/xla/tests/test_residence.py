@@ -9,10 +9,10 @@ import pytest
 from cntk_engine_xla import XlaEngine
 from cntk_engine_xla.totals import Totals
 
-from cntk_core.api import make_plan
-from cntk_core.testing.engine_contract import MOMENTUM, Run, start
-from cntk_core.testing.networks import classifier, multipliers
-from cntk_core.testing.reference import ReferenceEngine
+from cntk_core.api.engines import make_plan
+from cntk_testing.engine_contract import MOMENTUM, Run, start
+from cntk_testing.networks import classifier, multipliers
+from cntk_testing.reference import ReferenceEngine
 
 SIZES = (10, 9, 10, 10)
 

@@ -11,15 +11,15 @@ from cntk_engine_xla import XlaEngine
 from cntk_engine_xla.layouts import sequences_bucket, slots_bucket
 from cntk_engine_xla.units import units_of
 
-from cntk_core.interfaces.layout import SequenceLayout
-from cntk_core.interfaces.reader import Minibatch, StreamData
 from cntk_core.network.node import Node
-from cntk_core.ops.layouts import sequence_layout, slot_layout
-from cntk_core.ops.recurrence import DelayAttributes
-from cntk_core.testing.engine_contract import MOMENTUM, Run, start
-from cntk_core.testing.networks import Sample
-from cntk_core.testing.reference import ReferenceEngine
-from cntk_core.testing.sequence_networks import (
+from cntk_core.ops.families.recurrence import DelayAttributes
+from cntk_core.ops.language.layouts import sequence_layout, slot_layout
+from cntk_core.records.layout import SequenceLayout
+from cntk_core.records.minibatch import Minibatch, StreamData
+from cntk_testing.engine_contract import MOMENTUM, Run, start
+from cntk_testing.networks import Sample
+from cntk_testing.reference import ReferenceEngine
+from cntk_testing.sequence_networks import (
     CLASSES,
     FEATURES,
     HIDDEN,

@@ -7,9 +7,9 @@ from cntk_engine_xla.table import is_lowered, lowering_of
 
 from cntk_core.api import core_ops
 from cntk_core.plan.make import make_plan
-from cntk_core.testing.engine_contract import cases_together, network_of
-from cntk_core.testing.op_examples import EXAMPLES
-from cntk_core.testing.sequence_networks import SEQUENCE_SAMPLES
+from cntk_testing.engine_contract import cases_together, network_of
+from cntk_testing.op_examples import EXAMPLES
+from cntk_testing.sequence_networks import SEQUENCE_SAMPLES
 
 OVER_COLUMNS = "OptimizedRNNStack"
 """Runs on the host where the steps of its time are columns of a sample."""

@@ -10,7 +10,8 @@ from cntk_hook_tensorboard import TensorBoard
 from cntk_hook_tensorboard.event_file import EventFile
 from event_records import Events
 
-from cntk_core.api import ConfigError, EpochStart, EpochSummary, Job, MinibatchResult, parse_text
+from cntk_core.api import ConfigError, EpochStart, EpochSummary, Job, MinibatchResult
+from cntk_core.api.builders import parse_text
 from cntk_core.cli import main
 
 RECIPE = """\

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from cntk_learner_adagrad import AdaGrad, AdaGradOptions
 
-from cntk_core.testing import LearnerContract, PackagingContract
+from cntk_testing import LearnerContract, PackagingContract
 
 
 class TestAdaGrad(LearnerContract):

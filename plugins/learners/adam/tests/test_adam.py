@@ -11,8 +11,9 @@ from cntk_learner_adam import AdaDelta, AdaDeltaOptions, Adam, AdaMax, AdamOptio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cntk_core.api import ConfigError, OptionError, Problems, UpdateContext, parse_text
-from cntk_core.testing.learner_contract import run_rule, scalars_of
+from cntk_core.api import ConfigError, OptionError, Problems, UpdateContext
+from cntk_core.api.builders import parse_text
+from cntk_testing.learner_contract import run_rule, scalars_of
 
 NUMBERS = st.one_of(st.just(0.0), st.floats(0.001, 50), st.floats(-50, -0.001))
 ROWS = st.lists(st.lists(NUMBERS, min_size=2, max_size=2), min_size=1, max_size=6)

@@ -10,8 +10,9 @@ from cntk_learner_rmsprop import RmsProp, RmsPropOptions
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cntk_core.api import ConfigError, UpdateContext, parse_text
-from cntk_core.testing.learner_contract import run_rule, scalars_of
+from cntk_core.api import ConfigError, UpdateContext
+from cntk_core.api.builders import parse_text
+from cntk_testing.learner_contract import run_rule, scalars_of
 
 NUMBERS = st.floats(-50, 50)
 ROWS = st.lists(st.lists(NUMBERS, min_size=3, max_size=3), min_size=1, max_size=6)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cntk_core.testing import README, RecipeContract
+from cntk_testing import README, RecipeContract
 
 
 class TestReadme(RecipeContract):

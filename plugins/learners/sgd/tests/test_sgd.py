@@ -8,7 +8,9 @@ from cntk_learner_sgd import SGD, SGDOptions
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cntk_core.api import ArrayMath, TraceMath, UpdateContext, parse_text, symbol
+from cntk_core.api import ArrayMath, UpdateContext
+from cntk_core.api.builders import parse_text
+from cntk_core.api.engines import TraceMath, symbol
 
 NUMBERS = st.floats(-100, 100)
 

@@ -6,7 +6,7 @@ import pytest
 from cntk_parallel_asgd import AsynchronousOptions, AsynchronousSGD, SimulatedTime, WarmUp
 
 from cntk_core.config.schedule import Schedule
-from cntk_core.testing import PackagingContract, ParallelizerContract
+from cntk_testing import PackagingContract, ParallelizerContract
 
 PERIOD = Schedule.constant(3)
 

@@ -12,12 +12,12 @@ from workers import RATE, SIZE, first, gradient, model, options, run, shares
 
 from cntk_core.config import parse_text
 from cntk_core.config.schedule import Schedule
+from cntk_core.contract.parallel import StepCounts
+from cntk_core.contract.store import ParameterStore
 from cntk_core.errors import CntkError
-from cntk_core.interfaces.parallel import StepCounts
 from cntk_core.network.node import Parameter
-from cntk_core.testing import VirtualRanks
-from cntk_core.training.parallel_block import read_parallel
-from cntk_core.training.store import ParameterStore
+from cntk_core.training.block.parallel_block import read_parallel
+from cntk_testing import VirtualRanks
 
 
 class Table:

@@ -9,10 +9,10 @@ import numpy as np
 from cntk_parallel_asgd import AsynchronousOptions, AsynchronousSGD
 
 from cntk_core.config.schedule import Schedule
-from cntk_core.interfaces.parallel import StepCounts
+from cntk_core.contract.parallel import StepCounts
+from cntk_core.contract.store import ParameterStore
 from cntk_core.network.node import Parameter
-from cntk_core.testing import VirtualRanks
-from cntk_core.training.store import ParameterStore
+from cntk_testing import VirtualRanks
 
 SIZE = 48
 """Parameters; a multiple of what the store aligns to."""

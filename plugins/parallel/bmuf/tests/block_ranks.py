@@ -5,11 +5,11 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from cntk_core.interfaces.learner import Slot
-from cntk_core.interfaces.parallel import StepCounts
+from cntk_core.contract.learner import Slot
+from cntk_core.contract.parallel import StepCounts
+from cntk_core.contract.store import ParameterStore
 from cntk_core.network.node import Parameter
-from cntk_core.testing import VirtualRanks
-from cntk_core.training.store import ParameterStore
+from cntk_testing import VirtualRanks
 
 SIZE = 24
 """Elements of the one parameter; a multiple of what the buffer is aligned to."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from cntk_parallel_bmuf import BlockMomentum, BlockMomentumOptions, ModelAveraging, ModelAveragingOptions
 
-from cntk_core.testing import PackagingContract, ParallelizerContract
+from cntk_testing import PackagingContract, ParallelizerContract
 
 
 class TestModelAveraging(ParallelizerContract):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from cntk_parallel_data_parallel import DataParallel, DataParallelOptions, FullPrecision
 
-from cntk_core.testing import AggregationContract, PackagingContract, ParallelizerContract
+from cntk_testing import AggregationContract, PackagingContract, ParallelizerContract
 
 
 class TestFullPrecision(AggregationContract):

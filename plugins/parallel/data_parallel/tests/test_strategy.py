@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from cntk_parallel_data_parallel import DataParallel, DataParallelOptions, FullPrecision
 
-from cntk_core.api import GradientAggregation, Parameter, ParameterStore, Schedule, StepCounts
-from cntk_core.testing import VirtualRanks
+from cntk_core.api import GradientAggregation, Parameter, ParameterStore, Schedule
+from cntk_core.api.parallel import StepCounts
+from cntk_testing import VirtualRanks
 
 
 class Halves(GradientAggregation):

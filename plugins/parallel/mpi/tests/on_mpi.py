@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from cntk_parallel_mpi import MPICommunicator
 
-from cntk_core.testing import CommunicatorContract
+from cntk_testing import CommunicatorContract
 
 
 @lru_cache(maxsize=1)

@@ -15,8 +15,9 @@ from cntk_parallel_mpi.frames import pack, unpack
 from cntk_parallel_mpi.launching import Library, find_mpiexec
 from cntk_parallel_mpi.waiting import RankMissing, wait
 
-from cntk_core.api import Available, UnsupportedError, Watch
-from cntk_core.testing import PackagingContract
+from cntk_core.api import Available, UnsupportedError
+from cntk_core.api.parallel import Watch
+from cntk_testing import PackagingContract
 
 HERE = Path(__file__).parent
 

@@ -11,8 +11,9 @@ import pytest
 from cntk_parallel_nccl import NcclAllReduceCommunicator, NcclCommunicator
 from nccl_stand_in import make_nccl, settle
 
-from cntk_core.api import Mesh, RankGone, Rendezvous
-from cntk_core.testing.cupy_stand_in import make_cupy
+from cntk_core.api import RankGone
+from cntk_core.api.parallel import Mesh, Rendezvous
+from cntk_testing_gpu.cupy_stand_in import make_cupy
 
 
 class AllByNccl(NcclCommunicator):
@@ -114,6 +115,6 @@ class Ranks:
 
 def mesh_only(mesh):
     """What tells the others of a failure where there is no communicator yet."""
-    from cntk_core.api import MeshCommunicator
+    from cntk_core.api.parallel import MeshCommunicator
 
     return MeshCommunicator(mesh)

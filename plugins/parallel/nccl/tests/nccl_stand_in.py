@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from cntk_core.testing.cupy_stand_in import Stream
+from cntk_testing_gpu.cupy_stand_in import Stream
 
 TYPES = {
     "NCCL_INT8": np.int8,

@@ -15,9 +15,10 @@ from cntk_parallel_nccl.link import Link, Place
 from gpu_ranks import AllByNccl, OnDevice, Ranks, SumsByNccl, gpus
 from nccl_stand_in import NcclError
 
-from cntk_core.api import RankGone, RankMissing, TrainingError, UnsupportedError, Watch
-from cntk_core.testing import CommunicatorContract, PackagingContract
-from cntk_core.testing.cupy_stand_in import OutOfMemoryError
+from cntk_core.api import RankGone, RankMissing, TrainingError, UnsupportedError
+from cntk_core.api.parallel import Watch
+from cntk_testing import CommunicatorContract, PackagingContract
+from cntk_testing_gpu.cupy_stand_in import OutOfMemoryError
 
 
 class TestPackaging(PackagingContract):

@@ -17,7 +17,7 @@ from gpu_ranks import free_port, gpus, put
 from nccl_stand_in import make_nccl
 
 from cntk_core.api import Available, Unavailable, UnsupportedError
-from cntk_core.testing.cupy_stand_in import CudaError, make_cupy
+from cntk_testing_gpu.cupy_stand_in import CudaError, make_cupy
 
 HERE = Path(__file__).parent
 
@@ -26,7 +26,7 @@ import sys
 sys.path.insert(0, sys.argv[1])
 import numpy as np
 from nccl_stand_in import make_nccl
-from cntk_core.testing.cupy_stand_in import make_cupy
+from cntk_testing_gpu.cupy_stand_in import make_cupy
 
 class Noted:
     def __init__(self, size, identity, rank):

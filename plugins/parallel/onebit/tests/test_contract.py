@@ -6,7 +6,7 @@ import pytest
 from cntk_parallel_onebit import OneBit, OneBitOptions
 
 from cntk_core.api import Schedule
-from cntk_core.testing import AggregationContract, PackagingContract
+from cntk_testing import AggregationContract, PackagingContract
 
 
 class TestOneBit(AggregationContract):

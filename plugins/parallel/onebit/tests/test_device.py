@@ -15,10 +15,10 @@ from cntk_parallel_onebit.kernels import kernels
 from test_quantise import BITS, cut_of, numbers, run
 
 from cntk_core.api import Parameter, ParameterStore, Schedule, UnsupportedError
-from cntk_core.testing import VirtualRanks
-from cntk_core.testing.cuda_compile import compile_cuda, why_not_compile
-from cntk_core.testing.cuda_shim import ORDERS, HostCuda, why_not_on_host
-from cntk_core.testing.cupy_stand_in import RawModule, make_cupy
+from cntk_testing import VirtualRanks
+from cntk_testing_gpu.cuda_compile import compile_cuda, why_not_compile
+from cntk_testing_gpu.cuda_shim import ORDERS, HostCuda, why_not_on_host
+from cntk_testing_gpu.cupy_stand_in import RawModule, make_cupy
 
 NAMES = [kernel_name(kernel, dtype, bits) for kernel in ("quantise", "unquantise") for dtype in "fd" for bits in BITS]
 

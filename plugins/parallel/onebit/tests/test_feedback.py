@@ -10,7 +10,7 @@ from cntk_parallel_onebit import OneBit, OneBitOptions
 from cntk_parallel_onebit.format import Matrix, matrices_of
 
 from cntk_core.api import Parameter, ParameterStore, Schedule
-from cntk_core.testing import VirtualRanks
+from cntk_testing import VirtualRanks
 
 SHAPES = {"W": (7, 40), "b": (40,), "K": (4, 3, 3), "s": ()}
 KEEP = {"reset_residual_per_epoch": False}

@@ -9,7 +9,7 @@ import pytest
 from cntk_parallel_onebit import OneBit, OneBitOptions
 
 from cntk_core.api import GradientAggregation, Parameter, ParameterStore
-from cntk_core.testing import VirtualRanks
+from cntk_testing import VirtualRanks
 
 RANKS, MINIBATCH, EPOCHS, WARM = 4, 64, 12, 2
 HIDDEN, RATE, MOMENTUM = 48, 0.15, 0.9

@@ -10,7 +10,7 @@ from cntk_parallel_onebit import OneBit, OneBitOptions
 from cntk_parallel_onebit.format import Matrix
 
 from cntk_core.api import Parameter, ParameterStore, Schedule
-from cntk_core.testing import VirtualRanks
+from cntk_testing import VirtualRanks
 
 ROWS, COLUMNS = 512, 96
 HEADER = 5

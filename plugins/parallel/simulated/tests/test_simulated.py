@@ -7,8 +7,9 @@ import pytest
 from cntk_parallel_simulated import SimulatedCommunicator
 from cntk_parallel_simulated.links import Links, serve
 
-from cntk_core.api import NetworkModel, RankGone, RankMissing, SimulationPlan, TrainingError, WireSize
-from cntk_core.testing import CommunicatorContract, PackagingContract
+from cntk_core.api import RankGone, RankMissing, TrainingError
+from cntk_core.api.parallel import NetworkModel, SimulationPlan, WireSize
+from cntk_testing import CommunicatorContract, PackagingContract
 
 BYTE = np.uint8
 

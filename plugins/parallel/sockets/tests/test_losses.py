@@ -15,7 +15,8 @@ from cntk_parallel_sockets import SocketCommunicator
 from cntk_parallel_sockets import ranks as module
 from cntk_parallel_sockets.launching import launch
 
-from cntk_core.api import Mesh, RankGone, RankMissing, Rendezvous
+from cntk_core.api import RankGone, RankMissing
+from cntk_core.api.parallel import Mesh, Rendezvous
 
 
 @pytest.fixture

@@ -18,11 +18,12 @@ import pytest
 from cntk_parallel_sockets import SocketCommunicator
 from cntk_parallel_sockets.launching import launch
 
-from cntk_core.api import Mesh, RankGone, RankMissing, Rendezvous
-from cntk_core.testing import PackagingContract
-from cntk_core.training.array_bytes import pack
-from cntk_core.training.mesh_bytes import HEADER
-from cntk_core.training.mesh_communicator import _LETTERS
+from cntk_core.api import RankGone, RankMissing
+from cntk_core.api.parallel import Mesh, Rendezvous
+from cntk_kit_parallel.array_bytes import pack
+from cntk_kit_parallel.mesh_bytes import HEADER
+from cntk_kit_parallel.mesh_communicator import _LETTERS
+from cntk_testing import PackagingContract
 
 HERE = Path(__file__).parent
 

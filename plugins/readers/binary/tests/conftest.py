@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from cntk_reader_binary import CNTKBinaryReader
 
-from cntk_core.api import Config, ReaderContext, SourceText
+from cntk_core.api import Config, ReaderContext
+from cntk_core.api.builders import SourceText
 
 sys.path.insert(0, str(Path(__file__).parent))
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from cbf_bytes import Stream, binary_file
 
-from cntk_core.testing import PackagingContract, ReaderContract
+from cntk_testing import PackagingContract, ReaderContract
 
 A, L = Stream(b"a", 2), Stream(b"l", 3, sparse=True, double=True)
 LENGTHS = (3, 1, 4, 2, 5, 1, 2)

@@ -11,8 +11,8 @@ from cntk_reader_binary.options import BinaryReaderOptions
 from cntk_reader_binary.writer import BinaryWriterOptions
 
 from cntk_core.api import EpochSpec, ReaderContext, SequenceOutput, WriterContext
-from cntk_core.testing import README, PackagingContract, ReaderRecipe, WriterContract
-from cntk_core.testing.writer_contract import Values
+from cntk_testing import README, PackagingContract, ReaderRecipe, WriterContract
+from cntk_testing.writer_contract import Values
 
 
 def write_data(folder: Path) -> None:

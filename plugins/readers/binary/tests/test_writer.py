@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from cntk_reader_binary import CNTKBinaryReader, CNTKBinaryWriter
 
-from cntk_core.api import CntkError, Config, ReaderContext, SequenceOutput, SourceText, WriterContext
+from cntk_core.api import CntkError, Config, ReaderContext, SequenceOutput, WriterContext
+from cntk_core.api.builders import SourceText
 from cntk_core.cli import main
 
 RECIPE = """\

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from cntk_reader_cntk_text import StreamOptions
 
-from cntk_core.testing import PackagingContract, ReaderContract
+from cntk_testing import PackagingContract, ReaderContract
 
 STREAMS = (StreamOptions(name="a", dim=2, format="dense"), StreamOptions(name="l", dim=3, format="sparse"))
 FRAMES = "".join(f"|a {i} {i}.5 |l {i % 3}:1\n" for i in range(17))

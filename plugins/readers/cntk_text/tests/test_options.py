@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from cntk_reader_cntk_text import CNTKTextFormatReader, TextReaderOptions
 
-from cntk_core.api import CntkError, Problems, ReaderContext, Window, parse_text
+from cntk_core.api import CntkError, Problems, ReaderContext
+from cntk_core.api.builders import parse_text
+from cntk_core.api.readers import Window
 
 WHAT = "reader 'CNTKTextFormatReader'"
 

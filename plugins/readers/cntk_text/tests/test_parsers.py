@@ -13,7 +13,7 @@ from cntk_reader_cntk_text.records import Parsed, StreamSpec
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from cntk_core.testing.examples import examples
+from cntk_testing.examples import examples
 
 DENSE = StreamSpec("a", b"a", 3)
 SPARSE = StreamSpec("s", b"s", 9, True)

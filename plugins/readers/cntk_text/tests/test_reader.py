@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from cntk_core.api import CntkError, ConfigError, DataError, EpochSpec, Minibatch
-from cntk_core.testing.examples import examples
+from cntk_testing.examples import examples
 
 A = StreamOptions(name="a", dim=2, format="dense")
 L = StreamOptions(name="l", dim=3, format="sparse")

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from cntk_reader_htk import HTKDeserializers, HTKMLFReader
 
-from cntk_core.api import Config, ReaderContext, SourceText
+from cntk_core.api import Config, ReaderContext
+from cntk_core.api.builders import SourceText
 
 LENGTHS = {"utt0": 7, "utt1": 4, "utt2": 9, "utt3": 1, "utt4": 6}
 STATES = ("a[2]", "a[3]", "sil[2]")

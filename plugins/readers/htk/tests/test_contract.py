@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cntk_core.testing import PackagingContract, ReaderContract
+from cntk_testing import PackagingContract, ReaderContract
 
 SAMPLES = 27
 FEATURES = "features=[ dim=2 ; contextWindow=2:1 ; scpFile=archive.scp ]\n"

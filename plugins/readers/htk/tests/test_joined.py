@@ -11,9 +11,10 @@ from cntk_reader_htk.gnu_random import GnuRandom
 from cntk_reader_htk.joined import Batch, epoch_frames, fill_slots, whole_utterances
 from cntk_reader_htk.old_order import OldOrder, rolling_order
 
-from cntk_core.api import ChunkInfo, CntkError, EpochSpec, Piece, Window
-from cntk_core.data.layout import unpack
-from cntk_core.data.randomize import FileOrder
+from cntk_core.api import CntkError, EpochSpec
+from cntk_core.api.readers import ChunkInfo, Piece, Window
+from cntk_core.ops.language.reader_order import unpack
+from cntk_kit_readers.randomize import FileOrder
 
 LENGTHS = {"utt0": 7, "utt1": 4, "utt2": 9, "utt3": 1, "utt4": 6}
 FEATURES = "features=[ dim=2 ; scpFile=archive.scp ]\n"

@@ -10,7 +10,7 @@ import pytest
 from cntk_reader_htk.htkfile import FeatureFile
 
 from cntk_core.api import CntkError, EpochSpec
-from cntk_core.data.layout import pack, unpack
+from cntk_core.ops.language.reader_order import pack, unpack
 
 LENGTHS = {"utt0": 7, "utt1": 4, "utt2": 9, "utt3": 1, "utt4": 6}
 FEATURES = "features=[ dim=2 ; scpFile=archive.scp ]\n"
@@ -75,7 +75,7 @@ class TestFrames:
 
     def test_several_chunks(self, make, monkeypatch: pytest.MonkeyPatch) -> None:
         expected = whole(make(FEATURES + LABELS + "randomize=none"))
-        monkeypatch.setattr("cntk_core.data.utterances.CHUNK_FRAMES", 5)
+        monkeypatch.setattr("cntk_kit_readers.utterances.CHUNK_FRAMES", 5)
         found = whole(make(FEATURES + LABELS + "randomize=none"))
         assert np.array_equal(found["features"].data, expected["features"].data)
         assert np.array_equal(found["labels"].data.indices, expected["labels"].data.indices)

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from cntk_reader_htk import HTKMLFWriter
 
-from cntk_core.api import WriterContext, parse_text
-from cntk_core.testing import README, PackagingContract, ReaderRecipe, WriterContract
+from cntk_core.api import WriterContext
+from cntk_core.api.builders import parse_text
+from cntk_testing import README, PackagingContract, ReaderRecipe, WriterContract
 
 UTTERANCES = 5
 

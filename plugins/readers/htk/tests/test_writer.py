@@ -9,7 +9,8 @@ import pytest
 from cntk_reader_htk import HTKMLFWriter
 from cntk_reader_htk.htkfile import FeatureFile
 
-from cntk_core.api import CntkError, Config, SequenceOutput, SourceText, WriterContext
+from cntk_core.api import CntkError, Config, SequenceOutput, WriterContext
+from cntk_core.api.builders import SourceText
 
 BLOCK = "outputNodeNames=z\nz=[ dim=2 ; scpFile=out.scp ; type=Real ]"
 

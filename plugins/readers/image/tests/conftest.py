@@ -9,8 +9,10 @@ import pytest
 from cntk_reader_image import Base64ImageDeserializer, ImageDeserializer, ImageReader
 from PIL import Image
 
-from cntk_core.actions.composite import composite_class
-from cntk_core.api import ChunkedReader, Config, ReaderContext, SourceText
+from cntk_core.api import Config, ReaderContext
+from cntk_core.api.builders import SourceText
+from cntk_core.api.readers import ChunkedReader
+from cntk_kit_readers.composite_reader import composite_class
 
 sys.path.insert(0, str(Path(__file__).parent))
 

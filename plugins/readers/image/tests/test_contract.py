@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from image_recipes import deserializer, legacy
 
-from cntk_core.testing import PackagingContract, ReaderContract
+from cntk_testing import PackagingContract, ReaderContract
 
 JITTER = ("cropType=center", "sideRatio=0.8", "mbFormat=nhwc")
 

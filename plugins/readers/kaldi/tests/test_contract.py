@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cntk_core.testing import PackagingContract, ReaderContract
+from cntk_testing import PackagingContract, ReaderContract
 
 
 class TestFrames(ReaderContract):

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from kaldi_bytes import LENGTHS, F, L, archive, classes_of, frames_of, matrix, posterior, text_matrix, vector
 
-from cntk_core.actions.context import ActionContext
-from cntk_core.actions.log import Log
-from cntk_core.api import CntkError, Config, EpochSpec, SourceText
-from cntk_core.data.layout import unpack_sequences
+from cntk_core.api import CntkError, Config, EpochSpec
+from cntk_core.api.builders import SourceText
+from cntk_core.ops.language.reader_order import unpack_sequences
+from cntk_core.recipe.context import ActionContext
+from cntk_core.recipe.log import Log
 
 ORDER = "readMethod=none\n"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from kaldi_bytes import alignment, archive, matrix
 
-from cntk_core.testing import README, ReaderRecipe
+from cntk_testing import README, ReaderRecipe
 
 
 class TestReadme(ReaderRecipe):

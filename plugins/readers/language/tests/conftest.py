@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from cntk_reader_language import LMSequenceReader, LUSequenceReader
 
-from cntk_core.api import ReaderContext, parse_text
+from cntk_core.api import ReaderContext
+from cntk_core.api.builders import parse_text
 
 LM = """
 reader = [

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from cntk_reader_language import LUSequenceWriter
 
-from cntk_core.api import WriterContext, parse_text
-from cntk_core.testing import README, PackagingContract, ReaderRecipe, WriterContract
+from cntk_core.api import WriterContext
+from cntk_core.api.builders import parse_text
+from cntk_testing import README, PackagingContract, ReaderRecipe, WriterContract
 
 
 def write_texts(folder: Path) -> None:

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from cntk_reader_language import LUSequenceWriter
 
-from cntk_core.api import CntkError, Config, SequenceOutput, SourceText, WriterContext
+from cntk_core.api import CntkError, Config, SequenceOutput, WriterContext
+from cntk_core.api.builders import SourceText
 from cntk_core.cli import main
 
 BLOCK = "outputNodeNames=z\nz=[ file=out/z.txt ; token=tags.txt ]"

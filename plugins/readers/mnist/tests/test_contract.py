@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from cntk_reader_mnist import MNISTReader
 
-from cntk_core.api import ReaderContext, parse_text
-from cntk_core.testing import PackagingContract, ReaderContract
+from cntk_core.api import ReaderContext
+from cntk_core.api.builders import parse_text
+from cntk_testing import PackagingContract, ReaderContract
 
 SAMPLES = 13
 RECIPE = """

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from cntk_reader_mnist import MNISTReader
 
-from cntk_core.api import CntkError, EpochSpec, ReaderContext, parse_text
+from cntk_core.api import CntkError, EpochSpec, ReaderContext
+from cntk_core.api.builders import parse_text
 
 RECIPE = """
 reader = [

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cntk_core.testing import README, ReaderRecipe
+from cntk_testing import README, ReaderRecipe
 
 
 def idx(values: np.ndarray) -> bytes:

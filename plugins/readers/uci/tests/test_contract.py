@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from cntk_reader_uci import UCIFastReader
 
-from cntk_core.api import ReaderContext, parse_text
-from cntk_core.testing import PackagingContract, ReaderContract
+from cntk_core.api import ReaderContext
+from cntk_core.api.builders import parse_text
+from cntk_testing import PackagingContract, ReaderContract
 
 SAMPLES = 13
 RECIPE = """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cntk_core.testing import README, ReaderRecipe
+from cntk_testing import README, ReaderRecipe
 
 
 class TestReadme(ReaderRecipe):

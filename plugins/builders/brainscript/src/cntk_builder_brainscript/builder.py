@@ -10,17 +10,8 @@ from cntk_builder_brainscript.recipe import NetworkInRecipe
 from cntk_builder_brainscript.surroundings import surroundings
 from cntk_builder_brainscript.syntax import Expression, New, RecordLiteral
 from cntk_builder_brainscript.texts import Finder, read_text
-from cntk_core.api import (
-    BuildContext,
-    BuildError,
-    Config,
-    Document,
-    Location,
-    Network,
-    NetworkBuilder,
-    SourceText,
-    Value,
-)
+from cntk_core.api import BuildContext, BuildError, Config, Location, Network, NetworkBuilder, Value
+from cntk_core.api.builders import Document, SourceText
 
 OPENING = ("(", "{", "[")
 

@@ -7,7 +7,8 @@ import attrs
 from cntk_builder_brainscript.lexer import Include
 from cntk_builder_brainscript.parser import parse
 from cntk_builder_brainscript.syntax import Expression, New, RecordLiteral, RecordMember
-from cntk_core.api import CntkError, Location, Problems, SourceText
+from cntk_core.api import CntkError, Location, Problems
+from cntk_core.api.builders import SourceText
 
 
 def with_definitions(text: RecordLiteral, definitions: str, where: Location, include: Include) -> RecordLiteral:

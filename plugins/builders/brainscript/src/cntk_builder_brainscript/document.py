@@ -15,7 +15,8 @@ from cntk_builder_brainscript.recipe import NetworkInRecipe, Recipe, Step, recor
 from cntk_builder_brainscript.recipe_objects import ACTIONS, RecipeRuntime
 from cntk_builder_brainscript.syntax import ArrayLiteral, Call, Expression, Function, Index, Infix, Member
 from cntk_builder_brainscript.values import Array, RecipeObject, Record, TensorShape, Thunk, flatten, number_text
-from cntk_core.api import BuildContext, BuildError, Config, Content, Document, EvaluatedEntry, Location
+from cntk_core.api import BuildContext, BuildError, Config, Location
+from cntk_core.api.builders import Content, Document, EvaluatedEntry
 
 ACTION_LISTS = ("actions", "command")
 """Members that list what a recipe does, the original's name first."""

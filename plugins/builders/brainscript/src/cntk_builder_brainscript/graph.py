@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import attrs
 
-from cntk_core.api import CntkError, Location, Network, NetworkError, Node, did_you_mean, raise_problems, sub_tree
+from cntk_core.api import CntkError, Location, Network, NetworkError, Node, did_you_mean, raise_problems
+from cntk_core.api.builders import sub_tree
 
 GROUPS = ("feature", "label", "criterion", "evaluation", "output")
 OLD_TAGS = {"criteria": "criterion", "eval": "evaluation"}

@@ -7,9 +7,6 @@ from cntk_builder_brainscript.values import Array
 from cntk_core.api import (
     BuildContext,
     BuildError,
-    FixedValue,
-    FromFile,
-    FromLiteral,
     Initializer,
     Input,
     Location,
@@ -18,10 +15,9 @@ from cntk_core.api import (
     Shape,
     UnsupportedError,
     from_cntk,
-    initializer,
-    numbered,
     to_cntk,
 )
+from cntk_core.api.builders import FixedValue, FromFile, FromLiteral, initializer, numbered
 
 OLD_GRADIENT_WORDS = ("needsGradient", "needGradient", "computeGradient")
 LAYOUTS = {"chw": True, "cudnn": True, "hwc": False, "legacy": False}

@@ -8,7 +8,8 @@ from typing import Literal
 
 import attrs
 
-from cntk_core.api import BuildError, CntkError, Location, SourceText
+from cntk_core.api import BuildError, CntkError, Location
+from cntk_core.api.builders import SourceText
 
 Kind = Literal["number", "text", "name", "keyword", "mark", "end"]
 

@@ -10,7 +10,6 @@ from cntk_builder_brainscript.graph import GROUPS, OLD_TAGS, Graph, parents_of
 from cntk_builder_brainscript.settings import Settings
 from cntk_builder_brainscript.values import Lambda, Path, Record, describe, flatten, force, path_text
 from cntk_core.api import (
-    PARAMETER_USES,
     BuildContext,
     BuildError,
     CntkError,
@@ -18,12 +17,10 @@ from cntk_core.api import (
     Network,
     NetworkError,
     Node,
-    clone_nodes,
     did_you_mean,
-    duplicate,
-    nodes_to_clone,
     raise_problems,
 )
+from cntk_core.api.builders import PARAMETER_USES, clone_nodes, duplicate, nodes_to_clone
 
 LISTS = {f"{tag}Nodes": tag for tag in (*GROUPS, *OLD_TAGS)}
 """Members of a network's record that list the nodes of a group, and the tag that they give."""

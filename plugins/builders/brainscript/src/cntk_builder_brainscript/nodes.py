@@ -9,18 +9,8 @@ from cntk_builder_brainscript.graph import Graph
 from cntk_builder_brainscript.leaves import make_input, make_parameter
 from cntk_builder_brainscript.settings import Settings
 from cntk_builder_brainscript.values import Record
-from cntk_core.api import (
-    BuildContext,
-    BuildError,
-    FixedValue,
-    Location,
-    Node,
-    Op,
-    Parameter,
-    Shape,
-    ShapeError,
-    did_you_mean,
-)
+from cntk_core.api import BuildContext, BuildError, Location, Node, Op, Parameter, Shape, ShapeError, did_you_mean
+from cntk_core.api.builders import FixedValue
 
 LATE = frozenset({"PastValue", "FutureValue"})
 """Operations whose inputs may depend on themselves; they are evaluated when the network is put together."""

@@ -33,7 +33,8 @@ from cntk_builder_brainscript.syntax import (
     RecordMember,
     Unary,
 )
-from cntk_core.api import BuildError, CntkError, Location, SourceText, raise_problems
+from cntk_core.api import BuildError, CntkError, Location, raise_problems
+from cntk_core.api.builders import SourceText
 
 PRECEDENCE = {
     **dict.fromkeys([".", "[", "(", "{"], 99),

@@ -15,7 +15,8 @@ from cntk_builder_brainscript.surroundings import surroundings
 from cntk_builder_brainscript.syntax import New, RecordLiteral
 from cntk_builder_brainscript.texts import Finder, read_text
 from cntk_builder_brainscript.values import Lambda, RecipeObject, Record, Thunk, flatten
-from cntk_core.api import BuildContext, BuildError, Document, Location, Network, SourceText
+from cntk_core.api import BuildContext, BuildError, Location, Network
+from cntk_core.api.builders import Document, SourceText
 
 Step = str | int
 """One step from a value to one in it: the name of a member, or the index of an element."""

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 
 import attrs
 
-from cntk_core.api import Location, SourceText
+from cntk_core.api import Location
+from cntk_core.api.builders import SourceText
 
 LIBRARY = "<library>"
 """File names of library texts begin with this; errors point past such places, at the text that called them."""

@@ -11,7 +11,8 @@ import attrs
 
 from cntk_builder_brainscript.parser import parse
 from cntk_builder_brainscript.syntax import LIBRARY, RecordLiteral
-from cntk_core.api import BuildError, CntkError, Location, SourceText, did_you_mean
+from cntk_core.api import BuildError, CntkError, Location, did_you_mean
+from cntk_core.api.builders import SourceText
 
 CORE = "cntk.core.bs"
 """The file of the library that has everything."""

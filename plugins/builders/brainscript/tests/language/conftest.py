@@ -8,7 +8,8 @@ from cntk_builder_brainscript.evaluate import Evaluator
 from cntk_builder_brainscript.parser import parse
 from cntk_builder_brainscript.values import Array, Record
 
-from cntk_core.api import BuildError, CntkError, SourceText
+from cntk_core.api import BuildError, CntkError
+from cntk_core.api.builders import SourceText
 
 LIBRARY = """
 Op (x, tag='') = new Node [ kind = 'Op' ; inputs = x ]

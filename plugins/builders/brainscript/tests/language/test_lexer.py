@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 from cntk_builder_brainscript.lexer import Lexer
 
-from cntk_core.api import BuildError, Location, SourceText
+from cntk_core.api import BuildError, Location
+from cntk_core.api.builders import SourceText
 
 
 def tokens(text, include=None):

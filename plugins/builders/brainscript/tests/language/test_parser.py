@@ -18,7 +18,8 @@ from cntk_builder_brainscript.syntax import (
     Unary,
 )
 
-from cntk_core.api import CntkError, Problems, SourceText
+from cntk_core.api import CntkError, Problems
+from cntk_core.api.builders import SourceText
 
 
 def show(e):

@@ -10,7 +10,8 @@ from cntk_builder_brainscript.values import Array, flatten
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cntk_core.api import CntkError, SourceText
+from cntk_core.api import CntkError
+from cntk_core.api.builders import SourceText
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False, min_value=0)
 PIECES = [

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from cntk_builder_brainscript import BrainScriptNetworkBuilder
 
-from cntk_core.api import BuildContext, CntkError, Input, Network, Node, Parameter, core_ops, parse_text
+from cntk_core.api import BuildContext, CntkError, Input, Network, Node, Parameter, core_ops
+from cntk_core.api.builders import parse_text
 
 
 def build_value(text, **context):

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from cntk_builder_brainscript import BrainScriptNetworkBuilder
 
-from cntk_core.api import BuildContext, CntkError, core_ops, parse_text
+from cntk_core.api import BuildContext, CntkError, core_ops
+from cntk_core.api.builders import parse_text
 
 BODY = "\n x = Input {4}\n z = Sigmoid (x)\n outputNodes = (z)\n"
 

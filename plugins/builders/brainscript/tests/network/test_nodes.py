@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cntk_core.api import FixedValue, FromFile, FromLiteral, Random, SeedNumbers
+from cntk_core.api.builders import FixedValue, FromFile, FromLiteral, Random, SeedNumbers
 
 
 def test_settings_of_operations(build):

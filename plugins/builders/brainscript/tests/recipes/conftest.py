@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from cntk_builder_brainscript import BrainScriptNetworkBuilder
 
-from cntk_core.api import COMMAND_LINE, BuildContext, CntkError, Document, Location, core_ops
+from cntk_core.api import BuildContext, CntkError, Location, core_ops
+from cntk_core.api.builders import COMMAND_LINE, Document
 
 
 @pytest.fixture

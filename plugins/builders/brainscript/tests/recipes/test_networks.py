@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from cntk_builder_brainscript import BrainScriptNetworkBuilder
 
-from cntk_core.api import CntkError, parse_text
+from cntk_core.api import CntkError
+from cntk_core.api.builders import parse_text
 
 NET = "x = Input {dim} ; h = Sequential (DenseLayer {3} : LinearLayer {2}) (x) ; outputNodes = (h)"
 HEAD = "actions = train\ndim = 4\n"

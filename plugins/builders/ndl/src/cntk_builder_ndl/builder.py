@@ -16,13 +16,12 @@ from cntk_core.api import (
     Location,
     Network,
     NetworkBuilder,
-    SourceText,
     Value,
     option,
     options,
     raise_problems,
-    read_source,
 )
+from cntk_core.api.builders import SourceText, read_source
 
 
 @options

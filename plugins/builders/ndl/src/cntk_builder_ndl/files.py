@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from cntk_core.api import BuildContext, BuildError, CntkError, Config, Location, SourceText, parse_text, read_source
+from cntk_core.api import BuildContext, BuildError, CntkError, Config, Location
+from cntk_core.api.builders import SourceText, parse_text, read_source
 
 _LIBRARY = Path(__file__).parent / "library"
 _LIBRARY_FILES = {

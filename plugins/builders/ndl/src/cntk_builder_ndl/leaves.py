@@ -6,7 +6,8 @@ import numpy as np
 
 from cntk_builder_ndl.making import Made, Make
 from cntk_builder_ndl.reading import Reader
-from cntk_core.api import FixedValue, FromFile, Input, Op, Parameter, Shape, from_cntk, initializer, numbered
+from cntk_core.api import Input, Op, Parameter, Shape, from_cntk
+from cntk_core.api.builders import FixedValue, FromFile, initializer, numbered
 
 LAYOUTS = ("HWC", "legacy", "CHW", "cudnn")
 """Words for the two layouts of images; the first two mean the same, as the last two do."""

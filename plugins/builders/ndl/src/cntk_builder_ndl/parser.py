@@ -18,7 +18,8 @@ from cntk_builder_ndl.syntax import (
     Statement,
     Text,
 )
-from cntk_core.api import BuildError, CntkError, Location, SourceText
+from cntk_core.api import BuildError, CntkError, Location
+from cntk_core.api.builders import SourceText
 
 _WORD = re.compile(r'[^\s,;:=(){}\[\]"]+')
 _BLANKS = re.compile(r"[ \t]*")

@@ -10,16 +10,8 @@ from cntk_builder_ndl.functions import function_names
 from cntk_builder_ndl.parser import parse
 from cntk_builder_ndl.scope import ArrayOf, FunctionCall, MacroCall, Reference, Symbol, result
 from cntk_builder_ndl.syntax import MacroDefinition, Statement
-from cntk_core.api import (
-    BuildContext,
-    BuildError,
-    CntkError,
-    Location,
-    Network,
-    Node,
-    SourceText,
-    raise_problems,
-)
+from cntk_core.api import BuildContext, BuildError, CntkError, Location, Network, Node, raise_problems
+from cntk_core.api.builders import SourceText
 
 
 def make_expander(context: BuildContext, network: Network | None = None) -> Expander:

@@ -9,19 +9,8 @@ import numpy as np
 from cntk_builder_ndl import MELBuilder, Statements
 from cntk_builder_ndl.mel import Script, parse
 
-from cntk_core.api import (
-    BuildContext,
-    BuildError,
-    CntkError,
-    Location,
-    Network,
-    Problems,
-    SourceText,
-    complete_network,
-    copy_nodes,
-    core_ops,
-    parse_text,
-)
+from cntk_core.api import BuildContext, BuildError, CntkError, Location, Network, Problems, core_ops
+from cntk_core.api.builders import SourceText, complete_network, copy_nodes, parse_text
 
 NET = """\
 BFF(a, rows, cols) {

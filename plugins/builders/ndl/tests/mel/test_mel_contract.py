@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cntk_builder_ndl import MELBuilder
 
-from cntk_core.testing import BuilderContract
+from cntk_testing import BuilderContract
 
 SCRIPT = """
 editCommands = [

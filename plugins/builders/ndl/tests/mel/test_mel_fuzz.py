@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 from mel_scripts import Disk, run_text
 
-from cntk_core.testing.examples import examples
+from cntk_testing.examples import examples
 
 COMMANDS = [
     "CreateModel", "LoadModel", "LoadModelWithName", "SaveModel", "SaveDefaultModel", "SetDefaultModel", "UnloadModel",

@@ -22,10 +22,9 @@ from cntk_core.api import (
     Parameter,
     core_ops,
     did_you_mean,
-    initialize_parameters,
-    initializer,
     raise_problems,
 )
+from cntk_core.api.builders import initialize_parameters, initializer
 
 _PACKAGE = str(Path(__file__).resolve().parent)
 

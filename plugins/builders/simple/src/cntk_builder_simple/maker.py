@@ -9,17 +9,16 @@ from cntk_core.api import (
     BuildContext,
     CntkError,
     Config,
-    FixedValue,
     Initializer,
     Input,
     Network,
     Node,
     Parameter,
-    Random,
     UnsupportedError,
     from_cntk,
     raise_problems,
 )
+from cntk_core.api.builders import FixedValue, Random
 
 
 class Maker:

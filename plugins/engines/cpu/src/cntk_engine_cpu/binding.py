@@ -8,20 +8,8 @@ from typing import Any
 
 import attrs
 
-from cntk_core.api import (
-    Axes,
-    GradientStep,
-    Loop,
-    LoopGradient,
-    Node,
-    OpContext,
-    Parameter,
-    Plan,
-    Stage,
-    Step,
-    Target,
-    makes_axis_by_values,
-)
+from cntk_core.api import Node, OpContext, Parameter, Plan
+from cntk_core.api.engines import Axes, GradientStep, Loop, LoopGradient, Stage, Step, Target, makes_axis_by_values
 from cntk_engine_cpu import (
     convolution,
     elementwise,

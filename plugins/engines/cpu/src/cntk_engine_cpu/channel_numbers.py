@@ -11,9 +11,8 @@ from typing import Any
 import attrs
 import numpy as np
 
-from cntk_core.api import (
-    Node,
-    OpContext,
+from cntk_core.api import Node, OpContext
+from cntk_core.api.engines import (
     Statistics,
     Target,
     TraceMath,

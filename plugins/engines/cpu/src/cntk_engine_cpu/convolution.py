@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 import attrs
 import numpy as np
 
-from cntk_core.api import GradientStep, Node, Step, Target, convolution_geometry, is_legacy
+from cntk_core.api import Node
+from cntk_core.api.engines import GradientStep, Step, Target, convolution_geometry, is_legacy
 from cntk_engine_cpu import elementwise
 from cntk_engine_cpu.elementwise_gradient import adds_up
 from cntk_engine_cpu.images import first_channels, last_channels

@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-from cntk_core.api import Names, Node, Step, Tree, forward_trees
+from cntk_core.api import Node
+from cntk_core.api.engines import Names, Step, Tree, forward_trees
 from cntk_engine_cpu.folding import Outer, folded
 from cntk_engine_cpu.site import Array, Call, Site
 from cntk_engine_cpu.source import Result, spec_of

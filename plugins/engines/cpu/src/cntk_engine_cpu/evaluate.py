@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from cntk_core.api import ArrayMath, Expr
+from cntk_core.api import ArrayMath
+from cntk_core.api.engines import Expr
 
 _MATH = ArrayMath(np)
 _OPERATORS = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "neg": np.negative}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cntk_core.api import GradientStep, Node, Step, flow_back, run_forward
+from cntk_core.api import Node
+from cntk_core.api.engines import GradientStep, Step, flow_back, run_forward
 from cntk_engine_cpu.site import Array, Call, Site
 
 

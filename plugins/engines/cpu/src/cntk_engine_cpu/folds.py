@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from cntk_core.api import GradientStep, LoopGradient, Parameter, product_matrices, product_results
+from cntk_core.api import Parameter
+from cntk_core.api.engines import GradientStep, LoopGradient, product_matrices, product_results
 from cntk_engine_cpu import products
 from cntk_engine_cpu.open_arrays import reaches_open
 from cntk_engine_cpu.passes import rows_alone

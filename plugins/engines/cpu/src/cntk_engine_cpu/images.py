@@ -13,7 +13,8 @@ from typing import Any
 import attrs
 import numpy as np
 
-from cntk_core.api import GradientStep, Loop, Node, Plan, Step, elements, is_open
+from cntk_core.api import Node, Plan, elements
+from cntk_core.api.engines import GradientStep, Loop, Step, is_open
 from cntk_engine_cpu.gemm import Gemm
 from cntk_engine_cpu.onednn_objects import PrimitiveError
 from cntk_engine_cpu.primitives import Primitives

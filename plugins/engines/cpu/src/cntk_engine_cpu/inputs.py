@@ -10,7 +10,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import Input, StreamData, check_size
+from cntk_core.api import Input, StreamData
+from cntk_core.api.engines import check_size
 
 Array = NDArray[Any]
 Change = Callable[[Array, int], None]

@@ -7,17 +7,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from cntk_core.api import (
-    Expr,
-    GradientStep,
-    LoopGradient,
-    Node,
-    Tree,
-    gradient_trees,
-    is_delay,
-    product_matrices,
-    symbol,
-)
+from cntk_core.api import Node, is_delay
+from cntk_core.api.engines import Expr, GradientStep, LoopGradient, Tree, gradient_trees, product_matrices, symbol
 from cntk_engine_cpu import products
 from cntk_engine_cpu.elementwise import is_elementwise
 from cntk_engine_cpu.loop_writer import STACKS, LoopWriter, NotCompiled, Part

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from cntk_core.api import Loop, LoopGradient, Node, Step, forward_trees, is_delay, product_matrices, symbol
+from cntk_core.api import Node, is_delay
+from cntk_core.api.engines import Loop, LoopGradient, Step, forward_trees, product_matrices, symbol
 from cntk_engine_cpu import products
 from cntk_engine_cpu.elementwise import is_elementwise
 from cntk_engine_cpu.loop_writer import STACKS, LoopWriter, NotCompiled, is_vector

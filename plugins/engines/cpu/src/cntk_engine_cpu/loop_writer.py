@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import attrs
 
-from cntk_core.api import Loop, Names, Node, symbol
+from cntk_core.api import Node
+from cntk_core.api.engines import Loop, Names, symbol
 from cntk_engine_cpu.elementwise import operand_kind
 from cntk_engine_cpu.libraries import load_permanently
 from cntk_engine_cpu.loop_source import LoopText

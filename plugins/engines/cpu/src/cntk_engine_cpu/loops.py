@@ -10,19 +10,16 @@ from collections.abc import Iterator, Mapping
 import attrs
 import numpy as np
 
-from cntk_core.api import (
+from cntk_core.api import Node, OpContext, SequenceLayout, is_delay
+from cntk_core.api.engines import (
     GradientStep,
     Loop,
     LoopGradient,
-    Node,
-    OpContext,
-    SequenceLayout,
     Step,
     delay_rows,
     fill_outside,
     flow_back,
     frame_layout,
-    is_delay,
     keep_tail,
     run_forward,
     shift_of,

@@ -9,14 +9,8 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from cntk_core.api import (
-    GradientStep,
-    Names,
-    Node,
-    Step,
-    statistics_used,
-    symbol,
-)
+from cntk_core.api import Node
+from cntk_core.api.engines import GradientStep, Names, Step, statistics_used, symbol
 from cntk_engine_cpu import elementwise
 from cntk_engine_cpu.channel_numbers import ChannelNumbers, settle, settle_gradient
 from cntk_engine_cpu.site import Affine, Array, Call, Formula, Site, elements_of

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import Loop, Node, Plan, Step, is_open, longest_axes
+from cntk_core.api import Node, Plan
+from cntk_core.api.engines import Loop, Step, is_open, longest_axes
 from cntk_engine_cpu.site import Array, Site, empty
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import attrs
 
-from cntk_core.api import GradientStep, Node, Step, is_legacy, pooling_geometry
+from cntk_core.api import Node
+from cntk_core.api.engines import GradientStep, Step, is_legacy, pooling_geometry
 from cntk_engine_cpu.convolution import legacy_view, sum_into, takes
 from cntk_engine_cpu.images import first_channels
 from cntk_engine_cpu.onednn_objects import PrimitiveError

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from cntk_core.api import GradientStep, Node, Step, Target, product_matrices, product_results
+from cntk_core.api import Node
+from cntk_core.api.engines import GradientStep, Step, Target, product_matrices, product_results
 from cntk_engine_cpu import sparse
 from cntk_engine_cpu.gemm import Product
 from cntk_engine_cpu.site import Array, Call, Site

@@ -9,17 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import (
-    Input,
-    Minibatch,
-    NetworkError,
-    Node,
-    Parameter,
-    ParameterStore,
-    Plan,
+from cntk_core.api import Input, Minibatch, NetworkError, Node, Parameter, ParameterStore, Plan, UpdateRule
+from cntk_core.api.engines import (
     PlanProgram,
     Stage,
-    UpdateRule,
     check_axes,
     check_lengths,
     label_inputs,

@@ -9,7 +9,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import Expr, GradientStep, Loop, Node, OpContext, Plan, Step, symbol, with_lengths
+from cntk_core.api import Node, OpContext, Plan
+from cntk_core.api.engines import Expr, GradientStep, Loop, Step, symbol, with_lengths
 from cntk_engine_cpu.gemm import Gemm
 from cntk_engine_cpu.inputs import Ports
 from cntk_engine_cpu.kernels import KernelLibrary

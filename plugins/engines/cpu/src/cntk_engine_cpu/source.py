@@ -19,7 +19,7 @@ from typing import Any
 
 import attrs
 
-from cntk_core.api import Expr, rename_symbols, symbols_in_order
+from cntk_core.api.engines import Expr, rename_symbols, symbols_in_order
 
 _INDEX = {"full": "[i, j]", "row": "[j]", "col": "[i]", "scalar": "[0]"}
 _BINARY = {"add": "+", "sub": "-", "mul": "*", "div": "/"}

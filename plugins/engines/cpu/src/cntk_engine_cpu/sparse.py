@@ -11,7 +11,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import Input, Node, Step, StreamData, best_columns, is_sparse_product, sparse_matrix
+from cntk_core.api import Input, Node, StreamData
+from cntk_core.api.engines import Step, best_columns, is_sparse_product, sparse_matrix
 from cntk_engine_cpu.kernels import Kernel, compile_file
 from cntk_engine_cpu.site import Array, Call, Site, elements_of
 

@@ -9,19 +9,8 @@ from typing import Any
 import attrs
 import numpy as np
 
-from cntk_core.api import (
-    TAIL,
-    Axes,
-    Loop,
-    Node,
-    OpContext,
-    Parameter,
-    Plan,
-    SequenceLayout,
-    Stage,
-    check_lengths,
-    path_of,
-)
+from cntk_core.api import Node, OpContext, Parameter, Plan, SequenceLayout
+from cntk_core.api.engines import TAIL, Axes, Loop, Stage, check_lengths, path_of
 from cntk_engine_cuda.binding import has_delays
 from cntk_engine_cuda.bound import Bound
 from cntk_engine_cuda.delay_tables import DelayTables, Tail, is_truncated

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from cntk_core.api import GradientStep, Loop, LoopGradient, Step, is_delay, makes_axis_by_values
+from cntk_core.api import is_delay
+from cntk_core.api.engines import GradientStep, Loop, LoopGradient, Step, makes_axis_by_values
 from cntk_engine_cuda import (
     convolution,
     delays,

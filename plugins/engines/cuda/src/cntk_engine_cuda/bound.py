@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 
-from cntk_core.api import Stage
+from cntk_core.api.engines import Stage
 from cntk_engine_cuda.binding import forward_group, gradient_group
 from cntk_engine_cuda.gpu import Call
 from cntk_engine_cuda.runner import Runner

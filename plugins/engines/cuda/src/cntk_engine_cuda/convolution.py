@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence
 import attrs
 import numpy as np
 
-from cntk_core.api import GradientStep, Node, Step, convolution_geometry, is_legacy
+from cntk_core.api import Node
+from cntk_core.api.engines import GradientStep, Step, convolution_geometry, is_legacy
 from cntk_engine_cuda.correlation import Operand, Product, correlation_of
 from cntk_engine_cuda.cudnn import ALIGNMENT, Missing, Plan
 from cntk_engine_cuda.gpu import THREADS, Array, Call

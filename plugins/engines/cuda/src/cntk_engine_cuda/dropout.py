@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cntk_core.api import GradientStep, Node, Step
+from cntk_core.api import Node
+from cntk_core.api.engines import GradientStep, Step
 from cntk_engine_cuda.gpu import THREADS, Array, Call
 from cntk_engine_cuda.site import Site
 

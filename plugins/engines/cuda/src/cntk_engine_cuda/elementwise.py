@@ -9,7 +9,8 @@ from typing import Any
 import attrs
 import numpy as np
 
-from cntk_core.api import Expr, GradientStep, Names, Node, Step, forward_trees, gradient_trees
+from cntk_core.api import Node
+from cntk_core.api.engines import Expr, GradientStep, Names, Step, forward_trees, gradient_trees
 from cntk_engine_cuda.gpu import THREADS, Array, Call, Gpu
 from cntk_engine_cuda.site import Site
 from cntk_engine_cuda.source import Flags, Result, Tree, spec_of

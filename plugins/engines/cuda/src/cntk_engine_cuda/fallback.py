@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from cntk_core.api import GradientStep, Node, Step, flow_back, run_forward
+from cntk_core.api import Node
+from cntk_core.api.engines import GradientStep, Step, flow_back, run_forward
 from cntk_engine_cuda.gpu import Array, Call
 from cntk_engine_cuda.site import Site
 

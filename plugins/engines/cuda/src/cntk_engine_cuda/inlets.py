@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from cntk_core.api import Input, Node, Parameter, Plan, StreamData, label_inputs, sparse_inputs
+from cntk_core.api import Input, Node, Parameter, Plan, StreamData
+from cntk_core.api.engines import label_inputs, sparse_inputs
 from cntk_engine_cuda.gpu import Array, Gpu
 from cntk_engine_cuda.inputs import Inlet
 from cntk_engine_cuda.site import elements_of

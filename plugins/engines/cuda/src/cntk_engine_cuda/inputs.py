@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import Input, StreamData, check_size
+from cntk_core.api import Input, StreamData
+from cntk_core.api.engines import check_size
 from cntk_engine_cuda.gpu import Array, Gpu
 from cntk_engine_cuda.site import elements_of
 

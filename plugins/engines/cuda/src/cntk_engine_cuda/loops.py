@@ -11,15 +11,8 @@ from typing import Any
 
 import attrs
 
-from cntk_core.api import (
-    Loop,
-    LoopGradient,
-    Node,
-    OpContext,
-    SequenceLayout,
-    frame_layout,
-    is_delay,
-)
+from cntk_core.api import Node, OpContext, SequenceLayout, is_delay
+from cntk_core.api.engines import Loop, LoopGradient, frame_layout
 from cntk_engine_cuda import delays
 from cntk_engine_cuda.gpu import Array, Call
 from cntk_engine_cuda.site import Site, elements_of

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import attrs
 import numpy as np
 
-from cntk_core.api import GradientStep, Node, Step, slice_ranges, symbol, transposed_axes
+from cntk_core.api import Node
+from cntk_core.api.engines import GradientStep, Step, slice_ranges, symbol, transposed_axes
 from cntk_engine_cuda.elementwise import Operand, Space, sum_calls
 from cntk_engine_cuda.gpu import THREADS, Array, Call
 from cntk_engine_cuda.site import Site, elements_of

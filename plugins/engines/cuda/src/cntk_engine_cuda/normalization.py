@@ -7,10 +7,10 @@ from typing import Any, cast
 import attrs
 import numpy as np
 
-from cntk_core.api import (
+from cntk_core.api import Node
+from cntk_core.api.engines import (
     Expr,
     GradientStep,
-    Node,
     Step,
     TraceMath,
     blend_share,

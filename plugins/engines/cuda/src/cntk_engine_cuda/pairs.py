@@ -7,7 +7,8 @@ from typing import Any
 
 import attrs
 
-from cntk_core.api import SMALLEST_DIVISOR, Expr, GradientStep, Node, Step, TraceMath, clipped_log, symbol
+from cntk_core.api import Node
+from cntk_core.api.engines import SMALLEST_DIVISOR, Expr, GradientStep, Step, TraceMath, clipped_log, symbol
 from cntk_engine_cuda.elementwise import Operand, Space, map_calls, sum_calls
 from cntk_engine_cuda.gpu import Call
 from cntk_engine_cuda.site import Site

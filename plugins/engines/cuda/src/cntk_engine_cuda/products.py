@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from cntk_core.api import GradientStep, Node, Step, Target, product_matrices, product_results, symbol
+from cntk_core.api import Node
+from cntk_core.api.engines import GradientStep, Step, Target, product_matrices, product_results, symbol
 from cntk_engine_cuda import sparse
 from cntk_engine_cuda.elementwise import Operand, Space, map_calls, sum_calls
 from cntk_engine_cuda.gpu import Array, Call, Gpu

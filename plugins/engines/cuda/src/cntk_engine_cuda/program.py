@@ -10,19 +10,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import (
-    Minibatch,
-    NetworkError,
-    Node,
-    ParameterStore,
-    Plan,
-    PlanProgram,
-    ProgramState,
-    UpdateRule,
-    check_axes,
-    meetings_of,
-    stages_of,
-)
+from cntk_core.api import Minibatch, NetworkError, Node, ParameterStore, Plan, UpdateRule
+from cntk_core.api.engines import PlanProgram, ProgramState, check_axes, meetings_of, stages_of
 from cntk_engine_cuda.binder import Binder, Parts, carried_state
 from cntk_engine_cuda.bound import Bound
 from cntk_engine_cuda.gpu import Call, Gpu

@@ -6,7 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from cntk_core.api import Expr, GradientStep, Node, Step, TraceMath, symbol
+from cntk_core.api import Node
+from cntk_core.api.engines import Expr, GradientStep, Step, TraceMath, symbol
 from cntk_engine_cuda.elementwise import Operand, Space, map_calls, sum_calls
 from cntk_engine_cuda.gpu import Array, Call
 from cntk_engine_cuda.site import Site, elements_of

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cntk_core.api import GradientStep, Node, Step, symbol
+from cntk_core.api import Node
+from cntk_core.api.engines import GradientStep, Step, symbol
 from cntk_engine_cuda.elementwise import Operand, Space, map_calls, sum_calls
 from cntk_engine_cuda.gpu import Array, Call
 from cntk_engine_cuda.site import Site, elements_of

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from cntk_core.api import Loop, Node, OpContext, Plan, Step, with_lengths
+from cntk_core.api import Node, OpContext, Plan
+from cntk_core.api.engines import Loop, Step, with_lengths
 from cntk_engine_cuda.gpu import Array, Gpu
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from typing import Any
 import attrs
 import numpy as np
 
-from cntk_core.api import GradientStep, Loop, LoopGradient, Node, Step, slice_ranges
+from cntk_core.api import Node
+from cntk_core.api.engines import GradientStep, Loop, LoopGradient, Step, slice_ranges
 from cntk_engine_cuda.gpu import THREADS, Array, Call
 from cntk_engine_cuda.open_arrays import reaches_open
 from cntk_engine_cuda.site import Site, elements_of

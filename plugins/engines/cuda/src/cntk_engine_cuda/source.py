@@ -14,7 +14,7 @@ from typing import Any
 
 import attrs
 
-from cntk_core.api import Expr, rename_symbols, symbols_in_order
+from cntk_core.api.engines import Expr, rename_symbols, symbols_in_order
 
 Tree = Expr | float
 Flags = tuple[bool, ...]

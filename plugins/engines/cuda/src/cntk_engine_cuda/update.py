@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from cntk_core.api import Expr, Parameter, Plan, TraceMath, UpdateRule, symbol
+from cntk_core.api import Parameter, Plan, UpdateRule
+from cntk_core.api.engines import Expr, TraceMath, symbol
 from cntk_engine_cuda.elementwise import Numbers, Operand, Space, map_calls, sum_calls
 from cntk_engine_cuda.gpu import Array, Call, Gpu
 from cntk_engine_cuda.inputs import Staging

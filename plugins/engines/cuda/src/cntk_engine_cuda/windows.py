@@ -12,15 +12,8 @@ from typing import Any
 import attrs
 import numpy as np
 
-from cntk_core.api import (
-    Geometry,
-    GradientStep,
-    Node,
-    Step,
-    image_pooling_geometry,
-    is_legacy,
-    pooling_geometry,
-)
+from cntk_core.api import Node
+from cntk_core.api.engines import Geometry, GradientStep, Step, image_pooling_geometry, is_legacy, pooling_geometry
 from cntk_engine_cuda.gpu import THREADS, Call
 from cntk_engine_cuda.site import Site
 

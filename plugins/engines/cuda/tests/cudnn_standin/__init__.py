@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cntk_core.testing.cupy_stand_in.streams import current_stream
+from cntk_testing_gpu.cupy_stand_in.streams import current_stream
 from cudnn_standin import graphs
 from cudnn_standin.graphs import Tensor, pygraph, state
 from cudnn_standin.notes import build_plan_policy, data_type, heur_mode, numerical_note

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cntk_core.testing.cupy_stand_in.streams import current_stream, launch
+from cntk_testing_gpu.cupy_stand_in.streams import current_stream, launch
 from cudnn_standin.notes import build_plan_policy, data_type, heur_mode, numerical_note
 from cudnn_standin.products import Window
 

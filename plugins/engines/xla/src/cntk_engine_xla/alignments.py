@@ -1,8 +1,8 @@
 """ForwardBackward, the criterion of connectionist temporal classification: the host reads labels, the device aligns.
 
-Alignments are those of ``cntk_core/ops/ctc.py``: two recursions over the time steps, in the log domain. Logarithms are
-in double precision; exponentials of their differences are in that of the program, which is what takes the time. A place
-is one of a path of labels with blanks between them; the rows of a time step stand side by side.
+Alignments are those of ``cntk_core/ops/families/ctc.py``: two recursions over the time steps, in the log domain.
+Logarithms are in double precision; exponentials of their differences are in that of the program, which is what takes
+the time. A place is one of a path of labels with blanks between them; the rows of a time step stand side by side.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from cntk_core.api import LOG_ZERO, Node, OpContext, latest_frames, log_softmax, phone_path, samples, skips_of
+from cntk_core.api import Node, OpContext
+from cntk_core.api.engines import LOG_ZERO, latest_frames, log_softmax, phone_path, samples, skips_of
 from cntk_engine_xla.loops import Window, over_steps
 from cntk_engine_xla.lowering import Array, Lowering, Trace, is_looked_at
 from cntk_engine_xla.pieces import Pieces

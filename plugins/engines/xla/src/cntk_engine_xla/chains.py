@@ -1,6 +1,6 @@
 """CRF and SequenceDecoder: linear chains as compiled recursions over the time steps.
 
-Formulas are those of ``cntk_core/ops/linear_chain.py``, in the log domain and in double precision.
+Formulas are those of ``cntk_core/ops/families/linear_chain.py``, in the log domain and in double precision.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from typing import Any
 
 import attrs
 
-from cntk_core.api import Node, OpContext, samples
+from cntk_core.api import Node, OpContext
+from cntk_core.api.engines import samples
 from cntk_engine_xla.loops import Window, over_steps
 from cntk_engine_xla.lowering import Array, Lowering, Trace
 from cntk_engine_xla.pieces import Pieces

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cntk_core.api import SMALLEST_DIVISOR, Node, clipped_log, log_softmax, math_of, paired, samples, unpaired
+from cntk_core.api import Node
+from cntk_core.api.engines import SMALLEST_DIVISOR, clipped_log, log_softmax, math_of, paired, samples, unpaired
 from cntk_engine_xla import plain
 from cntk_engine_xla.lowering import Array, Lowering, SparseRows, Trace
 

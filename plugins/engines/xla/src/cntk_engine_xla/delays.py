@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import (
+from cntk_core.api import Node, OpContext, SequenceLayout
+from cntk_core.api.engines import (
     TAIL,
-    Node,
-    OpContext,
-    SequenceLayout,
     align,
     delay_rows,
     initial_rows,

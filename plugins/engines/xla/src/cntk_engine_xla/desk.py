@@ -7,7 +7,8 @@ from typing import Any
 import attrs
 import numpy as np
 
-from cntk_core.api import Input, Interpreter, Node, Parameter, PlanProgram, UpdateRule
+from cntk_core.api import Input, Node, Parameter, UpdateRule
+from cntk_core.api.engines import Interpreter, PlanProgram
 from cntk_engine_xla.lowering import Array
 from cntk_engine_xla.residence import Residence
 from cntk_engine_xla.shelf import Shelf

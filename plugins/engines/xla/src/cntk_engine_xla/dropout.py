@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from cntk_core.api import DROPOUT_RATE, Node, OpContext, run_forward
+from cntk_core.api import Node, OpContext
+from cntk_core.api.engines import DROPOUT_RATE, run_forward
 from cntk_engine_xla.lowering import Array, Lowering, Trace
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from cntk_core.api import (
-    AnyStep,
     Available,
     ExecutionEngine,
     ParameterStore,
@@ -20,6 +19,7 @@ from cntk_core.api import (
     option,
     options,
 )
+from cntk_core.api.engines import AnyStep
 from cntk_engine_xla.program import XlaProgram
 from cntk_engine_xla.units import hosted_steps
 

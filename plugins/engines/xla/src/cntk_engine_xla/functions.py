@@ -7,7 +7,8 @@ from typing import Any
 
 import attrs
 
-from cntk_core.api import GradientStep, Loop, LoopGradient, Node, Plan, Step, UpdateRule
+from cntk_core.api import Node, Plan, UpdateRule
+from cntk_core.api.engines import GradientStep, Loop, LoopGradient, Step
 from cntk_engine_xla import update
 from cntk_engine_xla.layouts import TimeSteps
 from cntk_engine_xla.loops import compute_loop, compute_loop_gradients

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cntk_core.api import GradientStep, LoopGradient
+from cntk_core.api.engines import GradientStep, LoopGradient
 from cntk_engine_xla.desk import Desk
 from cntk_engine_xla.units import Unit
 

@@ -10,12 +10,10 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import (
+from cntk_core.api import Node, elements, from_cntk
+from cntk_core.api.engines import (
     Geometry,
-    Node,
     convolution_geometry,
-    elements,
-    from_cntk,
     is_legacy,
     legacy_pooling_geometry,
     pooling_geometry,

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import Input, StreamData, check_size, elements
+from cntk_core.api import Input, StreamData, elements
+from cntk_core.api.engines import check_size
 from cntk_engine_xla.staging import Stage, Staging
 
 Array = NDArray[Any]

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from cntk_core.api import Loop, LoopGradient, Node, Parameter
+from cntk_core.api import Node, Parameter
+from cntk_core.api.engines import Loop, LoopGradient
 from cntk_engine_xla import delays
 from cntk_engine_xla.lowering import Array, SparseRows, Trace
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from cntk_core.api import Input, Node, OpContext, Parameter, elements, makes_axis_by_values
+from cntk_core.api import Input, Node, OpContext, Parameter, elements
+from cntk_core.api.engines import makes_axis_by_values
 
 if TYPE_CHECKING:
     from cntk_engine_xla.layouts import TimeSteps

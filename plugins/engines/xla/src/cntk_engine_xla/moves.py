@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from cntk_core.api import Node, OpContext, gathered_places, reconciled_rows
+from cntk_core.api import Node, OpContext
+from cntk_core.api.engines import gathered_places, reconciled_rows
 from cntk_engine_xla.layouts import filled
 from cntk_engine_xla.lowering import Array, Lowering, Trace, is_looked_at
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import attrs
 
-from cntk_core.api import Node, Parameter, samples, statistics_used
+from cntk_core.api import Node, Parameter
+from cntk_core.api.engines import samples, statistics_used
 from cntk_engine_xla.lowering import Array, Lowering, Trace
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cntk_core.api import Node, cosine_gradients, cosines, samples
+from cntk_core.api import Node
+from cntk_core.api.engines import cosine_gradients, cosines, samples
 from cntk_engine_xla.lowering import Array, Lowering, Trace
 
 

@@ -9,7 +9,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import OpContext, sequences_of
+from cntk_core.api import OpContext
+from cntk_core.api.engines import sequences_of
 from cntk_engine_xla.layouts import filled, slots_bucket
 
 IntArray = NDArray[np.int64]

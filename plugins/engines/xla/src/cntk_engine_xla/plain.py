@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cntk_core.api import Node, run_forward, run_gradient
+from cntk_core.api import Node
+from cntk_core.api.engines import run_forward, run_gradient
 from cntk_engine_xla.lowering import Array, Lowering, Trace
 
 AS_THEY_ARE = (

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cntk_core.api import Node, is_sparse_product, quantized_product
+from cntk_core.api import Node
+from cntk_core.api.engines import is_sparse_product, quantized_product
 from cntk_engine_xla import plain
 from cntk_engine_xla.lowering import Array, Lowering, SparseRows, Trace, element_count
 

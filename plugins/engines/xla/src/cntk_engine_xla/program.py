@@ -9,19 +9,11 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import (
-    Input,
+from cntk_core.api import Input, Minibatch, NetworkError, Node, Parameter, ParameterStore, Plan, StreamData, UpdateRule
+from cntk_core.api.engines import (
     Interpreter,
-    Minibatch,
-    NetworkError,
-    Node,
-    Parameter,
-    ParameterStore,
-    Plan,
     PlanProgram,
     ProgramState,
-    StreamData,
-    UpdateRule,
     check_axes,
     check_statistics,
     is_total,

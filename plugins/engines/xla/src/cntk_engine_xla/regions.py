@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cntk_core.api import Geometry, Node, elements, pooling_geometry, samples
+from cntk_core.api import Node, elements
+from cntk_core.api.engines import Geometry, pooling_geometry, samples
 from cntk_engine_xla.images import covered_places, largest
 from cntk_engine_xla.lowering import Array, Lowering, Trace
 

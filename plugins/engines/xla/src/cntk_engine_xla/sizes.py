@@ -6,7 +6,8 @@ from collections.abc import Set as AbstractSet
 
 import numpy as np
 
-from cntk_core.api import Axes, Node, SequenceLayout
+from cntk_core.api import Node, SequenceLayout
+from cntk_core.api.engines import Axes
 from cntk_engine_xla.buckets import bucket
 from cntk_engine_xla.layouts import TimeSteps, sequences_bucket, slots_bucket, time_steps
 from cntk_engine_xla.lowering import Array

@@ -9,14 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from cntk_core.api import (
-    Node,
-    OpContext,
-    StackWeights,
-    delay_rows,
-    split_weights,
-    whole_sequences,
-)
+from cntk_core.api import Node, OpContext
+from cntk_core.api.engines import StackWeights, delay_rows, split_weights, whole_sequences
 from cntk_engine_xla.layouts import filled
 from cntk_engine_xla.loops import Window, over_steps
 from cntk_engine_xla.lowering import Array, Lowering, Trace

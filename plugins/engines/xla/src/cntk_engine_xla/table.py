@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-from cntk_core.api import GradientStep, Loop, LoopGradient, Node, Op, Step, core_ops, is_open, makes_axis_by_values
+from cntk_core.api import Node, Op, core_ops
+from cntk_core.api.engines import GradientStep, Loop, LoopGradient, Step, is_open, makes_axis_by_values
 from cntk_engine_xla import (
     alignments,
     chains,

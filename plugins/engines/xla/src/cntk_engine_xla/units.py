@@ -6,15 +6,13 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
-from cntk_core.api import (
+from cntk_core.api import Node, Parameter, Plan
+from cntk_core.api.engines import (
     AnyStep,
     GradientStep,
     Loop,
     LoopGradient,
     Meeting,
-    Node,
-    Parameter,
-    Plan,
     Step,
     makes_axis_by_values,
     meetings_of,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cntk_core.api import Parameter, Plan, UpdateRule, elements, math_of
+from cntk_core.api import Parameter, Plan, UpdateRule, elements
+from cntk_core.api.engines import math_of
 from cntk_engine_xla.lowering import Array
 
 

@@ -12,16 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from cntk_core.api import (
-    TRAINS,
-    UNNORMALIZED,
-    Node,
-    OpContext,
-    check_word_classes,
-    elements,
-    log_softmax,
-    samples,
-)
+from cntk_core.api import Node, OpContext, elements
+from cntk_core.api.engines import TRAINS, UNNORMALIZED, check_word_classes, log_softmax, samples
 from cntk_engine_xla.lowering import Array, Lowering, Trace, is_looked_at
 
 TILE = 64

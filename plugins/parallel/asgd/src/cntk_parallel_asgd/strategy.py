@@ -10,7 +10,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import Communicator, GradientAggregation, Parallelizer, ParameterStore, StepCounts
+from cntk_core.api import Communicator, GradientAggregation, Parallelizer, ParameterStore
+from cntk_core.api.parallel import StepCounts
 from cntk_parallel_asgd.options import AsynchronousOptions
 from cntk_parallel_asgd.server import Answer, Server
 from cntk_parallel_asgd.shard import (

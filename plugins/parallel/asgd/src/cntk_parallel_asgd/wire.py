@@ -26,7 +26,7 @@ class Letter:
 
     Attributes:
         kind: PUSH or ANSWER.
-        epoch: the how-manieth epoch of this run it belongs to.
+        epoch: index of the epoch of this run that it belongs to.
         values: parameters of one part of the server.
         time: see ``Push`` and ``Answer``.
         rate, ends: see ``Push``.

@@ -17,11 +17,11 @@ from cntk_core.api import (
     Parallelizer,
     ParameterStore,
     Schedule,
-    StepCounts,
     TrainingError,
     option,
     options,
 )
+from cntk_core.api.parallel import StepCounts
 from cntk_parallel_bmuf.inside import WorkerGradients, aggregation_names
 
 Array = NDArray[Any]

@@ -7,7 +7,8 @@ from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
-from cntk_core.api import Communicator, GradientAggregation, ParameterStore, Schedule, StepCounts
+from cntk_core.api import Communicator, GradientAggregation, ParameterStore, Schedule
+from cntk_core.api.parallel import StepCounts
 
 Array = NDArray[Any]
 

@@ -9,17 +9,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import (
-    Communicator,
-    GradientAggregation,
-    Parallelizer,
-    ParameterStore,
-    Pending,
-    Schedule,
-    StepCounts,
-    option,
-    options,
-)
+from cntk_core.api import Communicator, GradientAggregation, Parallelizer, ParameterStore, Schedule, option, options
+from cntk_core.api.parallel import Pending, StepCounts
 from cntk_parallel_data_parallel.full import FullPrecision
 
 Array = NDArray[Any]

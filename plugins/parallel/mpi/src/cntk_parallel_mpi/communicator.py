@@ -20,17 +20,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import (
-    Available,
-    BackgroundWorker,
-    Communicator,
-    Launcher,
-    Message,
-    Pending,
-    Unavailable,
-    Whereabouts,
-    sum_by_rank,
-)
+from cntk_core.api import Available, Communicator, Unavailable
+from cntk_core.api.parallel import BackgroundWorker, Launcher, Message, Pending, Whereabouts, sum_by_rank
 from cntk_parallel_mpi.frames import pack, unpack
 from cntk_parallel_mpi.ulfm import Losses, Those, check_library, tells_losses
 from cntk_parallel_mpi.waiting import wait

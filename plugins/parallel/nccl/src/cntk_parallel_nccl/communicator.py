@@ -19,16 +19,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import (
-    Available,
-    Mesh,
-    MeshCommunicator,
-    TrainingError,
-    Unavailable,
-    UnsupportedError,
-    local_rank,
-    sum_by_rank,
-)
+from cntk_core.api import Available, TrainingError, Unavailable, UnsupportedError, local_rank
+from cntk_core.api.parallel import Mesh, MeshCommunicator, sum_by_rank
 from cntk_parallel_nccl import libraries
 from cntk_parallel_nccl.heads import Head
 from cntk_parallel_nccl.link import Link, Place

@@ -10,7 +10,8 @@ from typing import Any
 import attrs
 import numpy as np
 
-from cntk_core.api import RankGone, RankMissing, TrainingError, Watch
+from cntk_core.api import RankGone, RankMissing, TrainingError
+from cntk_core.api.parallel import Watch
 from cntk_parallel_nccl.guard import PERIOD, Background, Guard
 
 SPINS = 200

@@ -10,7 +10,8 @@ from hashlib import blake2b
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from cntk_core.api import Rendezvous, UnsupportedError
+from cntk_core.api import UnsupportedError
+from cntk_core.api.parallel import Rendezvous
 
 if TYPE_CHECKING:
     from mpi4py import MPI

@@ -13,15 +13,14 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import (
-    Communicator,
+from cntk_core.api import Communicator, TrainingError
+from cntk_core.api.parallel import (
     Message,
     NetworkModel,
     Pending,
     SimulatedRank,
     Simulation,
     SimulationPlan,
-    TrainingError,
     sum_by_rank,
 )
 from cntk_parallel_simulated.groups import Group, Round

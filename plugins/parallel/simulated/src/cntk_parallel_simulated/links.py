@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import NetworkModel
+from cntk_core.api.parallel import NetworkModel
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -14,22 +14,13 @@ from typing import TYPE_CHECKING, TypeVar
 
 import attrs
 
-from cntk_core.api import (
-    Message,
-    RankGone,
-    RankMissing,
-    SimulatedRank,
-    Simulation,
-    SimulationPlan,
-    TimeSpent,
-    TrainingError,
-    WireSize,
-)
+from cntk_core.api import RankGone, RankMissing, TrainingError
+from cntk_core.api.parallel import Message, SimulatedRank, Simulation, SimulationPlan, TimeSpent, WireSize
 from cntk_parallel_simulated.groups import Group
 from cntk_parallel_simulated.links import Links
 
 if TYPE_CHECKING:
-    from cntk_core.api import Traffic
+    from cntk_core.api.parallel import Traffic
 
 T = TypeVar("T")
 

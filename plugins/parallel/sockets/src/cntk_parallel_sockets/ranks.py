@@ -9,7 +9,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from cntk_core.api import Launcher, Mesh, MeshCommunicator, Message, RankMissing, Whereabouts
+from cntk_core.api import RankMissing
+from cntk_core.api.parallel import Launcher, Mesh, MeshCommunicator, Message, Whereabouts
 
 Array = NDArray[Any]
 

@@ -7,17 +7,8 @@ from typing import Any, Literal
 
 import attrs
 
-from cntk_core.api import (
-    CntkError,
-    Config,
-    Location,
-    ReaderKeys,
-    Window,
-    collect,
-    option,
-    options,
-    raise_problems,
-)
+from cntk_core.api import CntkError, Config, Location, collect, option, options, raise_problems
+from cntk_core.api.readers import ReaderKeys, Window
 
 AUTO_WINDOW_CHUNKS = 128
 """How far the random order moves a sequence where the recipe does not say it; chunks are often 32 MB."""

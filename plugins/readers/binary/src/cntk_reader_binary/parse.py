@@ -14,7 +14,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import Column, DataError
+from cntk_core.api import DataError
+from cntk_core.api.readers import Column
 from cntk_reader_binary.binaryfile import IntArray, StoredStream
 
 Wrong = Callable[[int, str], DataError]

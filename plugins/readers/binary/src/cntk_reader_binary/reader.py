@@ -6,17 +6,8 @@ import math
 from collections.abc import Iterator
 from typing import ClassVar
 
-from cntk_core.api import (
-    ChunkedReader,
-    CntkError,
-    Config,
-    ConfigError,
-    ReaderContext,
-    StreamInfo,
-    did_you_mean,
-    raise_problems,
-    show,
-)
+from cntk_core.api import CntkError, Config, ConfigError, ReaderContext, StreamInfo, did_you_mean, raise_problems, show
+from cntk_core.api.readers import ChunkedReader
 from cntk_reader_binary.binaryfile import BinaryFile, StoredStream
 from cntk_reader_binary.options import BinaryReaderOptions, StreamOptions, read_options
 from cntk_reader_binary.source import BinarySource

@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cntk_core.api import Chunk, ChunkInfo, ChunkSource, CntkError, Column, DataError, StreamInfo
+from cntk_core.api import CntkError, DataError, StreamInfo
+from cntk_core.api.readers import Chunk, ChunkInfo, ChunkSource, Column
 from cntk_reader_binary.binaryfile import BinaryFile, IntArray
 from cntk_reader_binary.parse import parse_stream
 

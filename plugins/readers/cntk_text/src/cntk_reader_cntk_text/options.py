@@ -13,14 +13,13 @@ from cntk_core.api import (
     ConfigError,
     Location,
     MissingKeyError,
-    ReaderKeys,
-    Window,
     at_least,
     collect,
     option,
     options,
     raise_problems,
 )
+from cntk_core.api.readers import ReaderKeys, Window
 
 CHUNK_BYTES = 32 * 1024 * 1024
 AUTO_WINDOW_BYTES = 4 * 1024 * 1024 * 1024

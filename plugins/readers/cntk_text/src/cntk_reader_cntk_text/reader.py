@@ -6,15 +6,8 @@ import math
 from collections.abc import Iterator
 from typing import ClassVar
 
-from cntk_core.api import (
-    ChunkedReader,
-    CntkError,
-    Config,
-    ConfigError,
-    ReaderContext,
-    StreamInfo,
-    show,
-)
+from cntk_core.api import CntkError, Config, ConfigError, ReaderContext, StreamInfo, show
+from cntk_core.api.readers import ChunkedReader
 from cntk_reader_cntk_text.options import StreamOptions, TextReaderOptions, read_options
 from cntk_reader_cntk_text.records import StreamSpec
 from cntk_reader_cntk_text.source import TextRules, TextSource

@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 import attrs
 import numpy as np
 
-from cntk_core.api import Chunk, ChunkInfo, ChunkSource, CntkError, Column, DataError, Location
+from cntk_core.api import CntkError, DataError, Location
+from cntk_core.api.readers import Chunk, ChunkInfo, ChunkSource, Column
 from cntk_reader_cntk_text.exact import parse_exact
 from cntk_reader_cntk_text.fast import parse_fast
 from cntk_reader_cntk_text.records import IntArray, Parsed, RowProblem, Samples, StreamSpec, join

@@ -7,18 +7,8 @@ from typing import Any, ClassVar
 
 import attrs
 
-from cntk_core.api import (
-    ChunkedReader,
-    CntkError,
-    Config,
-    ConfigError,
-    ReaderContext,
-    UtterancePartKeys,
-    Window,
-    option,
-    options,
-    read_utterance_part,
-)
+from cntk_core.api import CntkError, Config, ConfigError, ReaderContext, option, options
+from cntk_core.api.readers import ChunkedReader, UtterancePartKeys, Window, read_utterance_part
 from cntk_reader_htk.options import FeatureOptions, LabelOptions, StreamOptions, read_stream
 from cntk_reader_htk.streams import open_features, open_labels, say_nothing
 

@@ -9,17 +9,8 @@ from typing import Any
 import attrs
 import numpy as np
 
-from cntk_core.api import (
-    Chunk,
-    ChunkInfo,
-    ChunkSource,
-    CntkError,
-    Column,
-    DataError,
-    Location,
-    cut_chunks,
-    read_windows,
-)
+from cntk_core.api import CntkError, DataError, Location
+from cntk_core.api.readers import Chunk, ChunkInfo, ChunkSource, Column, cut_chunks, read_windows
 from cntk_reader_htk.chunks import IntArray, say_skipped, too_many
 from cntk_reader_htk.htkfile import FeatureFiles, Header
 from cntk_reader_htk.scp import FORMS, Entry, Script

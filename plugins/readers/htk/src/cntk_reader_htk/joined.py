@@ -15,7 +15,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import EpochSpec, Piece, Schedule, SlotPlan, SweepOrder, Window
+from cntk_core.api import EpochSpec, Schedule
+from cntk_core.api.readers import Piece, SlotPlan, SweepOrder, Window
 from cntk_reader_htk.old_order import rolling_order
 
 IntArray = NDArray[np.int64]

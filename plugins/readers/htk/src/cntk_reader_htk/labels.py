@@ -9,7 +9,8 @@ from typing import Any
 import attrs
 import numpy as np
 
-from cntk_core.api import Chunk, ChunkInfo, ChunkSource, CntkError, Column, Location, class_column, cut_chunks
+from cntk_core.api import CntkError, Location
+from cntk_core.api.readers import Chunk, ChunkInfo, ChunkSource, Column, class_column, cut_chunks
 from cntk_reader_htk.chunks import IntArray, say_skipped, too_many
 from cntk_reader_htk.mlf import LabelParser, Labels, read_states
 

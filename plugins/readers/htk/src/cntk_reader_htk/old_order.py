@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import Block, ChunkInfo, SweepOrder, Window, chunk_windows, cut_chunks
+from cntk_core.api.readers import Block, ChunkInfo, SweepOrder, Window, chunk_windows, cut_chunks
 from cntk_reader_htk.gnu_random import GnuRandom
 
 IntArray = NDArray[np.int64]

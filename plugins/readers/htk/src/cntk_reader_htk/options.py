@@ -14,14 +14,12 @@ from cntk_core.api import (
     Location,
     MissingKeyError,
     UnsupportedError,
-    UtteranceKeys,
     at_least,
-    context_window,
     option,
     options,
     raise_problems,
-    read_utterance_block,
 )
+from cntk_core.api.readers import UtteranceKeys, context_window, read_utterance_block
 from cntk_reader_htk.scp import read_lines
 
 

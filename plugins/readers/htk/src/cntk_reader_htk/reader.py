@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 
 import attrs
 
-from cntk_core.api import CntkError, Config, ConfigError, RandomOrder, ReaderContext, UtteranceReader, window_of
+from cntk_core.api import CntkError, Config, ConfigError, ReaderContext
+from cntk_core.api.readers import RandomOrder, UtteranceReader, window_of
 from cntk_reader_htk.features import FeatureSource
 from cntk_reader_htk.joined import JoinedUtterances
 from cntk_reader_htk.labels import LabelSource

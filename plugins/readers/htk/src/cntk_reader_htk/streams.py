@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from cntk_core.api import ChunkedReader, ChunkSource, ConfigError, Part, ReaderContext, StreamInfo, show
+from cntk_core.api import ConfigError, ReaderContext, StreamInfo, show
+from cntk_core.api.readers import ChunkedReader, ChunkSource, Part
 from cntk_reader_htk.features import FeatureRules, FeatureSource, first_header, window_of
 from cntk_reader_htk.htkfile import FeatureFiles
 from cntk_reader_htk.labels import LabelRules, LabelSource

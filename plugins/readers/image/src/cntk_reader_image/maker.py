@@ -14,7 +14,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import DataError, PendingRows, RowMaker
+from cntk_core.api import DataError
+from cntk_core.api.readers import PendingRows, RowMaker
 from cntk_reader_image.decode import BrokenImageError, decode
 from cntk_reader_image.jpeg import SMALL, Scratch
 from cntk_reader_image.listing import Images

@@ -8,7 +8,6 @@ from typing import Any, Literal
 import attrs
 
 from cntk_core.api import (
-    CACHE_BYTES,
     CntkError,
     Config,
     ConfigError,
@@ -16,14 +15,13 @@ from cntk_core.api import (
     MissingKeyError,
     OptionError,
     Problems,
-    ReaderKeys,
     Value,
-    Window,
     did_you_mean,
     option,
     options,
     raise_problems,
 )
+from cntk_core.api.readers import CACHE_BYTES, ReaderKeys, Window
 
 _RANDOM = ("randomside", "randomarea")
 

@@ -7,17 +7,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
-from cntk_core.api import (
-    ChunkedReader,
-    CntkError,
-    Config,
-    ConfigError,
-    Location,
-    ReaderContext,
-    StreamInfo,
-    raise_problems,
-    show,
-)
+from cntk_core.api import CntkError, Config, ConfigError, Location, ReaderContext, StreamInfo, raise_problems, show
+from cntk_core.api.readers import ChunkedReader
 from cntk_reader_image.base64file import read_base64
 from cntk_reader_image.decode import BrokenImageError, decode
 from cntk_reader_image.geometry import VIEWS, CropRule

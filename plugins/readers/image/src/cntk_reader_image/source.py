@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import Chunk, ChunkInfo, ChunkSource, Column, DataError, RowMaker, class_column
+from cntk_core.api import DataError
+from cntk_core.api.readers import Chunk, ChunkInfo, ChunkSource, Column, RowMaker, class_column
 from cntk_reader_image.decode import BrokenImageError
 from cntk_reader_image.listing import Images
 from cntk_reader_image.maker import ImageMaker, broken_image

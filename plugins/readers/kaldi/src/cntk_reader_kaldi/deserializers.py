@@ -7,17 +7,8 @@ from typing import Any, ClassVar
 
 import attrs
 
-from cntk_core.api import (
-    ChunkedReader,
-    CntkError,
-    Config,
-    ConfigError,
-    ReaderContext,
-    UtterancePartKeys,
-    Window,
-    options,
-    read_utterance_part,
-)
+from cntk_core.api import CntkError, Config, ConfigError, ReaderContext, options
+from cntk_core.api.readers import ChunkedReader, UtterancePartKeys, Window, read_utterance_part
 from cntk_reader_kaldi.options import AlignmentOptions, FeatureOptions, StreamOptions, read_stream
 from cntk_reader_kaldi.sources import TableSource
 from cntk_reader_kaldi.streams import open_part, say_nothing

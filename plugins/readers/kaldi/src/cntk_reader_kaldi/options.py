@@ -13,14 +13,12 @@ from cntk_core.api import (
     Location,
     MissingKeyError,
     UnsupportedError,
-    UtteranceKeys,
     at_least,
-    context_window,
     option,
     options,
     raise_problems,
-    read_utterance_block,
 )
+from cntk_core.api.readers import UtteranceKeys, context_window, read_utterance_block
 from cntk_reader_kaldi.tables import read_lines
 
 _SEQUENCE_TRAINING = ("seqTrainCriterion", "denlats", "alignments", "targets_delay")

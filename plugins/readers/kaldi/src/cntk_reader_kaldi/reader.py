@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-from cntk_core.api import CntkError, Config, ReaderContext, UtteranceReader
+from cntk_core.api import CntkError, Config, ReaderContext
+from cntk_core.api.readers import UtteranceReader
 from cntk_reader_kaldi.options import FeatureOptions, KaldiReaderOptions, read_options
 from cntk_reader_kaldi.sources import TableSource
 from cntk_reader_kaldi.streams import open_part

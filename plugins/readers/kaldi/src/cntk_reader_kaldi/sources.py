@@ -10,18 +10,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import (
-    Chunk,
-    ChunkInfo,
-    ChunkSource,
-    CntkError,
-    Column,
-    DataError,
-    Location,
-    class_column,
-    cut_chunks,
-    read_windows,
-)
+from cntk_core.api import CntkError, DataError, Location
+from cntk_core.api.readers import Chunk, ChunkInfo, ChunkSource, Column, class_column, cut_chunks, read_windows
 from cntk_reader_kaldi.archive import ArchiveFiles, Header, IntArray
 from cntk_reader_kaldi.tables import Entry, Table
 

@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable
 from pathlib import Path
 
-from cntk_core.api import ChunkedReader, ConfigError, DataError, Location, Part, ReaderContext, StreamInfo, show
+from cntk_core.api import ConfigError, DataError, Location, ReaderContext, StreamInfo, show
+from cntk_core.api.readers import ChunkedReader, Part
 from cntk_reader_kaldi.archive import ArchiveFile, ArchiveFiles
 from cntk_reader_kaldi.options import FeatureOptions, StreamOptions
 from cntk_reader_kaldi.sources import ClassTable, FeatureTable, Rules, TableSource, first_dim

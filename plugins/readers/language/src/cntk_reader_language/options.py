@@ -5,17 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, TypeVar
 
-from cntk_core.api import (
-    ChunkedReader,
-    CntkError,
-    Config,
-    ConfigError,
-    Location,
-    ReaderContext,
-    UnsupportedError,
-    did_you_mean,
-    show,
-)
+from cntk_core.api import CntkError, Config, ConfigError, Location, ReaderContext, UnsupportedError, did_you_mean, show
+from cntk_core.api.readers import ChunkedReader
 
 T = TypeVar("T")
 

@@ -10,15 +10,8 @@ from typing import Any
 import attrs
 import numpy as np
 
-from cntk_core.api import (
-    DataReader,
-    EpochSpec,
-    Minibatch,
-    SequenceLayout,
-    StreamData,
-    raise_problems,
-    slot_layout,
-)
+from cntk_core.api import DataReader, EpochSpec, Minibatch, SequenceLayout, StreamData, raise_problems
+from cntk_core.api.readers import slot_layout
 from cntk_reader_language.vocabulary import IntArray
 
 _SHOWN = 10

@@ -6,17 +6,8 @@ from pathlib import Path
 
 import attrs
 
-from cntk_core.api import (
-    CntkError,
-    Config,
-    ConfigError,
-    Location,
-    ReaderKeys,
-    collect,
-    option,
-    options,
-    raise_problems,
-)
+from cntk_core.api import CntkError, Config, ConfigError, Location, collect, option, options, raise_problems
+from cntk_core.api.readers import ReaderKeys
 
 
 @options

@@ -10,22 +10,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import (
-    Chunk,
-    ChunkedReader,
-    ChunkInfo,
-    ChunkSource,
-    CntkError,
-    Column,
-    Config,
-    ConfigError,
-    DataError,
-    Location,
-    ReaderContext,
-    StreamInfo,
-    Window,
-    show,
-)
+from cntk_core.api import CntkError, Config, ConfigError, DataError, Location, ReaderContext, StreamInfo, show
+from cntk_core.api.readers import Chunk, ChunkedReader, ChunkInfo, ChunkSource, Column, Window
 from cntk_reader_mnist.idx import IdxFile
 from cntk_reader_mnist.options import ImageOptions, LabelOptions, MNISTReaderOptions, read_options
 

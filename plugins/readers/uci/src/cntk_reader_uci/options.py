@@ -13,16 +13,15 @@ from cntk_core.api import (
     Config,
     ConfigError,
     Location,
-    ReaderKeys,
     UnsupportedError,
     Value,
-    Window,
     at_least,
     collect,
     option,
     options,
     raise_problems,
 )
+from cntk_core.api.readers import ReaderKeys, Window
 
 CHUNK_BYTES = 32 * 1024 * 1024
 _CACHE_KEYS = ("writerType", "wfile", "wrecords", "wsize", "windowSize", "elementSize", "wref", "mapping", "category")

@@ -6,17 +6,8 @@ import math
 from collections.abc import Iterator
 from typing import ClassVar
 
-from cntk_core.api import (
-    ChunkedReader,
-    CntkError,
-    Config,
-    ConfigError,
-    Problems,
-    ReaderContext,
-    StreamInfo,
-    raise_problems,
-    show,
-)
+from cntk_core.api import CntkError, Config, ConfigError, Problems, ReaderContext, StreamInfo, raise_problems, show
+from cntk_core.api.readers import ChunkedReader
 from cntk_reader_uci.labels import make_classes, read_classes
 from cntk_reader_uci.options import ColumnOptions, LabelOptions, UCIReaderOptions, read_options
 from cntk_reader_uci.source import Stream, TableSource

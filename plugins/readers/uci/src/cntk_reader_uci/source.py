@@ -11,7 +11,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import Chunk, ChunkInfo, ChunkSource, Column, DataError, Location, raise_problems
+from cntk_core.api import DataError, Location, raise_problems
+from cntk_core.api.readers import Chunk, ChunkInfo, ChunkSource, Column
 from cntk_reader_uci.table import Columns, Marks, Table, parse_table
 
 _BOM = b"\xef\xbb\xbf"

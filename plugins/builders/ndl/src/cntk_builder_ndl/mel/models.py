@@ -9,19 +9,8 @@ import attrs
 from cntk_builder_ndl.mel.syntax import Argument
 from cntk_builder_ndl.statements import Statements, read_statements
 from cntk_builder_ndl.syntax import MacroDefinition
-from cntk_core.api import (
-    BuildContext,
-    BuildError,
-    Location,
-    NamePattern,
-    Network,
-    NetworkError,
-    Node,
-    SourceText,
-    complete_network,
-    did_you_mean,
-    find_nodes,
-)
+from cntk_core.api import BuildContext, BuildError, Location, Network, NetworkError, Node, did_you_mean
+from cntk_core.api.builders import NamePattern, SourceText, complete_network, find_nodes
 
 DEFAULT = "default"
 """The name of a model that is made or loaded without a name."""

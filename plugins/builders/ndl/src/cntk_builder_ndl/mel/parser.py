@@ -9,7 +9,8 @@ import attrs
 from cntk_builder_ndl.mel.commands import Command, find_command, find_option, makes_model
 from cntk_builder_ndl.mel.syntax import Argument, Call, Copy, InLine, Snippet, Step
 from cntk_builder_ndl.parser import parse as parse_ndl
-from cntk_core.api import BuildError, CntkError, Location, SourceText
+from cntk_core.api import BuildError, CntkError, Location
+from cntk_core.api.builders import SourceText
 
 _BETWEEN_STEPS = re.compile(r"[\s,;]*")
 _BETWEEN_ARGUMENTS = re.compile(r"[\s,]*")

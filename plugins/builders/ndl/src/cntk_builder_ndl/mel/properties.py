@@ -7,16 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 from cntk_builder_ndl.mel.commands import is_short_for
 from cntk_builder_ndl.mel.syntax import Argument
-from cntk_core.api import (
-    BuildError,
-    Network,
-    Node,
-    did_you_mean,
-    freeze_statistics,
-    set_learning_rate,
-    set_needs_gradient,
-    set_role,
-)
+from cntk_core.api import BuildError, Network, Node, did_you_mean
+from cntk_core.api.builders import freeze_statistics, set_learning_rate, set_needs_gradient, set_role
 
 _FLAGS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")

@@ -24,6 +24,8 @@ from cntk_core.api import (
     Node,
     Parameter,
     Problems,
+)
+from cntk_core.api.builders import (
     SourceText,
     copy_inputs,
     copy_nodes,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import attrs
 
 from cntk_builder_ndl.mel.commands import Command
-from cntk_core.api import Location, SourceText
+from cntk_core.api import Location
+from cntk_core.api.builders import SourceText
 
 
 @attrs.frozen

@@ -1,0 +1,186 @@
+"""The door for plugins: the contract, and what every author needs. Its version is ``API_VERSION``.
+
+Authors of one kind find more in a kit of their own, each with a version of its own: :mod:`cntk_core.api.readers`,
+:mod:`cntk_core.api.engines`, :mod:`cntk_core.api.builders` and :mod:`cntk_core.api.parallel`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cntk_core.config import Config, Schedule, Value, at_least, option, options
+from cntk_core.contract.action import Action, ActionContext, RunLog
+from cntk_core.contract.builder import BuildContext, NetworkBuilder
+from cntk_core.contract.component import API_VERSION, Available, Component, NoOptions, Unavailable
+from cntk_core.contract.engine import ExecutionEngine
+from cntk_core.contract.events import EpochStart, EpochSummary, Job, JobOutcome, MinibatchResult
+from cntk_core.contract.learner import Learner, Slot, UpdateContext, UpdateRule
+from cntk_core.contract.local_rank import local_rank
+from cntk_core.contract.model_format import ModelFormat
+from cntk_core.contract.parallel import Communicator, GradientAggregation, Parallelizer
+from cntk_core.contract.reader import DataReader, EpochSpec, ReaderContext, StreamInfo
+from cntk_core.contract.store import ParameterStore
+from cntk_core.contract.verb import Verb
+from cntk_core.contract.writer import DataWriter, SequenceOutput, SparseRows, WriterContext
+from cntk_core.errors import (
+    BuildError,
+    CheckpointError,
+    CntkError,
+    ConfigError,
+    DataError,
+    Location,
+    MissingKeyError,
+    MissingPluginError,
+    ModelFormatError,
+    NetworkError,
+    OptionError,
+    PluginError,
+    PluginUnavailableError,
+    Problems,
+    RankGone,
+    RankMissing,
+    ShapeError,
+    TrainingError,
+    UnsupportedError,
+    UsageError,
+    collect,
+    did_you_mean,
+    nearest,
+    raise_problems,
+)
+from cntk_core.network.inference import is_delay
+from cntk_core.network.initializers import Initializer
+from cntk_core.network.network import Network
+from cntk_core.network.node import Input, Node, Parameter
+from cntk_core.ops.language.define import define_op, elementwise_op
+from cntk_core.ops.language.expression import ArrayMath
+from cntk_core.ops.language.op import Accumulator, Elementwise, NoAttributes, Op, OpContext
+from cntk_core.ops.language.random import random_stream
+from cntk_core.ops.language.shapes import Shape, elements, from_cntk, show, to_cntk
+from cntk_core.ops.table import FindOp, core_ops
+from cntk_core.plan.plan import Plan
+from cntk_core.plugins.markers import hookimpl
+from cntk_core.plugins.registry import Registry
+from cntk_core.records.layout import SequenceLayout
+from cntk_core.records.minibatch import Minibatch, StreamData
+
+__all__ = [
+    "API_VERSION",
+    "Accumulator",
+    "Action",
+    "ActionContext",
+    "ArrayMath",
+    "Available",
+    "BuildContext",
+    "BuildError",
+    "CheckpointError",
+    "CntkError",
+    "Communicator",
+    "Component",
+    "Config",
+    "ConfigError",
+    "DataError",
+    "DataReader",
+    "DataWriter",
+    "Elementwise",
+    "EpochSpec",
+    "EpochStart",
+    "EpochSummary",
+    "ExecutionEngine",
+    "FindOp",
+    "GradientAggregation",
+    "Initializer",
+    "Input",
+    "Job",
+    "JobOutcome",
+    "Learner",
+    "Location",
+    "Minibatch",
+    "MinibatchResult",
+    "MissingKeyError",
+    "MissingPluginError",
+    "ModelFormat",
+    "ModelFormatError",
+    "Network",
+    "NetworkBuilder",
+    "NetworkError",
+    "NoAttributes",
+    "NoOptions",
+    "Node",
+    "Op",
+    "OpContext",
+    "OptionError",
+    "Parallelizer",
+    "Parameter",
+    "ParameterStore",
+    "Plan",
+    "PluginError",
+    "PluginUnavailableError",
+    "Problems",
+    "RankGone",
+    "RankMissing",
+    "ReaderContext",
+    "Registry",
+    "RunLog",
+    "Schedule",
+    "SequenceLayout",
+    "SequenceOutput",
+    "Shape",
+    "ShapeError",
+    "Slot",
+    "SparseRows",
+    "StreamData",
+    "StreamInfo",
+    "TrainingError",
+    "Unavailable",
+    "UnsupportedError",
+    "UpdateContext",
+    "UpdateRule",
+    "UsageError",
+    "Value",
+    "Verb",
+    "WriterContext",
+    "at_least",
+    "collect",
+    "core_ops",
+    "define_op",
+    "did_you_mean",
+    "elements",
+    "elementwise_op",
+    "from_cntk",
+    "hookimpl",
+    "is_delay",
+    "local_rank",
+    "nearest",
+    "option",
+    "options",
+    "raise_problems",
+    "random_stream",
+    "show",
+    "to_cntk",
+]
+
+_KITS = ("readers", "engines", "builders", "parallel")
+
+if not TYPE_CHECKING:  # a type checker shall find a name that is not here
+
+    def __getattr__(name: str) -> Any:
+        """Return a name that stood here once and is in a kit now; with a warning, until API 1.2.
+
+        Raises:
+            AttributeError: there is no such name.
+        """
+        import warnings
+        from importlib import import_module
+
+        if not name.startswith("_"):
+            for kit in _KITS:
+                try:
+                    module = import_module(f"{__name__}.{kit}")
+                except ModuleNotFoundError:
+                    continue
+                if name in module.__all__:
+                    told = f"'{name}' has moved to {module.__name__}; it leaves {__name__} with API 1.2"
+                    warnings.warn(told, DeprecationWarning, stacklevel=2)
+                    return getattr(module, name)
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

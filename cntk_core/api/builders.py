@@ -1,0 +1,103 @@
+"""The kit of authors of network builders: initializers, editing, cloning, names, recipes as text."""
+
+from __future__ import annotations
+
+from cntk_core.config import COMMAND_LINE, Content, EvaluatedEntry, SourceText, parse_text, read_source
+from cntk_core.config.parser import Entry, parse_entries
+from cntk_core.contract.builder import Document, SeedNumbers
+from cntk_core.network.draw import to_svg
+from cntk_core.network.files import write_file
+from cntk_core.network.initializers import (
+    FixedValue,
+    FromFile,
+    FromLiteral,
+    Random,
+    initialize_parameters,
+    initializer,
+    numbered,
+)
+from cntk_core.network.unsound import unsound
+from cntk_core.ops.table import OpTable
+from cntk_kit_builders.clone import PARAMETER_USES, clone_nodes, duplicate, nodes_to_clone
+from cntk_kit_builders.dot import to_dot
+from cntk_kit_builders.dump import dump, write_dump
+from cntk_kit_builders.edit import (
+    check_links,
+    complete_network,
+    copy_inputs,
+    copy_nodes,
+    copy_sub_tree,
+    freeze_statistics,
+    remove_nodes,
+    rename_nodes,
+    replace_node,
+    revise_parameter,
+    set_input,
+    set_inputs,
+    set_learning_rate,
+    set_needs_gradient,
+    set_role,
+    sub_tree,
+    users_of,
+)
+from cntk_kit_builders.patterns import NamePattern, find_nodes, paired_names
+from cntk_kit_builders.svd import Reduction, reduce_network
+from cntk_kit_builders.text_file import write_text
+
+KIT_VERSION = "1.0"
+"""Version of this kit. Names may change with its major; what goes is announced for two minor versions."""
+
+__all__ = [
+    "COMMAND_LINE",
+    "KIT_VERSION",
+    "PARAMETER_USES",
+    "Content",
+    "Document",
+    "Entry",
+    "EvaluatedEntry",
+    "FixedValue",
+    "FromFile",
+    "FromLiteral",
+    "NamePattern",
+    "OpTable",
+    "Random",
+    "Reduction",
+    "SeedNumbers",
+    "SourceText",
+    "check_links",
+    "clone_nodes",
+    "complete_network",
+    "copy_inputs",
+    "copy_nodes",
+    "copy_sub_tree",
+    "dump",
+    "duplicate",
+    "find_nodes",
+    "freeze_statistics",
+    "initialize_parameters",
+    "initializer",
+    "nodes_to_clone",
+    "numbered",
+    "paired_names",
+    "parse_entries",
+    "parse_text",
+    "read_source",
+    "reduce_network",
+    "remove_nodes",
+    "rename_nodes",
+    "replace_node",
+    "revise_parameter",
+    "set_input",
+    "set_inputs",
+    "set_learning_rate",
+    "set_needs_gradient",
+    "set_role",
+    "sub_tree",
+    "to_dot",
+    "to_svg",
+    "unsound",
+    "users_of",
+    "write_dump",
+    "write_file",
+    "write_text",
+]

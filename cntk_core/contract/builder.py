@@ -1,0 +1,121 @@
+"""NetworkBuilder: from a description in some language to a Network."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+
+from cntk_core.config import Config
+from cntk_core.contract.component import Component
+from cntk_core.errors import BuildError, Location, UnsupportedError
+from cntk_core.network.network import Network
+from cntk_core.ops.language.op import Op
+
+
+def _no_load(path: str, where: Location | None = None) -> Network:
+    raise BuildError(f"the model '{path}' cannot be loaded here: this context gives no models", where=where)
+
+
+def _no_save(network: Network, path: str, where: Location | None = None) -> None:
+    raise BuildError(f"the model '{path}' cannot be saved here: this context takes no models", where=where)
+
+
+@attrs.define
+class SeedNumbers:
+    """The numbers that the random parameters of a run get, from 1: each language counts on from network to network."""
+
+    _next: dict[object, int] = attrs.field(factory=dict, init=False)
+
+    def take(self, kind: object) -> int:
+        """Return the next number of a kind."""
+        number = self._next.get(kind, 1)
+        self._next[kind] = number + 1
+        return number
+
+
+@attrs.frozen
+class BuildContext:
+    """What a builder is told beside its block.
+
+    Attributes:
+        find_op: look up an operation by the name that a language uses (``language``, ``name``), None if unknown.
+        op_names: all names of a language, for hints.
+        dtype: precision of the network.
+        directory: relative paths start here (the process directory).
+        random_seed: base seed of parameter initialisation; parameters add their creation index.
+        streams: stream name to sample shape (memory order), as the reader of the same action describes them.
+        base: the network that is edited, if any (MEL, BrainScript editing).
+        load_model: ``(path, place in the recipe) -> Network`` of a model file, for descriptions that start from one.
+        save_model: ``(network, path, place in the recipe)`` writes a model file, for scripts that edit models.
+        trace: function for information and warnings, one line each.
+        seeds: what :meth:`next_seed` counts with; the networks of one run share it.
+    """
+
+    find_op: Callable[[str, str], Op | None]
+    op_names: Callable[[str], tuple[str, ...]]
+    dtype: np.dtype[Any] = attrs.field(factory=lambda: np.dtype(np.float32))
+    directory: Path = attrs.field(factory=Path)
+    random_seed: int = 0
+    streams: Mapping[str, tuple[int, ...]] = attrs.field(factory=dict)
+    base: Network | None = None
+    load_model: Callable[[str, Location | None], Network] = _no_load
+    save_model: Callable[[Network, str, Location | None], None] = _no_save
+    trace: Callable[[str], None] = print
+    seeds: SeedNumbers = attrs.field(factory=SeedNumbers)
+
+    def next_seed(self, language: str) -> int:
+        """Return the seed of the next random parameter that a language makes, as the original numbers them."""
+        return self.random_seed + self.seeds.take((language, np.dtype(self.dtype).char))
+
+
+@attrs.frozen
+class Document:
+    """A recipe that is written in the language of a builder as a whole, as the command line gives it.
+
+    Attributes:
+        files: paths of the files that it consists of, in order, each with its place on the command line.
+        definitions: texts that define further members, or other values of members, each with its place.
+        folders: folders in which included files are looked for, too.
+    """
+
+    files: tuple[tuple[str, Location], ...]
+    definitions: tuple[tuple[str, Location], ...] = ()
+    folders: tuple[str, ...] = ()
+
+
+class NetworkBuilder(Component):
+    """Builds networks. Made without arguments; one instance may build many networks."""
+
+    @abstractmethod
+    def build(self, block: Any, context: BuildContext) -> Network:
+        """Return the network that ``block`` (a ``Value`` of the configuration: a section, a file name, text) describes.
+
+        All mistakes found in one pass are raised together, each with its place in the recipe. Parameters are declared
+        with their initialisers; the caller fills them after shapes are inferred.
+        """
+
+    def check(self, block: Any, context: BuildContext) -> None:
+        """Raise what is wrong with ``block`` as far as it can be seen without building; by default nothing.
+
+        Actions call it before the first one of a recipe runs, so models that earlier actions write need not be there.
+        """
+        return
+
+    def read_recipe(self, document: Document, context: BuildContext) -> Config:
+        """Return the top level of a recipe that is written in this builder's language.
+
+        Its values are evaluated when actions ask for them (``EvaluatedEntry``); where it describes a network, the value
+        that ``build`` gets has what this builder wants to know in ``content.description``.
+
+        Raises:
+            UnsupportedError: recipes cannot be written in this language.
+            CntkError, Problems: what is wrong with the text.
+        """
+        raise UnsupportedError(
+            f"{type(self).__name__} reads no whole recipes", where=document.files[0][1] if document.files else None
+        )

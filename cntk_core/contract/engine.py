@@ -1,0 +1,141 @@
+"""ExecutionEngine: from a Plan to a Program that computes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import attrs
+from numpy.typing import NDArray
+
+from cntk_core.contract.component import Component
+
+if TYPE_CHECKING:
+    from cntk_core.contract.learner import UpdateRule
+    from cntk_core.contract.store import ParameterStore
+    from cntk_core.plan.plan import AnyStep, Plan
+    from cntk_core.records.layout import SequenceLayout
+    from cntk_core.records.minibatch import Minibatch
+
+
+@attrs.frozen(eq=False)
+class ProgramState:
+    """What a program takes along from minibatch to minibatch, beside parameters and random streams.
+
+    Attributes:
+        carried: by node, what it keeps of the minibatches before (the ends of sequences that go on), by name: arrays,
+            numbers and tuples of them.
+        totals: sums of the scalar roots since :meth:`Program.read_totals` was last called.
+    """
+
+    carried: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict)
+    totals: Mapping[str, float] = attrs.field(factory=dict)
+
+
+class Program(ABC):
+    """A compiled plan. Results stay where they were computed until somebody asks for them.
+
+    Attributes:
+        plan: what it computes.
+        settings: numbers that training changes from outside, by name (``dropoutRate``); ops see them.
+        step: the epoch, times 2**32, plus the computations of gradients in it (of minibatches, or of parts of them).
+            It keys the random streams.
+    """
+
+    plan: Plan
+    settings: dict[str, float]
+    step: int
+
+    def begin_epoch(
+        self, epoch: int, settings: Mapping[str, float] | None = None, *, minibatches_done: int = 0
+    ) -> None:
+        """Start an epoch (from 0): its random streams, and the numbers that ops ask for by name.
+
+        Random numbers depend on the seed of :meth:`ExecutionEngine.compile`, the node, the epoch and the number of the
+        minibatch in the epoch, never on what ran before, so that a resumed run draws the same ones.
+        """
+        self.step = (epoch << 32) + minibatches_done
+        if settings is not None:
+            self.settings = dict(settings)
+
+    @abstractmethod
+    def evaluate(self, minibatch: Minibatch) -> None:
+        """Run the forward part. Scalar roots are added to the totals."""
+
+    @abstractmethod
+    def compute_gradients(self, minibatch: Minibatch) -> None:
+        """Run forward and backward; parameter gradients (sums over samples) are in the store afterwards.
+
+        The plan must have been made with gradients.
+        """
+
+    @abstractmethod
+    def update(self, scalars: Sequence[Mapping[str, float]]) -> None:
+        """Apply the update rule with the gradients in the store; ``scalars[i]`` belongs to ``plan.trained[i]``."""
+
+    def train_step(self, minibatch: Minibatch, scalars: Sequence[Mapping[str, float]]) -> None:
+        """Do a whole step. An engine may fold the update into the gradients, which then are not in the store."""
+        self.compute_gradients(minibatch)
+        self.update(scalars)
+
+    @abstractmethod
+    def value(self, name: str) -> NDArray[Any]:
+        """Return a copy of a root's value after the last run: ``(frames, *shape)`` or ``shape``."""
+
+    @abstractmethod
+    def layout(self, name: str) -> SequenceLayout:
+        """Return the sequences of a root's dynamic axis in the last run. Raises NetworkError if it has none."""
+
+    @abstractmethod
+    def read_totals(self) -> Mapping[str, float]:
+        """Return the sums of the scalar roots since the last call, and set them to zero."""
+
+    def state(self) -> ProgramState | None:
+        """Return what goes on from one minibatch to the next, without changing it.
+
+        None if the program cannot say; then training cannot be saved inside an epoch.
+        """
+        return None
+
+    def restore(self, state: ProgramState) -> None:
+        """Go on from what :meth:`state` gave, after :meth:`begin_epoch` with the minibatches done by then.
+
+        Only programs that have a state are asked.
+        """
+        raise NotImplementedError
+
+    def memory(self) -> int:
+        """Bytes that this program holds beside the parameter store."""
+        return 0
+
+    def remarks(self) -> Sequence[str]:
+        """Lines for the log when training has ended: what the engine has to say of this program."""
+        return ()
+
+
+class ExecutionEngine(Component):
+    """Makes programs. Made as ``Engine(options)``; its fields are read from the configuration (``numCPUThreads``)."""
+
+    def __init__(self, options: Any = None) -> None:
+        self.settings = options if options is not None else type(self).options()
+
+    @classmethod
+    def devices(cls) -> tuple[int, ...]:
+        """Return the numbers of the devices (``deviceId``) that it can compute on here; none for the processor.
+
+        Must not raise. What it computes on is its own to decide; an engine with devices reads the key ``deviceId``.
+        """
+        return ()
+
+    @classmethod
+    def on_host(cls, plan: Plan) -> Collection[AnyStep]:
+        """Return the steps of a plan that it computes on the host, between others on its device; by default none.
+
+        Nothing is compiled, and no device is needed: ``cntk explain`` marks them.
+        """
+        return ()
+
+    @abstractmethod
+    def compile(self, plan: Plan, store: ParameterStore, rule: UpdateRule | None = None, *, seed: int = 0) -> Program:
+        """Make a program of a plan. ``rule`` is given for training; ``seed`` keys its random streams."""

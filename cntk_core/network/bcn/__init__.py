@@ -1,5 +1,0 @@
-"""Models of the original CNTK, version 1 of their format ("BCN"): read, never written."""
-
-from cntk_core.network.bcn.load import MAGIC, load_bcn
-
-__all__ = ["MAGIC", "load_bcn"]

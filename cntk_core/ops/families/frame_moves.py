@@ -1,0 +1,200 @@
+"""How ops move frames between dynamic axes: which row of which sequence goes where.
+
+A sequence is known by the reader's position of it in the minibatch, the same on every axis that comes from one reader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from cntk_core.errors import DataError
+from cntk_core.ops.language.layouts import sequence_layout
+from cntk_core.ops.language.op import Array, OpContext
+from cntk_core.ops.language.rows import sequence_rows, sequence_table
+from cntk_core.records.layout import IntArray, SequenceLayout
+
+_NEARLY = 1.0 - 1e-9
+"""Counts that are this near to a whole number have reached it: they are sums of fractions."""
+
+
+def layout_of(context: OpContext, index: int) -> SequenceLayout:
+    """Return the sequences of an input.
+
+    Raises:
+        DataError: it has none.
+    """
+    layout = context.layouts[index] if index < len(context.layouts) else None
+    if layout is None:
+        raise DataError("an operation on sequences has an input without a dynamic axis")
+    return layout
+
+
+def emissions(counts: Array) -> IntArray:
+    """Return the index of each emitted frame of one sequence of numbers.
+
+    A step with the number 1 emits its index once, 0 never; other numbers add up, and index t is emitted while fewer
+    frames than the sum up to t have been.
+    """
+    total = np.cumsum(np.asarray(counts, np.float64))
+    reached = np.floor(total + (1.0 - _NEARLY)).astype(np.int64)
+    return np.repeat(np.arange(len(counts)), np.diff(reached, prepend=0).clip(min=0))
+
+
+def where(context: OpContext, condition: Array) -> Array:
+    """Return the indices at which a condition holds, ``(frames, 1)``, and set the layout of the new axis."""
+    layout = layout_of(context, 0)
+    table = sequence_table(layout)
+    flat = condition.reshape(-1)
+    found = []
+    for place in range(len(table.number)):
+        steps = np.arange(int(table.length[place]))
+        found.append(emissions(flat[table.rows(layout, np.full(len(steps), place), steps)]))
+    lengths = np.zeros(int(table.number[-1]) + 1 if len(table.number) else 0, np.int64)
+    lengths[table.number] = [len(steps) for steps in found]
+    made = context.new_layout = sequence_layout(lengths, _keys(layout, len(lengths)))
+    return _filled(made, dict(zip(table.number.tolist(), found, strict=True)), condition.dtype)
+
+
+def _keys(layout: SequenceLayout, count: int) -> list[int | str]:
+    """The keys of the sequences in the reader's order, if there are any."""
+    if not layout.keys or len(layout.keys) != count:
+        return []
+    rows = sequence_rows(layout)
+    numbers = [int(rows.number[layout.start[step] + slot]) for slot, step in layout.begins.tolist()]
+    keys: list[int | str] = [0] * count
+    for number, key in zip(numbers, layout.keys, strict=True):
+        keys[number] = key
+    return keys
+
+
+def _filled(layout: SequenceLayout, values: dict[int, IntArray], dtype: Any) -> Array:
+    """A number for each frame, from the numbers of each sequence."""
+    rows = sequence_rows(layout)
+    out = np.zeros((layout.frames, 1), dtype)
+    for row, (number, step, first) in enumerate(
+        zip(rows.number.tolist(), rows.step.tolist(), rows.first.tolist(), strict=True)
+    ):
+        out[row, 0] = values[number][step - first]
+    return out
+
+
+def packed_index(context: OpContext, indices: Array) -> Array:
+    """Return the rows, on the axis of the first input, that indices in their sequences mean.
+
+    Raises:
+        DataError: an index lies outside its sequence.
+    """
+    source, layout = layout_of(context, 0), layout_of(context, 1)
+    table, own = sequence_table(source), sequence_rows(layout)
+    places = table.find(own.number)
+    steps = np.asarray(indices).reshape(-1).astype(np.int64)
+    wrong = np.flatnonzero((places < 0) | (steps < 0) | (steps >= table.length[np.maximum(places, 0)]))
+    if len(wrong):
+        row = int(wrong[0])
+        length = int(table.length[places[row]]) if places[row] >= 0 else 0
+        raise DataError(f"PackedIndex: the index {steps[row]} lies outside a sequence of {length} frames")
+    return table.rows(source, places, steps).astype(indices.dtype).reshape(-1, 1)
+
+
+def whole(indices: Array) -> IntArray:
+    """Return row numbers as whole numbers."""
+    return np.asarray(indices).reshape(-1).astype(np.int64)
+
+
+def scatter_add(xp: Any, like: Array, rows: IntArray, values: Array) -> Array:
+    """Return zeros of the shape of ``like`` with values added at rows."""
+    out = xp.zeros_like(like)
+    np.add.at(out, rows, values)
+    return out
+
+
+def reconciled_rows(context: OpContext) -> IntArray | None:
+    """Return the row of the first input for each row of the second's axis; None if all are the same.
+
+    Raises:
+        DataError: the sequences differ in length.
+    """
+    source, wanted = context.layouts[0], layout_of(context, 1)
+    if source is None or source is wanted or same_sequences(source, wanted):
+        return None
+    table, own = sequence_table(source), sequence_rows(wanted)
+    places = table.find(own.number)
+    lengths = np.where(places >= 0, table.length[np.maximum(places, 0)], 0)
+    full = own.last - own.first + 1
+    wrong = np.flatnonzero((lengths != full) & (lengths != 1))
+    if len(wrong):
+        row = int(wrong[0])
+        raise DataError(
+            f"ReconcileDynamicAxis: a sequence has {int(lengths[row])} frames on one axis and {int(full[row])} "
+            "on the other"
+        )
+    return table.rows(source, places, np.where(lengths == 1, 0, own.step - own.first))
+
+
+def same_sequences(first: SequenceLayout, second: SequenceLayout) -> bool:
+    """Whether two layouts have the same sequences at the same rows."""
+    return bool(
+        first is second
+        or (
+            np.array_equal(first.lengths, second.lengths)
+            and np.array_equal(first.order, second.order)
+            and np.array_equal(first.begins, second.begins)
+        )
+    )
+
+
+def to_sequences(context: OpContext, lengths: Sequence[int] | None, longest: int) -> SequenceLayout:
+    """Return the layout of the frames of an input that become sequences; by default all are equally long.
+
+    Raises:
+        DataError: a length is beyond the axis that becomes the sequence.
+    """
+    layout = layout_of(context, 0)
+    numbers = sequence_rows(layout).number
+    found = np.zeros(int(numbers.max()) + 1 if len(numbers) else 0, np.int64)
+    found[numbers] = longest if lengths is None else lengths
+    if len(found) and (found.min() < 0 or found.max() > longest):
+        raise DataError(f"ToSequence: a length of {int(found.max())} for an axis of {longest}")
+    return sequence_layout(found, _keys(layout, len(found)))
+
+
+def sequence_places(context: OpContext, made: SequenceLayout) -> tuple[IntArray, IntArray]:
+    """Return for each row of a new axis the row of the first input and the index on its last static axis.
+
+    Raises:
+        DataError: the first input has no frame for a sequence.
+    """
+    layout = layout_of(context, 0)
+    own, table = sequence_rows(made), sequence_table(layout)
+    places = table.find(own.number)
+    if (places < 0).any():
+        raise DataError("a sequence of the new axis has no frame in the value that it is made of")
+    return table.rows(layout, places, np.zeros_like(places)), own.step - own.first
+
+
+def single_frames(context: OpContext) -> SequenceLayout:
+    """Return the layout that has one frame for each sequence of the first input.
+
+    Raises:
+        DataError: a sequence goes on from the minibatch before or into the next.
+    """
+    layout = layout_of(context, 0)
+    if layout.continues or not sequence_rows(layout).begun.all():
+        raise DataError(
+            "UnpackSequence needs whole sequences, and those of this minibatch are cut",
+            hint="Train without truncated=true.",
+        )
+    table = sequence_table(layout)
+    lengths = np.zeros(int(table.number[-1]) + 1 if len(table.number) else 0, np.int64)
+    lengths[table.number] = 1
+    return sequence_layout(lengths, _keys(layout, len(lengths)))
+
+
+def unpacked_places(context: OpContext, made: SequenceLayout) -> tuple[IntArray, IntArray]:
+    """Return for each row of the first input the row of its sequence and the index on the axis of time steps."""
+    own, table = sequence_rows(layout_of(context, 0)), sequence_table(made)
+    places = table.find(own.number)
+    return table.rows(made, places, np.zeros_like(places)), own.step - own.first

@@ -1,0 +1,257 @@
+"""Sums and other reductions: ReduceElements, SumElements, SumColumnElements, MatrixL1Reg, MatrixL2Reg."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+
+from cntk_core.errors import ShapeError, did_you_mean
+from cntk_core.ops.language.define import define_op
+from cntk_core.ops.language.framing import samples, scalar
+from cntk_core.ops.language.op import Array, OpContext
+from cntk_core.ops.language.shapes import Shape, elements, show
+
+REDUCTIONS = ("Sum", "LogSum", "Mean", "Max", "Min", "Prod", "Argmax", "Argmin")
+"""What ReduceElements can do (``Plus`` is another name of ``Sum``)."""
+
+SMALLEST = 1e-30
+"""Divisors closer to 0 are moved away from it."""
+
+
+@attrs.frozen
+class ReduceAttributes:
+    """Attributes of ReduceElements.
+
+    Attributes:
+        reduction_op: one of :data:`REDUCTIONS`.
+        axis: CNTK's axis number, from 1; 0 is the whole sample, -1 all axes, -2 the sequence axis, -3 the batch axis.
+        keep_dimensions: a reduced axis stays with length 1. None: yes for one axis, no for the whole sample.
+    """
+
+    reduction_op: str = "Sum"
+    axis: int = 0
+    keep_dimensions: bool | None = None
+
+    @property
+    def operation(self) -> str:
+        """The reduction, as :data:`REDUCTIONS` writes it."""
+        found = {name.lower(): name for name in (*REDUCTIONS, "Plus")}.get(self.reduction_op.lower())
+        if found is None:
+            guess = did_you_mean(self.reduction_op, REDUCTIONS)
+            raise ShapeError(
+                f"there is no reduction '{self.reduction_op}'{guess}", hint=f"Reductions: {', '.join(REDUCTIONS)}"
+            )
+        return "Sum" if found == "Plus" else found
+
+    @property
+    def keeps(self) -> bool:
+        """Whether reduced axes stay."""
+        return self.axis != 0 if self.keep_dimensions is None else self.keep_dimensions
+
+
+def _infer_reduce(shapes: Sequence[Shape], attributes: ReduceAttributes) -> Shape:
+    shape, axis = shapes[0], attributes.axis
+    _ = attributes.operation
+    if axis < -3:
+        raise ShapeError(f"there is no axis {axis}")
+    if axis == -1:
+        return (1,)
+    if axis < 0:
+        return shape
+    if axis > len(shape):
+        raise ShapeError(f"the input {show(shape)} has no axis {axis}")
+    if axis == 0:
+        return (1,) * len(shape) if attributes.keeps else (1,)
+    place = len(shape) - axis
+    return shape[:place] + ((1,) if attributes.keeps else ()) + shape[place + 1 :]
+
+
+def _limits_of_reduce(attributes: ReduceAttributes) -> str | None:
+    return f"over dynamic axes (axis={attributes.axis})" if attributes.axis < 0 else None
+
+
+def _grouped(value: Array, framed: bool, axis: int) -> Array:
+    """The value as ``(outer, reduced, inner)``."""
+    sample = value.shape[1:] if framed else value.shape
+    if axis == 0:
+        return samples(value, framed)[:, :, None]
+    place = value.ndim - axis
+    inner = 1
+    for size in value.shape[place + 1 :]:
+        inner *= size
+    outer = elements(value.shape[:place])
+    return value.reshape(outer, sample[len(sample) - axis], inner)
+
+
+def _log_sum(xp: Any, groups: Array) -> Array:
+    largest = xp.max(groups, axis=1, keepdims=True)
+    # Infinities and NaN are left to the sum, where they give what they should.
+    shift = xp.where(xp.isfinite(largest), largest, xp.zeros_like(largest))
+    return xp.log(xp.sum(xp.exp(groups - shift), axis=1, keepdims=True)) + shift
+
+
+def _reduced(xp: Any, groups: Array, operation: str) -> Array:
+    if operation == "LogSum":
+        return _log_sum(xp, groups)
+    if operation in ("Argmax", "Argmin"):
+        find = xp.argmax if operation == "Argmax" else xp.argmin
+        return find(groups, axis=1).astype(groups.dtype)
+    function = {"Sum": xp.sum, "Mean": xp.mean, "Max": xp.max, "Min": xp.min, "Prod": xp.prod}[operation]
+    return function(groups, axis=1)
+
+
+def _away_from_zero(xp: Any, values: Array) -> Array:
+    floor = xp.where(values > 0, SMALLEST, -SMALLEST).astype(values.dtype)
+    return xp.where(xp.abs(values) < SMALLEST, floor, values)
+
+
+def _reduce_gradient(
+    xp: Any,
+    gradient: Array,
+    output: Array,
+    inputs: Sequence[Array],
+    attributes: ReduceAttributes,
+    context: OpContext,
+    needs: Sequence[bool],
+) -> Sequence[Array | None]:
+    operation = attributes.operation
+    groups = _grouped(inputs[0], context.framed[0], attributes.axis)
+    g = gradient.reshape(groups.shape[0], 1, groups.shape[2])
+    y = output.reshape(g.shape)
+    if operation == "Sum":
+        result = xp.broadcast_to(g, groups.shape)
+    elif operation == "Mean":
+        result = xp.broadcast_to(g / groups.shape[1], groups.shape)
+    elif operation == "LogSum":
+        result = g * xp.exp(groups - y)
+    elif operation == "Prod":
+        result = g * (y / _away_from_zero(xp, groups))
+    elif operation in ("Max", "Min"):
+        result = xp.where(groups == y, g, xp.zeros_like(g))
+    else:
+        result = xp.zeros_like(groups)
+    return (result.reshape(inputs[0].shape),)
+
+
+@define_op(
+    "ReduceElements",
+    infer=_infer_reduce,
+    gradient=_reduce_gradient,
+    attributes=ReduceAttributes,
+    limits=_limits_of_reduce,
+)
+def REDUCE_ELEMENTS(xp: Any, inputs: Sequence[Array], attributes: ReduceAttributes, context: OpContext) -> Array:
+    """Sum, log of the sum of exponentials, mean, largest, smallest, product or place, over an axis or the sample."""
+    value, framed = inputs[0], context.framed[0]
+    sample = tuple(value.shape[1:] if framed else value.shape)
+    shape = _infer_reduce([sample], attributes)
+    result = _reduced(xp, _grouped(value, framed, attributes.axis), attributes.operation)
+    return result.reshape((value.shape[0], *shape) if framed else shape)
+
+
+def _infer_scalar(shapes: Sequence[Shape], attributes: Any) -> Shape:
+    return (1,)
+
+
+def _sum_elements_gradient(
+    xp: Any,
+    gradient: Array,
+    output: Array,
+    inputs: Sequence[Array],
+    attributes: Any,
+    context: OpContext,
+    needs: Sequence[bool],
+) -> Sequence[Array | None]:
+    return (xp.broadcast_to(gradient.reshape(()), inputs[0].shape),)
+
+
+@define_op(
+    "SumElements",
+    infer=_infer_scalar,
+    gradient=_sum_elements_gradient,
+    reduces_frames=True,
+    role="criterion",
+    reads_inputs=False,
+    reads_output=False,
+)
+def SUM_ELEMENTS(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:
+    """Sum of all elements of all samples: a scalar."""
+    return scalar(xp, xp.sum(inputs[0]), inputs[0])
+
+
+def _sum_columns_gradient(
+    xp: Any,
+    gradient: Array,
+    output: Array,
+    inputs: Sequence[Array],
+    attributes: Any,
+    context: OpContext,
+    needs: Sequence[bool],
+) -> Sequence[Array | None]:
+    rows = samples(inputs[0], context.framed[0])
+    return (xp.broadcast_to(gradient.reshape(-1, 1), rows.shape).reshape(inputs[0].shape),)
+
+
+@define_op(
+    "SumColumnElements", infer=_infer_scalar, gradient=_sum_columns_gradient, reads_inputs=False, reads_output=False
+)
+def SUM_COLUMN_ELEMENTS(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:
+    """Sum of the elements of each sample."""
+    totals = xp.sum(samples(inputs[0], context.framed[0]), axis=1)
+    return totals.reshape(-1, 1) if context.framed[0] else totals.reshape(1)
+
+
+def _l1_gradient(
+    xp: Any,
+    gradient: Array,
+    output: Array,
+    inputs: Sequence[Array],
+    attributes: Any,
+    context: OpContext,
+    needs: Sequence[bool],
+) -> Sequence[Array | None]:
+    return (gradient.reshape(()) * xp.sign(inputs[0]),)
+
+
+@define_op(
+    "MatrixL1Reg",
+    infer=_infer_scalar,
+    gradient=_l1_gradient,
+    reduces_frames=True,
+    role="criterion",
+    reads_output=False,
+    aliases={"ndl": ("L1Reg",)},
+)
+def MATRIX_L1_REG(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:
+    """Sum of the absolute values: a scalar."""
+    return scalar(xp, xp.sum(xp.abs(inputs[0])), inputs[0])
+
+
+def _l2_gradient(
+    xp: Any,
+    gradient: Array,
+    output: Array,
+    inputs: Sequence[Array],
+    attributes: Any,
+    context: OpContext,
+    needs: Sequence[bool],
+) -> Sequence[Array | None]:
+    return ((gradient / (output + SMALLEST)).reshape(()) * inputs[0],)
+
+
+@define_op(
+    "MatrixL2Reg",
+    infer=_infer_scalar,
+    gradient=_l2_gradient,
+    reduces_frames=True,
+    role="criterion",
+    aliases={"ndl": ("L2Reg",)},
+)
+def MATRIX_L2_REG(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:
+    """Root of the sum of squares (not its square): a scalar."""
+    return scalar(xp, xp.sqrt(xp.sum(inputs[0] * inputs[0])), inputs[0])
+
+
+OPS = (REDUCE_ELEMENTS, SUM_ELEMENTS, SUM_COLUMN_ELEMENTS, MATRIX_L1_REG, MATRIX_L2_REG)

@@ -1,0 +1,218 @@
+"""The ranks of a run: who started this process beside others, and how it talks to them."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from collections.abc import Iterator, Mapping, MutableMapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO, cast
+
+import attrs
+
+from cntk_core.errors import CntkError
+
+if TYPE_CHECKING:
+    from cntk_core.contract.parallel import Communicator
+    from cntk_core.plugins.registry import Registry
+
+MPI, SOCKETS = "mpi", "sockets"
+"""Communicators, as plugins offer them."""
+
+EXPECTED = "CNTK_RANKS"
+"""Variable with the number of ranks that ``cntk -n`` has asked for."""
+
+REPORTS = "CNTK_RANK_REPORTS"
+"""Variable with a folder where ranks leave a message if they fail, and rank 0 a mark if it does not."""
+
+DONE = "done"
+
+REPORT, CONSEQUENCE, PROCESS, JOINED = "rank-{}.txt", "after-{}.txt", "rank-{}.pid", "joined-{}"
+"""Files of a rank in this folder: its message, or one that only says that another rank is gone; its process; a mark
+that it is connected to the others, where losses are tolerated."""
+
+_VARIABLES = (
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "mpiexec of Open MPI", MPI),
+    ("PMI_RANK", "PMI_SIZE", "mpiexec", MPI),
+    ("MPI_LOCALRANKID", "MPI_LOCALNRANKS", "mpiexec", MPI),
+    ("RANK", "WORLD_SIZE", "a launcher that sets RANK and WORLD_SIZE", SOCKETS),
+    ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "srun", MPI),
+)
+"""Variables with the rank and the number of ranks, who sets them, and how such ranks find each other."""
+
+_LOCAL = ("OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "LOCAL_WORLD_SIZE")
+"""Variables with the number of ranks on this machine."""
+
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+"""Variables with the threads of a process, for the libraries that compute."""
+
+
+class LaunchError(CntkError):
+    """The processes that were started do not find each other."""
+
+
+@attrs.frozen
+class Launch:
+    """What a launcher says about this process.
+
+    Attributes:
+        rank, size: this rank, from 0, and how many there are.
+        by: who says so.
+        communicator: how the ranks find each other.
+    """
+
+    rank: int = 0
+    size: int = 1
+    by: str = ""
+    communicator: str = MPI
+
+
+def detect(environment: Mapping[str, str] = os.environ) -> Launch:
+    """Return what the launcher of this process says; a single rank if nobody says anything."""
+    for rank, size, by, communicator in _VARIABLES:
+        found = environment.get(rank, ""), environment.get(size, "")
+        if found[0].isdecimal() and found[1].isdecimal() and int(found[0]) < int(found[1]):
+            return Launch(int(found[0]), int(found[1]), by, communicator)
+    return Launch()
+
+
+def share_processors(environment: MutableMapping[str, str] = os.environ) -> None:
+    """Let this rank use its share of the processors where nobody has said how many threads to use.
+
+    Threads of different ranks that take the same processor from each other are slow: those that wait for their fellows
+    keep these from computing. Launchers may have bound ranks to processors of their own; theirs is not bound.
+    """
+    local = next((int(found) for name in _LOCAL if (found := environment.get(name, "")).isdecimal()), 1)
+    if local > 1:
+        threads = min(_usable(0), max(1, _usable(os.getppid()) // local))
+        for name in THREADS:
+            environment.setdefault(name, str(threads))
+
+
+def _usable(process: int) -> int:
+    """Processors that a process may use; 0 is this one."""
+    if hasattr(os, "sched_getaffinity"):
+        with suppress(OSError):
+            return len(os.sched_getaffinity(process))
+    return os.cpu_count() or 1
+
+
+def connect(launch: Launch, registry: Registry, name: str = "") -> Communicator:
+    """Return the communicator of the ranks that were started.
+
+    Args:
+        launch: what the launcher says.
+        registry: has the communicators.
+        name: of the communicator (``communicator=nccl``); by default that which goes with the launcher.
+
+    Raises:
+        PluginError: no plugin can do that here.
+        LaunchError: this process does not find the others.
+    """
+    communicator = registry.communicators.get(name or launch.communicator)()
+    expected = os.environ.get(EXPECTED, str(launch.size))
+    if expected != str(launch.size):
+        raise LaunchError(f"{expected} ranks were asked for, but there are {launch.size}")
+    if (communicator.rank, communicator.size) != (launch.rank, launch.size):
+        raise LaunchError(
+            f"{launch.by} started {launch.size} processes, but this one is rank {communicator.rank} of "
+            f"{communicator.size} in its MPI program",
+            hint="The launcher belongs to another MPI library than the one that mpi4py loads. "
+            f"'cntk train recipe.cntk -n {launch.size}' takes the right one.",
+        )
+    _ACTIVE.append(communicator)
+    return communicator
+
+
+_ACTIVE: list[Communicator] = []
+
+
+def exchange_active(before: Communicator | None, following: Communicator) -> None:
+    """From now on, the processes of this run are connected by another communicator."""
+    if before in _ACTIVE:
+        _ACTIVE[_ACTIVE.index(before)] = following
+
+
+def note_joined(launch: Launch) -> None:
+    """Let the launcher know that this rank is connected to the others, who notice if it is lost from now on."""
+    _mark(JOINED.format(launch.rank), launch)
+
+
+def _mark(name: str, launch: Launch, text: str = "") -> None:
+    folder = os.environ.get(REPORTS)
+    if folder is not None and launch.size > 1:
+        with suppress(OSError):
+            Path(folder, name).write_text(text, encoding="utf-8")
+
+
+def note_process(launch: Launch) -> None:
+    """Let the launcher know which process this rank is."""
+    _mark(PROCESS.format(launch.rank), launch, str(os.getpid()))
+
+
+def end_all(text: str, details: str = "", *, consequence: bool = False) -> None:
+    """End the other ranks, too, if there are any: this one has failed. Where losses are tolerated, they go on.
+
+    Args:
+        text: why.
+        details: go before the text in the report.
+        consequence: it has failed because another rank is gone.
+    """
+    launch = detect()
+    _mark((CONSEQUENCE if consequence else REPORT).format(launch.rank), launch, details + text)
+    for communicator in _ACTIVE:
+        reason = text.partition("\n")[0]
+        if communicator.is_elastic:
+            communicator.leave(reason)
+        else:
+            communicator.abort(reason)
+
+
+def disconnect(rank: int) -> None:
+    """Let go of the other ranks at the end of a run that succeeded; ``rank`` is what this one is in the end."""
+    folder = os.environ.get(REPORTS)
+    if folder is not None and rank == 0:
+        with suppress(OSError):
+            Path(folder, DONE).touch()
+    while _ACTIVE:
+        _ACTIVE.pop().close()
+
+
+class _Labelled:
+    """A stream whose lines say which rank writes them."""
+
+    def __init__(self, stream: TextIO, label: str) -> None:
+        self._stream = stream
+        self._label = label
+        self._at_start = True
+
+    def write(self, text: str) -> int:
+        """Write text, with the label in front of each line."""
+        for line in text.splitlines(keepends=True):
+            self._stream.write((self._label if self._at_start else "") + line)
+            self._at_start = line.endswith("\n")
+        return len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def label_output(launch: Launch) -> None:
+    """Let lines that ranks other than the first write to the console say who writes them."""
+    if launch.rank and not isinstance(sys.stderr, _Labelled):
+        label = f"rank {launch.rank}: "
+        sys.stdout, sys.stderr = cast(TextIO, _Labelled(sys.stdout, label)), cast(TextIO, _Labelled(sys.stderr, label))
+
+
+@contextmanager
+def patient(communicator: Communicator) -> Iterator[None]:
+    """Within, ranks wait for each other as long as it takes: rank 0 alone does an action."""
+    watch = communicator.watch
+    before = watch.deadline, watch.report_after
+    watch.deadline = watch.report_after = math.inf
+    try:
+        yield
+    finally:
+        watch.deadline, watch.report_after = before

@@ -1,0 +1,118 @@
+"""Sums of criteria, and how CNTK prints them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+from cntk_core.contract.engine import Program
+from cntk_core.network.node import Node
+from cntk_core.ops.language.shapes import elements
+
+
+@attrs.frozen
+class Criterion:
+    """The sum of a criterion over a number of samples."""
+
+    total: float = 0.0
+    samples: int = 0
+
+    @property
+    def average(self) -> float:
+        """Value per sample; 0 if there was none."""
+        return self.total / self.samples if self.samples else 0.0
+
+    def __sub__(self, other: Criterion) -> Criterion:
+        return Criterion(self.total - other.total, self.samples - other.samples)
+
+
+def number_format(width: int, precision: int, value: float) -> str:
+    """Print a number with this many decimals, or in scientific form where ``%g`` would choose it."""
+    kind = "e" if "e" in f"{value:.{precision}g}" else "f"
+    return f"{value:{width}.{precision}{kind}}"
+
+
+def describe(name: str, criterion: Criterion) -> str:
+    """``ce = 0.12345678 * 2560``; a name that ends in s counts errors and is shown in percent."""
+    value = criterion.average
+    text = f"{number_format(2, 3, 100 * value)}%" if name.endswith("s") else number_format(0, 8, value)
+    return f"{name} = {text} * {criterion.samples}"
+
+
+class CriterionSums:
+    """Adds up the criteria of a program. Values are fetched from the program only when :meth:`read` asks for them.
+
+    A criterion that is not a single number for the whole minibatch is summed over its frames and elements.
+
+    Args:
+        program: whose roots the nodes are.
+        nodes: the criteria, in the order in which they are shown.
+    """
+
+    def __init__(self, program: Program, nodes: Sequence[Node]) -> None:
+        self.program = program
+        self.nodes = tuple(nodes)
+        self.samples = 0
+        self._sums = {node.name: 0.0 for node in nodes}
+        self._by_frame = tuple(node for node in nodes if node.framed or elements(node.known_shape) != 1)
+        program.read_totals()  # what ran before does not count
+
+    @property
+    def fetched(self) -> dict[str, float]:
+        """The sums without what the program has added up since they were last read."""
+        return dict(self._sums)
+
+    def restore(self, fetched: Mapping[str, float], samples: int) -> None:
+        """Go on from sums that were :attr:`fetched` after so many samples; the program has its part."""
+        self._sums = {name: fetched.get(name, 0.0) for name in self._sums}
+        self.samples = samples
+
+    def add(self, samples: int) -> None:
+        """Count a minibatch that the program has just computed."""
+        self.samples += samples
+        for node in self._by_frame:
+            self._sums[node.name] += float(self.program.value(node.name).sum())
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the criteria."""
+        return tuple(self._sums)
+
+    def take(self) -> dict[str, float]:
+        """Return the sums of the minibatch that the program has just computed, without adding them up here."""
+        totals = self.program.read_totals()
+        return {
+            node.name: float(self.program.value(node.name).sum() if node in self._by_frame else totals[node.name])
+            for node in self.nodes
+        }
+
+    def put(self, sums: Mapping[str, float], samples: int) -> None:
+        """Count a minibatch with sums from elsewhere."""
+        self.samples += samples
+        for name, value in sums.items():
+            self._sums[name] += value
+
+    def read(self) -> dict[str, Criterion]:
+        """The sums since the beginning, by name, in the order of the nodes."""
+        totals = self.program.read_totals()
+        for node in self.nodes:
+            if node not in self._by_frame:
+                self._sums[node.name] += float(totals[node.name])
+        return {name: Criterion(total, self.samples) for name, total in self._sums.items()}
+
+
+def since(now: Mapping[str, Criterion], before: Mapping[str, Criterion]) -> dict[str, Criterion]:
+    """What came on top, by name."""
+    return {name: value - before.get(name, Criterion()) for name, value in now.items()}
+
+
+def averages(criteria: Mapping[str, Criterion]) -> dict[str, float]:
+    """Values per sample, by name."""
+    return {name: value.average for name, value in criteria.items()}
+
+
+def is_nan(criterion: Criterion) -> bool:
+    """Whether the sum is not a number."""
+    return math.isnan(criterion.total)

@@ -1,0 +1,88 @@
+"""The size of a minibatch, as CNTK counts it: columns for the update, labelled samples for the criteria.
+
+CNTK pads: a minibatch is a matrix of parallel rows as long as its longest sequence, and shorter sequences fill rows end
+to end where they fit. Momentum, clipping and regularisation go by the columns of that matrix, gaps included. Recipes
+were tuned with these numbers, so we count them although nothing is padded here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Set
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from cntk_core.network.network import Network
+from cntk_core.records.layout import SequenceLayout
+from cntk_core.records.minibatch import Minibatch
+
+_COLUMNS: WeakKeyDictionary[SequenceLayout, int] = WeakKeyDictionary()
+
+
+UNCOUNTED = (
+    "Warning: no input has the default dynamic axis, where CNTK counts samples: criteria show as 0 * 0. "
+    "Give the labels the default axis to see them."
+)
+
+
+class MinibatchSizes:
+    """Counts the minibatches of a network.
+
+    Args:
+        network: its inputs and roots tell which streams count.
+        say: gets a line if nothing will be counted.
+    """
+
+    def __init__(self, network: Network, say: Callable[[str], None] | None = None) -> None:
+        self._features = {node.name.lower() for node in network.roots["feature"]}
+        self._counted = {node.name.lower() for node in network.inputs if not node.axis}
+        self._counts = bool(self._counted) or not network.inputs
+        if not self._counts and say is not None:
+            say(UNCOUNTED)
+
+    def columns(self, minibatch: Minibatch) -> int:
+        """Return the columns of the widest feature stream, the number of samples if there is none.
+
+        What the reader says comes first.
+        """
+        if minibatch.columns is not None:
+            return minibatch.columns
+        found = {id(layout): columns(layout) for layout in _layouts(minibatch, self._features)}
+        return max(found.values(), default=minibatch.samples)
+
+    def samples(self, minibatch: Minibatch) -> int:
+        """Return how many samples the criteria count: the frames on the default dynamic axis.
+
+        Where no input has that axis, CNTK counts none, and so do we.
+        """
+        if not self._counts:
+            return 0
+        return max((layout.frames for layout in _layouts(minibatch, self._counted)), default=minibatch.samples)
+
+
+def _layouts(minibatch: Minibatch, names: Set[str]) -> Iterator[SequenceLayout]:
+    return (data.layout for name, data in minibatch.streams.items() if name.lower() in names)
+
+
+def columns(layout: SequenceLayout) -> int:
+    """Return how many columns CNTK's matrix of a layout has."""
+    if layout.is_frames:
+        return layout.frames
+    found = _COLUMNS.get(layout)
+    if found is None:
+        found = _COLUMNS[layout] = _first_fit(layout)
+    return found
+
+
+def _first_fit(layout: SequenceLayout) -> int:
+    """Put each sequence, in the reader's order, at the end of the first row that has room for it."""
+    if len(layout.begins) != np.count_nonzero(layout.lengths) or layout.begins[:, 1].any() or layout.continues:
+        return layout.slots * layout.steps  # slots of sequences end to end are such rows already
+    rows: list[int] = []
+    for length in layout.lengths[np.argsort(layout.order, kind="stable")].tolist():
+        row = next((index for index, used in enumerate(rows) if used + length <= layout.steps), None)
+        if row is None:
+            rows.append(length)
+        else:
+            rows[row] += length
+    return len(rows) * layout.steps

@@ -1,0 +1,170 @@
+"""The whole update of one step, as one expression around a learner's rule.
+
+Order: limit the gradient, add L2, the learner's rule, add noise, shrink by L1. With N samples, a rate ``lr`` per sample
+and the gradient ``g`` as a sum over the samples::
+
+    g = clip(g, t * N)              or  g * (t * N / norm(g)) where that is less than 1
+    g = g + l2 * N * w
+    w, slots = rule(w, g, slots)
+    w = w + noise
+    w = sign(w) * max(abs(w) - lr * l1 * N, 0)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+import numpy as np
+
+from cntk_core.contract.learner import Learner, Slot, UpdateContext, UpdateRule
+from cntk_core.contract.store import ParameterStore
+from cntk_core.network.node import Parameter
+from cntk_core.ops.language.expression import TraceMath, symbol
+from cntk_core.plan.plan import Plan
+from cntk_core.training.block.settings import SGDSettings
+
+NOISE_SLOT = "injected_noise"
+"""Slot that the session fills with standard normal numbers before each update. It is not kept in checkpoints."""
+
+_LIMIT = "clip_limit"
+_FACTOR = "clip_factor"
+_L2 = "l2_weight"
+_NOISE = "noise_std"
+_L1 = "l1_threshold"
+
+
+def compose_update(learner: Learner, settings: SGDSettings) -> UpdateRule:
+    """Put clipping, regularisation and noise around a learner's rule; what is off is not in the expression."""
+    noise, l1 = settings.injects_noise, settings.has_l1
+    own = _scalars_of(learner)
+    means = _means_of(learner, own)
+    extra = _names(settings)
+
+    def expression(
+        m: Any, value: Any, gradient: Any, slots: Mapping[str, Any], scalars: Mapping[str, Any]
+    ) -> tuple[Any, Mapping[str, Any]]:
+        prepared = _prepare(m, value, gradient, scalars, extra)
+        result, changed = learner.rule(m, value, prepared, slots, {name: scalars[name] for name in (*own, *means)})
+        if noise:
+            result = result + scalars[_NOISE] * slots[NOISE_SLOT]
+        if l1:
+            result = m.sign(result) * m.maximum(m.abs(result) - scalars[_L1], 0.0)
+        return result, {**changed, **({NOISE_SLOT: slots[NOISE_SLOT]} if noise else {})}
+
+    def mean_expression(
+        m: Any, value: Any, gradient: Any, slots: Mapping[str, Any], scalars: Mapping[str, Any]
+    ) -> Mapping[str, Any]:
+        prepared = _prepare(m, value, gradient, scalars, extra)
+        return learner.means(m, value, prepared, slots, {name: scalars[name] for name in own})
+
+    kind = type(learner)
+    return UpdateRule(
+        slots=learner.slots + ((Slot(NOISE_SLOT),) if noise else ()),
+        scalars=(*own, *extra),
+        expression=expression,
+        identity_gradient=not (settings.clips or settings.has_l2),
+        everywhere=settings.has_l2 or l1 or learner.everywhere,
+        key=f"{kind.__module__}.{kind.__qualname__}({learner.settings!r})+{','.join(extra)}",
+        means=means,
+        mean_expression=mean_expression if means else None,
+    )
+
+
+def _prepare(m: Any, value: Any, gradient: Any, scalars: Mapping[str, Any], names: tuple[str, ...]) -> Any:
+    """The gradient that a learner's rule sees: limited, with L2."""
+    if _LIMIT in names:
+        gradient = m.minimum(m.maximum(gradient, -scalars[_LIMIT]), scalars[_LIMIT])
+    if _FACTOR in names:
+        gradient = gradient * scalars[_FACTOR]
+    if _L2 in names:
+        gradient = gradient + scalars[_L2] * value
+    return gradient
+
+
+def first_state(learner: Learner) -> dict[str, float]:
+    """The learner's state before the first step."""
+    return {slot.name: slot.initial for slot in learner.state}
+
+
+def _scalars_of(learner: Learner) -> tuple[str, ...]:
+    """Names of a learner's scalars."""
+    context = UpdateContext(samples=1, learning_rate=1.0, momentum=0.0, state=first_state(learner))
+    return tuple(learner.scalars(attrs.evolve(context, state=learner.advance(context))))
+
+
+def _means_of(learner: Learner, scalars: tuple[str, ...]) -> tuple[str, ...]:
+    """Names of the means that a learner's rule needs."""
+    slots = {slot.name: symbol(slot.name) for slot in learner.slots}
+    numbers = {name: symbol(name) for name in scalars}
+    return tuple(learner.means(TraceMath(), symbol("value"), symbol("gradient"), slots, numbers))
+
+
+def _names(settings: SGDSettings) -> tuple[str, ...]:
+    names = []
+    if settings.clips:
+        names.append(_FACTOR if settings.clips_norm else _LIMIT)
+    if settings.has_l2:
+        names.append(_L2)
+    if settings.injects_noise:
+        names.append(_NOISE)
+    if settings.has_l1:
+        names.append(_L1)
+    return tuple(names)
+
+
+def scalars_for(
+    learner: Learner,
+    settings: SGDSettings,
+    parameter: Parameter,
+    context: UpdateContext,
+    *,
+    uses: int = 1,
+    clip_factor: float = 1.0,
+) -> dict[str, float]:
+    """The numbers of one step for one parameter, by the names of :func:`compose_update`.
+
+    Args:
+        learner, settings: what the rule was composed of.
+        parameter: whose multipliers count.
+        context: the step; its learning rate is that of the epoch, without the parameter's multiplier.
+        uses: of :func:`count_uses`.
+        clip_factor: of :func:`clip_factor`, where the norm is limited.
+    """
+    rate = context.learning_rate * parameter.learning_rate_multiplier * uses
+    numbers = dict(learner.scalars(attrs.evolve(context, learning_rate=rate)))
+    samples, regularized = context.samples, parameter.regularization_multiplier
+    if settings.clips_norm:
+        numbers[_FACTOR] = clip_factor
+    elif settings.clips:
+        numbers[_LIMIT] = settings.clipping_threshold_per_sample * samples
+    if settings.has_l2:
+        numbers[_L2] = settings.l2_reg_weight[context.epoch] * regularized * samples
+    if settings.injects_noise:
+        numbers[_NOISE] = settings.gaussian_noise_inject_std[context.epoch]
+    if settings.has_l1:
+        numbers[_L1] = rate * settings.l1_reg_weight[context.epoch] * regularized * samples
+    return numbers
+
+
+def count_uses(plan: Plan) -> dict[Parameter, int]:
+    """How often each trained parameter is an input of the nodes that the criterion needs.
+
+    The original updates a parameter once for each use, every time by the whole gradient. That multiplies its learning
+    rate; recipes that share weights were tuned with it.
+    """
+    uses = dict.fromkeys(plan.trained, 0)
+    if plan.criterion is not None:
+        for node in plan.network.order([plan.criterion], stop_at_constants=True):
+            for child in node.inputs:
+                if isinstance(child, Parameter) and child in uses:
+                    uses[child] += 1
+    return uses
+
+
+def clip_factor(store: ParameterStore, parameter: Parameter, limit: float) -> float:
+    """By what a parameter's gradient is multiplied so that its norm is at most ``limit``."""
+    gradient = store.gradient(parameter)
+    norm = float(np.sqrt(np.sum(np.square(gradient, dtype=np.float64))))
+    return limit / norm if norm > limit else 1.0

@@ -1,0 +1,1 @@
+"""What authors of network builders share: editing, cloning, patterns of names, dumps."""

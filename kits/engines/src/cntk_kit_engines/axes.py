@@ -1,0 +1,98 @@
+"""The dynamic axes of a plan in one minibatch: how many frames each has, and where its sequences stand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from cntk_core.errors import DataError
+from cntk_core.network.node import Input, Node
+from cntk_core.ops.language.op import OpContext
+from cntk_core.ops.language.rows import longest_sequence
+from cntk_core.plan.plan import Plan, derive_layout, derived_nodes, makes_axis_by_values
+from cntk_core.records.layout import SequenceLayout
+from cntk_core.records.minibatch import Minibatch, StreamData
+
+
+class Axes:
+    """What is known of the dynamic axes while a program runs.
+
+    Attributes:
+        frames: rows of each axis that is known by now.
+        layouts: the sequences of each axis that is known by now.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self.frames: dict[str, int] = {}
+        self.layouts: dict[str, SequenceLayout] = {}
+        self._inputs = plan.inputs
+        self._derived = derived_nodes(plan)
+
+    def take(self, minibatch: Minibatch) -> dict[Input, StreamData]:
+        """Begin a minibatch: return the stream of each input; the axes of inputs, and what follows of them, are known.
+
+        Raises:
+            DataError: an input has no stream, or streams of one axis differ in length.
+        """
+        frames = self.frames = {}
+        layouts = self.layouts = {}
+        streams: dict[Input, StreamData] = {}
+        for node in self._inputs:
+            stream = streams[node] = stream_of(minibatch, node)
+            rows = stream.data.shape[0]
+            if frames.setdefault(node.axis, rows) != rows:
+                raise DataError(
+                    f"the streams of one minibatch differ in length: '{node.name}' has {rows} frames, "
+                    f"another has {frames[node.axis]}"
+                )
+            layouts[node.axis] = stream.layout
+        if self._derived:
+            self._derive()
+        return streams
+
+    def make(self, node: Node, layout: SequenceLayout | None) -> None:
+        """Note the sequences of the axis that a node has made, and those of axes that follow from it."""
+        assert layout is not None, f"{node.op.name} makes an axis, but no sequences of it"
+        self.layouts[node.axis] = layout
+        self.frames[node.axis] = layout.frames
+        self._derive()
+
+    def _derive(self) -> None:
+        for made in self._derived:
+            if made.axis not in self.frames and made.inputs[0].axis in self.frames:
+                layout = self.layouts[made.axis] = derive_layout(made, self.layouts)
+                self.frames[made.axis] = layout.frames
+
+    def longest(self, axes: Iterable[str] | None = None) -> dict[str, int]:
+        """Return the longest sequence of each of some axes (all by default), as far as they are known."""
+        names = self.layouts if axes is None else [axis for axis in axes if axis in self.layouts]
+        return {axis: longest_sequence(self.layouts[axis]) for axis in names}
+
+    def rows_for(self, node: Node) -> int:
+        """Return the rows on a node's axis, or on that of its first input with one; -1 if they are not known yet."""
+        if node.framed and not makes_axis_by_values(node):
+            return self.frames.get(node.axis, -1)
+        axis = next((child.axis for child in node.inputs if child.framed), None)
+        return 1 if axis is None else self.frames.get(axis, -1)
+
+    def place(self, context: OpContext, node: Node) -> None:
+        """Put the sequences of a node and of its inputs into its context."""
+        context.layouts = tuple(self.layouts.get(child.axis) if child.framed else None for child in node.inputs)
+        own = self.layouts.get(node.axis) if node.framed and not makes_axis_by_values(node) else None
+        first = next((layout for layout in context.layouts if layout is not None), None)
+        context.layout = own if own is not None else first
+
+
+def stream_of(minibatch: Minibatch, node: Input) -> StreamData:
+    """Return the stream of an input; case of names does not count.
+
+    Raises:
+        DataError: the minibatch has none.
+    """
+    stream = minibatch.streams.get(node.name)
+    if stream is not None:
+        return stream
+    for name, data in minibatch.streams.items():
+        if name.lower() == node.name.lower():
+            return data
+    known = ", ".join(minibatch.streams)
+    raise DataError(f"the minibatch has no stream for the input '{node.name}'", hint=f"Streams: {known}")

@@ -1,0 +1,191 @@
+"""Interpreter: steps and loops of a plan computed with NumPy, node by node, slowly and obviously.
+
+The reference engine is made of it; other engines compute with it what they have no form of their own for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from cntk_core.network.node import Node
+from cntk_core.ops.families.delays import fill_outside, keep_tail, rows_of, shift_of
+from cntk_core.ops.language.framing import run_forward, run_gradient
+from cntk_core.ops.language.layouts import frame_layout
+from cntk_core.ops.language.op import OpContext
+from cntk_core.ops.language.shapes import Shape, longest_axes, with_lengths
+from cntk_core.plan.lengths import check_lengths
+from cntk_core.plan.plan import GradientStep, Loop, LoopGradient, Step, is_open, makes_axis_by_values
+from cntk_core.records.layout import IntArray, SequenceLayout
+from cntk_kit_engines.program import PlanProgram
+
+Array = NDArray[Any]
+
+
+class Interpreter:
+    """Computes steps on arrays that it finds by node.
+
+    Args:
+        program: whose axes, carried state and random streams are used.
+        values: by node; what is computed is put there. Inputs, parameters and constants must be there.
+        gradients: by node; a step adds to those that are there already. Arrays may be changed in place.
+        dtype: of what is computed.
+
+    Attributes:
+        contexts: of each node of the last minibatch, and of each node and first row of a time step in loops.
+    """
+
+    def __init__(
+        self,
+        program: PlanProgram,
+        values: MutableMapping[Node, Array],
+        gradients: MutableMapping[Node, Array],
+        dtype: Any,
+    ) -> None:
+        self._program = program
+        self._values = values
+        self._gradients = gradients
+        self._dtype = np.dtype(dtype)
+        self.contexts: dict[Any, OpContext] = {}
+
+    def compute(self, step: Step | Loop, *, training: bool) -> None:
+        """Compute a step or a loop; an axis that it makes is known afterwards.
+
+        Raises:
+            DataError: it cannot be computed with the longest sequences of this minibatch.
+        """
+        axes = self._program.axes
+        if any(is_open(child) for child in step.reads):
+            check_lengths(step.nodes, axes.longest())
+        if isinstance(step, Loop):
+            self._compute_loop(step, training)
+            return
+        for node in step.nodes:
+            context = self.contexts[node] = self._program.make_context(node, training=training)
+            self._values[node] = self._result(node, [self._values[child] for child in node.inputs], context)
+            if makes_axis_by_values(node):
+                axes.make(node, context.new_layout)
+
+    def compute_gradients(self, step: GradientStep | LoopGradient) -> None:
+        """Compute the gradients that leave a step or a loop, and add them to those that are there."""
+        if isinstance(step, LoopGradient):
+            self._backward_loop(step)
+            return
+        gradients = self._gradients
+        arriving = {node: gradients[node] for node in step.sources if node in gradients}
+        for node, change in self._gradients_of(step, arriving, None).items():
+            gradients[node] = gradients[node] + change if node in gradients else np.array(change)
+
+    def _result(self, node: Node, inputs: Sequence[Array], context: OpContext) -> Array:
+        return np.array(run_forward(node.op, np, inputs, node.attributes, context), self._dtype)
+
+    # -- loops --------------------------------------------------------------------------------------------
+
+    def _compute_loop(self, loop: Loop, training: bool) -> None:
+        axis = loop.nodes[0].axis
+        axes, values = self._program.axes, self._values
+        for node in loop.nodes:
+            values[node] = np.zeros((axes.frames[axis], *self._shape(node)), self._dtype)
+            self.contexts[node] = self._program.make_context(node, training=training)
+            self.contexts[node].random = _always(self.contexts[node].random())
+        for delay in loop.delays:
+            initial = [values[child] for child in delay.inputs[1:]]
+            fill_outside(values[delay], initial, self.contexts[delay], *_delay(delay))
+        for rows in _time_steps(axes.layouts[axis], loop.direction):
+            for node in loop.nodes:
+                if node in loop.delays:
+                    here, source = _delayed(node, self.contexts[node], rows)
+                    values[node][here] = values[node.inputs[0]][source]
+                else:
+                    context = self.contexts[node, rows.start] = self._step_context(node, rows)
+                    inputs = [self._rows(child, values[child], rows) for child in node.inputs]
+                    values[node][rows] = self._result(node, inputs, context)
+        for delay in loop.delays:
+            value, *initial = (values[child] for child in delay.inputs)
+            keep_tail(value, initial, self.contexts[delay], *_delay(delay))
+
+    def _shape(self, node: Node) -> Shape:
+        """The sample shape of a node in this minibatch."""
+        shape = node.known_shape
+        return with_lengths(shape, self._program.axes.longest()) if longest_axes(shape) else shape
+
+    def _step_context(self, node: Node, rows: slice) -> OpContext:
+        layout = frame_layout(rows.stop - rows.start)
+        return attrs.evolve(self.contexts[node], frames=rows.stop - rows.start, layout=layout, saved={})
+
+    def _rows(self, node: Node, value: Array, rows: slice) -> Array:
+        return value[rows] if node.framed else value
+
+    def _backward_loop(self, step: LoopGradient) -> None:
+        gradients = self._gradients
+        for target in step.targets:
+            if target.node not in gradients:
+                gradients[target.node] = np.zeros_like(self._values[target.node])
+        layout = self.contexts[step.loop.nodes[0]].layout
+        for rows in _time_steps(layout, -step.loop.direction):
+            for part in step.steps:
+                (first, *_) = part.step.nodes
+                if first in step.loop.delays:
+                    here, source = _delayed(first, self.contexts[first], rows)
+                    np.add.at(gradients[first.inputs[0]], source, gradients[first][here])
+                    continue
+                arriving = {node: gradients[node][rows] for node in part.sources}
+                leaving = self._gradients_of(part, arriving, rows)
+                for node, change in leaving.items():
+                    self._rows(node, gradients[node], rows)[...] += change
+
+    def _gradients_of(self, step: GradientStep, arriving: dict[Node, Array], rows: slice | None) -> dict[Node, Array]:
+        """Gradients that leave a step, for all frames or for the rows of one time step."""
+        inside = set(step.step.nodes)
+        targets = {target.node for target in step.targets}
+        leaving: dict[Node, Array] = {}
+
+        def value(node: Node) -> Array:
+            return self._values[node] if rows is None else self._rows(node, self._values[node], rows)
+
+        for node in reversed(step.step.nodes):
+            if node not in arriving:
+                continue
+            results = run_gradient(
+                node.op,
+                np,
+                arriving[node],
+                value(node),
+                [value(child) for child in node.inputs],
+                node.attributes,
+                self.contexts[node] if rows is None else self.contexts[node, rows.start],
+                [node.op.flows_to(index) and child in inside | targets for index, child in enumerate(node.inputs)],
+            )
+            for child, result in zip(node.inputs, results, strict=True):
+                if result is not None:
+                    place = arriving if child in inside else leaving
+                    place[child] = place[child] + result if child in place else np.array(result)
+        return leaving
+
+
+def _always(generator: np.random.Generator) -> Callable[[], np.random.Generator]:
+    """One stream for all time steps of a loop, so that they differ."""
+    return lambda: generator
+
+
+def _delay(node: Node) -> tuple[int, float]:
+    """How many steps back a delay reads, and what stands before the first step."""
+    shift = shift_of(node.op.name, node.attributes.time_step)
+    return shift, node.attributes.default_hidden_activation
+
+
+def _delayed(node: Node, context: OpContext, rows: slice) -> tuple[IntArray, IntArray]:
+    """The rows of a time step that a delay finds in this minibatch, and where it finds them."""
+    source = rows_of(context, _delay(node)[0]).source[rows]
+    return rows.start + np.flatnonzero(source >= 0), source[source >= 0]
+
+
+def _time_steps(layout: SequenceLayout | None, direction: int) -> Iterator[slice]:
+    """The rows of each time step, in the order of a loop."""
+    assert layout is not None, "a loop needs the sequences of its minibatch"
+    for start, count in list(zip(layout.start.tolist(), layout.alive.tolist(), strict=True))[::direction]:
+        yield slice(start, start + count)

@@ -1,0 +1,131 @@
+"""PlanProgram: what the programs of all engines do alike, whatever computes their values."""
+
+from __future__ import annotations
+
+import functools
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cntk_core.contract.engine import Program, ProgramState
+from cntk_core.errors import NetworkError, did_you_mean
+from cntk_core.network.node import Input, Node, Parameter
+from cntk_core.ops.language.op import OpContext
+from cntk_core.ops.language.random import random_stream
+from cntk_core.ops.language.shapes import elements
+from cntk_core.plan.plan import Plan, layout_of_root
+from cntk_core.records.layout import SequenceLayout
+from cntk_kit_engines.axes import Axes
+
+
+class PlanProgram(Program):
+    """A program with the records that every engine keeps: axes, contexts of ops, carried state, totals.
+
+    An engine that follows it computes values, and fetches them for :meth:`fetch`.
+
+    Args:
+        plan: what to compute.
+        seed: keys the random streams.
+
+    Attributes:
+        axes: the dynamic axes of the present minibatch.
+        carried: by node, what it keeps from one minibatch to the next.
+        scalars: the roots that are summed into totals.
+        totals: their sums since they were last read, by name.
+        place: the number of each node in the network, which keys its random stream.
+    """
+
+    def __init__(self, plan: Plan, seed: int) -> None:
+        self.plan = plan
+        self.settings: dict[str, float] = {}
+        self.step = 0
+        self.seed = seed
+        self.axes = Axes(plan)
+        self.carried: dict[Node, dict[str, Any]] = {}
+        self.scalars = tuple(node for node in plan.roots if is_total(node))
+        self.totals: dict[str, float] = {node.name: 0.0 for node in self.scalars}
+        self.place = {node: index for index, node in enumerate(plan.network)}
+
+    def begin_epoch(
+        self, epoch: int, settings: Mapping[str, float] | None = None, *, minibatches_done: int = 0
+    ) -> None:
+        """Start an epoch; nothing is carried into it."""
+        super().begin_epoch(epoch, settings, minibatches_done=minibatches_done)
+        self.carried.clear()
+
+    @abstractmethod
+    def fetch(self, node: Node) -> NDArray[Any] | None:
+        """Return a root's value of the last run, which the caller may not change; None if there was no run."""
+
+    def value(self, name: str) -> NDArray[Any]:
+        """Return a copy of a root's value after the last run.
+
+        Raises:
+            NetworkError: the plan has no such root, or nothing has been computed yet.
+        """
+        node = next((root for root in self.plan.roots if root.name.lower() == name.lower()), None)
+        if node is None:
+            guess = did_you_mean(name, [root.name for root in self.plan.roots])
+            raise NetworkError(f"the plan has no root '{name}'{guess}")
+        found = self.fetch(node)
+        if found is None:
+            raise NetworkError(f"the root '{node.name}' has not been computed yet")
+        return np.array(found)
+
+    def layout(self, name: str) -> SequenceLayout:
+        """Return the sequences of a root's dynamic axis in the last run.
+
+        Raises:
+            NetworkError: there is no such root, or it has none.
+        """
+        return layout_of_root(self.plan, name, self.axes.layouts)
+
+    def read_totals(self) -> Mapping[str, float]:
+        """Return the sums of the scalar roots since the last call, and set them to zero."""
+        totals = self.totals
+        self.totals = dict.fromkeys(totals, 0.0)
+        return totals
+
+    def state(self) -> ProgramState:
+        """Return what goes on from one minibatch to the next."""
+        carried = {node.name: dict(kept) for node, kept in self.carried.items() if kept}
+        return ProgramState(carried, dict(self.totals))
+
+    def restore(self, state: ProgramState) -> None:
+        """Go on from such a state."""
+        nodes = {node.name: node for node in self.plan.network}
+        self.carried = {nodes[name]: dict(kept) for name, kept in state.carried.items() if name in nodes}
+        self.totals = {name: state.totals.get(name, 0.0) for name in self.totals}
+
+    def check_training(self) -> None:
+        """Make sure that the plan has gradients.
+
+        Raises:
+            NetworkError: it was made without a criterion.
+        """
+        if not self.plan.training:
+            raise NetworkError("the plan has no gradients: it was made without a criterion")
+
+    def make_context(self, node: Node, *, training: bool) -> OpContext:
+        """Return a context for a node in the present minibatch."""
+        framed = tuple(bool(child.framed) for child in node.inputs)
+        context = OpContext(framed=framed, frames=self.axes.rows_for(node))
+        self.set_context(context, node, training=training)
+        return context
+
+    def set_context(self, context: OpContext, node: Node, *, training: bool) -> None:
+        """Put into a node's context what differs from one minibatch to the next."""
+        context.training = training
+        context.settings = self.settings
+        self.axes.place(context, node)
+        context.carried = self.carried.setdefault(node, {})
+        if node.op.random:
+            context.random = functools.partial(random_stream, self.seed, self.place[node], self.step)
+
+
+def is_total(node: Node) -> bool:
+    """Whether a root is a number that is summed over minibatches."""
+    return not node.framed and elements(node.known_shape) == 1 and not isinstance(node, Input | Parameter)

@@ -1,0 +1,282 @@
+"""A connection between each two ranks, and the messages that have come over them.
+
+A thread of each rank reads whatever comes, so that nobody who sends waits for ever.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import selectors
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+
+from cntk_core.errors import RankGone
+from cntk_kit_parallel.mesh_bytes import HEADER, Incoming, await_room
+from cntk_kit_parallel.mesh_meeting import Rendezvous, connect
+from cntk_kit_parallel.mesh_views import View, Views
+
+_END, _FAILED, _VIEW = -1, -2, -3
+"""Channels of messages about the connection itself: the rank needs nothing any more; the rank failed, and why; which
+ranks it takes for lost."""
+
+_TEXT = 4096
+
+_FAREWELL = 1.0
+"""Seconds that it may take to tell a rank about the end."""
+
+
+class Mesh:
+    """The connections of a rank.
+
+    Args:
+        meeting: where the ranks meet.
+        patience: seconds within which all must have come.
+
+    Attributes:
+        arrivals: grows with everything that comes.
+        views: who is lost, where the others go on then; None where they end.
+    """
+
+    def __init__(self, meeting: Rendezvous, patience: float = 300.0) -> None:
+        self.rank, self.size = meeting.rank, meeting.size
+        self._peers = connect(meeting, patience) if meeting.size > 1 else {}
+        self._locks = {peer: threading.Lock() for peer in self._peers}
+        self._changed = threading.Condition()
+        self._mail: dict[tuple[int, int], deque[tuple[int, bytes]]] = {}
+        self._ended: set[int] = set()
+        self._early: list[tuple[int, View]] = []
+        self._torn: set[int] = set()
+        self._failure = self._own_failure = ""
+        self.arrivals = 0
+        self.views: Views | None = None
+        if self._peers:
+            threading.Thread(target=self._read, name="messages", daemon=True).start()
+
+    # -- messages -----------------------------------------------------------------------------------------
+
+    def post(self, to: int, channel: int, tag: int, packed: bytes, be_patient: Callable[[], float]) -> None:
+        """Send bytes to a rank, or to oneself.
+
+        Args:
+            to: the rank.
+            channel, tag: what the message is about.
+            packed: the bytes.
+            be_patient: called while the rank takes nothing; gives the seconds until the next call, or raises.
+
+        Raises:
+            RankGone: it cannot be reached any more, or this rank has failed.
+        """
+        if self._own_failure and to not in self._torn:
+            raise RankGone(self._own_failure)
+        if to == self.rank:
+            self._deliver(self.rank, channel, tag, packed)
+            return
+        try:
+            with self._locks[to]:
+                self._write(to, HEADER.pack(channel, tag, len(packed)), be_patient)
+                self._write(to, packed, be_patient)
+        except OSError:
+            raise self._gone(to) from None
+
+    def _write(self, to: int, packed: bytes, be_patient: Callable[[], float]) -> None:
+        """Hand over all bytes, or nothing more ever: half a message cannot be followed by another one."""
+        if to in self._torn:
+            raise self._gone(to)
+        self._torn.add(to)
+        view = memoryview(packed)
+        while len(view):
+            try:
+                view = view[self._peers[to].send(view) :]
+            except BlockingIOError:
+                await_room(self._peers[to], be_patient())
+        self._torn.remove(to)
+
+    def _gone(self, rank: int) -> RankGone:
+        with self._changed:
+            if self.views is not None:
+                self.views.lose(rank, f"rank {rank} is gone")
+            return RankGone(self._failure or f"rank {rank} is gone")
+
+    def take(self, channel: int, source: int, tags: range) -> tuple[int, bytes] | None:
+        """Return tag and bytes of the first message of a rank with one of the tags; None if there is none.
+
+        Raises:
+            RankGone: a rank has failed; nothing will come any more.
+        """
+        with self._changed:
+            waiting = self._mail.get((channel, source), deque())
+            for index, (number, packed) in enumerate(waiting):
+                if number in tags:
+                    del waiting[index]
+                    return number, packed
+            failure = self._failure if self.views is None else self.views.alarm()
+            if failure:
+                raise RankGone(failure)
+            return None
+
+    @property
+    def failure(self) -> str:
+        """Why nothing can come any more: a rank has failed or is gone; empty while all is well."""
+        with self._changed:
+            return self._failure
+
+    def wait(self, seen: int, seconds: float) -> None:
+        """Wait until more has come than was ``seen``, at most so long."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.arrivals != seen, seconds)
+
+    def _deliver(self, source: int, channel: int, tag: int, packed: bytes) -> None:
+        with self._changed:
+            if channel == _END:
+                self._ended.add(source)
+            elif channel == _FAILED:
+                self._lose(source, packed.decode(errors="replace"))
+            elif channel == _VIEW:
+                self._early.append((source, View(tag // 2, frozenset(map(int, packed.split())), bool(tag % 2))))
+                self._hear()
+            else:
+                self._mail.setdefault((channel, source), deque()).append((tag, packed))
+            self.arrivals += 1
+            self._changed.notify_all()
+
+    def _lose(self, source: int, reason: str) -> None:
+        if self.views is not None:
+            self.views.lose(source, reason)
+        else:
+            self._failure = self._failure or reason
+
+    def _read(self) -> None:
+        with selectors.DefaultSelector() as selector:
+            for peer, connection in self._peers.items():
+                selector.register(connection, selectors.EVENT_READ, (peer, Incoming(connection)))
+            while selector.get_map():
+                for key, _ in selector.select():
+                    peer, incoming = key.data
+                    if not self._read_some(peer, incoming):
+                        selector.unregister(key.fileobj)
+                        self._peers[peer].close()
+
+    def _read_some(self, source: int, incoming: Incoming) -> bool:
+        """Read what has come from a rank; False if nothing will come any more."""
+        try:
+            message = incoming.read()
+        except (OSError, EOFError):
+            with self._changed:
+                if source not in self._ended:
+                    self._lose(source, f"rank {source} is gone")
+                self.arrivals += 1
+                self._changed.notify_all()
+            return False
+        if message is not None:
+            self._deliver(source, *message)
+        return True
+
+    # -- going on without ranks ---------------------------------------------------------------------------
+
+    def tolerate_losses(self) -> None:
+        """From now on the others go on when a rank is lost: see :meth:`regroup`."""
+        with self._changed:
+            self.views = Views(self.rank, self.size, ended=self._ended)
+            self._hear()
+
+    def _hear(self) -> None:
+        if self.views is not None:
+            for source, view in self._early:
+                self.views.hear(source, view)
+            self._early.clear()
+
+    def regroup(self, *, done: bool, patience: float, give_up: Callable[[list[int]], None]) -> bool:
+        """Wait until all ranks that are left have the same view of who is lost.
+
+        Args:
+            done: this rank has done its work.
+            patience: seconds after which a rank that does not tell its view counts as lost.
+            give_up: called with such ranks.
+
+        Returns:
+            Whether nobody was lost and all have done their work; the same on all that are left.
+
+        Raises:
+            RankGone: the others go on without this rank.
+        """
+        told, since = View(-1), time.monotonic()
+        while True:
+            with self._changed:
+                seen, views = self.arrivals, self._own_views()
+                if views.is_excluded:
+                    raise RankGone(views.alarm())
+                view = views.own(done=done)
+                if not (awaited := views.awaited(view)) and view == told:
+                    return views.agree(view)
+            if view != told:
+                told, since = view, time.monotonic()
+                self._tell_view(view)
+            elif awaited and time.monotonic() - since > patience:
+                give_up(awaited)
+                with self._changed:
+                    for rank in awaited:
+                        views.lose(rank, f"rank {rank} does not answer")
+            else:
+                self.wait(seen, 0.1)
+
+    def _own_views(self) -> Views:
+        assert self.views is not None, "losses are not tolerated"
+        return self.views
+
+    def _tell_view(self, view: View) -> None:
+        """Tell it to all ranks, to those that are lost, too: such a rank may only have been slow."""
+        unreached = self._tell(_VIEW, " ".join(map(str, view.lost)).encode(), 2 * view.number + view.done)
+        with self._changed:
+            for rank in unreached:
+                self._own_views().lose(rank, f"rank {rank} is gone")
+
+    def forget_others(self, channel: int) -> None:
+        """Forget the mail of all channels but one: it is of ranks that have parted."""
+        with self._changed:
+            self._mail = {key: mail for key, mail in self._mail.items() if key[0] == channel}
+
+    # -- the end ------------------------------------------------------------------------------------------
+
+    def fail(self, reason: str) -> None:
+        """Tell all ranks that this one has failed. It sends nothing any more, so nobody can go on with it."""
+        text = f"rank {self.rank} has failed: {reason}"[:_TEXT]
+        self._own_failure = text
+        self._tell(_FAILED, text.encode())
+
+    def end(self) -> None:
+        """Tell all ranks that this one needs nothing any more."""
+        self._tell(_END, b"")
+        for connection in self._peers.values():
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_WR)
+
+    def _tell(self, channel: int, text: bytes, tag: int = 0) -> list[int]:
+        """Tell all ranks; return those that could not be told because they take nothing, or are gone."""
+        unreached = []
+        for peer, lock in self._locks.items():
+            if not lock.acquire(timeout=_FAREWELL):
+                unreached.append(peer)
+                continue
+            try:
+                self._write(peer, HEADER.pack(channel, tag, len(text)) + text, _at_most(_FAREWELL))
+            except (OSError, RankGone):
+                unreached.append(peer)
+            finally:
+                lock.release()
+        return unreached
+
+
+def _at_most(seconds: float) -> Callable[[], float]:
+    """Return what is patient for so many seconds."""
+    end = time.monotonic() + seconds
+
+    def be_patient() -> float:
+        left = end - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        return left
+
+    return be_patient

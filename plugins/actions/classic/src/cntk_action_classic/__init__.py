@@ -1,0 +1,1 @@
+"""Actions beside train, test and write: adapt, cv, edit, plot, SVD, statistics and dumps."""

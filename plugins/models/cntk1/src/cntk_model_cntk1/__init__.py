@@ -1,0 +1,1 @@
+"""Model files of CNTK 1, and DBN files."""

@@ -1,0 +1,290 @@
+"""DBN files: reading, writing, and files that are damaged or hostile."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cntk_model_cntk1.dbn_file import Dbn, DbnLayer, read_dbn, write_dbn
+from cntk_model_cntk1.from_dbn import Conversion, network_of
+from cntk_model_cntk1.to_dbn import dbn_of
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cntk_core.errors import CntkError, DataError, ModelFormatError, NetworkError
+from cntk_core.network.initializers import initialize_parameters
+from cntk_core.network.network import Network
+from cntk_core.network.node import Input, Node, Parameter
+from cntk_core.ops.table import core_ops
+from cntk_kit_builders.svd import reduce_network
+from cntk_testing.examples import examples
+
+KINDS = ("rbmgaussbernoulli", "rbmbernoullibernoulli", "perceptron")
+
+
+def layer(kind: str, outputs: int, inputs: int) -> DbnLayer:
+    weights = np.arange(outputs * inputs, dtype=np.float32).reshape(outputs, inputs) / 8
+    return DbnLayer(kind, weights, np.arange(outputs, dtype=np.float32))
+
+
+def example(kinds: tuple[str, ...] = KINDS, prior: bool = True) -> Dbn:
+    """Two features, three frames of them, layers of 4, 3 and 2."""
+    sizes = (6, 4, 3, 2)
+    layers = [layer(kind, sizes[number + 1], sizes[number]) for number, kind in enumerate(kinds)]
+    outputs = sizes[len(kinds)]
+    return Dbn(
+        np.array([1, 2], np.float32),
+        np.array([0.5, 4], np.float32),
+        layers,
+        np.full(outputs, 1 / outputs, np.float32) if prior else None,
+    )
+
+
+def matrix(name: bytes, rows: int, columns: int, values: list[float]) -> bytes:
+    data = struct.pack(f"<{len(values)}f", *values)
+    return b"BMAT" + name + b"\0" + struct.pack("<ii", rows, columns) + data + b"EMAT"
+
+
+def written(dbn: Dbn, folder: Path) -> bytes:
+    write_dbn(dbn, folder / "x.dbn")
+    return (folder / "x.dbn").read_bytes()
+
+
+SMALL = Dbn(
+    np.array([1.5], np.float32),
+    np.array([2], np.float32),
+    [DbnLayer("perceptron", np.array([[1, 2], [3, 4], [5, 6]], np.float32), np.array([7, 8, 9], np.float32))],
+    np.array([0.25, 0.25, 0.5], np.float32),
+)
+SMALL_BYTES = (
+    b"DBN\0BDBN" + struct.pack("<ii", 0, 1)
+    + matrix(b"gmean", 1, 1, [1.5]) + matrix(b"gstddev", 1, 1, [2]) + b"BNET"
+    + b"perceptron\0" + matrix(b"W", 2, 3, [1, 2, 3, 4, 5, 6]) + matrix(b"a", 3, 1, [7, 8, 9]) + matrix(b"b", 0, 0, [])
+    + b"ENET" + matrix(b"Pu", 3, 1, [0.25, 0.25, 0.5]) + b"EDBN"
+)  # fmt: skip
+
+
+def test_every_byte_of_a_file(tmp_path: Path) -> None:
+    assert written(SMALL, tmp_path) == SMALL_BYTES
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    write_dbn(example(), tmp_path / "x.dbn")
+    read = read_dbn(tmp_path / "x.dbn")
+    assert [item.kind for item in read.layers] == list(KINDS)
+    for one, other in zip(read.layers, example().layers, strict=True):
+        assert np.array_equal(one.weights, other.weights)
+        assert np.array_equal(one.bias, other.bias)
+    assert np.array_equal(read.mean, [1, 2])
+    assert np.array_equal(read.deviation, [0.5, 4])
+    assert np.array_equal(read.prior, [0.5, 0.5])
+    assert read.complete
+
+
+def test_header_with_a_comment(tmp_path: Path) -> None:
+    (tmp_path / "x.dbn").write_bytes(SMALL_BYTES.replace(b"DBN\0", b"DBN\nsome words\0", 1))
+    assert read_dbn(tmp_path / "x.dbn").complete
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (b"DBN\0", b"DBM\0", "it does not begin with DBN (byte 4)"),
+        (b"BDBN", b"BDBM", "b'BDBM' is where the tag BDBN should be (byte 8)"),
+        (b"BDBN\0\0\0\0\1", b"BDBN\0\0\0\0\0", "it has 0 layers (byte 16)"),
+        (b"gmean", b"Gmean", "the matrix 'Gmean' is where 'gmean' should be (byte 26)"),
+        (b"perceptron", b"perceptrum", "layer 0 is of the unknown kind 'perceptrum' (byte 85)"),
+        (b"W\0\2\0\0\0", b"W\0\xff\xff\xff\xff", "the matrix W has the size -1 x 3 (byte 99)"),
+        (b"W\0\2\0\0\0", b"W\0\xff\xff\xff\x7f", "it ends within the matrix W of 2147483647 x 3 (byte 99)"),
+        (b"a\0\3\0\0\0\1", b"a\0\1\0\0\0\3", None),
+        (b"\0\0\0\x40EMATBNET", b"\0\0\0\0EMATBNET", "a deviation of a feature is 0 (byte 214)"),
+        (b"EDBN", b"", "it ends within the tag EDBN (byte 210)"),
+    ],
+)  # fmt: skip
+def test_damaged_files(old: bytes, new: bytes, message: str | None, tmp_path: Path) -> None:
+    path = tmp_path / "x.dbn"
+    path.write_bytes(SMALL_BYTES.replace(old, new, 1))
+    assert path.read_bytes() != SMALL_BYTES
+    if message is None:
+        assert len(read_dbn(path).layers[0].bias) == 3
+        return
+    with pytest.raises(ModelFormatError) as error:
+        read_dbn(path)
+    assert str(error.value).splitlines()[0] == f"{path}: not a DBN file that can be read: {message}"
+
+
+@pytest.mark.parametrize(
+    ("dbn", "message"),
+    [
+        (Dbn(SMALL.mean, np.ones(2, np.float32), SMALL.layers), "there are 1 means and 2 deviations"),
+        (
+            Dbn(np.ones(4, np.float32), np.ones(4, np.float32), example().layers),
+            "the 6 inputs are no multiple of the 4 features of a frame",
+        ),
+        (
+            Dbn(SMALL.mean, SMALL.deviation, [layer(KINDS[0], 4, 6), layer(KINDS[2], 3, 5)]),
+            "layer 1 is [3 x 5] behind 4 values",
+        ),
+        (
+            Dbn(SMALL.mean, SMALL.deviation, [layer("perceptron", 4, 6), layer(KINDS[1], 3, 4)]),
+            "layer 0 of the kind perceptron is not the last one",
+        ),
+        (
+            Dbn(SMALL.mean, SMALL.deviation, [DbnLayer("perceptron", np.ones((2, 2), np.float32), SMALL.mean)]),
+            "layer 0 has 2 outputs and 1 biases",
+        ),
+        (
+            Dbn(SMALL.mean, SMALL.deviation, SMALL.layers, np.ones(2, np.float32)),
+            "there are 3 outputs and 2 priors",
+        ),
+    ],
+)  # fmt: skip
+def test_parts_that_do_not_fit(dbn: Dbn, message: str, tmp_path: Path) -> None:
+    write_dbn(dbn, tmp_path / "x.dbn")
+    with pytest.raises(ModelFormatError) as error:
+        read_dbn(tmp_path / "x.dbn")
+    assert f"can be read: {message} (byte" in str(error.value)
+
+
+def test_no_such_file() -> None:
+    with pytest.raises(DataError) as error:
+        read_dbn("nowhere.dbn")
+    assert str(error.value) == "the DBN file 'nowhere.dbn' cannot be read: No such file or directory"
+
+
+@examples(200)
+@given(
+    cut=st.integers(0, len(SMALL_BYTES)),
+    place=st.integers(0, len(SMALL_BYTES) - 1),
+    byte=st.integers(0, 255),
+    tail=st.binary(max_size=8),
+)
+def test_any_bytes_are_a_network_or_an_error(
+    cut: int, place: int, byte: int, tail: bytes, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    damaged = bytearray(SMALL_BYTES)
+    damaged[place] = byte
+    path = tmp_path_factory.mktemp("dbn") / "x.dbn"
+    path.write_bytes(bytes(damaged[:cut]) + tail)
+    try:
+        dbn = read_dbn(path)
+    except CntkError:
+        return
+    assert network_of(dbn, Conversion(output_size=2))["HLast"].op.name == "Plus"
+
+
+# -- networks --------------------------------------------------------------------------------------------------------
+
+
+def lines(network: Network) -> list[str]:
+    return [
+        f"{node.name} = {node.op.name}({', '.join(child.name for child in node.inputs)})"
+        for node in network
+        if not isinstance(node, Parameter)
+    ]
+
+
+def test_nodes_of_a_complete_network() -> None:
+    network = network_of(example(), Conversion(dropout=True, layer_types=("Sigmoid", "None")))
+    assert lines(network) == [
+        "features = InputValue()",
+        "MeanOfFeatures = Mean(features)",
+        "InvStdOfFeatures = InvStdDev(features)",
+        "MVNormalizedFeatures = PerDimMeanVarNormalization(features, MeanOfFeatures, InvStdOfFeatures)",
+        "W0*H0 = Times(W0, MVNormalizedFeatures)",
+        "W0*H0+B0 = Plus(W0*H0, B0)",
+        "H1 = Sigmoid(W0*H0+B0)",
+        "DropH1 = Dropout(H1)",
+        "W1*H1 = Times(W1, DropH1)",
+        "H2 = Plus(W1*H1, B1)",
+        "DropH2 = Dropout(H2)",
+        "W2*H2 = Times(W2, DropH2)",
+        "HLast = Plus(W2*H2, B2)",
+        "labels = InputValue()",
+        "CrossEntropyWithSoftmax = CrossEntropyWithSoftmax(labels, HLast)",
+        "EvalClassificationError = ClassificationError(labels, HLast)",
+        "Prior = Mean(labels)",
+        "LogOfPrior = Log(Prior)",
+        "ScaledLogLikelihood = Minus(HLast, LogOfPrior)",
+    ]
+    network.infer()
+    assert np.array_equal(network["MeanOfFeatures"].value, [1, 2, 1, 2, 1, 2])
+    assert np.array_equal(network["InvStdOfFeatures"].value, [2, 0.25, 2, 0.25, 2, 0.25])
+    assert np.array_equal(network["W0"].value, example().layers[0].weights.T)
+    assert [node.name for node in network.roots["output"]] == ["ScaledLogLikelihood"]
+
+
+def test_a_network_that_was_only_pre_trained_gets_an_output_layer() -> None:
+    dbn = example(("rbmgaussbernoulli", "rbmisalinearbernoulli"), prior=False)
+    network = network_of(dbn, Conversion(output_size=5, need_prior=True), np.float64)
+    assert lines(network)[6:11] == [
+        "H1 = Sigmoid(W0*H0+B0)",
+        "W1*H1 = Times(W1, H1)",
+        "W1*H1+B1 = Plus(W1*H1, B1)",
+        "W2*H2 = Times(W2, W1*H1+B1)",
+        "HLast = Plus(W2*H2, B2)",
+    ]
+    network.infer()
+    initialize_parameters(network)
+    assert network["W2"].shape == (3, 5)
+    assert network["Prior"].value is None
+    assert network["W0"].value is not None
+    assert network["W0"].value.dtype == np.float64
+    with pytest.raises(NetworkError) as error:
+        network_of(dbn, Conversion())
+    assert str(error.value) == (
+        "the DBN file has no output layer, and the recipe does not say how large it must be\n    Set outputLayerSize."
+    )
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_there_and_back(dtype: type, tmp_path: Path) -> None:
+    network = network_of(example(), Conversion(), dtype)
+    network.infer()
+    assert written(dbn_of(network), tmp_path) == written(example(), tmp_path)
+
+
+def test_products_of_two_matrices_are_two_layers() -> None:
+    network = network_of(example(), Conversion())
+    network.infer()
+    reduce_network(network, {"W1": 1.0}, 1)
+    dbn = dbn_of(network)
+    assert [item.kind for item in dbn.layers] == [
+        "rbmgaussbernoulli", "rbmisalinearbernoulli", "rbmbernoullibernoulli", "perceptron",
+    ]  # fmt: skip
+    product = dbn.layers[2].weights @ dbn.layers[1].weights
+    assert np.allclose(product, example().layers[1].weights, atol=1e-5)
+    assert not dbn.layers[1].bias.any()
+
+
+def test_features_that_are_not_normalized() -> None:
+    network = Network()
+    find = core_ops().find
+    value = network.add(Input.make("features", (3,)))
+    weights = network.add(Parameter.make("W", (3, 2), value=np.ones((3, 2))))
+    times = find("", "Times")
+    assert times is not None
+    output = network.add(Node("z", times, [weights, value], times.attributes()))
+    network.mark(output, "output")
+    dbn = dbn_of(network)
+    assert (dbn.mean.tolist(), dbn.deviation.tolist(), dbn.prior) == ([0.0], [1.0], None)
+    assert dbn.layers[0].kind == "perceptron"
+    assert dbn.layers[0].bias.tolist() == [0, 0]
+
+
+def test_networks_that_a_dbn_file_cannot_hold() -> None:
+    network = network_of(example(), Conversion(layer_types=("Tanh",)))
+    network.infer()
+    with pytest.raises(NetworkError) as error:
+        dbn_of(network)
+    assert str(error.value) == (
+        "Tanh 'H2' cannot be written to a DBN file: it is no product of a matrix and a vector\n"
+        "    A DBN file holds layers W * x + B, with or without Sigmoid, above normalized features."
+    )
+    network = network_of(example(), Conversion())
+    network["MeanOfFeatures"].value = None
+    with pytest.raises(NetworkError) as error:
+        dbn_of(network)
+    assert str(error.value) == "the statistics MeanOfFeatures are not computed yet\n    Train it first."

@@ -1,0 +1,1 @@
+"""The words of the command that this wheel adds."""

@@ -1,0 +1,28 @@
+"""``cntk explain``."""
+
+from __future__ import annotations
+
+import argparse
+
+from cntk_core.api import Verb
+from cntk_core.api.recipes import add_recipe, recipe_arguments
+
+
+class Explain(Verb):
+    """Show how a recipe's network is computed, and how memory is shared."""
+
+    requires_api = "1.0"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the recipe, a section, and a size of minibatches."""
+        add_recipe(parser)
+        parser.add_argument("--section", help="only this command section")
+        parser.add_argument("--frames", type=int, default=0, help="rows of a minibatch (default: the recipe's)")
+
+    def run(self, options: argparse.Namespace) -> int:
+        """Print the plan."""
+        from cntk_tool_inspect.explain import explain_recipe
+
+        return explain_recipe(
+            recipe_arguments(options), section=options.section, frames=options.frames, plugin_files=options.plugin
+        )

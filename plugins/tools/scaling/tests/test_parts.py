@@ -1,0 +1,205 @@
+"""The parts of ``cntk bench`` and ``cntk simulate``: networks, models that are cut, failures, periods, files."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import attrs
+import numpy as np
+import pytest
+from cntk_tool_scaling.bench_file import ComputeTimes, Measurements, read_measurements, write_measurements
+from cntk_tool_scaling.cut import ModelShape, wire_sizes
+from cntk_tool_scaling.drive import Pace, Period, find_period
+from cntk_tool_scaling.measure import sizes_up_to
+from cntk_tool_scaling.methods import find_method, split_methods
+from cntk_tool_scaling.networks import NETWORKS, network_of, rate, seconds
+from cntk_tool_scaling.outcome import Failures, amount
+from cntk_tool_scaling.recipes import training_section
+
+from cntk_core.contract.simulation import NetworkModel, WireSize
+from cntk_core.errors import DataError, TrainingError, UsageError
+
+# -- networks ----------------------------------------------------------------------------------------------
+
+
+def test_networks_by_name_and_by_number():
+    ten = network_of("10gbe")
+    assert (ten.bandwidth, ten.latency) == (NETWORKS["10GbE"].bandwidth, 20e-6)
+    assert 1.1e9 < ten.bandwidth < 1.25e9
+    changed = network_of("10GbE, latency=5us", ranks_per_host=4)
+    assert changed.latency == pytest.approx(5e-6)
+    assert changed == attrs.evolve(ten, latency=changed.latency, ranks_per_host=4, title="10GbE, latency=5us")
+    own = network_of("bandwidth=6GB/s,overhead=2us", local="bandwidth=80Gbit/s")
+    assert (own.bandwidth, own.latency, own.overhead, own.local_bandwidth) == pytest.approx((6e9, 0.0, 2e-6, 10e9))
+
+
+@pytest.mark.parametrize(
+    ("text", "bytes_per_second"),
+    [("1.25GB/s", 1.25e9), ("10Gbit/s", 1.25e9), ("100Mbits/s", 1.25e7), ("1e6", 1e6), ("3kB", 3e3)],
+)
+def test_rates(text, bytes_per_second):
+    assert rate(text) == pytest.approx(bytes_per_second)
+
+
+@pytest.mark.parametrize(
+    ("text", "time"), [("20us", 2e-5), ("1.5ms", 1.5e-3), ("2s", 2.0), ("1e-6", 1e-6), ("3ns", 3e-9)]
+)
+def test_times(text, time):
+    assert seconds(text) == pytest.approx(time)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("10GbF", "there is no network '10GbF'; did you mean '10GbE'?"),
+        ("bandwidth=fast", "'fast' is not a bandwidth such as 1.25GB/s or 10Gbit/s"),
+        ("bandwidth=0", "a bandwidth must be more than 0, not '0'"),
+        ("latency=-1us", "a time must not be negative: '-1us'"),
+        ("latency=soon", "'soon' is not a time such as 20us"),
+    ],
+)
+def test_networks_that_are_none(text, message):
+    with pytest.raises(UsageError) as caught:
+        network_of(text)
+    assert str(caught.value).partition("\n")[0] == message
+
+
+def test_amounts():
+    assert [amount(size) for size in (12, 1234, 20.25e6, 3e12)] == ["12 B", "1.234 kB", "20.25 MB", "3000 GB"]
+
+
+# -- models that are cut -----------------------------------------------------------------------------------
+
+
+def test_a_small_model_is_not_cut():
+    model = ModelShape(((10, 20), (20,)))
+    assert model.for_ranks(100, 100 * 220) is model
+
+
+def test_columns_become_shorter_before_they_become_fewer():
+    model = ModelShape(((64, 4096), (4096,)))
+    assert model.for_ranks(10, 266_240).shapes == ((64, 410), (410,))
+    assert model.for_ranks(100, 6400).shapes == ((64, 1), (1,))
+    many = ModelShape(((50_000, 100),)).for_ranks(4, 1000)
+    assert many.shapes == ((250, 1),)
+    assert ModelShape(((50_000, 100),)).for_ranks(200, 1000).shapes == ((400, 1),)
+
+
+def test_whole_columns_stay_whole():
+    model = ModelShape(((1000, 4096), (30, 50, 4096), (4096,)))
+    shapes = model.in_whole_columns(409_600).shapes
+    assert all(shape[-1] == 4096 for shape in shapes)
+    assert ModelShape(shapes).values < 2 * 409_600
+
+
+def test_what_arrays_stand_for():
+    kind, header = ("/sum", 0), ("/sum", 1)
+    whole, small = {kind: (2 * 4064, 2), header: (128, 2)}, {kind: (2 * 164, 2), header: (128, 2)}
+    doubled = {kind: (2 * 264, 2), header: (128, 2)}
+    found = wire_sizes(whole, 10.0, small, doubled)
+    assert found == {kind: WireSize(64.0, 400.0), header: WireSize(64.0, 1.0)}
+    assert (found[kind].of(164), found[kind].of(64), found[header].of(64)) == (40_064.0, 64.0, 64.0)
+    with pytest.raises(TrainingError, match="sends other messages for models of other sizes"):
+        wire_sizes({kind: (1, 1)}, 1.0, small, doubled)
+
+
+# -- how often ranks talk ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("method", "ranks", "period"),
+    [
+        ("full", 4, Period(1, True)),
+        ("BlockMomentumSGD=[ blockSize=4096 ]", 4, Period(64, False)),
+        ("BlockMomentumSGD=[ blockSizePerWorker=100 ]", 2, Period(4, False)),
+        ("ModelAveragingSGD=[ blockSizePerWorker=33 ]", 2, Period(2, False)),
+        ("DataParallelASGD=[ syncPeriodPerWorker=160 ]", 2, Period(5, True)),
+        ("DataParallelASGD=[ syncPeriodPerWorker=160 ]", 1, Period(1, True)),
+    ],
+)
+def test_periods(method, ranks, period):
+    context, section = training_section(("configFile=r.cntk",), None, ())
+    make = find_method(method, context, section.section("SGD")).make
+    assert find_period(make, ranks, Pace(64, ComputeTimes.proportional(1.0))) == period
+
+
+def test_pieces_of_a_period():
+    assert Period(3, True).pieces == [1, 1, 1]
+    assert Period(3, False).pieces == [1, 1, 1]
+    assert Period(4098, False).pieces == [1024, 1025, 1024, 1025]
+
+
+def test_lists_of_methods():
+    assert split_methods("full, A=[ b=1:2, c=[d=3,e=4] ],1bit") == ["full", "A=[ b=1:2, c=[d=3,e=4] ]", "1bit"]
+
+
+# -- failures ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ranks", [1, 16, 200])
+def test_failures_against_dice(ranks):
+    """The formula against failures that are drawn."""
+    given = Failures(mtbf=20_000.0, every=300.0, writing=20.0, restart=60.0)
+    random, done, now = np.random.default_rng(ranks), 0, 0.0
+    failure = random.exponential(given.mtbf / ranks)
+    while done < 4000:
+        end = now + given.every + given.writing
+        if failure >= end:
+            now, done = end, done + 1
+        else:
+            # No rank can fail while nothing runs.
+            now = failure + given.restart
+            failure = now + random.exponential(given.mtbf / ranks)
+    assert given.useful(ranks) == pytest.approx(done * given.every / now, rel=0.08)
+
+
+def test_without_failures_only_checkpoints_take_time():
+    assert Failures().useful(1000) == 1.0
+    assert Failures(every=90.0, writing=10.0).useful(8) == pytest.approx(0.9)
+    assert Failures(mtbf=1.0).useful(100_000) == pytest.approx(0.0)
+
+
+# -- what was measured -------------------------------------------------------------------------------------
+
+
+def test_times_between_points():
+    times = ComputeTimes(((2.0, 1.0), (4.0, 1.5), (8.0, 3.0)))
+    assert [times.seconds(samples) for samples in (1, 2, 3, 4, 8, 16)] == [0.5, 1.0, 1.25, 1.5, 3.0, 6.0]
+
+
+def test_sizes():
+    assert sizes_up_to(1) == [1]
+    assert sizes_up_to(64) == [1, 4, 16, 64]
+    assert sizes_up_to(100) == [1, 4, 16, 64, 100]
+
+
+def test_files(folder):
+    found = Measurements(
+        "r.cntk",
+        123,
+        ComputeTimes(((1.0, 0.5), (4.0, 0.75))),
+        {"quantized": 1e-9},
+        5e9,
+        NetworkModel(1e9, 2e-5, 3e-6, title="mpi"),
+        "a machine",
+    )
+    for one in (found, Measurements(recipe="", sum_rate=math.inf)):
+        write_measurements(one, Path("out/bench.json"))
+        assert read_measurements(Path("out/bench.json")) == one
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{}", "'b.json' is not a file that cntk bench has written"),
+        ('{"format": 9}', "'b.json' has the format 9; this program reads 1"),
+        (None, "the file 'b.json' cannot be read: No such file or directory"),
+    ],
+)
+def test_files_that_are_none(folder, text, message):
+    if text is not None:
+        Path("b.json").write_text(text, encoding="utf-8")
+    with pytest.raises(DataError) as caught:
+        read_measurements(Path("b.json"))
+    assert str(caught.value) == message

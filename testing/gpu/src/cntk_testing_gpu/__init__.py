@@ -1,0 +1,1 @@
+"""Stand-ins for GPU libraries, so that code for GPUs is tested without one."""

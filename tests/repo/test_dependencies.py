@@ -1,0 +1,145 @@
+"""Each wheel declares what its sources import, and nothing else. What its tests need is another matter."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+DISTRIBUTIONS = {
+    "IPython": {"ipython"},
+    "PIL": {"pillow"},
+    "cuda": {"cuda-pathfinder", "nvidia-cudnn-frontend"},
+    "cudnn": {"nvidia-cudnn-frontend"},
+    "cupy": {"cupy-cuda12x", "cupy-cuda13x"},
+    "sklearn": {"scikit-learn"},
+}
+"""Modules whose distribution is called otherwise, and the distributions of which one brings them."""
+
+KITS = {f"cntk_kit_{kind}" for kind in ("builders", "engines", "parallel", "readers")}
+
+BROUGHT_BY_OTHERS = {
+    "cntk_core": KITS,  # each by its door alone
+    "cntk_tool_curves": {"IPython"},  # imported where a notebook runs, which has it
+    "cntk_engine_cpu": {"llvmlite"},  # with numba, whose code generator it is
+    "cntk_engine_cuda": {"cuda"},  # with CuPy's extra `ctk`, and imported only where it is
+}
+"""Modules that a wheel imports only where something else has brought them."""
+
+NEVER_IMPORTED = {
+    # What its recipe names.
+    "cntk_tool_demo": {
+        "cntk-builder-ndl",
+        "cntk-builder-simple",
+        "cntk-engine-cpu",
+        "cntk-learner-sgd",
+        "cntk-reader-cntk-text",
+    },
+    "cntk_hook_tensorboard": {"protobuf"},  # tensorboardX would take an older one, which warns on Python 3.12
+}
+"""Dependencies that a wheel has without importing them."""
+
+Project = tuple[Path, dict[str, Any]]
+
+
+def spelt(requirement: str) -> str:
+    """The distribution that a requirement is about, in the form in which all spellings are one."""
+    found = re.match(r"[\w.-]+", requirement)
+    assert found is not None
+    return re.sub(r"[-_.]+", "-", found[0]).lower()
+
+
+def imports(tree: ast.AST) -> Iterator[str]:
+    """Top-level modules that run-time code imports, by a statement or by ``import_module`` with a literal name."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+            continue
+        names: list[str | None] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            names = [node.module]
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+            names = [arg.value for arg in node.args[:1] if isinstance(arg, ast.Constant)]
+        yield from (name.partition(".")[0] for name in names if name)
+        # Whoever goes through the door of a kit needs the kit.
+        yield from (kit for name in names if name and (kit := name.replace("cntk_core.api.", "cntk_kit_")) in KITS)
+        yield from imports(node)
+
+
+def package_of(folder: Path, project: dict[str, Any]) -> Path:
+    return folder / project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"][0]
+
+
+def imported(folder: Path, project: dict[str, Any]) -> set[str]:
+    """Modules of other distributions that the sources of a wheel import."""
+    package = package_of(folder, project)
+    sources = sorted(package.rglob("*.py"))
+    assert sources, package
+    found = {name for file in sources for name in imports(ast.parse(file.read_text(encoding="utf-8")))}
+    return found - sys.stdlib_module_names - {package.name}
+
+
+def distributions(module: str) -> set[str]:
+    return DISTRIBUTIONS.get(module, {spelt(module)})
+
+
+@pytest.fixture(scope="module")
+def projects(root: Path, core: dict[str, Any], wheels: dict[str, dict[str, Any]]) -> list[Project]:
+    return [(root, core), *((root / folder, project) for folder, project in wheels.items())]
+
+
+def test_wheels_declare_what_they_import(projects: list[Project]) -> None:
+    undeclared = []
+    for folder, project in projects:
+        extras = project["project"].get("optional-dependencies", {}).values()
+        lists = [project["project"].get("dependencies", []), *extras]
+        declared = {spelt(requirement) for requirements in lists for requirement in requirements}
+        name = package_of(folder, project).name
+        undeclared += [
+            f"{name}: {module}"
+            for module in sorted(imported(folder, project) - BROUGHT_BY_OTHERS.get(name, set()))
+            if not distributions(module) & declared
+        ]
+    assert undeclared == []
+
+
+def test_wheels_import_what_they_declare(projects: list[Project]) -> None:
+    unused = []
+    for folder, project in projects:
+        used = {name for module in imported(folder, project) for name in distributions(module)}
+        name = package_of(folder, project).name
+        declared = {spelt(requirement) for requirement in project["project"].get("dependencies", [])}
+        unused += [f"{name}: {need}" for need in sorted(declared - used - NEVER_IMPORTED.get(name, set()))]
+    assert unused == []
+
+
+def test_the_exceptions_are_needed(projects: list[Project]) -> None:
+    modules = {package_of(folder, project).name: imported(folder, project) for folder, project in projects}
+    declared = {
+        package_of(folder, project).name: {spelt(need) for need in project["project"].get("dependencies", [])}
+        for folder, project in projects
+    }
+    assert [name for name, brought in BROUGHT_BY_OTHERS.items() if not brought <= modules[name]] == []
+    assert [name for name, needs in NEVER_IMPORTED.items() if not needs <= declared[name]] == []
+    assert set(DISTRIBUTIONS) <= set().union(*modules.values())
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("import a.b, c as d", ["a", "c"]),
+        ("from a.b import c\nfrom . import d\nfrom .e import f", ["a"]),
+        ("def f():\n    if x:\n        import a", ["a"]),
+        ("if TYPE_CHECKING:\n    import a\nimport b", ["b"]),
+        ("from cntk_core.api.readers import Chunk", ["cntk_core", "cntk_kit_readers"]),
+        ("importlib.import_module('a.b')\nimport_module(name)", ["a"]),
+    ],
+)
+def test_what_counts_as_an_import(source: str, found: list[str]) -> None:
+    assert list(imports(ast.parse(source))) == found
