@@ -32,6 +32,9 @@ OWN_DATA = {
     "writer": "WriterContract",
     "builder": "BuilderContract",
     "communicator": "CommunicatorContract",
+    "action": "ActionContract",
+    "verb": "VerbContract",
+    "model_format": "ModelFormatContract",
 }
 """Contracts that need data of the plugin's own: they run in its own tests, and are not run here."""
 
@@ -186,7 +189,7 @@ def tests_of(offer: Offer[Any]) -> tuple[tuple[str, ...], str]:
     contract = "OpContract" if isinstance(offer, OpsOffer) else CONTRACTS.get(offer.word)
     if contract is not None:
         tested.append(contract)
-    return tuple(tested), OWN_DATA.get(offer.word, "")
+    return tuple(tested), OWN_DATA.get(_key(offer), "")
 
 
 def contract_module(offer: Offer[Any]) -> str:
