@@ -18,7 +18,7 @@ PYTEST_ARGS ?=
 WORKERS ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format types imports docs lists wheels check bench pin clean
+.PHONY: help setup demo test lint format types imports docs lists wheels check bench pin hooks changes release clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
@@ -62,6 +62,16 @@ check: lint types imports docs lists ## all checks that are not tests
 
 bench: $(STAMP) ## compare with other toolkits (WORKLOAD=W1a THREADS=1)
 	$(BIN)/python benchmarks/run.py --workload $(WORKLOAD) --threads $(THREADS)
+
+hooks: $(STAMP) ## run the quick checks before each commit
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group hooks
+	$(BIN)/pre-commit install
+
+changes: $(STAMP) ## show what CHANGELOG.md will say of changes/
+	$(BIN)/towncrier build --draft --version next
+
+release: $(STAMP) ## move changes/ to CHANGELOG.md (VERSION=0.2.0)
+	$(BIN)/towncrier build --yes --version $(VERSION)
 
 pin: ## write constraints.txt anew with today's versions (needs uv)
 	UV='$(UV)' tools/pin.sh

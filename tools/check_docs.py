@@ -1,7 +1,8 @@
-"""Check the links of every Markdown file: ``python tools/check_docs.py [ROOT]``.
+"""Check the links of every Markdown file, and what code says of pages: ``python tools/check_docs.py [ROOT]``.
 
-A relative link must lead to a file of the repository, and its ``#fragment`` to a heading of that file. Links to other
-sites are left alone, so that the check needs no network. Exit status 1 and one line for each problem that it finds.
+A relative link must lead to a file of the repository, and its ``#fragment`` to a heading of that file. So must
+``docs/index.md`` with a ``#fragment`` (and further ones, `` and #other``) in Python files that are no tests. Links to
+other sites are left alone, so that the check needs no network. Exit status 1 and one line for each problem.
 """
 
 from __future__ import annotations
@@ -18,14 +19,15 @@ LINK = re.compile(r"!?\[[^\]]*\]\(\s*<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\s*\)")
 HEADING = re.compile(r"#{1,6}\s+(.*?)\s*#*$")
 FENCE = re.compile(r"\s*(```|~~~)")
 INLINE_CODE = re.compile(r"`[^`]*`")
+REFERENCE = re.compile(r"\b(docs/[\w/-]+\.md)((?:#[\w-]+)?(?: and #[\w-]+)*)")
 OTHER_SITE = re.compile(r"[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 
 
-def markdown_files(root: Path) -> Iterator[Path]:
-    """Every Markdown file under ``root``, without hidden folders and build results."""
+def files_of(root: Path, suffix: str) -> Iterator[Path]:
+    """Every file under ``root`` whose name ends so, without hidden folders and build results."""
     for folder, names, files in os.walk(root):
         names[:] = sorted(name for name in names if not name.startswith(".") and name not in SKIPPED_FOLDERS)
-        yield from (Path(folder, file) for file in sorted(files) if file.endswith(".md"))
+        yield from (Path(folder, file) for file in sorted(files) if file.endswith(suffix))
 
 
 def prose_lines(text: str) -> Iterator[tuple[int, str]]:
@@ -68,9 +70,26 @@ def problem_of(link: str, page: Path, root: Path) -> str | None:
     return None
 
 
+def problems_of_code(file: Path, root: Path) -> Iterator[str]:
+    """One line for each page or section that a Python file names and that is not there."""
+    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
+        for name, fragments in REFERENCE.findall(line):
+            page = root / name
+            if not page.exists():
+                yield f"{file.relative_to(root)}:{number}: {name} is not there"
+                continue
+            known = anchors(page.read_text(encoding="utf-8"))
+            for fragment in re.findall(r"#([\w-]+)", fragments):
+                if fragment not in known:
+                    yield f"{file.relative_to(root)}:{number}: {name} has no heading #{fragment}"
+
+
 def problems(root: Path) -> Iterator[str]:
-    """One line for each link under ``root`` that does not lead where it should."""
-    for page in markdown_files(root):
+    """One line for each link and reference under ``root`` that does not lead where it should."""
+    for file in files_of(root, ".py"):
+        if not file.name.startswith("test_"):
+            yield from problems_of_code(file, root)
+    for page in files_of(root, ".md"):
         for number, line in prose_lines(page.read_text(encoding="utf-8")):
             for link in LINK.findall(INLINE_CODE.sub("", line)):
                 problem = problem_of(link, page, root)
@@ -82,7 +101,7 @@ def main() -> int:
     """Check the folder given on the command line, by default the repository."""
     root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parents[1]).resolve()
     found = list(problems(root))
-    pages = sum(1 for _ in markdown_files(root))
+    pages = sum(1 for _ in files_of(root, ".md"))
     print("\n".join(found) if found else f"{pages} Markdown files, all links lead somewhere")
     return 1 if found else 0
 

@@ -1,8 +1,8 @@
 """Braces and separators: how a text falls into items.
 
-The rules are those of the original's configuration parser (cntk-inventory 1.3): items end at a newline, a comma or
-one more separator (``;`` in sections, ``:`` in arrays); a pair of braces or quotation marks keeps what is inside
-together; an item that is nothing but a brace pair is entered, and may begin with a separator of its own.
+The rules are those of the original's configuration parser (docs/original-rules.md#items-and-braces): items end at a
+newline, a comma or one more separator (``;`` in sections, ``:`` in arrays); a pair of braces or quotation marks keeps
+what is inside together; an item that is nothing but a brace pair is entered, and may begin with a separator of its own.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``key=value``: how the items of a block become entries (cntk-inventory 1.4 and 1.5)."""
+"""``key=value``: how the items of a block become entries (docs/original-rules.md#keys-and-values)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""From the command line to the top level of a recipe (cntk-inventory 1.1 and 1.2)."""
+"""From the command line to the top level of a recipe.
+
+Rules of the original: docs/original-rules.md#the-command-line and #files-and-comments.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One value of a recipe and what can be read from it (cntk-inventory 1.8)."""
+"""One value of a recipe and what can be read from it (docs/original-rules.md#types-of-values)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``$name$``: filling in variables (cntk-inventory 1.7)."""
+"""``$name$``: filling in variables (docs/original-rules.md#variables)."""
 
 from __future__ import annotations
 

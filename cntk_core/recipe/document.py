@@ -1,4 +1,7 @@
-"""``cntk -f recipe.bs``: recipes that are written in the language of a builder as a whole (cntk-inventory 1.1)."""
+"""``cntk -f recipe.bs``: recipes that are written in the language of a builder as a whole.
+
+Rules of the original: docs/original-rules.md#the-command-line.
+"""
 
 from __future__ import annotations
 

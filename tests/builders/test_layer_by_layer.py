@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -12,26 +13,18 @@ from cntk_core.network.model_file import load_model
 from cntk_core.ops.table import core_ops
 
 PAGE = Path(__file__).parents[2] / "docs" / "simple-network-builder.md"
-REST = """
-SGD = [ maxEpochs = 1 ; minibatchSize = 4 ; learningRatesPerSample = 0.1 ]
-reader = [
-    file = "train.ctf"
-    input = [ features = [ dim = 64 ; format = dense ] ; labels = [ dim = 10 ; format = dense ] ]
-]
-"""
 
 
 def test_a_layer_is_added_and_trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     chapter = PAGE.read_text(encoding="utf-8").split("## Training layer by layer")[1].split("\n## ")[0]
-    recipe, script = chapter.split("```")[1::2]
-    Path("r.cntk").write_text(recipe + REST, encoding="utf-8")
+    recipe, script = re.findall(r"^```(?:cntk|mel)\n(.*?)^```$", chapter, re.DOTALL | re.MULTILINE)
+    Path("r.cntk").write_text(recipe, encoding="utf-8")
     Path("add.mel").write_text(script, encoding="utf-8")
     random = np.random.default_rng(5)
     Path("train.ctf").write_text(
         "".join(
-            f"|features {' '.join(f'{value:.3f}' for value in random.standard_normal(64))} "
-            f"|labels {' '.join(map(str, np.eye(10, dtype=int)[number % 10]))}\n"
+            f"|features {' '.join(f'{value:.3f}' for value in random.standard_normal(64))} |labels {number % 10}:1\n"
             for number in range(20)
         ),
         encoding="utf-8",

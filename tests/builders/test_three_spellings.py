@@ -19,16 +19,17 @@ STAGES = ("net.dnn.0", "net.dnn.1", "net.dnn")
 PARAMETERS = ("W1", "b1", "W2", "b2", "W3", "b3")
 
 
-def blocks(chapter: int, language: str = "") -> list[str]:
+def blocks(chapter: int, language: str) -> list[str]:
     """The code of the page's first part, or of its second part on a recurrent network."""
     text = PAGE.read_text(encoding="utf-8").split("\n## A recurrent network\n")[chapter]
     return re.findall(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
 
 
 def write_files(chapter: int, data: str) -> None:
-    Path("train.ctf").write_text(data, encoding="utf-8")
-    Path("r.cntk").write_text("\n".join(blocks(chapter)), encoding="utf-8")
-    Path("net.py").write_text("\n".join(blocks(chapter, "python")), encoding="utf-8")
+    Path(("points.ctf", "sentences.ctf")[chapter]).write_text(data, encoding="utf-8")
+    Path("r.cntk").write_text("\n".join(blocks(chapter, "cntk")), encoding="utf-8")
+    (network,) = [text for text in blocks(chapter, "python") if "def build" in text]
+    Path(("net.py", "lstm.py")[chapter]).write_text(network, encoding="utf-8")
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ def write_parity(path: Path, sequences: int = 150) -> None:
 def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The recipe ``r.cntk`` of the page, and its rows of data in ``parity.ctf``."""
     monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"^```\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    blocks = re.findall(r"^```(?:cntk|text)\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
     for name, text in zip(("r.cntk", "parity.ctf"), blocks, strict=False):
         (tmp_path / name).write_text(text, encoding="utf-8")
 

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -79,3 +80,14 @@ class TestSetup:
         result = setup_with(root, tmp_path)
         assert "setup: .venv with python3 -m venv and pip" in result.stdout
         assert "python3 -m venv --clear .venv" in result.stdout
+
+
+def test_hooks_are_commands_of_the_environment(root: Path) -> None:
+    settings = (root / ".pre-commit-config.yaml").read_text(encoding="utf-8")
+    assert set(re.findall(r"- repo: (.*)", settings)) == {"local"}
+    entries = re.findall(r"entry: (.*)", settings)
+    assert entries
+    for entry in entries:
+        program, *arguments = entry.split()
+        assert (Path(sys.prefix) / program.removeprefix(".venv/")).exists(), entry
+        assert all((root / word).exists() for word in arguments if word.endswith(".py")), entry

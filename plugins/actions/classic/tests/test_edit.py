@@ -95,15 +95,6 @@ def test_layer_by_layer_training(recipe: Path, capsys: pytest.CaptureFixture[str
     assert "L2.A.W=LearnableParameter" in Path("two/net.dnn.0.txt").read_text(encoding="utf-8")
 
 
-def test_the_example_of_the_page(recipe: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    page = (Path(__file__).parents[4] / "docs/mel.md").read_text(encoding="utf-8")
-    write("add.mel", page.split("```")[1])
-    for name, text in (("p.cntk", PRETRAINING), ("macros.ndl", MACROS), ("one.ndl", ONE)):
-        write(name, text)
-    run(capsys, "configFile=p.cntk", "command=One:Add2")
-    assert [child.name for child in read("two/net.dnn.0")["Out.t"].inputs] == ["Out.W", "L2.y"]
-
-
 def test_the_page_names_every_command_and_function() -> None:
     from cntk_builder_ndl.mel.commands import COMMANDS
 

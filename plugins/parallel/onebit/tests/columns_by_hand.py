@@ -1,4 +1,4 @@
-"""A slow, obvious quantiser of one column, from the formulas that CNTK's inventory gives. Nothing of it is shared."""
+"""A slow, obvious quantiser of one column, from docs/original-rules.md#quantised-gradients. Nothing of it is shared."""
 
 from __future__ import annotations
 

@@ -16,11 +16,11 @@ from cntk_testing.writer_contract import Values
 
 
 def write_data(folder: Path) -> None:
-    """Forty samples of three classes."""
-    rows = np.random.default_rng(1).normal(size=(40, 1, 2)).astype(np.float32)
-    labels = np.eye(3, dtype=np.float32)[np.arange(40) % 3][:, None]
+    """Forty samples of ten classes."""
+    rows = np.random.default_rng(1).normal(size=(40, 1, 64)).astype(np.float32)
+    labels = np.eye(10, dtype=np.float32)[np.arange(40) % 10][:, None]
     options = BinaryWriterOptions(file=folder / "train.cbf", chunk_size_in_bytes=200)
-    writer = CNTKBinaryWriter(options, WriterContext({"features": 2, "labels": 3}))
+    writer = CNTKBinaryWriter(options, WriterContext({"features": 64, "labels": 10}))
     found = {"features": rows, "labels": labels}
     writer.write({name: [SequenceOutput("", one) for one in values] for name, values in found.items()})
     writer.close()

@@ -15,4 +15,4 @@ class TestReadme(ReaderRecipe):
     def files(self, folder: Path) -> None:
         rows = np.random.default_rng(1).normal(size=(40, 64))
         shown = [f"|features {' '.join(f'{x:.3f}' for x in row)} |labels {n % 10}:1\n" for n, row in enumerate(rows)]
-        (folder / "train.txt").write_text("".join(shown))
+        (folder / "train.ctf").write_text("".join(shown))

@@ -11,6 +11,6 @@ class TestReadme(ReaderRecipe):
     recipe = README
 
     def files(self, folder: Path) -> None:
-        rows = [f"{'abc'[n % 3]} {n % 3} {n % 5} {-n % 7}.5 {n / 10}\n" for n in range(30)]
+        rows = [f"{n % 3} {n % 5} {-n % 7}.5 {n / 10} {'abc'[n % 3]}\n" for n in range(30)]
         (folder / "train.txt").write_text("".join(rows))
         (folder / "labels.txt").write_text("a\nb\nc\n")

@@ -1,4 +1,4 @@
-"""FailAction: ends the run with a message (cntk-inventory 5.14)."""
+"""FailAction: ends the run with a message (docs/original-rules.md#brainscript-objects)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PrintAction: writes a text to the log (cntk-inventory 5.14)."""
+"""PrintAction: writes a text to the log (docs/original-rules.md#brainscript-objects)."""
 
 from __future__ import annotations
 

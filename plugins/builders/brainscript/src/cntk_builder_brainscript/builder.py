@@ -1,4 +1,7 @@
-"""BrainScriptNetworkBuilder: finds the text of the description and builds its network (cntk-inventory 2.7)."""
+"""BrainScriptNetworkBuilder: finds the text of the description and builds its network.
+
+Rules of the original: docs/original-rules.md#brainscriptnetworkbuilder.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The sections of a recipe that is BrainScript as a whole, as actions read them (cntk-inventory 1.1, 2.6).
+"""The sections of a recipe that is BrainScript as a whole, as actions read them.
+
+Rules of the original: docs/original-rules.md#the-command-line.
 
 A member becomes a key of its section, and its value is evaluated when an action asks for it: numbers, texts and truth
 values, arrays of them, and records, which are sections. Functions are no keys. Where a name is written with capitals in

@@ -1,4 +1,6 @@
-"""Evaluation of BrainScript: lazy, with lexical scope, every value under the path that leads to it (INV 2.4).
+"""Evaluation of BrainScript: lazy, with lexical scope, every value under the path that leads to it.
+
+Rules of the original: docs/original-rules.md#brainscript-evaluation-and-names.
 
 Which step adds what to a path is the original's: see :mod:`~cntk_builder_brainscript.values`.
 """

@@ -1,4 +1,6 @@
-"""Kinds of objects that the language itself makes: ``new StringFunction [...]`` and the like (INV 2.6).
+"""Kinds of objects that the language itself makes: ``new StringFunction [...]`` and the like.
+
+Rules of the original: docs/original-rules.md#brainscript-objects.
 
 The library wraps them into functions such as ``Format`` and ``Length``. Where ``args`` holds two values of which one
 may be an array, it has to be written ``[| a ; b |]``: ``a : b`` would join them.

@@ -1,4 +1,4 @@
-"""Operators: what each of them means for which kinds of values (INV 2.5)."""
+"""Operators: what each of them means for which kinds of values (docs/original-rules.md#brainscript-operators)."""
 
 from __future__ import annotations
 

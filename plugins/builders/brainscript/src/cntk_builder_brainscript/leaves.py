@@ -1,4 +1,7 @@
-"""The leaves of a network: parameters with their first values, inputs, constants (cntk-inventory 2.9 and 6.14)."""
+"""The leaves of a network: parameters with their first values, inputs, constants.
+
+Rules of the original: docs/original-rules.md#brainscript-inputs-parameters-constants.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tokens of BrainScript, with ``include`` done (INV 2.1 lists the grammar)."""
+"""Tokens of BrainScript, with ``include`` done (docs/original-rules.md#brainscript-tokens)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What operators and ``if`` do with nodes (cntk-inventory 2.5)."""
+"""What operators and ``if`` do with nodes (docs/original-rules.md#brainscript-operators)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the text of BrainScript to its expression tree (INV 2.2 and 2.3).
+"""From the text of BrainScript to its expression tree (docs/original-rules.md#brainscript-expressions).
 
 Ends of lines mean nothing inside an expression: it goes on as long as the next token can continue it. A member ends
 where the next token cannot; ``;`` makes that plain. After a mistake the parser goes on at the next line that looks

@@ -1,4 +1,7 @@
-"""Recipes that are BrainScript as a whole: their text, and the networks that it describes (cntk-inventory 1.1)."""
+"""Recipes that are BrainScript as a whole: their text, and the networks that it describes.
+
+Rules of the original: docs/original-rules.md#the-command-line.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What ``new`` makes in a recipe that is BrainScript as a whole: actions and their parts (cntk-inventory 2.6)."""
+"""What ``new`` makes in a recipe that is BrainScript as a whole: actions and their parts.
+
+Rules of the original: docs/original-rules.md#brainscript-objects.
+"""
 
 from __future__ import annotations
 

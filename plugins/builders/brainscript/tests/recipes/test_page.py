@@ -8,7 +8,7 @@ from pathlib import Path
 
 def test_the_recipe_of_the_page(read, build):
     page = (Path(__file__).parents[5] / "docs/brainscript.md").read_text(encoding="utf-8")
-    found = re.search(r"```\n(dir    = .*?)```", page, re.DOTALL)
+    found = re.search(r"```brainscript\n(dir    = .*?)```", page, re.DOTALL)
     assert found is not None
     config = read(found.group(1), "hidden = 256 ; epochs = 5")
     assert config.strings("command") == ("train", "actions[1]", "test")

@@ -1,4 +1,4 @@
-"""NDLNetworkBuilder: finds the text of the description and builds its network (cntk-inventory 3.1)."""
+"""NDLNetworkBuilder: finds the text of the description and builds its network (docs/original-rules.md#ndl)."""
 
 from __future__ import annotations
 

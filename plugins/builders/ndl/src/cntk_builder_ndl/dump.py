@@ -1,4 +1,4 @@
-"""The list of nodes that ``dumpFileName`` asks for (the metadata of cntk-inventory 5.10)."""
+"""The list of nodes that ``dumpFileName`` asks for (docs/original-rules.md#lists-of-nodes)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The functions of NDL: how arguments become an op, its settings and its inputs (cntk-inventory 3.3 and 3.4)."""
+"""The functions of NDL: how arguments become an op, its settings and its inputs.
+
+Rules of the original: docs/original-rules.md#functions-of-ndl.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From text to statements (cntk-inventory 3.1)."""
+"""From text to statements (docs/original-rules.md#ndl)."""
 
 from __future__ import annotations
 

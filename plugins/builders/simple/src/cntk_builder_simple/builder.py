@@ -1,4 +1,4 @@
-"""SimpleNetworkBuilder: a network from its layer sizes and its kind (cntk-inventory 3.5)."""
+"""SimpleNetworkBuilder: a network from its layer sizes and its kind (docs/original-rules.md#simplenetworkbuilder)."""
 
 from __future__ import annotations
 

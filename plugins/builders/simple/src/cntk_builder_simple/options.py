@@ -1,4 +1,4 @@
-"""The keys of a ``SimpleNetworkBuilder`` section (cntk-inventory 3.5)."""
+"""The keys of a ``SimpleNetworkBuilder`` section (docs/original-rules.md#simplenetworkbuilder)."""
 
 from __future__ import annotations
 

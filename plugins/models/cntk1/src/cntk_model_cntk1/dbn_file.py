@@ -1,4 +1,4 @@
-"""DBN files: feed-forward networks of the tool DBN.exe, in binary (cntk-inventory 3.5).
+"""DBN files: feed-forward networks of the tool DBN.exe, in binary (docs/original-rules.md#dbn-files).
 
 All numbers are little-endian: 32-bit integers and 32-bit floats. Texts end with a zero byte, tags have four bytes and
 no end. A matrix is ``BMAT``, its name, rows, columns, its values, ``EMAT``. A file is the text ``DBN``, which may go on

@@ -1,4 +1,4 @@
-"""The commands of the model editing language (cntk-inventory 4): names, arguments, options."""
+"""The commands of the model editing language (docs/original-rules.md#mel): names, arguments, options."""
 
 from __future__ import annotations
 

@@ -1,0 +1,164 @@
+"""The commands of a page, as they stand.
+
+``cntk`` runs in this process, which saves its start; ``python``, ``pytest`` and ``mpiexec`` are run as they are. What
+``make`` would do is looked up. ``pip install`` fetches nothing: the wheels that it names have to be those of the
+repository, with the extras that they have, or known others; a project that a page made is installed for the page alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import io
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+from packaging.requirements import Requirement
+
+from cntk_core.cli import main
+
+OTHER_WHEELS = ("cupy-cuda12x", "pytest", "tensorboard")
+"""What pages install that is not ours."""
+
+_PROGRAMS = {"python": [sys.executable], "pytest": [sys.executable, "-m", "pytest", "-q"]}
+_LIMIT = 300
+
+
+class CommandError(Exception):
+    """A command failed, or printed something else than the page shows."""
+
+
+class Shell:
+    """A terminal: it has a directory, and runs one line after the other.
+
+    Args:
+        root: the repository.
+        folder: where it begins.
+    """
+
+    def __init__(self, root: Path, folder: Path) -> None:
+        self.root = root
+        self.here = folder
+        self.packages: Path | None = None
+
+    def run(self, text: str) -> None:
+        """Run lines, all of which have to succeed.
+
+        Raises:
+            CommandError: one failed.
+        """
+        for words in _commands(text):
+            status, output = self._do(words)
+            if status:
+                raise CommandError(f"{shlex.join(words)}: exit status {status}\n{output}")
+
+    def session(self, text: str) -> None:
+        """Run the lines after ``$`` and compare what they print with what follows; ``...`` stands for anything.
+
+        Raises:
+            CommandError: it is something else.
+        """
+        parts = re.split(r"^\$ ", text, flags=re.MULTILINE)
+        if parts[0].strip() or len(parts) == 1:
+            raise CommandError("a session begins with '$ ' and a command")
+        for part in parts[1:]:
+            line, _, expected = part.partition("\n")
+            (words,) = _commands(line)
+            status, output = self._do(words)
+            flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+            if not expected.strip() and not status:
+                continue
+            if not doctest.OutputChecker().check_output(expected.strip() + "\n", output.strip() + "\n", flags):
+                raise CommandError(f"{line}\nexit status {status}, printed:\n{output}\ninstead of:\n{expected}")
+
+    def _do(self, words: list[str]) -> tuple[int, str]:
+        """Run one command; return its exit status and what it printed."""
+        program, *arguments = words
+        if program == "cd":
+            self._enter(arguments[0])
+            return 0, ""
+        if program == "cntk":
+            return self._cntk(arguments)
+        if program == "pip":
+            return self._pip(arguments)
+        if program == "make":
+            return self._start(["make", "--dry-run", "--directory", str(self.root), *arguments])
+        if program == "mpiexec":
+            return self._start([str(Path(sys.executable).with_name(program)), *_MPI, *arguments])
+        if program in _PROGRAMS:
+            return self._start([*_PROGRAMS[program], *arguments])
+        raise CommandError(f"nothing is known of the command '{program}'")
+
+    def _enter(self, name: str) -> None:
+        """Change the directory, also to a folder of the repository, of which a copy is made."""
+        target = self.here / name
+        if not target.is_dir() and (self.root / name).is_dir():
+            shutil.copytree(self.root / name, target)
+        self.here = target.resolve(strict=True)
+
+    def _cntk(self, arguments: list[str]) -> tuple[int, str]:
+        output = io.StringIO()
+        with contextlib.chdir(self.here), contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
+            try:
+                status = main(arguments)
+            except SystemExit as end:  # argparse: the words are wrong, or --help
+                status = int(end.code or 0)
+        return status, output.getvalue()
+
+    def _start(self, command: list[str]) -> tuple[int, str]:
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        packages = {"PYTHONPATH": str(self.packages)} if self.packages else {}
+        done = subprocess.run(
+            command,
+            cwd=self.here,
+            env={**os.environ, **_AS_ROOT, **packages, "PATH": path},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=_LIMIT,
+        )
+        return done.returncode, done.stdout
+
+    def _pip(self, arguments: list[str]) -> tuple[int, str]:
+        if arguments[:1] != ["install"]:
+            raise CommandError("pages only install")
+        if arguments[1:2] == ["--editable"]:
+            return self._install(self.here / arguments[2].partition("[")[0])
+        for argument in arguments[1:]:
+            self._check_wheel(Requirement(argument))
+        return 0, ""
+
+    def _install(self, project: Path) -> tuple[int, str]:
+        """Install a project for what is run later, without what it needs, which is there."""
+        self.packages = self.here / ".packages"
+        options = ["--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--target", str(self.packages)]
+        return self._start([sys.executable, "-m", "pip", "install", *options, str(project)])
+
+    def _check_wheel(self, wanted: Requirement) -> None:
+        wheels = {
+            project["name"]: project.get("optional-dependencies", {})
+            for file in [self.root / "pyproject.toml", *self.root.glob("**/pyproject.toml")]
+            if ".venv" not in file.parts
+            for project in [tomllib.loads(file.read_text(encoding="utf-8")).get("project", {"name": ""})]
+        }
+        if wanted.name not in wheels and wanted.name not in OTHER_WHEELS:
+            raise CommandError(f"there is no wheel '{wanted.name}'")
+        unknown = wanted.extras - set(wheels.get(wanted.name, ()))
+        if unknown:
+            raise CommandError(f"{wanted.name} has no extra {', '.join(sorted(unknown))}")
+
+
+_MPI = ["--oversubscribe", "--bind-to", "none"]
+_AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
+def _commands(text: str) -> list[list[str]]:
+    """The words of each command: one in a line, which goes on after a backslash; ``#`` begins a comment."""
+    lines = text.replace("\\\n", " ").splitlines()
+    return [words for line in lines if (words := shlex.split(line, comments=True))]

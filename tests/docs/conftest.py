@@ -1,0 +1,34 @@
+"""The folder in which a page is followed."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import cntk_tool_demo.data as demo
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TRAINING, HELD_OUT = 160, 80
+
+
+@pytest.fixture(scope="session")
+def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What ``cntk demo`` makes, but fewer digits, learned for two epochs, so that pages are quick."""
+    pytest.importorskip("sklearn")
+    folder = tmp_path_factory.mktemp("digits")
+    demo.write_digits(folder)
+    for name, rows in (("train.ctf", TRAINING), ("test.ctf", HELD_OUT)):
+        lines = (folder / name).read_text(encoding="utf-8").splitlines(keepends=True)
+        (folder / name).write_text("".join(lines[:rows]), encoding="utf-8")
+    recipe = Path(demo.__file__).with_name("digits.cntk").read_text(encoding="utf-8")
+    assert recipe.count("maxEpochs = 30\n") == 1
+    (folder / "digits.cntk").write_text(recipe.replace("maxEpochs = 30\n", "maxEpochs = 2\n"), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def folder(digits: Path, tmp_path: Path) -> Path:
+    """A copy of the digits."""
+    shutil.copytree(digits, tmp_path, dirs_exist_ok=True)
+    return tmp_path
