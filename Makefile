@@ -1,7 +1,9 @@
 # Every target sets up the environment .venv by itself when it is missing or out of date.
 #   make test UV=            use venv and pip even where uv is installed
 #   make test PYTHON=...     use this interpreter
-#   make test WORKERS=0      in one process; by default as many as there are processors
+#   make test WORKERS=0      in one process; by default one more than there are processors
+#   make test FRESH=1        compile everything anew, not what earlier runs have kept
+#   make quick BASE=main     the commit to compare with
 
 UV ?= $(shell command -v uv 2>/dev/null)
 PYTHON ?=
@@ -15,10 +17,17 @@ PROJECTS := $(wildcard kits/*/pyproject.toml) $(wildcard plugins/*/*/pyproject.t
 BIN := .venv/bin
 STAMP := .venv/.up-to-date
 PYTEST_ARGS ?=
-WORKERS ?= auto
+# One more than there are processors: some tests wait for processes that are to be killed.
+WORKERS ?= $(shell n=$$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN); echo $$((n + 1)))
+FRESH ?=
+BASE ?= main
+N ?= 20
+SEED ?= $(shell date +%Y%m%d)
+export FRESH
+PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 8 --dist worksteal $(PYTEST_ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format types imports docs lists wheels check bench pin hooks changes release clean
+.PHONY: help setup demo test quick nightly mutants lint format types imports docs lists wheels check bench pin hooks changes release clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
@@ -33,7 +42,19 @@ demo: $(STAMP) ## train a recipe on real handwritten digits
 	$(BIN)/cntk demo
 
 test: $(STAMP) ## run all tests
-	$(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 8 --dist worksteal $(PYTEST_ARGS)
+	$(PYTEST)
+
+quick: $(STAMP) ## run the quick tests that concern what changed since BASE
+	@tests=$$($(BIN)/python tools/concerned.py --base $(BASE)) || exit; \
+	if [ -z "$$tests" ]; then echo "no test is concerned by what changed since $(BASE)"; exit; fi; \
+	echo "concerned:" $$tests; $(PYTEST) --tier quick $$tests
+
+nightly: $(STAMP) ## run all tests there are, compile everything anew, try faults (N=20 SEED=...)
+	FRESH=1 $(PYTEST) --tier thorough
+	$(MAKE) mutants
+
+mutants: $(STAMP) ## see whether the tests notice N faults drawn with SEED
+	$(BIN)/python tools/mutants.py --count $(N) --seed $(SEED)
 
 lint: $(STAMP) ## check style and format
 	$(BIN)/ruff check .

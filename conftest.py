@@ -21,66 +21,64 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 
 from hypothesis import settings  # noqa: E402 - what it imports is to be kept too
 
+from tests.caches import shared_caches  # noqa: E402
+from tests.folder_report import FolderReport  # noqa: E402
+from tests.tiers import EXAMPLES, MARKERS, Group, Tier, arrange  # noqa: E402
+
 # Tests assert no times: a loaded machine may take as long as it likes for one example.
-settings.register_profile("workspace", deadline=None, max_examples=50)
-settings.register_profile("thorough", deadline=None)
-# What is run with -m "not slow" after every edit: a part of the examples. The whole run has them all.
-settings.register_profile("quick", deadline=None, max_examples=15)
-settings.load_profile("workspace")
+for _tier, _count in EXAMPLES.items():
+    settings.register_profile(_tier.name.lower(), deadline=None, max_examples=_count)
+settings.load_profile(Tier.DEFAULT.name.lower())
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add ``--thorough``."""
+    """Add ``--tier`` and its short form ``--thorough``."""
+    names = [tier.name.lower() for tier in Tier]
+    parser.addoption("--tier", choices=names, help="how much is run; tests/tiers.py says what is in which tier")
     parser.addoption(
-        "--thorough",
-        action="store_true",
-        help="cut and kill trainings everywhere, not at a sample; run all tests, those marked thorough or thinned too",
+        "--thorough", action="store_const", const="thorough", dest="tier", help="short for --tier thorough"
     )
 
 
+def tier_of(config: pytest.Config) -> Tier:
+    """Return the tier of a run; ``-m "not slow"`` is the quick one."""
+    chosen = config.getoption("tier")
+    if chosen is not None:
+        return Tier[chosen.upper()]
+    return Tier.QUICK if config.getoption("markexpr") == "not slow" else Tier.DEFAULT
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    """Choose how many examples hypothesis tries, unless the command line does."""
-    if config.getoption("--hypothesis-profile"):
-        return
-    if config.getoption("--thorough"):
-        settings.load_profile("thorough")
-    elif config.getoption("markexpr") == "not slow":
-        settings.load_profile("quick")
+    """Register markers and report, keep what is compiled, and choose how many examples hypothesis tries."""
+    for marker in MARKERS:
+        config.addinivalue_line("markers", marker)
+    caches = shared_caches()
+    caches.__enter__()
+    config.add_cleanup(lambda: caches.__exit__(None, None, None))
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        config.pluginmanager.register(FolderReport())
+    if not config.getoption("--hypothesis-profile"):
+        settings.load_profile(tier_of(config).name.lower())
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Drop what ``thorough`` and ``thinned`` say; of a test that is ``sampled(n)`` mark all but each n-th as slow."""
-    if not config.getoption("--thorough"):
-        dropped = {item for item in items if item.get_closest_marker("thorough")}
-        dropped.update(_thinned_out([item for item in items if item not in dropped]))
-        config.hook.pytest_deselected(items=[item for item in items if item in dropped])
-        items[:] = [item for item in items if item not in dropped]
-    counts: dict[str, int] = {}
-    for item in items:
-        sampled = item.get_closest_marker("sampled")
-        if sampled is not None:
-            group = item.nodeid.partition("[")[0]
-            counts[group] = counts.get(group, -1) + 1
-            if counts[group] % sampled.args[0]:
-                item.add_marker(pytest.mark.slow)
+    """Leave out what belongs to a later tier, and remember the samples for those who ask for ``samples``."""
+    arrangement = arrange(items)
+    config.stash[SAMPLES] = arrangement.samples
+    later = [item for item, first in arrangement.tiers.items() if first > tier_of(config)]
+    config.hook.pytest_deselected(items=later)
+    gone = set(later)
+    items[:] = [item for item in items if item not in gone]
 
 
-def _thinned_out(items: list[pytest.Item]) -> Iterator[pytest.Item]:
-    """Of each ``op`` or ``name`` of a test that is ``thinned``, all combinations of other parameters but one.
+SAMPLES = pytest.StashKey[list[Group]]()
 
-    Which one differs from name to name, so that all are tried.
-    """
-    groups: dict[str, dict[object, list[pytest.Item]]] = {}
-    for item in items:
-        if item.get_closest_marker("thinned") is not None and isinstance(item, pytest.Function):
-            params = item.callspec.params if hasattr(item, "callspec") else {}
-            group = groups.setdefault(item.nodeid.partition("[")[0], {})
-            group.setdefault(params.get("op", params.get("name")), []).append(item)
-    for group in groups.values():
-        for number, combinations in enumerate(group.values()):
-            kept = number % len(combinations)
-            yield from (item for place, item in enumerate(combinations) if place != kept)
+
+@pytest.fixture(scope="session")
+def samples(pytestconfig: pytest.Config) -> list[Group]:
+    """The samples of all tests that were collected."""
+    return pytestconfig.stash[SAMPLES]
 
 
 def pytest_collection_finish() -> None:
@@ -104,4 +102,4 @@ def no_flush() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def thorough(pytestconfig: pytest.Config) -> bool:
     """Whether everything is wanted where a sample is usual."""
-    return bool(pytestconfig.getoption("--thorough"))
+    return tier_of(pytestconfig) is Tier.THOROUGH

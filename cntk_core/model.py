@@ -45,8 +45,10 @@ class Model:
         self, network: Network, *, engine: str = AUTO, settings: str = "", plugins: PluginManager | None = None
     ) -> None:
         self.network = network
-        engine_class = (plugins or PluginManager()).engine(engine)
+        plugins = plugins or PluginManager()
+        engine_class = plugins.engine(engine)
         self._engine = engine_class(engine_class.settings_from(parse_text(settings), f"engine '{engine}'"))
+        self._engine.kernels = plugins.registry.kernels.of(engine_class)
         self._store = ParameterStore(network.parameters, network.dtype)
         self._programs: dict[tuple[Node, ...], Program] = {}
 
@@ -89,7 +91,7 @@ class Model:
         """
         nodes = self._nodes(outputs)
         for node in self.network.order(nodes):
-            if node.op.name == "FutureValue" or node.op.new_axis:
+            if node.op.traits.delay < 0 or node.op.new_axis:
                 raise NetworkError(
                     f"'{node.name}' ({node.op.name}) needs whole sequences; the model cannot be evaluated as a stream",
                     where=node.where,

@@ -52,11 +52,13 @@ from cntk_core.network.inference import is_delay
 from cntk_core.network.initializers import Initializer
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
+from cntk_core.ops.kernel import Kernel, kernel
 from cntk_core.ops.language.define import define_op, elementwise_op
 from cntk_core.ops.language.expression import ArrayMath
 from cntk_core.ops.language.op import Accumulator, Elementwise, NoAttributes, Op, OpContext
 from cntk_core.ops.language.random import random_stream
 from cntk_core.ops.language.shapes import Shape, elements, from_cntk, show, to_cntk
+from cntk_core.ops.language.traits import BY_ROWS, MatrixProduct, Traits
 from cntk_core.ops.table import FindOp, core_ops
 from cntk_core.plan.plan import Plan
 from cntk_core.plugins.markers import hookimpl
@@ -66,6 +68,7 @@ from cntk_core.records.minibatch import Minibatch, StreamData
 
 __all__ = [
     "API_VERSION",
+    "BY_ROWS",
     "Accumulator",
     "Action",
     "ActionContext",
@@ -93,8 +96,10 @@ __all__ = [
     "Input",
     "Job",
     "JobOutcome",
+    "Kernel",
     "Learner",
     "Location",
+    "MatrixProduct",
     "Minibatch",
     "MinibatchResult",
     "MissingKeyError",
@@ -132,6 +137,7 @@ __all__ = [
     "StreamData",
     "StreamInfo",
     "TrainingError",
+    "Traits",
     "Unavailable",
     "UnsupportedError",
     "UpdateContext",
@@ -150,6 +156,7 @@ __all__ = [
     "from_cntk",
     "hookimpl",
     "is_delay",
+    "kernel",
     "local_rank",
     "nearest",
     "option",

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from cntk_core.contract.engine import Program, ProgramState
+from cntk_core.network.inference import shift_of
 from cntk_core.ops.families.convolution import convolution_geometry, sharing_of
 from cntk_core.ops.families.criteria import SMALLEST_DIVISOR
 from cntk_core.ops.families.ctc import LOG_ZERO, PhonePath, latest_frames, phone_path, sequences_of, skips_of
-from cntk_core.ops.families.delays import TAIL, fill_outside, initial_rows, keep_tail, last_sequence, shift_of
+from cntk_core.ops.families.delays import TAIL, fill_outside, initial_rows, keep_tail, last_sequence
 from cntk_core.ops.families.distances import cosine_gradients, cosines
 from cntk_core.ops.families.dropout import RATE as DROPOUT_RATE
 from cntk_core.ops.families.frame_moves import reconciled_rows, same_sequences
@@ -29,6 +30,8 @@ from cntk_core.ops.families.slicing import slice_ranges
 from cntk_core.ops.families.softmax import log_softmax
 from cntk_core.ops.families.unary import clipped_log
 from cntk_core.ops.families.vocabulary import TRAINS, UNNORMALIZED, check_word_classes
+from cntk_core.ops.kernel import by_op as kernels_by_op
+from cntk_core.ops.kernel import core_op, in_form_of, kernels
 from cntk_core.ops.language.expression import Expr, TraceMath, symbol
 from cntk_core.ops.language.framing import (
     align,
@@ -61,7 +64,7 @@ from cntk_core.plan.plan import (
     layout_of_root,
     makes_axis_by_values,
 )
-from cntk_core.plan.sparse import is_sparse_product, label_inputs, sparse_inputs
+from cntk_core.plan.sparse import is_product, is_sparse_product, is_transposed, label_inputs, sparse_inputs
 from cntk_kit_engines.axes import Axes, stream_of
 from cntk_kit_engines.gradient_flow import flow_back
 from cntk_kit_engines.interpreter import Interpreter
@@ -116,6 +119,7 @@ __all__ = [
     "check_word_classes",
     "clipped_log",
     "convolution_geometry",
+    "core_op",
     "cosine_gradients",
     "cosines",
     "delay_rows",
@@ -129,12 +133,17 @@ __all__ = [
     "gathered_places",
     "gradient_trees",
     "image_pooling_geometry",
+    "in_form_of",
     "initial_rows",
     "is_legacy",
     "is_open",
+    "is_product",
     "is_sparse_product",
     "is_total",
+    "is_transposed",
     "keep_tail",
+    "kernels",
+    "kernels_by_op",
     "label_inputs",
     "last_sequence",
     "latest_frames",

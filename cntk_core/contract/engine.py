@@ -14,6 +14,7 @@ from cntk_core.contract.component import Component
 if TYPE_CHECKING:
     from cntk_core.contract.learner import UpdateRule
     from cntk_core.contract.store import ParameterStore
+    from cntk_core.ops.kernel import Kernel
     from cntk_core.plan.plan import AnyStep, Plan
     from cntk_core.records.layout import SequenceLayout
     from cntk_core.records.minibatch import Minibatch
@@ -115,7 +116,14 @@ class Program(ABC):
 
 
 class ExecutionEngine(Component):
-    """Makes programs. Made as ``Engine(options)``; its fields are read from the configuration (``numCPUThreads``)."""
+    """Makes programs. Made as ``Engine(options)``; its fields are read from the configuration (``numCPUThreads``).
+
+    Attributes:
+        kernels: kernels for this engine from elsewhere, which the run finds and sets before it compiles anything. The
+            first that does a node's op is taken, then the engine's own, then the op's own functions.
+    """
+
+    kernels: Sequence[Kernel] = ()
 
     def __init__(self, options: Any = None) -> None:
         self.settings = options if options is not None else type(self).options()
@@ -128,8 +136,7 @@ class ExecutionEngine(Component):
         """
         return ()
 
-    @classmethod
-    def on_host(cls, plan: Plan) -> Collection[AnyStep]:
+    def on_host(self, plan: Plan) -> Collection[AnyStep]:
         """Return the steps of a plan that it computes on the host, between others on its device; by default none.
 
         Nothing is compiled, and no device is needed: ``cntk explain`` marks them.

@@ -20,16 +20,18 @@ from cntk_core.ops.language.op import Op
 from cntk_core.ops.language.open_shapes import complete_shapes, infer_shape
 from cntk_core.ops.language.shapes import Longest, Shape, elements, from_cntk, longest_axes, show
 
-DELAYS = frozenset({"PastValue", "FutureValue"})
-"""Operations through which a cycle is legal."""
-
 MOST_CHANGES = 20
 """How often a guess may change before the loop counts as one without a solution."""
 
 
 def is_delay(node: Node) -> bool:
     """Whether a node reads another time step of its first input."""
-    return node.op.name in DELAYS
+    return node.op.traits.delay != 0
+
+
+def shift_of(node: Node) -> int:
+    """Return how many steps back a delay reads; negative numbers look ahead."""
+    return int(node.op.traits.delay * node.attributes.time_step)
 
 
 @attrs.frozen

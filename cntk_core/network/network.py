@@ -9,11 +9,9 @@ import numpy as np
 
 from cntk_core.errors import CntkError, NetworkError, ShapeError, did_you_mean, raise_problems
 from cntk_core.network.components import components, is_loop
-from cntk_core.network.inference import DELAYS, infer_loop, infer_node, is_delay
+from cntk_core.network.inference import infer_loop, infer_node, is_delay
 from cntk_core.network.node import ROLES, Input, Node, Parameter
 from cntk_core.ops.language.shapes import show
-
-__all__ = ["DELAYS", "Network"]
 
 
 class Network:

@@ -11,9 +11,6 @@ from cntk_core.ops.language.shapes import elements
 from cntk_core.plan.plan import Buffer, GradientStep, Loop, LoopGradient, Step, is_open
 from cntk_core.plan.sharing import same_gradients, same_values
 
-ENDING_BY_ELEMENT = frozenset({"BatchNormalization"})
-"""Other ops whose gradient by data is made of one element of each operand, when everything else has been done."""
-
 
 @attrs.define(eq=False)
 class _Item:
@@ -82,7 +79,7 @@ def assign_buffers(
 def _writes_element_by_element(step: GradientStep | LoopGradient) -> bool:
     if not isinstance(step, GradientStep):
         return False
-    return all(node.op.elementwise is not None or node.op.name in ENDING_BY_ELEMENT for node in step.step.nodes)
+    return all(node.op.traits.ends_by_element for node in step.step.nodes)
 
 
 def _freeze(slot: _Slot) -> Buffer:

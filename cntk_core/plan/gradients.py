@@ -12,12 +12,6 @@ from cntk_core.network.node import Node, Parameter
 from cntk_core.plan.fusion import gradient_reads
 from cntk_core.plan.plan import GradientStep, Loop, LoopGradient, Step, Target
 
-SUMMED_AT_ONCE = frozenset({"Times", "TransposeTimes", "DiagTimes"})
-"""Ops whose gradient by a value without frames is the same computed for all frames at once as time step by time step.
-
-So are element-wise ops. Others may keep something from forward to gradient, which a loop does for each time step.
-"""
-
 
 @attrs.frozen(eq=False)
 class Flow:
@@ -171,7 +165,8 @@ def _loop(loop: Loop, flow: Flow, written: set[Node]) -> list[GradientStep | Loo
         if not sources:
             continue
         outside = flow.targets(step.nodes)
-        batched = [child for child in outside if child not in inside and not child.framed and _sums_at_once(step)]
+        at_end = all(node.op.traits.summed_at_end for node in step.nodes)
+        batched = [child for child in outside if child not in inside and not child.framed and at_end]
         if is_delay(step.nodes[0]):  # its initial state has no row for each frame
             batched = [child for child in outside if child is not step.nodes[0].inputs[0]]
         stepwise = [child for child in outside if child not in batched]
@@ -193,10 +188,6 @@ def _loop(loop: Loop, flow: Flow, written: set[Node]) -> list[GradientStep | Loo
     ]
     written.update(targets)
     return result + [_straight(step, sources, batched, flow, written) for step, sources, batched in after]
-
-
-def _sums_at_once(step: Step) -> bool:
-    return all(node.op.elementwise is not None or node.op.name in SUMMED_AT_ONCE for node in step.nodes)
 
 
 class _LoopState:

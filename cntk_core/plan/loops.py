@@ -28,7 +28,7 @@ class Component:
 
 def direction_of(delay: Node) -> int:
     """1 if a delay looks at the past, so that the loop through it goes forward in time; -1 if at the future."""
-    past = 1 if delay.op.name == "PastValue" else -1
+    past = delay.op.traits.delay
     return past if delay.attributes.time_step >= 0 else -past
 
 
@@ -124,7 +124,7 @@ def _needs_whole_sequences(node: Node, loop: Component) -> bool:
     if node.op.reduces_frames or node.op.makes_axis(node.inputs[0].shape, node.attributes):
         return True
     # Within a loop all sequences are the same, so that nothing has to be reconciled.
-    same = node.op.name == "ReconcileDynamicAxis" and node.inputs[0] in loop.nodes
+    same = node.op.traits.passes_through and node.inputs[0] in loop.nodes
     return node.op.axis_of is not None and not same
 
 

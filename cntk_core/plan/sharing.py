@@ -60,7 +60,7 @@ def same_gradients(gradients: Sequence[GradientStep | LoopGradient]) -> dict[Nod
         if not isinstance(loop, LoopGradient):
             continue
         for step in loop.steps:
-            if [node.op.name for node in step.step.nodes] != ["Plus"] or len(step.sources) != 1:
+            if [node.op.traits.sums for node in step.step.nodes] != [True] or len(step.sources) != 1:
                 continue
             (source,) = step.sources
             inputs = step.step.nodes[0].inputs

@@ -9,26 +9,38 @@ from cntk_core.ops.language.shapes import elements
 from cntk_core.plan.plan import GradientStep, Loop, LoopGradient, Step
 
 
+def is_product(node: Node) -> bool:
+    """Whether a node multiplies its second input, an array, by its first."""
+    product = node.op.traits.product
+    return product is not None and product.dense
+
+
+def is_transposed(node: Node) -> bool:
+    """Whether a product has its first input stored as ``(outer, inner)``."""
+    product = node.op.traits.product
+    return product is not None and product.transposed
+
+
 def is_sparse_product(node: Node) -> bool:
     """Whether a node is a product of a ``W`` without frames with a sparse input ``x`` that is summed up whole.
 
     That is ``Times(W, x)``, or ``LookupTable(W, x)`` of one word. Then ``W`` is, in memory order, a matrix with one row
     for each element of ``x``.
     """
-    if node.op.name not in ("Times", "LookupTable"):
+    product = node.op.traits.product
+    if product is None or product.transposed:
         return False
     left, right = node.inputs
     if not isinstance(right, Input) or not right.sparse or left.framed:
         return False
     dims = left.known_shape
-    outer = node.attributes.output_rank if node.op.name == "Times" else 1
-    inner = elements(dims[: len(dims) - outer])
+    inner = elements(dims[: len(dims) - product.outer(node.attributes)])
     return inner > 0 and inner == elements(right.known_shape)
 
 
 def takes_sparse(node: Node, index: int) -> bool:
     """Whether an op reads an input as a sparse matrix, so that it need not be there as an array."""
-    if node.op.name in ("Times", "TransposeTimes"):
+    if is_product(node):
         return index == 1 and is_sparse_product(node)
     return index in node.op.sparse_inputs
 

@@ -51,6 +51,7 @@ KIND_WORDS = (
     "verb",
     "model_format",
     "ops",
+    "kernels",
     "hooks",
 )
 
@@ -82,7 +83,11 @@ class CheckResult:
         what = " and ".join(self.tested)
         if not self.passed:
             return f"does not keep its contract ({what})"
-        return f"passes the tests of {what}{rest}" if self.left_out else f"keeps its contract ({what})"
+        if self.left_out:
+            return f"passes the tests of {what}{rest}"
+        return (
+            f"passes the tests of {what}" if self.tested[-1].startswith("its wheel") else f"keeps its contract ({what})"
+        )
 
 
 def check_plugin(name: str, kind: str | None = None, plugin_files: Sequence[str] = ()) -> int:
@@ -112,9 +117,9 @@ def find_offers(manager: PluginManager, name: str, kind: str | None = None) -> l
         MissingPluginError: nothing is installed that the name could mean.
     """
     prefix, colon, word = name.partition(":")
-    if kind is None and colon and prefix in (*KIND_WORDS, "op", "hook"):
+    if kind is None and colon and prefix in (*KIND_WORDS, "op", "kernel", "hook"):
         kind, name = prefix, word
-    kind = {"op": "ops", "hook": "hooks"}.get(kind or "", kind)
+    kind = {"op": "ops", "kernel": "kernels", "hook": "hooks"}.get(kind or "", kind)
     if kind is not None and kind not in KIND_WORDS:
         raise UsageError(
             f"there is no kind of plugin '{kind}'{did_you_mean(kind, KIND_WORDS)}",
@@ -122,7 +127,7 @@ def find_offers(manager: PluginManager, name: str, kind: str | None = None) -> l
         )
     registry = manager.registry
     offers: list[Offer[Any]] = [offer for table in registry.tables for offer in table.offers()]
-    offers += [*registry.ops.offers(), *_ops_of_files(registry), *manager.hooks_offers]
+    offers += [*registry.ops.offers(), *_ops_of_files(registry), *registry.kernels.offers(), *manager.hooks_offers]
     offers = [offer for offer in offers if kind in (None, _key(offer))]
     qualifier, _, bare = name.rpartition(":")
     found = [offer for offer in offers if same_wheel(offer.source.name, name)] or [

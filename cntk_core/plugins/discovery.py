@@ -26,6 +26,9 @@ HOOKS_GROUP = "cntk.hooks"
 OPS_GROUP = "cntk.ops"
 """Entry points of ops or modules of ops."""
 
+KERNELS_GROUP = "cntk.kernels"
+"""Entry points of kernels or modules of kernels, named after their engine."""
+
 VERBS_GROUP = "cntk.verbs"
 """Entry points of verbs; here, so that ``cntk --help`` can list them without the interfaces."""
 
@@ -77,12 +80,13 @@ class Discovery:
 
     @hookimpl
     def cntk_register(self, registry: Registry) -> None:
-        """Offer the components and ops of installed wheels, to be looked up when somebody asks."""
+        """Offer the components, ops and kernels of installed wheels, to be looked up when somebody asks."""
         if self.note:
             registry.notes.append(self.note)
         for table in registry.tables:
             table.add_scan(partial(self.entries, table.kind.group))
         registry.add_op_scan(partial(self.entries, OPS_GROUP))
+        registry.add_kernel_scan(partial(self.entries, KERNELS_GROUP))
 
     def entries(self, group: str) -> list[Entry]:
         """Return name, entry point and wheel of everything that is offered in a group."""

@@ -17,6 +17,7 @@ from cntk_core.errors import BrokenPluginError, Location, MissingPluginError, Pl
 from cntk_core.plugins.markers import PROJECT
 from cntk_core.plugins.offer import Kind, Source
 from cntk_core.plugins.registry import KINDS, Registry
+from cntk_core.plugins.third_party_kernels import kernels_of
 from cntk_core.plugins.third_party_ops import ops_of
 
 _numbers = count(1)
@@ -60,7 +61,7 @@ def load_file(path: str) -> ModuleType:
 
 
 def add_file(registry: Registry, path: str, module: ModuleType) -> bool:
-    """Offer the components and ops of a plugin file; return whether there were any or it has hooks.
+    """Offer the components, ops and kernels of a plugin file; return whether there were any or it has hooks.
 
     A component is offered under its attribute ``name``, or else under the name of its class.
 
@@ -70,6 +71,7 @@ def add_file(registry: Registry, path: str, module: ModuleType) -> bool:
     source = Source(path)
     classes = components_of(module)
     ops = ops_of(module)
+    kernels = kernels_of(module)
     for kind, component in classes:
         registry.table(kind.word).add(_name(component), component, source)
     for op in ops:
@@ -77,7 +79,9 @@ def add_file(registry: Registry, path: str, module: ModuleType) -> bool:
             registry.ops.add(op, source)
         except PluginError as error:
             raise PluginError(error.message, where=Location(path), hint=error.hint) from None
-    return bool(classes or ops)
+    for kernel in kernels:
+        registry.kernels.add(kernel, source)
+    return bool(classes or ops or kernels)
 
 
 def components_of(module: ModuleType) -> list[tuple[Kind, type[Component]]]:

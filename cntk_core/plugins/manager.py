@@ -251,7 +251,7 @@ class PluginManager:
             raise BrokenPluginError(
                 "the plugin file has nothing that can be used",
                 where=Location(path),
-                hint="It needs a class of a component, an op, or a function marked with @hookimpl.",
+                hint="It needs a class of a component, an op, a kernel, or a function marked with @hookimpl.",
             )
 
     def _register(self, plugin: object, source: Source, title: str = "") -> None:

@@ -30,6 +30,7 @@ from cntk_core.plugins.known import known
 from cntk_core.plugins.offer import HERE, ComponentOffer, Kind, Source, at
 
 if TYPE_CHECKING:
+    from cntk_core.plugins.third_party_kernels import Kernels
     from cntk_core.plugins.third_party_ops import Operations
 
 C = TypeVar("C", bound=Component)
@@ -243,6 +244,8 @@ class Registry:
         self.model_formats: ComponentTable[ModelFormat] = ComponentTable(MODEL_FORMAT, self)
         self._operations: Operations | None = None
         self._op_scans: list[Scan] = []
+        self._kernels: Kernels | None = None
+        self._kernel_scans: list[Scan] = []
 
     @property
     def tables(self) -> tuple[ComponentTable[Any], ...]:
@@ -273,6 +276,24 @@ class Registry:
             self._op_scans.append(scan)
         else:
             self._operations.add_scan(scan)
+
+    @property
+    def kernels(self) -> Kernels:
+        """The kernels of ops, by engine: those that were added, and those of installed wheels."""
+        if self._kernels is None:
+            from cntk_core.plugins.third_party_kernels import Kernels
+
+            self._kernels = Kernels(self)
+            for scan in self._kernel_scans:
+                self._kernels.add_scan(scan)
+        return self._kernels
+
+    def add_kernel_scan(self, scan: Scan) -> None:
+        """Offer kernels that are looked up when an engine wants some."""
+        if self._kernels is None:
+            self._kernel_scans.append(scan)
+        else:
+            self._kernels.add_scan(scan)
 
     @contextmanager
     def provided_by(self, source: Source) -> Iterator[None]:

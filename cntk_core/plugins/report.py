@@ -14,6 +14,7 @@ from cntk_core.plugins.known import known
 from cntk_core.plugins.manager import PluginManager
 from cntk_core.plugins.offer import ComponentOffer, HooksOffer
 from cntk_core.plugins.registry import ComponentTable
+from cntk_core.plugins.third_party_kernels import Kernels, KernelsOffer
 from cntk_core.plugins.third_party_ops import Operations, OpsOffer
 
 STATES = ("installed", "usable", "unavailable", "incompatible", "broken", "ambiguous", "not installed", "planned")
@@ -26,7 +27,7 @@ class PluginRecord:
 
     Attributes:
         kind: ``engine``, ``builder``, ``reader``, ``writer``, ``learner``, ``parallelizer``, ``aggregation``,
-            ``communicator``, ``action``, ``verb``, ``model format``, ``ops``, ``hooks``.
+            ``communicator``, ``action``, ``verb``, ``model format``, ``ops``, ``kernels``, ``hooks``.
         name: what a recipe writes.
         wheel: distribution name, or the path of a file.
         version: of the wheel; empty for a file and for what is not installed.
@@ -61,6 +62,7 @@ def list_plugins(
         records += _components(table, check, core=core)
         records += _absent(table)
     records += _ops(manager.registry.ops, check)
+    records += _kernels(manager.registry.kernels, check)
     for offer in manager.hooks_offers:
         records.append(_of(offer, *(_hooks_state(manager, offer) if check else ("installed",))))
     return records
@@ -121,6 +123,21 @@ def _ops_state(ops: Operations, offer: OpsOffer) -> tuple[str, str, str]:
     found = offer.outcome()
     names = ", ".join(op.name for op in found) if isinstance(found, tuple) else ""
     return "usable", names, ""
+
+
+def _kernels(kernels: Kernels, check: bool) -> Iterator[PluginRecord]:
+    for offer in kernels.offers():
+        yield _of(offer, *(_kernels_state(offer) if check else ("installed",)))
+    for source, kernel in kernels.added():
+        yield PluginRecord("kernels", kernel.engine, source.name, source.version, "usable", kernel.op.name)
+
+
+def _kernels_state(offer: KernelsOffer) -> tuple[str, str, str]:
+    found = offer.outcome()
+    if isinstance(found, PluginError):
+        return _trouble(found)
+    count = len({kernel.op for kernel in found})
+    return "usable", f"{count} operation{'' if count == 1 else 's'}", ""
 
 
 def _hooks_state(manager: PluginManager, offer: HooksOffer) -> tuple[str, str, str]:

@@ -317,7 +317,9 @@ class ActionContext:
             PluginError: it is not installed, cannot run here, or has no such device.
         """
         name, engine_class = self.engine_class(section)
-        return engine_class(engine_class.settings_from(section.child("", name="engine"), f"engine '{name}'"))
+        engine = engine_class(engine_class.settings_from(section.child("", name="engine"), f"engine '{name}'"))
+        engine.kernels = self.plugins.registry.kernels.of(engine_class)
+        return engine
 
     def check_device(self) -> None:
         """Make sure that there is an engine for the device that the recipe asks for.

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 import pytest
 
-pytest.importorskip("sklearn")
+# Importing it takes seconds: not where tests are only collected.
+pytestmark = pytest.mark.skipif(find_spec("sklearn") is None, reason="sklearn is not installed")
 
 
 def result(error: float, seconds: float) -> dict[str, list[float]]:

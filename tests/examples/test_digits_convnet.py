@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,8 @@ from cntk_core.recipe.log import Log
 from cntk_core.records.minibatch import Minibatch, StreamData
 from cntk_testing import ReferenceEngine
 
-pytest.importorskip("sklearn")
+# Importing it takes seconds: not where tests are only collected.
+pytestmark = pytest.mark.skipif(find_spec("sklearn") is None, reason="sklearn is not installed")
 
 FINAL = r"Final Results: .*?{} = ([\d.]+)(%?) \* 450"
 

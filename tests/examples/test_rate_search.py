@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from cntk_core.cli import main
 
-pytest.importorskip("sklearn")
+# Importing it takes seconds: not where tests are only collected.
+pytestmark = pytest.mark.skipif(find_spec("sklearn") is None, reason="sklearn is not installed")
 
 
 def result(entropy: list[float], trials: int = 0, searching: float = 0.0) -> dict[str, object]:

@@ -7,9 +7,8 @@ import json
 import os
 import shutil
 from contextlib import closing, redirect_stderr, redirect_stdout
-from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from golden_compare import Tolerance, check_file, check_run
@@ -20,12 +19,8 @@ from cntk_core.recipe.driver import run_recipe
 from cntk_core.recipe.log import Log
 from cntk_testing import VirtualRanks
 
-if TYPE_CHECKING:
-    from _pytest.mark import ParameterSet
-
 CASES = Path(__file__).parent / "cases"
 NAMES = sorted(path.parent.relative_to(CASES).as_posix() for path in CASES.glob("*/*/expected.json"))
-QUICK = 6  # one case in so many, of each family, is in the quick run too
 
 COMPILED = (
     "1-update-rules/fsadagrad-float",
@@ -36,15 +31,6 @@ COMPILED = (
     "5-operators/times-sparse",
 )
 """Cases that the XLA engine runs too: it compiles each function anew, so there are few."""
-
-
-def marked_cases() -> list[ParameterSet]:
-    """All cases; those that the quick run leaves out are marked slow."""
-    return [
-        pytest.param(name, marks=[pytest.mark.slow] if index % QUICK else [])
-        for _, family in groupby(NAMES, key=lambda name: name.partition("/")[0])
-        for index, name in enumerate(family)
-    ]
 
 
 def run_cntk(config: str, arguments: list[str]) -> tuple[int, str]:
@@ -74,16 +60,16 @@ def move_files(moves: list[list[str]], folder: Path) -> None:
             os.replace(folder / old, folder / new) if new else os.remove(folder / old)
 
 
-@pytest.mark.parametrize("name", marked_cases())
-def test_case(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run_case(name, tmp_path, monkeypatch)
+@pytest.mark.parametrize(("family", "case"), [pytest.param(*name.split("/"), id=name) for name in NAMES])
+@pytest.mark.sampled(6)
+def test_case(family: str, case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_case(f"{family}/{case}", tmp_path, monkeypatch)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", COMPILED)
 def test_case_by_xla(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("jax")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     run_case(name, tmp_path, monkeypatch, "engine=xla")
 
 

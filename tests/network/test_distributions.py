@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from cntk_core.network.distributions import fill_normal, fill_uniform, ziggurat_tables
 from cntk_core.ops.families.mersenne_twister import STATE, MersenneTwister64
@@ -91,6 +90,8 @@ def test_layers_have_the_same_area() -> None:
 
 
 def test_the_normal_distribution() -> None:
+    from scipy import stats
+
     values = drawn(lambda values: fill_normal(values, 1.0, 11), "f8", 200000)
     assert stats.kstest(values, "norm").pvalue > 0.01
     cut = drawn(lambda values: fill_normal(values, 1.0, 11, 2.0), "f8", 200000)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 import xml.etree.ElementTree as ET
+from typing import Literal
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,6 +16,7 @@ from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.ops.language.op import Op
 from cntk_core.ops.language.shapes import Shape
+from cntk_core.ops.language.traits import Traits
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -23,8 +25,8 @@ def first(shapes: list[Shape], attributes: object) -> Shape:
     return shapes[0]
 
 
-def op(name: str, role: str = "operation") -> Op:
-    return Op(name, (0, None), first, role=role)
+def op(name: str, role: str = "operation", delay: Literal[-1, 0, 1] = 0) -> Op:
+    return Op(name, (0, None), first, role=role, traits=Traits(delay=delay))
 
 
 def small_network() -> Network:
@@ -72,7 +74,7 @@ def test_long_names_are_shortened_and_whole_in_the_tooltip() -> None:
 
 def test_delay_is_drawn_upward_and_dashed() -> None:
     network = Network()
-    past = network.add(Node("past", op("PastValue"), shape=(2,), framed=True))
+    past = network.add(Node("past", op("PastValue", delay=1), shape=(2,), framed=True))
     sigmoid = network.add(Node("h", op("Sigmoid"), [past], shape=(2,), framed=True))
     past.inputs = [sigmoid]
     svg = to_svg(network)

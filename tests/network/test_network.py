@@ -9,10 +9,11 @@ from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.ops.language.op import Op
 from cntk_core.ops.language.shapes import broadcast
+from cntk_core.ops.language.traits import Traits
 
 PLUS = Op("Plus", (2, 2), lambda shapes, _: broadcast(shapes))
 PASS = Op("Pass", (1, 1), lambda shapes, _: shapes[0])
-DELAY = Op("PastValue", (1, 1), lambda shapes, _: shapes[0])
+DELAY = Op("PastValue", (1, 1), lambda shapes, _: shapes[0], traits=Traits(delay=1))
 
 
 def at(line: int) -> Location:

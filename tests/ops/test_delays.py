@@ -9,8 +9,11 @@ from hypothesis import strategies as st
 from slots import MINIBATCHES, SlotData, make_slots, walk
 
 from cntk_core.errors import DataError
-from cntk_core.ops.families.delays import TAIL, shift_of
+from cntk_core.network.inference import shift_of
+from cntk_core.network.node import Node
+from cntk_core.ops.families.delays import TAIL
 from cntk_core.ops.families.recurrence import DelayAttributes
+from cntk_core.ops.kernel import core_op
 from cntk_core.ops.language.layouts import sequence_layout
 from cntk_core.ops.language.op import OpContext
 from cntk_core.ops.language.rows import packed_slots, reader_slots, sequence_rows
@@ -59,7 +62,8 @@ def values_for(frames: int, seed: int = 0) -> np.ndarray:
 
 @pytest.mark.parametrize(("op", "shift"), [("PastValue", 2), ("FutureValue", -2)])
 def test_shift(op, shift):
-    assert shift_of(op, 2) == shift
+    node = Node("d", core_op(op), [], attributes=DelayAttributes(time_step=2))
+    assert shift_of(node) == shift
 
 
 @examples(200)
@@ -72,7 +76,7 @@ def test_values(slots: SlotData, op: str, step: int, given_state: bool):
     source = by_frame(slots, x)
     before = np.broadcast_to(state if given_state else 0.25, (DIM,))
     for (slot, time), frame in walk(slots).items():
-        wanted = time - shift_of(op, step)
+        wanted = time - core_op(op).traits.delay * step
         inside = frame.first <= wanted <= frame.last
         # Nothing was carried into this minibatch: the number stands before a sequence that began earlier.
         nothing = np.full(DIM, 0.25) if wanted < 0 and not frame.begun else before
@@ -94,7 +98,7 @@ def test_a_state_of_each_sequence(lengths, op, step, long):
     state_of = {(n, t): value for n, t, value in zip(owner.number.tolist(), owner.step.tolist(), states, strict=True)}
     for row in range(layout.frames):
         number, time, length = int(rows.number[row]), int(rows.step[row]), int(rows.last[row]) + 1
-        wanted = time - shift_of(op, step)
+        wanted = time - core_op(op).traits.delay * step
         if 0 <= wanted < length:
             (source,) = np.flatnonzero((rows.number == number) & (rows.step == wanted))
             np.testing.assert_array_equal(found[row], x[source])

@@ -8,7 +8,8 @@ import pytest
 
 from cntk_core.ops.language.op import Op
 from cntk_core.ops.table import core_ops
-from cntk_testing.op_contract import CHECKS, OpExample
+from cntk_testing.op_cases import OpExample
+from cntk_testing.op_contract import CHECKS
 from cntk_testing.op_examples import EXAMPLES, MOVES, NOT_COMPUTED
 
 TABLE = core_ops()

@@ -19,7 +19,7 @@ from cntk_core.ops.language.op import Op, OpContext
 from cntk_core.ops.language.rows import sequence_rows
 from cntk_core.ops.table import core_ops
 from cntk_core.records.layout import SequenceLayout
-from cntk_testing.op_contract import OpExample, random_values
+from cntk_testing.op_cases import OpExample, random_values
 from cntk_testing.op_examples import EXAMPLES
 
 TABLE = core_ops()

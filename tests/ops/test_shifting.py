@@ -74,6 +74,23 @@ def test_differences(layout, attributes, framed):
     )
 
 
+@pytest.mark.parametrize(
+    "attributes",
+    [ShiftAttributes(-1, -1, 1), ShiftAttributes(2, 0, 1), ShiftAttributes(-2, 0, 2), ShiftAttributes(1, -1, 2)],
+)
+def test_differences_along_a_static_axis(attributes):
+    """Where the last place is repeated, the boundary value has no gradient."""
+    rng = np.random.default_rng(2)
+    layout = sequence_layout([2])
+    check_op_gradients(
+        SHIFT,
+        [rng.normal(size=(2, 3, 4)), rng.normal(size=(3, 4))],
+        (True, False),
+        attributes,
+        context=lambda: context_of(layout, None),
+    )
+
+
 def test_a_static_axis():
     x = np.arange(6.0).reshape(1, 2, 3)
     layout = sequence_layout([1])

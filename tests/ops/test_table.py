@@ -9,7 +9,8 @@ from cntk_core.errors import PluginError
 from cntk_core.ops.language.define import define_op, elementwise_op
 from cntk_core.ops.language.op import NoAttributes
 from cntk_core.ops.table import core_ops
-from cntk_testing.op_contract import OpExample, check_op
+from cntk_testing.op_cases import OpExample
+from cntk_testing.op_contract import check_op
 
 NDL_NAMES = [
     "Abs",

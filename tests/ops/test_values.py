@@ -21,7 +21,8 @@ from cntk_core.ops.language.op import OpContext
 from cntk_core.ops.language.random import random_stream
 from cntk_core.ops.table import core_ops
 from cntk_testing.examples import examples
-from cntk_testing.op_contract import OpExample, check_shape_rule
+from cntk_testing.op_cases import OpExample
+from cntk_testing.op_contract import check_shape_rule
 
 TABLE = core_ops()
 NAN, INF = math.nan, math.inf

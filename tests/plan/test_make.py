@@ -178,7 +178,12 @@ def test_explain_names_steps_and_bytes():
     text = explain(plan, frames=10)
     assert "fused: Plus p + Sigmoid h [5 x *] -> h in b0" in text
     assert "W0 [5 x 7]: one product, the update may be folded into it" in text
-    assert text.splitlines()[-1].startswith("Buffers for 10 frames: 9 values share ")
+    # Two products and two sums of 5 and 3 elements for each of ten frames, their gradients, and the criterion; all of
+    # four bytes. At most 13 elements of a frame are alive together.
+    alone, shared = 4 * (2 * 10 * (5 + 5 + 3 + 3) + 1), 4 * (10 * 13 + 1)
+    assert text.splitlines()[-1] == (
+        f"Buffers for 10 frames: 9 values share 4 buffers, {shared} bytes instead of {alone} ({alone - shared} saved)"
+    )
 
 
 @st.composite

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from cntk_core.errors import CntkError
@@ -58,7 +60,7 @@ def test_an_unknown_kind(wheels):
     assert str(caught.value) == (
         "there is no kind of plugin 'raeder'; did you mean 'reader'?\n"
         "    Kinds: engine, builder, reader, writer, learner, parallelizer, aggregation, communicator, "
-        "action, verb, model_format, ops, hooks"
+        "action, verb, model_format, ops, kernels, hooks"
     )
 
 
@@ -67,6 +69,25 @@ def test_the_test_module_names_the_contract(wheels):
     text = contract_module(offer)
     assert "class TestContract(testing.EngineContract):\n    engine_class = PLUGIN\n" in text
     assert "distribution = 'cntk-engine-near'\n    kind = 'engine'\n    module = 'cntk_engine_near'\n" in text
+
+
+def test_the_test_module_of_ops_has_a_contract_for_each(install):
+    install("cntk-ops-soft", {"cntk.ops": {"soft": "cntk_ops_soft:OPS"}})
+    (offer,) = find_offers(PluginManager(), "soft")
+    one, two = SimpleNamespace(name="One", arity=(1, 1)), SimpleNamespace(name="Two", arity=(2, None))
+    text = contract_module(offer)
+    assert "class TestContract" not in text
+    names = {
+        "PLUGIN": [one, two],
+        "Op": type(None),
+        "ops_of": lambda found: found,
+        "testing": SimpleNamespace(OpExample=lambda shapes: shapes, OpContract=object),
+    }
+    exec(text[text.index("ops = ") :], names)
+    assert names["Test0"].op is one
+    assert names["Test0"].examples == (((4,),),)
+    assert names["Test1"].op is two
+    assert names["Test1"].examples == (((4,), (4,)),)
 
 
 def test_a_plugin_file(site, tmp_path, capsys):

@@ -5,13 +5,16 @@ from __future__ import annotations
 import inspect
 import re
 
+import attrs
 import pytest
 
+from cntk_core.ops.language.traits import Traits
 from cntk_core.plugins import discovery, listening, manager, specs
 from cntk_core.plugins.manager import PluginManager, hook_names
 from cntk_core.plugins.registry import KINDS
 from cntk_core.plugins.report import STATES
 from cntk_core.plugins.scaffold import TEMPLATES
+from cntk_testing import check_op
 from cntk_testing.learner_contract import LearnerContract
 
 
@@ -29,10 +32,20 @@ def test_every_hook_with_its_arguments(page):
 
 def test_every_state_group_and_switch(page):
     assert re.findall(r"^\| ([a-z ]+) \|", page.split("## Entry")[0], re.MULTILINE)[1:] == list(STATES)
-    groups = [kind.group for kind in KINDS] + ["cntk.ops", "cntk.hooks"]
+    groups = [kind.group for kind in KINDS] + ["cntk.ops", "cntk.kernels", "cntk.hooks"]
     assert re.findall(r"^\| `(cntk\.\w+)` \|", page, re.MULTILINE) == groups
     switches = [discovery.SWITCH, listening.TRACE_SWITCH, manager.STRICT_SWITCH]
     assert re.findall(r"^\| `(CNTK_\w+)` \|", page, re.MULTILINE) == switches
+
+
+def test_every_trait_and_the_examples(pytestconfig, tmp_path):
+    text = (pytestconfig.rootpath / "docs/op-traits.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE) == [field.name for field in attrs.fields(Traits)]
+    for number, block in enumerate(re.findall(r"```python\n(.*?)```", text, re.DOTALL)):
+        (tmp_path / f"p{number}.py").write_text(block, encoding="utf-8")
+    registry = PluginManager([str(tmp_path / "p0.py"), str(tmp_path / "p1.py")], discover=False).registry
+    check_op(registry.ops.find("ndl", "softplus"), shapes=((4,),))
+    assert [(each.engine, each.op.name) for _, each in registry.kernels.added()] == [("xla", "Pass")]
 
 
 class TestTutorial:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from cntk_core.cli import main
+from cntk_core.recipe.driver import run_recipe
+from cntk_core.recipe.log import Log
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:
@@ -111,6 +114,16 @@ class TestVerbs:
         assert main(["train", "r.cntk", "precision=float", "--plugin", "p.py", "Train=[SGD=[maxEpochs=1]]"]) == 0
         assert capsys.readouterr().out == "heard 0\n"
 
+    @pytest.mark.parametrize(
+        ("progress", "only", "banners"), [(False, None, 1), (False, "train", 1), (True, None, 1), (True, "train", 0)]
+    )
+    def test_a_single_action_on_a_terminal_has_no_banner(
+        self, recipe: Path, capsys: pytest.CaptureFixture[str], progress: bool, only: str | None, banners: int
+    ) -> None:
+        with closing(Log()) as log:
+            run_recipe(["configFile=r.cntk", "Train=[SGD=[maxEpochs=1]]"], log, only=only, progress=progress)
+        assert capsys.readouterr().err.count("CNTK 2.0+ (cntk-core ") == banners
+
     def test_config_file_prefix_is_accepted(self, recipe: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert "COMPLETED." in run(capsys, "train", "configFile=r.cntk")
 
@@ -139,7 +152,7 @@ class TestVerbs:
     ) -> None:
         from cntk_core.contract.engine import ExecutionEngine
 
-        monkeypatch.setattr(ExecutionEngine, "on_host", lambda plan: (plan.steps[0], plan.gradients[-1]))
+        monkeypatch.setattr(ExecutionEngine, "on_host", lambda engine, plan: (plan.steps[0], plan.gradients[-1]))
         assert main(["explain", "r.cntk", "engine=cpu"]) == 0
         lines = capsys.readouterr().out.splitlines()
         assert [line.split()[0] for line in lines if line.endswith(" (on the host)")] == ["0", "1"]

@@ -14,6 +14,7 @@ GROUPS = {
     "cntk.communicators",
     "cntk.engines",
     "cntk.hooks",
+    "cntk.kernels",
     "cntk.learners",
     "cntk.model_formats",
     "cntk.ops",

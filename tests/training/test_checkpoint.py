@@ -76,6 +76,17 @@ def test_a_learners_numbers_come_back_and_no_others_stay(tmp_path):
     assert store.state == {"count": 1 / 3, "bias": 0.5}
 
 
+def test_checkpoints_of_the_first_releases(path):
+    """They say nothing of steps, of adjusted rates, of recipes, of places inside epochs, or of ranks."""
+    manifest = json.loads((generation(path) / "manifest.json").read_text())
+    for name in ("steps", "control", "recipe", "inside", "ranks"):
+        del manifest["progress"][name]
+    change_manifest(path, json.dumps(manifest))
+    found = ckp.load_checkpoint(path).progress
+    assert found == PROGRESS
+    assert (found.steps, found.control, found.recipe, found.inside, found.ranks) == (0, {}, {}, {}, {})
+
+
 def test_a_generation_is_a_folder_with_two_files(path):
     folder = generation(path)
     assert folder.parent.name == "net.dnn.checkpoints"

@@ -101,7 +101,6 @@ def assert_same_training(make_sample, dtype, engine, learner, chosen):
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("choice", CHOICES)
 @pytest.mark.parametrize("name", LEARNERS)
-@pytest.mark.sampled(4)
 @pytest.mark.sampled(6)
 def test_every_parameter_changes_as_with_the_reference(name, choice, engine):
     assert_same_training(classifier, "float64", engine, LEARNERS[name], settings(**CHOICES[choice]))

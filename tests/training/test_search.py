@@ -170,6 +170,13 @@ def test_the_lines_are_those_of_the_original():
     ]
 
 
+def test_nobody_keeps_searching_after_the_largest_size():
+    lines = Lines()
+    assert search(SizeRange(64, 128), lambda size: 0.5, lines=lines)[0] == 128
+    assert len(lines.with_text("Evaluating trial")) == 3
+    assert len(lines.with_text("Keep searching...")) == 1
+
+
 @given(least=st.integers(1, 5000), doublings=st.integers(0, 6))
 def test_the_largest_size_is_tried_where_it_is_a_power_of_two_away(least, doublings):
     chosen, _ = search(SizeRange(least, least << doublings), lambda size: 1.0)

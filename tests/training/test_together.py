@@ -358,6 +358,55 @@ def test_no_data_is_an_error_of_all(tmp_path):
         VirtualRanks(2).run(work)
 
 
+@pytest.mark.parametrize("strategy", [Sums, Averages])
+def test_a_rank_without_a_share_of_one_minibatch_goes_on(tmp_path, strategy):
+    """The second minibatch has one frame, which is rank 1's; rank 0 has its part of those behind it."""
+    seen = Counter[int]()
+
+    class Uneven(ListReader):
+        def minibatches(self, epoch):
+            for begin, end in pairwise((0, 8, 9, 17, 25)):
+                yield minibatch({name: values[begin:end] for name, values in self.data.items()})
+
+    class Counting(strategy):
+        def reduce(self, store, counts):
+            seen[self.communicator.rank] += counts.samples
+            return super().reduce(store, counts)
+
+        def sync(self, store, counts, **options):
+            seen[self.communicator.rank] += 0 if self.reduces_gradients else counts.samples
+            super().sync(store, counts, **options)
+
+    def work(communicator):
+        ranks = Ranks(communicator, Counting(), "Counting", ParallelSettings(distributed_reading=False))
+        log = lines if communicator.rank == 0 else None
+        make_session(tmp_path, log, reader=Uneven(), ranks=ranks, max_epochs=1).run()
+
+    lines = Lines()
+    VirtualRanks(2, deadline=30.0).run(work)
+    assert seen == {0: 4 + 0 + 4 + 4, 1: 4 + 1 + 4 + 4}
+    assert lines.with_text("totalSamplesSeen = 25")
+
+
+def test_a_state_is_taken_back_when_parallel_training_begins_with_a_search():
+    """Trials before the first epoch are made with the state of the checkpoint, not with that of a beginner."""
+
+    def work(communicator):
+        network = make_network()
+        store = ParameterStore(network.parameters, network.dtype)
+        ranks = Ranks(communicator, Sums(), "Sums")
+        arrays = {f"rank/{rank}/strategy/steps": np.array([7 + rank]) for rank in range(2)}
+        ranks.remember({"ranks": 2, "strategy": "Sums"}, arrays)
+        said = ranks.begin(store)
+        searched = ranks.strategy.steps
+        with ranks.trial(0):
+            ranks.strategy.steps += 3
+        said += ranks.begin_epoch(store, 0)
+        return searched, ranks.strategy.steps, said
+
+    assert VirtualRanks(2).run(work) == [(7, 7, ""), (8, 8, "")]
+
+
 def test_shares_of_a_minibatch():
     frames = np.arange(22.0).reshape(11, 2)
     whole = minibatch({"x": frames})

@@ -17,6 +17,7 @@ from cntk_core.ops.language.define import declare_op, define_op, first_shape, gu
 from cntk_core.ops.language.framing import samples, scalar
 from cntk_core.ops.language.op import Array, OpContext
 from cntk_core.ops.language.shapes import Shape, elements, show
+from cntk_core.ops.language.traits import BY_ROWS
 
 
 @attrs.frozen
@@ -94,7 +95,7 @@ def EDIT_DISTANCE_ERROR(
     return scalar(xp, edits * len(values[0]) / tokens if tokens else float(edits), inputs[0])
 
 
-@define_op("LabelsToGraph", infer=first_shape, guess=guess_first)
+@define_op("LabelsToGraph", infer=first_shape, guess=guess_first, traits=attrs.evolve(BY_ROWS, passes_through=True))
 def LABELS_TO_GRAPH(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:
     """Labels (1 inside a phone, 2 at its first frame) made ready for ForwardBackward."""
     return inputs[0]

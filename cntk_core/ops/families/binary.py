@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import attrs
+
 from cntk_core.ops.language.define import elementwise_op
 from cntk_core.ops.language.op import Op
+from cntk_core.ops.language.traits import BY_ELEMENTS, Traits
 
 
 def power(m: Any, base: Any, exponent: Any) -> Any:
@@ -20,14 +23,17 @@ def _binary(
     doc: str,
     forward: Callable[[Any, Any, Any], Any],
     gradient: Callable[..., Sequence[Any]] | None,
+    traits: Traits = BY_ELEMENTS,
     **aliases: tuple[str, ...],
 ) -> Op:
     """Make an op without attributes from ``forward(m, a, b)`` and ``gradient(m, g, y, a, b)``."""
     back = None if gradient is None else (lambda m, attributes, g, y, a, b: gradient(m, g, y, a, b))
-    return elementwise_op(name, gradient=back, aliases=aliases, doc=doc)(lambda m, attributes, a, b: forward(m, a, b))
+    decorate = elementwise_op(name, gradient=back, aliases=aliases, traits=traits, doc=doc)
+    return decorate(lambda m, attributes, a, b: forward(m, a, b))
 
 
-PLUS = _binary("Plus", "a + b.", lambda m, a, b: a + b, lambda m, g, y, a, b: (g, g))
+_SUM = attrs.evolve(BY_ELEMENTS, sums=True)
+PLUS = _binary("Plus", "a + b.", lambda m, a, b: a + b, lambda m, g, y, a, b: (g, g), _SUM)
 MINUS = _binary("Minus", "a - b.", lambda m, a, b: a - b, lambda m, g, y, a, b: (g, -g))
 ELEMENT_TIMES = _binary(
     "ElementTimes",

@@ -15,6 +15,7 @@ from cntk_core.ops.language.framing import dense, math_of, paired, samples, scal
 from cntk_core.ops.language.op import Array, Op, OpContext
 from cntk_core.ops.language.shapes import Shape, broadcast, elements, show
 from cntk_core.ops.language.sparse_rows import add_at, best_columns, entries, is_sparse, pick, row_sums
+from cntk_core.ops.language.traits import Traits
 
 SMALLEST_DIVISOR = 1e-30
 """Divisors closer to 0 are moved away from it."""
@@ -83,7 +84,13 @@ def _sparse_square_gradient(
     return [to_values.reshape(inputs[index].shape) if index == place and needs[index] else None for index in (0, 1)]
 
 
-@_criterion("SquareError", _square_error_gradient, aliases={"ndl": ("SE",)}, sparse_inputs=frozenset({0, 1}))
+@_criterion(
+    "SquareError",
+    _square_error_gradient,
+    aliases={"ndl": ("SE",)},
+    sparse_inputs=frozenset({0, 1}),
+    traits=Traits(pure_xp=True, keeps_nothing=True),
+)
 def SQUARE_ERROR(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:
     """Sum of the squares of a - b."""
     left, right = paired(inputs[0], inputs[1], context.framed)
@@ -125,7 +132,11 @@ def _ce_softmax_gradient(
 
 
 @_criterion(
-    "CrossEntropyWithSoftmax", _ce_softmax_gradient, aliases={"ndl": ("CEWithSM",)}, sparse_inputs=frozenset({0})
+    "CrossEntropyWithSoftmax",
+    _ce_softmax_gradient,
+    aliases={"ndl": ("CEWithSM",)},
+    sparse_inputs=frozenset({0}),
+    traits=Traits(log_likelihood=True),
 )
 def CROSS_ENTROPY_WITH_SOFTMAX(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:
     """-sum(labels * log(softmax(logits))); inputs: labels, logits."""
@@ -159,7 +170,12 @@ def _cross_entropy_gradient(
     )
 
 
-@_criterion("CrossEntropy", _cross_entropy_gradient, sparse_inputs=frozenset({0}))
+@_criterion(
+    "CrossEntropy",
+    _cross_entropy_gradient,
+    sparse_inputs=frozenset({0}),
+    traits=Traits(pure_xp=True, keeps_nothing=True, log_likelihood=True),
+)
 def CROSS_ENTROPY(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:
     """-sum(labels * log(probabilities)); inputs: labels, probabilities."""
     labels, chances = paired(inputs[0], inputs[1], context.framed)
@@ -225,7 +241,13 @@ def _logistic_gradient(
     return [None, unpaired(xp, -gradient * (slope * _weights(inputs, context)), inputs[1]), None][: len(inputs)]
 
 
-@_criterion("Logistic", _logistic_gradient, inputs=(2, 3), differentiable=(False, True, False))
+@_criterion(
+    "Logistic",
+    _logistic_gradient,
+    inputs=(2, 3),
+    differentiable=(False, True, False),
+    traits=Traits(pure_xp=True, keeps_nothing=True),
+)
 def LOGISTIC(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:
     """-sum(log(2 y p + 1 - y - p)), each sample weighted if there are weights; inputs: labels 0 or 1, p [, weights]."""
     labels, chances = paired(inputs[0], inputs[1], context.framed)
@@ -252,7 +274,14 @@ def _dummy_gradient(
     return None, None, unpaired(xp, gradient * derivative, inputs[2])
 
 
-@_criterion("DummyCriterion", _dummy_gradient, inputs=3, infer=_infer_dummy, differentiable=(False, False, True))
+@_criterion(
+    "DummyCriterion",
+    _dummy_gradient,
+    inputs=3,
+    infer=_infer_dummy,
+    differentiable=(False, False, True),
+    traits=Traits(pure_xp=True, keeps_nothing=True),
+)
 def DUMMY_CRITERION(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:
     """Sum of the first input; the second is handed to the third as its gradient. Inputs: objective, gradient, score."""
     return scalar(xp, xp.sum(inputs[0]), inputs[0])

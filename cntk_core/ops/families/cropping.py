@@ -13,6 +13,7 @@ from cntk_core.ops.language.define import define_op
 from cntk_core.ops.language.op import Array, OpContext
 from cntk_core.ops.language.placement import Along, Placement
 from cntk_core.ops.language.shapes import Shape, show
+from cntk_core.ops.language.traits import BY_ROWS
 
 
 @attrs.frozen
@@ -72,6 +73,7 @@ def _crop_gradient(
     differentiable=(True, False),
     reads_inputs=False,
     reads_output=False,
+    traits=attrs.evolve(BY_ROWS, in_place="gradient"),
 )
 def CROP(xp: Any, inputs: Sequence[Array], attributes: CropAttributes, context: OpContext) -> Array:
     """The part of the first input that has the width and height of the second."""

@@ -20,11 +20,6 @@ TAIL = "tail"
 """Key of what a delay carries from minibatch to minibatch: ``(reader's slots, steps, *shape)``, nearest step first."""
 
 
-def shift_of(name: str, time_step: int) -> int:
-    """Return how many steps back a delay reads; negative numbers look ahead."""
-    return time_step if name == "PastValue" else -time_step
-
-
 def rows_of(context: OpContext, shift: int) -> DelayRows:
     """Return which rows a delay reads in a minibatch."""
     assert context.layout is not None, "a delay needs the sequences of its minibatch"

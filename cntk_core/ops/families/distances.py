@@ -12,6 +12,7 @@ from cntk_core.ops.language.define import define_op, fill_from_others
 from cntk_core.ops.language.framing import samples
 from cntk_core.ops.language.op import Array, OpContext
 from cntk_core.ops.language.shapes import Shape, elements, show
+from cntk_core.ops.language.traits import BY_ROWS, Traits
 
 SMALLEST_NORM = 1e-30
 """Norms below this count as this."""
@@ -76,6 +77,7 @@ def _cosine_gradient(
     complete=fill_from_others,
     reads_output=False,
     aliases={"ndl": ("CosDist",)},
+    traits=BY_ROWS,
 )
 def COS_DISTANCE(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:
     """Cosine of the angle between two vectors, sample by sample."""
@@ -146,6 +148,7 @@ def _negative_gradient(
     complete=fill_from_others,
     reads_output=False,
     aliases={"ndl": ("CosWithNegSamples",)},
+    traits=Traits(pure_xp=True, keeps_nothing=True),
 )
 def COS_DISTANCE_WITH_NEGATIVE_SAMPLES(
     xp: Any, inputs: Sequence[Array], attributes: NegativeSamplesAttributes, context: OpContext

@@ -11,6 +11,7 @@ from cntk_core.ops.language.define import define_op, guess_first
 from cntk_core.ops.language.op import Array, OpContext
 from cntk_core.ops.language.placement import stays
 from cntk_core.ops.language.shapes import Shape
+from cntk_core.ops.language.traits import Traits
 
 RATE = "dropoutRate"
 """Name of the setting that holds the share of elements to drop."""
@@ -51,6 +52,7 @@ def _dropout_gradient(
     reads_inputs=False,
     placement=stays,
     reads_output=False,
+    traits=Traits(keeps_order=True, settings=frozenset({RATE})),
 )
 def DROPOUT(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:
     """In training, drops elements by chance and scales the others up; the rate is the setting dropoutRate."""

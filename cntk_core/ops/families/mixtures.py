@@ -14,6 +14,7 @@ from cntk_core.ops.language.define import define_op
 from cntk_core.ops.language.framing import flat_rows, samples
 from cntk_core.ops.language.op import Array, OpContext
 from cntk_core.ops.language.shapes import Shape, elements, show
+from cntk_core.ops.language.traits import BY_ROWS
 
 
 def _infer_mixture(shapes: Sequence[Shape], attributes: Any) -> Shape:
@@ -85,6 +86,7 @@ def _mixture_gradient(
     gradient=_mixture_gradient,
     reads_output=False,
     aliases={"ndl": ("GMMLL",)},
+    traits=BY_ROWS,
 )
 def GMM_LOG_LIKELIHOOD(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:
     """Log likelihood under a mixture of Gaussians; inputs: unnormalized log priors, means, log deviations, data."""

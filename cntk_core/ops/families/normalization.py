@@ -20,6 +20,7 @@ from cntk_core.ops.language.framing import sample_shape, samples
 from cntk_core.ops.language.op import Array, OpContext
 from cntk_core.ops.language.placement import stays
 from cntk_core.ops.language.shapes import Shape, elements, show
+from cntk_core.ops.language.traits import BY_ROWS, Traits
 
 
 @attrs.frozen
@@ -297,6 +298,7 @@ def _placed(xp: Any, values: Array, parameter: Array) -> Array:
     unframed=frozenset({1, 2, 3, 4, 5}),
     placement=stays,
     remark=_remark,
+    traits=Traits(ends_by_element=True),
 )
 def BATCH_NORMALIZATION(
     xp: Any, inputs: Sequence[Array], attributes: BatchNormalizationAttributes, context: OpContext
@@ -336,8 +338,8 @@ def _neighbours(xp: Any, values: Array, radius: int) -> Array:
     """Sums over channels at a distance of at most ``radius``: values ``(frames, channels, elements)``."""
     channels = values.shape[1]
     sums = xp.concatenate([xp.zeros_like(values[:, :1]), xp.cumsum(values, axis=1)], axis=1)
-    place = np.arange(channels)
-    return sums[:, np.minimum(place + radius + 1, channels)] - sums[:, np.maximum(place - radius, 0)]
+    place = xp.arange(channels)
+    return sums[:, xp.minimum(place + radius + 1, channels)] - sums[:, xp.maximum(place - radius, 0)]
 
 
 def _divisor(xp: Any, data: Array, attributes: LocalResponseNormalizationAttributes) -> Array:
@@ -369,6 +371,7 @@ def _response_gradient(
     gradient=_response_gradient,
     attributes=LocalResponseNormalizationAttributes,
     reads_output=False,
+    traits=attrs.evolve(BY_ROWS, keeps_order=True),
 )
 def LOCAL_RESPONSE_NORMALIZATION(
     xp: Any, inputs: Sequence[Array], attributes: LocalResponseNormalizationAttributes, context: OpContext

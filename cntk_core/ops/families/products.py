@@ -12,6 +12,7 @@ from cntk_core.ops.language.define import define_op
 from cntk_core.ops.language.framing import dense, flat_rows, sample_shape, samples
 from cntk_core.ops.language.op import Array, OpContext
 from cntk_core.ops.language.shapes import Shape, elements, from_cntk, show, to_cntk
+from cntk_core.ops.language.traits import BY_ROWS, MatrixProduct
 
 
 @attrs.frozen
@@ -192,6 +193,13 @@ def _times_gradient(
     return _product_gradients(xp, gradient, inputs[0], inputs[1], split, context.framed, needs)
 
 
+def _output_rank(attributes: TimesAttributes) -> int:
+    return attributes.output_rank
+
+
+_PRODUCT = attrs.evolve(BY_ROWS, summed_at_end=True, product=MatrixProduct(outer=_output_rank))
+
+
 @define_op(
     "Times",
     inputs=2,
@@ -203,6 +211,7 @@ def _times_gradient(
     limits=_limits_of_times,
     reads_output=False,
     sparse_inputs=frozenset({1}),
+    traits=_PRODUCT,
 )
 def TIMES(xp: Any, inputs: Sequence[Array], attributes: TimesAttributes, context: OpContext) -> Array:
     """Product of a matrix or tensor with a vector, matrix or tensor: sums over A's last and B's first axes."""
@@ -270,6 +279,7 @@ def _transpose_times_gradient(
     limits=_limits_of_times,
     reads_output=False,
     sparse_inputs=frozenset({1}),
+    traits=attrs.evolve(_PRODUCT, product=MatrixProduct(transposed=True, outer=_output_rank)),
 )
 def TRANSPOSE_TIMES(xp: Any, inputs: Sequence[Array], attributes: TimesAttributes, context: OpContext) -> Array:
     """Product of the transpose of a matrix with a vector or matrix."""
@@ -328,6 +338,7 @@ def _diag_times_gradient(
     complete=_complete_diag_times,
     guess=lambda shapes, attributes: shapes[1] or shapes[0],
     reads_output=False,
+    traits=attrs.evolve(BY_ROWS, summed_at_end=True),
 )
 def DIAG_TIMES(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:
     """Product of a diagonal matrix, given by its diagonal, with a vector or matrix."""
@@ -372,6 +383,7 @@ def _khatri_rao_gradient(
     gradient=_khatri_rao_gradient,
     reads_output=False,
     aliases={"ndl": ("ColumnwiseCrossProduct",), "brainscript": ("ColumnwiseCrossProduct",)},
+    traits=BY_ROWS,
 )
 def KHATRI_RAO_PRODUCT(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:
     """All products of an element of a and an element of b, sample by sample; a's index runs faster."""

@@ -11,6 +11,7 @@ from cntk_core.ops.families.products import TimesAttributes, complete_times, gue
 from cntk_core.ops.language.define import define_op
 from cntk_core.ops.language.framing import dense
 from cntk_core.ops.language.op import Array, OpContext
+from cntk_core.ops.language.traits import Traits
 
 LARGEST = 32767
 """Largest 16-bit whole number."""
@@ -40,6 +41,7 @@ def quantized(xp: Any, values: Array, free_bits: int) -> tuple[Array, Array]:
     complete=complete_times,
     guess=guess_times,
     attributes=QuantizedTimesAttributes,
+    traits=Traits(keeps_nothing=True),
 )
 def QUANTIZED_TIMES(
     xp: Any, inputs: Sequence[Array], attributes: QuantizedTimesAttributes, context: OpContext

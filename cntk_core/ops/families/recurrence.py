@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import attrs
 
 from cntk_core.errors import ShapeError
-from cntk_core.ops.families.delays import delay_forward, delay_gradient, shift_of
+from cntk_core.ops.families.delays import delay_forward, delay_gradient
 from cntk_core.ops.families.geometry import Dims
 from cntk_core.ops.families.reshaping import ints
 from cntk_core.ops.language.define import define_op, guess_first
 from cntk_core.ops.language.op import Array, Op, OpContext
 from cntk_core.ops.language.shapes import Shape, elements, show
+from cntk_core.ops.language.traits import Traits
 
 
 @attrs.frozen
@@ -47,9 +48,9 @@ def _complete_delay(shapes: Sequence[Shape], attributes: DelayAttributes) -> Seq
     return [shapes[0], tuple(dim or size for dim, size in zip(shapes[1], known, strict=True))]
 
 
-def _delay(name: str, where: str, aliases: dict[str, tuple[str, ...]]) -> Op:
+def _delay(name: str, direction: Literal[-1, 1], where: str, aliases: dict[str, tuple[str, ...]]) -> Op:
     def forward(xp: Any, inputs: Sequence[Array], attributes: DelayAttributes, context: OpContext) -> Array:
-        shift = shift_of(name, attributes.time_step)
+        shift = direction * attributes.time_step
         return delay_forward(xp, inputs, context, shift, attributes.default_hidden_activation)
 
     def gradient(
@@ -61,7 +62,7 @@ def _delay(name: str, where: str, aliases: dict[str, tuple[str, ...]]) -> Op:
         context: OpContext,
         needs: Sequence[bool],
     ) -> list[Array | None]:
-        return delay_gradient(xp, grad, inputs, context, shift_of(name, attributes.time_step), needs)
+        return delay_gradient(xp, grad, inputs, context, direction * attributes.time_step, needs)
 
     return define_op(
         name,
@@ -75,13 +76,14 @@ def _delay(name: str, where: str, aliases: dict[str, tuple[str, ...]]) -> Op:
         reads_inputs=False,
         reads_output=False,
         aliases=aliases,
+        traits=Traits(delay=direction),
         doc=f"The value some frames {where}; inputs: value [, initial state]. Closes loops.",
     )(forward)
 
 
 _DELAY = ("Delay",)
-PAST_VALUE = _delay("PastValue", "back", {"ndl": _DELAY, "brainscript": _DELAY, "model": _DELAY})
-FUTURE_VALUE = _delay("FutureValue", "ahead", {})
+PAST_VALUE = _delay("PastValue", 1, "back", {"ndl": _DELAY, "brainscript": _DELAY, "model": _DELAY})
+FUTURE_VALUE = _delay("FutureValue", -1, "ahead", {})
 
 
 OPS = (PAST_VALUE, FUTURE_VALUE)

@@ -24,6 +24,7 @@ from cntk_core.ops.language.layouts import sequence_layout
 from cntk_core.ops.language.op import Array, OpContext
 from cntk_core.ops.language.rows import SequenceTable, sequence_rows, sequence_table
 from cntk_core.ops.language.shapes import Shape, elements, show
+from cntk_core.ops.language.traits import Traits
 from cntk_core.records.layout import IntArray, SequenceLayout
 
 OVER_TIME, OVER_COLUMNS = -1, 2
@@ -259,6 +260,7 @@ def _stack_gradient(
     reads_output=False,
     unframed=frozenset({0}),
     aliases={"ndl": ("RNN", "RNNStack"), "brainscript": ("RNN", "RNNStack"), "model": ("RNN", "RNNStack")},
+    traits=Traits(pure_xp=True, in_place="value"),
 )
 def OPTIMIZED_RNN_STACK(xp: Any, inputs: Sequence[Array], attributes: RNNStackAttributes, context: OpContext) -> Array:
     """A stack of LSTM, GRU or plain recurrent layers; inputs: all weights in one matrix, data."""

@@ -12,6 +12,7 @@ from cntk_core.ops.language.define import define_op
 from cntk_core.ops.language.framing import samples, scalar
 from cntk_core.ops.language.op import Array, OpContext
 from cntk_core.ops.language.shapes import Shape, elements, show
+from cntk_core.ops.language.traits import BY_ROWS, Traits
 
 REDUCTIONS = ("Sum", "LogSum", "Mean", "Max", "Min", "Prod", "Argmax", "Argmin")
 """What ReduceElements can do (``Plus`` is another name of ``Sum``)."""
@@ -141,6 +142,7 @@ def _reduce_gradient(
     gradient=_reduce_gradient,
     attributes=ReduceAttributes,
     limits=_limits_of_reduce,
+    traits=BY_ROWS,
 )
 def REDUCE_ELEMENTS(xp: Any, inputs: Sequence[Array], attributes: ReduceAttributes, context: OpContext) -> Array:
     """Sum, log of the sum of exponentials, mean, largest, smallest, product or place, over an axis or the sample."""
@@ -175,6 +177,7 @@ def _sum_elements_gradient(
     role="criterion",
     reads_inputs=False,
     reads_output=False,
+    traits=Traits(pure_xp=True, keeps_nothing=True, ignores_zero_rows=True),
 )
 def SUM_ELEMENTS(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:
     """Sum of all elements of all samples: a scalar."""
@@ -195,7 +198,12 @@ def _sum_columns_gradient(
 
 
 @define_op(
-    "SumColumnElements", infer=_infer_scalar, gradient=_sum_columns_gradient, reads_inputs=False, reads_output=False
+    "SumColumnElements",
+    infer=_infer_scalar,
+    gradient=_sum_columns_gradient,
+    reads_inputs=False,
+    reads_output=False,
+    traits=BY_ROWS,
 )
 def SUM_COLUMN_ELEMENTS(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:
     """Sum of the elements of each sample."""
@@ -223,6 +231,7 @@ def _l1_gradient(
     role="criterion",
     reads_output=False,
     aliases={"ndl": ("L1Reg",)},
+    traits=Traits(pure_xp=True, keeps_nothing=True, ignores_zero_rows=True),
 )
 def MATRIX_L1_REG(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:
     """Sum of the absolute values: a scalar."""
@@ -248,6 +257,7 @@ def _l2_gradient(
     reduces_frames=True,
     role="criterion",
     aliases={"ndl": ("L2Reg",)},
+    traits=Traits(pure_xp=True, keeps_nothing=True, ignores_zero_rows=True),
 )
 def MATRIX_L2_REG(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:
     """Root of the sum of squares (not its square): a scalar."""

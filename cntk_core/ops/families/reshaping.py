@@ -15,6 +15,7 @@ from cntk_core.ops.language.define import define_op
 from cntk_core.ops.language.framing import sample_shape
 from cntk_core.ops.language.op import Array, OpContext
 from cntk_core.ops.language.shapes import Shape, elements, from_cntk, show, to_cntk
+from cntk_core.ops.language.traits import BY_ROWS
 from cntk_core.records.layout import SequenceLayout
 
 
@@ -91,6 +92,7 @@ def _back_to_shape(
     attributes=ReshapeAttributes,
     reads_inputs=False,
     reads_output=False,
+    traits=BY_ROWS,
 )
 def RESHAPE(xp: Any, inputs: Sequence[Array], attributes: ReshapeAttributes, context: OpContext) -> Array:
     """The same elements with other dimensions; no element moves."""
@@ -149,6 +151,7 @@ def _new_frames(layout: SequenceLayout, shape: Shape, attributes: LegacyReshapeA
     relayout=_new_frames,
     reads_inputs=False,
     reads_output=False,
+    traits=BY_ROWS,
 )
 def LEGACY_RESHAPE(xp: Any, inputs: Sequence[Array], attributes: LegacyReshapeAttributes, context: OpContext) -> Array:
     """NDL's Reshape: the same elements as another number of rows, which may change the number of frames."""
@@ -229,6 +232,7 @@ def _transpose_gradient(
     reads_inputs=False,
     reads_output=False,
     aliases={"ndl": ("Transpose",), "model": ("Transpose",)},
+    traits=BY_ROWS,
 )
 def TRANSPOSE_DIMENSIONS(
     xp: Any, inputs: Sequence[Array], attributes: TransposeAttributes, context: OpContext

@@ -25,6 +25,7 @@ from cntk_core.ops.language.define import define_op, first_shape, guess_first
 from cntk_core.ops.language.op import Array, OpContext
 from cntk_core.ops.language.rows import longest_sequence
 from cntk_core.ops.language.shapes import Shape, elements, show
+from cntk_core.ops.language.traits import BY_ROWS, Traits
 from cntk_core.records.layout import IntArray
 
 
@@ -157,6 +158,7 @@ def _reconcile_gradient(
         "brainscript": ("ReconcileMBLayout",),
         "model": ("ReconcileMBLayout",),
     },
+    traits=Traits(keeps_nothing=True, passes_through=True),
 )
 def RECONCILE_DYNAMIC_AXIS(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:
     """The first input on the dynamic axis of the second, whose sequences are as long, or the first's a frame each."""
@@ -346,6 +348,7 @@ def _limits_of_multiplexer(attributes: MultiplexerAttributes) -> str | None:
     limits=_limits_of_multiplexer,
     reads_inputs=False,
     reads_output=False,
+    traits=BY_ROWS,
 )
 def OUTPUT_MULTIPLEXER(
     xp: Any, inputs: Sequence[Array], attributes: MultiplexerAttributes, context: OpContext

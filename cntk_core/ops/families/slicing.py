@@ -16,6 +16,7 @@ from cntk_core.ops.language.define import define_op
 from cntk_core.ops.language.framing import align, sample_shape, unbroadcast
 from cntk_core.ops.language.op import Array, OpContext
 from cntk_core.ops.language.shapes import Shape, show
+from cntk_core.ops.language.traits import BY_ROWS
 
 
 @attrs.frozen
@@ -103,6 +104,7 @@ def _slice_gradient(
     reads_inputs=False,
     reads_output=False,
     aliases={"ndl": ("RowSlice",), "model": ("RowSlice",)},
+    traits=attrs.evolve(BY_ROWS, in_place="gradient", part=slice_ranges),
 )
 def SLICE(xp: Any, inputs: Sequence[Array], attributes: SliceAttributes, context: OpContext) -> Array:
     """A range of indices of one or several axes."""
@@ -179,6 +181,7 @@ def _stack_gradient(
     attributes=StackAttributes,
     reads_inputs=False,
     reads_output=False,
+    traits=BY_ROWS,
 )
 def ROW_STACK(xp: Any, inputs: Sequence[Array], attributes: StackAttributes, context: OpContext) -> Array:
     """The inputs joined along an axis; other axes of length 1 are repeated."""
@@ -229,6 +232,7 @@ def _repeat_gradient(
     attributes=RepeatAttributes,
     reads_inputs=False,
     reads_output=False,
+    traits=BY_ROWS,
 )
 def ROW_REPEAT(xp: Any, inputs: Sequence[Array], attributes: RepeatAttributes, context: OpContext) -> Array:
     """The sample several times, one after the other along its last axis in CNTK's order."""
@@ -254,7 +258,14 @@ def _diagonal_gradient(
     return (xp.eye(inputs[0].shape[-1], dtype=gradient.dtype) * gradient,)
 
 
-@define_op("Diagonal", infer=_infer_diagonal, gradient=_diagonal_gradient, reads_inputs=False, reads_output=False)
+@define_op(
+    "Diagonal",
+    infer=_infer_diagonal,
+    gradient=_diagonal_gradient,
+    reads_inputs=False,
+    reads_output=False,
+    traits=BY_ROWS,
+)
 def DIAGONAL(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:
     """The diagonal of a square matrix, as a row."""
     return xp.diagonal(inputs[0], axis1=-2, axis2=-1)[..., None]
@@ -281,7 +292,7 @@ def _infer_one_hot(shapes: Sequence[Shape], attributes: OneHotAttributes) -> Sha
     return (*shapes[0][:place], attributes.num_class, *shapes[0][place:])
 
 
-@define_op("OneHot", infer=_infer_one_hot, attributes=OneHotAttributes)
+@define_op("OneHot", infer=_infer_one_hot, attributes=OneHotAttributes, traits=BY_ROWS)
 def ONE_HOT(xp: Any, inputs: Sequence[Array], attributes: OneHotAttributes, context: OpContext) -> Array:
     """For each element, which is a class number, a vector with a 1 at its place; other numbers give zeros."""
     value, framed = inputs[0], context.framed[0]

@@ -9,6 +9,7 @@ from cntk_core.ops.language.define import define_op, guess_first
 from cntk_core.ops.language.framing import columns
 from cntk_core.ops.language.op import Array, OpContext
 from cntk_core.ops.language.shapes import Shape
+from cntk_core.ops.language.traits import BY_ROWS
 
 
 def log_softmax(xp: Any, rows: Array) -> Array:
@@ -34,7 +35,7 @@ def _softmax_gradient(
     return ((y * (g - xp.sum(g * y, axis=1, keepdims=True))).reshape(output.shape),)
 
 
-@define_op("Softmax", infer=_same, guess=guess_first, gradient=_softmax_gradient, reads_inputs=False)
+@define_op("Softmax", infer=_same, guess=guess_first, gradient=_softmax_gradient, reads_inputs=False, traits=BY_ROWS)
 def SOFTMAX(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:
     """Probabilities: exp(x) / sum(exp(x)) over the sample."""
     return xp.exp(log_softmax(xp, columns(inputs[0], context.framed[0]))).reshape(inputs[0].shape)
@@ -53,13 +54,15 @@ def _log_softmax_gradient(
     return ((g - xp.exp(y) * xp.sum(g, axis=1, keepdims=True)).reshape(output.shape),)
 
 
-@define_op("LogSoftmax", infer=_same, guess=guess_first, gradient=_log_softmax_gradient, reads_inputs=False)
+@define_op(
+    "LogSoftmax", infer=_same, guess=guess_first, gradient=_log_softmax_gradient, reads_inputs=False, traits=BY_ROWS
+)
 def LOG_SOFTMAX(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:
     """Logarithm of Softmax: x - log(sum(exp(x))) over the sample."""
     return log_softmax(xp, columns(inputs[0], context.framed[0])).reshape(inputs[0].shape)
 
 
-@define_op("Hardmax", infer=_same)
+@define_op("Hardmax", infer=_same, traits=BY_ROWS)
 def HARDMAX(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:
     """1 at the largest element of the sample (the first of equal ones), else 0."""
     rows = columns(inputs[0], context.framed[0])

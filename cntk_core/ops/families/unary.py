@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import attrs
+
 from cntk_core.ops.language.define import elementwise_op
 from cntk_core.ops.language.op import Op
+from cntk_core.ops.language.traits import BY_ELEMENTS, Traits
 
 SMALLEST_LOG_ARGUMENT = 1e-37
 """Arguments of Log below this give :data:`LOG_FLOOR`."""
@@ -20,12 +23,19 @@ def clipped_log(m: Any, x: Any) -> Any:
 
 
 def _unary(
-    name: str, doc: str, forward: Callable[[Any, Any], Any], gradient: Callable[..., Any] | None, **names: str
+    name: str,
+    doc: str,
+    forward: Callable[[Any, Any], Any],
+    gradient: Callable[..., Any] | None,
+    traits: Traits = BY_ELEMENTS,
+    **names: str,
 ) -> Op:
     """Make an op without attributes from ``forward(m, x)`` and ``gradient(m, g, y, x)``."""
     aliases = {language: (alias,) for language, alias in names.items()}
     back = None if gradient is None else (lambda m, attributes, g, y, x: gradient(m, g, y, x))
-    return elementwise_op(name, gradient=back, aliases=aliases, doc=doc)(lambda m, attributes, x: forward(m, x))
+    return elementwise_op(name, gradient=back, aliases=aliases, traits=traits, doc=doc)(
+        lambda m, attributes, x: forward(m, x)
+    )
 
 
 ABS = _unary("Abs", "Absolute value.", lambda m, x: m.abs(x), lambda m, g, y, x: g * m.sign(x))
@@ -52,8 +62,9 @@ RECIPROCAL = _unary(
 )
 NEGATE = _unary("Negate", "-x.", lambda m, x: -x, lambda m, g, y, x: -g)
 FLOOR = _unary("Floor", "The largest whole number that is not greater.", lambda m, x: m.floor(x), None)
-PASS = _unary("Pass", "x itself.", lambda m, x: x, lambda m, g, y, x: g)
-STOP_GRADIENT = _unary("StopGradient", "x itself; no gradient flows through.", lambda m, x: x, None)
+_PASSES = attrs.evolve(BY_ELEMENTS, passes_through=True)
+PASS = _unary("Pass", "x itself.", lambda m, x: x, lambda m, g, y, x: g, _PASSES)
+STOP_GRADIENT = _unary("StopGradient", "x itself; no gradient flows through.", lambda m, x: x, None, _PASSES)
 RECTIFIED_LINEAR = _unary(
     "RectifiedLinear",
     "max(x, 0).",

@@ -14,6 +14,7 @@ from cntk_core.ops.language.define import define_op
 from cntk_core.ops.language.framing import samples, scalar
 from cntk_core.ops.language.op import Array, OpContext
 from cntk_core.ops.language.shapes import Shape, elements, show
+from cntk_core.ops.language.traits import MatrixProduct, Traits
 
 
 def _infer_look_up(shapes: Sequence[Shape], attributes: Any) -> Shape:
@@ -61,6 +62,7 @@ def _look_up_gradient(
     reads_output=False,
     unframed=frozenset({0}),
     sparse_inputs=frozenset({1}),
+    traits=Traits(keeps_nothing=True, product=MatrixProduct(dense=False)),
 )
 def LOOKUP_TABLE(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:
     """The columns of the first input that the one-hot vectors of the second choose, one word after the other."""
@@ -157,6 +159,7 @@ def _class_based_gradient(
     differentiable=(False, True, True, True),
     unframed=frozenset({2}),
     aliases={"ndl": ("CBCEWithSM",)},
+    traits=Traits(log_likelihood=True),
 )
 def CLASS_BASED_CROSS_ENTROPY_WITH_SOFTMAX(
     xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext
@@ -264,6 +267,7 @@ _NCE = ("NCEBasedCrossEntropyWithSoftmax",)
     differentiable=(False, True, True, True),
     unframed=frozenset({2, 3}),
     aliases={"ndl": _NCE, "brainscript": _NCE, "model": _NCE},
+    traits=Traits(log_likelihood=True),
 )
 def NOISE_CONTRASTIVE_ESTIMATION(
     xp: Any, inputs: Sequence[Array], attributes: NoiseContrastiveAttributes, context: OpContext

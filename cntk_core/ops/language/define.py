@@ -8,6 +8,7 @@ from typing import Any
 
 from cntk_core.ops.language.op import Array, Elementwise, NoAttributes, Op
 from cntk_core.ops.language.shapes import Shape, broadcast
+from cntk_core.ops.language.traits import BY_ELEMENTS, NO_TRAITS, Traits
 
 Names = Mapping[str, tuple[str, ...]]
 
@@ -19,6 +20,7 @@ def elementwise_op(
     attributes: type = NoAttributes,
     differentiable: tuple[bool, ...] | None = None,
     aliases: Names | None = None,
+    traits: Traits = BY_ELEMENTS,
     doc: str = "",
 ) -> Callable[[Callable[..., Any]], Op]:
     """Make an element-wise op of a scalar expression ``(m, attributes, x, y, ...)``.
@@ -33,6 +35,7 @@ def elementwise_op(
         attributes: attrs class of the op's settings.
         differentiable: for each input, whether a gradient can flow to it; by default to all if there is a gradient.
         aliases: language to further names.
+        traits: those of every element-wise op, and what else is true of this one.
         doc: one line; by default the first line of the function's documentation.
     """
 
@@ -49,6 +52,7 @@ def elementwise_op(
             complete=fill_from_others if count > 1 else None,
             guess=guess_broadcast,
             aliases=aliases or {},
+            traits=traits,
             doc=doc or _first_line(forward),
         )
 
@@ -62,6 +66,7 @@ def define_op(
     inputs: int | tuple[int, int | None] = 1,
     gradient: Callable[..., Sequence[Array | None]] | None = None,
     differentiable: tuple[bool, ...] | None = None,
+    traits: Traits = NO_TRAITS,
     doc: str = "",
     **fields: Any,
 ) -> Callable[[Callable[..., Array]], Op]:
@@ -73,6 +78,8 @@ def define_op(
         inputs: how many inputs, or the fewest and the most (None is any number).
         gradient: as in :class:`~cntk_core.ops.language.op.Op`; without it no gradient flows.
         differentiable: for each input (the last repeats), whether a gradient can flow to it.
+        traits: what is true of the function, from which engines conclude where and how they may run it:
+            ``Traits(row_wise=True, pure_xp=True)`` is compiled by XLA and runs on the arrays of a GPU.
         doc: one line; by default the first line of the function's documentation.
         fields: further fields of :class:`~cntk_core.ops.language.op.Op`.
     """
@@ -85,6 +92,7 @@ def define_op(
             forward=forward,
             gradient=gradient,
             differentiable=differentiable if differentiable is not None else (gradient is not None,),
+            traits=traits,
             doc=doc or _first_line(forward),
             **fields,
         )

@@ -9,6 +9,7 @@ import attrs
 import numpy as np
 
 from cntk_core.ops.language.shapes import Shape
+from cntk_core.ops.language.traits import BY_ELEMENTS, NO_TRAITS, Traits
 
 if TYPE_CHECKING:
     from cntk_core.ops.language.placement import Placement
@@ -120,6 +121,8 @@ class Op:
         placement: ``(input shapes, attributes, index of an input) -> Placement or None``: how width and height of that
             input lie on those of the output. Element-wise ops keep them and need none.
         remark: ``(input shapes, attributes) -> text or None``: what is legal with such inputs, but hardly meant.
+        traits: what else is true of it, from which planners and engines conclude what they may do. Those of an
+            element-wise op are known; any other has only what it states.
         doc: one line for the reference page.
     """
 
@@ -151,6 +154,9 @@ class Op:
     placement: Callable[[Sequence[Shape], Any, int], Placement | None] | None = None
     remark: Callable[[Sequence[Shape], Any], str | None] | None = None
     doc: str = ""
+    traits: Traits = attrs.field(
+        default=attrs.Factory(lambda op: NO_TRAITS if op.elementwise is None else BY_ELEMENTS, takes_self=True)
+    )
 
     def flows_to(self, index: int) -> bool:
         """Whether a gradient can flow to input ``index``."""

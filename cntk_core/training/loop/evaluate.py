@@ -19,17 +19,6 @@ from cntk_core.training.loop.progress import RunLog
 from cntk_core.training.loop.ranks import Ranks
 from cntk_core.training.loop.subminibatch import split
 
-CROSS_ENTROPIES = frozenset(
-    {
-        "CrossEntropyWithSoftmax",
-        "CrossEntropy",
-        "ClassBasedCrossEntropyWithSoftmax",
-        "NoiseContrastiveEstimation",
-        "NCEBasedCrossEntropyWithSoftmax",
-    }
-)
-"""Criteria whose exponential is a perplexity."""
-
 
 def evaluate(
     network: Network,
@@ -151,7 +140,7 @@ def _evaluated(
 
 
 def _line(first: int, last: int, criteria: Mapping[str, Criterion], with_perplexity: Sequence[Node] = ()) -> str:
-    entropies = {node.name for node in with_perplexity if node.op.name in CROSS_ENTROPIES}
+    entropies = {node.name for node in with_perplexity if node.op.traits.log_likelihood}
     texts = [
         describe(name, value) + (f"; perplexity = {_exp(value.average):.8f}" if name in entropies else "")
         for name, value in criteria.items()

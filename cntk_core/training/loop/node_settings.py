@@ -9,10 +9,9 @@ import attrs
 from cntk_core.config import Schedule
 from cntk_core.network.network import Network
 from cntk_core.network.node import Node, Parameter
+from cntk_core.ops.families.dropout import RATE
 from cntk_core.ops.families.normalization import BatchNormalizationAttributes
 from cntk_core.training.block.settings import SGDSettings
-
-_DROPOUT = "Dropout"
 
 
 def normalizations(nodes: Iterable[Node]) -> list[Node]:
@@ -50,7 +49,7 @@ class NodeSettings:
         """Set what an epoch (from 0) needs. Dropout reads its rate by itself."""
         settings = self.settings
         drops = self._changes("dropout rate", settings.dropout_rate, epoch) and settings.dropout_rate[epoch] > 0
-        if drops and not any(node.op.name == _DROPOUT for node in self.nodes):
+        if drops and not any(RATE in node.op.traits.settings for node in self.nodes):
             self.say("WARNING: Attempting to set dropout rate, but there is no dropout node in the network.")
         changes = {}
         for field, name, schedule in (

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.ops.language.op import Op
 from cntk_core.ops.language.shapes import Shape
+from cntk_core.ops.language.traits import Traits
 from cntk_kit_builders.dot import arcs, to_dot
 
 
@@ -13,8 +16,8 @@ def first(shapes: list[Shape], attributes: object) -> Shape:
     return shapes[0]
 
 
-def op(name: str, role: str = "operation") -> Op:
-    return Op(name, (0, None), first, role=role)
+def op(name: str, role: str = "operation", delay: Literal[-1, 0, 1] = 0) -> Op:
+    return Op(name, (0, None), first, role=role, traits=Traits(delay=delay))
 
 
 def recurrent_network() -> Network:
@@ -23,10 +26,10 @@ def recurrent_network() -> Network:
     labels = network.add(Input.make("labels", (2,)))
     weights = network.add(Parameter.make("W", (4, 2)))
     mean = network.add(Node("Mean", op("Mean", "precompute"), [features], shape=(4,), framed=False))
-    past = network.add(Node("past", op("PastValue"), shape=(2,), framed=True))
+    past = network.add(Node("past", op("PastValue", delay=1), shape=(2,), framed=True))
     h = network.add(Node("h", op("Plus"), [weights, past, mean], shape=(2,), framed=True))
     past.inputs = [h]
-    ahead = network.add(Node("ahead", op("FutureValue"), [h], shape=(2,), framed=True))
+    ahead = network.add(Node("ahead", op("FutureValue", delay=-1), [h], shape=(2,), framed=True))
     ce = network.add(Node("ce", op("SquareError"), [labels, ahead], shape=(1,), framed=False))
     for node, role in ((features, "feature"), (labels, "label"), (ce, "criterion"), (ahead, "output")):
         network.mark(node, role)

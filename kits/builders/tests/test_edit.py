@@ -12,6 +12,7 @@ from cntk_core.network.initializers import FixedValue, initializer
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.ops.language.op import Op
+from cntk_core.ops.language.traits import Traits
 from cntk_core.ops.table import core_ops
 from cntk_kit_builders.edit import (
     check_links,
@@ -34,6 +35,8 @@ from cntk_kit_builders.edit import (
 )
 
 OPS = core_ops()
+
+PAST = Op("PastValue", (1, 1), lambda shapes, attributes: shapes[0], traits=Traits(delay=1))
 
 
 def node(name: str, op: str, *inputs: Node) -> Node:
@@ -85,7 +88,13 @@ def test_sub_tree_and_users(network: Network) -> None:
 
 
 def test_sub_tree_of_a_loop_ends(network: Network) -> None:
-    delay = network.add(Node("d", Op("PastValue", (1, 1), lambda shapes, attributes: shapes[0]), [network["L1.T"]]))
+    delay = network.add(
+        Node(
+            "d",
+            PAST,
+            [network["L1.T"]],
+        )
+    )
     network["L1.T"].inputs.append(delay)
     assert set(names(sub_tree([delay]))) == {"d", "L1.T", "L1.W", "x"}
 
@@ -141,7 +150,13 @@ def test_copy_into_another_network_converts_the_precision(network: Network) -> N
 
 
 def test_copy_of_a_loop(network: Network) -> None:
-    delay = network.add(Node("d", Op("PastValue", (1, 1), lambda shapes, attributes: shapes[0]), [network["L1.T"]]))
+    delay = network.add(
+        Node(
+            "d",
+            PAST,
+            [network["L1.T"]],
+        )
+    )
     network["L1.T"].inputs[1] = delay
     copy_sub_tree([network["L1.S"]], network, network, "c.")
     assert network["c.d"].inputs == [network["c.L1.T"]]

@@ -9,7 +9,8 @@ from sample_networks import classifier, minibatch
 
 from cntk_core.ops.language.define import define_op, elementwise_op
 from cntk_testing.gradients import check_gradients, check_op_gradients, numeric_gradient
-from cntk_testing.op_contract import OpContract, OpExample, check_op
+from cntk_testing.op_cases import OpExample
+from cntk_testing.op_contract import OpContract, check_op
 
 
 @pytest.mark.parametrize("fuse", [True, False])

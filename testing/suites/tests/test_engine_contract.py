@@ -9,7 +9,8 @@ from cntk_testing.engine_contract import EngineContract
 from cntk_testing.reference import ReferenceEngine, ReferenceProgram
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.thinned(3)
+@pytest.mark.sampled(4)
 class TestReference(EngineContract):
     engine_class = ReferenceEngine
 

@@ -8,6 +8,7 @@ import attrs
 
 from cntk_core.errors import CntkError, NetworkError, raise_problems
 from cntk_core.network.node import Node, Parameter
+from cntk_core.ops.families.normalization import BatchNormalizationAttributes
 from cntk_kit_builders.edit import freeze_statistics, sub_tree
 
 PARAMETER_USES = ("learnable", "constant", "shared")
@@ -53,7 +54,7 @@ def nodes_to_clone(inputs: Sequence[Node], outputs: Iterable[Node], parameters: 
 
 
 def _has_parameters(node: Node) -> bool:
-    return isinstance(node, Parameter) or node.op.name == "BatchNormalization"
+    return isinstance(node, Parameter) or isinstance(node.attributes, BatchNormalizationAttributes)
 
 
 def duplicate(node: Node, name: str = "") -> Node:
@@ -89,5 +90,5 @@ def clone_nodes(
 def _freeze(node: Node) -> None:
     if isinstance(node, Parameter):
         node.learning_rate_multiplier = 0.0
-    elif node.op.name == "BatchNormalization":
+    elif isinstance(node.attributes, BatchNormalizationAttributes):
         freeze_statistics([node])

@@ -21,7 +21,8 @@ _PAST = 'node [ shape = box3d  , color = lightgray, style = "filled" , fillcolor
 _FUTURE = 'node [ shape = box3d  , color = red, style = "filled" , fillcolor = white ] '
 _OTHERS = "node [ shape = ellipse, color = blue, fillcolor = white, style = solid ]; "
 
-_COLORS = {"PastValue": "lightgray", "FutureValue": "red"}
+_COLORS = {1: "lightgray", -1: "red"}
+"""Of values from the past and the future."""
 
 Arc = tuple[Node, Node]
 """A node and one of its inputs."""
@@ -43,8 +44,8 @@ def _pieces(network: Network) -> Iterator[str]:
     yield _styled(_LABELS, roots["label"])
     yield _styled(_CRITERIA, roots["criterion"])
     yield _styled(_PRECOMPUTED, (node for node in nodes if node.op.role == "precompute"))
-    yield _styled(_PAST, (node for node in nodes if node.op.name == "PastValue"))
-    yield _styled(_FUTURE, (node for node in nodes if node.op.name == "FutureValue"))
+    yield _styled(_PAST, (node for node in nodes if node.op.traits.delay > 0))
+    yield _styled(_FUTURE, (node for node in nodes if node.op.traits.delay < 0))
     yield _OTHERS
     yield "\n"
     yield "\n// add labels and operation name\n"
@@ -105,7 +106,7 @@ def arcs(network: Network) -> list[Arc]:
 
 
 def _arc(node: Node, child: Node) -> str:
-    color = _COLORS.get(child.op.name)
+    color = _COLORS.get(child.op.traits.delay)
     if color is None:
         return f"{_quoted(child.name)} -> {_quoted(node.name)} ; \n"
     dummy = _quoted(f"{child.name}.dummy")

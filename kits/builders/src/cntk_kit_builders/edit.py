@@ -165,7 +165,7 @@ def _copy_problem(node: Node, name: str, into: Network, values_only: bool) -> Ne
     old = into[name]
     if old is node:
         return NetworkError(f"'{node.name}' cannot be copied onto itself")
-    if old.op.name != node.op.name:
+    if old.op is not node.op:
         return NetworkError(
             f"'{node.name}' cannot be copied to '{old.name}': it is a {node.op.name}, and that is a {old.op.name}",
             hint=f"Remove '{old.name}' first, or choose another name.",

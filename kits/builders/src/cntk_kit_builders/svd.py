@@ -146,7 +146,7 @@ def _replace(network: Network, parameter: Parameter, first: Parameter, second: P
 
 def _multiplies(user: Node, parameter: Parameter) -> bool:
     """Whether it is ``W * x`` that sums over all of W's dimensions but the first."""
-    if user.op.name != TIMES.name or user.inputs[0] is not parameter or user.inputs[1] is parameter:
+    if user.op is not TIMES or user.inputs[0] is not parameter or user.inputs[1] is parameter:
         return False
     return bool(user.attributes.output_rank == 1)
 

@@ -12,8 +12,9 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from cntk_core.network.inference import shift_of
 from cntk_core.network.node import Node
-from cntk_core.ops.families.delays import fill_outside, keep_tail, rows_of, shift_of
+from cntk_core.ops.families.delays import fill_outside, keep_tail, rows_of
 from cntk_core.ops.language.framing import run_forward, run_gradient
 from cntk_core.ops.language.layouts import frame_layout
 from cntk_core.ops.language.op import OpContext
@@ -174,8 +175,7 @@ def _always(generator: np.random.Generator) -> Callable[[], np.random.Generator]
 
 def _delay(node: Node) -> tuple[int, float]:
     """How many steps back a delay reads, and what stands before the first step."""
-    shift = shift_of(node.op.name, node.attributes.time_step)
-    return shift, node.attributes.default_hidden_activation
+    return shift_of(node), node.attributes.default_hidden_activation
 
 
 def _delayed(node: Node, context: OpContext, rows: slice) -> tuple[IntArray, IntArray]:

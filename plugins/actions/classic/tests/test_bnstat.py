@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-import attrs
 import numpy as np
 import pytest
-from cntk_action_classic.bnstat import OPERATION, Statistics, as_rows, normalizations, set_statistics
+from cntk_action_classic.bnstat import Statistics, as_rows, normalizations, set_statistics
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,18 +16,10 @@ from cntk_core.errors import NetworkError
 from cntk_core.network.model_file import load_model, save_model
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
+from cntk_core.ops.families.normalization import BatchNormalizationAttributes
 from cntk_core.ops.language.op import Op
 from cntk_core.ops.language.shapes import Shape
 from cntk_core.ops.table import core_ops
-
-
-@attrs.frozen
-class Settings:
-    """The attributes that the action looks at."""
-
-    spatial: bool = False
-    normalization_time_constant: float = 0.0
-    blend_time_constant: float = 0.0
 
 
 def first(shapes: list[Shape], attributes: object) -> Shape:
@@ -40,8 +31,8 @@ def normalization(name: str, data: Node, shape: Shape, network: Network) -> Node
         network.add(Parameter.make(f"{name}.{part}", size, value=np.zeros(size), learning_rate_multiplier=0))
         for part, size in (("scale", shape), ("bias", shape), ("mean", shape), ("variance", shape), ("count", (1,)))
     ]
-    op = Op(OPERATION, (5, 6), first, attributes=Settings)
-    return network.add(Node(name, op, [data, *parameters], attributes=Settings()))
+    op = Op("BatchNormalization", (5, 6), first, attributes=BatchNormalizationAttributes, updates=frozenset({3, 4, 5}))
+    return network.add(Node(name, op, [data, *parameters], attributes=BatchNormalizationAttributes()))
 
 
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=5))
@@ -72,7 +63,7 @@ def test_node_is_frozen_with_its_statistics() -> None:
     set_statistics(node, Statistics(7, np.array([1.0, 2.0]), np.array([3.0, 4.0])))
     values = [network[f"bn.{part}"].value for part in ("scale", "mean", "variance", "count")]
     assert [value.tolist() for value in values if value is not None] == [[0, 0], [1, 2], [3, 4], [7]]
-    assert node.attributes == Settings(False, math.inf, math.inf)
+    assert node.attributes == BatchNormalizationAttributes(False, math.inf, math.inf)
 
 
 def test_statistics_must_be_parameters() -> None:
@@ -130,7 +121,7 @@ def find(name: str) -> Op:
 
 def real_normalization(name: str, data: Node, network: Network) -> Node:
     node = normalization(name, data, (2,), network)
-    node.op, node.attributes = find(OPERATION), find(OPERATION).attributes()
+    node.op, node.attributes = find("BatchNormalization"), find("BatchNormalization").attributes()
     return node
 
 

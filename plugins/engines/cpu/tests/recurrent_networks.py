@@ -165,6 +165,13 @@ def _shared_weights(net: RecurrentNet) -> Plan:
     return net.classify(net.op("Times", weights, close(net.op("Sigmoid", h))))
 
 
+def _diagonal(net: RecurrentNet) -> Plan:
+    """A recurrence of every element by itself: the state is weighed element by element."""
+    past, close = net.delay()
+    kept = net.op("DiagTimes", net.parameter(HIDDEN, name="d"), past)
+    return net.classify(close(net.op("Tanh", net.op("Plus", kept, net.affine(HIDDEN, (net.x, INPUTS))))))
+
+
 NETWORKS: Mapping[str, Callable[[RecurrentNet], Plan]] = {
     "elman": _elman,
     "elman back": lambda net: _elman(net, ahead=True, step=2),
@@ -183,6 +190,7 @@ NETWORKS: Mapping[str, Callable[[RecurrentNet], Plan]] = {
     "straight": _straight,
     "two readers": _two_readers,
     "shared weights": _shared_weights,
+    "diagonal": _diagonal,
 }
 
 

@@ -17,7 +17,8 @@ class TestCpuEngine(Cpu):
     """As it is by default here."""
 
 
-@pytest.mark.sampled(16)
+@pytest.mark.thinned(3)
+@pytest.mark.sampled(6)
 class TestPortable(Cpu):
     """Neither numba nor oneDNN."""
 

@@ -36,6 +36,24 @@ def test_small_networks_are_not_compiled():
     assert not program(80, cpu_kernels="numpy")._kernels.compiled
 
 
+@pytest.mark.parametrize(
+    ("found", "onednn", "said"),
+    [
+        (("numba", "cffi"), "libdnnl.so", "kernels by numba, products by oneDNN"),
+        (("numba", "cffi"), None, "kernels by numba, products by SciPy's BLAS (oneDNN is not installed)"),
+        (("numba",), "libdnnl.so", "kernels by numba, products by SciPy's BLAS (oneDNN is not installed)"),
+        (("cffi",), "libdnnl.so", "kernels by NumPy (numba is not installed), products by oneDNN"),
+    ],
+)
+def test_what_is_here(monkeypatch, found, onednn, said):
+    """The products of oneDNN take its library and cffi, which calls it."""
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: object() if name in found else None)
+    monkeypatch.setattr("cntk_engine_cpu.engine.onednn_path", lambda: onednn)
+    answer = CpuEngine.availability()
+    assert isinstance(answer, Available)
+    assert answer.detail.partition(", ")[2] == said
+
+
 def test_the_environment_asks_for_the_portable_path(monkeypatch):
     monkeypatch.setenv("CNTK_CPU", "numpy")
     found = program(80, cpu_kernels="compiled")

@@ -288,3 +288,14 @@ def test_two_programs_at_once():
         thread.join()
     for store, _ in stores[1:]:
         np.testing.assert_array_equal(store.values, stores[0][0].values)
+
+
+@ONEDNN
+def test_an_op_without_a_kernel_adds_to_a_gradient_that_is_there():
+    """Of a value that lies channels last, and of which another op has sent a gradient before."""
+    net = Net()
+    result = convolution(net, net.parameter(16, 3, 3, 3), shifted(net, 3, 6, 6), (3, 3, 3), map_count=(16,))
+    turned = net.node("TransposeDimensions", result, attributes=OPS["TransposeDimensions"].attributes())
+    net.network.infer()
+    criterion = net.node("Plus", total_of(net, turned), net.node("SumElements", net.node("Tanh", result)))
+    assert_same_gradients(net.plan(criterion), FAST, minibatch(net.rng, 3, {"x": (3, 6, 6)}))

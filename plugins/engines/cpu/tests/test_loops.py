@@ -11,7 +11,7 @@ from recurrent_networks import NETWORKS, minibatches, recurrent_plan, sequences
 from cntk_core.api.engines import Loop
 from cntk_core.api.readers import slot_layout
 
-QUICK = ("elman", "learned state")
+QUICK = ("elman", "learned state", "diagonal")
 INTERPRETED = ("softmax", "own gradient")
 
 
@@ -44,8 +44,10 @@ def test_all_compiled(name, backend, dtype):
     assert_same(recurrent_plan(name, dtype), backend, minibatches(LENGTHS, dtype), dtype)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[] if name in (*QUICK, *INTERPRETED, "lstm") else pytest.mark.slow) for name in NETWORKS],
+)
 def test_only_loops_with_other_ops_are_interpreted(name):
     pytest.importorskip("numba")
     assert compiles(recurrent_plan(name, np.float32)) == (name not in INTERPRETED)

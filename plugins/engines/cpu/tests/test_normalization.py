@@ -158,6 +158,23 @@ def test_training_over_minibatches_of_different_size(build):
 
 
 @ONEDNN
+@pytest.mark.parametrize("build", NETWORKS, ids=lambda build: build.__name__)
+def test_evaluation_alone(build):
+    """In a plan without gradients, buffers are shared that a training keeps apart."""
+    net = Net()
+    result = build(net, convolved(net, net.input("x", *SHAPE)))
+    plan = net.plan(None, total_of(net, result), result)
+    (_, expected), (_, program) = reference(plan), compile_on(engine(FAST), plan)
+    for frames in BATCHES:
+        batch = minibatch(net.rng, frames, {"x": SHAPE})
+        for root in plan.roots:
+            for each in (expected, program):
+                each.evaluate(batch)
+            found, wanted = program.value(root.name), expected.value(root.name)
+            np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-4 * np.abs(wanted).max(), err_msg=root.name)
+
+
+@ONEDNN
 @pytest.mark.parametrize("settings", [{}, {"blend_time_constant": 7.0}, {"normalization_time_constant": -1.0}])
 def test_running_statistics_after_training(settings):
     net = Net()

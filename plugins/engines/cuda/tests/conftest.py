@@ -1,4 +1,4 @@
-"""Puts this folder on the path, and the stand-in for CuPy in CuPy's place; chooses a share of the contract for it."""
+"""Puts this folder on the path, and the stand-in for CuPy in CuPy's place."""
 
 from __future__ import annotations
 
@@ -10,34 +10,13 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 
-SHARES = {
-    "test_updates": 16,
-    "test_gradients": 8,
-    "test_values": 4,
-    "test_sparse_updates": 8,
-    "test_op": 6,
-    "test_sequences": 3,
-    "test_nan_and_infinities_show": 2,
-}
-"""Tests of the contract of which the stand-in, on which kernels are slow, has each n-th; --thorough has all."""
-
-
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the tests for a real GPU unless they are asked for, and a part of the others."""
-    counts = dict.fromkeys(SHARES, -1)
-    left_out = []
-    for item in items:
-        name = item.name.partition("[")[0]
-        if item.get_closest_marker("gpu") is not None:
-            if "gpu" not in config.option.markexpr:
-                left_out.append(item)
-        elif name in SHARES and "TestOnStandIn" in item.nodeid and not config.getoption("--thorough"):
-            counts[name] += 1
-            if counts[name] % SHARES[name]:
-                left_out.append(item)
-    config.hook.pytest_deselected(items=left_out)
-    gone = set(left_out)
-    items[:] = [item for item in items if item not in gone]
+    """Leave out the tests for a real GPU unless they are asked for."""
+    if "gpu" in config.option.markexpr:
+        return
+    left_out = {item for item in items if item.get_closest_marker("gpu") is not None}
+    config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+    items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.fixture(scope="session")

@@ -9,10 +9,22 @@ from cntk_core.api import Unavailable
 from cntk_testing import EngineContract, PackagingContract
 
 
-@pytest.mark.sampled(48)
+# Kernels are slow on the stand-in.
+@pytest.mark.thinned(
+    1,
+    test_updates=16,
+    test_gradients=8,
+    test_values=4,
+    test_sparse_updates=8,
+    test_op=6,
+    test_sequences=3,
+    test_nan_and_infinities_show=2,
+)
+@pytest.mark.sampled(8)
 @pytest.mark.usefixtures("standin")
 class TestOnStandIn(EngineContract):
     engine_class = CudaEngine
+    array_module = "cupy stand-in"
 
 
 @pytest.fixture(scope="module")
@@ -27,6 +39,7 @@ def real_engine() -> CudaEngine:
 @pytest.mark.gpu
 class TestOnGpu(EngineContract):
     engine_class = CudaEngine
+    array_module = "cupy"
 
     @pytest.fixture
     def engine(self, real_engine):

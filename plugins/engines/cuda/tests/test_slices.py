@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 from cntk_engine_cuda import CudaEngine
+from cntk_engine_cuda.moves import _Piece
 from cntk_engine_cuda.slices import grouped, grouped_gradients
 
+from cntk_core.api import Parameter
 from cntk_core.ops.families.slicing import SliceAttributes, StackAttributes
 from cntk_testing.engine_contract import MOMENTUM, EngineContract, start
 from cntk_testing.networks import Sketch
@@ -20,6 +22,15 @@ APART = [(0, 2), (5, 6), (2, 4)]
 """With a column that none takes."""
 MANY = [(number, number + 1) for number in range(6)]
 OVERLAPPING = [(0, 4), (2, 6), (1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "strides", "repeated"),
+    [((5, 4), (4, 1), False), ((5, 1), (1, 0), False), ((5, 4), (0, 1), True), ((1, 4), (0, 1), False)],
+)
+def test_an_input_is_repeated_where_a_stride_is_zero_and_a_size_is_not_one(sizes, strides, repeated):
+    """Then its gradient is a sum, and no copy."""
+    assert _Piece(Parameter.make("W", (4,)), sizes, strides, 0).is_repeated is repeated
 
 
 def sliced(parts, shape, *, axis, framed):

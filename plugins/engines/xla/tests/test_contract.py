@@ -14,6 +14,7 @@ class TestXlaEngine(EngineContract):
     """Each size of padding is compiled; so there is one, which some minibatches fill and others do not."""
 
     engine_class = XlaEngine
+    array_module = "jax.numpy"
     sizes = (10, 9, 10)
     lengths = ([5, 4, 0, 1], [3, 6], [2, 2, 4, 1, 1])
 

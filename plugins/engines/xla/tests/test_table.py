@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from cntk_engine_xla.table import is_lowered, lowering_of
+from cntk_engine_xla.table import OWN
 
 from cntk_core.api import core_ops
 from cntk_core.plan.make import make_plan
@@ -32,7 +32,7 @@ def test_ops_that_the_host_computes() -> None:
         assert op is not None
         for cases in cases_together(op, examples):
             sample, _ = network_of(cases, "float32")
-            if any(lowering_of(node) is None for node in sample.network if node.op.name == name):
+            if any(OWN.of(node) is None for node in sample.network if node.op.name == name):
                 found.add(name)
     assert found == HOSTED
 
@@ -42,4 +42,4 @@ def test_networks_of_sequences(name: str) -> None:
     """A network becomes one function, unless shapes depend on its data."""
     sample = SEQUENCE_SAMPLES[name]("float32")
     plan = make_plan(sample.network, sample.roots, sample.criterion)
-    assert all(is_lowered(step, frozenset()) for step in plan.steps) == (name not in BY_VALUES)
+    assert all(OWN.reach(step) for step in plan.steps) == (name not in BY_VALUES)

@@ -108,7 +108,7 @@ def test_networks_that_are_one_function(name: str) -> None:
 def test_explain_marks_the_steps_of_the_host(name: str) -> None:
     """The engine says which steps these are without compiling anything."""
     plan = _plan(name)
-    hosted = XlaEngine.on_host(plan)
+    hosted = XlaEngine().on_host(plan)
     assert {unit.steps[0] for unit in units_of(plan, gradients=True) if unit.hosted} == hosted
     marked = [line for line in explain(plan, hosted=hosted).splitlines() if "(on the host)" in line]
     assert len(marked) == len(hosted)

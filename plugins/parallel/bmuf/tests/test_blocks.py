@@ -322,6 +322,26 @@ def test_statistics():
     assert "; 30 samples processed by 2 workers (15 by me); " in lines[0][-2]
 
 
+def test_throughput(monkeypatch):
+    """Between two reports pass 0.25 seconds: 10000 samples of both workers are 40000 in a second."""
+    lines = [[], []]
+
+    class Timed(ModelAveraging):
+        def _report(self, total, seconds):
+            self._statistics.since = 100.0
+            super()._report(total, seconds)
+
+    def make():
+        strategy = Timed(ModelAveragingOptions(block_size_per_worker=5000))
+        strategy.show_every = 1
+        return strategy
+
+    monkeypatch.setattr("cntk_parallel_bmuf.blocks.time.monotonic", lambda: 100.25)
+    run(make, [Rank(target, ((5000,) * 2,)) for target in targets(2)], lines=lines)
+    shown = [line.split("sync: ")[1] for line in lines[0] if "totalThroughput" in line]
+    assert shown[0] == "totalThroughput = 40.00k samplesPerSecond , throughputPerWorker = 20.00k samplesPerSecond"
+
+
 class Strategies:
     """Finds the strategies of this plugin by their names in a recipe."""
 

@@ -53,6 +53,20 @@ def test_outputs_of_a_network(capsys: pytest.CaptureFixture[str]) -> None:
     reader.close()
 
 
+@pytest.mark.parametrize(
+    ("precision", "read"), [("double", 0.1), ("float", float(np.float32(0.1))), ("", float(np.float32(0.1)))]
+)
+def test_precisions(precision: str, read: float) -> None:
+    writer = make("file=x.cbf" + (f"\nprecision={precision}" if precision else ""), ("a",))
+    writer.write({"a": [SequenceOutput("", np.full((1, 2), 0.1))]})
+    writer.close()
+    options = CNTKBinaryReader.configure(block('file="x.cbf"'), "reader")
+    reader = CNTKBinaryReader(options, ReaderContext(dtype=np.dtype(np.float64)))
+    assert len(list(reader.source.index())) == 1
+    assert reader.source.load(0).columns["a"].data.tolist() == [[read, read]]
+    reader.close()
+
+
 def test_different_numbers_of_sequences() -> None:
     writer = make()
     with pytest.raises(CntkError) as caught:

@@ -179,6 +179,12 @@ def test_the_fast_parser_agrees_on_any_text(text: str) -> None:
         assert (columns(fast), fast.short) == (columns(slow), slow.short)
 
 
+@pytest.mark.parametrize(("key", "fast"), [("109", True), ("1/0", False), ("1:9", False), ("0/", False), (":", False)])
+def test_ids_of_the_fast_parser_are_of_digits(key: str, fast: bool) -> None:
+    """The characters next to '0' and '9' are none."""
+    assert (parse_fast(f"{key} |a 1 2 3\n".encode(), (DENSE, SPARSE), F64) is not None) is fast
+
+
 def test_regular_text_is_parsed_fast() -> None:
     rows = "".join(f"{i} |a {i} -0.{i} {i}.25 |# x |s {i % 9}:1 |l 0 1\n" for i in range(50))
     assert parse_fast(rows.encode(), (DENSE, SPARSE), F32) is not None

@@ -312,6 +312,7 @@ def test_columns_count_over_blocks(make, monkeypatch: pytest.MonkeyPatch) -> Non
             "    Begin each line with '|', or each with a number; skipSequenceIds=true ignores ids.",
         ),
         (b"1 |a 1 2\n12345678901234567890 |a 1 2\n", "t.ctf:2:1: the sequence id has more than 19 digits"),
+        (b"1 |a 1 2\n|a 1 2\n12345678901234567890 |a 1 2\n", "t.ctf:3:1: the sequence id has more than 19 digits"),
     ],
 )
 def test_bad_files(make, data: bytes, message: str) -> None:

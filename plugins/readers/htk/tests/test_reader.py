@@ -26,8 +26,8 @@ def classes_of(name: str) -> list[int]:
     return [(t + len(name)) // 2 % 3 for t in range(LENGTHS[name])]
 
 
-def htk(frames: np.ndarray, order: str = ">", kind: int = 9, tail: bytes = b"") -> bytes:
-    header = struct.pack(f"{order}iiHH", len(frames), 100_000, 4 * frames.shape[1], kind)
+def htk(frames: np.ndarray, order: str = ">", kind: int = 9, tail: bytes = b"", period: int = 100_000) -> bytes:
+    header = struct.pack(f"{order}iiHH", len(frames), period, 4 * frames.shape[1], kind)
     return header + frames.astype(f"{order}f4").tobytes() + tail
 
 
@@ -211,6 +211,17 @@ class TestFormats:
         file.read(2, 4, found)
         file.close()
         assert np.array_equal(found, frames_of("utt0")[2:5])
+
+    @pytest.mark.parametrize("period", [0, 0x01020201])
+    @pytest.mark.parametrize("order", [">", "<"])
+    def test_the_size_decides_where_the_period_reads_the_same_both_ways(
+        self, tmp_path: Path, order: str, period: int
+    ) -> None:
+        path = tmp_path / "a.mfc"
+        path.write_bytes(htk(frames_of("utt0"), order, period=period))
+        file = FeatureFile(str(path))
+        assert (file.header.order, file.header.frames, file.header.period) == (order, 7, period)
+        file.close()
 
     @pytest.mark.parametrize("order", [">", "<"])
     def test_compressed(self, tmp_path: Path, order: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import attrs
 import pytest
@@ -39,6 +40,22 @@ def test_a_part_lies_in_the_image(rule: CropRule, rows: int, columns: int, data:
     assert found.left + found.columns <= columns
     fixed = rule.fixed_size((columns, rows))
     assert fixed in (None, (found.columns, found.rows))
+
+
+@pytest.mark.parametrize(
+    ("jitter", "side", "fixed"),
+    [(False, (0.5, 1.0), True), (True, (0.5, 1.0), False), (True, (0.5, 0.5), True), (False, None, True)],
+)
+def test_parts_have_one_size_unless_their_ratio_is_drawn(jitter: bool, side: Any, fixed: bool) -> None:
+    rule = CropRule(kind="randomside", size=(7, 9), side=side, area=None, aspect=(1.0, 1.0), jitter=jitter)
+    found = rule.fixed_size((40, 30))
+    assert (found is not None) is fixed
+    sizes = {(part.columns, part.rows) for draw in (0.0, 0.5, 0.99) for part in [_part(rule, draw)]}
+    assert (sizes == {found}) is fixed
+
+
+def _part(rule: CropRule, draw: float) -> Any:
+    return rule.place(30, 40, [draw] * rule.draws, 0)
 
 
 def draws_of(rule: CropRule, **given_draws: float) -> list[float]:

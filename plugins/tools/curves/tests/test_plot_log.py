@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 import sys
+from importlib.util import find_spec
 
 import pytest
 from written_logs import json_log, text_log
 
 from cntk_core.cli import main
 
-pytest.importorskip("matplotlib", reason="drawing needs matplotlib")
+# Importing it takes seconds: not where tests are only collected.
+pytestmark = pytest.mark.skipif(find_spec("matplotlib") is None, reason="matplotlib is not installed")
 
 
 @pytest.fixture(autouse=True)

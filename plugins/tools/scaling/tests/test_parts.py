@@ -3,24 +3,34 @@
 from __future__ import annotations
 
 import math
+import threading
 from pathlib import Path
 
 import attrs
 import numpy as np
 import pytest
+from cntk_tool_scaling import measure, measure_parallel
 from cntk_tool_scaling.bench_file import ComputeTimes, Measurements, read_measurements, write_measurements
 from cntk_tool_scaling.cut import ModelShape, wire_sizes
 from cntk_tool_scaling.drive import Pace, Period, find_period
 from cntk_tool_scaling.measure import sizes_up_to
 from cntk_tool_scaling.methods import find_method, split_methods
-from cntk_tool_scaling.networks import NETWORKS, network_of, rate, seconds
+from cntk_tool_scaling.networks import LOCAL, NETWORKS, network_of, rate, seconds
 from cntk_tool_scaling.outcome import Failures, amount
 from cntk_tool_scaling.recipes import training_section
 
 from cntk_core.contract.simulation import NetworkModel, WireSize
 from cntk_core.errors import DataError, TrainingError, UsageError
+from cntk_testing import VirtualRanks
 
 # -- networks ----------------------------------------------------------------------------------------------
+
+
+def test_ranks_of_a_host_are_near():
+    assert (LOCAL.local_bandwidth, LOCAL.local_latency) == (10e9, 1e-6)
+    assert attrs.evolve(LOCAL, local_bandwidth=None, local_latency=None) == attrs.evolve(
+        NetworkModel(), local_bandwidth=None, local_latency=None
+    )
 
 
 def test_networks_by_name_and_by_number():
@@ -43,7 +53,7 @@ def test_rates(text, bytes_per_second):
 
 
 @pytest.mark.parametrize(
-    ("text", "time"), [("20us", 2e-5), ("1.5ms", 1.5e-3), ("2s", 2.0), ("1e-6", 1e-6), ("3ns", 3e-9)]
+    ("text", "time"), [("20us", 2e-5), ("1.5ms", 1.5e-3), ("2s", 2.0), ("1e-6", 1e-6), ("3ns", 3e-9), ("7µs", 7e-6)]
 )
 def test_times(text, time):
     assert seconds(text) == pytest.approx(time)
@@ -166,6 +176,51 @@ def test_without_failures_only_checkpoints_take_time():
 def test_times_between_points():
     times = ComputeTimes(((2.0, 1.0), (4.0, 1.5), (8.0, 3.0)))
     assert [times.seconds(samples) for samples in (1, 2, 3, 4, 8, 16)] == [0.5, 1.0, 1.25, 1.5, 3.0, 6.0]
+
+
+def test_a_size_is_measured_for_the_seconds_that_it_may_take(monkeypatch):
+    """Each step takes more than a second of a clock that nothing else moves; the first one does not count."""
+    clock, steps = [50.0], []
+
+    class Loop:
+        def step(self, minibatch, pace, count):
+            steps.append(minibatch)
+            clock[0] += 1.0 + minibatch / 10
+
+    class Training:
+        rate, loop = 0.1, Loop()
+
+    monkeypatch.setattr(measure.time, "perf_counter", lambda: clock[0])
+    assert measure._seconds(Training(), [2, 5], 8, 20.0) == pytest.approx(1.2)
+    assert len(steps) == 1 + 15
+    assert steps[:4] == [2, 2, 5, 2]
+
+
+def test_the_seconds_of_an_aggregation_are_those_of_one_value(monkeypatch):
+    """The clock of the processor moves a quarter of a second with each look at it."""
+    ticks = {}
+
+    def thread_time():
+        own = threading.get_ident()
+        ticks[own] = ticks.get(own, 0.0) + 0.25
+        return ticks[own]
+
+    class Nothing:
+        begin = begin_epoch = aggregate = lambda self, *given: None
+
+    class Together:
+        def __init__(self, plan):
+            self.plan = plan
+
+        def run(self, work):
+            return VirtualRanks(2).run(work)
+
+    class Registered:
+        communicators = {"simulated": type("Simulated", (), {"simulation": staticmethod(Together)})}
+
+    monkeypatch.setattr(measure_parallel.time, "thread_time", thread_time)
+    found = measure_parallel.aggregation_seconds(Registered(), Nothing)
+    assert found == pytest.approx(0.25 / (measure_parallel.COLUMNS * measure_parallel.ROWS))
 
 
 def test_sizes():

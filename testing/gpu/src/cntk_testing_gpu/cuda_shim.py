@@ -15,6 +15,7 @@ functions such as ``expf``.
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import os
 import re
 import shutil
@@ -37,6 +38,8 @@ GUARD_BYTES = 4096
 """Before and behind every array, of bytes that make numbers not a number."""
 
 _HEADER = Path(__file__).with_name("cuda_shim.h")
+
+_COMMAND = ("g++", "-std=c++20", "-O1", "-ffp-contract=off", "-fno-strict-aliasing", "-fPIC", "-shared", "-w")
 
 _DYNAMIC = re.compile(
     r"extern\s+__shared__\s+(?:__align__\(\s*\w+\s*\)\s+)?(?P<type>[\w:<> ]+?)\s*\b(?P<name>\w+)\s*\[\s*\]\s*;"
@@ -67,8 +70,9 @@ class HostCuda:
 
     def __init__(self, source: str, kernels: Sequence[str], defines: dict[str, str] | None = None) -> None:
         self._numbers = {name: number for number, name in enumerate(kernels)}
+        unit = _unit(source, kernels, defines or {})
         with tempfile.TemporaryDirectory(prefix="cuda-shim-") as folder:
-            self._library = ctypes.CDLL(str(_compiled(Path(folder), source, kernels, defines or {})))
+            self._library = ctypes.CDLL(str(_kept(unit) or _compiled(Path(folder), unit)))
 
     def launch(
         self,
@@ -150,14 +154,15 @@ class _Held:
         self._array.reshape(-1).view(np.uint8)[...] = self._bytes[self._inside]
 
 
-def _compiled(folder: Path, source: str, kernels: Sequence[str], defines: dict[str, str]) -> Path:
+def _unit(source: str, kernels: Sequence[str], defines: dict[str, str]) -> str:
+    """The kernels with what they need, as one unit for the compiler."""
     text = _DYNAMIC.sub(r"\g<type>* \g<name> = reinterpret_cast<\g<type>*>(cuda_shim::dynamic.data());", source)
     cases = "\n".join(
         f"        case {number}: return cuda_shim::run([](void** given) {{ cuda_shim::call({name}, given); }}, "
         "given, sizes, shared, order, seed);"
         for number, name in enumerate(kernels)
     )
-    unit = f"""#include "{_HEADER}"
+    return f"""#include "{_HEADER}"
 {"".join(f"#define {name} {value}{chr(10)}" for name, value in defines.items())}
 #line 1 "kernels.cu"
 {text}
@@ -171,10 +176,28 @@ extern "C" int cuda_shim_launch(
 }}
 extern "C" const char* cuda_shim_problem() {{ return cuda_shim::problem.c_str(); }}
 """
+
+
+def _kept(unit: str) -> Path | None:
+    """The library of a unit in the folder that ``CUDA_STANDIN_CACHE`` names, compiled if it is not there yet."""
+    named = os.environ.get("CUDA_STANDIN_CACHE")
+    if not named:
+        return None
+    header = _HEADER.read_text(encoding="utf-8")
+    digest = hashlib.sha256("\n".join([*_COMMAND, header, unit]).encode()).hexdigest()[:32]
+    library = Path(named) / f"shim-{digest}.so"
+    if not library.exists():
+        library.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=library.parent) as folder:
+            # Another process may be doing the same: a library has its name when it is whole.
+            _compiled(Path(folder), unit).rename(library)
+    return library
+
+
+def _compiled(folder: Path, unit: str) -> Path:
     (folder / "kernels.cpp").write_text(unit, encoding="utf-8")
-    command = ["g++", "-std=c++20", "-O1", "-ffp-contract=off", "-fno-strict-aliasing", "-fPIC", "-shared", "-w"]
     done = subprocess.run(
-        [*command, "-o", str(folder / "kernels.so"), str(folder / "kernels.cpp")],
+        [*_COMMAND, "-o", str(folder / "kernels.so"), str(folder / "kernels.cpp")],
         capture_output=True,
         text=True,
         check=False,

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from cntk_testing.gradients import check_gradients, check_op_gradients
     from cntk_testing.learner_contract import LearnerContract
     from cntk_testing.model_format_contract import ModelFormatContract
-    from cntk_testing.op_contract import OpContract, OpExample, check_op
+    from cntk_testing.op_cases import OpExample
+    from cntk_testing.op_contract import OpContract, check_op
     from cntk_testing.packaging import PackagingContract
     from cntk_testing.parallel_contract import ParallelizerContract
     from cntk_testing.reader_contract import ReaderContract
@@ -65,7 +66,8 @@ _HOMES = {
     "gradients": ("check_gradients", "check_op_gradients"),
     "learner_contract": ("LearnerContract",),
     "model_format_contract": ("ModelFormatContract",),
-    "op_contract": ("OpContract", "OpExample", "check_op"),
+    "op_cases": ("OpExample",),
+    "op_contract": ("OpContract", "check_op"),
     "packaging": ("PackagingContract",),
     "parallel_contract": ("ParallelizerContract",),
     "reader_contract": ("ReaderContract",),

@@ -30,10 +30,10 @@ from cntk_core.plan.make import make_plan
 from cntk_core.plan.plan import Plan
 from cntk_core.records.minibatch import Minibatch, StreamData
 from cntk_testing.contract import check_component
+from cntk_testing.foreign_ops import ForeignOpsContract
 from cntk_testing.networks import SAMPLES, Sample, Sketch, classifier, dropout
-from cntk_testing.op_contract import FRAMES, ExampleCase, OpExample, example_cases
+from cntk_testing.op_cases import FRAMES, ExampleCase, OpExample, example_cases
 from cntk_testing.op_examples import EXAMPLES
-from cntk_testing.recipes import RecipeContract
 from cntk_testing.reference import ReferenceEngine
 from cntk_testing.sequence_networks import SEQUENCE_SAMPLES, sequences_for
 from cntk_testing.sparse_networks import SPARSE_SAMPLES, product, sparse_stream, with_sparse_streams
@@ -137,7 +137,7 @@ def start(
 
 
 @pytest.mark.filterwarnings("ignore:.*encountered in:RuntimeWarning")
-class EngineContract(RecipeContract):
+class EngineContract(ForeignOpsContract):
     """Tests of an engine for pytest: subclass it with ``engine_class`` or a fixture ``engine``.
 
     Attributes:
@@ -149,6 +149,7 @@ class EngineContract(RecipeContract):
         unsupported_ops: names of ops of the core that it does not compute.
         sizes: frames of the minibatches that follow each other; one that compiles for each size takes fewer.
         lengths: of the sequences of minibatches that follow each other.
+        array_module: the name of the module whose arrays ops that are pure over ``xp`` are given.
         tolerance: largest error, by precision, relative to the largest element (at least 1).
     """
 

@@ -21,7 +21,7 @@ from cntk_core.ops.families.sampling import RandomDistributionAttributes, Random
 from cntk_core.ops.families.shifting import ShiftAttributes
 from cntk_core.ops.families.slicing import OneHotAttributes, RepeatAttributes, SliceAttributes, StackAttributes
 from cntk_core.ops.families.vocabulary import NoiseContrastiveAttributes
-from cntk_testing.op_contract import OpExample
+from cntk_testing.op_cases import OpExample
 
 UNARY = (OpExample(((4,),)), OpExample(((2, 3),)))
 POSITIVE = (OpExample(((4,),), kinds=("positive",)),)

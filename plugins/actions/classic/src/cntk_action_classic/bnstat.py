@@ -19,8 +19,6 @@ from cntk_core.api import Action, Config, DataError, EpochSpec, Minibatch, Netwo
 from cntk_core.api.engines import statistics_used
 from cntk_core.api.recipes import NodeValues, RecipeContext, evaluation_nodes, inputs_of
 
-OPERATION = "BatchNormalization"
-
 _MEAN, _VARIANCE, _COUNT = 3, 4, 5
 """Inputs of the operation that hold its statistics."""
 
@@ -52,7 +50,7 @@ class BatchNormalizationStatisticsAction(Action):
         network = context.load_model(model.string(), model.where)
         nodes = normalizations(network, evaluation_nodes(context, network, section))
         if not nodes:
-            raise NetworkError(f"the model '{model.string()}' has no {OPERATION} to evaluate", where=model.where)
+            raise NetworkError(f"the model '{model.string()}' has no BatchNormalization to evaluate", where=model.where)
         count = section.integer("itersPerNode", _MINIBATCHES)
         size = section.schedule("minibatchSize", int, _MINIBATCH_SIZE)[0]
         reader = context.make_reader(section, inputs_of(network, [node.inputs[0] for node in nodes]), in_order=True)
@@ -69,7 +67,7 @@ class BatchNormalizationStatisticsAction(Action):
 
 def normalizations(network: Network, roots: list[Node]) -> list[Node]:
     """Return the nodes that normalize by statistics, in the order of evaluation."""
-    return [node for node in network.order(roots) if node.op.name == OPERATION]
+    return [node for node in network.order(roots) if node.op.updates]
 
 
 @attrs.define(eq=False)
@@ -126,7 +124,8 @@ def set_statistics(node: Node, statistics: Statistics) -> None:
             continue
         if not isinstance(child, Parameter) or child.value is None:
             raise NetworkError(
-                f"input {index + 1} of {OPERATION} '{node.name}' is no parameter but '{child.name}'", where=node.where
+                f"input {index + 1} of BatchNormalization '{node.name}' is no parameter but '{child.name}'",
+                where=node.where,
             )
         values = np.atleast_1d(found[index])
         child.value[np.unravel_index(np.arange(values.size), child.value.shape)] = values

@@ -12,9 +12,6 @@ from cntk_builder_brainscript.values import Record
 from cntk_core.api import BuildContext, BuildError, Location, Node, Op, Parameter, Shape, ShapeError, did_you_mean
 from cntk_core.api.builders import FixedValue
 
-LATE = frozenset({"PastValue", "FutureValue"})
-"""Operations whose inputs may depend on themselves; they are evaluated when the network is put together."""
-
 LANGUAGES = ("brainscript", "model")
 """Where the name of an operation is looked up; the old names in model files are accepted too."""
 
@@ -46,7 +43,7 @@ class NodeMaker:
             return self._graph.add(make_parameter(settings, name, self._context), tag)
         if op.role == "input":
             return self._graph.add(make_input(settings, name, sparse=op.name.startswith("Sparse")), tag)
-        if op.name in LATE:
+        if op.traits.delay:  # its inputs may depend on itself: they are evaluated when the network is put together
             node = Node(name, op, attributes=read_attributes(op, settings), where=where)
             return self._graph.add(node, tag, lambda: settings.nodes("inputs"))
         inputs = settings.nodes("inputs")

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import attrs
 
-from cntk_core.api import Node, OpContext, Parameter, Plan
-from cntk_core.api.engines import Axes, GradientStep, Loop, LoopGradient, Stage, Step, Target, makes_axis_by_values
+from cntk_core.api import Kernel, Node, OpContext, Parameter, Plan
+from cntk_core.api.engines import (
+    Axes,
+    GradientStep,
+    Loop,
+    LoopGradient,
+    Stage,
+    Step,
+    Target,
+    kernels,
+    makes_axis_by_values,
+)
 from cntk_engine_cpu import (
     convolution,
     elementwise,
@@ -24,6 +33,9 @@ from cntk_engine_cpu import (
     sparse,
 )
 from cntk_engine_cpu.folds import fold_call, foldable
+from cntk_engine_cpu.loop_backward import BackwardWriter
+from cntk_engine_cpu.loop_forward import ForwardWriter
+from cntk_engine_cpu.op_kernels import OpKernel, by_description, listed
 from cntk_engine_cpu.open_arrays import reaches_open
 from cntk_engine_cpu.passes import passes, row_count, rows_alone
 from cntk_engine_cpu.site import Call, Site
@@ -31,35 +43,52 @@ from cntk_engine_cpu.sparse import RowGradient, bind_rows, inlet_of
 from cntk_engine_cpu.straight import straight_line
 from cntk_engine_cpu.update import Numbers, Scalars, Update
 
-SPECIAL_FORWARD: Mapping[str, Callable[[Site, Step], Call | None]] = {
-    **dict.fromkeys(products.NAMES, products.bind_forward),
-    "LookupTable": sparse.bind_look_up,
-    "CrossEntropyWithSoftmax": rowwise.bind_cross_entropy,
-    "ClassificationError": rowwise.bind_classification_error,
-}
-
-IMAGE_OPS: Mapping[str, Any] = {
-    "Convolution": convolution,
-    **dict.fromkeys(pooling.NAMES, pooling),
-    "BatchNormalization": normalization,
-}
-"""The modules that bind ops whose kernels want channels last."""
-
-
-def writes_channels_last(node: Node) -> bool:
-    """Whether the kernel of a node gives images that lie channels last."""
-    if node.op.name != "Convolution":
-        return False
-    form = convolution.convolution_form(node)
-    return form is not None and not form.legacy
-
-
-def follows_channels(node: Node) -> bool:
-    """Whether the kernel of a node gives images that lie as those that it reads."""
-    if node.op.name in pooling.NAMES:
-        form = pooling.pooling_form(node)
-        return form is not None and not form.legacy
-    return node.op.name == "BatchNormalization"
+KERNELS: tuple[Kernel, ...] = (
+    *kernels(
+        "cpu",
+        ["Times", "TransposeTimes"],
+        products.bind_forward,
+        products.bind_gradient,
+        in_loop=ForwardWriter.product,
+        in_loop_gradient=BackwardWriter.product,
+    ),
+    *kernels(
+        "cpu",
+        ["DiagTimes"],
+        by_description,
+        in_loop=ForwardWriter.diagonal_times,
+        in_loop_gradient=BackwardWriter.diagonal_times,
+    ),
+    *kernels(
+        "cpu",
+        ["RowStack"],
+        by_description,
+        in_loop=ForwardWriter.stack,
+        in_loop_gradient=BackwardWriter.stack,
+        takes_parts=True,
+    ),
+    *kernels("cpu", ["LookupTable"], sparse.bind_look_up, sparse.bind_look_up_gradient),
+    *kernels("cpu", ["CrossEntropyWithSoftmax"], rowwise.bind_cross_entropy, rowwise.bind_cross_entropy_gradient),
+    *kernels("cpu", ["ClassificationError"], rowwise.bind_classification_error),
+    *kernels(
+        "cpu",
+        ["Convolution"],
+        convolution.bind_forward,
+        convolution.bind_gradient,
+        channels_last=True,
+        begins=convolution.writes_channels_last,
+    ),
+    *pooling.KERNELS,
+    *kernels(
+        "cpu",
+        ["BatchNormalization"],
+        normalization.bind_forward,
+        normalization.bind_gradient,
+        channels_last=True,
+        follows=lambda node: True,
+    ),
+)
+"""The engine's own kernels."""
 
 
 class Bound:
@@ -102,23 +131,39 @@ def _forward_calls(site: Site, step: Step | Loop) -> list[Call]:
         return [compiled if compiled is not None else loops.bind_forward(site, step)]
     if step in site.absorbed:
         return []
-    name = step.nodes[0].op.name
     if makes_axis_by_values(step.nodes[0]):
         return [fallback.bind_new_axis(site, step)]
     if reaches_open(step):
         return [fallback.bind_forward(site, step)]
-    if elementwise.is_elementwise(step):
+    found = _by_kernel(site, step)
+    if found is None and elementwise.is_elementwise(step):
         found = elementwise.bind_forward(site, step)
-    elif name in IMAGE_OPS:
-        found = IMAGE_OPS[name].bind_forward(site, step)
-    elif name in SPECIAL_FORWARD:
-        calls: list[Call] = []
-        plain = site.images.plain_site(site, step, calls) if site.images is not None else site
-        special = SPECIAL_FORWARD[name](plain, step)
-        found = [*calls, special] if special is not None else None
-    else:
-        found = None
     return found if found is not None else [fallback.bind_forward(site, step)]
+
+
+def _by_kernel(site: Site, step: Step) -> list[Call] | None:
+    """The calls of the first kernel of the step's op that can compute it."""
+    (node, *others) = step.nodes
+    for kernel in () if others else site.op_kernels.of(node.op):
+        found = _forward_of(kernel, site, step)
+        if found is not None:
+            site.chosen[node] = kernel
+            return found
+    return None
+
+
+def _forward_of(kernel: OpKernel, site: Site, step: Step) -> list[Call] | None:
+    if site.images is None or kernel.channels_last:
+        found = kernel.forward(site, step)
+        return None if found is None else listed(found)
+    calls: list[Call] = []
+    copied = set(site.images.copies)
+    found = kernel.forward(site.images.plain_site(site, step, calls), step)
+    if found is None:
+        for node in set(site.images.copies) - copied:  # nobody fills them
+            del site.images.copies[node]
+        return None
+    return [*calls, *listed(found)]
 
 
 def _loop_gradient(site: Site, step: LoopGradient) -> Call:
@@ -133,40 +178,38 @@ def _gradient_calls(site: Site, step: GradientStep | LoopGradient, targets: Sequ
     part = step if len(targets) == len(step.targets) else attrs.evolve(step, targets=tuple(targets))
     if reaches_open(step.step):
         return [fallback.bind_gradient(site, part)]
-    if elementwise.is_elementwise(step.step):
+    found = _gradient_by_kernel(site, part)
+    if found is None and elementwise.is_elementwise(step.step):
         found = elementwise_gradient.bind_gradient(site, part)
-    elif step.step.nodes[0].op.name in IMAGE_OPS:
-        found = IMAGE_OPS[step.step.nodes[0].op.name].bind_gradient(site, part)
-    else:
-        after: list[Call] = []
-        plain = plain_site(site, step)
-        if site.images is not None:
-            plain, part = site.images.plain_gradients(plain, part, after)
-        found = _special_gradient(plain, part)
-        found = [*found, *after] if found is not None else None
     return found if found is not None else [fallback.bind_gradient(site, part)]
 
 
-def _special_gradient(site: Site, step: GradientStep) -> list[Call] | None:
-    """The calls of a step that reads and writes plain arrays, if it has kernels."""
-    node = step.step.nodes[0]
-    if node.op.name == "CrossEntropyWithSoftmax":
-        found = rowwise.bind_cross_entropy_gradient(site, step)
-        return None if found is None else [found]
-    inlet = inlet_of(site, node)
-    if inlet is not None:
-        return [sparse.bind_gradient(site, node, inlet, accumulate=target.accumulate) for target in step.targets]
-    if node.op.name in products.NAMES:
-        calls = [products.bind_target(site, step, target) for target in step.targets]
-        return None if None in calls else [call for call in calls if call is not None]
+def _gradient_by_kernel(site: Site, step: GradientStep) -> list[Call] | None:
+    """The calls of the kernel that has computed the value; of any if the op's own functions have."""
+    (node, *others) = step.step.nodes
+    if others:
+        return None
+    chosen = site.chosen.get(node)
+    for kernel in site.op_kernels.of(node.op) if chosen is None else (chosen,):
+        found = _gradient_of(kernel, site, step)
+        if found is not None:
+            return found
     return None
+
+
+def _gradient_of(kernel: OpKernel, site: Site, step: GradientStep) -> list[Call] | None:
+    if kernel.gradient is None:
+        return None
+    after: list[Call] = []
+    if site.images is not None and not kernel.channels_last:
+        site, step = site.images.plain_gradients(plain_site(site, step), step, after)
+    found = kernel.gradient(site, step)
+    return None if found is None else [*listed(found), *after]
 
 
 def plain_site(site: Site, step: GradientStep) -> Site:
     """A site where what a step reads lies plain: in the copies that the forward part has made."""
-    if site.images is None or step.step.nodes[0].op.name not in SPECIAL_FORWARD:
-        return site
-    return site.images.plain_site(site, step.step, [])
+    return site if site.images is None else site.images.plain_site(site, step.step, [])
 
 
 def _train(site: Site, update: Update) -> Callable[[Sequence[Scalars]], None]:

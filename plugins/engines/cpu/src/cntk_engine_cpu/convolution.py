@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 
 from cntk_core.api import Node
-from cntk_core.api.engines import GradientStep, Step, Target, convolution_geometry, is_legacy
+from cntk_core.api.engines import GradientStep, Step, Target, TraceMath, convolution_geometry, is_legacy, symbol
 from cntk_engine_cpu import elementwise
 from cntk_engine_cpu.elementwise_gradient import adds_up
 from cntk_engine_cpu.images import first_channels, last_channels
@@ -62,6 +62,12 @@ def convolution_form(node: Node) -> ConvolutionForm | None:
         return None
     windows = attrs.evolve(windows, upper=tuple(max(0, pad) for pad in windows.upper))
     return ConvolutionForm(windows, geometry.maps[-1], geometry.kernel[-1], attributes.transpose, legacy)
+
+
+def writes_channels_last(node: Node) -> bool:
+    """Whether the primitive of a node gives images that lie channels last."""
+    form = convolution_form(node)
+    return form is not None and not form.legacy
 
 
 def takes(windows: Windows) -> bool:
@@ -155,11 +161,12 @@ def _tail_of(site: Site, step: Step, source: Array) -> _Tail | None:
     reader = site.only_reader(step)
     if reader is None or site.images is None or site.plan.steps.index(reader) != site.plan.steps.index(step) + 1:
         return None
-    names = [member.op.name for member in reader.nodes]
-    if names not in (["Plus"], ["RectifiedLinear"], ["Plus", "RectifiedLinear"]) or len(reader.writes) > 1:
+    sums = [member.op.traits.sums for member in reader.nodes]
+    relu = _rectifies(reader.nodes[-1])
+    if sums not in ([True], [False], [True, False]) or relu is sums[-1] or len(reader.writes) > 1:
         return None
     biases = [read for read in reader.reads if read is not node]
-    if len(biases) != names.count("Plus"):
+    if len(biases) != sums.count(True):
         return None
     last = reader.nodes[-1]
     out = site.values[last]
@@ -169,7 +176,17 @@ def _tail_of(site: Site, step: Step, source: Array) -> _Tail | None:
         return None
     if biases and (space.columns != out.shape[1] or not space.channels_last):
         return None
-    return _Tail(reader, out, site.values[biases[0]].reshape(-1) if biases else None, names[-1] == "RectifiedLinear")
+    return _Tail(reader, out, site.values[biases[0]].reshape(-1) if biases else None, relu)
+
+
+_X = symbol("x")
+_RECTIFIED = TraceMath().maximum(_X, 0.0)
+
+
+def _rectifies(node: Node) -> bool:
+    """Whether the value of a node is its input, or 0 where that is negative."""
+    form = node.op.elementwise
+    return form is not None and len(node.inputs) == 1 and form.forward(TraceMath(), node.attributes, _X) == _RECTIFIED
 
 
 def bind_gradient(site: Site, step: GradientStep) -> list[Call] | None:

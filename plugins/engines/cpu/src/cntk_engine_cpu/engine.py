@@ -16,9 +16,11 @@ from cntk_core.api import (
     option,
     options,
 )
+from cntk_engine_cpu.binding import KERNELS
 from cntk_engine_cpu.gemm import Gemm
 from cntk_engine_cpu.kernels import KernelLibrary
 from cntk_engine_cpu.libraries import load_onednn, onednn_path, thread_count
+from cntk_engine_cpu.op_kernels import OpKernels
 from cntk_engine_cpu.program import CpuProgram
 
 COMPILED_PARAMETERS = 4096
@@ -65,7 +67,8 @@ class CpuEngine(ExecutionEngine):
         portable = os.environ.get("CNTK_CPU", "").lower() == "numpy"
         gemm = Gemm(None if portable else self._onednn(), thread_count(self.settings.num_cpu_threads))
         kernels = KernelLibrary(compiled=not portable and self._compiles(store))
-        return CpuProgram(plan, store, rule, gemm, kernels, seed)
+        op_kernels = OpKernels((*(each for each in self.kernels if each not in KERNELS), *KERNELS))
+        return CpuProgram(plan, store, rule, gemm, kernels, op_kernels, seed)
 
     def _onednn(self) -> Any:
         return None if self.settings.cpu_products == "blas" else load_onednn()

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from cntk_core.api import Parameter
-from cntk_core.api.engines import GradientStep, LoopGradient, product_matrices, product_results
+from cntk_core.api.engines import (
+    GradientStep,
+    LoopGradient,
+    is_product,
+    is_transposed,
+    product_matrices,
+    product_results,
+)
 from cntk_engine_cpu import products
 from cntk_engine_cpu.open_arrays import reaches_open
 from cntk_engine_cpu.passes import rows_alone
@@ -35,7 +42,7 @@ def foldable(site: Site, update: Update, index: int) -> Parameter | None:
     if (
         isinstance(step, LoopGradient)
         or update.fold is None
-        or step.step.nodes[0].op.name not in products.NAMES
+        or not is_product(step.step.nodes[0])
         or len(step.step.nodes) != 1
         or reaches_open(step.step)
     ):
@@ -95,7 +102,7 @@ def _panels(site: Site, update: Update, step: GradientStep, parameter: Parameter
         return None
     stored, rows = found
     gradient = product_results(node, site.gradients[node], stored)
-    left, right = (gradient, rows) if node.op.name == "TransposeTimes" else (rows, gradient)
+    left, right = (gradient, rows) if is_transposed(node) else (rows, gradient)
     start, _ = update.store.range(parameter)
     total_rows, length = stored.shape
     cut = list(bands(total_rows, length, split_rows=site.gemm.takes_bands(stored.dtype)))

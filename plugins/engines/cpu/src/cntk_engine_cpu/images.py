@@ -7,6 +7,7 @@ kernels want an array whole in memory get a copy, made once for each minibatch.
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Iterable
 from typing import Any
 
@@ -19,9 +20,6 @@ from cntk_engine_cpu.gemm import Gemm
 from cntk_engine_cpu.onednn_objects import PrimitiveError
 from cntk_engine_cpu.primitives import Primitives
 from cntk_engine_cpu.site import Array, Call, Site
-
-KEEPING = frozenset({"Dropout", "LocalResponseNormalization"})
-"""Ops without a kernel here whose result lies as their input does, so that the next convolution finds it so."""
 
 
 def primitives_of(gemm: Gemm, dtype: np.dtype[Any]) -> Primitives | None:
@@ -54,7 +52,7 @@ def channels_last_nodes(plan: Plan, sources: Iterable[Node], followers: Iterable
             follow = any(node in found and node.known_shape == like.known_shape for node in step.reads)
         else:
             first = like.inputs[0] if like.inputs else None
-            follow = first in found and (like in follows or like.op.name in KEEPING)
+            follow = first in found and (like in follows or like.op.traits.keeps_order)
         for node in step.writes:
             if (node in begins or follow) and node not in unfit and _is_image(node):
                 found.add(node)
@@ -155,7 +153,8 @@ class Images:
             for node in step.reads
             if node in self.nodes and not site.values[node].flags.c_contiguous
         }
-        return attrs.evolve(site, values=site.values | copied) if copied else site
+        # Over the others as they are then: the array of an input is another one in each minibatch.
+        return attrs.evolve(site, values=ChainMap(copied, site.values)) if copied else site
 
     def plain_gradients(self, site: Site, step: GradientStep, after: list[Call]) -> tuple[Site, GradientStep]:
         """A site and step where all gradients that go out lie plain; ``after`` gets the conversions."""

@@ -8,10 +8,18 @@ from itertools import pairwise
 import numpy as np
 
 from cntk_core.api import Node, is_delay
-from cntk_core.api.engines import Expr, GradientStep, LoopGradient, Tree, gradient_trees, product_matrices, symbol
-from cntk_engine_cpu import products
+from cntk_core.api.engines import (
+    Expr,
+    GradientStep,
+    LoopGradient,
+    Tree,
+    gradient_trees,
+    is_transposed,
+    product_matrices,
+    symbol,
+)
 from cntk_engine_cpu.elementwise import is_elementwise
-from cntk_engine_cpu.loop_writer import STACKS, LoopWriter, NotCompiled, Part
+from cntk_engine_cpu.loop_writer import LoopWriter, NotCompiled, Part
 from cntk_engine_cpu.loops import shift_and_default
 from cntk_engine_cpu.site import Array, Site, elements_of
 from cntk_engine_cpu.source import Result, part_of
@@ -73,17 +81,15 @@ class BackwardWriter(LoopWriter):
         elif is_delay(node):
             shift, _ = shift_and_default(node)
             self.text.delay_gradient(self._whole(node), self._whole(node.inputs[0]), shift)
-        elif node.op.name in products.NAMES:
-            self._product(part)
-        elif node.op.name == "DiagTimes":
-            self._diagonal_times(part)
         elif node in self._values:
             if node not in self.slices:
                 self._slice(part)
-        elif node.op.name in STACKS:
-            self._stack(part)
         else:
-            raise NotCompiled
+            writers = (kernel.in_loop_gradient for kernel in self.site.op_kernels.of(node.op))
+            write = next((each for each in writers if each is not None), None)
+            if write is None:
+                raise NotCompiled
+            write(self, part)
 
     def _whole(self, node: Node) -> Array:
         return self.matrix(self.site.gradients[node], node)
@@ -137,7 +143,8 @@ class BackwardWriter(LoopWriter):
             raise NotCompiled
         return self.matrix(self.site.values[node], node, kind), kind
 
-    def _product(self, part: GradientStep) -> None:
+    def product(self, part: GradientStep) -> None:
+        """Write the gradient of a product by what it multiplies."""
         (node,) = part.step.nodes
         left, right = node.inputs
         for target in part.targets:
@@ -148,7 +155,7 @@ class BackwardWriter(LoopWriter):
             if found is None or found[1].shape[0] != self.frames:
                 raise NotCompiled
             weights, rows = found
-            forward_transposed = node.op.name == "TransposeTimes"
+            forward_transposed = is_transposed(node)
             if self._transposes and not forward_transposed:
                 copied = np.empty((weights.shape[1], weights.shape[0]), weights.dtype)
                 self.transposed.append((weights, copied))
@@ -158,7 +165,8 @@ class BackwardWriter(LoopWriter):
                     self._whole(node), weights, rows, transposed=not forward_transposed, accumulate=target.accumulate
                 )
 
-    def _diagonal_times(self, part: GradientStep) -> None:
+    def diagonal_times(self, part: GradientStep) -> None:
+        """Write the gradient of a product with a diagonal matrix by what it multiplies."""
         (node,) = part.step.nodes
         weights, name = self.diagonal(node)
         incoming = self.names.gradient(node)
@@ -180,7 +188,8 @@ class BackwardWriter(LoopWriter):
             self._whole(node), "full", whole, part_of(self._values[node].offset), self._whole(node), accumulate=True
         )
 
-    def _stack(self, part: GradientStep) -> None:
+    def stack(self, part: GradientStep) -> None:
+        """Write the gradients of vectors that were put together."""
         (node,) = part.step.nodes
         offset = 0
         offsets = {}

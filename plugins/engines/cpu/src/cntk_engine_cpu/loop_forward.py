@@ -5,10 +5,18 @@ from __future__ import annotations
 from collections import Counter
 
 from cntk_core.api import Node, is_delay
-from cntk_core.api.engines import Loop, LoopGradient, Step, forward_trees, product_matrices, symbol
-from cntk_engine_cpu import products
+from cntk_core.api.engines import (
+    Loop,
+    LoopGradient,
+    Step,
+    forward_trees,
+    is_product,
+    is_transposed,
+    product_matrices,
+    symbol,
+)
 from cntk_engine_cpu.elementwise import is_elementwise
-from cntk_engine_cpu.loop_writer import STACKS, LoopWriter, NotCompiled, is_vector
+from cntk_engine_cpu.loop_writer import LoopWriter, NotCompiled, is_vector
 from cntk_engine_cpu.loops import shift_and_default
 from cntk_engine_cpu.site import Array, Site, elements_of
 from cntk_engine_cpu.source import Result, part_of
@@ -33,18 +41,16 @@ class ForwardWriter(LoopWriter):
             shift, _ = shift_and_default(node)
             values = self.site.values
             self.text.delay(self._whole(node), self.matrix(values[node.inputs[0]], node.inputs[0]), shift)
-        elif node.op.name in products.NAMES:
-            self._product(node)
-        elif node.op.name == "DiagTimes":
-            self._diagonal_times(node)
         elif node in self.slices:
             if node in self._needed:
                 source, kind = self.operand(node, "full")
                 self.copy(source, kind, self._whole(node), "full", self._whole(node), accumulate=False)
-        elif node.op.name in STACKS and all(is_vector(child) and child.framed for child in [node, *node.inputs]):
-            self._stack(node)
         else:
-            raise NotCompiled
+            writers = (kernel.in_loop for kernel in self.site.op_kernels.of(node.op))
+            write = next((each for each in writers if each is not None), None)
+            if write is None:
+                raise NotCompiled
+            write(self, node)
 
     def _whole(self, node: Node) -> Array:
         return self.matrix(self.site.values[node], node)
@@ -56,7 +62,8 @@ class ForwardWriter(LoopWriter):
         results = [Result(trees[node], "full") for node in step.writes]
         self.call(self._whole(step.writes[-1]), arrays, results, [self._whole(node) for node in step.writes])
 
-    def _product(self, node: Node) -> None:
+    def product(self, node: Node) -> None:
+        """Write a product with a matrix from outside."""
         left, right = node.inputs
         if left.framed or not right.framed:
             raise NotCompiled
@@ -64,19 +71,23 @@ class ForwardWriter(LoopWriter):
         if found is None or found[1].shape[0] != self.frames:
             raise NotCompiled
         weights, rows = found
-        transposed = node.op.name == "TransposeTimes"
+        transposed = is_transposed(node)
         total = self._sums.get(node)
         out = self._whole(total if total is not None else node)
         self.text.product(rows, weights, out, transposed=transposed, accumulate=total is not None)
 
-    def _diagonal_times(self, node: Node) -> None:
+    def diagonal_times(self, node: Node) -> None:
+        """Write a product with a diagonal matrix from outside."""
         weights, name = self.diagonal(node)
         data = self.names.value(node.inputs[1])
         arrays = {name: (weights, "row"), data: self.operand(node.inputs[1], "full")}
         out = self._whole(node)
         self.call(out, arrays, [Result(symbol(name) * symbol(data), "full")], [out])
 
-    def _stack(self, node: Node) -> None:
+    def stack(self, node: Node) -> None:
+        """Write vectors put together."""
+        if not all(is_vector(child) and child.framed for child in [node, *node.inputs]):
+            raise NotCompiled
         offset = 0
         for child in node.inputs:
             source, kind = self.operand(child, "full")
@@ -99,10 +110,10 @@ def _sums_of_products(site: Site, loop: Loop) -> dict[Node, Node]:
     found = {}
     for step in loop.steps:
         (node, *others) = step.nodes
-        if others or node.op.name != "Plus" or node not in site.values:
+        if others or not node.op.traits.sums or node not in site.values:
             continue
         for product, other in (node.inputs, node.inputs[::-1]):
-            alone = product in inside and product.op.name in products.NAMES and readers[product] == 1
+            alone = product in inside and is_product(product) and readers[product] == 1
             if alone and other not in inside and _same_place(site, node, other):
                 found[product] = node
     return found
@@ -122,7 +133,8 @@ def _materialised(site: Site, loop: Loop) -> set[Node]:
         if step is not loop:
             needed.update(step.reads)
     for part in loop.steps:
-        if not is_elementwise(part) and part.nodes[0].op.name not in STACKS:
+        takes_parts = any(kernel.takes_parts for kernel in site.op_kernels.of(part.nodes[0].op))
+        if not is_elementwise(part) and not takes_parts:
             needed.update(part.reads)
     for gradient in site.plan.gradients:
         if isinstance(gradient, LoopGradient):

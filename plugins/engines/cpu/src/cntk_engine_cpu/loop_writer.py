@@ -14,8 +14,6 @@ from cntk_engine_cpu.loop_source import LoopText
 from cntk_engine_cpu.site import Array, Site, elements_of
 from cntk_engine_cpu.source import Result, is_matrix, part_of, spec_of
 
-STACKS = ("RowStack", "Splice")
-
 
 class NotCompiled(Exception):
     """Something in the loop has no compiled form."""
@@ -34,12 +32,12 @@ def slices_of(loop: Loop, site: Site) -> dict[Node, Part]:
     found = {}
     for step in loop.steps:
         (node, *_) = step.nodes
-        if node.op.name != "Slice" or node.attributes.axis != (1,):
+        if node.op.traits.part is None or not (is_vector(node) and is_vector(node.inputs[0]) and node.inputs[0].framed):
             continue
-        if is_vector(node) and is_vector(node.inputs[0]) and node.inputs[0].framed:
-            begin = node.attributes.begin[0]
-            length = elements_of(node.inputs[0])
-            found[node] = Part(node.inputs[0], begin + length if begin < 0 else begin)
+        shape = node.inputs[0].known_shape
+        ranges = node.op.traits.part(shape, node.attributes)
+        if set(ranges) == {len(shape) - 1}:
+            found[node] = Part(node.inputs[0], ranges[len(shape) - 1][0])
     return found
 
 

@@ -42,7 +42,7 @@ def layout_of(site: Site, loop: Loop) -> SequenceLayout:
 
 def shift_and_default(delay: Node) -> tuple[int, float]:
     """How many steps back a delay reads, and the number that stands before the first step."""
-    return shift_of(delay.op.name, delay.attributes.time_step), delay.attributes.default_hidden_activation
+    return shift_of(delay), delay.attributes.default_hidden_activation
 
 
 def prepare_delays(site: Site, loop: Loop) -> None:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import attrs
 
-from cntk_core.api import Node
-from cntk_core.api.engines import GradientStep, Step, is_legacy, pooling_geometry
+from cntk_core.api import Kernel, Node
+from cntk_core.api.engines import GradientStep, Step, is_legacy, kernels, pooling_geometry
 from cntk_engine_cpu.convolution import legacy_view, sum_into, takes
 from cntk_engine_cpu.images import first_channels
 from cntk_engine_cpu.onednn_objects import PrimitiveError
 from cntk_engine_cpu.primitives import Windows
 from cntk_engine_cpu.site import Call, Site
-
-NAMES = ("Pooling", "MaxPooling", "AveragePooling")
 
 
 @attrs.frozen
@@ -32,14 +33,18 @@ class PoolingForm:
     legacy: bool
 
 
-def pooling_form(node: Node) -> PoolingForm | None:
-    """Return the form of a node, None if the primitives cannot do it."""
-    (data,) = node.inputs
-    if not data.framed or 0 in data.known_shape or len(data.known_shape) < 2:
-        return None
-    if node.op.name == "Pooling":
-        return _general(node)
-    return _image(node)
+FormOf = Callable[[Node], PoolingForm | None]
+"""The form of a node, None if the primitives cannot do it."""
+
+
+def _images_alone(form_of: FormOf) -> FormOf:
+    def found(node: Node) -> PoolingForm | None:
+        (data,) = node.inputs
+        if not data.framed or 0 in data.known_shape or len(data.known_shape) < 2:
+            return None
+        return form_of(node)
+
+    return found
 
 
 def _general(node: Node) -> PoolingForm | None:
@@ -56,21 +61,21 @@ def _general(node: Node) -> PoolingForm | None:
     return PoolingForm(windows, attributes.pool_kind.lower() == "average", attributes.include_pad, False)
 
 
-def _image(node: Node) -> PoolingForm:
+def _image(node: Node, *, average: bool) -> PoolingForm:
     attributes = node.attributes
     legacy = is_legacy(attributes.image_layout)
     kernel = (attributes.window_height, attributes.window_width)
     stride = (attributes.vertical_subsample, attributes.horizontal_subsample)
     if legacy:
         kernel, stride = kernel[::-1], stride[::-1]
-    return PoolingForm(Windows(kernel, stride, (0, 0), (0, 0)), node.op.name == "AveragePooling", False, legacy)
+    return PoolingForm(Windows(kernel, stride, (0, 0), (0, 0)), average, False, legacy)
 
 
-def bind_forward(site: Site, step: Step) -> list[Call] | None:
+def bind_forward(form_of: FormOf, site: Site, step: Step) -> list[Call] | None:
     """Return the calls that compute a pooling, None if there is no primitive for it."""
     (node,) = step.nodes
     images = site.images
-    form = pooling_form(node) if images is not None and site.rows(node) else None
+    form = form_of(node) if images is not None and site.rows(node) else None
     if images is None or form is None:
         return None
     calls: list[Call] = []
@@ -91,13 +96,13 @@ def bind_forward(site: Site, step: Step) -> list[Call] | None:
     return [*calls, Call(run), *after]
 
 
-def bind_gradient(site: Site, step: GradientStep) -> list[Call] | None:
+def bind_gradient(form_of: FormOf, site: Site, step: GradientStep) -> list[Call] | None:
     """Return the calls that compute the gradient of a pooling whose forward part is a primitive."""
     (node,) = step.step.nodes
     images = site.images
     if images is None or node not in images.kept:
         return None
-    form = pooling_form(node)
+    form = form_of(node)
     assert form is not None
     (target,) = step.targets
     calls: list[Call] = []
@@ -127,3 +132,21 @@ def bind_gradient(site: Site, step: GradientStep) -> list[Call] | None:
         site.passing.addends.pop(target.node, None)
         return None
     return [*calls, Call(run), *after]
+
+
+def _kernels(name: str, form_of: FormOf) -> tuple[Kernel, ...]:
+    form_of = _images_alone(form_of)
+
+    def follows(node: Node) -> bool:
+        form = form_of(node)
+        return form is not None and not form.legacy
+
+    forward, gradient = partial(bind_forward, form_of), partial(bind_gradient, form_of)
+    return kernels("cpu", [name], forward, gradient, channels_last=True, follows=follows)
+
+
+KERNELS = (
+    *_kernels("Pooling", _general),
+    *_kernels("MaxPooling", partial(_image, average=False)),
+    *_kernels("AveragePooling", partial(_image, average=True)),
+)

@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from cntk_core.api import Node
-from cntk_core.api.engines import GradientStep, Step, Target, product_matrices, product_results
+from cntk_core.api.engines import GradientStep, Step, Target, is_transposed, product_matrices, product_results
 from cntk_engine_cpu import sparse
 from cntk_engine_cpu.gemm import Product
 from cntk_engine_cpu.site import Array, Call, Site
-
-NAMES = ("Times", "TransposeTimes")
 
 
 def bind_forward(site: Site, step: Step) -> Call | None:
@@ -23,9 +21,19 @@ def bind_forward(site: Site, step: Step) -> Call | None:
     if found is None:
         return None
     weights, rows = found
-    transposed = node.op.name == "TransposeTimes"
+    transposed = is_transposed(node)
     out = product_results(node, site.values[node], weights)
     return Call(site.gemm.bind(rows, weights, out, transpose_b=transposed, ports=site.ports), (1.0, 0.0))
+
+
+def bind_gradient(site: Site, step: GradientStep) -> list[Call] | None:
+    """Return the calls that compute the gradients of a product; None if it is no plain one."""
+    (node,) = step.step.nodes
+    inlet = sparse.inlet_of(site, node)
+    if inlet is not None:
+        return [sparse.bind_gradient(site, node, inlet, accumulate=target.accumulate) for target in step.targets]
+    calls = [bind_target(site, step, target) for target in step.targets]
+    return None if None in calls else [call for call in calls if call is not None]
 
 
 def bind_target(site: Site, step: GradientStep, target: Target) -> Call | None:
@@ -52,7 +60,7 @@ def weight_product(site: Site, step: GradientStep, out: Array, target: Any) -> P
         return None
     stored, rows = found
     gradient = product_results(node, site.gradients[node], stored)
-    if node.op.name == "TransposeTimes":
+    if is_transposed(node):
         return site.gemm.bind(gradient, rows, stored, transpose_a=True, ports=site.ports)
     return site.gemm.bind(rows, gradient, stored, transpose_a=True, ports=site.ports)
 
@@ -64,4 +72,4 @@ def _input_product(site: Site, node: Node) -> Product | None:
         return None
     weights, out = found
     gradient = product_results(node, site.gradients[node], weights)
-    return site.gemm.bind(gradient, weights, out, transpose_b=node.op.name == "Times", ports=site.ports)
+    return site.gemm.bind(gradient, weights, out, transpose_b=not is_transposed(node), ports=site.ports)

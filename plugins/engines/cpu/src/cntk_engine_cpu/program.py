@@ -24,13 +24,12 @@ from cntk_core.api.engines import (
 from cntk_engine_cpu.binding import (
     Bound,
     contexts_of,
-    follows_channels,
-    writes_channels_last,
 )
 from cntk_engine_cpu.gemm import Gemm
 from cntk_engine_cpu.images import Images, channels_last_nodes, primitives_of, stored_view
 from cntk_engine_cpu.inputs import Inlet, Ports, apart
 from cntk_engine_cpu.kernels import KernelLibrary
+from cntk_engine_cpu.op_kernels import OpKernels
 from cntk_engine_cpu.open_arrays import OpenArrays
 from cntk_engine_cpu.passes import whole_update
 from cntk_engine_cpu.site import Site, elements_of, empty
@@ -51,6 +50,7 @@ class CpuProgram(PlanProgram):
         store: the parameters; their precision is the program's.
         rule: the update, for training.
         gemm, kernels: the tools.
+        op_kernels: of ops.
         seed: keys the random streams.
     """
 
@@ -61,6 +61,7 @@ class CpuProgram(PlanProgram):
         rule: UpdateRule | None,
         gemm: Gemm,
         kernels: KernelLibrary,
+        op_kernels: OpKernels,
         seed: int,
     ) -> None:
         super().__init__(plan, seed)
@@ -68,6 +69,7 @@ class CpuProgram(PlanProgram):
         self._dtype = store.dtype
         self._gemm = gemm
         self._kernels = kernels
+        self._op_kernels = op_kernels
         self._update = Update(plan, store, rule, kernels) if rule is not None else None
         self._apply = whole_update(plan, self._update) if self._update is not None and plan.trained else None
         self._path = path_of(plan)
@@ -294,6 +296,7 @@ class CpuProgram(PlanProgram):
             numbers=self.place,
             scratch=self._scratch_for,
             workspace=self._workspace_of,
+            op_kernels=self._op_kernels,
             images=Images(self._primitives, self._channels_last) if self._primitives is not None else None,
             longest=longest,
         )
@@ -327,5 +330,5 @@ class CpuProgram(PlanProgram):
         if self._primitives is None or len(self._stages) > 1:
             return frozenset()
         nodes = [node for step in self.plan.steps for node in step.nodes]
-        sources = [node for node in nodes if writes_channels_last(node)]
-        return channels_last_nodes(self.plan, sources, filter(follows_channels, nodes))
+        sources = filter(self._op_kernels.begins_channels_last, nodes)
+        return channels_last_nodes(self.plan, sources, filter(self._op_kernels.follows_channels, nodes))

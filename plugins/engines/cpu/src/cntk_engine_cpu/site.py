@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -18,6 +18,7 @@ from cntk_engine_cpu.kernels import KernelLibrary
 if TYPE_CHECKING:
     from cntk_engine_cpu.channel_numbers import ChannelNumbers
     from cntk_engine_cpu.images import Images
+    from cntk_engine_cpu.op_kernels import OpKernel, OpKernels
     from cntk_engine_cpu.sparse import SparseInlet
 
 Array = NDArray[Any]
@@ -128,13 +129,15 @@ class Site:
         passing: what gradient steps leave to the one that comes next.
         absorbed: forward steps that an earlier one does, too.
         longest: the longest sequence of each dynamic axis that is a dimension of a node.
+        op_kernels: of ops.
+        chosen: which of them computes a node's value.
     """
 
     plan: Plan
     dtype: np.dtype[Any]
     frames: Mapping[str, int]
     ports: Ports
-    values: dict[Node, Array]
+    values: MutableMapping[Node, Array]
     gradients: Mapping[Node, Array]
     path: Mapping[Node, list[bool]]
     gemm: Gemm
@@ -143,6 +146,7 @@ class Site:
     numbers: Mapping[Node, int]
     scratch: Callable[..., Array]
     workspace: Callable[[int], Array]
+    op_kernels: OpKernels
     images: Images | None = None
     sparse: Mapping[Node, SparseInlet] = attrs.field(factory=dict)
     step_contexts: dict[Loop, dict[tuple[Node, int], OpContext]] = attrs.field(factory=dict)
@@ -154,11 +158,16 @@ class Site:
     passing: Passing = attrs.field(factory=Passing)
     absorbed: set[Step] = attrs.field(factory=set)
     longest: Mapping[str, int] = attrs.field(factory=dict)
+    chosen: dict[Node, OpKernel] = attrs.field(factory=dict)
 
     def continuing(self, before: Site) -> Site:
         """Return this site with what the steps of an earlier stage keep for their gradients."""
         return attrs.evolve(
-            self, step_contexts=before.step_contexts, compiled_loops=before.compiled_loops, normalized=before.normalized
+            self,
+            step_contexts=before.step_contexts,
+            compiled_loops=before.compiled_loops,
+            normalized=before.normalized,
+            chosen=before.chosen,
         )
 
     def given(self, node: Node) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cntk_core.api import Input, Node, StreamData
-from cntk_core.api.engines import Step, best_columns, is_sparse_product, sparse_matrix
+from cntk_core.api.engines import GradientStep, Step, best_columns, is_sparse_product, sparse_matrix
 from cntk_engine_cpu.kernels import Kernel, compile_file
 from cntk_engine_cpu.site import Array, Call, Site, elements_of
 
@@ -128,6 +128,15 @@ def bind_gradient(site: Site, node: Node, inlet: SparseInlet, *, accumulate: boo
         out[rows] += block
 
     return Call(compute)
+
+
+def bind_look_up_gradient(site: Site, step: GradientStep) -> list[Call] | None:
+    """Return the calls that compute the gradient of LookupTable of one sparse word."""
+    (node,) = step.step.nodes
+    inlet = inlet_of(site, node)
+    if inlet is None:
+        return None
+    return [bind_gradient(site, node, inlet, accumulate=target.accumulate) for target in step.targets]
 
 
 def _bind_sums(site: Site, node: Node, inlet: SparseInlet) -> Callable[[], tuple[IntArray, Array]]:

@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from cntk_core.api import Node, OpContext, Parameter, Plan, SequenceLayout
+from cntk_core.api import Node, Op, OpContext, Parameter, Plan, SequenceLayout
 from cntk_core.api.engines import TAIL, Axes, Loop, Stage, check_lengths, path_of
 from cntk_engine_cuda.binding import has_delays
 from cntk_engine_cuda.bound import Bound
@@ -18,7 +18,7 @@ from cntk_engine_cuda.gpu import Array, Call, Gpu
 from cntk_engine_cuda.inlets import Inlets
 from cntk_engine_cuda.mirror import DeviceStore
 from cntk_engine_cuda.open_arrays import OpenArrays
-from cntk_engine_cuda.site import RandomState, Site
+from cntk_engine_cuda.site import OpKernel, RandomState, Site
 from cntk_engine_cuda.storage import Storage
 
 REMEMBERED = 64
@@ -40,6 +40,7 @@ class Parts:
         axes: the dynamic axes of the present minibatch.
         set_context: ``(context, node)``: puts into it what every minibatch has its own of.
         totals: the calls that add scalar roots to their sums.
+        kernels: of ops, in the order in which they are asked.
         remarks: what the program has to say when training has ended, by what it is about.
         graphs: whether CUDA graphs are made.
     """
@@ -51,6 +52,7 @@ class Parts:
     axes: Axes
     set_context: Callable[..., None]
     totals: Callable[[Site], list[Call]]
+    kernels: Mapping[Op, Sequence[OpKernel]]
     remarks: dict[str, str]
     graphs: bool
 
@@ -226,6 +228,8 @@ class Binder:
             longest=longest,
             sparse=parts.inlets.sparse(),
             templates=self._templates,
+            kernels=parts.kernels,
+            chosen=before.site.chosen if before is not None else {},
             remarks=parts.remarks,
             step_sites=before.site.step_sites if before is not None else {},
         )

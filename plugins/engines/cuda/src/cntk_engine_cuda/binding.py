@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 
-from cntk_core.api import is_delay
-from cntk_core.api.engines import GradientStep, Loop, LoopGradient, Step, makes_axis_by_values
+from cntk_core.api import Kernel, is_delay
+from cntk_core.api.engines import GradientStep, Loop, LoopGradient, Step, kernels, makes_axis_by_values
 from cntk_engine_cuda import (
     convolution,
     delays,
@@ -27,72 +27,67 @@ from cntk_engine_cuda.gpu import Call
 from cntk_engine_cuda.open_arrays import reaches_open
 from cntk_engine_cuda.site import Site
 
-FORWARD: Mapping[str, Callable[[Site, Step], list[Call] | None]] = {
-    **dict.fromkeys(pairs.PAIRS, pairs.bind_forward),
-    **dict.fromkeys(products.NAMES, products.bind_forward),
-    **dict.fromkeys(rows.KERNELS, rows.bind_softmax),
-    **dict.fromkeys(reductions.ALL, reductions.bind_total),
-    **dict.fromkeys(windows.POOLING, windows.bind_pooling),
-    "BatchNormalization": normalization.bind_forward,
-    "ClassificationError": rows.bind_classification_error,
-    "Convolution": convolution.bind_convolution,
-    "CrossEntropyWithSoftmax": rows.bind_cross_entropy,
-    "DiagTimes": products.bind_diagonal,
-    "Dropout": dropout.bind_forward,
-    "FutureValue": delays.bind_forward,
-    "LegacyReshape": reductions.bind_reshape,
-    "LookupTable": sparse.bind_forward,
-    "PastValue": delays.bind_forward,
-    "ReduceElements": reductions.bind_reduction,
-    "Reshape": reductions.bind_reshape,
-    "RowRepeat": moves.bind_repeat,
-    "RowStack": moves.bind_stack,
-    "Slice": moves.bind_slice,
-    "SumColumnElements": reductions.bind_reduction,
-    "TransposeDimensions": moves.bind_transpose,
-}
-"""What computes ops that have kernels; None means that these inputs want something else."""
+KERNELS: tuple[Kernel, ...] = (
+    *pairs.KERNELS,
+    *products.KERNELS,
+    *rows.KERNELS,
+    *reductions.KERNELS,
+    *windows.KERNELS,
+    *kernels("cuda", ["BatchNormalization"], normalization.bind_forward, normalization.bind_gradient),
+    *kernels("cuda", ["Convolution"], convolution.bind_convolution, convolution.bind_convolution_gradient),
+    *kernels("cuda", ["Dropout"], dropout.bind_forward, dropout.bind_gradient),
+    *kernels("cuda", ["FutureValue", "PastValue"], delays.bind_forward, delays.bind_gradient),
+    *kernels("cuda", ["LookupTable"], sparse.bind_forward, sparse.bind_gradient),
+    *kernels("cuda", ["RowRepeat"], moves.bind_repeat, moves.bind_repeat_gradient),
+    *kernels("cuda", ["RowStack"], moves.bind_stack, moves.bind_stack_gradient),
+    *kernels("cuda", ["Slice"], moves.bind_slice, moves.bind_slice_gradient),
+    *kernels("cuda", ["TransposeDimensions"], moves.bind_transpose, moves.bind_transpose_gradient),
+)
+"""The engine's own kernels: ``(site, step) -> calls``, None if these inputs want something else."""
 
-BACKWARD: Mapping[str, Callable[[Site, GradientStep], list[Call] | None]] = {
-    **dict.fromkeys(pairs.PAIRS, pairs.bind_gradient),
-    **dict.fromkeys(products.NAMES, products.bind_gradient),
-    **dict.fromkeys(reductions.ALL, reductions.bind_total_gradient),
-    **dict.fromkeys(windows.POOLING, windows.bind_pooling_gradient),
-    "BatchNormalization": normalization.bind_gradient,
-    "Convolution": convolution.bind_convolution_gradient,
-    "CrossEntropyWithSoftmax": rows.bind_cross_entropy_gradient,
-    "DiagTimes": products.bind_diagonal_gradient,
-    "Dropout": dropout.bind_gradient,
-    "FutureValue": delays.bind_gradient,
-    "LegacyReshape": reductions.bind_reshape_gradient,
-    "LogSoftmax": rows.bind_softmax_gradient,
-    "LookupTable": sparse.bind_gradient,
-    "PastValue": delays.bind_gradient,
-    "ReduceElements": reductions.bind_reduction_gradient,
-    "Reshape": reductions.bind_reshape_gradient,
-    "RowRepeat": moves.bind_repeat_gradient,
-    "RowStack": moves.bind_stack_gradient,
-    "Slice": moves.bind_slice_gradient,
-    "Softmax": rows.bind_softmax_gradient,
-    "SumColumnElements": reductions.bind_reduction_gradient,
-    "TransposeDimensions": moves.bind_transpose_gradient,
-}
+
+def _by_kernel(site: Site, step: Step) -> list[Call] | None:
+    """The calls of the first kernel of the step's op that can compute it."""
+    (node, *others) = step.nodes
+    for kernel in () if others else site.kernels.get(node.op, ()):
+        found = kernel.forward(site, step)
+        if found is not None:
+            site.chosen[node] = kernel
+            return _calls(found)
+    return None
+
+
+def _gradient_by_kernel(site: Site, step: GradientStep) -> list[Call] | None:
+    """The calls of the kernel that has computed the value; of any if the op's own functions have."""
+    (node, *others) = step.step.nodes
+    if others:
+        return None
+    chosen = site.chosen.get(node)
+    for kernel in site.kernels.get(node.op, ()) if chosen is None else (chosen,):
+        found = kernel.gradient(site, step) if kernel.gradient is not None else None
+        if found is not None:
+            return _calls(found)
+    return None
+
+
+def _calls(found: Call | Callable[[], None] | Sequence[Call | Callable[[], None]]) -> list[Call]:
+    """What a kernel gives, as calls. Of a plain function nothing is known, so that it is never part of a graph."""
+    several = found if isinstance(found, Sequence) else (found,)
+    return [each if isinstance(each, Call) else Call(each, captured=False) for each in several]
 
 
 def forward_calls(site: Site, step: Step | Loop) -> list[Call]:
     """The calls that compute a step."""
     if isinstance(step, Loop):
         return loops.bind_forward(site, step, forward_group)
-    first = step.nodes[0]
-    if makes_axis_by_values(first):
+    if makes_axis_by_values(step.nodes[0]):
         return fallback.bind_new_axis(site, step)
     if not reaches_open(step):
-        if elementwise.is_elementwise(step):
-            return elementwise.bind_forward(site, step)
-        bind = FORWARD.get(first.op.name)
-        found = bind(site, step) if bind is not None else None
+        found = _by_kernel(site, step)
         if found is not None:
             return found
+        if elementwise.is_elementwise(step):
+            return elementwise.bind_forward(site, step)
     return fallback.bind_forward(site, step)
 
 
@@ -101,12 +96,11 @@ def gradient_calls(site: Site, step: GradientStep | LoopGradient) -> list[Call]:
     if isinstance(step, LoopGradient):
         return loops.bind_gradient(site, step, gradient_group)
     if not reaches_open(step.step):
-        if elementwise.is_elementwise(step.step):
-            return elementwise.bind_gradient(site, step)
-        bind = BACKWARD.get(step.step.nodes[0].op.name)
-        found = bind(site, step) if bind is not None else None
+        found = _gradient_by_kernel(site, step)
         if found is not None:
             return found
+        if elementwise.is_elementwise(step.step):
+            return elementwise.bind_gradient(site, step)
     return fallback.bind_gradient(site, step)
 
 

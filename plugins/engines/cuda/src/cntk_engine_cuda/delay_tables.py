@@ -14,8 +14,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import Node, OpContext, SequenceLayout, engines
-from cntk_core.api.engines import TAIL, delay_rows, initial_rows, reader_slots, sequence_rows
+from cntk_core.api import Node, OpContext, SequenceLayout
+from cntk_core.api.engines import TAIL, delay_rows, initial_rows, reader_slots, sequence_rows, shift_of
 from cntk_engine_cuda.gpu import Array, Gpu
 from cntk_engine_cuda.inputs import Staging
 from cntk_engine_cuda.site import Site, elements_of
@@ -36,11 +36,6 @@ def state_code(rows: Any) -> Any:
 def tail_code(rows: Any) -> Any:
     """What says that a row of the tail is read: what the minibatch before ended with."""
     return -3 - 2 * rows
-
-
-def shift_of(delay: Node) -> int:
-    """How many steps back a delay reads; negative numbers look ahead."""
-    return engines.shift_of(delay.op.name, delay.attributes.time_step)
 
 
 def is_truncated(layout: SequenceLayout) -> bool:

@@ -12,14 +12,6 @@ from cntk_core.api.engines import GradientStep, Step, flow_back, run_forward
 from cntk_engine_cuda.gpu import Array, Call
 from cntk_engine_cuda.site import Site
 
-ON_DEVICE = frozenset({
-    "CosDistance", "CosDistanceWithNegativeSamples", "Crop", "CrossEntropy", "DiagTimes", "DummyCriterion",
-    "GMMLogLikelihood", "KhatriRaoProduct", "LegacyReshape", "Logistic", "MatrixL1Reg", "MatrixL2Reg",
-    "OptimizedRNNStack", "ReduceElements", "Reshape", "RowRepeat", "RowStack", "Slice", "SquareError",
-    "SumColumnElements", "SumElements", "Times", "TransposeTimes", "TransposeDimensions",
-})  # fmt: skip
-"""Ops whose descriptions run with CuPy as they are: they mix in no array of NumPy's and look at no layout."""
-
 
 class Place:
     """Where a step is computed: its arrays as NumPy's or as CuPy's."""
@@ -27,7 +19,7 @@ class Place:
     def __init__(self, site: Site, nodes: Sequence[Node]) -> None:
         self.site = site
         sparse = any(child in site.sparse for node in nodes for child in node.inputs)
-        self.on_device = not sparse and all(_runs_on_device(node) for node in nodes)
+        self.on_device = not sparse and all(node.op.traits.pure_xp for node in nodes)
         self.xp: Any = site.gpu.cupy if self.on_device else np
 
     def given(self, node: Node) -> Any:
@@ -51,10 +43,6 @@ class Place:
             result = self.site.gpu.cupy.asarray(np.ascontiguousarray(result, dtype=target.dtype))
         shaped = result.reshape(target.shape) if result.size == target.size else result
         target[...] = target + shaped if accumulate else shaped
-
-
-def _runs_on_device(node: Node) -> bool:
-    return node.op.elementwise is not None or node.op.name in ON_DEVICE
 
 
 def bind_forward(site: Site, step: Step) -> list[Call]:

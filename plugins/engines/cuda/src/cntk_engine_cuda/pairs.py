@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import attrs
 
-from cntk_core.api import Node
-from cntk_core.api.engines import SMALLEST_DIVISOR, Expr, GradientStep, Step, TraceMath, clipped_log, symbol
+from cntk_core.api import Kernel, Node
+from cntk_core.api.engines import SMALLEST_DIVISOR, Expr, GradientStep, Step, TraceMath, clipped_log, kernels, symbol
 from cntk_engine_cuda.elementwise import Operand, Space, map_calls, sum_calls
 from cntk_engine_cuda.gpu import Call
 from cntk_engine_cuda.site import Site
@@ -36,19 +36,13 @@ def _guarded(divisor: Any) -> Any:
     return _M.where(_M.less(_M.abs(divisor), SMALLEST_DIVISOR), floor, divisor)
 
 
-def _pairs() -> Mapping[str, Pair]:
-    a, b = symbol("a"), symbol("b")
-    away = a - b
-    logarithm = clipped_log(_M, b)
-    correct = 2.0 * a * b + 1.0 - a - b  # the probability of what the label says
-    return {
-        "SquareError": Pair(away * away, (2.0 * away, -(2.0 * away))),
-        "CrossEntropy": Pair(-(a * logarithm), (-logarithm, -(a / _guarded(b)))),
-        "Logistic": Pair(-clipped_log(_M, correct), (None, -((2.0 * a - 1.0) / _guarded(correct)))),
-    }
+A, B = symbol("a"), symbol("b")
+_LOGARITHM = clipped_log(_M, B)
+_CORRECT = 2.0 * A * B + 1.0 - A - B  # the probability of what the label says
 
-
-PAIRS = _pairs()
+SQUARE_ERROR = Pair((A - B) * (A - B), (2.0 * (A - B), -(2.0 * (A - B))))
+CROSS_ENTROPY = Pair(-(A * _LOGARITHM), (-_LOGARITHM, -(A / _guarded(B))))
+LOGISTIC = Pair(-clipped_log(_M, _CORRECT), (None, -((2.0 * A - 1.0) / _guarded(_CORRECT))))
 
 
 def _operands(site: Site, node: Node) -> tuple[Space, dict[str, Operand]] | None:
@@ -63,18 +57,18 @@ def _operands(site: Site, node: Node) -> tuple[Space, dict[str, Operand]] | None
     return Space((arrays[0].size,), known=False), operands
 
 
-def bind_forward(site: Site, step: Step) -> list[Call] | None:
+def bind_forward(pair: Pair, site: Site, step: Step) -> list[Call] | None:
     """Return the calls of such a criterion; None for inputs of different kinds."""
     (node,) = step.nodes
     found = _operands(site, node)
     if found is None:
         return None
     space, operands = found
-    result = Result(PAIRS[node.op.name].value)
+    result = Result(pair.value)
     return sum_calls(site.gpu, space, operands, [result], [site.values[node]], (False,), site.workspace)
 
 
-def bind_gradient(site: Site, step: GradientStep) -> list[Call] | None:
+def bind_gradient(pair: Pair, site: Site, step: GradientStep) -> list[Call] | None:
     """Return the calls of its gradients."""
     (node,) = step.step.nodes
     found = _operands(site, node)
@@ -84,9 +78,20 @@ def bind_gradient(site: Site, step: GradientStep) -> list[Call] | None:
     operands["g"] = Operand(site.gradients[node], (False,))
     results, outputs = [], []
     for target in step.targets:
-        slope = PAIRS[node.op.name].slopes[node.inputs.index(target.node)]
+        slope = pair.slopes[node.inputs.index(target.node)]
         if slope is None:
             return None
         results.append(Result(symbol("g") * slope, target.accumulate))
         outputs.append(site.gradients[target.node].reshape(-1))
     return map_calls(site.gpu, space, operands, results, outputs)
+
+
+def _kernels(name: str, pair: Pair) -> tuple[Kernel, ...]:
+    return kernels("cuda", [name], partial(bind_forward, pair), partial(bind_gradient, pair))
+
+
+KERNELS = (
+    *_kernels("SquareError", SQUARE_ERROR),
+    *_kernels("CrossEntropy", CROSS_ENTROPY),
+    *_kernels("Logistic", LOGISTIC),
+)

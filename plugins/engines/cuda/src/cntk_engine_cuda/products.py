@@ -5,14 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from cntk_core.api import Node
-from cntk_core.api.engines import GradientStep, Step, Target, product_matrices, product_results, symbol
+from cntk_core.api.engines import (
+    GradientStep,
+    Step,
+    Target,
+    is_transposed,
+    kernels,
+    product_matrices,
+    product_results,
+    symbol,
+)
 from cntk_engine_cuda import sparse
 from cntk_engine_cuda.elementwise import Operand, Space, map_calls, sum_calls
 from cntk_engine_cuda.gpu import Array, Call, Gpu
 from cntk_engine_cuda.site import Site, elements_of
 from cntk_engine_cuda.source import Flags, Result
-
-NAMES = ("Times", "TransposeTimes")
 
 
 def gemm(
@@ -37,7 +44,7 @@ def bind_forward(site: Site, step: Step) -> list[Call] | None:
         return None
     weights, rows = found
     out = product_results(node, site.values[node], weights)
-    return gemm(site.gpu, rows, weights, out, turn_b=node.op.name == "TransposeTimes")
+    return gemm(site.gpu, rows, weights, out, turn_b=is_transposed(node))
 
 
 def bind_gradient(site: Site, step: GradientStep) -> list[Call] | None:
@@ -59,7 +66,7 @@ def bind_gradient(site: Site, step: GradientStep) -> list[Call] | None:
 
 def _target(site: Site, node: Node, target: Target) -> list[Call] | None:
     left, right = node.inputs
-    transposed = node.op.name == "TransposeTimes"
+    transposed = is_transposed(node)
     settings: dict[str, Any] = {"accumulate": target.accumulate}
     if target.node is left:
         found = product_matrices(node, site.gradients[left], site.values[right]) if right in site.values else None
@@ -123,3 +130,9 @@ def bind_diagonal_gradient(site: Site, step: GradientStep) -> list[Call] | None:
         else:
             calls += sum_calls(site.gpu, space, given, [result], outputs, flags[own], site.workspace)
     return calls
+
+
+KERNELS = (
+    *kernels("cuda", ["Times", "TransposeTimes"], bind_forward, bind_gradient),
+    *kernels("cuda", ["DiagTimes"], bind_diagonal, bind_diagonal_gradient),
+)

@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import Minibatch, NetworkError, Node, ParameterStore, Plan, UpdateRule
+from cntk_core.api import Minibatch, NetworkError, Node, Op, ParameterStore, Plan, UpdateRule
 from cntk_core.api.engines import PlanProgram, ProgramState, check_axes, meetings_of, stages_of
 from cntk_engine_cuda.binder import Binder, Parts, carried_state
 from cntk_engine_cuda.bound import Bound
@@ -18,7 +18,7 @@ from cntk_engine_cuda.gpu import Call, Gpu
 from cntk_engine_cuda.inlets import Inlets
 from cntk_engine_cuda.inputs import Staging
 from cntk_engine_cuda.mirror import DeviceStore
-from cntk_engine_cuda.site import RandomState, Site, elements_of
+from cntk_engine_cuda.site import OpKernel, RandomState, Site, elements_of
 from cntk_engine_cuda.storage import Storage
 from cntk_engine_cuda.update import Scalars, Update
 
@@ -31,9 +31,11 @@ class Settings:
 
     Attributes:
         graphs: whether CUDA graphs are made.
+        kernels: of ops, in the order in which they are asked.
     """
 
     graphs: bool = True
+    kernels: Mapping[Op, Sequence[OpKernel]] = attrs.field(factory=dict)
 
 
 class CudaProgram(PlanProgram):
@@ -81,6 +83,7 @@ class CudaProgram(PlanProgram):
                 axes=self.axes,
                 set_context=self.set_context,
                 totals=self._totals_calls,
+                kernels=settings.kernels,
                 remarks=self._remarks,
                 graphs=settings.graphs,
             )

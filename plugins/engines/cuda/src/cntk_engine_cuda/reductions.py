@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from cntk_core.api import Node
-from cntk_core.api.engines import Expr, GradientStep, Step, TraceMath, symbol
+import attrs
+
+from cntk_core.api import Kernel, Node
+from cntk_core.api.engines import Expr, GradientStep, Step, TraceMath, kernels, symbol
 from cntk_engine_cuda.elementwise import Operand, Space, map_calls, sum_calls
 from cntk_engine_cuda.gpu import Array, Call
 from cntk_engine_cuda.site import Site, elements_of
@@ -17,57 +20,77 @@ _M = TraceMath()
 
 SMALLEST = 1e-30
 
-ALL: Mapping[str, Tree] = {
-    "SumElements": symbol("x"),
-    "MatrixL1Reg": _M.abs(symbol("x")),
-    "MatrixL2Reg": symbol("x") * symbol("x"),
-}
-"""What criteria of one input sum over all samples."""
+
+@attrs.frozen
+class Total:
+    """A criterion that is a sum over one input ``x``.
+
+    Attributes:
+        value: what is summed.
+        slope: the gradient, over ``x``, the incoming gradient ``g`` and, with ``finish``, the value ``y``.
+        finish: what is done with the sum.
+    """
+
+    value: Tree
+    slope: Tree
+    finish: Tree | None = None
+
+
+_X, _Y, _G = symbol("x"), symbol("y"), symbol("g")
+SUM = Total(_X, _G)
+ABSOLUTE = Total(_M.abs(_X), _G * _M.sign(_X))
+ROOT = Total(_X * _X, _G / (_Y + SMALLEST) * _X, _M.sqrt(symbol(TOTAL)))
 
 
 def _flat(array: Array) -> tuple[Space, Array]:
     return Space((array.size,), known=False), array.reshape(-1)
 
 
-def bind_total(site: Site, step: Step) -> list[Call] | None:
+def bind_total(total: Total, site: Site, step: Step) -> list[Call] | None:
     """Return the calls of a criterion that is a sum over one input; None if nothing can be summed."""
     (node,) = step.nodes
     value = site.values.get(node.inputs[0])
     if value is None or not value.size:
         return None
     space, flat = _flat(value)
-    finish = _M.sqrt(symbol(TOTAL)) if node.op.name == "MatrixL2Reg" else None
-    result = Result(ALL[node.op.name], finish=finish)
+    result = Result(total.value, finish=total.finish)
     return sum_calls(
         site.gpu, space, {"x": Operand(flat, (True,))}, [result], [site.values[node]], (False,), site.workspace
     )
 
 
-def bind_total_gradient(site: Site, step: GradientStep) -> list[Call]:
+def bind_total_gradient(total: Total, site: Site, step: GradientStep) -> list[Call]:
     """Return the calls of its gradient."""
     (node,) = step.step.nodes
     (target,) = step.targets
     space, out = _flat(site.gradients[target.node])
     operands = {"g": Operand(site.gradients[node], (False,))}
-    tree: Tree = symbol("g")
-    if node.op.name != "SumElements":
+    if total is not SUM:
         operands["x"] = Operand(site.values[node.inputs[0]].reshape(-1), (True,))
-    if node.op.name == "MatrixL1Reg":
-        tree = symbol("g") * _M.sign(symbol("x"))
-    elif node.op.name == "MatrixL2Reg":
+    if total.finish is not None:
         operands["y"] = Operand(site.values[node], (False,))
-        tree = symbol("g") / (symbol("y") + SMALLEST) * symbol("x")
-    return map_calls(site.gpu, space, operands, [Result(tree, target.accumulate)], [out])
+    return map_calls(site.gpu, space, operands, [Result(total.slope, target.accumulate)], [out])
 
 
 # -- reductions over an axis or a sample --------------------------------------------------------------------
 
 
-def _axes(site: Site, node: Node) -> tuple[Space, int] | None:
+Reduction = tuple[int, str]
+"""The axis, 0 for whole samples, and the operation."""
+
+
+def _of_attributes(node: Node) -> Reduction:
+    return node.attributes.axis, str(node.attributes.operation)
+
+
+def _sum_of_sample(node: Node) -> Reduction:
+    return 0, "Sum"
+
+
+def _axes(site: Site, node: Node, axis: int) -> tuple[Space, int] | None:
     """The input as ``(outer, reduced, inner)``, and how many elements are reduced to one."""
     (data,) = node.inputs
     shape = data.known_shape
-    axis = 0 if node.op.name == "SumColumnElements" else node.attributes.axis
     if axis < 0:
         return None
     rows = site.rows(data)
@@ -85,14 +108,11 @@ ONE_FOLD = {"Sum": "sum", "Mean": "sum", "Max": "largest", "Min": "smallest", "P
 KEPT = (True, False, True)
 
 
-def _operation(node: Node) -> str:
-    return "Sum" if node.op.name == "SumColumnElements" else str(node.attributes.operation)
-
-
-def bind_reduction(site: Site, step: Step) -> list[Call] | None:
+def bind_reduction(read: Callable[[Node], Reduction], site: Site, step: Step) -> list[Call] | None:
     """Return the calls of a reduction over an axis or over samples; None for those that look for places."""
     (node,) = step.nodes
-    found, operation = _axes(site, node), _operation(node)
+    axis, operation = read(node)
+    found = _axes(site, node, axis)
     if found is None:
         return None
     space, count = found
@@ -120,10 +140,11 @@ def _log_sum(site: Site, node: Node, space: Space, operands: dict[str, Operand],
     return [*calls, *map_calls(site.gpu, Space((out.size,), known=False), both, [total], [out])]
 
 
-def bind_reduction_gradient(site: Site, step: GradientStep) -> list[Call] | None:
+def bind_reduction_gradient(read: Callable[[Node], Reduction], site: Site, step: GradientStep) -> list[Call] | None:
     """Return the calls of its gradient."""
     (node,) = step.step.nodes
-    found, operation = _axes(site, node), _operation(node)
+    axis, operation = read(node)
+    found = _axes(site, node, axis)
     if found is None:
         return None
     space, count = found
@@ -174,3 +195,21 @@ def bind_reshape_gradient(site: Site, step: GradientStep) -> list[Call]:
     return map_calls(
         site.gpu, space, {"g": Operand(given.reshape(-1), (True,))}, [Result(symbol("g"), accumulate=True)], [flat]
     )
+
+
+def _total(name: str, total: Total) -> tuple[Kernel, ...]:
+    return kernels("cuda", [name], partial(bind_total, total), partial(bind_total_gradient, total))
+
+
+def _reduction(name: str, read: Callable[[Node], Reduction]) -> tuple[Kernel, ...]:
+    return kernels("cuda", [name], partial(bind_reduction, read), partial(bind_reduction_gradient, read))
+
+
+KERNELS = (
+    *_total("SumElements", SUM),
+    *_total("MatrixL1Reg", ABSOLUTE),
+    *_total("MatrixL2Reg", ROOT),
+    *_reduction("ReduceElements", _of_attributes),
+    *_reduction("SumColumnElements", _sum_of_sample),
+    *kernels("cuda", ["LegacyReshape", "Reshape"], bind_reshape, bind_reshape_gradient),
+)

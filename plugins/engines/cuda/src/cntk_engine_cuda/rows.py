@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from cntk_core.api import Node
-from cntk_core.api.engines import GradientStep, Step, symbol
+from cntk_core.api.engines import GradientStep, Step, kernels, symbol
 from cntk_engine_cuda.elementwise import Operand, Space, map_calls, sum_calls
 from cntk_engine_cuda.gpu import Array, Call
 from cntk_engine_cuda.site import Site, elements_of
 from cntk_engine_cuda.source import Result, Tree
-
-KERNELS = {"Softmax": "softmax", "LogSoftmax": "log_softmax", "Hardmax": "hardmax"}
 
 
 def _threads(width: int) -> int:
@@ -33,20 +33,20 @@ def _launch(site: Site, name: str, rows: int, width: int, arguments: tuple[objec
     return [site.gpu.launch(kernel, (rows,), (_threads(width),), arguments)]
 
 
-def bind_softmax(site: Site, step: Step) -> list[Call]:
-    """Return the calls of Softmax, LogSoftmax and Hardmax."""
+def bind_softmax(name: str, site: Site, step: Step) -> list[Call]:
+    """Return the calls of Softmax, LogSoftmax or Hardmax, whose kernel has this name."""
     (node,) = step.nodes
     given, rows, width = _rows(site, node.inputs[0], site.values[node.inputs[0]])
-    return _launch(site, KERNELS[node.op.name], rows, width, (given, site.values[node], np.int64(width)))
+    return _launch(site, name, rows, width, (given, site.values[node], np.int64(width)))
 
 
-def bind_softmax_gradient(site: Site, step: GradientStep) -> list[Call] | None:
-    """Return the calls of the gradient of Softmax and LogSoftmax."""
+def bind_softmax_gradient(name: str, site: Site, step: GradientStep) -> list[Call]:
+    """Return the calls of the gradient of Softmax or LogSoftmax."""
     (node,) = step.step.nodes
     (target,) = step.targets
     gradient, rows, width = _rows(site, node.inputs[0], site.gradients[node])
     arguments = (gradient, site.values[node], site.gradients[target.node], np.int64(width))
-    return _launch(site, f"{KERNELS[node.op.name]}_gradient", rows, width, (*arguments, np.int64(target.accumulate)))
+    return _launch(site, f"{name}_gradient", rows, width, (*arguments, np.int64(target.accumulate)))
 
 
 def _plain(site: Site, node: Node) -> bool:
@@ -163,3 +163,14 @@ def bind_classification_error(site: Site, step: Step) -> list[Call] | None:
         given, name = site.matrix(labels), "classification_error"
     calls = _launch(site, name, rows, width, (given, site.matrix(scores), best, errors, np.int64(width)))
     return [*calls, *_total(site, errors, site.values[node])]
+
+
+KERNELS = (
+    *kernels("cuda", ["Softmax"], partial(bind_softmax, "softmax"), partial(bind_softmax_gradient, "softmax")),
+    *kernels(
+        "cuda", ["LogSoftmax"], partial(bind_softmax, "log_softmax"), partial(bind_softmax_gradient, "log_softmax")
+    ),
+    *kernels("cuda", ["Hardmax"], partial(bind_softmax, "hardmax")),
+    *kernels("cuda", ["CrossEntropyWithSoftmax"], bind_cross_entropy, bind_cross_entropy_gradient),
+    *kernels("cuda", ["ClassificationError"], bind_classification_error),
+)

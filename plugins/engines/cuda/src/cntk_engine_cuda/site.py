@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
 
-from cntk_core.api import Node, OpContext, Plan
+from cntk_core.api import Node, Op, OpContext, Plan
 from cntk_core.api.engines import Loop, Step, with_lengths
 from cntk_engine_cuda.gpu import Array, Gpu
 
@@ -22,6 +22,19 @@ if TYPE_CHECKING:
 def elements_of(node: Node) -> int:
     """Number of values in one sample of a node."""
     return int(np.prod(node.known_shape, dtype=np.int64))
+
+
+@attrs.frozen(eq=False)
+class OpKernel:
+    """How this engine computes an op.
+
+    Attributes:
+        forward: ``(site, step) -> calls`` that compute the value, None if it cannot.
+        gradient: ``(site, gradient step) -> calls`` that compute the gradients, None if it cannot.
+    """
+
+    forward: Callable[..., Any]
+    gradient: Callable[..., Any] | None = None
 
 
 @attrs.frozen(eq=False)
@@ -52,6 +65,8 @@ class Site:
         drawn: random numbers that nodes in a loop have drawn in the time steps before.
         refreshed: by key, what sends a table of ``delays``; done before all calls.
         beforehand, afterwards: what is done on the host before all calls (after the tables), and after them.
+        kernels: of ops, in the order in which they are asked.
+        chosen: which of them computes a node's value.
         remarks: what the program has to say when training has ended, by what it is about.
     """
 
@@ -79,6 +94,8 @@ class Site:
     refreshed: dict[Any, Callable[[], None]] = attrs.field(factory=dict)
     beforehand: list[Callable[[], None]] = attrs.field(factory=list)
     afterwards: list[Callable[[], None]] = attrs.field(factory=list)
+    kernels: Mapping[Op, Sequence[OpKernel]] = attrs.field(factory=dict)
+    chosen: dict[Node, OpKernel] = attrs.field(factory=dict)
     remarks: dict[str, str] = attrs.field(factory=dict)
 
     def rows(self, node: Node) -> int:

@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 
 from cntk_core.api import Node
-from cntk_core.api.engines import GradientStep, Loop, LoopGradient, Step, slice_ranges
+from cntk_core.api.engines import GradientStep, Loop, LoopGradient, Step
 from cntk_engine_cuda.gpu import THREADS, Array, Call
 from cntk_engine_cuda.open_arrays import reaches_open
 from cntk_engine_cuda.site import Site, elements_of
@@ -31,10 +31,11 @@ class _Columns:
 
 def _columns(node: Node) -> _Columns | None:
     """The columns of a node, None if it is no slice along the outermost axis of its sample alone."""
-    if node.op.name != "Slice":
+    part_of = node.op.traits.part
+    if part_of is None:
         return None
     shape = node.inputs[0].known_shape
-    ranges = slice_ranges(shape, node.attributes)
+    ranges = part_of(shape, node.attributes)
     if set(ranges) != {0} or not elements_of(node):
         return None
     inner = elements_of(node.inputs[0]) // shape[0]

@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 import attrs
 import numpy as np
 
-from cntk_core.api import Node
-from cntk_core.api.engines import Geometry, GradientStep, Step, image_pooling_geometry, is_legacy, pooling_geometry
+from cntk_core.api import Kernel, Node
+from cntk_core.api.engines import (
+    Geometry,
+    GradientStep,
+    Step,
+    image_pooling_geometry,
+    is_legacy,
+    kernels,
+    pooling_geometry,
+)
 from cntk_engine_cuda.gpu import THREADS, Call
 from cntk_engine_cuda.site import Site
 
 AXES = 4
 """Axes of a sample that the kernels know."""
-
-POOLING = ("Pooling", "MaxPooling", "AveragePooling")
 
 
 @attrs.frozen
@@ -108,26 +114,29 @@ def by_columns(geometry: Geometry) -> Geometry:
     return Geometry(*((part[0], part[2], part[1]) for part in attrs.astuple(geometry, recurse=False)))
 
 
-def pool_of(node: Node) -> Pool | None:
-    """The form of a pooling; None if it has too many axes."""
-    (data,) = node.inputs
+def _general(node: Node) -> Pool | None:
+    """The form of Pooling; None if it has too many axes."""
     attributes = node.attributes
-    if not data.framed:
-        return None
-    if node.op.name == "Pooling":
-        windows = Windows.of(pooling_geometry(data.known_shape, attributes))
-        average, padding = attributes.pool_kind.lower() == "average", bool(attributes.include_pad)
-    else:
-        geometry = image_pooling_geometry(data.known_shape, attributes)
-        windows = Windows.of(by_columns(geometry) if is_legacy(attributes.image_layout) else geometry)
-        average, padding = node.op.name == "AveragePooling", False
-    return None if windows is None else Pool(windows, average, padding)
+    windows = Windows.of(pooling_geometry(node.inputs[0].known_shape, attributes))
+    average = attributes.pool_kind.lower() == "average"
+    return None if windows is None else Pool(windows, average, bool(attributes.include_pad))
 
 
-def bind_pooling(site: Site, step: Step) -> list[Call] | None:
+def _of_images(node: Node, *, average: bool) -> Pool | None:
+    """The form of MaxPooling or AveragePooling; None if it has too many axes."""
+    attributes = node.attributes
+    geometry = image_pooling_geometry(node.inputs[0].known_shape, attributes)
+    windows = Windows.of(by_columns(geometry) if is_legacy(attributes.image_layout) else geometry)
+    return None if windows is None else Pool(windows, average, False)
+
+
+PoolOf = Callable[[Node], Pool | None]
+
+
+def bind_pooling(pool_of: PoolOf, site: Site, step: Step) -> list[Call] | None:
     """Return the calls that compute a pooling; None if it has another form."""
     (node,) = step.nodes
-    pool = pool_of(node)
+    pool = pool_of(node) if node.inputs[0].framed else None
     if pool is None:
         return None
     given, out = site.matrix(node.inputs[0]), site.matrix(node)
@@ -137,10 +146,10 @@ def bind_pooling(site: Site, step: Step) -> list[Call] | None:
     return launch(site, pool.windows, name, out.size, (given, out, frames, *settings))
 
 
-def bind_pooling_gradient(site: Site, step: GradientStep) -> list[Call] | None:
+def bind_pooling_gradient(pool_of: PoolOf, site: Site, step: GradientStep) -> list[Call] | None:
     """Return the calls that compute the gradient of a pooling; None if it has another form."""
     (node,) = step.step.nodes
-    pool = pool_of(node)
+    pool = pool_of(node) if node.inputs[0].framed else None
     if pool is None:
         return None
     (target,) = step.targets
@@ -153,3 +162,14 @@ def bind_pooling_gradient(site: Site, step: GradientStep) -> list[Call] | None:
     places = site.scratch(node, "places", windows.places, np.dtype(np.int32))
     found = launch(site, windows, "largest_places", places.size, (site.matrix(data), places, frames))
     return [*found, *launch(site, windows, "largest_gradient", out.size, (gradient, places, out, frames, accumulate))]
+
+
+def _kernels(name: str, pool_of: PoolOf) -> tuple[Kernel, ...]:
+    return kernels("cuda", [name], partial(bind_pooling, pool_of), partial(bind_pooling_gradient, pool_of))
+
+
+KERNELS = (
+    *_kernels("Pooling", _general),
+    *_kernels("MaxPooling", partial(_of_images, average=False)),
+    *_kernels("AveragePooling", partial(_of_images, average=True)),
+)

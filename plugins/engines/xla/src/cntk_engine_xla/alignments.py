@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from cntk_core.api import Node, OpContext
-from cntk_core.api.engines import LOG_ZERO, latest_frames, log_softmax, phone_path, samples, skips_of
+from cntk_core.api.engines import LOG_ZERO, kernels, latest_frames, log_softmax, phone_path, samples, skips_of
 from cntk_engine_xla.loops import Window, over_steps
-from cntk_engine_xla.lowering import Array, Lowering, Trace, is_looked_at
+from cntk_engine_xla.lowering import Array, Trace, is_looked_at
 from cntk_engine_xla.pieces import Pieces
 
 FEWEST_PLACES = 128
@@ -205,4 +205,6 @@ def _can_be_read(node: Node) -> bool:
     return is_looked_at(node, 0) and bool(node.inputs[1].framed)
 
 
-LOWERINGS = {"ForwardBackward": Lowering(_forward, _gradient, applies=_can_be_read, draw=_draw, looks=(0,), loops=True)}
+KERNELS = kernels(
+    "xla", ["ForwardBackward"], _forward, _gradient, applies=_can_be_read, draw=_draw, looks=(0,), loops=True
+)

@@ -17,7 +17,6 @@ from cntk_engine_xla.desk import Desk
 from cntk_engine_xla.functions import UnitFunction
 from cntk_engine_xla.layouts import TimeSteps
 from cntk_engine_xla.lowering import Array, axis_around, stream_behind
-from cntk_engine_xla.table import lowering_of
 from cntk_engine_xla.units import Unit, nodes_of
 
 Scalars = Mapping[str, float]
@@ -70,7 +69,7 @@ class Caller:
         self._constants: list[Array | None] | None = None
         self._sparse = tuple(node for node in unit.reads if node in desk.sparse)
         inside = {node for step in unit.steps for node in nodes_of(step)}
-        self._random = tuple(node for step in plan.steps for node in step.nodes if node in inside and _draws(node))
+        self._random = tuple(node for step in plan.steps for node in step.nodes if node in inside and self._draws(node))
         self._computed = frozenset(node for step in unit.forward for node in step.nodes)
         self._arranged: Arrangement | None = None
         self._names = desk.rule.scalars if desk.rule is not None else ()
@@ -175,6 +174,7 @@ class Caller:
                 self._sums,
                 drawn,
                 desk.sparse,
+                desk.lowerings,
             )
             found = self.functions[key] = jax.jit(function, donate_argnums=(0, 1, 2))
         return found
@@ -189,6 +189,11 @@ class Caller:
             self._numbers = [dict(each) for each in scalars], jnp.array(numbers, np.float64)
         return self._numbers[1]
 
+    def _draws(self, node: Node) -> bool:
+        """Whether a node that is computed on the device needs something of the host."""
+        lowering = self._desk.lowerings.of(node)
+        return lowering is not None and lowering.draw is not None
+
     def _draw(self) -> tuple[tuple[Node, ...], list[Any]]:
         """Get what the nodes that the unit computes, or whose gradients it computes, need of the host."""
         found: dict[Node, Any] = {}
@@ -197,8 +202,7 @@ class Caller:
             context = desk.program.make_context(node, training=self._training)
             rows = 1 if axis is None else desk.sizes.rows(axis)
             shape = (desk.program.axes.frames[node.axis], *node.known_shape) if node.framed else node.known_shape
-            lowering = lowering_of(node)
-            assert lowering is not None
+            lowering = desk.lowerings.at(node)
             assert lowering.draw is not None
             if lowering.looks:
                 looked = {index: desk.values[stream_behind(node.inputs[index])] for index in lowering.looks}
@@ -211,9 +215,9 @@ class Caller:
     def _keep(self, drawn: Sequence[Node], kept: Sequence[Array | None]) -> None:
         """Keep for the next minibatch what the nodes that the unit computes want to."""
         for node, array in zip(drawn, kept, strict=True):
-            lowering = lowering_of(node)
-            if node in self._computed and lowering is not None and lowering.keep is not None:
-                lowering.keep(self._desk.program.make_context(node, training=False), array)
+            keep = self._desk.lowerings.at(node).keep
+            if node in self._computed and keep is not None:
+                keep(self._desk.program.make_context(node, training=False), array)
 
 
 def _is_constant(node: Node) -> bool:
@@ -222,12 +226,6 @@ def _is_constant(node: Node) -> bool:
 
 def _size(array: Array) -> int:
     return int(array.nbytes)
-
-
-def _draws(node: Node) -> bool:
-    """Whether a node that is computed on the device needs something of the host."""
-    lowering = lowering_of(node)
-    return lowering is not None and lowering.draw is not None
 
 
 def _shapes(draws: Sequence[Any]) -> tuple[Any, ...]:

@@ -11,9 +11,9 @@ from typing import Any
 import attrs
 
 from cntk_core.api import Node, OpContext
-from cntk_core.api.engines import samples
+from cntk_core.api.engines import kernels, samples
 from cntk_engine_xla.loops import Window, over_steps
-from cntk_engine_xla.lowering import Array, Lowering, Trace
+from cntk_engine_xla.lowering import Array, Trace
 from cntk_engine_xla.pieces import Pieces
 
 
@@ -216,7 +216,7 @@ def _framed(node: Node) -> bool:
     return all(child.framed for child in node.inputs[:2])
 
 
-LOWERINGS = {
-    "CRF": Lowering(_crf, _crf_gradient, applies=_framed, draw=_draw, loops=True),
-    "SequenceDecoder": Lowering(_decoder, applies=_framed, draw=_draw, loops=True),
-}
+KERNELS = (
+    *kernels("xla", ["CRF"], _crf, _crf_gradient, applies=_framed, draw=_draw, loops=True),
+    *kernels("xla", ["SequenceDecoder"], _decoder, applies=_framed, draw=_draw, loops=True),
+)

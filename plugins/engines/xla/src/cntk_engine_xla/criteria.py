@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cntk_core.api import Node
-from cntk_core.api.engines import SMALLEST_DIVISOR, clipped_log, log_softmax, math_of, paired, samples, unpaired
-from cntk_engine_xla import plain
-from cntk_engine_xla.lowering import Array, Lowering, SparseRows, Trace
+from cntk_core.api.engines import (
+    SMALLEST_DIVISOR,
+    clipped_log,
+    kernels,
+    log_softmax,
+    math_of,
+    paired,
+    samples,
+    unpaired,
+)
+from cntk_engine_xla.lowering import Array, SparseRows, Trace
 
 
 class _Pair:
@@ -157,29 +165,16 @@ def _logistic_gradient(
     return [None, change if needs[1] else None, None][: len(inputs)]
 
 
-def _over_frames(trace: Trace, node: Node, inputs: list[Array]) -> Array:
-    """An op in whose sum zeros do not count, by its own description."""
-    axis = trace.axis_of(node)
-    return plain.forward(trace, node, inputs if axis is None else [trace.masked(inputs[0], axis)])
-
-
-def _over_frames_gradient(
-    trace: Trace, node: Node, arriving: Array, inputs: list[Array], needs: Sequence[bool]
-) -> Sequence[Array | None]:
-    axis = trace.axis_of(node)
-    (found,) = plain.gradient(trace, node, arriving, inputs, needs)
-    return (found if axis is None or found is None else trace.masked(found, axis),)
-
-
-OVER_FRAMES = Lowering(_over_frames, _over_frames_gradient)
-
-LOWERINGS = {
-    "SquareError": Lowering(_square_error, _square_error_gradient, takes_sparse=frozenset({0, 1})),
-    "CrossEntropyWithSoftmax": Lowering(
-        _cross_entropy_with_softmax, _cross_entropy_with_softmax_gradient, takes_sparse=frozenset({0})
+KERNELS = (
+    *kernels("xla", ["SquareError"], _square_error, _square_error_gradient, takes_sparse=frozenset({0, 1})),
+    *kernels(
+        "xla",
+        ["CrossEntropyWithSoftmax"],
+        _cross_entropy_with_softmax,
+        _cross_entropy_with_softmax_gradient,
+        takes_sparse=frozenset({0}),
     ),
-    "CrossEntropy": Lowering(_cross_entropy, _cross_entropy_gradient, takes_sparse=frozenset({0})),
-    "ClassificationError": Lowering(_classification_error, takes_sparse=frozenset({0})),
-    "Logistic": Lowering(_logistic, _logistic_gradient),
-    **dict.fromkeys(("MatrixL1Reg", "MatrixL2Reg", "SumElements"), OVER_FRAMES),
-}
+    *kernels("xla", ["CrossEntropy"], _cross_entropy, _cross_entropy_gradient, takes_sparse=frozenset({0})),
+    *kernels("xla", ["ClassificationError"], _classification_error, takes_sparse=frozenset({0})),
+    *kernels("xla", ["Logistic"], _logistic, _logistic_gradient),
+)

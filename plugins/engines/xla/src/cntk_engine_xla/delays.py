@@ -14,13 +14,14 @@ from cntk_core.api.engines import (
     align,
     delay_rows,
     initial_rows,
+    kernels,
     last_sequence,
     reader_slots,
     shift_of,
     unbroadcast,
 )
 from cntk_engine_xla.layouts import filled, slots_bucket
-from cntk_engine_xla.lowering import Array, Lowering, Trace
+from cntk_engine_xla.lowering import Array, Trace
 
 Given = dict[str, Any]
 """What the host gives a delay. All row numbers are -1 where there is none, and there are as many as padded rows.
@@ -32,13 +33,8 @@ comes from: rows of the value, of the initial state, and places of the old one.
 """
 
 
-def shift(node: Node) -> int:
-    """Return how many steps back a delay reads; negative numbers look ahead."""
-    return shift_of(node.op.name, node.attributes.time_step)
-
-
 def _draw(context: OpContext, node: Node, shape: tuple[int, ...], rows: int) -> Given:
-    layout, back = context.layout, shift(node)
+    layout, back = context.layout, shift_of(node)
     assert layout is not None, "a delay needs the sequences of its minibatch"
     reads = delay_rows(layout, back)
     given: Given = {
@@ -142,7 +138,7 @@ def keep_tail(trace: Trace, node: Node, inputs: Sequence[Array]) -> None:
         found = _with_initial(node, inputs, initial, found, value.ndim)
     found = _chosen(tail.reshape(-1, *tail.shape[2:]), kept, found)
     found = _chosen(value, rows, found)
-    slots = len(rows) // shift(node)
+    slots = len(rows) // shift_of(node)
     trace.kept[node] = jnp.broadcast_to(found, (len(rows), *value.shape[1:])).reshape(slots, -1, *value.shape[1:])
 
 
@@ -188,4 +184,4 @@ def _by_initial(node: Node, arriving: Array, state: Array, rows: Array) -> Array
     return jnp.zeros(state.shape, arriving.dtype).at[places].add(to_rows, mode="drop")
 
 
-LOWERINGS = dict.fromkeys(("PastValue", "FutureValue"), Lowering(_forward, _gradient, draw=_draw, keep=_keep))
+KERNELS = kernels("xla", ["PastValue", "FutureValue"], _forward, _gradient, draw=_draw, keep=_keep, in_loops=True)

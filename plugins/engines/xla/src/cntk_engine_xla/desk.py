@@ -14,6 +14,7 @@ from cntk_engine_xla.residence import Residence
 from cntk_engine_xla.shelf import Shelf
 from cntk_engine_xla.sizes import Sizes
 from cntk_engine_xla.staging import Staging
+from cntk_engine_xla.table import Lowerings
 from cntk_engine_xla.totals import Totals
 
 
@@ -33,6 +34,7 @@ class Desk:
         saved: what the forward part of a node keeps for its gradient in a later unit.
         interpreter: computes what the host computes.
         sparse: the inputs that compiled functions take as sparse rows.
+        lowerings: how nodes become XLA.
         staging: where minibatches wait for XLA.
     """
 
@@ -46,6 +48,7 @@ class Desk:
     gradients: Shelf
     interpreter: Interpreter
     sparse: frozenset[Node]
+    lowerings: Lowerings
     staging: Staging = attrs.field(factory=Staging)
     saved: dict[Node, Any] = attrs.field(factory=dict)
     _constants: dict[Node, Array] = attrs.field(factory=dict)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from cntk_core.api import Node, OpContext
-from cntk_core.api.engines import DROPOUT_RATE, run_forward
-from cntk_engine_xla.lowering import Array, Lowering, Trace
+from cntk_core.api.engines import DROPOUT_RATE, kernels, run_forward
+from cntk_engine_xla.lowering import Array, Trace
 
 
 def _draw(context: OpContext, node: Node, shape: tuple[int, ...], rows: int) -> Any:
@@ -52,7 +52,7 @@ def _drawn(trace: Trace, node: Node, inputs: list[Array]) -> Array:
     return trace.draws[node]
 
 
-LOWERINGS = {
-    "Dropout": Lowering(_forward, _gradient, draw=_draw),
-    "RandomDistribution": Lowering(_drawn, draw=_draw_values),
-}
+KERNELS = (
+    *kernels("xla", ["Dropout"], _forward, _gradient, draw=_draw, in_loops=True),
+    *kernels("xla", ["RandomDistribution"], _drawn, draw=_draw_values),
+)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import os
 from importlib.metadata import version
@@ -21,6 +22,7 @@ from cntk_core.api import (
 )
 from cntk_core.api.engines import AnyStep
 from cntk_engine_xla.program import XlaProgram
+from cntk_engine_xla.table import KERNELS, Lowerings
 from cntk_engine_xla.units import hosted_steps
 
 
@@ -53,10 +55,13 @@ class XlaEngine(ExecutionEngine):
         platforms = os.environ.get("JAX_PLATFORMS") or "the device that JAX finds"
         return Available(f"JAX {version('jax')} on {platforms}")
 
-    @classmethod
-    def on_host(cls, plan: Plan) -> frozenset[AnyStep]:
+    def on_host(self, plan: Plan) -> frozenset[AnyStep]:
         """Return the steps of a plan whose ops have no form for XLA."""
-        return hosted_steps(plan)
+        return hosted_steps(plan, self._lowerings)
+
+    @functools.cached_property
+    def _lowerings(self) -> Lowerings:
+        return Lowerings((*(each for each in self.kernels if each not in KERNELS), *KERNELS))
 
     def compile(
         self, plan: Plan, store: ParameterStore, rule: UpdateRule | None = None, *, seed: int = 0
@@ -68,7 +73,7 @@ class XlaEngine(ExecutionEngine):
         """
         _check_device()
         _keep_compiled(self.settings.xla_cache)
-        return XlaProgram(plan, store, rule, seed)
+        return XlaProgram(plan, store, rule, seed, self._lowerings)
 
 
 def _check_device() -> None:

@@ -13,7 +13,7 @@ from cntk_engine_xla import update
 from cntk_engine_xla.layouts import TimeSteps
 from cntk_engine_xla.loops import compute_loop, compute_loop_gradients
 from cntk_engine_xla.lowering import Array, SparseRows, Trace, element_count
-from cntk_engine_xla.table import lowering_of
+from cntk_engine_xla.table import Lowerings
 from cntk_engine_xla.units import Unit
 
 
@@ -32,6 +32,7 @@ class UnitFunction:
         sums: the scalar roots that the unit computes, with their places in the sums.
         drawn: the nodes for which the host has drawn.
         sparse: the inputs that are sparse.
+        lowerings: how nodes become XLA.
     """
 
     plan: Plan
@@ -44,6 +45,7 @@ class UnitFunction:
     sums: Mapping[Node, int]
     drawn: tuple[Node, ...]
     sparse: frozenset[Node]
+    lowerings: Lowerings
 
     def __call__(
         self,
@@ -89,6 +91,7 @@ class UnitFunction:
             sizes=self.sizes,
             counts=dict(zip(unit.axes, counts, strict=True)),
             values={node: self._rows(node, value) for node, value in values.items()},
+            lowerings=self.lowerings,
             gradients=dict(zip(unit.arrives, gradients, strict=True)),
             draws=dict(zip(self.drawn, draws, strict=True)),
             steps=dict(zip(unit.timed, steps, strict=True)),
@@ -182,8 +185,7 @@ def _gradient(trace: Trace, node: Node) -> Array:
 
 
 def _inputs(trace: Trace, node: Node) -> list[Array]:
-    lowering = lowering_of(node)
-    assert lowering is not None
+    lowering = trace.lowerings.at(node)
     values = [trace.value(child) for child in node.inputs]
     return [
         value if index in lowering.takes_sparse else trace.dense(child, value)
@@ -194,9 +196,7 @@ def _inputs(trace: Trace, node: Node) -> list[Array]:
 def compute(trace: Trace, step: Step) -> None:
     """Compute the values of a step."""
     for node in step.nodes:
-        lowering = lowering_of(node)
-        assert lowering is not None
-        value = lowering.forward(trace, node, _inputs(trace, node))
+        value = trace.lowerings.at(node).forward(trace, node, _inputs(trace, node))
         trace.values[node] = value.astype(trace.dtype).reshape(trace.shape(node))
 
 
@@ -215,10 +215,10 @@ def compute_gradients(trace: Trace, step: GradientStep) -> None:
         ]
         if not any(needs):
             continue
-        lowering = lowering_of(node)
-        if lowering is None or lowering.gradient is None:
+        back = trace.lowerings.at(node).gradient
+        if back is None:
             continue
-        results = lowering.gradient(trace, node, inner[node], _inputs(trace, node), needs)
+        results = back(trace, node, inner[node], _inputs(trace, node), needs)
         for child, result, needed in zip(node.inputs, results, needs, strict=True):
             if result is not None and needed:
                 place = inner if child in members else gradients

@@ -15,12 +15,13 @@ from cntk_core.api.engines import (
     Geometry,
     convolution_geometry,
     is_legacy,
+    kernels,
     legacy_pooling_geometry,
     pooling_geometry,
     samples,
     sharing_of,
 )
-from cntk_engine_xla.lowering import Array, Lowering, Trace
+from cntk_engine_xla.lowering import Array, Forward, Gradient, Trace
 
 
 def _pads(geometry: Geometry) -> list[tuple[int, int]]:
@@ -189,13 +190,25 @@ def _convolution_gradient(
 # -- pooling ----------------------------------------------------------------------------------------------
 
 
-def _pool(node: Node) -> tuple[Geometry, bool, bool]:
-    """Where the windows stand, whether it is a mean, and whether that counts the padding."""
-    attributes, sample = node.attributes, node.inputs[0].known_shape
-    if node.op.name == "Pooling":
-        geometry = pooling_geometry(sample, attributes)
-        return geometry, attributes.pool_kind.lower() == "average", attributes.include_pad
-    return legacy_pooling_geometry(sample, attributes), node.op.name == "AveragePooling", False
+Pool = tuple[Geometry, bool, bool]
+"""Where the windows stand, whether it is a mean, and whether that counts the padding."""
+
+
+def _general(node: Node) -> Pool:
+    """The windows of Pooling."""
+    attributes = node.attributes
+    geometry = pooling_geometry(node.inputs[0].known_shape, attributes)
+    return geometry, attributes.pool_kind.lower() == "average", attributes.include_pad
+
+
+def _largest(node: Node) -> Pool:
+    """The windows of MaxPooling."""
+    return legacy_pooling_geometry(node.inputs[0].known_shape, node.attributes), False, False
+
+
+def _mean(node: Node) -> Pool:
+    """The windows of AveragePooling."""
+    return legacy_pooling_geometry(node.inputs[0].known_shape, node.attributes), True, False
 
 
 @attrs.frozen(eq=False)
@@ -235,32 +248,37 @@ def largest(geometry: Geometry, rows: Array) -> Array:
     return _Windows.on(geometry, rows).reduced(-jnp.inf, lax.max)
 
 
-def _pooling(trace: Trace, node: Node, inputs: list[Array]) -> Array:
-    import jax.numpy as jnp
-    from jax import lax
+def _pooling_by(windows_of: Callable[[Node], Pool]) -> tuple[Forward, Gradient]:
+    """How a pooling with such windows computes its value and its gradient."""
 
-    geometry, average, include_pad = _pool(node)
-    rows = samples(inputs[0], bool(node.inputs[0].framed))
-    if not average:
-        return largest(geometry, rows).reshape(trace.shape(node))
-    windows = _Windows.on(geometry, rows)
-    covered: Any = elements(geometry.kernel)
-    if not include_pad:
-        covered = windows.reduced(0.0, lax.add, jnp.ones((1, *windows.image.shape[1:]), rows.dtype))
-    return (windows.reduced(0.0, lax.add) / covered).reshape(trace.shape(node))
+    def forward(trace: Trace, node: Node, inputs: list[Array]) -> Array:
+        import jax.numpy as jnp
+        from jax import lax
+
+        geometry, average, include_pad = windows_of(node)
+        rows = samples(inputs[0], bool(node.inputs[0].framed))
+        if not average:
+            return largest(geometry, rows).reshape(trace.shape(node))
+        windows = _Windows.on(geometry, rows)
+        covered: Any = elements(geometry.kernel)
+        if not include_pad:
+            covered = windows.reduced(0.0, lax.add, jnp.ones((1, *windows.image.shape[1:]), rows.dtype))
+        return (windows.reduced(0.0, lax.add) / covered).reshape(trace.shape(node))
+
+    def gradient(
+        trace: Trace, node: Node, arriving: Array, inputs: list[Array], needs: Sequence[bool]
+    ) -> Sequence[Array | None]:
+        import jax
+
+        _, pull = jax.vjp(lambda value: forward(trace, node, [value]), inputs[0])
+        return (pull(arriving)[0],)
+
+    return forward, gradient
 
 
-def _pooling_gradient(
-    trace: Trace, node: Node, arriving: Array, inputs: list[Array], needs: Sequence[bool]
-) -> Sequence[Array | None]:
-    import jax
-
-    _, pull = jax.vjp(lambda value: _pooling(trace, node, [value]), inputs[0])
-    return (pull(arriving)[0],)
-
-
-POOLING = Lowering(_pooling, _pooling_gradient)
-LOWERINGS = {
-    "Convolution": Lowering(_convolution, _convolution_gradient),
-    **dict.fromkeys(("Pooling", "MaxPooling", "AveragePooling"), POOLING),
-}
+KERNELS = (
+    *kernels("xla", ["Convolution"], _convolution, _convolution_gradient),
+    *kernels("xla", ["Pooling"], *_pooling_by(_general)),
+    *kernels("xla", ["MaxPooling"], *_pooling_by(_largest)),
+    *kernels("xla", ["AveragePooling"], *_pooling_by(_mean)),
+)

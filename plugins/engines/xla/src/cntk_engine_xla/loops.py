@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from cntk_core.api import Node, Parameter
-from cntk_core.api.engines import Loop, LoopGradient
+from cntk_core.api.engines import Loop, LoopGradient, shift_of
 from cntk_engine_xla import delays
 from cntk_engine_xla.lowering import Array, SparseRows, Trace
 
@@ -41,6 +41,7 @@ class Window:
             sizes={**trace.sizes, axis: self.slots},
             counts={**trace.counts, axis: steps.alive[place]},
             values={},
+            lowerings=trace.lowerings,
             draws={},
         )
 
@@ -263,7 +264,7 @@ def _histories(trace: Trace, loop: Loop) -> list[tuple[Array, ...]]:
     import jax.numpy as jnp
 
     slots = trace.slots[loop.nodes[0].axis]
-    return [(jnp.zeros((slots, *delay.known_shape), trace.dtype),) * abs(delays.shift(delay)) for delay in loop.delays]
+    return [(jnp.zeros((slots, *delay.known_shape), trace.dtype),) * abs(shift_of(delay)) for delay in loop.delays]
 
 
 def compute_loop_gradients(trace: Trace, step: LoopGradient, needed: frozenset[Node], body: Body) -> None:

@@ -11,12 +11,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
+from numpy.typing import NDArray
 
 from cntk_core.api import Input, Node, OpContext, Parameter, elements
 from cntk_core.api.engines import makes_axis_by_values
 
 if TYPE_CHECKING:
     from cntk_engine_xla.layouts import TimeSteps
+    from cntk_engine_xla.table import Lowerings
 
 Array = Any
 """A traced array of ``jax.numpy``."""
@@ -46,6 +48,7 @@ class Trace:
         steps: the time steps of each dynamic axis with loops.
         slots: parallel sequences of each of these, padding included.
         kept: by node, what it keeps for the next minibatch.
+        lowerings: how nodes become XLA.
     """
 
     dtype: Any
@@ -53,6 +56,7 @@ class Trace:
     sizes: Mapping[str, int]
     counts: Mapping[str, Array]
     values: dict[Node, Array]
+    lowerings: Lowerings
     gradients: dict[Node, Array] = attrs.field(factory=dict)
     contexts: dict[Node, OpContext] = attrs.field(factory=dict)
     draws: dict[Node, Any] = attrs.field(factory=dict)
@@ -133,6 +137,10 @@ class Lowering:
         takes_sparse: inputs that may be :class:`SparseRows`.
         looks: inputs whose values the host looks at when it draws; only nodes that :func:`is_looked_at` can have that.
         loops: whether it goes over the time steps of its dynamic axis.
+        in_loops: whether it can be computed for one time step of a loop: it keeps nothing for its gradient but what the
+            host drew and, if it updates parameters, what these become.
+        check: looks, on the host, whether a node can be evaluated: ``(node, value of an input by its index) -> whether
+            it need not be asked again``. Raises CntkError if it cannot.
     """
 
     forward: Forward
@@ -143,6 +151,8 @@ class Lowering:
     takes_sparse: frozenset[int] = frozenset()
     looks: tuple[int, ...] = ()
     loops: bool = False
+    in_loops: bool = False
+    check: Callable[[Node, Callable[[int], NDArray[Any]]], bool] | None = None
 
 
 @attrs.frozen(eq=False)
@@ -168,13 +178,9 @@ class SparseRows:
         return zeros.at[self.row, self.column].add(self.data, mode="drop")
 
 
-PASSES = frozenset({"LabelsToGraph", "Pass", "StopGradient"})
-"""Ops whose value is their input's."""
-
-
 def stream_behind(node: Node) -> Node:
     """The node whose value another has, which only passes it on."""
-    while node.op.name in PASSES and node.inputs:
+    while node.op.traits.passes_through and node.op.axis_of is None and node.inputs:
         node = node.inputs[0]
     return node
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from cntk_core.api import Node, OpContext
-from cntk_core.api.engines import gathered_places, reconciled_rows
+from cntk_core.api.engines import gathered_places, kernels, reconciled_rows
 from cntk_engine_xla.layouts import filled
-from cntk_engine_xla.lowering import Array, Lowering, Trace, is_looked_at
+from cntk_engine_xla.lowering import Array, Trace, is_looked_at
 
 
 def _numbers(values: Array) -> Array:
@@ -127,9 +127,9 @@ def _slices_known(node: Node) -> bool:
     return is_looked_at(node, 0)
 
 
-LOWERINGS = {
-    "Gather": Lowering(_slices, _slices_gradient, applies=_slices_known, draw=_draw_slices, looks=(0,)),
-    "GatherPacked": Lowering(_gather, _gather_gradient, applies=_framed),
-    "ScatterPacked": Lowering(_scatter, _scatter_gradient, applies=_framed),
-    "ReconcileDynamicAxis": Lowering(_reconciled, _reconciled_gradient, draw=_draw_reconciled),
-}
+KERNELS = (
+    *kernels("xla", ["Gather"], _slices, _slices_gradient, applies=_slices_known, draw=_draw_slices, looks=(0,)),
+    *kernels("xla", ["GatherPacked"], _gather, _gather_gradient, applies=_framed),
+    *kernels("xla", ["ScatterPacked"], _scatter, _scatter_gradient, applies=_framed),
+    *kernels("xla", ["ReconcileDynamicAxis"], _reconciled, _reconciled_gradient, draw=_draw_reconciled),
+)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
+from numpy.typing import NDArray
 
 from cntk_core.api import Node, Parameter
-from cntk_core.api.engines import samples, statistics_used
-from cntk_engine_xla.lowering import Array, Lowering, Trace
+from cntk_core.api.engines import check_statistics, kernels, samples, statistics_used
+from cntk_engine_xla.lowering import Array, Trace
+
+_VARIANCE, _COUNT = 4, 5
+"""Inputs that are the running variance, and of how many samples."""
 
 
 @attrs.frozen(eq=False)
@@ -173,4 +177,13 @@ def _placed(values: Array, parameter: Array) -> Array:
     return zeros.at[: values.size].set(values).reshape(parameter.shape)
 
 
-LOWERINGS = {"BatchNormalization": Lowering(_forward, _gradient)}
+def _check(node: Node, value: Callable[[int], NDArray[Any]]) -> bool:
+    """Make sure that there are running statistics, if their samples are counted; once they are, they stay."""
+    if len(node.inputs) <= _COUNT:
+        return True
+    number = float(value(_COUNT).reshape(-1)[0])
+    check_statistics(number, value(_VARIANCE))
+    return number > 0
+
+
+KERNELS = kernels("xla", ["BatchNormalization"], _forward, _gradient, in_loops=True, check=_check)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cntk_core.api import Node
-from cntk_core.api.engines import cosine_gradients, cosines, samples
-from cntk_engine_xla.lowering import Array, Lowering, Trace
+from cntk_core.api.engines import cosine_gradients, cosines, kernels, samples
+from cntk_engine_xla.lowering import Array, Trace
 
 
 def _pairs(trace: Trace, node: Node, inputs: Sequence[Array]) -> tuple[Array, Array]:
@@ -54,4 +54,4 @@ def _gradient(
     ]
 
 
-LOWERINGS = {"CosDistanceWithNegativeSamples": Lowering(_forward, _gradient)}
+KERNELS = kernels("xla", ["CosDistanceWithNegativeSamples"], _forward, _gradient)

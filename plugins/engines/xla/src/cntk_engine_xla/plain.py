@@ -1,22 +1,16 @@
-"""Ops that work row by row and whose own description runs on ``jax.numpy`` as it is."""
+"""Ops whose own functions run on ``jax.numpy``, as their traits say: row by row, or as sums of rows.
+
+Where the gradient writes in place, JAX finds it from the value.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
-from cntk_core.api import Node
+from cntk_core.api import Node, Op
 from cntk_core.api.engines import run_forward, run_gradient
-from cntk_engine_xla.lowering import Array, Lowering, Trace
-
-AS_THEY_ARE = (
-    "CosDistance", "DiagTimes", "Diagonal", "GMMLogLikelihood", "Hardmax", "KhatriRaoProduct", "LabelsToGraph",
-    "LegacyReshape", "LocalResponseNormalization", "LogSoftmax", "OneHot", "OutputMultiplexer", "ReduceElements",
-    "Reshape", "RowRepeat", "RowStack", "Softmax", "SumColumnElements", "TransposeDimensions",
-)  # fmt: skip
-"""Ops whose value and gradients are computed by their own functions."""
-
-DIFFERENTIATED = ("Crop", "Slice")
-"""Ops whose value is computed by their own function, and whose gradient is found by JAX: their own writes in place."""
+from cntk_engine_xla.lowering import Array, Gradient, Lowering, Trace
 
 
 def forward(trace: Trace, node: Node, inputs: list[Array]) -> Array:
@@ -56,8 +50,44 @@ def differentiated(
     return [found.get(index) for index in range(len(inputs))]
 
 
-PLAIN = Lowering(forward, gradient)
-LOWERINGS = {
-    **dict.fromkeys(AS_THEY_ARE, PLAIN),
-    **dict.fromkeys(DIFFERENTIATED, Lowering(forward, differentiated)),
-}
+def _zeroed(trace: Trace, node: Node, inputs: list[Array]) -> list[Array]:
+    """The inputs of a node with zeros in the rows that are no frames."""
+    framed = trace.context(node).framed
+    pairs = zip(node.inputs, inputs, framed, strict=True)
+    return [trace.masked(value, child.axis) if has else value for child, value, has in pairs]
+
+
+def _over_frames(trace: Trace, node: Node, inputs: list[Array]) -> Array:
+    """Compute a value without frames, to which rows of zeros add nothing."""
+    return forward(trace, node, _zeroed(trace, node, inputs))
+
+
+def _of_frames(back: Gradient) -> Gradient:
+    """The gradients of such a value: ``back`` of zeroed inputs, and nothing for the rows that are no frames."""
+
+    def compute(
+        trace: Trace, node: Node, arriving: Array, inputs: list[Array], needs: Sequence[bool]
+    ) -> Sequence[Array | None]:
+        found = back(trace, node, arriving, _zeroed(trace, node, inputs), needs)
+        framed = trace.context(node).framed
+        return [
+            trace.masked(each.reshape(given.shape), child.axis) if each is not None and has else each
+            for child, given, each, has in zip(node.inputs, inputs, found, framed, strict=True)
+        ]
+
+    return compute
+
+
+_GRADIENTS = {"nothing": gradient, "gradient": differentiated}
+
+
+@cache
+def lowering_of(op: Op) -> Lowering | None:
+    """Return how an op becomes XLA by its own functions; None if it does not say that it can."""
+    traits = op.traits
+    back = _GRADIENTS.get(traits.in_place)
+    if not traits.pure_xp or back is None:
+        return None
+    if traits.row_wise:
+        return Lowering(forward, back, in_loops=traits.in_loops)
+    return Lowering(_over_frames, _of_frames(back)) if traits.ignores_zero_rows else None

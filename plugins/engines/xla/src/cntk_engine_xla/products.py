@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cntk_core.api import Node
-from cntk_core.api.engines import is_sparse_product, quantized_product
+from cntk_core.api.engines import is_sparse_product, kernels, quantized_product
 from cntk_engine_xla import plain
-from cntk_engine_xla.lowering import Array, Lowering, SparseRows, Trace, element_count
+from cntk_engine_xla.lowering import Array, SparseRows, Trace, element_count
 
 
 def _forward(trace: Trace, node: Node, inputs: list[Array]) -> Array:
@@ -53,8 +53,14 @@ def _quantized(trace: Trace, node: Node, inputs: list[Array]) -> Array:
     return quantized_product(jnp, values, node.attributes, trace.context(node))
 
 
-SPARSE = Lowering(_forward, _gradient, takes_sparse=frozenset({1}))
-LOWERINGS = {
-    **dict.fromkeys(("Times", "TransposeTimes", "LookupTable"), SPARSE),
-    "QuantizedTimes": Lowering(_quantized),
-}
+KERNELS = (
+    *kernels(
+        "xla",
+        ["Times", "TransposeTimes", "LookupTable"],
+        _forward,
+        _gradient,
+        takes_sparse=frozenset({1}),
+        in_loops=True,
+    ),
+    *kernels("xla", ["QuantizedTimes"], _quantized, in_loops=True),
+)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import attrs
@@ -15,7 +16,6 @@ from cntk_core.api.engines import (
     PlanProgram,
     ProgramState,
     check_axes,
-    check_statistics,
     is_total,
     sparse_inputs,
     sparse_matrix,
@@ -27,7 +27,7 @@ from cntk_engine_xla.inputs import Feed, entries
 from cntk_engine_xla.residence import Residence
 from cntk_engine_xla.shelf import Shelf
 from cntk_engine_xla.sizes import Sizes
-from cntk_engine_xla.table import is_lowered, lowering_of
+from cntk_engine_xla.table import OWN, Lowerings
 from cntk_engine_xla.totals import Totals
 from cntk_engine_xla.units import Unit, timed_axes, units_of, update_unit
 from cntk_engine_xla.update import rows_of, updates_rows
@@ -56,22 +56,25 @@ class XlaProgram(PlanProgram):
         store: the parameters; their precision is the program's.
         rule: the update, for training.
         seed: keys the random streams.
+        lowerings: how nodes become XLA.
 
     Attributes:
         compilations: how many functions were compiled so far.
     """
 
-    def __init__(self, plan: Plan, store: ParameterStore, rule: UpdateRule | None, seed: int) -> None:
+    def __init__(
+        self, plan: Plan, store: ParameterStore, rule: UpdateRule | None, seed: int, lowerings: Lowerings = OWN
+    ) -> None:
         import jax
 
-        lowered = [step for step in plan.steps if is_lowered(step, frozenset())]
+        lowered = [step for step in plan.steps if lowerings.reach(step)]
         inside = {node for step in lowered for node in step.nodes}
         hosted_nodes = {node for step in plan.steps for node in step.nodes if node not in inside}
         self._sums = Totals([node for node in plan.roots if is_total(node)], hosted_nodes)
         super().__init__(plan, seed)
         self.store = store
         self.rule = rule
-        sizes = Sizes(self.axes, timed_axes(lowered))
+        sizes = Sizes(self.axes, timed_axes(lowered, lowerings))
         values, gradients = Shelf(store.dtype, sizes.of, repeat=True), Shelf(store.dtype, sizes.of, repeat=False)
         self._desk = Desk(
             program=self,
@@ -84,6 +87,7 @@ class XlaProgram(PlanProgram):
             gradients=gradients,
             interpreter=Interpreter(self, values, gradients, store.dtype),
             sparse=sparse_inputs(plan.steps, plan.roots),
+            lowerings=lowerings,
         )
         self._modes: dict[str, Mode] = {}
         self._matrices: dict[Input, Any] = {}
@@ -92,7 +96,8 @@ class XlaProgram(PlanProgram):
         self._feeds = {node: Feed(node, store.dtype, self._desk.staging) for node in dense}
         self._ran = False
         self._double = jax.enable_x64(True)
-        self._counted = [node for step in plan.steps for node in step.nodes if _has_count(node)]
+        found = [(node, lowerings.of(node)) for step in plan.steps for node in step.nodes]
+        self._checks = {node: each.check for node, each in found if each is not None and each.check is not None}
 
     @property
     def compilations(self) -> int:
@@ -203,7 +208,9 @@ class XlaProgram(PlanProgram):
                 units: tuple[Unit, ...] = (update_unit(self.plan),)
             else:
                 updates = name == "train" and bool(self.plan.trained)
-                units = units_of(self.plan, gradients=name != "evaluate", update=updates)
+                units = units_of(
+                    self.plan, gradients=name != "evaluate", update=updates, lowerings=self._desk.lowerings
+                )
             training = name != "evaluate"
             callers = (None if unit.hosted else Caller(self._desk, unit, training=training) for unit in units)
             mode = self._modes[name] = Mode(
@@ -221,7 +228,7 @@ class XlaProgram(PlanProgram):
             if not desk.residence.here:
                 desk.residence.borrow()
             if not mode.training:
-                self._check_statistics()
+                self._check()
             touched = self._touched() if mode.updates and self.plan.sparse else ()
             for unit, caller in mode.units:
                 if unit.meetings and all(axis in self.axes.layouts for axis in unit.axes):
@@ -268,16 +275,11 @@ class XlaProgram(PlanProgram):
         occurring = self._occurring()
         return [occurring[parameter] for parameter in updates_rows(self.plan, self._rule())]
 
-    def _check_statistics(self) -> None:
-        """Make sure that batch normalization has running statistics; once they are counted, they stay."""
-        for node in list(self._counted):
-            count, variance = (self._desk.value(node.inputs[place]) for place in (5, 4))
-            number = float(np.asarray(count).reshape(-1)[0])
-            check_statistics(number, np.asarray(variance))
-            if number:
-                self._counted.remove(node)
+    def _check(self) -> None:
+        """Make sure that all nodes can be evaluated, as long as they ask for it."""
+        for node, check in list(self._checks.items()):
+            if check(node, partial(self._input, node)):
+                del self._checks[node]
 
-
-def _has_count(node: Node) -> bool:
-    """Whether a node is a batch normalization that counts its samples."""
-    return node.op.name == "BatchNormalization" and len(node.inputs) > 5 and lowering_of(node) is not None
+    def _input(self, node: Node, place: int) -> NDArray[Any]:
+        return np.asarray(self._desk.value(node.inputs[place]))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cntk_core.api import Node, elements
-from cntk_core.api.engines import Geometry, pooling_geometry, samples
+from cntk_core.api.engines import Geometry, kernels, pooling_geometry, samples
 from cntk_engine_xla.images import covered_places, largest
-from cntk_engine_xla.lowering import Array, Lowering, Trace
+from cntk_engine_xla.lowering import Array, Trace
 
 
 def _numbered(trace: Trace, node: Node) -> int:
@@ -153,7 +153,7 @@ def _roi_gradient(
     return found.reshape(inputs[0].shape), None
 
 
-LOWERINGS = {
-    "MaxUnpooling": Lowering(_unpooling, _unpooling_gradient),
-    "ROIPooling": Lowering(_roi, _roi_gradient),
-}
+KERNELS = (
+    *kernels("xla", ["MaxUnpooling"], _unpooling, _unpooling_gradient),
+    *kernels("xla", ["ROIPooling"], _roi, _roi_gradient),
+)

@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from cntk_core.api import Node, OpContext
-from cntk_core.api.engines import StackWeights, delay_rows, split_weights, whole_sequences
+from cntk_core.api.engines import StackWeights, delay_rows, kernels, split_weights, whole_sequences
 from cntk_engine_xla.layouts import filled
 from cntk_engine_xla.loops import Window, over_steps
-from cntk_engine_xla.lowering import Array, Lowering, Trace
+from cntk_engine_xla.lowering import Array, Trace
 
 State = tuple[Array, ...]
 """What goes from one time step to the next, each ``(slots, hidden)``; the first is the cell's value."""
@@ -196,4 +196,4 @@ def _over_time(node: Node) -> bool:
     return node.attributes.axis == -1 and bool(node.inputs[1].framed)
 
 
-LOWERINGS = {"OptimizedRNNStack": Lowering(_forward, _gradient, applies=_over_time, draw=_draw, loops=True)}
+KERNELS = kernels("xla", ["OptimizedRNNStack"], _forward, _gradient, applies=_over_time, draw=_draw, loops=True)

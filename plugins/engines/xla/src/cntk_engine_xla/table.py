@@ -1,12 +1,20 @@
-"""Which ops have a lowering, and whether a step of a plan can be lowered."""
+"""Which nodes have a lowering, and which steps of a plan can be lowered."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Iterable
 
-from cntk_core.api import Node, Op, core_ops
-from cntk_core.api.engines import GradientStep, Loop, LoopGradient, Step, is_open, makes_axis_by_values
+from cntk_core.api import Kernel, Node
+from cntk_core.api.engines import (
+    GradientStep,
+    Loop,
+    LoopGradient,
+    Step,
+    in_form_of,
+    is_open,
+    kernels_by_op,
+    makes_axis_by_values,
+)
 from cntk_engine_xla import (
     alignments,
     chains,
@@ -25,74 +33,79 @@ from cntk_engine_xla import (
 )
 from cntk_engine_xla.lowering import Lowering
 
-LOWERINGS: Mapping[str, Lowering] = {
-    **plain.LOWERINGS,
-    **products.LOWERINGS,
-    **criteria.LOWERINGS,
-    **dropout.LOWERINGS,
-    **normalization.LOWERINGS,
-    **images.LOWERINGS,
-    **delays.LOWERINGS,
-    **moves.LOWERINGS,
-    **stack.LOWERINGS,
-    **alignments.LOWERINGS,
-    **chains.LOWERINGS,
-    **vocabulary.LOWERINGS,
-    **regions.LOWERINGS,
-    **partners.LOWERINGS,
-}
-"""Op name to lowering. Element-wise ops need none: their scalar expressions run on ``jax.numpy``."""
-
-BY_VALUES_ALONE = frozenset({"Times", "TransposeTimes", "DiagTimes"})
-"""Ops whose gradient needs nothing that the forward part keeps."""
-
-IN_LOOPS = frozenset({*plain.LOWERINGS, *products.LOWERINGS, *delays.LOWERINGS, "Dropout", "BatchNormalization"}) - {
-    "LocalResponseNormalization"
-}
-"""Ops that a compiled loop can do for one time step.
-
-They keep nothing for their gradients but what the host drew; those that update parameters may, the loop keeps it too.
-"""
+KERNELS: tuple[Kernel, ...] = (
+    *products.KERNELS,
+    *criteria.KERNELS,
+    *dropout.KERNELS,
+    *normalization.KERNELS,
+    *images.KERNELS,
+    *delays.KERNELS,
+    *moves.KERNELS,
+    *stack.KERNELS,
+    *alignments.KERNELS,
+    *chains.KERNELS,
+    *vocabulary.KERNELS,
+    *regions.KERNELS,
+    *partners.KERNELS,
+)
+"""The engine's own kernels. Ops that are pure over ``xp`` and go row by row need none: see :mod:`plain`."""
 
 
-def lowering_of(node: Node) -> Lowering | None:
-    """Return how a node becomes XLA; None if the host has to compute it."""
-    if is_open(node) or any(is_open(child) for child in node.inputs):
-        return None
-    if node.op.makes_axis(node.inputs[0].shape if node.inputs else None, node.attributes) or makes_axis_by_values(node):
-        return None
-    if node.op.elementwise is not None:
-        return plain.PLAIN
-    found = LOWERINGS.get(node.op.name)
-    # A plugin's op of the same name is another op.
-    return found if found is not None and node.op is _core_op(node.op.name) and found.applies(node) else None
-
-
-@cache
-def _core_op(name: str) -> Op | None:
-    """The core's op of a name. Its table is made anew by each call; tracing asks for every node of every function."""
-    return core_ops().find("", name)
-
-
-def is_lowered(step: Step | Loop | GradientStep | LoopGradient, hosted: frozenset[Node]) -> bool:
-    """Whether a step becomes part of a compiled function.
+class Lowerings:
+    """How nodes become XLA: by a kernel of their op, else by what its traits allow.
 
     Args:
-        step: of a plan.
-        hosted: the nodes whose values the host computes.
+        kernels: of this engine, those that are asked first in front.
+
+    Raises:
+        PluginError: a kernel has a setting that the engine does not know.
     """
-    if isinstance(step, LoopGradient):
-        step = step.loop
-    if isinstance(step, Loop):
-        return all(_in_loop(node) for node in step.nodes)
-    if isinstance(step, Step):
-        return all(lowering_of(node) is not None for node in step.nodes)
-    nodes = step.step.nodes
-    if any(lowering_of(node) is None for node in nodes):
-        return False
-    alone = all(node.op.elementwise is not None or node.op.name in BY_VALUES_ALONE for node in nodes)
-    return alone or hosted.isdisjoint(nodes)
+
+    def __init__(self, kernels: Iterable[Kernel]) -> None:
+        by_op = kernels_by_op(kernels)
+        self._kernels = {op: tuple(in_form_of(each, Lowering) for each in own) for op, own in by_op.items()}
+
+    def of(self, node: Node) -> Lowering | None:
+        """Return how a node becomes XLA; None if the host has to compute it."""
+        if is_open(node) or any(is_open(child) for child in node.inputs):
+            return None
+        if makes_axis_by_values(node) or _makes_axis(node):
+            return None
+        kernels = self._kernels.get(node.op, ())
+        return next((each for each in kernels if each.applies(node)), None) or plain.lowering_of(node.op)
+
+    def at(self, node: Node) -> Lowering:
+        """Return how a node becomes XLA that does."""
+        found = self.of(node)
+        assert found is not None, f"the host computes '{node.name}'"
+        return found
+
+    def reach(self, step: Step | Loop | GradientStep | LoopGradient, hosted: frozenset[Node] = frozenset()) -> bool:
+        """Whether a step becomes part of a compiled function.
+
+        Args:
+            step: of a plan.
+            hosted: the nodes whose values the host computes.
+        """
+        if isinstance(step, LoopGradient):
+            step = step.loop
+        if isinstance(step, Loop):
+            return all(self._in_loop(node) for node in step.nodes)
+        if isinstance(step, Step):
+            return all(self.of(node) is not None for node in step.nodes)
+        nodes = step.step.nodes
+        if any(self.of(node) is None for node in nodes):
+            return False
+        return all(node.op.traits.keeps_nothing for node in nodes) or hosted.isdisjoint(nodes)
+
+    def _in_loop(self, node: Node) -> bool:
+        found = self.of(node)
+        return found is not None and found.in_loops
 
 
-def _in_loop(node: Node) -> bool:
-    return lowering_of(node) is not None and (node.op.elementwise is not None or node.op.name in IN_LOOPS)
+def _makes_axis(node: Node) -> bool:
+    return node.op.makes_axis(node.inputs[0].shape if node.inputs else None, node.attributes)
+
+
+OWN = Lowerings(KERNELS)
+"""Without kernels of other wheels."""

@@ -17,8 +17,8 @@ from cntk_core.api.engines import (
     makes_axis_by_values,
     meetings_of,
 )
-from cntk_engine_xla.lowering import axis_around
-from cntk_engine_xla.table import is_lowered, lowering_of
+from cntk_engine_xla.lowering import Lowering, axis_around
+from cntk_engine_xla.table import OWN, Lowerings
 
 
 @attrs.frozen(eq=False)
@@ -71,15 +71,16 @@ class Unit:
         return frozenset({*later, *self.leaves, *(trained if self.update else ())})
 
 
-def units_of(plan: Plan, *, gradients: bool, update: bool = False) -> tuple[Unit, ...]:
+def units_of(plan: Plan, *, gradients: bool, update: bool = False, lowerings: Lowerings = OWN) -> tuple[Unit, ...]:
     """Cut a plan into units.
 
     Args:
         plan: what to compute.
         gradients: with the gradient steps, in training.
         update: with the update of the trained parameters at the end.
+        lowerings: how nodes become XLA.
     """
-    hosted = hosted_steps(plan)
+    hosted = hosted_steps(plan, lowerings)
     waiting = _that_can_wait(plan, hosted, gradients=gradients)
     steps: list[AnyStep] = [step for step in plan.steps if step not in waiting]
     cut: list[tuple[list[AnyStep], bool]] = []
@@ -93,7 +94,7 @@ def units_of(plan: Plan, *, gradients: bool, update: bool = False) -> tuple[Unit
         cut.append(([], False))
     place = len(cut) - 1 if update else None
     cut += [([step], True) for step in plan.steps if step in waiting]
-    return tuple(_linked(plan, cut, gradients=gradients, update=place))
+    return tuple(_linked(plan, cut, lowerings, gradients=gradients, update=place))
 
 
 def _that_can_wait(plan: Plan, hosted: frozenset[AnyStep], *, gradients: bool) -> frozenset[AnyStep]:
@@ -113,10 +114,10 @@ def _that_can_wait(plan: Plan, hosted: frozenset[AnyStep], *, gradients: bool) -
     return frozenset(found)
 
 
-def hosted_steps(plan: Plan) -> frozenset[AnyStep]:
+def hosted_steps(plan: Plan, lowerings: Lowerings = OWN) -> frozenset[AnyStep]:
     """Return the steps of a plan that the host computes."""
-    nodes = frozenset(node for step in plan.steps if not is_lowered(step, frozenset()) for node in step.nodes)
-    return frozenset(step for step in (*plan.steps, *plan.gradients) if not is_lowered(step, nodes))
+    nodes = frozenset(node for step in plan.steps if not lowerings.reach(step) for node in step.nodes)
+    return frozenset(step for step in (*plan.steps, *plan.gradients) if not lowerings.reach(step, nodes))
 
 
 def update_unit(plan: Plan) -> Unit:
@@ -125,7 +126,12 @@ def update_unit(plan: Plan) -> Unit:
 
 
 def _linked(
-    plan: Plan, cut: Sequence[tuple[list[AnyStep], bool]], *, gradients: bool, update: int | None
+    plan: Plan,
+    cut: Sequence[tuple[list[AnyStep], bool]],
+    lowerings: Lowerings,
+    *,
+    gradients: bool,
+    update: int | None,
 ) -> Iterable[Unit]:
     """Find what goes from unit to unit; the update is in the unit of this number."""
     parts = [steps for steps, _ in cut]
@@ -163,21 +169,20 @@ def _linked(
             keeps=tuple(node for node in forward_here if node in back_later),
             updated=tuple(_updated(steps)) if gradients else (),
             axes=tuple(sorted({node.axis for node in _around(steps) if node.framed})),
-            timed=tuple(sorted(timed_axes(steps))),
+            timed=tuple(sorted(timed_axes(steps, lowerings))),
             meetings=tuple(meeting for meeting in meetings if meeting[0] in forward_here),
         )
 
 
-def timed_axes(steps: Iterable[AnyStep]) -> set[str]:
+def timed_axes(steps: Iterable[AnyStep], lowerings: Lowerings = OWN) -> set[str]:
     """The dynamic axes over whose time steps compiled functions go."""
     steps = list(steps)
     loops = {nodes_of(step)[0].axis for step in steps if isinstance(step, Loop | LoopGradient)}
-    found = (axis_around(node) for step in steps for node in nodes_of(step) if _loops(node))
+    found = (axis_around(node) for step in steps for node in nodes_of(step) if _loops(lowerings.of(node)))
     return loops | {axis for axis in found if axis is not None}
 
 
-def _loops(node: Node) -> bool:
-    lowering = lowering_of(node)
+def _loops(lowering: Lowering | None) -> bool:
     return lowering is not None and lowering.loops
 
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from cntk_core.api import Node, OpContext, elements
-from cntk_core.api.engines import TRAINS, UNNORMALIZED, check_word_classes, log_softmax, samples
-from cntk_engine_xla.lowering import Array, Lowering, Trace, is_looked_at
+from cntk_core.api.engines import TRAINS, UNNORMALIZED, check_word_classes, kernels, log_softmax, samples
+from cntk_engine_xla.lowering import Array, Trace, is_looked_at
 
 TILE = 64
 """Words of a class whose scores are computed together."""
@@ -368,9 +368,21 @@ def _classes_known(node: Node) -> bool:
     return _frames_together(node) and is_looked_at(node, 0)
 
 
-LOWERINGS = {
-    "ClassBasedCrossEntropyWithSoftmax": Lowering(
-        _class_based, _class_based_gradient, applies=_classes_known, draw=_draw_classes, looks=(0,)
+KERNELS = (
+    *kernels(
+        "xla",
+        ["ClassBasedCrossEntropyWithSoftmax"],
+        _class_based,
+        _class_based_gradient,
+        applies=_classes_known,
+        draw=_draw_classes,
+        looks=(0,),
     ),
-    "NoiseContrastiveEstimation": Lowering(_noise_contrastive, _noise_contrastive_gradient, applies=_frames_together),
-}
+    *kernels(
+        "xla",
+        ["NoiseContrastiveEstimation"],
+        _noise_contrastive,
+        _noise_contrastive_gradient,
+        applies=_frames_together,
+    ),
+)

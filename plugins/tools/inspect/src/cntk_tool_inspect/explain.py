@@ -51,7 +51,7 @@ def describe(context: RecipeContext, section: Config, frames: int = 0) -> list[s
 def _hosted(context: RecipeContext, section: Config, plan: Plan) -> tuple[Collection[AnyStep], list[str]]:
     """The steps that the recipe's engine computes on the host, and a line for each thing to say of it."""
     try:
-        name, engine = context.engine_class(section)
+        name, engine = context.engine_class(section)[0], context.make_engine(section)
     except PluginError as error:
         return (), [f"Which steps run on the host is not known: {error.message}"]
     hosted = engine.on_host(plan)

@@ -56,7 +56,7 @@ def set_property_below(nodes: Sequence[Node], name: Argument, value: Argument, t
     known = tuple(name for key, names in _PROPERTIES if key in _BELOW for name in names)
     found = _find(name, known)
     if found == "freezeParameters":
-        nodes = [node for node in nodes if node.op.name == "BatchNormalization"]
+        nodes = [node for node in nodes if node.op.updates]
         if not nodes:
             raise BuildError("there is no BatchNormalization in the sub-tree that could be frozen", where=name.where)
     _set(nodes, found, value, trace)

@@ -1,0 +1,123 @@
+"""Kernels: how one engine computes one op. Engines' own and those of other wheels are made and found alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from typing import Any, TypeVar
+
+import attrs
+
+from cntk_core.errors import PluginError, did_you_mean
+from cntk_core.ops.language.op import Op
+from cntk_core.ops.table import OpTable, core_ops
+
+
+@attrs.frozen(eq=False)
+class Kernel:
+    """How an engine computes an op, instead of by the op's own functions.
+
+    What ``forward`` and ``gradient`` are given and return is the engine's to say; its page does. A kernel is for an op,
+    not for a name: another wheel's op of the same name is another op.
+
+    Attributes:
+        engine: its name, as a recipe writes it (``xla``).
+        op: what is computed.
+        forward: computes the value, or makes what does.
+        gradient: the same for the gradients; None if none flow, or if the engine finds them another way.
+        settings: further things that the engine asks for, by name.
+    """
+
+    engine: str
+    op: Op
+    forward: Callable[..., Any]
+    gradient: Callable[..., Any] | None = None
+    settings: Mapping[str, Any] = attrs.field(factory=dict)
+
+
+def kernel(
+    engine: str, op: Op | str, *, gradient: Callable[..., Any] | None = None, **settings: Any
+) -> Callable[[Callable[..., Any]], Kernel]:
+    """Make a kernel of the function that computes the value.
+
+    Args:
+        engine: the engine's name.
+        op: the op, or the name of one of the core's.
+        gradient: computes the gradients.
+        settings: further things that the engine asks for.
+
+    Raises:
+        PluginError: the core has no such op.
+    """
+    found = core_op(op) if isinstance(op, str) else op
+
+    def make(forward: Callable[..., Any]) -> Kernel:
+        return Kernel(engine.casefold(), found, forward, gradient, settings)
+
+    return make
+
+
+def kernels(
+    engine: str,
+    ops: Iterable[Op | str],
+    forward: Callable[..., Any],
+    gradient: Callable[..., Any] | None = None,
+    **settings: Any,
+) -> tuple[Kernel, ...]:
+    """Make the same kernel for several ops; as :func:`kernel`."""
+    return tuple(kernel(engine, op, gradient=gradient, **settings)(forward) for op in ops)
+
+
+def core_op(name: str) -> Op:
+    """Return the core's op of a name. Case does not count.
+
+    Raises:
+        PluginError: it has none.
+    """
+    table = _core()
+    found = table.find("", name)
+    if found is None:
+        raise PluginError(
+            f"the core has no operation '{name}'{did_you_mean(name, table.names(''))}",
+            hint="For an operation of a plugin, give the op itself.",
+        )
+    return found
+
+
+@cache
+def _core() -> OpTable:
+    return core_ops()
+
+
+R = TypeVar("R")
+
+
+def in_form_of(kernel: Kernel, record: type[R]) -> R:
+    """Return a kernel as an engine's own record of its functions and settings.
+
+    Args:
+        kernel: of that engine.
+        record: an attrs class, whose fields are ``forward``, ``gradient`` and the settings.
+
+    Raises:
+        PluginError: the kernel has a setting that the engine does not know.
+    """
+    made: Any = record
+    known = sorted({field.name for field in attrs.fields(made)} - {"forward", "gradient"})
+    unknown = sorted(set(kernel.settings) - set(known))
+    if unknown:
+        raise PluginError(
+            f"a kernel of the engine '{kernel.engine}' for {kernel.op.name} has the unknown setting '{unknown[0]}'"
+            f"{did_you_mean(unknown[0], known)}",
+            hint=f"Settings: {', '.join(known)}." if known else "This engine has none.",
+        )
+    found: R = made(kernel.forward, kernel.gradient, **kernel.settings)
+    return found
+
+
+def by_op(kernels: Iterable[Kernel]) -> Mapping[Op, tuple[Kernel, ...]]:
+    """Return the kernels of each op, in their order, each once."""
+    found: dict[Op, dict[Kernel, None]] = {}
+    for each in kernels:
+        found.setdefault(each.op, {})[each] = None
+    return {op: tuple(own) for op, own in found.items()}

@@ -1,0 +1,69 @@
+"""What is quick is used where it can be: nothing but the time would show that it is not."""
+
+from __future__ import annotations
+
+import pytest
+from cntk_engine_cpu import convolution, primitives, rowwise
+from cntk_engine_cpu.libraries import load_onednn
+from cpu_networks import OPS, Net, compile_on, engine, minibatch, momentum_rule, train
+
+
+def watch(monkeypatch, owner, name, said):
+    """Have a function add to a list what ``said`` makes of its arguments; return the list."""
+    found, original = [], getattr(owner, name)
+
+    def called(*given, **named):
+        found.append(said(*given))
+        return original(*given, **named)
+
+    monkeypatch.setattr(owner, name, called)
+    return found
+
+
+def trained(net, criterion, streams, *roots):
+    _, program = compile_on(engine("numba+onednn"), net.plan(criterion, *roots), momentum_rule())
+    train(program, [minibatch(net.rng, 6, streams)], folded=False)
+
+
+@pytest.mark.parametrize("outputs", [3, 1])
+def test_rows_of_scores(monkeypatch, outputs):
+    """Cross entropy and errors have kernels of their own where there is a score for every label."""
+    pytest.importorskip("numba")
+    found = watch(monkeypatch, rowwise, "_kernel", lambda site, name: name)
+    net = Net()
+    scores = net.node("Times", net.parameter(4, outputs), net.input("x", 4))
+    labels = net.input("l", outputs)
+    errors = net.node("ClassificationError", labels, scores)
+    trained(net, net.node("CrossEntropyWithSoftmax", labels, scores), {"x": (4,), "l": (outputs,)}, errors)
+    assert set(found) == {"cross_entropy", "cross_entropy_gradient", "classification_error"}
+
+
+@pytest.mark.skipif(load_onednn() is None, reason="oneDNN is not installed")
+@pytest.mark.parametrize("functions", [("Plus", "RectifiedLinear"), ("RectifiedLinear",), ("Plus",)])
+def test_convolutions_with_bias_and_rectification(monkeypatch, functions):
+    """What follows a convolution is done with it, when nothing is learned."""
+    tails = []
+    original = convolution._tail_of
+    monkeypatch.setattr(convolution, "_tail_of", lambda *given: tails.append(original(*given)) or tails[-1])
+    net = Net()
+    attributes = OPS["Convolution"].attributes(kernel_shape=(3, 3, 4), map_count=(8,), stride=(1, 1, 4))
+    made = net.node("Convolution", net.parameter(8, 4, 3, 3), net.input("x", 4, 6, 6), attributes=attributes)
+    for function in functions:
+        made = net.node(function, made, *([net.parameter(8, 1, 1)] if function == "Plus" else []))
+    pooled = net.node("Pooling", made, attributes=OPS["Pooling"].attributes(kernel_shape=(2, 2), stride=(2, 2)))
+    _, program = compile_on(engine("numba+onednn"), net.plan(None, pooled))
+    program.evaluate(minibatch(net.rng, 6, {"x": (4, 6, 6)}))
+    (tail,) = tails
+    assert tail is not None
+    assert (tail.bias is not None, tail.relu) == ("Plus" in functions, "RectifiedLinear" in functions)
+
+
+@pytest.mark.skipif(load_onednn() is None, reason="oneDNN is not installed")
+def test_pooling(monkeypatch):
+    found = watch(monkeypatch, primitives.Primitives, "pooling", lambda *given: "pooling")
+    net = Net()
+    attributes = OPS["Pooling"].attributes(kernel_shape=(2, 2), pool_kind="max", stride=(2, 2))
+    scaled = net.node("ElementTimes", net.input("x", 3, 6, 6), net.parameter(3, 6, 6))
+    pooled = net.node("Pooling", scaled, attributes=attributes)
+    trained(net, net.node("SumElements", pooled), {"x": (3, 6, 6)})
+    assert found == ["pooling"]

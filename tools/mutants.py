@@ -1,0 +1,206 @@
+"""Puts faults into the sources, one at a time, and sees whether the tests notice.
+
+    python tools/mutants.py --count 30 --seed 7
+    python tools/mutants.py --count 10 --seed 7 --only plan/
+
+Faults are drawn from all modules of all wheels, by room and kind, so that the same seed and sources give the same ones.
+They are made in a copy of the working tree, never in the tree itself. Each meets the tests of its room first (with what
+else the module concerns, see `tools/concerned.py`, if those pass), in the quick tier unless another is named, and up to
+the first test that fails; that test has to pass without the fault. What survives is a hole in the tests, or changes
+nothing that anybody could see: then it goes to `tools/equivalent_faults.txt`, with the reason.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import attrs
+from concerned import ROOT, Workspace
+from faults import Fault, Site, sites_of
+
+EQUIVALENT = ROOT / "tools" / "equivalent_faults.txt"
+LIMIT = 600.0
+"""Seconds for the tests of one stage; a fault may make a loop endless."""
+PLUGIN = """
+from pathlib import Path
+
+def pytest_runtest_logreport(report):
+    if report.failed:
+        Path(__file__).with_name("failed.txt").write_text(report.nodeid, encoding="utf-8")
+"""
+"""What a run of pytest has to say to this tool: names of tests may have spaces in them."""
+
+
+@attrs.frozen
+class Outcome:
+    """What became of a fault."""
+
+    fault: Fault
+    result: str
+    """``killed``, ``survived``, ``equivalent``, or ``unclear``: the test fails without the fault, too."""
+    by: str
+    seconds: float
+
+
+class Copy:
+    """A copy of the working tree whose modules are imported in place of those that are installed.
+
+    Args:
+        workspace: what is copied.
+        folder: where to.
+        tier: of the tests.
+    """
+
+    def __init__(self, workspace: Workspace, folder: Path, tier: str) -> None:
+        self._workspace, self.folder, self._tier = workspace, folder, tier
+        for file in workspace.files:
+            if (workspace.root / file).is_file():
+                (folder / file).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(workspace.root / file, folder / file)
+        (folder / "faults_report.py").write_text(PLUGIN, encoding="utf-8")
+        paths = {folder / wheel / "src" for wheel in workspace.packages.values() if wheel != Path()}
+        self._environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(map(str, [folder, *sorted(paths)])),
+            "NUMBA_CACHE_DIR": str(folder / ".numba"),
+        }
+
+    def write(self, file: str, text: str) -> None:
+        """Change a file, and forget what was compiled from it or from what calls it."""
+        path = self.folder / file
+        path.write_text(text, encoding="utf-8")
+        for compiled in path.parent.glob(f"__pycache__/{path.stem}.*"):
+            compiled.unlink()
+        shutil.rmtree(self.folder / ".numba", ignore_errors=True)
+
+    def first_failure(self, tests: Sequence[str]) -> str:
+        """Run tests up to the first that fails; return its name, or what else went wrong; empty if all pass."""
+        options = ["-q", "-x", "-p", "no:cacheprovider", "-p", "faults_report", "--tier", self._tier]
+        (self.folder / "failed.txt").unlink(missing_ok=True)
+        process = subprocess.Popen(
+            [sys.executable, "-m", "pytest", *options, *tests],
+            cwd=self.folder,
+            env=self._environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+        try:
+            output, _ = process.communicate(timeout=LIMIT)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+            return "the time is over"
+        if process.returncode in (0, 5):  # 5: there is no test in this tier
+            return ""
+        named = self.folder / "failed.txt"
+        if named.exists():
+            return named.read_text(encoding="utf-8")
+        return f"pytest ended with {process.returncode}: {output.strip()[-200:]}"
+
+    def outcome(self, fault: Fault) -> Outcome:
+        """Try a fault against the tests that it concerns."""
+        began, original = time.monotonic(), (self._workspace.root / fault.file).read_text(encoding="utf-8")
+        failed, result = "", "survived"
+        for tests in _stages(self._workspace, fault.file):
+            self.write(fault.file, fault.text)
+            failed = self.first_failure(tests)
+            self.write(fault.file, original)
+            if failed:
+                result = "unclear" if "::" in failed and self.first_failure([failed]) else "killed"
+                break
+        return Outcome(fault, result, failed, time.monotonic() - began)
+
+
+def _stages(workspace: Workspace, file: str) -> list[list[str]]:
+    """The tests of the module's room, then what else it concerns."""
+    room, others = workspace.room(file), workspace.concerned([file])
+    return [stage for stage in ([room] if room else [], [one for one in others if one != room]) if stage]
+
+
+def draw(workspace: Workspace, count: int, seed: int, only: str = "") -> list[Fault]:
+    """Draw faults: a room by the number of faults that it can have, then a kind, then one of that kind."""
+    rooms: dict[str, dict[str, list[Site]]] = {}
+    for file, module in workspace.modules.items():
+        if only in file and not any("testing" in part for part in module.split(".")):
+            for site in sites_of(file, (workspace.root / file).read_text(encoding="utf-8")):
+                rooms.setdefault(_room(module), {}).setdefault(site.kind, []).append(site)
+    chance, drawn = random.Random(seed), dict[str, Fault]()
+    names = sorted(rooms)
+    weights = [sum(map(len, rooms[name].values())) for name in names]
+    while len(drawn) < min(count, sum(weights)):
+        (room,) = chance.choices(names, weights)
+        site = chance.choice(rooms[room][chance.choice(sorted(rooms[room]))])
+        fault = site.fault((workspace.root / site.file).read_text(encoding="utf-8"))
+        if fault is not None:
+            drawn.setdefault(f"{fault.key}:{fault.line}", fault)
+    return list(drawn.values())
+
+
+def _room(module: str) -> str:
+    """The first two parts of a module's name: a room of the core, or a file or folder of a plugin."""
+    return ".".join(module.split(".")[:2])
+
+
+def equivalent() -> set[str]:
+    """Return the faults that change nothing: one on each line, after a line with the reason."""
+    lines = EQUIVALENT.read_text(encoding="utf-8").splitlines() if EQUIVALENT.exists() else []
+    return {line for line in lines if line and not line.startswith("#")}
+
+
+def show(outcomes: Sequence[Outcome]) -> None:
+    """Print how many of the faults that change something were noticed."""
+    counts = Counter(one.result for one in outcomes)
+    tried = counts["killed"] + counts["survived"]
+    print(f"\nkilled {counts['killed']}, survived {counts['survived']}, equivalent {counts['equivalent']}")
+    if tried:
+        print(f"{100 * counts['killed'] / tried:.1f} % of {tried} faults are noticed")
+    for one in outcomes:
+        if one.result in ("survived", "unclear"):
+            print(f"{one.result}: {one.fault.file}:{one.fault.line}\n          {one.fault.key}")
+
+
+def main() -> None:
+    """Try faults and print a line for each."""
+    parser = argparse.ArgumentParser(description="See whether the tests notice faults in the sources.")
+    parser.add_argument("--count", type=int, default=20, help="how many faults")
+    parser.add_argument("--seed", type=int, default=1, help="which faults")
+    parser.add_argument("--only", default="", help="only in files whose names have this in them")
+    parser.add_argument("--tier", default="quick", help="of the tests: quick, default or thorough")
+    parser.add_argument("--least", type=float, default=0.0, help="percent that has to be noticed")
+    parser.add_argument("--list", action="store_true", help="only say which faults are drawn")
+    options = parser.parse_args()
+    workspace, known = Workspace(), equivalent()
+    faults = draw(workspace, options.count, options.seed, options.only)
+    outcomes = []
+    with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
+        copy = None if options.list else Copy(workspace, Path(folder), options.tier)
+        for number, fault in enumerate(faults, 1):
+            outcome = Outcome(fault, "equivalent", "", 0.0)
+            if copy is not None and fault.key not in known:
+                outcome = copy.outcome(fault)
+            outcomes.append(outcome)
+            said = "" if copy is None else f"\n    {outcome.result} {outcome.by} ({outcome.seconds:.0f} s)"
+            print(f"{number} {fault.file}:{fault.line} {fault.kind}: {fault.before} -> {fault.after}{said}", flush=True)
+    if copy is not None:
+        show(outcomes)
+        tried = [one for one in outcomes if one.result in ("killed", "survived")]
+        killed = sum(one.result == "killed" for one in tried)
+        sys.exit(bool(tried) and 100 * killed < options.least * len(tried))
+
+
+if __name__ == "__main__":
+    main()
