@@ -118,7 +118,17 @@ class PluginError(CntkError):
 
 
 class MissingPluginError(PluginError):
-    """Nothing installed offers the wanted name."""
+    """Nothing installed offers the wanted name.
+
+    Args:
+        requirement: what ``pip install`` is given to get it; empty if nothing is known to have it.
+    """
+
+    def __init__(
+        self, message: str, *, where: Location | None = None, hint: str | None = None, requirement: str = ""
+    ) -> None:
+        super().__init__(message, where=where, hint=hint)
+        self.requirement = requirement
 
 
 class BrokenPluginError(PluginError):
@@ -137,6 +147,21 @@ class IncompatiblePluginError(PluginError):
     """The plugin was written for another version of the plugin interface."""
 
 
+class WrongResult(TypeError):
+    """A function gave what cannot be used. If it is a plugin's, the fault boundary says so; otherwise it is a defect.
+
+    Args:
+        function: what was called; a method, too.
+        message: what is wrong with what it gave: ``returned None, not the new value and the slots``.
+    """
+
+    def __init__(self, function: Any, message: str) -> None:
+        inner = getattr(function, "__func__", function)
+        super().__init__(f"{getattr(inner, '__qualname__', inner)} {message}")
+        self.function = inner
+        self.message = message
+
+
 class Problems(CntkError):
     """Several errors found in one pass, reported together.
 
@@ -151,7 +176,11 @@ class Problems(CntkError):
         super().__init__(f"{len(self.errors)} problems")
 
     def __str__(self) -> str:
-        return "\n".join([*(str(error) for error in self.errors), f"{len(self.errors)} problems found"])
+        missing = dict.fromkeys(
+            error.requirement for error in self.errors if isinstance(error, MissingPluginError) and error.requirement
+        )
+        install = [f"All that is missing: pip install {' '.join(missing)}"] if len(missing) > 1 else []
+        return "\n".join([*(str(error) for error in self.errors), *install, f"{len(self.errors)} problems found"])
 
 
 def raise_problems(errors: Sequence[CntkError]) -> None:

@@ -13,7 +13,16 @@ from cntk_core.contract.action import Action, ActionContext, RunLog
 from cntk_core.contract.builder import BuildContext, NetworkBuilder
 from cntk_core.contract.component import API_VERSION, Available, Component, NoOptions, Unavailable
 from cntk_core.contract.engine import ExecutionEngine
-from cntk_core.contract.events import EpochStart, EpochSummary, Job, JobOutcome, MinibatchResult
+from cntk_core.contract.events import (
+    EpochStart,
+    EpochSummary,
+    EvaluationResult,
+    Job,
+    JobOutcome,
+    MinibatchResult,
+    MinibatchSource,
+    UpdateStep,
+)
 from cntk_core.contract.learner import Learner, Slot, UpdateContext, UpdateRule
 from cntk_core.contract.local_rank import local_rank
 from cntk_core.contract.model_format import ModelFormat
@@ -62,6 +71,7 @@ from cntk_core.ops.language.traits import BY_ROWS, MatrixProduct, Traits
 from cntk_core.ops.table import FindOp, core_ops
 from cntk_core.plan.plan import Plan
 from cntk_core.plugins.markers import hookimpl
+from cntk_core.plugins.registering import register, unregister
 from cntk_core.plugins.registry import Registry
 from cntk_core.records.layout import SequenceLayout
 from cntk_core.records.minibatch import Minibatch, StreamData
@@ -89,6 +99,7 @@ __all__ = [
     "EpochSpec",
     "EpochStart",
     "EpochSummary",
+    "EvaluationResult",
     "ExecutionEngine",
     "FindOp",
     "GradientAggregation",
@@ -102,6 +113,7 @@ __all__ = [
     "MatrixProduct",
     "Minibatch",
     "MinibatchResult",
+    "MinibatchSource",
     "MissingKeyError",
     "MissingPluginError",
     "ModelFormat",
@@ -142,6 +154,7 @@ __all__ = [
     "UnsupportedError",
     "UpdateContext",
     "UpdateRule",
+    "UpdateStep",
     "UsageError",
     "Value",
     "Verb",
@@ -163,8 +176,10 @@ __all__ = [
     "options",
     "raise_problems",
     "random_stream",
+    "register",
     "show",
     "to_cntk",
+    "unregister",
 ]
 
 _KITS = ("readers", "engines", "builders", "parallel")

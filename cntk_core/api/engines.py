@@ -65,6 +65,7 @@ from cntk_core.plan.plan import (
     makes_axis_by_values,
 )
 from cntk_core.plan.sparse import is_product, is_sparse_product, is_transposed, label_inputs, sparse_inputs
+from cntk_core.plan.traced import Tree
 from cntk_kit_engines.axes import Axes, stream_of
 from cntk_kit_engines.gradient_flow import flow_back
 from cntk_kit_engines.interpreter import Interpreter
@@ -73,7 +74,7 @@ from cntk_kit_engines.products import results as product_results
 from cntk_kit_engines.program import PlanProgram, is_total
 from cntk_kit_engines.stages import Meeting, Stage, check_axes, meetings_of, stages_of
 from cntk_kit_engines.streams import check_size, sparse_matrix
-from cntk_kit_engines.trees import Names, Tree, forward_trees, gradient_trees, path_of, rename_symbols, symbols_in_order
+from cntk_kit_engines.trees import Names, forward_trees, gradient_trees, path_of, rename_symbols, symbols_in_order
 
 KIT_VERSION = "1.0"
 """Version of this kit. Names may change with its major; what goes is announced for two minor versions."""

@@ -15,7 +15,8 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cntk_core.cli.arguments import PLUGIN, program, take_plugins
+from cntk_core.cli.arguments import program
+from cntk_core.cli.plugin_words import PLUGIN_OPTIONS, check_words, split_plugins, without_plugins
 from cntk_core.cli.words import installed, parser_of, whole_parser
 from cntk_core.errors import CntkError
 from cntk_core.recipe.error_report import TRACEBACK, end_ranks, is_main_rank, say, text_of
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 USAGE = """\
 -------------------------------------------------------------------
-Usage: cntk configFile=yourConfigFile [key=value ...]
+Usage: cntk configFile=yourConfigFile [key=value ...] [--plugin FILE] [--no-plugin NAME]
    or: cntk -f recipe.bs [-D "name = value"] [-I folder] [--cd folder]
    or: cntk train|test|write yourConfigFile [key=value ...]
    or: cntk demo        trains on real handwritten digits and shows how
@@ -62,10 +63,11 @@ def _dispatch(arguments: list[str]) -> int:
         say("No command-line argument given.")
         say(USAGE)
         return 1
-    first = arguments[0]
+    words = without_plugins(arguments)
+    first = words[0] if words else ""
     if first in _DOCUMENT_OPTIONS:
         return _run_as_cntk(arguments)
-    if any("=" in argument for argument in arguments) and not _is_verb(first, arguments):
+    if any("=" in word for word in words) and not _is_verb(first, arguments):
         return _run_as_cntk(arguments)
     return _run_verb(arguments)
 
@@ -76,7 +78,7 @@ def _is_verb(first: str, arguments: list[str]) -> bool:
         return True
     if "=" in first or first.startswith("-"):
         return False
-    return any(argument.startswith(PLUGIN) for argument in arguments) or first in installed()
+    return any(argument.startswith(PLUGIN_OPTIONS) for argument in arguments) or first in installed()
 
 
 # -- as CNTK ----------------------------------------------------------------------------------------------
@@ -88,7 +90,10 @@ def _run_as_cntk(arguments: list[str]) -> int:
 
     log = Log()
     try:
-        run_recipe(arguments, log, program=program(), progress=sys.stderr.isatty())
+        words, plugins = split_plugins(arguments)
+        if not any(word in _DOCUMENT_OPTIONS for word in words):
+            check_words(words)
+        run_recipe(words, log, plugin_files=plugins, program=program(), progress=sys.stderr.isatty())
     except BrokenPipeError:
         raise
     except (CntkError, OSError, MemoryError, Exception) as error:
@@ -130,13 +135,17 @@ def _guarded(step: Callable[[], int]) -> int:
 
 
 def _run_verb(arguments: list[str]) -> int:
-    files, words = take_plugins(arguments)
+    return _guarded(partial(_run_words, arguments))
+
+
+def _run_words(arguments: list[str]) -> int:
+    words, files = split_plugins(arguments)
     if not words or words[0].startswith("-"):
         parser = whole_parser()
         parser.parse_args(words)
         parser.print_help()
         return 2
-    return _guarded(partial(_run_word, files, words))
+    return _run_word(files, words)
 
 
 def _run_word(files: list[str], words: list[str]) -> int:

@@ -5,11 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
 
 from cntk_core.errors import UsageError
-
-PLUGIN = "--plugin"
 
 
 def program() -> str:
@@ -43,24 +40,3 @@ def recipe_arguments(options: argparse.Namespace) -> list[str]:
             raise UsageError(f"'{recipe}' is no recipe", hint=f"cntk {options.verb} recipe.cntk [key=value ...]")
         recipe = f"configFile={recipe}"
     return [recipe, *options.overrides]
-
-
-def take_plugins(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the files of all ``--plugin FILE``, wherever they stand, and the other arguments.
-
-    One that lacks its file is left to the parser.
-    """
-    files: list[str] = []
-    others: list[str] = []
-    rest = list(arguments)
-    while rest:
-        word = rest.pop(0)
-        if word == "--":
-            return files, [*others, word, *rest]
-        if word == PLUGIN and rest:
-            files.append(rest.pop(0))
-        elif word.startswith(f"{PLUGIN}="):
-            files.append(word.partition("=")[2])
-        else:
-            others.append(word)
-    return files, others

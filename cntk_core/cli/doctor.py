@@ -185,5 +185,8 @@ def extras() -> Iterator[Finding]:
     for module, what, mend in _EXTRAS:
         there = find_spec(module) is not None
         yield Finding(
-            "ok" if there else "missing", module, what if there else f"not installed: no {what}", "" if there else mend
+            "ok" if there else "missing",
+            module,
+            what if there else f"not installed; it is needed for {what}",
+            "" if there else mend,
         )

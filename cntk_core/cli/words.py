@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cntk_core import __version__
-from cntk_core.cli.arguments import PLUGIN
+from cntk_core.cli.plugin_words import NO_PLUGIN, PLUGIN
 from cntk_core.contract.verb import Verb
 from cntk_core.errors import MissingPluginError, did_you_mean
-from cntk_core.plugins.discovery import VERBS_GROUP, CoreParts, Discovery
+from cntk_core.plugins.discovery import SWITCH, VERBS_GROUP, CoreParts, Discovery, unwanted
 from cntk_core.plugins.offer import ComponentOffer, Kind
+from cntk_core.plugins.precedence import Preferences
 from cntk_core.plugins.summaries import summary
 
 if TYPE_CHECKING:
@@ -22,10 +23,13 @@ _KIND = Kind("verb", VERBS_GROUP, Verb)
 
 def installed() -> dict[str, list[ComponentOffer[Verb]]]:
     """Return what the core and installed wheels offer, by word in alphabetical order. Nothing of it is imported."""
+    preferences = Preferences()
+    preferences.switch_off(unwanted(), SWITCH)
     found: dict[str, list[ComponentOffer[Verb]]] = {}
     for name, entry, source in [*CoreParts().entries(VERBS_GROUP), *Discovery().entries(VERBS_GROUP)]:
         offer: ComponentOffer[Verb] = ComponentOffer("verb", name, source, entry.value, entry.load, kind=_KIND)
-        found.setdefault(name, []).append(offer)
+        if preferences.off("verb", name, source) is None:
+            found.setdefault(name, []).append(offer)
     return dict(sorted(found.items()))
 
 
@@ -85,7 +89,18 @@ def _add(verbs: Verbs, word: str, component: type[Verb]) -> None:
     description = (component.__doc__ or "").strip().partition("\n")[0]
     parser = verbs.add_parser(word, description=description, conflict_handler="resolve")
     parser.add_argument(
-        PLUGIN, action="append", default=[], metavar="FILE", help="Python file with components; may be repeated"
+        PLUGIN,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="Python file with components, or a wheel that comes before others; may be repeated",
+    )
+    parser.add_argument(
+        NO_PLUGIN,
+        action="append",
+        default=argparse.SUPPRESS,
+        metavar="NAME",
+        help="leave a plugin out: a wheel, wheel:name or kind:name; may be repeated",
     )
     verb = component()
     verb.add_arguments(parser)

@@ -127,11 +127,14 @@ class Action(Component):
         name: the first of its words, by which listeners (``job.action``) know it; by default that in the recipe.
         on_all_ranks: all ranks of a parallel run do it together; otherwise rank 0 alone, and the others wait.
         announces_itself: it calls the job hooks itself, with its network. Otherwise they are called around it.
+        needs_engine: it computes. That there is an engine is then checked before anything runs, and listeners are told
+            its name.
     """
 
     name: ClassVar[str] = ""
     on_all_ranks: ClassVar[bool] = False
     announces_itself: ClassVar[bool] = False
+    needs_engine: ClassVar[bool] = False
 
     @classmethod
     def configure(cls, block: Any, what: str) -> Any:

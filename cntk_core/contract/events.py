@@ -20,7 +20,7 @@ class Job:
     Attributes:
         name: the section of the recipe (``Train``).
         action: what it does (``train``, ``test``, ``cv``, ``write``).
-        engine: name of the engine.
+        engine: name of the engine; empty if the action needs none.
         network: the network that is trained or evaluated; listeners must not change it.
         model_path: where models are written; None if the action writes none.
         epochs: number of epochs that the recipe asks for; 0 for actions without epochs.
@@ -127,3 +127,60 @@ class MinibatchResult:
     samples_in_epoch: int
     criteria: Mapping[str, float] = attrs.field(factory=dict)
     seconds: float = 0.0
+
+
+@attrs.frozen
+class MinibatchSource:
+    """Where a minibatch comes from.
+
+    Attributes:
+        command: the section of the recipe (``Train``).
+        key: the block of the reader (``reader``, ``cvReader``).
+        epoch: index, from 0.
+        minibatch: index in the epoch, from 0.
+        rank: this worker.
+    """
+
+    command: str
+    key: str
+    epoch: int
+    minibatch: int
+    rank: int = 0
+
+
+@attrs.frozen
+class UpdateStep:
+    """An update of the parameters that is about to be made.
+
+    Attributes:
+        epoch: index, from 0.
+        minibatch: index in the epoch, from 0.
+        samples: of the minibatch, of all ranks that reduce gradients.
+        learning_rate: per sample.
+        step: updates of the model so far.
+    """
+
+    epoch: int
+    minibatch: int
+    samples: int
+    learning_rate: float
+    step: int
+
+
+@attrs.frozen
+class EvaluationResult:
+    """An evaluation that has ended.
+
+    Attributes:
+        criteria: averages per sample by node name.
+        samples: samples of all ranks.
+        minibatches: how many there were.
+        model: the file that was evaluated, where the action has one.
+        epoch: index from 0 of the epoch that training has ended, for its validation set; None for other evaluations.
+    """
+
+    criteria: Mapping[str, float]
+    samples: int
+    minibatches: int
+    model: str = ""
+    epoch: int | None = None

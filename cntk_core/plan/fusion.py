@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from cntk_core.network.node import Node
-from cntk_core.ops.language.expression import TraceMath, symbol
-from cntk_core.ops.language.op import Elementwise
+from cntk_core.ops.language.expression import symbol
+from cntk_core.plan.traced import traced_gradient
 
 
 def is_elementwise(node: Node) -> bool:
@@ -74,13 +74,13 @@ def _needed_before(
     return any(place[user] < place[node] and user not in mine for member in candidate for user in consumers[member])
 
 
-def gradient_reads(elementwise: Elementwise, node: Node, needs: Sequence[bool]) -> tuple[bool, frozenset[int]]:
+def gradient_reads(node: Node, needs: Sequence[bool]) -> tuple[bool, frozenset[int]]:
     """Which values the gradient of an element-wise node looks at: its output, and the indices of its inputs.
 
     Found by tracing the gradient expressions of the inputs that need one.
     """
     inputs = [symbol(f"x{index}") for index in range(len(node.inputs))]
-    results = elementwise.gradient(TraceMath(), node.attributes, symbol("g"), symbol("y"), *inputs)
+    results = traced_gradient(node, symbol("g"), symbol("y"), inputs)
     names: set[str] = set()
     for needed, result in zip(needs, results, strict=True):
         if needed and result is not None and not isinstance(result, float | int):

@@ -89,7 +89,7 @@ class Flow:
             if not any(needs):
                 continue
             if node.op.elementwise is not None:
-                output, inputs = gradient_reads(node.op.elementwise, node, needs)
+                output, inputs = gradient_reads(node, needs)
             else:
                 output = node.op.reads_output
                 inputs = frozenset(range(len(node.inputs)) if node.op.reads_inputs else ())

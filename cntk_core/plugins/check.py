@@ -85,9 +85,8 @@ class CheckResult:
             return f"does not keep its contract ({what})"
         if self.left_out:
             return f"passes the tests of {what}{rest}"
-        return (
-            f"passes the tests of {what}" if self.tested[-1].startswith("its wheel") else f"keeps its contract ({what})"
-        )
+        only_wheel = self.tested[-1].startswith("its wheel")
+        return f"passes the tests of {what}" if only_wheel else f"keeps its contract ({what})"
 
 
 def check_plugin(name: str, kind: str | None = None, plugin_files: Sequence[str] = ()) -> int:

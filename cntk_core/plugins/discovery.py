@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from cntk_core.plugins.registry import Registry
 
 SWITCH = "CNTK_PLUGINS"
-"""Environment variable: ``off`` looks for no wheels, a list of wheels (commas or spaces) looks at those only."""
+"""Environment variable: ``off`` looks for no wheels, a list of wheels (commas or spaces) looks at those only.
+
+A word with ``-`` in front switches something off: a wheel, ``wheel:name`` or ``kind:name``.
+"""
 
 HOOKS_GROUP = "cntk.hooks"
 """Entry points of modules or objects with hooks."""
@@ -33,6 +36,9 @@ VERBS_GROUP = "cntk.verbs"
 """Entry points of verbs; here, so that ``cntk --help`` can list them without the interfaces."""
 
 CORE_WHEEL = "cntk-core"
+
+OFF = "-"
+"""In front of the name of something that is switched off."""
 
 PREFIX = "cntk."
 """Every group of ours begins with it."""
@@ -94,6 +100,13 @@ class Discovery:
             self._groups = self._read() if self._wanted != () else {}
         return self._groups.get(group, [])
 
+    def wheels(self) -> tuple[Source, ...]:
+        """Return the wheels that offer anything, sorted by name."""
+        self.entries("")
+        assert self._groups is not None
+        found = {source for entries in self._groups.values() for _, _, source in entries}
+        return tuple(sorted(found, key=lambda source: source.name))
+
     def _read(self) -> dict[str, list[Entry]]:
         groups: dict[str, list[Entry]] = {}
         seen: set[str] = set()
@@ -112,10 +125,28 @@ class Discovery:
 
 def wanted_wheels() -> tuple[str, ...] | None:
     """Return the wheels that :data:`SWITCH` allows: None for all, nothing for ``off``."""
-    text = os.environ.get(SWITCH, "").strip()
-    if not text or text.casefold() == "on":
+    words = [word for word in _words() if not word.startswith(OFF)]
+    if not words or [word.casefold() for word in words] == ["on"]:
         return None
-    return () if text.casefold() == "off" else tuple(text.replace(",", " ").split())
+    return () if [word.casefold() for word in words] == ["off"] else tuple(words)
+
+
+def unwanted() -> tuple[str, ...]:
+    """Return what :data:`SWITCH` switches off."""
+    return tuple(word.removeprefix(OFF) for word in _words() if word.startswith(OFF))
+
+
+def _words() -> list[str]:
+    return os.environ.get(SWITCH, "").replace(",", " ").split()
+
+
+def wheel_modules() -> dict[str, Source]:
+    """Return the packages that entry points of installed wheels name, with their wheels, whatever is switched off."""
+    return {
+        point.value.partition(":")[0].partition(".")[0].strip(): source
+        for source, points in _distributions()
+        for point in points
+    }
 
 
 def _note(wanted: tuple[str, ...] | None) -> str:

@@ -6,6 +6,7 @@ import difflib
 import inspect
 import sys
 import traceback
+from collections.abc import Iterable
 from importlib.util import module_from_spec, spec_from_file_location
 from itertools import count
 from pathlib import Path
@@ -14,6 +15,8 @@ from typing import Any
 
 from cntk_core.contract.component import Component
 from cntk_core.errors import BrokenPluginError, Location, MissingPluginError, PluginError
+from cntk_core.plugins.faults import MARK
+from cntk_core.plugins.importing import importing
 from cntk_core.plugins.markers import PROJECT
 from cntk_core.plugins.offer import Kind, Source
 from cntk_core.plugins.registry import KINDS, Registry
@@ -43,10 +46,13 @@ def load_file(path: str) -> ModuleType:
     if spec is None or spec.loader is None:
         raise BrokenPluginError(f"the plugin file '{path}' is no Python file", hint="Its name must end with .py.")
     module = module_from_spec(spec)
+    source = Source(path)
+    setattr(module, MARK, source)
     # Options are read from annotations, which are looked up in the module by name.
     sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
+        with importing(source):
+            spec.loader.exec_module(module)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # sys.exit and panics of native extensions are no Exception
@@ -97,9 +103,48 @@ def components_of(module: ModuleType) -> list[tuple[Kind, type[Component]]]:
     return [(kind, one) for one in kept for kind in KINDS if issubclass(one, kind.base)]
 
 
-def has_hooks(module: ModuleType) -> bool:
-    """Whether a module has functions that are marked as hooks."""
-    return any(inspect.isroutine(value) and hasattr(value, f"{PROJECT}_impl") for value in vars(module).values())
+def listeners_of(module: ModuleType) -> list[object]:
+    """Return what a module has hooks in: itself if it has such functions, and objects of classes with such methods.
+
+    A class of the module's own is made without arguments, unless the module has made an object of it or derives
+    another one from it.
+
+    Raises:
+        BrokenPluginError: a class cannot be made without arguments.
+    """
+    found: list[object] = [module] if _marked(vars(module).values()) else []
+    values = [value for value in vars(module).values() if value is not module]
+    classes = [value for value in values if inspect.isclass(value) and value.__module__ == module.__name__]
+    listening = [one for one in dict.fromkeys(classes) if has_hooks(one) and not issubclass(one, Component)]
+    objects = [value for value in values if type(value) in listening]
+    found += {id(value): value for value in objects}.values()
+    for one in listening:
+        if not any(issubclass(other, one) and other is not one for other in (*listening, *map(type, objects))):
+            found += [] if any(type(value) is one for value in objects) else [_made(one)]
+    return found
+
+
+def has_hooks(kind: type) -> bool:
+    """Whether a class has methods that are marked as hooks, its own or of a base."""
+    return _marked(value for base in kind.__mro__ for value in vars(base).values())
+
+
+def _marked(values: Iterable[object]) -> bool:
+    return any(inspect.isroutine(value) and hasattr(value, f"{PROJECT}_impl") for value in values)
+
+
+def _made(kind: type) -> object:
+    try:
+        return kind()
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        where = Location(inspect.getsourcefile(kind) or "", inspect.getsourcelines(kind)[1])
+        raise BrokenPluginError(
+            f"the class {kind.__name__} has hooks, and making an object of it failed: {type(error).__name__}: {error}",
+            where=where,
+            hint=f"It is made without arguments, unless the file has an object: listener = {kind.__name__}(...)",
+        ) from error
 
 
 def _name(component: type[Component]) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import json
 from importlib import resources
+from typing import Any
 
 import attrs
 
@@ -28,9 +29,14 @@ class Wheel:
     released: bool = True
 
     @property
+    def requirement(self) -> str:
+        """What ``pip install`` is given, as a shell takes it."""
+        return f'"{self.name}[{self.extra}]"' if self.extra else self.name
+
+    @property
     def pip_line(self) -> str:
         """The command that installs it."""
-        return f'pip install "{self.name}[{self.extra}]"' if self.extra else f"pip install {self.name}"
+        return f"pip install {self.requirement}"
 
 
 def known(group: str) -> dict[str, tuple[str, Wheel]]:
@@ -42,10 +48,20 @@ def known(group: str) -> dict[str, tuple[str, Wheel]]:
     return _tables().setdefault(group, {})
 
 
+def wheel_names() -> frozenset[str]:
+    """The names of all wheels of ours that offer anything."""
+    return frozenset(row["name"] for row in _rows())
+
+
+@functools.cache
+def _rows() -> tuple[dict[str, Any], ...]:
+    return tuple(json.loads(resources.files(__package__).joinpath("known.json").read_text(encoding="utf-8")))
+
+
 @functools.cache
 def _tables() -> dict[str, dict[str, tuple[str, Wheel]]]:
     tables: dict[str, dict[str, tuple[str, Wheel]]] = {}
-    for row in json.loads(resources.files(__package__).joinpath("known.json").read_text(encoding="utf-8")):
+    for row in _rows():
         wheel = Wheel(row["name"], row["extra"], row["released"])
         for group, names in row["offers"].items():
             tables.setdefault(group, {}).update({name.casefold(): (name, wheel) for name in names})

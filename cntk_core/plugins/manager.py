@@ -15,17 +15,20 @@ from cntk_core.contract.component import Unavailable
 from cntk_core.contract.engine import ExecutionEngine
 from cntk_core.errors import BrokenPluginError, Location, PluginError, PluginUnavailableError, did_you_mean
 from cntk_core.plugins import specs
-from cntk_core.plugins.discovery import HOOKS_GROUP, CoreParts, Discovery
-from cntk_core.plugins.files import add_file, has_hooks, load_file
-from cntk_core.plugins.listening import Listener, guarded, trace_line, traced, tracing, warn, with_fewer_arguments
+from cntk_core.plugins.calling import HookCalls
+from cntk_core.plugins.discovery import HOOKS_GROUP, OFF, CoreParts, Discovery, unwanted
+from cntk_core.plugins.discovery import SWITCH as DISCOVERY_SWITCH
+from cntk_core.plugins.files import add_file, listeners_of, load_file
+from cntk_core.plugins.listening import Listener, first_answer, told_of_retired, trace_line, tracing, warn
 from cntk_core.plugins.markers import PROJECT, hookimpl
-from cntk_core.plugins.offer import HERE, HooksOffer, Source, at, last_line
+from cntk_core.plugins.offer import CORE, HERE, HooksOffer, Source, at, last_line
+from cntk_core.plugins.precedence import DISABLED, Rank
+from cntk_core.plugins.registering import add_registered
 from cntk_core.plugins.registry import Registry
 
 STRICT_SWITCH = "CNTK_PLUGINS_STRICT"
 """Environment variable: with 1, broken hooks of an installed wheel end the run instead of giving a warning."""
 
-CORE = Source("cntk-core")
 AUTO: Final = "auto"
 
 Device = int | Literal["auto", "cpu"]
@@ -59,12 +62,14 @@ class PluginManager:
     """Who takes part in a run.
 
     Args:
-        plugin_files: Python files with components, ops and hooks (``--plugin``).
+        plugin_files: what the command line says: Python files with components, ops and hooks (``--plugin``), or
+            wheels that come before others; with ``-`` in front what is switched off (``--no-plugin``).
         listeners: objects with hooks, from the program itself. Their errors pass unchanged.
         watchers: the same, but what fails in them is reported and the run goes on without them.
         discover: look for installed wheels.
         load_hooks: load the hooks of installed wheels; everything else is loaded when it is asked for.
         report: takes a warning about a plugin that is left out.
+        recipe: what the recipe says, in the same words.
 
     Attributes:
         registry: components and ops by name.
@@ -84,13 +89,15 @@ class PluginManager:
         discover: bool = True,
         load_hooks: bool = True,
         report: Callable[[str], None] = warn,
+        recipe: Sequence[str] = (),
     ) -> None:
         self.registry = Registry()
         self.hooks_offers: list[HooksOffer] = []
         self._report = report
         self._problems: dict[HooksOffer, PluginError] = {}
         self._sources: dict[int, Source] = {}
-        self._guarded: dict[pluggy.HookImpl, Listener] = {}
+        self._registered: dict[HooksOffer, object] = {}
+        self._files: set[Path] = set()
         self._pluggy = pluggy.PluginManager(PROJECT)
         self._pluggy.add_hookspecs(specs)
         self._trace = tracing()
@@ -98,16 +105,18 @@ class PluginManager:
             self._pluggy.add_hookcall_monitoring(lambda *_: None, self._after_call)
         self.hook = self._pluggy.hook
         self.hook.cntk_register.call_historic(kwargs={"registry": self.registry})
+        self._calls = HookCalls(lambda plugin: self._sources.get(id(plugin), HERE), report, trace=self._trace)
         self._register(CoreAnswers(), CORE)
         self._register(CoreParts(), CORE)
-        if discover:
-            self._discover(load_hooks)
-        # The same file given twice is the same plugin, not two that take each other's names.
-        paths: dict[Path, str] = {}
-        for path in plugin_files:
-            paths.setdefault(Path(path).resolve(), str(path))
-        for path in paths.values():
-            self._add_file(path)
+        self._discovery = Discovery() if discover else None
+        self.registry.preferences.switch_off(unwanted() if discover else (), f"{DISCOVERY_SWITCH}={OFF}")
+        self._switch_off(plugin_files, "--no-plugin ")
+        self._switch_off(recipe, f"the recipe's {DISABLED}=")
+        if self._discovery is not None:
+            self._discover(self._discovery, load_hooks)
+        self._use(plugin_files, Rank.COMMAND_LINE)
+        self._use(recipe, Rank.RECIPE)
+        add_registered(self.registry, lambda hooks: self._register(hooks, HERE))
         for listener in listeners:
             self._register(listener, HERE)
         for watcher in watchers:
@@ -142,8 +151,14 @@ class PluginManager:
         available = tuple(each for each in usable if _computes_on(self.registry.engines.get(each), device))
         if not available:
             raise self._no_device(device, usable, device_where)
-        choice = self.hook.cntk_choose_engine(requested=name, available=available)
+        told = {"requested": name, "available": available}
+        choice = first_answer(self.listeners("cntk_choose_engine"), told)
         return self.registry.engines.get(choice or available[0], where=where)
+
+    def name_of_engine(self, engine: type[ExecutionEngine]) -> str:
+        """Return the name under which an engine that was loaded is offered; empty if it is not."""
+        offers = self.registry.engines.offers()
+        return next((offer.name for offer in offers if offer.loaded and offer.outcome() is engine), "")
 
     def _no_device(self, device: Device, usable: Sequence[str], where: Location | None) -> PluginError:
         if device == "cpu":
@@ -189,29 +204,11 @@ class PluginManager:
         Each takes the arguments of the hook by keyword. Look them up once, before a loop: nothing is then left to do
         where nobody listens. A plugin with a method ``listens_to`` is asked with the hook's name whether it does now.
         """
-        caller: pluggy.HookCaller = getattr(self.hook, hook_name)
-        implementations = [one for one in caller.get_hookimpls() if _listens(one.plugin, hook_name)]
-        if not implementations:
-            return ()
-        if any(one.wrapper or one.hookwrapper for one in implementations):
-            return (caller,)
-        given = tuple(caller.spec.argnames) if caller.spec is not None else ()
-        decides = bool(caller.spec is not None and caller.spec.opts.get("firstresult"))
-        return tuple(self._listener(one, hook_name, given, decides) for one in reversed(implementations))
+        return self._calls.listeners(getattr(self.hook, hook_name))
 
     def hooks_problem(self, offer: HooksOffer) -> PluginError | None:
         """Return what is wrong with the hooks of an installed wheel, which are then left out; None if nothing is."""
         return self._problems.get(offer)
-
-    def _listener(self, one: pluggy.HookImpl, hook: str, given: tuple[str, ...], decides: bool) -> Listener:
-        source = self._sources.get(id(one.plugin), HERE)
-        listener = with_fewer_arguments(one.function, tuple(one.argnames), given)
-        if source not in (HERE, CORE):
-            # Kept, so that one that has failed stays silent however often it is looked up.
-            if one not in self._guarded:
-                self._guarded[one] = guarded(listener, hook, source, decides=decides, report=self._report)
-            listener = self._guarded[one]
-        return traced(listener, hook, str(source)) if self._trace else listener
 
     def _after_call(
         self, outcome: Any, hook: str, implementations: Sequence[Any], arguments: Mapping[str, Any]
@@ -222,16 +219,48 @@ class PluginManager:
 
     # -- who takes part -----------------------------------------------------------------------------------
 
-    def _discover(self, load_hooks: bool) -> None:
-        discovery = Discovery()
+    def obey(self, recipe: Sequence[str]) -> None:
+        """Do what a recipe says that was read after this was made: ``recipe`` of :class:`PluginManager`.
+
+        Raises:
+            PluginError: a plugin file cannot be used, or nothing is called so.
+        """
+        self._switch_off(recipe, f"the recipe's {DISABLED}=")
+        for offer, plugin in list(self._registered.items()):
+            if self.registry.preferences.off(offer.word, offer.name, offer.source) is not None:
+                self._pluggy.unregister(plugin)
+                del self._registered[offer]
+        self._use(recipe, Rank.RECIPE)
+
+    def _switch_off(self, words: Sequence[str], by: str) -> None:
+        off = [word.removeprefix(OFF) for word in words if word.startswith(OFF)]
+        self.registry.preferences.switch_off(off, by)
+
+    def _use(self, words: Sequence[str], rank: Rank) -> None:
+        """Load plugin files, and let what is named come before others."""
+        for word in words:
+            if word.startswith(OFF) or self.registry.preferences.off("", "", Source(word)) is not None:
+                continue
+            self.registry.preferences.prefer(word, rank)
+            wheels = self._discovery.wheels() if self._discovery is not None else ()
+            if Path(word).suffix != ".py" and any(wheel.answers_to(word) for wheel in wheels):
+                continue
+            # The same file given twice is the same plugin, not two that take each other's names.
+            file = Path(word).resolve()
+            if file not in self._files:
+                self._files.add(file)
+                self._add_file(word)
+
+    def _discover(self, discovery: Discovery, load_hooks: bool) -> None:
         self._register(discovery, CORE)
         for name, entry, source in discovery.entries(HOOKS_GROUP):
             offer = HooksOffer("hooks", name, source, entry.value, entry.load)
             self.hooks_offers.append(offer)
-            if not load_hooks:
+            if not load_hooks or self.registry.preferences.off(offer.word, name, source) is not None:
                 continue
             try:
                 self._register(offer.get(), source, offer.title)
+                self._registered[offer] = offer.get()
             except PluginError as error:
                 if os.environ.get(STRICT_SWITCH) == "1":
                     raise
@@ -241,17 +270,17 @@ class PluginManager:
     def _add_file(self, path: str) -> None:
         module = load_file(path)
         found = add_file(self.registry, path, module)
-        hooks = has_hooks(module)
-        if hooks:
+        hooks = listeners_of(module)
+        for plugin in hooks:
             try:
-                self._register(module, Source(path), f"plugin file '{path}'")
+                self._register(plugin, Source(path), f"plugin file '{path}'")
             except PluginError as error:
                 raise at(error, Location(path)) from error
         if not (found or hooks):
             raise BrokenPluginError(
                 "the plugin file has nothing that can be used",
                 where=Location(path),
-                hint="It needs a class of a component, an op, a kernel, or a function marked with @hookimpl.",
+                hint="It needs a class of a component, an op, a kernel, a function or a method marked with @hookimpl.",
             )
 
     def _register(self, plugin: object, source: Source, title: str = "") -> None:
@@ -259,7 +288,7 @@ class PluginManager:
         title = title or f"listener {type(plugin).__name__}"
         self._sources[id(plugin)] = source
         try:
-            with self.registry.provided_by(source):
+            with self.registry.provided_by(source), told_of_retired(title, self._report):
                 self._pluggy.register(plugin)
             self._check_hooks(plugin, title, source)
         except KeyboardInterrupt:
@@ -285,11 +314,6 @@ class PluginManager:
         if not callers and source is not HERE:
             what = f"module {plugin.__name__}" if isinstance(plugin, ModuleType) else f"{type(plugin).__name__} object"
             raise BrokenPluginError(f"{title} has no hooks: the {what} has no function marked with @hookimpl")
-
-
-def _listens(plugin: object, hook: str) -> bool:
-    ask = getattr(plugin, "listens_to", None)
-    return ask is None or bool(ask(hook))
 
 
 def hook_names() -> tuple[str, ...]:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import inspect
 import re
-import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
 import attrs
@@ -15,43 +13,39 @@ import attrs
 from cntk_core import __version__
 from cntk_core.contract.component import API_VERSION, Available, Component, Unavailable
 from cntk_core.errors import BrokenPluginError, IncompatiblePluginError, Location, PluginError
+from cntk_core.plugins.places import (
+    CORE,
+    HERE,
+    Source,
+    Taken,
+    last_line,
+    normal_name,
+    reason_of,
+    remedy_for,
+    same_wheel,
+    short_place,
+)
+
+__all__ = [
+    "CORE",
+    "HERE",
+    "ComponentOffer",
+    "HooksOffer",
+    "Kind",
+    "Offer",
+    "Source",
+    "at",
+    "import_failure",
+    "last_line",
+    "normal_name",
+    "reason_of",
+    "remedy_for",
+    "same_wheel",
+    "short_place",
+]
 
 T = TypeVar("T")
 C = TypeVar("C", bound=Component)
-
-
-@attrs.frozen
-class Source:
-    """Where an offer comes from: a wheel with its version, or a file.
-
-    Attributes:
-        name: distribution name, or the path of a file as it was given.
-        version: version of the wheel; empty for a file.
-    """
-
-    name: str
-    version: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.name} {self.version}" if self.version else self.name
-
-    @property
-    def is_wheel(self) -> bool:
-        """Whether it was installed."""
-        return bool(self.version)
-
-    @property
-    def qualifier(self) -> str:
-        """What people write before the colon to mean this source: the wheel's or the file's name."""
-        return self.name if self.is_wheel else Path(self.name).name
-
-    def answers_to(self, qualifier: str) -> bool:
-        """Whether what stands before a colon means this source."""
-        return same_wheel(self.qualifier, qualifier) or self.name == qualifier
-
-
-HERE = Source("this program")
-"""Source of what a program registers itself."""
 
 
 @attrs.frozen
@@ -68,16 +62,6 @@ class Kind:
         return self.group.removeprefix("cntk.").removesuffix("s")
 
 
-def same_wheel(left: str, right: str) -> bool:
-    """Whether two spellings mean the same distribution (case, ``-``, ``_`` and ``.`` do not count)."""
-    return normal_name(left) == normal_name(right)
-
-
-def normal_name(name: str) -> str:
-    """Return the one spelling of a distribution's name that all its spellings share."""
-    return re.sub(r"[-_.]+", "-", name).lower()
-
-
 @attrs.define(eq=False)
 class Offer(ABC, Generic[T]):
     """A name, who offers it, and how to get the thing behind it.
@@ -88,6 +72,7 @@ class Offer(ABC, Generic[T]):
         source: the wheel or file.
         target: what the entry point names (``cntk_reader_htk:HTKMLFReader``).
         fetch: imports and returns it.
+        taken: how long that took.
     """
 
     word: str
@@ -95,6 +80,7 @@ class Offer(ABC, Generic[T]):
     source: Source
     target: str
     fetch: Callable[[], Any]
+    taken: Taken = attrs.field(factory=Taken, init=False)
     _outcome: T | PluginError | None = attrs.field(default=None, init=False)
 
     @property
@@ -125,8 +111,11 @@ class Offer(ABC, Generic[T]):
         return outcome
 
     def _load(self) -> T | PluginError:
+        from cntk_core.plugins.importing import importing
+
         try:
-            return self.examine(self.fetch())
+            with importing(self.source) as self.taken:
+                return self.examine(self.fetch())
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # sys.exit and panics of native extensions are no Exception
@@ -170,33 +159,8 @@ def import_failure(offer: Offer[Any], error: BaseException) -> BrokenPluginError
     return broken
 
 
-def reason_of(error: BaseException) -> str:
-    """What an error says, never an empty text."""
-    if isinstance(error, SystemExit):
-        return f"it ends the program with sys.exit({'' if error.code is None else repr(error.code)})"
-    return str(error) or type(error).__name__
-
-
-def last_line(error: BaseException) -> str:
-    """``folder/module.py:12`` of the innermost frame outside the import machinery; empty if there is none."""
-    if isinstance(error, SyntaxError) and error.filename:
-        return _short(error.filename, error.lineno)
-    frames = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)
-        if not frame.filename.startswith("<")
-        and frame.filename != __file__
-        and Path(frame.filename).parent.name not in ("importlib", "metadata")
-    ]
-    return _short(frames[-1].filename, frames[-1].lineno) if frames else ""
-
-
 _TARGET = re.compile(r"\s*[\w.]+\s*(:\s*[\w.]+\s*)?(\[.*\]\s*)?")
 """What an entry point may look like: a module, an attribute of it, and extras."""
-
-
-def _short(filename: str, line: int | None) -> str:
-    return f"{'/'.join(Path(filename).parts[-2:])}:{line}"
 
 
 @attrs.define(eq=False)
@@ -256,7 +220,11 @@ class ComponentOffer(Offer[type[C]]):
         except KeyboardInterrupt:
             raise
         except BaseException as error:
-            broken = self.broken(f"failed when asked whether it can run here: {reason_of(error)}")
+            place = last_line(error)
+            broken = self.broken(
+                f"failed when asked whether it can run here: {reason_of(error)}",
+                (f"raised by {place}\n" if place else "") + remedy_for(self.source),
+            )
             broken.__cause__ = error
             return broken
         if isinstance(answer, Available | Unavailable):

@@ -28,6 +28,7 @@ from cntk_core.errors import (
 from cntk_core.plugins.discovery import VERBS_GROUP
 from cntk_core.plugins.known import known
 from cntk_core.plugins.offer import HERE, ComponentOffer, Kind, Source, at
+from cntk_core.plugins.precedence import Preferences, Switch
 
 if TYPE_CHECKING:
     from cntk_core.plugins.third_party_kernels import Kernels
@@ -69,8 +70,9 @@ Scan = Callable[[], Iterable[tuple[str, Lazy, Source]]]
 class ComponentTable(Generic[C]):
     """The components of one kind, by the word that a recipe writes. Case does not count; CNTK's spelling is kept.
 
-    Two sources may offer one name; that is an error only when the name is asked for. ``wheel-name:component`` says
-    which one is meant.
+    Of several sources that offer one name, the one is taken that the command line, the recipe or else this project
+    stands for (:class:`~cntk_core.plugins.precedence.Rank`); two equal ones are an error when the name is asked for.
+    ``wheel-name:component`` says which one is meant.
     """
 
     def __init__(self, kind: Kind, registry: Registry) -> None:
@@ -96,11 +98,19 @@ class ComponentTable(Generic[C]):
         self._scans.append(scan)
 
     def offers(self) -> tuple[ComponentOffer[C], ...]:
-        """Everything that is offered, in the order of names. Nothing is loaded."""
+        """Everything that is offered and not switched off, in the order of names. Nothing is loaded."""
+        return tuple(offer for offer in self.all_offers() if self.off(offer) is None)
+
+    def all_offers(self) -> tuple[ComponentOffer[C], ...]:
+        """Everything that is offered, also what is switched off, in the order of names. Nothing is loaded."""
         while self._scans:
             for name, entry, source in self._scans.pop(0)():
                 self.add(name, entry, source)
         return tuple(sorted(self._offers, key=lambda offer: (offer.name.casefold(), offer.source.name)))
+
+    def off(self, offer: ComponentOffer[C]) -> Switch | None:
+        """Return what switches an offer off, None if it is on."""
+        return self._registry.preferences.off(self.kind.word, offer.name, offer.source)
 
     def names(self) -> tuple[str, ...]:
         """The names that are offered, each once. Nothing is loaded."""
@@ -114,14 +124,17 @@ class ComponentTable(Generic[C]):
 
         Raises:
             MissingPluginError: nothing installed offers it.
-            AmbiguousPluginError: two wheels do.
+            AmbiguousPluginError: two do, and none of them comes before the other.
         """
         found = self._matching(name)
         if not found:
             raise self._missing(name, where)
-        if len(found) > 1:
-            raise _ambiguous(found, where)
-        return found[0]
+        rank = self._registry.preferences.rank
+        least = min(rank(offer.source) for offer in found)
+        first = [offer for offer in found if rank(offer.source) == least]
+        if len(first) > 1:
+            raise _ambiguous(first, where)
+        return first[0]
 
     def get(self, name: str, where: Location | None = None) -> type[C]:
         """Return the class of a name, checked: right kind, right interface version, able to run here.
@@ -134,7 +147,9 @@ class ComponentTable(Generic[C]):
             MissingPluginError, AmbiguousPluginError, BrokenPluginError, IncompatiblePluginError,
             PluginUnavailableError: each says how to mend it.
         """
-        offer = self.find(name, where)
+        return self._usable(self.find(name, where), where)
+
+    def _usable(self, offer: ComponentOffer[C], where: Location | None) -> type[C]:
         component = offer.get(where)
         answer = offer.availability()
         if isinstance(answer, PluginError):
@@ -149,18 +164,24 @@ class ComponentTable(Generic[C]):
 
     def usable(self) -> tuple[str, ...]:
         """Names of the components that load and can run here. Loads all of them; the others are left out."""
-        sound = [
-            offer.name
-            for offer in self.offers()
-            if len(self._matching(offer.name)) == 1 and not isinstance(offer.availability(), PluginError | Unavailable)
-        ]
+        sound: list[str] = []
+        for name in self.names():
+            try:
+                offer = self.find(name)
+            except PluginError:  # two equal ones
+                continue
+            if not isinstance(offer.availability(), PluginError | Unavailable):
+                sound.append(offer.name)
         return tuple(sound)
 
     def _matching(self, name: str) -> list[ComponentOffer[C]]:
+        return [offer for offer in self._named(name) if self.off(offer) is None]
+
+    def _named(self, name: str) -> list[ComponentOffer[C]]:
         qualifier, _, word = name.rpartition(":")
         return [
             offer
-            for offer in self.offers()
+            for offer in self.all_offers()
             if offer.name.casefold() == word.casefold() and (not qualifier or offer.source.answers_to(qualifier))
         ]
 
@@ -170,6 +191,9 @@ class ComponentTable(Generic[C]):
         installed = self.names()
         guess = nearest(name, installed)
         wheel_name = name.casefold() if name.casefold() in of_ours else None
+        off = self._off_line(name)
+        if off:
+            return MissingPluginError(f"{word} '{name}' is switched off", where=where, hint=off)
         message = f"no {word} named '{name}'"
         lines: list[str] = []
         if wheel_name is None and guess is not None:
@@ -177,6 +201,7 @@ class ComponentTable(Generic[C]):
         elif wheel_name is None and (near := nearest(name, [spelt for spelt, _ in of_ours.values()])) is not None:
             message += f"; did you mean '{near}'?"
             wheel_name = near.casefold()
+        requirement = ""
         if wheel_name is not None:
             wheel = of_ours[wheel_name][1]
             message += (
@@ -185,9 +210,15 @@ class ComponentTable(Generic[C]):
                 else f"{'' if message.endswith('?') else '.'} It will live in {wheel.name}, which is not released yet."
             )
             lines += [wheel.pip_line] if wheel.released else []
+            requirement = wheel.requirement if wheel.released else ""
         lines.append(self._installed_line())
         lines += self._registry.notes
-        return MissingPluginError(message, where=where, hint="\n".join(lines))
+        return MissingPluginError(message, where=where, hint="\n".join(lines), requirement=requirement)
+
+    def _off_line(self, name: str) -> str:
+        """Say who offers a name and is switched off; empty if nobody is."""
+        found = [(offer, switch) for offer in self._named(name) if (switch := self.off(offer)) is not None]
+        return "\n".join(f"{offer.source} has it; {switch.by} leaves it out" for offer, switch in found)
 
     def _installed_line(self) -> str:
         by_source: dict[Source, list[str]] = {}
@@ -214,7 +245,7 @@ def _ambiguous(offers: list[ComponentOffer[Any]], where: Location | None) -> Plu
     return AmbiguousPluginError(
         f"{first.word} '{first.name}' is offered by {wheels}",
         where=where,
-        hint=f"Write which one you mean: {choices}, or uninstall the other.",
+        hint=f"Write which one you mean: {choices}, or leave the other out: --no-plugin {sources[-1].qualifier}",
     )
 
 
@@ -224,12 +255,14 @@ class Registry:
     Attributes:
         engines, builders, readers, writers, learners, parallelizers, aggregations, communicators, actions, verbs,
             model_formats: the components by name.
+        preferences: who comes before whom, and what is switched off.
         notes: lines that every message about a missing name ends with (why discovery is limited).
         source: who is registering at the moment.
     """
 
     def __init__(self) -> None:
         self.source = HERE
+        self.preferences = Preferences()
         self.notes: list[str] = []
         self.engines: ComponentTable[ExecutionEngine] = ComponentTable(ENGINE, self)
         self.builders: ComponentTable[NetworkBuilder] = ComponentTable(BUILDER, self)

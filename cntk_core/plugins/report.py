@@ -12,12 +12,16 @@ from cntk_core.errors import IncompatiblePluginError, PluginError
 from cntk_core.plugins.discovery import CORE_WHEEL
 from cntk_core.plugins.known import known
 from cntk_core.plugins.manager import PluginManager
-from cntk_core.plugins.offer import ComponentOffer, HooksOffer
+from cntk_core.plugins.offer import ComponentOffer, HooksOffer, Offer
+from cntk_core.plugins.precedence import Preferences
 from cntk_core.plugins.registry import ComponentTable
 from cntk_core.plugins.third_party_kernels import Kernels, KernelsOffer
 from cntk_core.plugins.third_party_ops import Operations, OpsOffer
 
-STATES = ("installed", "usable", "unavailable", "incompatible", "broken", "ambiguous", "not installed", "planned")
+STATES = (
+    *("installed", "usable", "unavailable", "incompatible", "broken", "ambiguous", "shadowed", "switched off"),
+    *("not installed", "planned"),
+)
 """``installed``: nothing was loaded, so nothing else is known. ``planned``: a wheel of ours that is not released."""
 
 
@@ -34,6 +38,7 @@ class PluginRecord:
         state: one of :data:`STATES`.
         reason: why it is not usable.
         mend: the lines that mend it.
+        seconds: that its import took; 0 if it was not loaded, or had been loaded with another plugin of its wheel.
     """
 
     kind: str
@@ -43,6 +48,7 @@ class PluginRecord:
     state: str
     reason: str = ""
     mend: str = ""
+    seconds: float = 0.0
 
 
 def list_plugins(
@@ -64,22 +70,38 @@ def list_plugins(
     records += _ops(manager.registry.ops, check)
     records += _kernels(manager.registry.kernels, check)
     for offer in manager.hooks_offers:
-        records.append(_of(offer, *(_hooks_state(manager, offer) if check else ("installed",))))
+        state = _off(manager.registry.preferences, offer)
+        records.append(_of(offer, *(state or (_hooks_state(manager, offer) if check else ("installed",)))))
     return records
 
 
+def _off(preferences: Preferences, offer: Offer[Any]) -> tuple[str, str] | None:
+    """State and reason of what is switched off; None if it is on."""
+    switch = preferences.off(offer.word, offer.name, offer.source)
+    return None if switch is None else ("switched off", f"by {switch.by}")
+
+
 def _of(offer: Any, state: str, reason: str = "", mend: str = "") -> PluginRecord:
-    return PluginRecord(offer.word, offer.name, offer.source.name, offer.source.version, state, reason, mend)
+    source, seconds = offer.source, offer.taken.seconds
+    return PluginRecord(offer.word, offer.name, source.name, source.version, state, reason, mend, seconds)
 
 
 def _components(table: ComponentTable[Any], check: bool, *, core: bool) -> Iterator[PluginRecord]:
-    for offer in table.offers():
+    for offer in table.all_offers():
         if offer.source.name == CORE_WHEEL and not core:
             continue
+        switch = table.off(offer)
+        if switch is not None:
+            yield _of(offer, "switched off", f"by {switch.by}")
+            continue
         try:
-            table.find(offer.name)
+            first = table.find(offer.name)
         except PluginError as error:
             yield _of(offer, "ambiguous", error.message, error.hint or "")
+            continue
+        if first is not offer:
+            mend = f"Write '{offer.source.qualifier}:{offer.name}' in a recipe to mean this one."
+            yield _of(offer, "shadowed", f"{first.source} comes first", mend)
             continue
         yield _of(offer, *(_component_state(offer) if check else ("installed",)))
 
@@ -109,7 +131,8 @@ def _absent(table: ComponentTable[Any]) -> Iterator[PluginRecord]:
 
 def _ops(ops: Operations, check: bool) -> Iterator[PluginRecord]:
     for offer in ops.offers():
-        yield _of(offer, *(_ops_state(ops, offer) if check else ("installed",)))
+        state = _off(ops.preferences, offer)
+        yield _of(offer, *(state or (_ops_state(ops, offer) if check else ("installed",))))
     offered = {offer.source for offer in ops.offers()}
     for source, op in ops.added():
         if source not in offered:
@@ -127,7 +150,11 @@ def _ops_state(ops: Operations, offer: OpsOffer) -> tuple[str, str, str]:
 
 def _kernels(kernels: Kernels, check: bool) -> Iterator[PluginRecord]:
     for offer in kernels.offers():
-        yield _of(offer, *(_kernels_state(offer) if check else ("installed",)))
+        switch = kernels.off(offer)
+        if switch is not None:
+            yield _of(offer, "switched off", f"by {switch.by}")
+        else:
+            yield _of(offer, *(_kernels_state(offer) if check else ("installed",)))
     for source, kernel in kernels.added():
         yield PluginRecord("kernels", kernel.engine, source.name, source.version, "usable", kernel.op.name)
 
@@ -150,16 +177,28 @@ def _hooks_state(manager: PluginManager, offer: HooksOffer) -> tuple[str, str, s
 _TITLES = ("kind", "name", "wheel", "version", "state")
 
 
-def show_table(records: Iterable[PluginRecord], notes: Sequence[str] = ()) -> str:
-    """Return the records as a plain table; reasons and remedies stand below their row."""
+def show_table(records: Iterable[PluginRecord], notes: Sequence[str] = (), *, times: bool = False) -> str:
+    """Return the records as a plain table; reasons and remedies stand below their row.
+
+    Args:
+        records: the rows.
+        notes: lines below the table.
+        times: with a column that says how long imports took.
+    """
     rows = list(records)
-    cells = [_TITLES, *((row.kind, row.name, row.wheel, row.version or "-", row.state) for row in rows)]
-    widths = [max(len(cell[column]) for cell in cells) for column in range(len(_TITLES))]
-    lines = [_aligned(_TITLES, widths)]
+    titles = (*_TITLES, "import") if times else _TITLES
+    cells = [titles, *(_cells(row, times=times) for row in rows)]
+    widths = [max(len(cell[column]) for cell in cells) for column in range(len(titles))]
+    lines = [_aligned(titles, widths)]
     for cell, row in zip(cells[1:], rows, strict=True):
         lines.append(_aligned(cell, widths))
         lines += [f"    {line}" for text in (row.reason, row.mend) for line in text.splitlines()]
     return "\n".join([*lines, *notes])
+
+
+def _cells(row: PluginRecord, *, times: bool) -> tuple[str, ...]:
+    cells = (row.kind, row.name, row.wheel, row.version or "-", row.state)
+    return (*cells, f"{row.seconds:.3f} s" if row.seconds else "-") if times else cells
 
 
 def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:

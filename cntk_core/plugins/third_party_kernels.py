@@ -15,6 +15,7 @@ from cntk_core.plugins.offer import Offer, Source
 
 if TYPE_CHECKING:
     from cntk_core.contract.engine import ExecutionEngine
+    from cntk_core.plugins.precedence import Switch
     from cntk_core.plugins.registry import Registry, Scan
 
 
@@ -86,6 +87,10 @@ class Kernels:
                 self._offers.append(KernelsOffer("kernels", name, source, entry.value, entry.load))
         return tuple(sorted(self._offers, key=lambda offer: (offer.name.casefold(), offer.source.name)))
 
+    def off(self, offer: KernelsOffer) -> Switch | None:
+        """Return what switches an offer off, None if it is on."""
+        return self._registry.preferences.off(offer.word, offer.name, offer.source)
+
     def added(self) -> tuple[tuple[Source, Kernel], ...]:
         """The kernels that were added, with who has them."""
         return tuple(self._added)
@@ -104,7 +109,7 @@ class Kernels:
         }
         found = [kernel for _, kernel in self._added if kernel.engine in names]
         for offer in self.offers():
-            if offer.engine not in names:
+            if offer.engine not in names or self.off(offer) is not None:
                 continue
             first, outcome = not offer.loaded, offer.outcome()
             if not isinstance(outcome, PluginError):

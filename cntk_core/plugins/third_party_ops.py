@@ -14,6 +14,7 @@ from cntk_core.ops.table import OpTable, core_ops
 from cntk_core.plugins.offer import Offer, Source
 
 if TYPE_CHECKING:
+    from cntk_core.plugins.precedence import Preferences
     from cntk_core.plugins.registry import Registry, Scan
 
 
@@ -62,6 +63,11 @@ class Operations:
         self._waiting: list[OpsOffer] = []
         self._refused: dict[OpsOffer, PluginError] = {}
 
+    @property
+    def preferences(self) -> Preferences:
+        """Who comes before whom, and what is switched off."""
+        return self._registry.preferences
+
     def add(self, op: Op, source: Source | None = None) -> Op:
         """Add an op and return it.
 
@@ -100,8 +106,10 @@ class Operations:
     def names(self, language: str) -> tuple[str, ...]:
         """All names that a language knows, sorted without regard to case. Loads the wheels."""
         self._load()
-        tables = (self._core, *self._added.values())
-        return tuple(sorted({name for table in tables for name in table.names(language)}, key=str.casefold))
+        names = {*self._core.names(language)}
+        for source, table in self._added.items():
+            names |= {name for name in table.names(language) if self._is_on(source, table.find(language, name))}
+        return tuple(sorted(names, key=str.casefold))
 
     def __iter__(self) -> Iterator[Op]:
         yield from self._core
@@ -136,21 +144,30 @@ class Operations:
             (source, op)
             for source, table in self._added.items()
             if not qualifier or source.answers_to(qualifier)
-            if (op := table.find(language, word)) is not None
+            if (op := table.find(language, word)) is not None and self._is_on(source, op)
         ]
+        rank = self._registry.preferences.rank
+        least = min((rank(source) for source, _ in found), default=0)
+        found = [(source, op) for source, op in found if rank(source) == least]
         if len(found) > 1:
             sources = " and ".join(str(source) for source, _ in found)
             choices = " or ".join(f"'{source.qualifier}:{word}'" for source, _ in found)
             raise AmbiguousPluginError(
                 f"op '{word}' is offered by {sources}",
-                hint=f"Write which one you mean: {choices}, or uninstall the other.",
+                hint=f"Write which one you mean: {choices}, or leave the other out: "
+                f"--no-plugin {found[-1][0].qualifier}",
             )
         return found[0][1] if found else None
+
+    def _is_on(self, source: Source, op: Op | None) -> bool:
+        return op is not None and self._registry.preferences.off("ops", op.name, source) is None
 
     def _load(self) -> bool:
         """Load all wheels that were not loaded yet. Return whether there were any. Never raises."""
         self.offers()
         waiting, self._waiting = self._waiting, []
+        off = self._registry.preferences.off
+        waiting = [offer for offer in waiting if off("ops", offer.name, offer.source) is None]
         for offer in waiting:
             ops = offer.outcome()
             try:

@@ -12,6 +12,7 @@ import numpy as np
 
 from cntk_core.config import Config, Value
 from cntk_core.contract.builder import BuildContext, SeedNumbers
+from cntk_core.contract.events import Job, MinibatchSource
 from cntk_core.contract.reader import DataReader, ReaderContext
 from cntk_core.contract.writer import DataWriter, WriterContext
 from cntk_core.errors import CntkError, ConfigError, DataError, Location
@@ -19,9 +20,11 @@ from cntk_core.network.initializers import initialize_parameters, use_one_seed
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input
 from cntk_core.network.remarks import remarks
+from cntk_core.plugins.listening import gathered, passed_on
 from cntk_core.plugins.model_formats import ModelFiles
 from cntk_core.recipe.log import Log
 from cntk_core.recipe.lost_ranks import Loss
+from cntk_core.training.loop.changed_data import with_changes
 from cntk_core.training.loop.progress import RunLog
 from cntk_core.training.loop.ranks import ParallelSettings, Ranks
 
@@ -62,6 +65,7 @@ class ActionContext:
         loss: what is known of ranks that were lost.
         begun: set when the job has saved something.
         seeds: numbers the random parameters of all networks of this run.
+        job: what listeners are told of the action that runs; None for one that tells them itself.
     """
 
     config: Config
@@ -73,6 +77,7 @@ class ActionContext:
     loss: Loss = attrs.field(factory=Loss)
     begun: Event = attrs.field(factory=Event)
     seeds: SeedNumbers = attrs.field(factory=SeedNumbers)
+    job: Job | None = None
 
     @classmethod
     def create(
@@ -91,7 +96,7 @@ class ActionContext:
         ``plugin_files`` are loaded and ``listeners`` get its events, unless there are ``plugins`` already.
         """
         if plugins is None:
-            plugins = make_plugins(log, plugin_files, listeners)
+            plugins = make_plugins(log, plugin_files, listeners, recipe=recipe_plugins(config))
         for listener in plugins.listeners("cntk_configure"):
             listener(config=config)
         return cls(config, log, plugins, precision_of(config), progress, communicator)
@@ -170,6 +175,7 @@ class ActionContext:
             block = block.with_entries("randomize=false")
         wanted = list(inputs)
         what = f"reader '{name}'"
+        block = self.without_hook_keys(block, key)
         options = reader_class.settings_from(block, what)
         context = ReaderContext(
             dtype=self.dtype,
@@ -184,7 +190,10 @@ class ActionContext:
         except CntkError:
             reader.close()
             raise
-        return reader
+        if not wanted:
+            return reader
+        source = MinibatchSource(section.name, key, 0, 0, self.rank)
+        return with_changes(reader, self.plugins.listeners("cntk_minibatch_read"), source)
 
     # -- writers ------------------------------------------------------------------------------------------
 
@@ -208,8 +217,13 @@ class ActionContext:
             CntkError: the block is wrong, or does not fit the nodes.
         """
         writer_class, block, name = self.writer_class(section)
-        options = writer_class.settings_from(block, f"writer '{name}'")
+        options = writer_class.settings_from(self.without_hook_keys(block, "writer"), f"writer '{name}'")
         return writer_class(options, WriterContext(outputs, self.log.line))
+
+    def without_hook_keys(self, block: Config, section: str) -> Config:
+        """Return a block without the keys that plugins with hooks look up in blocks called so."""
+        keys = gathered(self.plugins.listeners("cntk_section_keys"), section=section)
+        return block.without(keys) if keys else block
 
     # -- networks -----------------------------------------------------------------------------------------
 
@@ -243,11 +257,8 @@ class ActionContext:
         network = builder.build(value, build or self.build_context())
         if self.config.boolean("forceConstantRandomSeed", False):
             use_one_seed(network)
-        for listener in self.plugins.listeners("cntk_network_built"):
-            replaced = listener(network=network, config=section)
-            if replaced is not None:
-                return cast(Network, replaced)
-        return network
+        listeners = self.plugins.listeners("cntk_network_built")
+        return cast(Network, passed_on(listeners, "network", network=network, config=section))
 
     def build_context(self) -> BuildContext:
         """Return what builders are told beside their block."""
@@ -321,6 +332,15 @@ class ActionContext:
         engine.kernels = self.plugins.registry.kernels.of(engine_class)
         return engine
 
+    def engine_name(self, section: Config) -> str:
+        """Return the name of the engine that :meth:`make_engine` makes, also where the recipe asks for ``auto``.
+
+        Raises:
+            PluginError: it is not installed, cannot run here, or has no such device.
+        """
+        name, engine_class = self.engine_class(section)
+        return self.plugins.name_of_engine(engine_class) or name
+
     def check_device(self) -> None:
         """Make sure that there is an engine for the device that the recipe asks for.
 
@@ -347,7 +367,12 @@ class ActionContext:
 
 
 def make_plugins(
-    log: Log, plugin_files: Sequence[str] = (), listeners: Sequence[object] = (), watchers: Sequence[object] = ()
+    log: Log,
+    plugin_files: Sequence[str] = (),
+    listeners: Sequence[object] = (),
+    watchers: Sequence[object] = (),
+    *,
+    recipe: Sequence[str] = (),
 ) -> PluginManager:
     """Make the plugin manager of a run.
 
@@ -356,10 +381,32 @@ def make_plugins(
         plugin_files: Python files with further components.
         listeners: get the events; an error in one ends the run.
         watchers: the same, but an error is only reported.
+        recipe: what the recipe says of plugins: :func:`recipe_plugins`.
     """
     from cntk_core.plugins.manager import PluginManager
 
-    return PluginManager(plugin_files, listeners, watchers=watchers, report=log.line)
+    return PluginManager(plugin_files, listeners, watchers=watchers, report=log.line, recipe=recipe)
+
+
+def recipe_plugins(config: Config) -> tuple[str, ...]:
+    """Return what the top level of a recipe says of plugins, in the words of a plugin manager."""
+    from cntk_core.plugins.discovery import OFF
+    from cntk_core.plugins.precedence import DISABLED, USED
+
+    switched_off = (f"{OFF}{name}" for name in _words(config, DISABLED))
+    return (*_words(config, USED), *switched_off)
+
+
+def _words(config: Config, key: str) -> tuple[str, ...]:
+    """Read names separated by commas or spaces, since ``kind:name`` has a colon; or an array in parentheses."""
+    value = config.own(key)
+    if value is None:
+        return ()
+    try:
+        text = value.string()
+    except ConfigError:
+        return config.strings(key)
+    return config.strings(key) if text.startswith("(") else tuple(text.replace(",", " ").split())
 
 
 def reader_name(block: Config) -> tuple[str, Location]:

@@ -10,12 +10,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import attrs
+
 import cntk_core
 from cntk_core.config import Config, load_recipe
 from cntk_core.contract import events
-from cntk_core.errors import ConfigError
+from cntk_core.errors import CntkError, ConfigError
+from cntk_core.plugins.faults import plugins_named
 from cntk_core.recipe.actions import TRAIN
-from cntk_core.recipe.context import ActionContext, make_plugins
+from cntk_core.recipe.context import ActionContext, make_plugins, recipe_plugins
 from cntk_core.recipe.document import is_document, load_document
 from cntk_core.recipe.elastic import Work, min_ranks, persevere, prepare
 from cntk_core.recipe.jobs import Job, check_jobs, check_top_level, find_jobs
@@ -34,7 +37,6 @@ from cntk_core.recipe.ranks import (
 
 if TYPE_CHECKING:
     from cntk_core.contract.parallel import Communicator
-    from cntk_core.plugins.manager import PluginManager
 
 _WIDTH = 78
 
@@ -66,8 +68,35 @@ def run_recipe(
         communicator: of the ranks that run it together; by default that of the processes which a launcher has started.
 
     Raises:
-        CntkError: the recipe or the data is wrong, or the run failed.
+        CntkError: the recipe or the data is wrong, or the run failed. What fails in a plugin is one, too.
     """
+    with plugins_named():
+        _run_recipe(
+            arguments,
+            log,
+            only=only,
+            plugin_files=plugin_files,
+            listeners=listeners,
+            watchers=watchers,
+            program=program,
+            progress=progress,
+            communicator=communicator,
+        )
+
+
+def _run_recipe(
+    arguments: Sequence[str],
+    log: Log,
+    *,
+    only: str | None,
+    plugin_files: Sequence[str],
+    listeners: Sequence[object],
+    watchers: Sequence[object],
+    program: str,
+    progress: bool,
+    communicator: Communicator | None,
+) -> None:
+    """Do it: see :func:`run_recipe`."""
     launch = detect() if communicator is None else Launch(communicator.rank, communicator.size)
     if communicator is None:
         label_output(launch)
@@ -79,14 +108,9 @@ def run_recipe(
     brief = progress and only is not None
     if not brief:
         log.plain(banner)
-    plugins: PluginManager | None = None
-    if watchers or is_document(arguments):
-        plugins = make_plugins(log, plugin_files, listeners, watchers)
-    if is_document(arguments):
-        assert plugins is not None
-        config = load_document(arguments, plugins, log)
-    else:
-        config = load_recipe(arguments)
+    plugins = make_plugins(log, plugin_files, listeners, watchers) if is_document(arguments) else None
+    config = load_recipe(arguments) if plugins is None else load_document(arguments, plugins, log)
+    plugin_files = _from_anywhere(plugin_files, config)
     _enter_directory(config, log)
     config.check_variables()
     log.timestamps = config.boolean("timestamping", False)
@@ -95,19 +119,23 @@ def run_recipe(
         return  # several processes were started for a serial run: the first one does it
     _redirect(config, log, banner, launch.rank, together=together)
     check_top_level(config)
-    plugins = plugins or make_plugins(log, plugin_files, listeners)
+    wishes = recipe_plugins(config)
+    if plugins is None:
+        plugins = make_plugins(log, plugin_files, listeners, watchers, recipe=wishes)
+    else:
+        plugins.obey(wishes)
     jobs = find_jobs(config, plugins.registry, only)
     if together and communicator is None:
         communicator = connect(launch, plugins.registry, config.string("communicator", ""))
     context = ActionContext.create(
         config, log, plugins=plugins, progress=progress, communicator=communicator if together else None
     )
+    least = min_ranks(jobs)
     if context.communicator is not None:
         context.communicator.watch.say = log.warn
-    least = min_ranks(jobs)
-    if context.communicator is not None and least:
-        prepare(context.communicator, least)
-        note_joined(launch)
+        if least:
+            prepare(context.communicator, least)
+            note_joined(launch)
     if not brief or log.to_file:
         _print_configuration(context, jobs)
     context.check_device()
@@ -116,6 +144,13 @@ def run_recipe(
     if context.rank == 0:
         _finish(context)
     disconnect(context.rank)
+
+
+def _from_anywhere(plugin_files: Sequence[str], config: Config) -> Sequence[str]:
+    """Return the plugin files as they are found from the folder that a recipe enters, too."""
+    if config.current_directory is None:
+        return plugin_files
+    return [str(Path(word).resolve()) if Path(word).is_file() else word for word in plugin_files]
 
 
 def _banner(program: str, arguments: Sequence[str]) -> str:
@@ -234,20 +269,34 @@ def _run_job(context: ActionContext, job: Job) -> None:
         job.action.run(context, job.section)
         return
     action = job.action.name or job.name
-    told = events.Job(job.command, action, rank=context.rank, ranks=context.ranks, block=job.section)
+    told = events.Job(
+        job.command, action, _engine_of(context, job), rank=context.rank, ranks=context.ranks, block=job.section
+    )
     for listener in context.hooks.listeners("cntk_job_begin"):
         listener(job=told)
     begun = time.perf_counter()
     error: BaseException | None = None
     try:
-        job.action.run(context, job.section)
+        job.action.run(attrs.evolve(context, job=told), job.section)
     except BaseException as failure:
         error = failure
+        for listener in context.hooks.listeners("cntk_exception"):
+            listener(job=told, error=error)
         raise
     finally:
         outcome = events.JobOutcome(error is None, seconds=time.perf_counter() - begun, error=error)
         for listener in context.hooks.listeners("cntk_job_end"):
             listener(job=told, outcome=outcome)
+
+
+def _engine_of(context: ActionContext, job: Job) -> str:
+    """The name of the engine that an action computes with; empty for one that needs none."""
+    if not job.action.needs_engine:
+        return ""
+    try:
+        return context.engine_name(job.section)
+    except CntkError:
+        return ""  # the action says what is wrong
 
 
 def _print_title(log: Log, text: str) -> None:

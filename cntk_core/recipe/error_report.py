@@ -55,12 +55,19 @@ def text_of(error: Exception) -> str:
     """Return what a user is told of an error."""
     if isinstance(error, CntkError):
         return str(error)
+    from cntk_core.plugins.faults import fault_error, took_part
+
+    broken = fault_error(error)
+    if broken is not None:
+        return str(broken)
     if isinstance(error, OSError):
         name = f"'{error.filename}': " if error.filename else ""
         return f"{name}{error.strerror or error}"
     if isinstance(error, MemoryError):
         return f"there is not enough memory: {error}" if str(error) else "there is not enough memory"
+    others = took_part()
     return (
         f"this is a defect of the program: {type(error).__name__}: {error}\n"
         f"    Please report it with what {TRACEBACK}=1 shows."
+        + (f"\n    It may also come from {', '.join(others)}: try without." if others else "")
     )

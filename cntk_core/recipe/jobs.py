@@ -6,7 +6,7 @@ import attrs
 
 from cntk_core.config import Config, Value
 from cntk_core.contract.action import Action
-from cntk_core.errors import CntkError, ConfigError, Problems, UnsupportedError, raise_problems
+from cntk_core.errors import CntkError, ConfigError, Problems, UnsupportedError, collect, raise_problems
 from cntk_core.plugins.registry import Registry
 from cntk_core.recipe import actions as table
 from cntk_core.recipe.context import NOT_SECTIONS, ActionContext, device_of, precision_of
@@ -73,12 +73,9 @@ def check_jobs(context: ActionContext, jobs: list[Job]) -> None:
     """Raise everything that is known to be wrong with the sections before the first of them runs."""
     problems: list[CntkError] = []
     for job in jobs:
-        try:
-            job.action.check(context, job.section)
-        except Problems as error:
-            problems += error.errors
-        except CntkError as error:
-            problems.append(error)
+        collect(lambda job=job: job.action.check(context, job.section), problems)
+        if job.action.needs_engine:
+            collect(lambda job=job: context.engine_class(job.section), problems)
     raise_problems(list({str(problem): problem for problem in problems}.values()))
 
 

@@ -13,6 +13,7 @@ from cntk_core.network.node import Input, Node
 from cntk_core.ops.language.shapes import elements, show
 from cntk_core.recipe.context import ActionContext
 from cntk_core.training.loop.evaluate import evaluate
+from cntk_core.training.loop.evaluation_told import Audience
 
 if TYPE_CHECKING:
     from cntk_core.contract.reader import DataReader
@@ -27,6 +28,7 @@ class TestAction(Action):
 
     requires_api = "1.0"
     name = "test"
+    needs_engine = True
     on_all_ranks = True
 
     def check(self, context: ActionContext, section: Config) -> None:
@@ -106,8 +108,13 @@ def evaluate_on_reader(
     network: Network,
     nodes: Sequence[Node],
     reader: DataReader | None = None,
+    *,
+    model: str = "",
 ) -> Mapping[str, Criterion]:
-    """Evaluate nodes over the data of the section's reader (or of one that is open already) and log the figures."""
+    """Evaluate nodes over the data of the section's reader (or of one that is open already) and log the figures.
+
+    Listeners are told that they are of ``model``, by default that of the section.
+    """
     minibatch_size = section.schedule("minibatchSize", int, _MINIBATCH_SIZE)[0]
     opened = reader or context.make_reader(section, inputs_of(network, nodes), in_order=True)
     try:
@@ -123,6 +130,7 @@ def evaluate_on_reader(
             show_first=section.integer("firstMBsToShowResult", 0),
             parts=_parts(section, minibatch_size),
             ranks=context.evaluating_ranks(section),
+            audience=Audience.of(context.hooks, context.job, model=model or section.string("modelPath", "")),
         )
     finally:
         if reader is None:

@@ -13,6 +13,7 @@ from cntk_core.contract.reader import DataReader
 from cntk_core.errors import CntkError, ConfigError, Problems, UnsupportedError, raise_problems
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input
+from cntk_core.plugins.listening import gathered
 from cntk_core.plugins.model_formats import ModelFiles
 from cntk_core.recipe.context import ActionContext
 from cntk_core.recipe.resume import resumption
@@ -33,6 +34,7 @@ class TrainAction(Action):
 
     requires_api = "1.0"
     name = "train"
+    needs_engine = True
     on_all_ranks = True
     announces_itself = True
 
@@ -102,7 +104,8 @@ def settings_of(
     value = block.get("gradUpdateType")
     name = learner_name(block)
     learner_class = context.plugins.registry.learners.get(name, where=None if value is None else value.where)
-    keys = {key for listener in context.hooks.listeners("cntk_sgd_keys") for key in listener() or ()}
+    keys = {*gathered(context.hooks.listeners("cntk_sgd_keys"))}
+    keys |= {*gathered(context.hooks.listeners("cntk_section_keys"), section="SGD")}
     settings = read_settings(block, learner_class.options, note=note, listener_keys=keys, ranks=context.ranks)
     learner = make_learner(block, learner_class)
     idle = idle_momentum(block, learner)
@@ -195,21 +198,27 @@ def train(
             stop=stop,
             after_loss=context.loss.said,
             begun=context.begun,
-            job=Job(
-                section.name,
-                action,
-                model_path=Path(model),
-                epochs=settings.max_epochs,
-                rank=context.rank,
-                ranks=context.ranks,
-                block=sgd,
-            ),
+            job=_job(context, section, action, sgd, settings.max_epochs),
         )
         with listening(stop):
             session.run()
     finally:
         for reader in readers:
             reader.close()
+
+
+def _job(context: ActionContext, section: Config, action: str, sgd: Config, epochs: int) -> Job:
+    """Return what listeners are told of a training; the session adds the network."""
+    return Job(
+        section.name,
+        action,
+        context.engine_name(section),
+        model_path=Path(section.string("modelPath")),
+        epochs=epochs,
+        rank=context.rank,
+        ranks=context.ranks,
+        block=sgd,
+    )
 
 
 def _open_readers(context: ActionContext, section: Config, network: Network) -> list[DataReader]:

@@ -41,6 +41,7 @@ class WriteAction(Action):
 
     requires_api = "1.0"
     name = "write"
+    needs_engine = True
 
     def check(self, context: ActionContext, section: Config) -> None:
         """Raise what is wrong with the section before anything runs."""
@@ -49,7 +50,7 @@ class WriteAction(Action):
             section.require("modelPath")
         if section.get("writer") is not None:
             writer, block, name = context.writer_class(section)
-            writer.settings_from(block, f"writer '{name}'")
+            writer.settings_from(context.without_hook_keys(block, "writer"), f"writer '{name}'")
         elif section.get("outputPath") is None:
             raise ConfigError(
                 "write command: You must specify either 'writer' or 'outputPath'",

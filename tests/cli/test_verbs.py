@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cntk_core.cli import main
-from cntk_core.cli.arguments import take_plugins
+from cntk_core.cli.plugin_words import split_plugins, without_plugins
 from cntk_core.cli.words import installed
 from cntk_core.plugins.summaries import summary
 
@@ -126,16 +126,28 @@ def test_what_its_help_says(tmp_path, monkeypatch, capsys):
     with pytest.raises(SystemExit):
         main(["hello", "--help"])
     out = capsys.readouterr().out
-    assert out.startswith("usage: cntk hello [-h] [--plugin FILE] whom [overrides ...]\n\nGreet 100 % of the world.\n")
+    usage, _, text = out.partition("\n\n")
+    assert " ".join(usage.split()) == "usage: cntk hello [-h] [--plugin FILE] [--no-plugin NAME] whom [overrides ...]"
+    assert text.startswith("Greet 100 % of the world.\n")
     sys.modules.pop("my_hello")
 
 
+def test_one_that_is_switched_off(tmp_path, monkeypatch, capsys):
+    wheel(tmp_path, monkeypatch)
+    monkeypatch.setenv("CNTK_PLUGINS", "-verb:hello")
+    with pytest.raises(SystemExit):
+        main(["hello", "world"])
+    assert "there is no verb 'hello'" in capsys.readouterr().err
+    assert "hello" not in installed()
+
+
 def test_plugin_files_stand_anywhere():
-    assert take_plugins(["train", "--plugin", "a.py", "r.cntk", "--plugin=b.py", "--plugin"]) == (
+    assert split_plugins(["train", "--plugin", "a.py", "r.cntk", "--plugin=b.py"]) == (
+        ["train", "r.cntk"],
         ["a.py", "b.py"],
-        ["train", "r.cntk", "--plugin"],
     )
-    assert take_plugins(["x", "--", "--plugin", "a.py"]) == ([], ["x", "--", "--plugin", "a.py"])
+    assert without_plugins(["train", "r.cntk", "--plugin"]) == ["train", "r.cntk"]
+    assert split_plugins(["x", "--", "--plugin", "a.py"]) == (["x", "--", "--plugin", "a.py"], [])
 
 
 def test_summaries_follow_a_class_to_its_module(tmp_path, monkeypatch):

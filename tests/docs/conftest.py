@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import cntk_tool_demo.data as demo
 import pytest
+
+from cntk_core.plugins.registering import registrations_kept
 
 ROOT = Path(__file__).parents[2]
 TRAINING, HELD_OUT = 160, 80
@@ -32,3 +35,10 @@ def folder(digits: Path, tmp_path: Path) -> Path:
     """A copy of the digits."""
     shutil.copytree(digits, tmp_path, dirs_exist_ok=True)
     return tmp_path
+
+
+@pytest.fixture(autouse=True)
+def _own_registrations() -> Iterator[None]:
+    """What a page registers takes part in the runs of this page alone."""
+    with registrations_kept():
+        yield

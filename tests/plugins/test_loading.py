@@ -78,7 +78,10 @@ class TestWheels:
         install("cntk-learner-x", {"cntk.learners": {"x": "cntk_learner_x:Leaving"}}, LEARNERS)
         assert text_of(PluginManager(), "learner", "x") == (
             "learner 'x' from cntk-learner-x 0.1.0 failed when asked whether it can run here: "
-            "it ends the program with sys.exit(2)"
+            "it ends the program with sys.exit(2)\n"
+            "    raised by site/cntk_learner_x.py:12\n"
+            "    Report it to those who made cntk-learner-x, or leave it out: --no-plugin cntk-learner-x. "
+            "CNTK_TRACEBACK=1 shows how it was called."
         )
 
     def test_wrong_kind(self, install):

@@ -397,7 +397,7 @@ class TestFiles:
             (
                 "x = 1",
                 "mine.py: the plugin file has nothing that can be used\n"
-                "    It needs a class of a component, an op, a kernel, or a function marked with @hookimpl.",
+                "    It needs a class of a component, an op, a kernel, a function or a method marked with @hookimpl.",
             ),
             (
                 "from cntk_core.api import *\n@elementwise_op('Sigmoid')\ndef f(m, a, x): return x",

@@ -64,7 +64,8 @@ def test_two_wheels_with_one_op(install):
         table.find("ndl", "Softsign")
     assert str(caught.value) == (
         "op 'Softsign' is offered by cntk-op-one 0.1.0 and cntk-op-two 0.1.0\n"
-        "    Write which one you mean: 'cntk-op-one:Softsign' or 'cntk-op-two:Softsign', or uninstall the other."
+        "    Write which one you mean: 'cntk-op-one:Softsign' or 'cntk-op-two:Softsign', or leave the other out: "
+        "--no-plugin cntk-op-two"
     )
     assert table.find("ndl", "cntk-op-two:Softsign").name == "Softsign"
 

@@ -214,7 +214,8 @@ class TestAmbiguity:
         assert readers.names() == ("wav",)
         assert text_of(AmbiguousPluginError, lambda: readers.get("wav", WHERE)) == (
             "mnist.cntk:12:3: reader 'wav' is offered by cntk-reader-one 0.1.0 and cntk-reader-two 0.1.0\n"
-            "    Write which one you mean: 'cntk-reader-one:wav' or 'cntk-reader-two:wav', or uninstall the other."
+            "    Write which one you mean: 'cntk-reader-one:wav' or 'cntk-reader-two:wav', or leave the other out: "
+            "--no-plugin cntk-reader-two"
         )
 
     def test_the_wheel_says_which(self, readers):

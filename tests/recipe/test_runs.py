@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -240,6 +241,8 @@ class TestUsage:
         def broken(*arguments: object, **options: object) -> None:
             raise ZeroDivisionError("by zero")
 
+        for name in [name for name in sys.modules if name.startswith("cntk_plugin_file_")]:  # of other tests
+            monkeypatch.delitem(sys.modules, name)
         monkeypatch.setattr("cntk_core.recipe.driver.run_recipe", broken)
         assert run(capsys, "configFile=r.cntk", code=1) == (
             "\nEXCEPTION occurred: this is a defect of the program: ZeroDivisionError: by zero\n"

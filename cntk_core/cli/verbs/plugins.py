@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 
-from cntk_core.cli.arguments import PLUGIN
 from cntk_core.contract.verb import Verb
 
 _MORE = "Without --names each of them is loaded, and the table says why one is not usable."
@@ -18,18 +17,18 @@ class Plugins(Verb):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the tasks list, new and check."""
         parser.set_defaults(task="list")
+        parser.add_argument("--times", action="store_true", help="also how long the import of each plugin takes")
         tasks = parser.add_subparsers(metavar="TASK", dest="task")
         table = tasks.add_parser("list", help="a table of what is there and why something is not usable (default)")
         table.add_argument("--names", action="store_true", help="only the names that wheels claim; load nothing")
-        _add_files(table)
         table.add_argument("--all", action="store_true", help="also what the core itself offers in these ways")
+        table.add_argument("--times", action="store_true", default=argparse.SUPPRESS, help="as above")
         new = tasks.add_parser("new", help="write a complete small wheel with its contract test")
         new.add_argument("kind", help="what it is: reader, learner, action ... (a wrong one lists them)")
         new.add_argument("name", help="the word that a recipe will write")
         new.add_argument("--folder", default=".", help="where the wheel's folder goes (default: here)")
         check = tasks.add_parser("check", help="load a plugin and check it against its interface")
         check.add_argument("name", help="its name, or KIND:NAME, or a wheel")
-        _add_files(check)
 
     def run(self, options: argparse.Namespace) -> int:
         """Do what the task asks for; return the exit code."""
@@ -38,28 +37,17 @@ class Plugins(Verb):
         if options.task == "check":
             from cntk_core.plugins.check import check_plugin
 
-            return check_plugin(options.name, plugin_files=_files(options))
+            return check_plugin(options.name, plugin_files=options.plugin)
         return _list(options)
-
-
-def _add_files(parser: argparse.ArgumentParser) -> None:
-    """Take ``--plugin`` behind the task, too."""
-    parser.add_argument(
-        PLUGIN, action="append", default=[], metavar="FILE", dest="plugin_after", help="Python file with components"
-    )
-
-
-def _files(options: argparse.Namespace) -> list[str]:
-    """The plugin files, whether they were named before the task or behind it."""
-    return [*options.plugin, *getattr(options, "plugin_after", ())]
 
 
 def _list(options: argparse.Namespace) -> int:
     from cntk_core.plugins.report import list_plugins, show_table
 
     check = not getattr(options, "names", False)
-    records = list_plugins(_files(options), check=check, core=getattr(options, "all", False))
-    print(show_table(records, () if check else ("", _MORE)))
+    records = list_plugins(options.plugin, check=check, core=getattr(options, "all", False))
+    times = bool(getattr(options, "times", False))
+    print(show_table(records, () if check else ("", _MORE), times=times))
     return 0
 
 

@@ -7,6 +7,7 @@ import os
 import sys
 
 from cntk_core.cli.arguments import add_recipe, program, recipe_arguments
+from cntk_core.cli.plugin_words import join_plugins
 from cntk_core.contract.verb import Verb
 from cntk_core.errors import UsageError
 
@@ -68,11 +69,10 @@ def run_action(options: argparse.Namespace) -> int:
         from cntk_core.launch.launcher import launch, named_in_recipe
         from cntk_core.recipe.elastic import AS_RECIPE, asked_in_recipe
 
-        plugins = [text for path in options.plugin for text in ("--plugin", path)]
         if not elastic and options.ranks > 1:
             asked = asked_in_recipe(recipe_arguments(options), options.verb, options.plugin)
             elastic = AS_RECIPE if asked else elastic
-        arguments = [options.verb, options.recipe, *options.overrides, *plugins]
+        arguments = [options.verb, options.recipe, *options.overrides, *join_plugins(options.plugin)]
         communicator = named_in_recipe(recipe_arguments(options))
         return launch(options.ranks, arguments, options.plugin, elastic, communicator)
     if elastic:

@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 
 from cntk_core.contract.engine import Program
-from cntk_core.contract.events import Job
+from cntk_core.contract.events import Job, UpdateStep
 from cntk_core.contract.learner import Learner, UpdateContext
 from cntk_core.contract.store import ParameterStore
 from cntk_core.errors import DataError
@@ -22,6 +22,7 @@ from cntk_core.training.loop.criteria import CriterionSums
 from cntk_core.training.loop.epoch_progress import EpochResult, Pace, Running
 from cntk_core.training.loop.epoch_ranks import learn_apart, learn_together, save_if_due, share_statistics
 from cntk_core.training.loop.gradient_check import GradientCheck
+from cntk_core.training.loop.gradient_hooks import offer_gradients
 from cntk_core.training.loop.minibatch_sizes import MinibatchSizes
 from cntk_core.training.loop.progress import RunLog
 from cntk_core.training.loop.ranks import Ranks
@@ -62,6 +63,7 @@ class EpochLoop:
         job: for listeners.
         seed: of the injected noise.
         listeners: called after each minibatch with ``job`` and ``result``.
+        before_update: called with the gradients of each update; usually none.
         check: compares gradients before each minibatch is learned; None if that is not asked for.
         steps: updates done so far.
         ranks: who trains together; None in a serial run.
@@ -78,6 +80,7 @@ class EpochLoop:
     job: Job
     seed: int = 0
     listeners: Sequence[Callable[..., object]] = ()
+    before_update: Sequence[Callable[..., object]] = ()
     check: GradientCheck | None = None
     steps: int = 0
     ranks: Ranks | None = None
@@ -182,13 +185,17 @@ class EpochLoop:
             # In training mode, so that dropout and batch normalisation are as with any other rate.
             self.program.compute_gradients(minibatch)
             self.store.forget_gradients(self.program.plan.sparse)
-        elif self.settings.parts(pace.minibatch_size) == 1 and not self.settings.clips_norm:
+        elif not self.is_apart(pace):
             context = self._before_update(self.sizes.columns(minibatch), pace.epoch, index, pace.rate)
             self.program.train_step(minibatch, self._scalars(context))
             self.steps += 1
         else:
             self.gradients(minibatch, pace)
             self.update(self.sizes.columns(minibatch), pace, index)
+
+    def is_apart(self, pace: Pace) -> bool:
+        """Whether gradients are needed by themselves: in parts, for their norms, or for somebody who looks at them."""
+        return self.settings.parts(pace.minibatch_size) > 1 or self.settings.clips_norm or bool(self.before_update)
 
     def learns(self, pace: Pace) -> bool:
         """Whether the rate is so large that parameters change."""
@@ -213,6 +220,9 @@ class EpochLoop:
             pace: of the epoch.
             index: of the minibatch in the epoch.
         """
+        if self.before_update:
+            step = UpdateStep(pace.epoch, index, samples, pace.rate, self.steps)
+            offer_gradients(self.before_update, self.job, step, self.store, self.program.plan.trained)
         context = self._before_update(samples, pace.epoch, index, pace.rate)
         if self.settings.clips_norm:
             self.program.update([self._clipped(parameter, context) for parameter in self.program.plan.trained])

@@ -14,6 +14,7 @@ from cntk_core.network.node import Node
 from cntk_core.plan.make import make_plan
 from cntk_core.training.loop.criteria import Criterion, CriterionSums, describe, since
 from cntk_core.training.loop.evaluate_ranks import evaluate_together
+from cntk_core.training.loop.evaluation_told import Audience
 from cntk_core.training.loop.minibatch_sizes import MinibatchSizes
 from cntk_core.training.loop.progress import RunLog
 from cntk_core.training.loop.ranks import Ranks
@@ -35,6 +36,7 @@ def evaluate(
     store: ParameterStore | None = None,
     each: Callable[[int, int], None] | None = None,
     ranks: Ranks | None = None,
+    audience: Audience | None = None,
 ) -> Mapping[str, Criterion]:
     """Compute criteria over a data set and log them.
 
@@ -50,6 +52,7 @@ def evaluate(
         store: of the network's parameters, if there is one already.
         each: called after each minibatch with its number (from 0) and its samples, in a serial run.
         ranks: who evaluates together, each its share; the figures are of all of them.
+        audience: hears of the minibatches and of what came of them.
 
     Returns:
         Sums and counts by name.
@@ -71,6 +74,7 @@ def evaluate(
         parts=parts,
         each=each,
         ranks=ranks,
+        audience=audience,
     )
 
 
@@ -86,6 +90,7 @@ def evaluate_program(
     parts: int = 1,
     each: Callable[[int, int], None] | None = None,
     ranks: Ranks | None = None,
+    audience: Audience | None = None,
 ) -> Mapping[str, Criterion]:
     """Do the work of :func:`evaluate` with a program that is compiled already."""
     sums = CriterionSums(program, roots)
@@ -103,6 +108,8 @@ def evaluate_program(
     else:
         counts = _evaluated(program, reader, spec, sums, sizes, parts, each)
     for count in counts:
+        if audience is not None:
+            audience.minibatch(count, sums)
         if log.bar is not None:
             log.bar.advance(sums.samples)
         if is_shown(count):
@@ -117,6 +124,8 @@ def evaluate_program(
     if shown_at < count:
         log.detail(_line(shown_at + 1, count, since(final, shown)))
     log.line("Final Results: " + _line(1, count, final, roots))
+    if audience is not None:
+        audience.ended(final, count)
     return final
 
 

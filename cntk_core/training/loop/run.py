@@ -27,8 +27,9 @@ from cntk_core.training.loop.criteria import Criterion, averages
 from cntk_core.training.loop.epoch import EpochLoop
 from cntk_core.training.loop.epoch_progress import EpochResult, NotANumber, Pace
 from cntk_core.training.loop.evaluate import evaluate_program
+from cntk_core.training.loop.evaluation_told import Audience
 from cntk_core.training.loop.gradient_check import GradientCheck
-from cntk_core.training.loop.listeners import tell_epoch
+from cntk_core.training.loop.listeners import asked_rate, tell_epoch
 from cntk_core.training.loop.nan_origin import explained
 from cntk_core.training.loop.node_settings import NodeSettings, spare_normalizations
 from cntk_core.training.loop.precompute import precompute
@@ -163,6 +164,7 @@ class TrainingRun:
             session.job,
             seed=session.seed,
             listeners=session.listeners("cntk_minibatch_end"),
+            before_update=session.listeners("cntk_before_update"),
             check=check,
             ranks=self.ranks,
             stop=session.stop,
@@ -226,10 +228,14 @@ class TrainingRun:
     def _pace(self) -> tuple[Pace, ControlState]:
         """Decide how the next epoch goes through the data; one that was begun goes on as it was."""
         if self.position is None:
-            return self.pacing.decide(self.done, self.state, self.epoch_samples)
+            pace, state = self.pacing.decide(self.done, self.state, self.epoch_samples)
+            rate = asked_rate(self.session, self.done, pace.rate)
+            if rate != pace.rate:
+                pace, state = attrs.evolve(pace, rate=rate), attrs.evolve(state, rate=single(rate))
+            return pace, state
         position, state, rate = self.position, self.state, self.position.rate
         if self.settings.has_rate(self.done):
-            rate = self.settings.rate(self.done)
+            rate = asked_rate(self.session, self.done, self.settings.rate(self.done))
             state = attrs.evolve(state, rate=single(rate))
         return Pace(self.done, rate, position.minibatch_size, may_fail=position.may_fail), state
 
@@ -314,7 +320,10 @@ class TrainingRun:
         # As in the original, the configured size: that of the search may be too large for the validation set.
         spec = EpochSpec(minibatch_size=self.settings.minibatch_size[pace.epoch])
         quiet = RunLog(_Through(self.log))
-        criteria = evaluate_program(self._validation, reader, self.nodes, spec, quiet, ranks=self.ranks)
+        audience = Audience.of(session.hooks, session.job, epoch=pace.epoch)
+        criteria = evaluate_program(
+            self._validation, reader, self.nodes, spec, quiet, ranks=self.ranks, audience=audience
+        )
         self.log.validated(pace.epoch, self.settings.max_epochs, criteria)
         return criteria
 

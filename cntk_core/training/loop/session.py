@@ -157,6 +157,7 @@ class TrainingSession:
             return summary
         except BaseException as error:
             outcome = JobOutcome(False, 0, time.perf_counter() - begun, error=error)
+            self._emit("cntk_exception", job=self.job, error=error)
             raise
         finally:
             if self.ranks is not None:

@@ -55,7 +55,7 @@ def describe_parameters(network: Network, criterion: Node, *, detailed: bool) ->
 def describe_training(network: Network, criterion: Node, evaluations: Sequence[Node], engine: str, log: RunLog) -> None:
     """Say what is trained, with which criteria."""
     log.line()
-    log.line(f"Model has {len(network)} nodes. Using {engine or 'CPU'}.")
+    log.line(f"Model has {len(network)} nodes. Using {'CPU' if engine in ('', 'cpu') else engine}.")
     log.line()
     log.line(f"Training criterion:   {criterion.name} = {criterion.op.name}")
     if len(evaluations) == 1:

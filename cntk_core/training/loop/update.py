@@ -20,6 +20,7 @@ import numpy as np
 
 from cntk_core.contract.learner import Learner, Slot, UpdateContext, UpdateRule
 from cntk_core.contract.store import ParameterStore
+from cntk_core.errors import WrongResult
 from cntk_core.network.node import Parameter
 from cntk_core.ops.language.expression import TraceMath, symbol
 from cntk_core.plan.plan import Plan
@@ -46,7 +47,8 @@ def compose_update(learner: Learner, settings: SGDSettings) -> UpdateRule:
         m: Any, value: Any, gradient: Any, slots: Mapping[str, Any], scalars: Mapping[str, Any]
     ) -> tuple[Any, Mapping[str, Any]]:
         prepared = _prepare(m, value, gradient, scalars, extra)
-        result, changed = learner.rule(m, value, prepared, slots, {name: scalars[name] for name in (*own, *means)})
+        numbers = {name: scalars[name] for name in (*own, *means)}
+        result, changed = _ruled(learner, learner.rule(m, value, prepared, slots, numbers))
         if noise:
             result = result + scalars[_NOISE] * slots[NOISE_SLOT]
         if l1:
@@ -72,6 +74,20 @@ def compose_update(learner: Learner, settings: SGDSettings) -> UpdateRule:
     )
 
 
+def _ruled(learner: Learner, answer: Any) -> tuple[Any, Mapping[str, Any]]:
+    """Return what a rule gave, if it is the new value and the slots that have changed."""
+    if not (isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[1], Mapping)):
+        raise WrongResult(learner.rule, f"returned {_shown(answer)}, not the new value and a dict of the new slots")
+    unknown = [name for name in answer[1] if name not in {slot.name for slot in learner.slots}]
+    if unknown:
+        raise WrongResult(learner.rule, f"returned a slot '{unknown[0]}', which is none of the learner's slots")
+    return answer
+
+
+def _shown(answer: Any) -> str:
+    return "None" if answer is None else f"a {type(answer).__name__}"
+
+
 def _prepare(m: Any, value: Any, gradient: Any, scalars: Mapping[str, Any], names: tuple[str, ...]) -> Any:
     """The gradient that a learner's rule sees: limited, with L2."""
     if _LIMIT in names:
@@ -91,7 +107,10 @@ def first_state(learner: Learner) -> dict[str, float]:
 def _scalars_of(learner: Learner) -> tuple[str, ...]:
     """Names of a learner's scalars."""
     context = UpdateContext(samples=1, learning_rate=1.0, momentum=0.0, state=first_state(learner))
-    return tuple(learner.scalars(attrs.evolve(context, state=learner.advance(context))))
+    numbers = learner.scalars(attrs.evolve(context, state=learner.advance(context)))
+    if not isinstance(numbers, Mapping):
+        raise WrongResult(learner.scalars, f"returned {_shown(numbers)}, not a dict of numbers")
+    return tuple(numbers)
 
 
 def _means_of(learner: Learner, scalars: tuple[str, ...]) -> tuple[str, ...]:

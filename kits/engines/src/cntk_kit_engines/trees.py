@@ -9,12 +9,9 @@ from typing import Any
 import attrs
 
 from cntk_core.network.node import Node
-from cntk_core.ops.language.expression import Expr, TraceMath, symbol
+from cntk_core.ops.language.expression import Expr, symbol
 from cntk_core.plan.plan import GradientStep, LoopGradient, Plan, Step
-
-_MATH = TraceMath()
-
-Tree = Expr | float
+from cntk_core.plan.traced import Tree, traced_forward, traced_gradient
 
 
 @attrs.frozen
@@ -39,9 +36,7 @@ def forward_trees(step: Step, names: Names, given: Mapping[Node, Tree] | None = 
     """
     trees: dict[Node, Tree] = dict(given or {})
     for node in step.nodes:
-        assert node.op.elementwise is not None
-        inputs = [trees.get(child, symbol(names.value(child))) for child in node.inputs]
-        trees[node] = node.op.elementwise.forward(_MATH, node.attributes, *inputs)
+        trees[node] = traced_forward(node, [trees.get(child, symbol(names.value(child))) for child in node.inputs])
     return {node: trees[node] for node in step.writes}
 
 
@@ -72,10 +67,9 @@ def gradient_trees(
     for node in reversed(step.step.nodes):
         if node not in arriving:
             continue
-        assert node.op.elementwise is not None
         inputs = [values.get(child, symbol(names.value(child))) for child in node.inputs]
         output = values.get(node, symbol(names.value(node)))
-        results = node.op.elementwise.gradient(_MATH, node.attributes, arriving[node], output, *inputs)
+        results = traced_gradient(node, arriving[node], output, inputs)
         for child, wanted, result in zip(node.inputs, path[node], results, strict=True):
             if not wanted or result is None:
                 continue

@@ -14,6 +14,7 @@ class CrossValidationAction(Action):
 
     requires_api = "1.0"
     name = "cv"
+    needs_engine = True
     on_all_ranks = True
 
     def check(self, context: RecipeContext, section: Config) -> None:
@@ -34,7 +35,7 @@ class CrossValidationAction(Action):
             network = context.load_model(path, section.location("modelPath"))
             nodes = evaluation_nodes(context, network, section)
             context.log.plain(f"Model {path} --> ")
-            found = evaluate_on_reader(context, section, network, nodes)
+            found = evaluate_on_reader(context, section, network, nodes, model=path)
             results.append((path, [criterion.average for criterion in found.values()]))
             time.sleep(pause)
         if not results:
