@@ -106,6 +106,12 @@ class _Nodes:
             arguments.flat("inputs")
         return _Node(path)
 
+    def definition(self, name: str) -> None:
+        return None
+
+    def further_names(self) -> tuple[str, ...]:
+        return ()
+
     def is_node(self, value: object) -> bool:
         return isinstance(value, _Node)
 

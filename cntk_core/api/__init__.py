@@ -12,6 +12,7 @@ from cntk_core.config import Config, Schedule, Value, at_least, option, options
 from cntk_core.contract.action import Action, ActionContext, RunLog
 from cntk_core.contract.builder import BuildContext, NetworkBuilder
 from cntk_core.contract.component import API_VERSION, Available, Component, NoOptions, Unavailable
+from cntk_core.contract.dataset import Dataset, DatasetProgress
 from cntk_core.contract.engine import ExecutionEngine
 from cntk_core.contract.events import (
     EpochStart,
@@ -23,11 +24,13 @@ from cntk_core.contract.events import (
     MinibatchSource,
     UpdateStep,
 )
+from cntk_core.contract.initializer import InitializerSettings, ParameterInitializer
 from cntk_core.contract.learner import Learner, Slot, UpdateContext, UpdateRule
 from cntk_core.contract.local_rank import local_rank
 from cntk_core.contract.model_format import ModelFormat
 from cntk_core.contract.parallel import Communicator, GradientAggregation, Parallelizer
 from cntk_core.contract.reader import DataReader, EpochSpec, ReaderContext, StreamInfo
+from cntk_core.contract.schedule import EpochSchedule
 from cntk_core.contract.store import ParameterStore
 from cntk_core.contract.verb import Verb
 from cntk_core.contract.writer import DataWriter, SequenceOutput, SparseRows, WriterContext
@@ -95,7 +98,10 @@ __all__ = [
     "DataError",
     "DataReader",
     "DataWriter",
+    "Dataset",
+    "DatasetProgress",
     "Elementwise",
+    "EpochSchedule",
     "EpochSpec",
     "EpochStart",
     "EpochSummary",
@@ -104,6 +110,7 @@ __all__ = [
     "FindOp",
     "GradientAggregation",
     "Initializer",
+    "InitializerSettings",
     "Input",
     "Job",
     "JobOutcome",
@@ -129,6 +136,7 @@ __all__ = [
     "OptionError",
     "Parallelizer",
     "Parameter",
+    "ParameterInitializer",
     "ParameterStore",
     "Plan",
     "PluginError",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cntk_core.config import COMMAND_LINE, Content, EvaluatedEntry, SourceText, parse_text, read_source
 from cntk_core.config.parser import Entry, parse_entries
-from cntk_core.contract.builder import Document, SeedNumbers
+from cntk_core.contract.builder import Document, SeedNumbers, cntk_initializer
 from cntk_core.network.draw import to_svg
 from cntk_core.network.files import write_file
 from cntk_core.network.initializers import (
@@ -66,6 +66,7 @@ __all__ = [
     "SourceText",
     "check_links",
     "clone_nodes",
+    "cntk_initializer",
     "complete_network",
     "copy_inputs",
     "copy_nodes",

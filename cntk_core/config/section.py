@@ -235,9 +235,10 @@ class Config:
         """Return a section made of a text, whose parent is this section."""
         return Config.from_source(SourceText.of(text, file), name=self._path(name), parent=self)
 
-    def with_entries(self, text: str) -> Config:
+    def with_entries(self, text: str | SourceText) -> Config:
         """Return this section with the entries of a text in place of its own ones of the same key."""
-        added = self.child(text)._entries
+        source = text if isinstance(text, SourceText) else SourceText.of(text)
+        added = Config.from_source(source, name=self._path("child"), parent=self)._entries
         entries = {**self._entries, **added}
         return attrs.evolve(self, entries=entries)
 

@@ -12,7 +12,9 @@ import numpy as np
 
 from cntk_core.config import Config
 from cntk_core.contract.component import Component
+from cntk_core.contract.initializer import InitializerSettings
 from cntk_core.errors import BuildError, Location, UnsupportedError
+from cntk_core.network.initializers import Initializer, initializer
 from cntk_core.network.network import Network
 from cntk_core.ops.language.op import Op
 
@@ -23,6 +25,15 @@ def _no_load(path: str, where: Location | None = None) -> Network:
 
 def _no_save(network: Network, path: str, where: Location | None = None) -> None:
     raise BuildError(f"the model '{path}' cannot be saved here: this context takes no models", where=where)
+
+
+def cntk_initializer(kind: str, settings: InitializerSettings) -> Initializer:
+    """Return the initializer of one of CNTK's own words.
+
+    Raises:
+        BuildError: there is no such word, or what it needs is not given.
+    """
+    return initializer(kind, **attrs.asdict(settings, recurse=False))
 
 
 @attrs.define
@@ -54,6 +65,7 @@ class BuildContext:
         save_model: ``(network, path, place in the recipe)`` writes a model file, for scripts that edit models.
         trace: function for information and warnings, one line each.
         seeds: what :meth:`next_seed` counts with; the networks of one run share it.
+        make_initializer: ``(word, settings) -> Initializer``, for the first values of parameters.
     """
 
     find_op: Callable[[str, str], Op | None]
@@ -67,6 +79,7 @@ class BuildContext:
     save_model: Callable[[Network, str, Location | None], None] = _no_save
     trace: Callable[[str], None] = print
     seeds: SeedNumbers = attrs.field(factory=SeedNumbers)
+    make_initializer: Callable[[str, InitializerSettings], Initializer] = cntk_initializer
 
     def next_seed(self, language: str) -> int:
         """Return the seed of the next random parameter that a language makes, as the original numbers them."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 from numpy.typing import NDArray
@@ -119,11 +119,14 @@ class ExecutionEngine(Component):
     """Makes programs. Made as ``Engine(options)``; its fields are read from the configuration (``numCPUThreads``).
 
     Attributes:
+        priority: ``engine = auto`` takes the engine with the highest one that can run here; 0 is taken where there is
+            nothing better, the processor's own engine has 10, and one for a GPU that may be taken unasked has 20.
         kernels: kernels for this engine from elsewhere, which the run finds and sets before it compiles anything. The
             first that does a node's op is taken, then the engine's own, then the op's own functions.
     """
 
     kernels: Sequence[Kernel] = ()
+    priority: ClassVar[int] = 0
 
     def __init__(self, options: Any = None) -> None:
         self.settings = options if options is not None else type(self).options()

@@ -130,6 +130,41 @@ class Random:
         return values
 
 
+@attrs.frozen
+class FromRule:
+    """Values of a rule that is none of CNTK's: that of a plugin.
+
+    Attributes:
+        name: its word, for messages.
+        rule: ``(shape, dtype, seed) -> values``.
+        takes_seed: it draws random numbers.
+        seed, seed_offset: as for :class:`Random`.
+    """
+
+    name: str
+    rule: Callable[[Shape, np.dtype[Any], int], Any]
+    takes_seed: bool = attrs.field(default=True, kw_only=True)
+    seed: int | None = attrs.field(default=None, kw_only=True)
+    seed_offset: int = attrs.field(default=0, kw_only=True)
+
+    def __call__(self, shape: Shape, dtype: np.dtype[Any], seed: int) -> NDArray[Any]:
+        """Return the values of the rule, converted.
+
+        Raises:
+            BuildError: it gives another shape, or something that is no finite number.
+        """
+        values = np.asarray(self.rule(shape, dtype, seed))
+        if values.shape != shape:
+            raise BuildError(f"the initializer '{self.name}' gives {show(values.shape)} for a parameter {show(shape)}")
+        try:
+            values = values.astype(dtype)
+        except (TypeError, ValueError):
+            raise BuildError(f"the initializer '{self.name}' gives values of the type {values.dtype}") from None
+        if not np.isfinite(values).all():
+            raise BuildError(f"the initializer '{self.name}' gives values that are no finite numbers")
+        return values
+
+
 def fans(shape: Shape, filter_rank: int = 0, output_rank: int = 1) -> tuple[int, int]:
     """Return fan-in and fan-out of a parameter of a shape (memory order).
 
@@ -298,7 +333,7 @@ def initializer(
 
 def numbered(first: Initializer, take: Callable[[], int]) -> Initializer:
     """Return an initializer with a seed: random ones that have none get the next number."""
-    if isinstance(first, Random) and first.seed is None:
+    if isinstance(first, Random | FromRule) and _takes_seed(first) and first.seed is None:
         return attrs.evolve(first, seed=take())
     return first
 
@@ -306,8 +341,12 @@ def numbered(first: Initializer, take: Callable[[], int]) -> Initializer:
 def use_one_seed(network: Network) -> None:
     """Give all random initializers of a network the seed 1 (CNTK's ``forceConstantRandomSeed``)."""
     for parameter in network.parameters:
-        if isinstance(parameter.initializer, Random):
+        if isinstance(parameter.initializer, Random | FromRule):
             parameter.initializer = attrs.evolve(parameter.initializer, seed=1, seed_offset=0)
+
+
+def _takes_seed(made: Initializer) -> bool:
+    return made.takes_seed if isinstance(made, FromRule) else not isinstance(made, _WITHOUT_SEED)
 
 
 def _given(value: Any, kind: str, key: str, where: Location | None) -> Any:
@@ -331,8 +370,8 @@ def initialize_parameters(network: Network, seed: int = 0) -> None:
     problems: list[CntkError] = []
     for parameter in network.parameters:
         made = parameter.initializer
-        own, offset = (made.seed, made.seed_offset) if isinstance(made, Random) else (None, 0)
-        if own is None and made is not None and not isinstance(made, _WITHOUT_SEED):
+        own, offset = (made.seed, made.seed_offset) if isinstance(made, Random | FromRule) else (None, 0)
+        if own is None and made is not None and _takes_seed(made):
             number += 1
         if parameter.value is not None:
             continue

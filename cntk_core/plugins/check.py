@@ -16,7 +16,7 @@ from cntk_core.contract.component import Unavailable
 from cntk_core.errors import MissingPluginError, PluginError, PluginUnavailableError, UsageError, did_you_mean, nearest
 from cntk_core.plugins.manager import PluginManager
 from cntk_core.plugins.offer import ComponentOffer, HooksOffer, Offer, same_wheel
-from cntk_core.plugins.registry import Registry
+from cntk_core.plugins.registry import KINDS, Registry
 from cntk_core.plugins.third_party_ops import OpsOffer
 
 CONTRACTS = {
@@ -35,25 +35,14 @@ OWN_DATA = {
     "action": "ActionContract",
     "verb": "VerbContract",
     "model_format": "ModelFormatContract",
+    "initializer": "InitializerContract",
+    "schedule": "ScheduleContract",
+    "dataset": "DatasetContract",
 }
 """Contracts that need data of the plugin's own: they run in its own tests, and are not run here."""
 
-KIND_WORDS = (
-    "engine",
-    "builder",
-    "reader",
-    "writer",
-    "learner",
-    "parallelizer",
-    "aggregation",
-    "communicator",
-    "action",
-    "verb",
-    "model_format",
-    "ops",
-    "kernels",
-    "hooks",
-)
+KIND_WORDS = (*(kind.key for kind in KINDS), "ops", "kernels", "hooks")
+"""What may stand before the colon of ``KIND:NAME``."""
 
 
 @attrs.frozen

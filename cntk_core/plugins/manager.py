@@ -53,9 +53,8 @@ class CoreAnswers:
 
     @hookimpl(trylast=True)
     def cntk_choose_engine(self, requested: str, available: tuple[str, ...]) -> str | None:
-        """Prefer cuda, then cpu, then the first engine."""
-        by_name = {name.casefold(): name for name in available}
-        return by_name.get("cuda") or by_name.get("cpu") or next(iter(available), None)
+        """Take the first: they come with the highest priority first."""
+        return next(iter(available), None)
 
 
 class PluginManager:
@@ -148,9 +147,11 @@ class PluginManager:
         usable = self.registry.engines.usable()
         if not usable:
             raise self._no_engine(where)
-        available = tuple(each for each in usable if _computes_on(self.registry.engines.get(each), device))
-        if not available:
+        classes = {each: self.registry.engines.get(each) for each in usable}
+        fitting = [each for each in usable if _computes_on(classes[each], device)]
+        if not fitting:
             raise self._no_device(device, usable, device_where)
+        available = tuple(sorted(fitting, key=lambda each: -classes[each].priority))
         told = {"requested": name, "available": available}
         choice = first_answer(self.listeners("cntk_choose_engine"), told)
         return self.registry.engines.get(choice or available[0], where=where)

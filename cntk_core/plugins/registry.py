@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from cntk_core.contract.action import Action
 from cntk_core.contract.builder import NetworkBuilder
 from cntk_core.contract.component import Component, Unavailable
+from cntk_core.contract.dataset import Dataset
 from cntk_core.contract.engine import ExecutionEngine
+from cntk_core.contract.initializer import ParameterInitializer
 from cntk_core.contract.learner import Learner
 from cntk_core.contract.model_format import ModelFormat
 from cntk_core.contract.parallel import Communicator, GradientAggregation, Parallelizer
 from cntk_core.contract.reader import DataReader
+from cntk_core.contract.schedule import EpochSchedule
 from cntk_core.contract.verb import Verb
 from cntk_core.contract.writer import DataWriter
 from cntk_core.errors import (
@@ -47,9 +50,12 @@ COMMUNICATOR = Kind("communicator", "cntk.communicators", Communicator)
 ACTION = Kind("action", "cntk.actions", Action)
 VERB = Kind("verb", VERBS_GROUP, Verb)
 MODEL_FORMAT = Kind("model format", "cntk.model_formats", ModelFormat)
+INITIALIZER = Kind("initializer", "cntk.initializers", ParameterInitializer)
+SCHEDULE = Kind("schedule", "cntk.schedules", EpochSchedule)
+DATASET = Kind("data set", "cntk.datasets", Dataset)
 KINDS = (
     *(ENGINE, BUILDER, READER, WRITER, LEARNER, PARALLELIZER, AGGREGATION, COMMUNICATOR),
-    *(ACTION, VERB, MODEL_FORMAT),
+    *(ACTION, VERB, MODEL_FORMAT, INITIALIZER, SCHEDULE, DATASET),
 )
 
 
@@ -254,7 +260,7 @@ class Registry:
 
     Attributes:
         engines, builders, readers, writers, learners, parallelizers, aggregations, communicators, actions, verbs,
-            model_formats: the components by name.
+            model_formats, initializers, schedules, datasets: the components by name.
         preferences: who comes before whom, and what is switched off.
         notes: lines that every message about a missing name ends with (why discovery is limited).
         source: who is registering at the moment.
@@ -275,6 +281,9 @@ class Registry:
         self.actions: ComponentTable[Action] = ComponentTable(ACTION, self)
         self.verbs: ComponentTable[Verb] = ComponentTable(VERB, self)
         self.model_formats: ComponentTable[ModelFormat] = ComponentTable(MODEL_FORMAT, self)
+        self.initializers: ComponentTable[ParameterInitializer] = ComponentTable(INITIALIZER, self)
+        self.schedules: ComponentTable[EpochSchedule] = ComponentTable(SCHEDULE, self)
+        self.datasets: ComponentTable[Dataset] = ComponentTable(DATASET, self)
         self._operations: Operations | None = None
         self._op_scans: list[Scan] = []
         self._kernels: Kernels | None = None
@@ -286,7 +295,8 @@ class Registry:
         data = (self.readers, self.writers)
         parallel = (self.parallelizers, self.aggregations, self.communicators)
         doing = (self.actions, self.verbs)
-        return (self.engines, self.builders, *data, self.learners, *parallel, *doing, self.model_formats)
+        named = (self.model_formats, self.initializers, self.schedules, self.datasets)
+        return (self.engines, self.builders, *data, self.learners, *parallel, *doing, *named)
 
     def table(self, word: str) -> ComponentTable[Any]:
         """Return the table of a kind (``reader``)."""

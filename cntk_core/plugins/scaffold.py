@@ -35,8 +35,8 @@ class Template:
         target: what the entry point names in the module.
         base: distribution and import names begin with ``cntk-<base>-``.
         parts: folders of files that it shares with other kinds.
-        command: runs the recipe of its README, in the folder of the wheel.
-        needs: distributions that this recipe needs beside the core.
+        command: uses it, in the folder of the wheel; mostly it runs the recipe of the README.
+        needs: distributions that this needs beside the core.
     """
 
     group: str
@@ -88,7 +88,7 @@ def new_plugin(kind: str, name: str, folder: str | Path = ".") -> Path:
             texts[_fill(path.removesuffix(".tmpl"), words)] = text
     words["requires"] = ", ".join(f'"{need}"' for need in (CORE, *_kits(texts.values())))
     words["example"] = _fill(texts.pop("example.md"), words)
-    words["recipe"] = _fill(texts["example/recipe.cntk"].rstrip("\n"), words)
+    words["trial"] = _trial(texts.get("example/recipe.cntk", ""), words)
     try:
         for path, text in texts.items():
             file = target / path
@@ -130,13 +130,21 @@ def names_of(kind: str, name: str) -> dict[str, str]:
         "group": template.group,
         "api": API_VERSION,
         "CLASS": snake.upper(),
-        "command": template.command,
         "needs": ", ".join(f'"{name}"' for name in ("cntk-testing>=0.1", *template.needs)),
         "author": _author(),
         "year": str(time.localtime().tm_year),
     }
     words["target"] = words["module"] + _fill(template.target, words)
+    words["command"] = _fill(template.command, words)
     return words
+
+
+def _trial(recipe: str, words: Mapping[str, str]) -> str:
+    """Return what a README shows to try a plugin: its recipe, if it has one, and a command."""
+    command = f"```sh\n{words['command']}\n```"
+    if not recipe:
+        return command
+    return f"```\n{_fill(recipe, words)}```\n\n`example/` has this recipe and its data:\n\n{command}"
 
 
 def _author() -> str:
@@ -157,14 +165,16 @@ def _check_op_name(name: str) -> None:
 
 def next_steps(folder: Path, kind: str) -> str:
     """Say what was made and what to do with it."""
-    command = TEMPLATES[kind].command
+    command = next(
+        line for line in (folder / "README.md").read_text(encoding="utf-8").splitlines() if line[:5] == "cntk "
+    )
     names = "\n".join(f"  {file}" for file in sorted(path for path in folder.rglob("*") if path.is_file()))
     return (
         f"A new {kind}:\n{names}\n\n"
         f"Install it and run its tests:\n"
         f'  pip install --editable "{folder}[test]"\n'
         f"  pytest {folder}\n\n"
-        f"Run the recipe of its README:\n"
+        f"Try what its README shows:\n"
         f"  cd {folder}\n"
         f"  {command}"
     )

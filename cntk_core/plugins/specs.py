@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cntk_core.plugins import answers
-from cntk_core.plugins.markers import gathers, hookspec, passes_on
+from cntk_core.plugins.markers import gathers, hookspec, passes_on, retired
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -63,7 +63,7 @@ def cntk_section_keys(section: str) -> Collection[str] | None:
 
 @hookspec(firstresult=True)
 def cntk_choose_engine(requested: str, available: tuple[str, ...]) -> str | None:
-    """Say which of the available engines ``auto`` means. The core prefers cuda, then cpu, then the first."""
+    """Say which of the available engines ``auto`` means. The first has the highest priority; the core takes it."""
 
 
 @passes_on("network", answers.same_kind("network"))
@@ -165,6 +165,9 @@ def cntk_checkpoint_saved(job: Job, path: Path) -> None:
     """Note that a checkpoint is complete on disk (upload it, prune old ones)."""
 
 
-@hookspec
+@hookspec(warn_on_impl=retired("cntk_add_commands", "1.0", "1.2", "Offer a Verb (entry-point group cntk.verbs)."))
 def cntk_add_commands(subparsers: Any) -> None:
-    """Add commands to the command line: ``subparsers.add_parser(...)`` of argparse, with ``set_defaults(run=...)``."""
+    """Add commands to the command line: ``subparsers.add_parser(...)`` of argparse, with ``set_defaults(run=...)``.
+
+    It gives way to verbs, which ``cntk --help`` lists (``cntk.verbs``).
+    """

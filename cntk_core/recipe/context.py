@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any, cast
@@ -20,6 +21,7 @@ from cntk_core.network.initializers import initialize_parameters, use_one_seed
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input
 from cntk_core.network.remarks import remarks
+from cntk_core.plugins.initializers import make_initializer
 from cntk_core.plugins.listening import gathered, passed_on
 from cntk_core.plugins.model_formats import ModelFiles
 from cntk_core.recipe.log import Log
@@ -272,6 +274,7 @@ class ActionContext:
             save_model=self.save_model,
             trace=self.log.line,
             seeds=self.seeds,
+            make_initializer=partial(make_initializer, self.plugins.registry),
         )
 
     def build_network(self, section: Config) -> Network:

@@ -18,6 +18,7 @@ from cntk_core.plugins.model_formats import ModelFiles
 from cntk_core.recipe.context import ActionContext
 from cntk_core.recipe.resume import resumption
 from cntk_core.recipe.test import inputs_of
+from cntk_core.training.block.named_schedules import with_schedules
 from cntk_core.training.block.parallel_block import read_parallel
 from cntk_core.training.block.settings import SGDSettings, for_factors
 from cntk_core.training.block.sgd_block import idle_momentum, learner_name, make_learner, read_settings
@@ -106,6 +107,7 @@ def settings_of(
     learner_class = context.plugins.registry.learners.get(name, where=None if value is None else value.where)
     keys = {*gathered(context.hooks.listeners("cntk_sgd_keys"))}
     keys |= {*gathered(context.hooks.listeners("cntk_section_keys"), section="SGD")}
+    block = with_schedules(block, context.plugins.registry.schedules)
     settings = read_settings(block, learner_class.options, note=note, listener_keys=keys, ranks=context.ranks)
     learner = make_learner(block, learner_class)
     idle = idle_momentum(block, learner)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from string import ascii_letters
 from textwrap import dedent
 
 import pytest
@@ -260,7 +261,12 @@ class TestTrace:
 class TestEngines:
     @pytest.mark.parametrize(
         ("names", "chosen"),
-        [(("cpu", "cuda", "xla"), "cuda"), (("cpu", "xla"), "cpu"), (("xla", "tpu"), "tpu"), (("CPU",), "CPU")],
+        [
+            (("one", "two20", "three"), "two20"),
+            (("one10", "three"), "one10"),
+            (("xla", "tpu"), "tpu"),
+            (("a10", "b20", "c20"), "b20"),
+        ],
     )
     def test_auto(self, install, names, chosen):
         install(
@@ -270,7 +276,7 @@ class TestEngines:
 
     @staticmethod
     def module(names):
-        classes = "".join(f"class {name}(Engine): pass\n" for name in names)
+        classes = "".join(f"class {name}(Engine): priority = {name.strip(ascii_letters) or 0}\n" for name in names)
         return (
             "from cntk_core.api import ExecutionEngine\n"
             "class Engine(ExecutionEngine):\n    requires_api = '1.0'\n    def compile(self): pass\n" + classes
@@ -291,7 +297,7 @@ class TestEngines:
 
     def test_a_device_chooses_among_engines(self, install):
         module = self.module(("cpu", "cuda")) + "    @classmethod\n    def devices(cls): return (0, 1)\n"
-        module = module.replace("class cuda(Engine): pass", "class cuda(Engine):")
+        module = module.replace("class cuda(Engine): priority = 0", "class cuda(Engine):")
         install("cntk-engine-all", {"cntk.engines": {n: f"cntk_engine_all:{n}" for n in ("cpu", "cuda")}}, module)
         manager = PluginManager()
         assert manager.engine("auto", device=1).__name__ == "cuda"

@@ -99,7 +99,11 @@ class TestVerbs:
     def test_a_verb_of_a_plugin(self, install, capsys):
         install("cntk-hook-hello", {"cntk.hooks": {"hello": "cntk_hook_hello"}}, self.TEXT)
         assert main(["hello"]) == 0
-        assert capsys.readouterr().out == "hello there\n"
+        told = capsys.readouterr()
+        assert told.out == "hello there\n"
+        assert (
+            "cntk_add_commands is retired since plugin interface 1.0 and will be gone in 1.2. Offer a Verb" in told.err
+        )
 
     def test_no_such_verb(self, install, capsys):
         install("cntk-hook-hello", {"cntk.hooks": {"hello": "cntk_hook_hello"}}, self.TEXT)

@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+import math
+from itertools import count
 from pathlib import Path
 
+import numpy as np
 import pytest
 from cntk_action_classic.print_action import PrintAction
 
 from cntk_core.cli.verbs.doctor import Doctor
 from cntk_core.cli.verbs.plugins import Plugins
 from cntk_core.contract.action import Action
+from cntk_core.contract.dataset import Dataset
+from cntk_core.contract.initializer import InitializerSettings, ParameterInitializer
+from cntk_core.contract.schedule import EpochSchedule
 from cntk_core.contract.verb import Verb
-from cntk_core.errors import CntkError, ConfigError, ModelFormatError
+from cntk_core.errors import CntkError, ConfigError, DataError, Location, ModelFormatError
 from cntk_core.plugins.core_format import CoreFormat
-from cntk_testing import ActionContract, ModelFormatContract, VerbContract
+from cntk_core.plugins.initializers import FixedNumber, Uniform
+from cntk_core.training.rates.epoch_schedules import CosineSchedule
+from cntk_testing import (
+    ActionContract,
+    DatasetContract,
+    InitializerContract,
+    ModelFormatContract,
+    ScheduleContract,
+    VerbContract,
+)
 
 
 class TestPrint(ActionContract):
@@ -48,6 +63,26 @@ class TestChecked(ActionContract):
 class TestPlugins(VerbContract):
     verb_class = Plugins
     command_lines = ((), ("list", "--names"), ("new", "op", "Softsign"))
+
+
+class CountsNodes(Action):
+    """Counts the nodes of a model."""
+
+    requires_api = "1.0"
+
+    def run(self, context, section):
+        context.log.line(f"{len(context.load_model(section.string('modelPath')))} nodes")
+
+
+class TestWithModel(ActionContract):
+    action_class = CountsNodes
+    recipe = "command = P\nP = [ action = contract ; modelPath = m.dnn ]"
+
+    def prepare(self, folder):
+        self.write_model(folder / "m.dnn")
+
+    def verify(self, folder, log):
+        assert " nodes" in log
 
 
 class TestCoreFormat(ModelFormatContract):
@@ -165,3 +200,138 @@ def test_wrong_formats(tmp_path):
         suite_of(Shapeless).test_loading(None, tmp_path)
     with pytest.raises(AssertionError, match="does not name the file: damaged"):
         suite_of(Raw).test_damaged_files_are_refused(tmp_path)
+
+
+class TestCosine(ScheduleContract):
+    schedule_class = CosineSchedule
+    block = "start = 2"
+    expected = (2.0, 1 + math.sqrt(0.5), 1.0, 1 - math.sqrt(0.5))
+
+
+class TestUniform(InitializerContract):
+    initializer_class = Uniform
+
+
+class TestFixed(InitializerContract):
+    initializer_class = FixedNumber
+    settings = InitializerSettings(value=3.0)
+
+
+class Counting(EpochSchedule):
+    """Counts how often it was asked."""
+
+    requires_api = "1.0"
+    asked = 0
+
+    def value(self, epoch, epochs):
+        self.asked += 1
+        return float(self.asked)
+
+
+class Short(EpochSchedule):
+    """Has no value for a single epoch."""
+
+    requires_api = "1.0"
+
+    def value(self, epoch, epochs):
+        return 1.0 if epochs > 1 else math.inf
+
+
+def test_wrong_schedules():
+    suite = type("Suite", (ScheduleContract,), {"schedule_class": Counting, "expected": (1.0, 2.0, 4.0)})()
+    with pytest.raises(AssertionError, match=r"epoch 3: 3\.0, not 4\.0"):
+        suite.test_values()
+    with pytest.raises(AssertionError, match="depends on what was asked for before"):
+        suite.test_a_value_does_not_depend_on_those_before()
+    suite = type("Suite", (ScheduleContract,), {"schedule_class": Short, "expected": (1.0, 1.0)})()
+    with pytest.raises(AssertionError, match="epoch 1 of 1 gives inf"):
+        suite.test_every_length_of_training()
+
+
+class Global(ParameterInitializer):
+    """Draws from NumPy's global random numbers."""
+
+    requires_api = "1.0"
+
+    def values(self, shape, dtype, seed):
+        return np.random.standard_normal(shape)
+
+
+class Constant(Global):
+    """Does not look at the seed."""
+
+    def values(self, shape, dtype, seed):
+        return np.ones(shape)
+
+
+class Denied(Global):
+    """Says that it takes no seed."""
+
+    takes_seed = False
+
+    def values(self, shape, dtype, seed):
+        return np.full(shape, seed)
+
+
+def test_wrong_initializers():
+    def suite_for(rule):
+        return type("Suite", (InitializerContract,), {"initializer_class": rule})()
+
+    with pytest.raises(AssertionError, match="depend on more than"):
+        suite_for(Global).test_the_same_seed_gives_the_same_values()
+    with pytest.raises(AssertionError, match="global random numbers: use the seed"):
+        suite_for(Global).test_it_leaves_no_trace()
+    with pytest.raises(AssertionError, match="does not look at the seed"):
+        suite_for(Constant).test_seeds()
+    with pytest.raises(AssertionError, match="differ from seed to seed"):
+        suite_for(Denied).test_seeds()
+
+
+class Letters(Dataset):
+    """Lines of letters."""
+
+    requires_api = "1.0"
+    parts = ("upper", "lower")
+
+    def convert(self, source, target, *, checksum, only, progress):
+        file = source / "letters.txt"
+        if not file.is_file():
+            raise DataError("there is no letters.txt", where=Location(str(source)))
+        text = file.read_text(encoding="utf-8")
+        (target / "letters.ctf").write_text(text.upper() if only == "upper" else text, encoding="utf-8")
+        progress.done("letters.ctf", "letters")
+
+
+class TestLetters(DatasetContract):
+    dataset_class = Letters
+    files = ("letters.ctf",)
+
+    def download(self, folder):
+        (folder / "letters.txt").write_text("abc\n", encoding="utf-8")
+
+
+class Hasty(Letters):
+    """Writes before it looks, and tells nobody."""
+
+    def convert(self, source, target, *, checksum, only, progress):
+        (target / "letters.ctf").write_text(str(next(_NUMBERS)), encoding="utf-8")
+        if not list(source.iterdir()):
+            raise DataError("nothing is there")
+        if only != "lower":
+            progress.done("letters.ctf", "letters")
+
+
+_NUMBERS = count()
+
+
+def test_wrong_data_sets(tmp_path):
+    suite = type("Suite", (TestLetters,), {"dataset_class": Hasty})()
+    source = tmp_path / "source"
+    source.mkdir()
+    suite.download(source)
+    with pytest.raises(AssertionError, match=r"letters\.ctf differs from run to run"):
+        suite.test_files(source, tmp_path)
+    with pytest.raises(AssertionError, match="--only lower writes nothing"):
+        suite.test_parts(source, tmp_path)
+    with pytest.raises(AssertionError, match=r"files of a data set that is not there: letters\.ctf"):
+        suite.test_what_is_missing(tmp_path)

@@ -15,6 +15,12 @@ class NoNodes:
 
     kinds = ()
 
+    def definition(self, name):
+        return None
+
+    def further_names(self):
+        return ()
+
     def is_node(self, value):
         return False
 

@@ -385,7 +385,7 @@ def test_grey_png() -> None:
 def test_usage(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["data", "cifar", "--from", "raw"]) == 2
     assert capsys.readouterr().err == (
-        "error: there is no data set 'cifar'; did you mean 'cifar10'?\n    Data sets: mnist, cifar10\n"
+        "error: there is no data set 'cifar'; did you mean 'cifar10'?\n    Data sets: cifar10, mnist\n"
     )
     assert main(["data", "mnist", "--from", "nowhere"]) == 2
     assert capsys.readouterr().err == (

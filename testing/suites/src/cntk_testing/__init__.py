@@ -14,8 +14,10 @@ if TYPE_CHECKING:
     from cntk_testing.builder_contract import BuilderContract
     from cntk_testing.communicator_contract import CommunicatorContract, CommunicatorRecipe
     from cntk_testing.contract import Contract
+    from cntk_testing.dataset_contract import DatasetContract
     from cntk_testing.engine_contract import EngineContract
     from cntk_testing.gradients import check_gradients, check_op_gradients
+    from cntk_testing.initializer_contract import InitializerContract
     from cntk_testing.learner_contract import LearnerContract
     from cntk_testing.model_format_contract import ModelFormatContract
     from cntk_testing.op_cases import OpExample
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from cntk_testing.reader_contract import ReaderContract
     from cntk_testing.recipes import README, ReaderRecipe, RecipeContract
     from cntk_testing.reference import ReferenceEngine
+    from cntk_testing.schedule_contract import ScheduleContract
     from cntk_testing.verb_contract import VerbContract
     from cntk_testing.virtual_ranks import VirtualRanks
     from cntk_testing.writer_contract import WriterContract
@@ -37,7 +40,9 @@ __all__ = [
     "CommunicatorContract",
     "CommunicatorRecipe",
     "Contract",
+    "DatasetContract",
     "EngineContract",
+    "InitializerContract",
     "LearnerContract",
     "ModelFormatContract",
     "OpContract",
@@ -48,6 +53,7 @@ __all__ = [
     "ReaderRecipe",
     "RecipeContract",
     "ReferenceEngine",
+    "ScheduleContract",
     "VerbContract",
     "VirtualRanks",
     "WriterContract",
@@ -62,8 +68,10 @@ _HOMES = {
     "builder_contract": ("BuilderContract",),
     "communicator_contract": ("CommunicatorContract", "CommunicatorRecipe"),
     "contract": ("Contract",),
+    "dataset_contract": ("DatasetContract",),
     "engine_contract": ("EngineContract",),
     "gradients": ("check_gradients", "check_op_gradients"),
+    "initializer_contract": ("InitializerContract",),
     "learner_contract": ("LearnerContract",),
     "model_format_contract": ("ModelFormatContract",),
     "op_cases": ("OpExample",),
@@ -73,6 +81,7 @@ _HOMES = {
     "reader_contract": ("ReaderContract",),
     "recipes": ("README", "ReaderRecipe", "RecipeContract"),
     "reference": ("ReferenceEngine",),
+    "schedule_contract": ("ScheduleContract",),
     "verb_contract": ("VerbContract",),
     "virtual_ranks": ("VirtualRanks",),
     "writer_contract": ("WriterContract",),

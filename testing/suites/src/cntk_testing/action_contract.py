@@ -22,11 +22,13 @@ import pytest
 
 from cntk_core.contract.action import Action
 from cntk_core.errors import CntkError, Problems
+from cntk_core.network.model_file import save_model
 from cntk_core.plugins.markers import hookimpl
 from cntk_core.plugins.registry import Registry
 from cntk_core.recipe.driver import run_recipe
 from cntk_core.recipe.log import Log
 from cntk_testing.contract import Contract, check_component
+from cntk_testing.networks import classifier
 
 NAME = "contract"
 """The word by which the recipes of a suite call the action."""
@@ -47,6 +49,11 @@ class ActionContract(Contract):
 
     def prepare(self, folder: Path) -> None:
         """Write the files that the recipes need; the recipes run in this folder."""
+
+    @staticmethod
+    def write_model(path: Path) -> None:
+        """Write a small classifier as a model file, for :meth:`prepare`."""
+        save_model(classifier("float32").network, path)
 
     def verify(self, folder: Path, log: str) -> None:
         """Assert what the action has done; ``log`` is what it wrote."""

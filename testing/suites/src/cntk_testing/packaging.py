@@ -27,11 +27,14 @@ import pytest
 from cntk_core.contract.action import Action
 from cntk_core.contract.builder import NetworkBuilder
 from cntk_core.contract.component import Component
+from cntk_core.contract.dataset import Dataset
 from cntk_core.contract.engine import ExecutionEngine
+from cntk_core.contract.initializer import ParameterInitializer
 from cntk_core.contract.learner import Learner
 from cntk_core.contract.model_format import ModelFormat
 from cntk_core.contract.parallel import Communicator, GradientAggregation, Parallelizer
 from cntk_core.contract.reader import DataReader
+from cntk_core.contract.schedule import EpochSchedule
 from cntk_core.contract.verb import Verb
 from cntk_core.contract.writer import DataWriter
 from cntk_core.ops.language.op import Op
@@ -50,6 +53,9 @@ KINDS: dict[str, type[Component]] = {
     "action": Action,
     "verb": Verb,
     "model_format": ModelFormat,
+    "initializer": ParameterInitializer,
+    "schedule": EpochSchedule,
+    "dataset": Dataset,
 }
 """Kind to the base of its classes. A wheel of kind ``op`` offers ops."""
 

@@ -20,8 +20,10 @@ MODULES = (
     "builder_contract",
     "communicator_contract",
     "contract",
+    "dataset_contract",
     "engine_contract",
     "gradients",
+    "initializer_contract",
     "learner_contract",
     "model_format_contract",
     "op_contract",
@@ -30,6 +32,7 @@ MODULES = (
     "parallel_samples",
     "reader_contract",
     "recipes",
+    "schedule_contract",
     "verb_contract",
     "writer_contract",
 )

@@ -79,7 +79,7 @@ def _generic(op: Op, settings: Settings, leave: frozenset[str] = frozenset()) ->
         if name in leave:
             continue
         word = next((word for word in words if settings.has(word)), None)
-        if word is not None:
+        if word is not None and not (_is_required(op, name) and _is_scalar(op, name) and _is_none(settings, word)):
             given[name] = read(settings, word)
         elif _is_required(op, name):
             raise settings.missing(words[0])
@@ -130,10 +130,20 @@ def _fields(op: Op) -> tuple[tuple[str, tuple[str, ...], _Read], ...]:
     )
 
 
+def words_of(op: Op) -> tuple[tuple[str, str], ...]:
+    """For each attribute its name and its first word in BrainScript."""
+    return tuple((name, words[0]) for name, words, _ in _fields(op))
+
+
 @functools.cache
 def _is_required(op: Op, name: str) -> bool:
     field = next(field for field in attrs.fields(op.attributes) if field.name == name)
     return field.default is attrs.NOTHING
+
+
+@functools.cache
+def _is_scalar(op: Op, name: str) -> bool:
+    return typing.get_type_hints(op.attributes)[name] in (bool, int, float, str)
 
 
 def _reader(name: str, hint: Any) -> _Read:

@@ -204,8 +204,24 @@ class Evaluator:
             if value is not None:
                 return value.force() if type(value) is Thunk else value
             inner = inner.parent
-        known = dict.fromkeys(scope.visible()) if scope is not None else {}
+        value = self._further(name, scope)
+        if value is not None:
+            return value
+        known = [*(scope.visible() if scope is not None else ()), *self.runtime.further_names()]
         raise self.fail(f"unknown identifier '{name}'{did_you_mean(name, known)}", e, scope)
+
+    def _further(self, name: str, scope: Record | None) -> object:
+        """Return what the runtime defines, and keep it in the outermost scope; ``None`` for an unknown name."""
+        definition = self.runtime.definition(name)
+        if definition is None:
+            return None
+        outermost = scope
+        while outermost is not None and outermost.parent is not None:
+            outermost = outermost.parent
+        value = self.record(definition, outermost).own(name)
+        if outermost is not None:
+            outermost.members[name] = value
+        return value
 
     def _member(self, e: Member, scope: Record | None, path: Path) -> object:
         record = self.evaluate(e.record, scope, path)

@@ -9,6 +9,8 @@ from cntk_builder_brainscript.graph import Graph
 from cntk_builder_brainscript.networks import CallFunction, NetworkMaker, NetworkValue
 from cntk_builder_brainscript.nodes import NodeMaker
 from cntk_builder_brainscript.operators import Operators
+from cntk_builder_brainscript.plugin_functions import definition, names
+from cntk_builder_brainscript.syntax import RecordLiteral
 from cntk_builder_brainscript.values import Array, Lambda, Path, Record, describe
 from cntk_core.api import BuildContext, BuildError, Location, Network, Node, to_cntk
 
@@ -76,6 +78,14 @@ class NetworkRuntime:
     def operate(self, operator: str, operands: Sequence[object], path: str, where: Location) -> object:
         """Return the node of an operator. Raises BuildError if it does not take these operands."""
         return self._operators.apply(operator, operands, path, where)
+
+    def definition(self, name: str) -> RecordLiteral | None:
+        """Return the definition of the function of a plugin's operation, ``None`` if there is none."""
+        return definition(name, self._context)
+
+    def further_names(self) -> Collection[str]:
+        """The operations of plugins."""
+        return names(self._context)
 
     def member(self, value: object, name: str) -> object:
         """Return a node of a network, or what is known of a node, ``None`` if there is no such member.

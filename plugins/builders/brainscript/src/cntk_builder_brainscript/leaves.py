@@ -11,6 +11,7 @@ from cntk_core.api import (
     BuildContext,
     BuildError,
     Initializer,
+    InitializerSettings,
     Input,
     Location,
     Node,
@@ -20,7 +21,7 @@ from cntk_core.api import (
     from_cntk,
     to_cntk,
 )
-from cntk_core.api.builders import FixedValue, FromFile, FromLiteral, initializer, numbered
+from cntk_core.api.builders import FixedValue, FromFile, FromLiteral, numbered
 
 OLD_GRADIENT_WORDS = ("needsGradient", "needGradient", "computeGradient")
 LAYOUTS = {"chw": True, "cudnn": True, "hwc": False, "legacy": False}
@@ -72,8 +73,7 @@ def _first_values(settings: Settings, shape: Shape, context: BuildContext) -> In
     path = settings.text("initFromFilePath", "")
     dims = to_cntk(shape)
     seed = settings.whole("randomSeed", -1)
-    first = initializer(
-        kind,
+    given = InitializerSettings(
         scale=settings.number("initValueScale", 1.0),
         value=settings.number("value", 0.0) if kind == "fixedValue" else 0.0,
         path=context.directory / path if path else None,
@@ -84,7 +84,7 @@ def _first_values(settings: Settings, shape: Shape, context: BuildContext) -> In
         seed=seed if seed >= 0 else None,
         where=settings.where,
     )
-    return numbered(first, lambda: context.next_seed("brainscript"))
+    return numbered(context.make_initializer(kind, given), lambda: context.next_seed("brainscript"))
 
 
 def _implied_kind(settings: Settings) -> str:

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
+from cntk_builder_brainscript.syntax import RecordLiteral
 from cntk_builder_brainscript.values import Record
 from cntk_core.api import Location
 
@@ -51,6 +52,12 @@ class Runtime(Protocol):
         what does not fit is a BuildError at ``where``. ``path`` is the name of the result; a number that becomes a
         constant needs another one.
         """
+
+    def definition(self, name: str) -> RecordLiteral | None:
+        """Return a record that defines a name which nothing in the text or in the library does, ``None`` if unknown."""
+
+    def further_names(self) -> Collection[str]:
+        """The names that :meth:`definition` knows, for hints."""
 
     def member(self, value: object, name: str) -> object:
         """Return ``value.name`` of a node or a network, ``None`` if there is no such member."""

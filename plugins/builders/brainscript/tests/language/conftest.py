@@ -68,6 +68,12 @@ class StandIn:
             if node.kind == "Delay":
                 node.inputs = node.arguments.flat("inputs")
 
+    def definition(self, name):
+        return None
+
+    def further_names(self):
+        return ()
+
     def is_node(self, value):
         return isinstance(value, Node)
 

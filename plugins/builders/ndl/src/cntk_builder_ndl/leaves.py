@@ -6,8 +6,8 @@ import numpy as np
 
 from cntk_builder_ndl.making import Made, Make
 from cntk_builder_ndl.reading import Reader
-from cntk_core.api import Input, Op, Parameter, Shape, from_cntk
-from cntk_core.api.builders import FixedValue, FromFile, initializer, numbered
+from cntk_core.api import InitializerSettings, Input, Op, Parameter, Shape, from_cntk
+from cntk_core.api.builders import FixedValue, FromFile, numbered
 
 LAYOUTS = ("HWC", "legacy", "CHW", "cudnn")
 """Words for the two layouts of images; the first two mean the same, as the last two do."""
@@ -53,8 +53,8 @@ def make_parameter(*, image: bool) -> Make:
         reader.option_flag("initOnCPUOnly", False)  # says where the original draws; there is one stream here
         kernel = (reader.option_whole("kernelWidth", 0), reader.option_whole("kernelHeight", 0))
         seed = reader.option_whole("randomSeed", -1)
-        first = initializer(
-            reader.option_text("init", "uniform"),
+        kind = reader.option_text("init", "uniform")
+        settings = InitializerSettings(
             scale=reader.option_number("initValueScale", 1.0),
             value=reader.option_number("value", 0.0),
             path=reader.option_path("initFromFilePath"),
@@ -63,7 +63,7 @@ def make_parameter(*, image: bool) -> Make:
             seed_offset=reader.seed_offset,
             where=reader.option_where("init"),
         )
-        first = numbered(first, reader.next_seed)
+        first = numbered(reader.context.make_initializer(kind, settings), reader.next_seed)
         if isinstance(first, FromFile) and 0 in shape:
             shape = first.complete(shape)
         multiplier = rate if all(gradient) else 0.0

@@ -58,7 +58,9 @@ class PythonNetworkBuilder(NetworkBuilder):
         settings = config.bind(PythonBuilderOptions, ignore=("arguments",), what="PythonNetworkBuilder")
         arguments = _arguments(config.section("arguments")) if config.own("arguments") is not None else {}
         function = _find_function(_load(settings, config, context.directory), settings, config)
-        graph = Graph(context.dtype, find_op=context.find_op, seed=context.random_seed)
+        graph = Graph(
+            context.dtype, find_op=context.find_op, seed=context.random_seed, make_initializer=context.make_initializer
+        )
         _call(function, graph, arguments, config)
         if not any(graph.network.roots[role] for role in ("criterion", "evaluation", "output")):
             raise BuildError(

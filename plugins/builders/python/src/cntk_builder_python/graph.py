@@ -6,7 +6,7 @@ A :class:`Term` is a handle of a node; operators make new nodes. Shapes are in N
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -14,6 +14,8 @@ import numpy as np
 
 from cntk_core.api import (
     BuildError,
+    Initializer,
+    InitializerSettings,
     Input,
     Location,
     Network,
@@ -24,7 +26,9 @@ from cntk_core.api import (
     did_you_mean,
     raise_problems,
 )
-from cntk_core.api.builders import initialize_parameters, initializer
+from cntk_core.api.builders import FixedValue, cntk_initializer, initialize_parameters
+
+MakeInitializer = Callable[[str, InitializerSettings], Initializer]
 
 _PACKAGE = str(Path(__file__).resolve().parent)
 
@@ -143,12 +147,21 @@ class Graph:
         dtype: float32 or float64.
         find_op: look up an operation by (language, name); None means the core's own table.
         seed: base seed of parameter initialisation.
+        make_initializer: ``(word, settings) -> Initializer``; by default CNTK's own words alone.
     """
 
-    def __init__(self, dtype: Any = np.float32, *, find_op: Any = None, seed: int = 0) -> None:
+    def __init__(
+        self,
+        dtype: Any = np.float32,
+        *,
+        find_op: Any = None,
+        seed: int = 0,
+        make_initializer: MakeInitializer = cntk_initializer,
+    ) -> None:
         self.network = Network(dtype)
         self.seed = seed
         self.open: list[Feedback] = []
+        self._make_initializer = make_initializer
         self._find_op = find_op or core_ops().find
         self._counts: dict[str, int] = {}
         self._stems: set[str] = set()
@@ -223,8 +236,7 @@ class Graph:
         dims = (shape,) if isinstance(shape, int) else tuple(shape)
         first, value = None, None
         if isinstance(init, str):
-            first = initializer(
-                init,
+            settings = InitializerSettings(
                 scale=scale,
                 seed=seed,
                 where=caller(),
@@ -232,11 +244,12 @@ class Graph:
                 filter_rank=filter_rank,
                 output_rank=output_rank,
             )
+            first = self._make_initializer(init, settings)
         elif isinstance(init, np.ndarray):
             value = np.asarray(init, self.network.dtype)
             dims = _filled(dims, value.shape)
         else:
-            first = initializer("fixedValue", value=float(init))
+            first = FixedValue(float(init))
         node = Parameter.make(
             self.unique(name),
             dims,

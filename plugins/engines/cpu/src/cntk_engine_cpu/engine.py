@@ -51,6 +51,7 @@ class CpuEngine(ExecutionEngine):
 
     options = CpuOptions
     requires_api = "1.0"
+    priority = 10
 
     @classmethod
     def availability(cls) -> Available | Unavailable:

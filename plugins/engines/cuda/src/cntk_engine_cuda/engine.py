@@ -112,6 +112,7 @@ class CudaEngine(ExecutionEngine):
 
     options = CudaOptions
     requires_api = "1.0"
+    priority = 20
     settings: CudaOptions
 
     def __init__(self, options: Any = None) -> None:

@@ -11,7 +11,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import DataError, Location
+from cntk_core.api import DataError, Dataset, DatasetProgress, Location
 from cntk_tool_data.files import (
     Pixels,
     Progress,
@@ -52,13 +52,24 @@ _WHERE_FROM = "https://www.cs.toronto.edu/~kriz/cifar.html"
 Batch = tuple[Pixels, Pixels]
 
 
+class Cifar10(Dataset):
+    """CIFAR-10: photographs of ten kinds of things, as text and as pictures."""
+
+    requires_api = "1.0"
+    parts = ("text", "images")
+
+    def convert(self, source: Path, target: Path, *, checksum: bool, only: str, progress: DatasetProgress) -> None:
+        """Write the files: see :func:`convert_cifar10`."""
+        convert_cifar10(source, target, checksum=checksum, only=only, progress=progress)
+
+
 def convert_cifar10(
     source: Path,
     target: Path,
     *,
     checksum: bool = True,
     only: str = "",
-    progress: Progress | None = None,
+    progress: DatasetProgress | None = None,
     checksums: Mapping[str, str] = CHECKSUMS,
 ) -> None:
     """Write what CNTK's own script wrote of CIFAR-10.
@@ -179,7 +190,7 @@ def _binary(data: bytes, name: str) -> Batch:
     return rows[:, 0], rows[:, 1:]
 
 
-def write_pictures(target: Path, part: str, batches: list[Batch], pad: int, progress: Progress) -> None:
+def write_pictures(target: Path, part: str, batches: list[Batch], pad: int, progress: DatasetProgress) -> None:
     """Write the pictures of a part, its map file, and the mean colours for regression.
 
     The map file names the pictures by ``.../``, which for the image reader is the map file's own folder.

@@ -2,39 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
 
-from cntk_core.api import UsageError, did_you_mean
-from cntk_tool_data.cifar10 import convert_cifar10
+from cntk_core.api import MissingPluginError, UsageError
+from cntk_core.api.recipes import PluginManager
 from cntk_tool_data.files import Progress
-from cntk_tool_data.mnist import convert_mnist
-
-DATASETS: dict[str, Callable[..., None]] = {"mnist": convert_mnist, "cifar10": convert_cifar10}
-"""The data sets by the name that the command line takes."""
 
 
-def convert(name: str, source: str, target: str = ".", *, checksum: bool = True, only: str = "") -> int:
-    """Write the files of a data set, with the names that CNTK's own scripts gave them.
+def convert(
+    name: str,
+    source: str,
+    target: str = ".",
+    *,
+    checksum: bool = True,
+    only: str = "",
+    plugin_files: Sequence[str] = (),
+) -> int:
+    """Write the files of a data set, for ours with the names that CNTK's own scripts gave them.
 
     Args:
-        name: one of :data:`DATASETS`.
+        name: as a plugin offers it.
         source: the folder with what was downloaded.
         target: the folder of the new files; it is made.
         checksum: compare what was downloaded with the published checksums.
-        only: ``text`` or ``images``: not the others.
+        only: a part of it, such as ``text`` or ``images``: not the others.
+        plugin_files: Python files with further data sets.
 
     Raises:
-        UsageError: there is no such data set, or the folder is none.
+        UsageError: there is no such data set or part, or the folder is none.
+        PluginError: the data set's plugin is broken.
         DataError: files are missing, damaged, or not the published ones.
     """
-    if name not in DATASETS:
+    table = PluginManager(plugin_files).registry.datasets
+    try:
+        dataset = table.get(name)()
+    except MissingPluginError as error:
+        more = error.message.removeprefix(f"no data set named '{name}'")
         raise UsageError(
-            f"there is no data set '{name}'{did_you_mean(name, DATASETS)}", hint=f"Data sets: {', '.join(DATASETS)}"
-        )
+            f"there is no data set '{name}'{more}", hint=f"Data sets: {', '.join(table.names())}"
+        ) from None
     if not Path(source).is_dir():
         raise UsageError(f"'{source}' is no folder", hint="Give the folder with what you downloaded: --from DIR")
+    if only and only not in dataset.parts:
+        hint = f"Parts: {', '.join(dataset.parts)}." if dataset.parts else "Leave out --only."
+        raise UsageError(f"the data set '{name}' has no part '{only}'", hint=hint)
     folder = Path(target)
     folder.mkdir(parents=True, exist_ok=True)
-    DATASETS[name](Path(source), folder, checksum=checksum, only=only, progress=Progress())
+    dataset.convert(Path(source), folder, checksum=checksum, only=only, progress=Progress())
     return 0

@@ -13,7 +13,7 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import DataError, Location
+from cntk_core.api import DataError, DatasetProgress, Location
 
 Pixels = NDArray[np.uint8]
 
@@ -89,7 +89,7 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
         raise
 
 
-def write_text(path: Path, batches: Iterable[tuple[Pixels, Pixels]], classes: int, progress: Progress) -> None:
+def write_text(path: Path, batches: Iterable[tuple[Pixels, Pixels]], classes: int, progress: DatasetProgress) -> None:
     """Write images as CNTK text: ``|labels`` one-hot with all its zeros, ``|features`` one number for each pixel.
 
     Args:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cntk_core.api import DataError, Location
+from cntk_core.api import DataError, Dataset, DatasetProgress, Location
 from cntk_tool_data.files import Pixels, Progress, check_labels, check_md5, write_text
 
 CHECKSUMS = {
@@ -28,13 +28,24 @@ CLASSES = 10
 _WHERE_FROM = "https://ossci-datasets.s3.amazonaws.com/mnist/ or http://yann.lecun.com/exdb/mnist/"
 
 
+class Mnist(Dataset):
+    """MNIST: handwritten digits, as text."""
+
+    requires_api = "1.0"
+    parts = ("text", "images")
+
+    def convert(self, source: Path, target: Path, *, checksum: bool, only: str, progress: DatasetProgress) -> None:
+        """Write the files: see :func:`convert_mnist`."""
+        convert_mnist(source, target, checksum=checksum, only=only, progress=progress)
+
+
 def convert_mnist(
     source: Path,
     target: Path,
     *,
     checksum: bool = True,
     only: str = "",
-    progress: Progress | None = None,
+    progress: DatasetProgress | None = None,
     checksums: Mapping[str, str] = CHECKSUMS,
 ) -> None:
     """Write ``Train-28x28_cntk_text.txt`` and ``Test-28x28_cntk_text.txt``.
