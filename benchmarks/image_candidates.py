@@ -71,7 +71,7 @@ class Ours(Candidate):
             f'features=[ width={size} ; height={size} ; channels=3 ; {crop} ; meanFile="{folder}/mean{size}.xml" ]\n'
         )
         config = Config.from_source(SourceText.of(text, "images"))
-        return ImageReader(ImageReader.configure(config, "reader 'ImageReader'"), ReaderContext())
+        return ImageReader(ImageReader.settings_from(config, "reader 'ImageReader'"), ReaderContext())
 
     def sweep(self, number: int) -> Iterator[Any]:
         """Yield the minibatches of a sweep."""

@@ -47,7 +47,7 @@ class Model:
         self.network = network
         plugins = plugins or PluginManager()
         engine_class = plugins.engine(engine)
-        self._engine = engine_class(engine_class.configure(parse_text(settings), f"engine '{engine}'"))
+        self._engine = engine_class(engine_class.settings_from(parse_text(settings), f"engine '{engine}'"))
         self._engine.kernels = plugins.registry.kernels.of(engine_class)
         self._store = ParameterStore(network.parameters, network.dtype)
         self._programs: dict[tuple[Node, ...], Program] = {}

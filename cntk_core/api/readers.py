@@ -8,6 +8,7 @@ from cntk_kit_readers.chunked import ChunkedReader
 from cntk_kit_readers.composite import CompositeSource, FrameSource, Part
 from cntk_kit_readers.makers import PendingRows, RowMaker
 from cntk_kit_readers.randomize import Block, RandomOrder, SweepOrder, Window, chunk_windows
+from cntk_kit_readers.reader_keys import ReaderKeys
 from cntk_kit_readers.slots import Piece, SlotPlan
 from cntk_kit_readers.source import Chunk, ChunkInfo, ChunkSource, Column
 from cntk_kit_readers.truncation import Truncation
@@ -39,6 +40,7 @@ __all__ = [
     "PendingRows",
     "Piece",
     "RandomOrder",
+    "ReaderKeys",
     "RowMaker",
     "SlotPlan",
     "SweepOrder",

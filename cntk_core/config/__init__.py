@@ -16,7 +16,7 @@ from cntk_core.config.recipe import (
     split_command_line,
 )
 from cntk_core.config.schedule import Schedule
-from cntk_core.config.schema import at_least, bind, option, option_key, options
+from cntk_core.config.schema import at_least, bind, option, option_key, option_keys, options
 from cntk_core.config.section import MISSING, Config
 from cntk_core.config.source import COMMAND_LINE, SourceText
 from cntk_core.config.values import Value
@@ -37,6 +37,7 @@ __all__ = [
     "load_recipe",
     "option",
     "option_key",
+    "option_keys",
     "options",
     "parse_text",
     "read_source",

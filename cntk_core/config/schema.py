@@ -116,6 +116,12 @@ def bind(config: Config, options_class: type[T], *, ignore: Collection[str] = ()
         raise ConfigError(f"{what}: {error}", where=config.where) from None
 
 
+def option_keys(options_class: type) -> frozenset[str]:
+    """Return all names of the options of a class, in lower case."""
+    fields = attrs.fields(cast(Any, options_class)) if attrs.has(options_class) else ()
+    return frozenset(name.lower() for field in fields if field.init for name in _names(field))
+
+
 def _names(field: attrs.Attribute[Any]) -> tuple[str, ...]:
     return (option_key(field), *field.metadata.get("aliases", ()))
 
@@ -129,7 +135,9 @@ def _unknown_keys(
     hint = f"Options: {', '.join(keys)}" if keys else "It has no options."
     return [
         OptionError(
-            f"{what} has no option '{key}'{did_you_mean(key, [*keys, *ignore])}", where=config.location(key), hint=hint
+            f"{what} has no option '{key}'{did_you_mean(key, [*keys, *ignore, *config.taken])}",
+            where=config.location(key),
+            hint=hint,
         )
         for key in config.keys()  # noqa: SIM118 - a Config is no dict
         if key.lower() not in known

@@ -45,6 +45,7 @@ class Config:
         parent: The section around this one, or ``None``.
         current_directory: What ``currentDirectory=`` asked for (top level only; nothing is changed by reading it).
         warnings: What was odd but legal while the text was read.
+        taken: Keys that :meth:`without` has left out; one that nobody knows may be meant for one of them.
     """
 
     _entries: Mapping[str, Entry | EvaluatedEntry]
@@ -53,6 +54,7 @@ class Config:
     parent: Config | None = None
     current_directory: Path | None = None
     warnings: tuple[str, ...] = ()
+    taken: tuple[str, ...] = ()
     _resolved: dict[str, SourceText] = attrs.field(factory=dict, init=False)
 
     @classmethod
@@ -238,17 +240,32 @@ class Config:
         source = text if isinstance(text, SourceText) else SourceText.of(text)
         added = Config.from_source(source, name=self._path("child"), parent=self)._entries
         entries = {**self._entries, **added}
-        return Config(entries, self.name, self.where, self.parent, self.current_directory, self.warnings)
+        return attrs.evolve(self, entries=entries)
 
     def with_parent(self, parent: Config | None) -> Config:
         """Return this section's own entries under another parent."""
-        return Config(self._entries, self.name, self.where, parent, self.current_directory, self.warnings)
+        return attrs.evolve(self, parent=parent)
 
-    def without(self, keys: Iterable[str]) -> Config:
-        """Return this section without its own entries of some keys: they belong to somebody else."""
-        lower = {key.lower() for key in keys}
+    def without(self, keys: Iterable[str], *, unless: type | None = None) -> Config:
+        """Return this section without its own entries of some keys: they belong to somebody else, who has read them.
+
+        Args:
+            keys: what is left out.
+            unless: a class of options; what it has stays.
+        """
+        from cntk_core.config.schema import option_keys
+
+        kept = frozenset() if unless is None else option_keys(unless)
+        taken = tuple(key for key in keys if key.lower() not in kept)
+        lower = {key.lower() for key in taken}
         entries = {name: entry for name, entry in self._entries.items() if name not in lower}
-        return Config(entries, self.name, self.where, self.parent, self.current_directory, self.warnings)
+        return attrs.evolve(self, entries=entries, taken=(*self.taken, *taken))
+
+    def only(self, keys: Iterable[str]) -> Config:
+        """Return this section with its own entries of some keys alone."""
+        lower = {key.lower() for key in keys}
+        entries = {name: entry for name, entry in self._entries.items() if name in lower}
+        return attrs.evolve(self, entries=entries)
 
     def bind(self, options_class: type[T], *, ignore: Collection[str] = (), what: str = "the section") -> T:
         """Read this section into a class of options: see :func:`cntk_core.config.schema.bind`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 import numpy as np
@@ -65,16 +65,34 @@ class ReaderContext:
         inputs: network input name to sample shape in memory order. Empty when there is no network (data checks).
         for_writing: the write action wants file order.
         trace: function for information and warnings, one line each.
+        general: what the reader's base class has read of the block for itself: see :meth:`DataReader.general_from`.
     """
 
     dtype: np.dtype[Any] = attrs.field(factory=lambda: np.dtype(np.float32))
     inputs: Mapping[str, tuple[int, ...]] = attrs.field(factory=dict)
     for_writing: bool = False
     trace: Any = None
+    general: Any = None
 
 
 class DataReader(Component):
     """Reads minibatches. Made as ``Reader(options, context)``; its ``settings`` are an instance of ``cls.options``."""
+
+    core_keys: ClassVar[tuple[str, ...]] = ("readerType", "type", "module")
+    general_keys: ClassVar[tuple[str, ...]] = ("randomize", "precision", "traceLevel", "verbosity")
+
+    @classmethod
+    def general_from(cls, block: Any, what: str) -> Any:
+        """Read those of the ``general_keys`` that a base class of readers obeys itself; ``context.general`` has it.
+
+        Args:
+            block: the reader's block, a ``Config``.
+            what: names the reader in errors.
+
+        Raises:
+            CntkError: one of the keys has a wrong value.
+        """
+        return None
 
     def __init__(self, options: Any, context: ReaderContext) -> None:
         self.settings = options

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 from numpy.typing import NDArray
@@ -60,6 +60,8 @@ class WriterContext:
 
 class DataWriter(Component):
     """Writes values. Made as ``Writer(options, context)``; its ``settings`` are an instance of ``cls.options``."""
+
+    core_keys: ClassVar[tuple[str, ...]] = ("writerType", "type", "module")
 
     def __init__(self, options: Any, context: WriterContext) -> None:
         self.settings = options

@@ -15,7 +15,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from cntk_core.contract.parallel import Launcher
-from cntk_core.errors import PluginError, UnsupportedError, UsageError
+from cntk_core.errors import CntkError, PluginError, UnsupportedError, UsageError
 from cntk_core.launch.rank_watch import RankWatch
 from cntk_core.recipe.elastic import ELASTIC
 from cntk_core.recipe.log import Log
@@ -45,7 +45,13 @@ _STOPPED = 128 + 15
 """Exit code of a run that was told to end (SIGTERM)."""
 
 
-def launch(ranks: int, arguments: Sequence[str], plugin_files: Sequence[str] = (), elastic: str = "") -> int:
+def launch(
+    ranks: int,
+    arguments: Sequence[str],
+    plugin_files: Sequence[str] = (),
+    elastic: str = "",
+    communicator: str = "",
+) -> int:
     """Run ``cntk`` with the arguments on so many ranks of this machine and return the exit code.
 
     The message of the rank that failed first is printed last.
@@ -55,6 +61,7 @@ def launch(ranks: int, arguments: Sequence[str], plugin_files: Sequence[str] = (
         arguments: verb, recipe and so on.
         plugin_files: further plugins.
         elastic: what ``CNTK_ELASTIC`` is set to, if the others go on when ranks are lost.
+        communicator: the one that the recipe names; if it has a launcher, that starts the ranks.
 
     Raises:
         UsageError: the number makes no sense, or this is one of several ranks already.
@@ -71,7 +78,9 @@ def launch(ranks: int, arguments: Sequence[str], plugin_files: Sequence[str] = (
     from cntk_core.recipe.context import make_plugins
 
     registry = make_plugins(Log(), plugin_files).registry
-    launcher = (_find_elastic_launcher if elastic else _find_launcher)(registry, ranks)
+    launcher = _launcher_of(registry, communicator, ranks, elastic=bool(elastic))
+    if launcher is None:
+        launcher = (_find_elastic_launcher if elastic else _find_launcher)(registry, ranks)
     with tempfile.TemporaryDirectory(prefix="cntk-ranks-") as folder:
         environment = {**_environment(ranks), **launcher.environment, EXPECTED: str(ranks), REPORTS: folder}
         if elastic:
@@ -82,6 +91,26 @@ def launch(ranks: int, arguments: Sequence[str], plugin_files: Sequence[str] = (
         if elastic and (Path(folder) / DONE).exists():
             return 0  # the launcher may complain of those that were lost
         return _outcome(code, watch, launcher.title, _ended_early(watch) if elastic else [])
+
+
+def named_in_recipe(arguments: Sequence[str]) -> str:
+    """Return the communicator that a recipe names; of one that cannot be read the ranks will say what is wrong."""
+    from cntk_core.config import load_recipe
+
+    try:
+        return load_recipe(arguments).string("communicator", "")
+    except (CntkError, OSError):
+        return ""
+
+
+def _launcher_of(registry: Registry, name: str, ranks: int, *, elastic: bool) -> Launcher | None:
+    """Return the launcher of a communicator; None if it has none and its ranks are started by somebody else."""
+    if not name:
+        return None
+    try:
+        return registry.communicators.get(name).launcher(ranks, elastic=elastic)
+    except UnsupportedError:
+        return None
 
 
 def _find_launcher(registry: Registry, ranks: int) -> Launcher:

@@ -17,7 +17,7 @@ from cntk_core.errors import MissingPluginError, PluginError, PluginUnavailableE
 from cntk_core.plugins.known import known
 from cntk_core.plugins.manager import PluginManager
 from cntk_core.plugins.offer import ComponentOffer, HooksOffer, Offer, same_wheel
-from cntk_core.plugins.registry import KINDS
+from cntk_core.plugins.registry import KINDS, Registry
 from cntk_core.plugins.third_party_ops import OpsOffer
 
 CONTRACTS = {
@@ -26,8 +26,21 @@ CONTRACTS = {
     "parallelizer": "ParallelizerContract",
     "aggregation": "AggregationContract",
 }
-"""Contracts that need nothing but the plugin's class; ops have theirs too. Readers and builders need data of their own,
-so what is checked of an installed one is its wheel; their contracts run in their own tests."""
+"""Contracts that need nothing but the plugin's class."""
+
+OWN_DATA = {
+    "reader": "ReaderContract",
+    "writer": "WriterContract",
+    "builder": "BuilderContract",
+    "communicator": "CommunicatorContract",
+    "action": "ActionContract",
+    "verb": "VerbContract",
+    "model_format": "ModelFormatContract",
+    "initializer": "InitializerContract",
+    "schedule": "ScheduleContract",
+    "dataset": "DatasetContract",
+}
+"""Contracts that need data of the plugin's own: they run in its own tests, and are not run here."""
 
 KIND_WORDS = (*(kind.key for kind in KINDS), "ops", "kernels", "hooks")
 """What may stand before the colon of ``KIND:NAME``."""
@@ -41,11 +54,29 @@ class CheckResult:
         title: what was checked.
         passed: whether all tests passed.
         output: what pytest printed.
+        tested: what the tests were about, for people; the contract of its kind, its wheel.
+        left_out: the contract that needs data of the plugin's own and was not run, if there is one.
     """
 
     title: str
     passed: bool
     output: str
+    tested: tuple[str, ...] = ()
+    left_out: str = ""
+
+    @property
+    def outcome(self) -> str:
+        """What came of it: "keeps its contract" only where that contract was run."""
+        rest = f"; its {self.left_out} needs data and was not run: it belongs in the plugin's own tests"
+        if not self.tested:
+            return f"can be loaded, and nothing else was tested{rest if self.left_out else ''}"
+        what = " and ".join(self.tested)
+        if not self.passed:
+            return f"does not keep its contract ({what})"
+        if self.left_out:
+            return f"passes the tests of {what}{rest}"
+        only_wheel = self.tested[-1].startswith("its wheel")
+        return f"passes the tests of {what}" if only_wheel else f"keeps its contract ({what})"
 
 
 def check_plugin(name: str, kind: str | None = None, plugin_files: Sequence[str] = ()) -> int:
@@ -54,7 +85,7 @@ def check_plugin(name: str, kind: str | None = None, plugin_files: Sequence[str]
     Args:
         name: what a recipe writes, ``KIND:NAME``, or a wheel.
         kind: one of :data:`KIND_WORDS`, if the name alone could mean several things.
-        plugin_files: one-off plugins, which are loaded and asked whether they can run here; they have no wheel to test.
+        plugin_files: one-off plugins; they are tested as installed ones are, but for their wheel, which they have not.
 
     Raises:
         PluginError: there is no such plugin, it is broken, or it cannot run here.
@@ -62,8 +93,7 @@ def check_plugin(name: str, kind: str | None = None, plugin_files: Sequence[str]
     passed = True
     for offer in find_offers(PluginManager(plugin_files, load_hooks=False), name, kind):
         result = run_contract(offer)
-        outcome = "keeps its contract" if result.passed else "does not keep its contract"
-        print(f"{result.output}{result.title} {outcome}")
+        print(f"{result.output}{result.title} {result.outcome}")
         passed = passed and result.passed
     return 0 if passed else 1
 
@@ -99,7 +129,7 @@ def find_offers(manager: PluginManager, name: str, kind: str | None = None) -> l
     kind = None if kind is None else kind_of(kind)
     registry = manager.registry
     offers: list[Offer[Any]] = [offer for table in registry.tables for offer in table.offers()]
-    offers += [*registry.ops.offers(), *registry.kernels.offers(), *manager.hooks_offers]
+    offers += [*registry.ops.offers(), *_ops_of_files(registry), *registry.kernels.offers(), *manager.hooks_offers]
     offers = [offer for offer in offers if kind in (None, _key(offer))]
     qualifier, _, bare = name.rpartition(":")
     found = [offer for offer in offers if same_wheel(offer.source.name, name)] or [
@@ -123,6 +153,12 @@ def _key(offer: Offer[Any]) -> str:
     return offer.kind.key if isinstance(offer, ComponentOffer) else offer.word
 
 
+def _ops_of_files(registry: Registry) -> list[OpsOffer]:
+    """Return an offer for each op of the plugin files."""
+    found = [(source, op) for source, op in registry.ops.added() if not source.is_wheel]
+    return [OpsOffer("ops", op.name, source, f"{op.name}", lambda op=op: op) for source, op in found]  # type: ignore[misc]
+
+
 def run_contract(offer: Offer[Any]) -> CheckResult:
     """Run the tests for one plugin in a process of their own.
 
@@ -138,24 +174,49 @@ def run_contract(offer: Offer[Any]) -> CheckResult:
             raise PluginUnavailableError(
                 f"{offer.title} is installed but cannot run here: {answer.reason}", hint=answer.hint or None
             )
-    if not offer.source.is_wheel:
-        return CheckResult(offer.title, True, "")
+    tested, left_out = tests_of(offer)
+    if not tested:
+        return CheckResult(offer.title, True, "", (), left_out)
     with TemporaryDirectory(prefix="cntk-check-") as folder:
         Path(folder, "test_plugin.py").write_text(contract_module(offer), encoding="utf-8")
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", folder, folder]
         done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
-    return CheckResult(offer.title, done.returncode == 0, done.stdout + done.stderr)
+    return CheckResult(offer.title, done.returncode == 0, done.stdout + done.stderr, tested, left_out)
+
+
+def tests_of(offer: Offer[Any]) -> tuple[tuple[str, ...], str]:
+    """Return what is tested of a plugin, for people, and the contract that is left out since it needs data."""
+    if isinstance(offer, HooksOffer):
+        return ("its hooks' names and arguments",), ""
+    tested = []
+    if offer.source.is_wheel:
+        tested.append(f"its wheel {offer.source.name}")
+    elif isinstance(offer, ComponentOffer):
+        tested.append("its class")
+    contract = "OpContract" if isinstance(offer, OpsOffer) else CONTRACTS.get(offer.word)
+    if contract is not None:
+        tested.append(contract)
+    return tuple(tested), OWN_DATA.get(_key(offer), "")
 
 
 def contract_module(offer: Offer[Any]) -> str:
     """Return the text of the test module for a plugin."""
+    load = f"EntryPoint({offer.name!r}, {offer.target!r}, 'cntk').load()"
+    if not offer.source.is_wheel:
+        module, attribute = f"load_file({str(Path(offer.source.name).resolve())!r})", offer.target.partition(":")[2]
+        load = f"attrgetter({attribute!r})({module})"
+        if isinstance(offer, OpsOffer):
+            load = f"next(op for op in ops_of({module}) if op.name == {offer.name!r})"
     lines = [
         "from importlib.metadata import EntryPoint",
+        "from operator import attrgetter",
         "import cntk_testing as testing",
-        "from cntk_core.api import Op",
+        "from cntk_core.api import API_VERSION, Op",
+        "from cntk_core.plugins.files import load_file",
         "from cntk_core.plugins.manager import PluginManager",
         "from cntk_core.plugins.third_party_ops import ops_of",
-        f"PLUGIN = EntryPoint({offer.name!r}, {offer.target!r}, 'cntk').load()",
+        "from cntk_testing.packaging import check_offer",
+        f"PLUGIN = {load}",
     ]
     if isinstance(offer, HooksOffer):
         lines += [
@@ -164,12 +225,21 @@ def contract_module(offer: Offer[Any]) -> str:
             "    PluginManager(listeners=[listener], discover=False)",
         ]
         return "\n".join(lines) + "\n"
-    lines += [
-        "class TestWheel(testing.PackagingContract):",
-        f"    distribution = {offer.source.name!r}",
-        f"    kind = {_key(offer).removesuffix('s')!r}",
-        f"    module = {offer.target.partition(':')[0]!r}",
-    ]
+    if isinstance(offer, ComponentOffer) and not offer.source.is_wheel:
+        # A class of a file need not say for which interface it was written: it is for this one.
+        lines += [
+            "if not hasattr(PLUGIN, 'requires_api'):",
+            "    PLUGIN.requires_api = API_VERSION",
+            "def test_class():",
+            f"    check_offer({offer.name!r}, PLUGIN, {_key(offer)!r})",
+        ]
+    if offer.source.is_wheel:
+        lines += [
+            "class TestWheel(testing.PackagingContract):",
+            f"    distribution = {offer.source.name!r}",
+            f"    kind = {_key(offer).removesuffix('s')!r}",
+            f"    module = {offer.target.partition(':')[0]!r}",
+        ]
     if isinstance(offer, OpsOffer):
         lines += [
             "ops = (PLUGIN,) if isinstance(PLUGIN, Op) else ops_of(PLUGIN)",

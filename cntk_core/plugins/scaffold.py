@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import getpass
 import keyword
+import os
 import re
+import time
+import tomllib
 from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -15,48 +19,50 @@ from cntk_core.contract.component import API_VERSION
 from cntk_core.errors import PluginError, UsageError, did_you_mean
 from cntk_core.ops.table import core_ops
 
-CORE_RANGE = "cntk-core>=0.1"
+CORE = "cntk-core>=0.1"
+"""What a generated wheel requires. It has no upper end: the class says which interface it was written for."""
 KITS = ("builders", "engines", "parallel", "readers")
-"""What a generated wheel requires: until 1.0 a new minor version may break plugins."""
+"""Kits that a generated wheel requires if it goes through their doors."""
 
 
 @attrs.frozen
 class Template:
-    """How wheels of a kind are named.
+    """How wheels of a kind are named: what stands in the ``kind.toml`` of the folder with its files.
 
     Attributes:
         group: entry-point group.
         suffix: what ends the name of its class; empty where the wheel has functions.
         target: what the entry point names in the module.
         base: distribution and import names begin with ``cntk-<base>-``.
+        parts: folders of files that it shares with other kinds.
+        command: uses it, in the folder of the wheel; mostly it runs the recipe of the README.
+        needs: distributions that this needs beside the core.
     """
 
     group: str
     suffix: str
     target: str
     base: str
+    parts: tuple[str, ...] = attrs.field(converter=tuple)
+    command: str
+    needs: tuple[str, ...] = attrs.field(converter=tuple)
 
 
-TEMPLATES: Mapping[str, Template] = {
-    "engine": Template("cntk.engines", "Engine", ":%class%", "engine"),
-    "op": Template("cntk.ops", "", ":%snake%", "op"),
-    "builder": Template("cntk.builders", "Builder", ":%class%", "builder"),
-    "reader": Template("cntk.readers", "Reader", ":%class%", "reader"),
-    "learner": Template("cntk.learners", "Learner", ":%class%", "learner"),
-    "parallelizer": Template("cntk.parallelizers", "Parallelizer", ":%class%", "parallel"),
-    "aggregation": Template("cntk.aggregations", "Aggregation", ":%class%", "aggregation"),
-    "hook": Template("cntk.hooks", "", "", "hook"),
-    "action": Template("cntk.actions", "Action", ":%class%", "action"),
-    "verb": Template("cntk.verbs", "Verb", ":%class%", "verb"),
-    "model_format": Template("cntk.model_formats", "Format", ":%class%", "model"),
-    "initializer": Template("cntk.initializers", "Initializer", ":%class%", "initializer"),
-    "schedule": Template("cntk.schedules", "Schedule", ":%class%", "schedule"),
-    "dataset": Template("cntk.datasets", "Dataset", ":%class%", "dataset"),
-}
-"""The kinds of plugins that can be made."""
+def _read_templates() -> dict[str, Template]:
+    folders = sorted((files("cntk_core.plugins") / "templates").iterdir(), key=lambda folder: folder.name)
+    descriptions = {folder.name: folder / "kind.toml" for folder in folders}
+    return {
+        kind: Template(**tomllib.loads(file.read_text(encoding="utf-8")))
+        for kind, file in descriptions.items()
+        if file.is_file()
+    }
+
+
+TEMPLATES: Mapping[str, Template] = _read_templates()
+"""The kinds of plugins that can be made: one for each folder of templates with a ``kind.toml``."""
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*([_-][A-Za-z0-9]+)*")
-_PLACEHOLDER = re.compile(r"%[a-z_]+%")
+_PLACEHOLDER = re.compile(r"%[a-zA-Z_]+%")
 
 
 def new_plugin(kind: str, name: str, folder: str | Path = ".") -> Path:
@@ -77,11 +83,12 @@ def new_plugin(kind: str, name: str, folder: str | Path = ".") -> Path:
         raise PluginError(f"'{target}' exists already", hint="Choose another name or --folder, or remove it.")
     sources = files("cntk_core.plugins") / "templates"
     texts: dict[str, str] = {}
-    for part in ("common", kind):
+    for part in (*TEMPLATES[kind].parts, kind):
         for path, text in _templates(sources / part):
             texts[_fill(path.removesuffix(".tmpl"), words)] = text
-    words["needs"] = ", ".join(f'"{need}"' for need in (CORE_RANGE, *_kits(texts.values())))
-    words["example"] = _fill(texts.pop("example.md").rstrip("\n"), words)
+    words["requires"] = ", ".join(f'"{need}"' for need in (CORE, *_kits(texts.values())))
+    words["example"] = _fill(texts.pop("example.md"), words)
+    words["trial"] = _trial(texts.get("example/recipe.cntk", ""), words)
     try:
         for path, text in texts.items():
             file = target / path
@@ -122,9 +129,30 @@ def names_of(kind: str, name: str) -> dict[str, str]:
         "class": camel if camel.lower().endswith(template.suffix.lower()) else camel + template.suffix,
         "group": template.group,
         "api": API_VERSION,
+        "CLASS": snake.upper(),
+        "needs": ", ".join(f'"{name}"' for name in ("cntk-testing>=0.1", *template.needs)),
+        "author": _author(),
+        "year": str(time.localtime().tm_year),
     }
     words["target"] = words["module"] + _fill(template.target, words)
+    words["command"] = _fill(template.command, words)
     return words
+
+
+def _trial(recipe: str, words: Mapping[str, str]) -> str:
+    """Return what a README shows to try a plugin: its recipe, if it has one, and a command."""
+    command = f"```sh\n{words['command']}\n```"
+    if not recipe:
+        return command
+    return f"```\n{_fill(recipe, words)}```\n\n`example/` has this recipe and its data:\n\n{command}"
+
+
+def _author() -> str:
+    """Return who writes the wheel, as far as the machine knows."""
+    try:
+        return os.environ.get("GIT_AUTHOR_NAME") or getpass.getuser()
+    except (OSError, KeyError):  # nobody has this number
+        return "its author"
 
 
 def _check_op_name(name: str) -> None:
@@ -137,12 +165,18 @@ def _check_op_name(name: str) -> None:
 
 def next_steps(folder: Path, kind: str) -> str:
     """Say what was made and what to do with it."""
+    command = next(
+        line for line in (folder / "README.md").read_text(encoding="utf-8").splitlines() if line[:5] == "cntk "
+    )
     names = "\n".join(f"  {file}" for file in sorted(path for path in folder.rglob("*") if path.is_file()))
     return (
         f"A new {kind}:\n{names}\n\n"
         f"Install it and run its tests:\n"
         f'  pip install --editable "{folder}[test]"\n'
-        f"  pytest {folder}"
+        f"  pytest {folder}\n\n"
+        f"Try what its README shows:\n"
+        f"  cd {folder}\n"
+        f"  {command}"
     )
 
 

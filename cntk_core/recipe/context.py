@@ -176,14 +176,17 @@ class ActionContext:
         """
         reader_class, block, name = self.reader_class(section, key)
         if for_writing or (in_order and block.own("randomize") is None):
-            block = block.with_entries("randomize=none")
+            block = block.with_entries("randomize=false")
         wanted = list(inputs)
-        options = reader_class.configure(self.without_hook_keys(block, key), f"reader '{name}'")
+        what = f"reader '{name}'"
+        block = self.without_hook_keys(block, key)
+        options = reader_class.settings_from(block, what)
         context = ReaderContext(
             dtype=self.dtype,
             inputs={node.name: node.known_shape for node in wanted},
             for_writing=for_writing,
             trace=self.log.line,
+            general=reader_class.general_from(block, what),
         )
         reader = reader_class(options, context)
         try:
@@ -218,7 +221,7 @@ class ActionContext:
             CntkError: the block is wrong, or does not fit the nodes.
         """
         writer_class, block, name = self.writer_class(section)
-        options = writer_class.configure(self.without_hook_keys(block, "writer"), f"writer '{name}'")
+        options = writer_class.settings_from(self.without_hook_keys(block, "writer"), f"writer '{name}'")
         return writer_class(options, WriterContext(outputs, self.log.line))
 
     def without_hook_keys(self, block: Config, section: str) -> Config:
@@ -340,7 +343,7 @@ class ActionContext:
             PluginError: it is not installed, cannot run here, or has no such device.
         """
         name, engine_class = self.engine_class(section)
-        engine = engine_class(engine_class.configure(section.child("", name="engine"), f"engine '{name}'"))
+        engine = engine_class(engine_class.settings_from(section.child("", name="engine"), f"engine '{name}'"))
         engine.kernels = self.plugins.registry.kernels.of(engine_class)
         return engine
 

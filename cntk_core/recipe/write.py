@@ -50,7 +50,7 @@ class WriteAction(Action):
             section.require("modelPath")
         if section.get("writer") is not None:
             writer, block, name = context.writer_class(section)
-            writer.configure(context.without_hook_keys(block, "writer"), f"writer '{name}'")
+            writer.settings_from(context.without_hook_keys(block, "writer"), f"writer '{name}'")
         elif section.get("outputPath") is None:
             raise ConfigError(
                 "write command: You must specify either 'writer' or 'outputPath'",

@@ -74,10 +74,10 @@ def images(folder: Path) -> None:
 
 
 def idx(folder: Path) -> None:
-    """Six pictures of 4 x 4 pixels and their digits, compressed, under the names of MNIST."""
-    pixels = np.arange(6 * 16, dtype=np.uint8)
+    """Six pictures of 28 x 28 pixels and their digits, compressed, under the names of MNIST."""
+    pixels = np.arange(6 * 784).astype(np.uint8)
     (folder / "train-images-idx3-ubyte.gz").write_bytes(
-        gzip.compress(struct.pack(">iiii", 2051, 6, 4, 4) + pixels.tobytes())
+        gzip.compress(struct.pack(">iiii", 2051, 6, 28, 28) + pixels.tobytes())
     )
     (folder / "train-labels-idx1-ubyte.gz").write_bytes(gzip.compress(struct.pack(">ii", 2049, 6) + bytes(range(6))))
 

@@ -21,8 +21,13 @@ SLOW = {
     "docs/three-spellings.md",
     "docs/writing-a-plugin.md",
     "plugins/tools/demo/src/cntk_tool_demo/README.md",
+    "plugins/parallel/asgd/README.md",
+    "plugins/parallel/bmuf/README.md",
+    "plugins/parallel/data_parallel/README.md",
     "plugins/parallel/mpi/README.md",
+    "plugins/parallel/onebit/README.md",
     "plugins/parallel/simulated/README.md",
+    "plugins/parallel/sockets/README.md",
 }
 """Pages that take more than about two seconds."""
 

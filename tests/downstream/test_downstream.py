@@ -30,8 +30,6 @@ WHEELS = ("aggregation", "hook", "learner", "op", "reader")
 NAMES = ("jsonlines-for-cntk", "lion-for-cntk", "mish-for-cntk", "runfolder-for-cntk", "topk-for-cntk")
 DOORS = {"cntk_core.api", *(f"cntk_core.api.{kit}" for kit in ("readers", "engines", "builders", "parallel"))}
 
-KEYS_OF_THE_CORE = pytest.mark.xfail(strict=False, reason="readers of others are still asked for readerType")
-
 RECIPE = """\
 command = Train:Test
 modelPath = "out/net.dnn"
@@ -143,7 +141,6 @@ def test_all_are_usable(site: Path) -> None:
     assert found == dict.fromkeys(NAMES, ("usable", "1.4.0"))
 
 
-@KEYS_OF_THE_CORE
 def test_a_recipe_with_all_five(site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write_samples(tmp_path)
@@ -193,7 +190,6 @@ def test_their_own_tests(site: Path, tmp_path: Path) -> None:
     own_tests(sys.executable, {**os.environ, "PYTHONPATH": str(site)}, tmp_path / "tests")
 
 
-@KEYS_OF_THE_CORE
 @pytest.mark.slow
 def test_in_an_environment_of_their_own(tmp_path: Path) -> None:
     """Wheels are built and installed, ours too; libraries of others are those of this environment."""

@@ -95,4 +95,48 @@ def test_a_plugin_file(site, tmp_path, capsys):
         encoding="utf-8",
     )
     assert check_plugin("Mine", plugin_files=[str(file)]) == 0
-    assert capsys.readouterr().out == f"reader 'Mine' from {file} keeps its contract\n"
+    assert capsys.readouterr().out.endswith(
+        f"reader 'Mine' from {file} passes the tests of its class; its ReaderContract needs data and was not run: "
+        "it belongs in the plugin's own tests\n"
+    )
+
+
+RULES = """
+from cntk_core.api import *
+
+class Good(Learner):
+    def scalars(self, context): return {"rate": context.learning_rate}
+    def rule(self, m, value, gradient, slots, scalars): return value - scalars["rate"] * gradient, {}
+
+class Alone(Learner):
+    def scalars(self, context): return {"rate": context.learning_rate}
+    def rule(self, m, value, gradient, slots, scalars): return value - gradient.mean(), {}
+
+@elementwise_op("Half", gradient=lambda m, a, g, y, x: 0.5 * g)
+def half(m, a, x): return 0.5 * x
+
+@elementwise_op("Wrong", gradient=lambda m, a, g, y, x: g)
+def wrong(m, a, x): return 0.5 * x
+"""
+
+
+@pytest.mark.slow  # each runs pytest in a process of its own
+@pytest.mark.parametrize(
+    ("name", "code", "outcome"),
+    [
+        ("Good", 0, "learner 'Good' from {} keeps its contract (its class and LearnerContract)"),
+        ("Alone", 1, "learner 'Alone' from {} does not keep its contract (its class and LearnerContract)"),
+        ("Half", 0, "ops 'Half' from {} keeps its contract (OpContract)"),
+        ("op:Wrong", 1, "ops 'Wrong' from {} does not keep its contract (OpContract)"),
+    ],
+)
+@pytest.mark.parametrize("last", [True, False])
+def test_plugins_of_a_file_are_tested(site, tmp_path, capsys, name, code, outcome, last):
+    from cntk_core.cli import main
+
+    file = tmp_path / "rules.py"
+    file.write_text(RULES, encoding="utf-8")
+    option = ["--plugin", str(file)]
+    words = ["plugins", "check", name, *option] if last else ["plugins", *option, "check", name]
+    assert main(words) == code
+    assert capsys.readouterr().out.splitlines()[-1] == outcome.format(file)

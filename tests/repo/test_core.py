@@ -48,6 +48,7 @@ ALLOWED: dict[str, set[str]] = {
     "training/loop/trained_nodes.py": {"CPU", "cpu"},
     # Contract suites, which `cntk plugins check` runs.
     "plugins/check.py": {"cntk_testing"},
+    "plugins/scaffold.py": {"cntk-testing"},
 }
 """Where the core may say the name of a plugin or of a wheel, and why."""
 

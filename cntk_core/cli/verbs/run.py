@@ -66,14 +66,15 @@ def run_action(options: argparse.Namespace) -> int:
     """Run the actions of a recipe that the verb names."""
     elastic = _elastic(options)
     if getattr(options, "ranks", None) is not None:
-        from cntk_core.launch.launcher import launch
+        from cntk_core.launch.launcher import launch, named_in_recipe
         from cntk_core.recipe.elastic import AS_RECIPE, asked_in_recipe
 
         if not elastic and options.ranks > 1:
             asked = asked_in_recipe(recipe_arguments(options), options.verb, options.plugin)
             elastic = AS_RECIPE if asked else elastic
         arguments = [options.verb, options.recipe, *options.overrides, *join_plugins(options.plugin)]
-        return launch(options.ranks, arguments, options.plugin, elastic)
+        communicator = named_in_recipe(recipe_arguments(options))
+        return launch(options.ranks, arguments, options.plugin, elastic, communicator)
     if elastic:
         from cntk_core.recipe.elastic import ELASTIC
 

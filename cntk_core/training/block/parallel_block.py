@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import attrs
 
-from cntk_core.config import Config, bind, option, option_key, options
+from cntk_core.config import Config, bind, option, option_keys, options
 from cntk_core.contract.parallel import GradientAggregation, Parallelizer
 from cntk_core.errors import Location
 from cntk_core.training.loop.ranks import ParallelSettings
@@ -126,17 +126,12 @@ def _make(
 ) -> Parallelizer:
     """Make a strategy and its aggregations, which have their options in the same block."""
     what = f"parallelizer '{name}'"
-    lenient: Any = bind(section, strategy.options, ignore=section.keys(), what=what)
-    found = {wanted: find(wanted) for wanted in strategy.needs(lenient)}
-    keys = {key for kind in found.values() for key in _keys(kind.options)}
-    own: Any = bind(section, strategy.options, ignore=keys, what=what)
+    first: Any = strategy.settings_from(section.only(option_keys(strategy.options)), what)
+    found = {wanted: find(wanted) for wanted in strategy.needs(first)}
+    theirs = {key for kind in found.values() for key in option_keys(kind.options)}
+    own: Any = strategy.settings_from(section.without(theirs, unless=strategy.options), what)
     made = {
-        wanted: kind(bind(section, kind.options, ignore=section.keys(), what=f"aggregation '{wanted}'"))
+        wanted: kind(kind.settings_from(section.only(option_keys(kind.options)), f"aggregation '{wanted}'"))
         for wanted, kind in found.items()
     }
     return strategy(own, made)
-
-
-def _keys(options_class: Any) -> set[str]:
-    fields = attrs.fields(options_class)
-    return {key for field in fields for key in (option_key(field), *field.metadata.get("aliases", ()))}

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import attrs
 
-from cntk_core.config import Config, Value, bind, option_key
+from cntk_core.config import Config, Value, bind, option_key, option_keys
 from cntk_core.contract.component import NoOptions
 from cntk_core.contract.learner import Learner
 from cntk_core.errors import (
@@ -161,12 +161,12 @@ def _collect(problems: list[CntkError], check: Iterator[CntkError]) -> None:
 
 
 def make_learner(block: Config, learner: type[Learner]) -> Learner:
-    """Make the learner with its own keys of the SGD block.
+    """Make the learner with its own keys of the SGD block; what the block has beside them it never sees.
 
     Raises:
-        ConfigError: an option has a wrong value.
+        CntkError: an option has a wrong value.
     """
-    return learner(bind(block, learner.options, ignore=block.keys(), what=WHAT))
+    return learner(learner.settings_from(block.only(option_keys(learner.options)), WHAT))
 
 
 def idle_momentum(block: Config, learner: Learner) -> str:

@@ -26,7 +26,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def configure(text: str) -> tuple[type[CompositeReader], object]:
     reader = composite_class(PluginManager((), ()).registry.readers.get)
-    return reader, reader.configure(Config.from_source(SourceText.of(text, "r.cntk")), "reader 'Composite'")
+    return reader, reader.settings_from(Config.from_source(SourceText.of(text, "r.cntk")), "reader 'Composite'")
 
 
 def make(text: str = BOTH, **context: object) -> CompositeReader:

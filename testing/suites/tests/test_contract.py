@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from cntk_core.config import option, options
+from cntk_core.contract.reader import DataReader
 from cntk_testing import LearnerContract
-from cntk_testing.contract import overridden_tests
+from cntk_testing.contract import check_component, overridden_tests
 
 
 class Replaced(LearnerContract):
@@ -62,7 +64,18 @@ def test_names_of_the_package():
     import cntk_testing as package
 
     for name in package.__all__:
-        assert getattr(package, name).__name__ == name
+        assert getattr(getattr(package, name), "__name__", "README") == name
     assert dir(package) == sorted(package.__all__)
     with pytest.raises(AttributeError, match="has no attribute 'OopContract'"):
         _ = package.OopContract
+
+
+def test_options_that_are_the_cores():
+    @options
+    class Options:
+        reader_type: str = "x"
+        kind: int = option(default=0, key="module")
+
+    odd = type("Odd", (DataReader,), {"options": Options, "requires_api": "1.0"})
+    with pytest.raises(AssertionError, match="Odd has options with names that are the core's: module, readertype"):
+        check_component(odd)

@@ -94,9 +94,40 @@ class TestExact(AggregationContract):
     aggregation_class = Exact
 
 
-class TestSigns(AggregationContract):
-    aggregation_class = Signs
+class Largest(Signs):
+    """Sends the largest eighth of the values; the rest comes later."""
+
+    def aggregate(self, gradients, header, communicator):
+        self.residual += gradients
+        largest = np.argpartition(np.abs(self.residual), -(gradients.size // 8))[-(gradients.size // 8) :]
+        gradients[...] = 0
+        gradients[largest], self.residual[largest] = self.residual[largest], 0
+        communicator.allreduce(gradients)
+        communicator.allreduce(header)
+
+
+class TestLargest(AggregationContract):
+    aggregation_class = Largest
     exact = False
+
+
+class Periodic(Averages):
+    """Averages the models every three steps, and at the end of an epoch."""
+
+    def begin(self, store, communicator):
+        super().begin(store, communicator)
+        self.steps = 0
+
+    def sync(self, store, counts, *, epoch_end=False):
+        self.steps += 1
+        return super().sync(store, counts, epoch_end=epoch_end) if epoch_end or self.steps % 3 == 0 else counts
+
+    def state(self):
+        return {**super().state(), "steps": np.array([self.steps])}
+
+    def restore(self, state):
+        super().restore({name: value for name, value in state.items() if name != "steps"})
+        self.steps = int(state["steps"][0])
 
 
 def run_ranks(size, work):
@@ -132,6 +163,12 @@ class Fresh(Signs):
     ("aggregation", "test", "message"),
     [
         (Forgetful, "test_nothing_is_lost", "with 1 ranks the mean result is off"),
+        (
+            Signs,
+            "test_what_is_left_out_does_not_pile_up",
+            "what is left out is .* but comes too late",
+        ),
+        (Forgetful, "test_descent_follows_full_precision", "with 1 ranks, 200 steps of gradient descent leave"),
         (Selfish, "test_all_ranks_get_the_same", "gradients of step 0 on rank 1 of 2"),
         (Fresh, "test_a_restart_goes_on_where_it_was", "restart on rank 0 of 1"),
     ],
@@ -149,6 +186,10 @@ class TestSums(ParallelizerContract):
 class TestAverages(ParallelizerContract):
     parallelizer_class = Averages
     reduces_gradients = False
+
+
+class TestPeriodic(TestAverages):
+    parallelizer_class = Periodic
 
 
 @pytest.mark.parametrize(

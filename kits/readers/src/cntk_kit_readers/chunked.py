@@ -6,17 +6,20 @@ import math
 import threading
 import weakref
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from cntk_core.contract.reader import CACHE_BYTES, DataReader, EpochSpec, ReaderContext, StreamInfo
-from cntk_core.errors import DataError, UnsupportedError
+from cntk_core.config import Config
+from cntk_core.contract.reader import DataReader, EpochSpec, ReaderContext, StreamInfo
+from cntk_core.errors import CntkError, DataError, UnsupportedError
 from cntk_core.records.minibatch import Minibatch
+from cntk_kit_readers.checking import check_chunks
 from cntk_kit_readers.makers import made_minibatches
 from cntk_kit_readers.packing import make_minibatch
 from cntk_kit_readers.prefetch import Prefetcher
 from cntk_kit_readers.randomize import FileOrder, RandomOrder, SweepOrder, Window
+from cntk_kit_readers.reader_keys import READER_KEYS, ReaderKeys, read_reader_keys
 from cntk_kit_readers.slots import SlotPlan, slot_minibatches
 from cntk_kit_readers.source import ChunkCache, ChunkInfo, ChunkSource
 from cntk_kit_readers.timeline import Picks, plan_epoch, without_learned
@@ -41,8 +44,10 @@ class ChunkedReader(DataReader):
         options, context: as of every reader.
         source: the data.
         streams: what the reader offers.
-        window: how far the random order moves a sequence; None is the order of the files.
-        seed: seed of the random order.
+        window: how far the random order moves a sequence where the recipe does not say it; None is the order of the
+            files.
+        seed: seed of the random order; None, as for the next two and ``prefetch``, is what the recipe says: the keys
+            of :class:`~cntk_kit_readers.reader_keys.ReaderKeys`.
         keep_in_memory: keep all chunks.
         cache_bytes: parsed data that is kept; the chunks of the current window are kept in any case.
         least_sequences: sequences that a minibatch of an epoch has at least, however small it is; the argument is the
@@ -52,6 +57,13 @@ class ChunkedReader(DataReader):
         prefetch: prepare minibatches in a background thread.
     """
 
+    general_keys: ClassVar[tuple[str, ...]] = READER_KEYS
+
+    @classmethod
+    def general_from(cls, block: Config, what: str) -> ReaderKeys | None:
+        """Read the keys that every reader of chunks may be given, as far as its options do not have them."""
+        return read_reader_keys(block, cls.options, what)
+
     def __init__(
         self,
         options: Any,
@@ -60,15 +72,17 @@ class ChunkedReader(DataReader):
         source: ChunkSource,
         streams: tuple[StreamInfo, ...],
         window: Window | None,
-        seed: int = 0,
-        keep_in_memory: bool = False,
-        cache_bytes: int = CACHE_BYTES,
+        seed: int | None = None,
+        keep_in_memory: bool | None = None,
+        cache_bytes: int | None = None,
         least_sequences: Callable[[int], int] | None = None,
         slots: PlanSlots | None = None,
         random_order: MakeOrder = RandomOrder,
-        prefetch: bool = True,
+        prefetch: bool | None = None,
     ) -> None:
         super().__init__(options, context)
+        keys = options if isinstance(options, ReaderKeys) else context.general
+        keys = keys if isinstance(keys, ReaderKeys) else ReaderKeys()
         if slots is not None and source.makers:
             name = next(iter(source.makers))
             raise UnsupportedError(
@@ -77,13 +91,15 @@ class ChunkedReader(DataReader):
             )
         self._source = source
         self._streams = streams
-        self._window = None if context.for_writing else window
-        self._seed = seed
-        self._prefetch = prefetch
+        self._window = None if context.for_writing else keys.window_within(window)
+        self._seed = keys.randomization_seed if seed is None else seed
+        self._prefetch = keys.prefetch if prefetch is None else prefetch
         self._least_sequences = least_sequences
         self._slots = None if context.for_writing else slots
         self._random_order = random_order
-        self._cache = ChunkCache(source, None if keep_in_memory else cache_bytes, lambda: self.order().open_chunks)
+        keep = keys.keep_data_in_memory if keep_in_memory is None else keep_in_memory
+        limit = keys.cache_size_in_bytes if cache_bytes is None else cache_bytes
+        self._cache = ChunkCache(source, None if keep else limit, lambda: self.order().open_chunks)
         self._order: SweepOrder | None = None
         self._lock = threading.Lock()
         self._running: list[tuple[weakref.ref[Prefetcher[Minibatch]], threading.Thread]] = []
@@ -195,6 +211,13 @@ class ChunkedReader(DataReader):
                     raise DataError(f"{self._source} has no samples")
                 self._order = order
             return self._order
+
+    def check(self) -> Iterator[CntkError]:
+        """Yield everything that is wrong with the data: all chunks are loaded, and compared with what was declared.
+
+        A source that raises several errors together (:func:`~cntk_core.errors.raise_problems`) has all of them told.
+        """
+        return check_chunks(self._source, self._streams)
 
     def close(self) -> None:
         """End threads and close files."""

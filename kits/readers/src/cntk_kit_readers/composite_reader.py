@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import attrs
 
 from cntk_core.config import Config, Value, at_least, option, options
-from cntk_core.contract.reader import CACHE_BYTES, DataReader, EpochSpec, FindReader, ReaderContext, ReaderName
+from cntk_core.contract.reader import DataReader, EpochSpec, FindReader, ReaderContext, ReaderName
 from cntk_core.errors import (
     CntkError,
     ConfigError,
@@ -22,28 +22,19 @@ from cntk_core.errors import (
 from cntk_kit_readers.chunked import ChunkedReader
 from cntk_kit_readers.composite import CompositeSource, FrameSource, Part
 from cntk_kit_readers.randomize import SweepOrder, Window
+from cntk_kit_readers.reader_keys import ReaderKeys
 from cntk_kit_readers.slots import SlotPlan
 from cntk_kit_readers.truncation import Truncation, truncated_slots
 
-_FOREIGN_KEYS = ("readerType", "deserializers", "type", "module")
-_OWN_BUSINESS = "frameMode=false\ntruncated=false\nrandomize=none\n"
+_OWN_BUSINESS = "frameMode=false\ntruncated=false\nrandomize=false\n"
 """What the parts must not look up in the composite: it cuts and shuffles for them."""
 
 
 @options
-class CompositeKeys:
+class CompositeKeys(ReaderKeys):
     """The keys of the composite's own block."""
 
-    randomize: Literal["auto", "true", "t", "1", "none", "false", "f", "0"] = option(
-        default="auto", doc="Whether the sequences are read in random order."
-    )
-    randomization_window: int | None = option(
-        default=None,
-        doc="How far the random order moves a sequence.",
-        validator=attrs.validators.optional(at_least(0)),
-    )
     sample_based_randomization_window: bool = option(default=True, doc="The window counts samples; false: chunks.")
-    randomization_seed: int = option(default=0, doc="Another seed gives another random order.")
     frame_mode: bool = option(default=False, doc="Every frame is an independent sample.")
     truncated: bool = option(default=False, doc="Truncated back-propagation.")
     truncation_length: int = option(default=0, doc="Frames of a piece of a sequence.", validator=at_least(0))
@@ -52,29 +43,34 @@ class CompositeKeys:
         default=None, doc="Keys are numbers; by default if a text file is among the parts."
     )
     hash_sequence_keys: bool = option(default=False, doc="Accepted; keys are compared as they are.")
-    keep_data_in_memory: bool = option(default=False, doc="Read everything once and keep it.")
-    cache_size_in_bytes: int = option(
-        default=CACHE_BYTES, doc="Parsed data that is kept, if a window has less.", validator=at_least(0)
-    )
-    prefetch: bool = option(default=True, doc="Prepare the next minibatches in a background thread.")
     max_errors: int = option(
         default=0, doc="Malformed sequences of each part that are left out.", validator=at_least(0)
     )
-    trace_level: int = option(default=1, doc="0: errors; 1: warnings too.")
-    verbosity: int = option(default=0, doc="Accepted; traceLevel decides.")
-    precision: Literal["float", "double"] | None = option(default=None, doc="The network's own precision is used.")
     multi_threaded_deserialization: bool = option(default=False, doc="Accepted.")
     local_timeline: bool = option(default=True, doc="Accepted.")
 
 
 @attrs.frozen
 class PartOptions:
-    """One of the parts: its reader's class and options, its name in the recipe, its place."""
+    """One of the parts: its reader's class and options, its name in the recipe, its place.
+
+    ``general`` is what its base class has read of the block for itself.
+    """
 
     reader: type[DataReader]
     options: Any
     name: str
     where: Location
+    general: Any = None
+
+    @classmethod
+    def read(cls, reader: type[DataReader], block: Config, name: str, what: str, where: Location) -> PartOptions:
+        """Read the block of a part. Raises all its errors together."""
+        return cls(reader, reader.settings_from(block, what), name, where, reader.general_from(block, what))
+
+    def open(self, context: ReaderContext) -> DataReader:
+        """Make the reader, in the context of the whole."""
+        return self.reader(self.options, attrs.evolve(context, general=self.general))
 
 
 @options
@@ -86,9 +82,7 @@ class CompositeOptions(CompositeKeys):
     @property
     def window(self) -> Window | None:
         """How the sequences are randomized; None is not at all. A window without size is to be chosen."""
-        if self.randomize in ("none", "false", "f", "0") or self.randomization_window == 0:
-            return None
-        return Window(self.randomization_window, self.sample_based_randomization_window)
+        return self.window_within(Window(None, self.sample_based_randomization_window))
 
 
 class CompositeReader(ChunkedReader):
@@ -133,11 +127,7 @@ class CompositeReader(ChunkedReader):
                 source=FrameSource(joined) if frames else joined,
                 streams=streams,
                 window=window,
-                seed=options.randomization_seed,
-                keep_in_memory=options.keep_data_in_memory,
-                cache_bytes=options.cache_size_in_bytes,
                 slots=self._cut if options.truncated else None,
-                prefetch=options.prefetch,
             )
             stack.pop_all()
 
@@ -184,7 +174,7 @@ def composite_class(find: FindReader) -> type[CompositeReader]:
 def read_options(block: Config, what: str, find: FindReader) -> CompositeOptions:
     """Read the composite's block. Raises all its errors together."""
     errors: list[CntkError] = []
-    keys = collect(lambda: block.bind(CompositeKeys, ignore=_FOREIGN_KEYS, what=what), errors)
+    keys = collect(lambda: block.bind(CompositeKeys, ignore=("deserializers",), what=what), errors)
     value = block.require("deserializers")
     parts = [collect(lambda one=one: _read_part(one, block, find), errors) for one in value.array()]
     if keys is not None:
@@ -209,7 +199,7 @@ def _read_part(value: Value, parent: Config, find: FindReader) -> PartOptions:
     reader = find(name, kind.where)
     if not issubclass(reader, ChunkedReader):
         raise UnsupportedError(f"'{name}' cannot be a part of a composite reader", where=kind.where)
-    return PartOptions(reader, reader.configure(own, f"deserializer '{name}'"), name, kind.where)
+    return PartOptions.read(reader, own, name, f"deserializer '{name}'", kind.where)
 
 
 def _contradictions(keys: CompositeKeys, block: Config) -> list[CntkError]:
@@ -228,7 +218,7 @@ def _open_parts(parts: tuple[PartOptions, ...], context: ReaderContext, stack: E
     """Open the parts; for the write action the first, and those that the network needs."""
     needed = {name.lower() for name in context.inputs}
     for number, part in enumerate(parts):
-        reader = part.reader(part.options, context)
+        reader = part.open(context)
         assert isinstance(reader, ChunkedReader)
         if number and context.for_writing and not needed & {stream.name.lower() for stream in reader.streams}:
             reader.close()

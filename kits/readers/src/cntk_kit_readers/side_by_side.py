@@ -43,13 +43,14 @@ class SeveralReaders(DataReader):
 
     options: ClassVar[type] = SeveralOptions
     requires_api: ClassVar[str] = "1.0"
+    general_keys: ClassVar[tuple[str, ...]] = ()  # the readers look them up here
 
     def __init__(self, options: SeveralOptions, context: ReaderContext) -> None:
         super().__init__(options, context)
         with ExitStack() as stack:
             self._readers: list[DataReader] = []
             for part in options.parts:
-                self._readers.append(part.reader(part.options, context))
+                self._readers.append(part.open(context))
                 stack.callback(self._readers[-1].close)
             _check_names(options, self._readers)
             stack.pop_all()
@@ -149,7 +150,7 @@ def _read_options(block: Config, what: str, find: FindReader, name_of: ReaderNam
             own = block.section(name)
             kind, where = name_of(own)
             reader: Any = find(kind, where)
-            parts.append(PartOptions(reader, reader.configure(own, f"reader '{name}'"), name, where))
+            parts.append(PartOptions.read(reader, own, name, f"reader '{name}'", where))
         except CntkError as error:
             errors.append(error)
     raise_problems(errors)

@@ -133,6 +133,10 @@ class ChunkSource(ABC):
 
     numeric_keys: ClassVar[bool] = False
 
+    def __str__(self) -> str:
+        """What messages call the data: usually the name of the file."""
+        return "the data"
+
     @property
     def single_sequences(self) -> bool:
         """Whether each chunk is one sequence, so that the random order of the chunks is all that is needed."""

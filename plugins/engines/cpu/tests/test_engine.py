@@ -24,7 +24,7 @@ def program(size, **options):
 
 def test_options_come_from_the_recipe():
     block = parse_text("numCPUThreads=2\ncpuKernels=numpy\ncpuProducts=blas")
-    settings = CpuEngine.configure(block, "the CPU engine")
+    settings = CpuEngine.settings_from(block, "the CPU engine")
     assert (settings.num_cpu_threads, settings.cpu_kernels, settings.cpu_products) == (2, "numpy", "blas")
 
 

@@ -43,11 +43,11 @@ def test_a_single_weight_moves_by_the_plain_gradient_when_steps_are_normalized()
 
 def test_the_option_is_read_as_a_recipe_writes_it():
     block = parse_text("SGD=[ normWithAveMultiplier=false ]").section("SGD")
-    assert AdaGrad.configure(block, "the SGD block").norm_with_ave_multiplier is False
+    assert AdaGrad.settings_from(block, "the SGD block").norm_with_ave_multiplier is False
     assert AdaGrad().settings.norm_with_ave_multiplier is True
 
 
 def test_a_wrong_value():
     block = parse_text("SGD=[ normWithAveMultiplier=maybe ]", file="r.cntk").section("SGD")
     with pytest.raises(ConfigError, match="normWithAveMultiplier"):
-        AdaGrad.configure(block, "the SGD block")
+        AdaGrad.settings_from(block, "the SGD block")

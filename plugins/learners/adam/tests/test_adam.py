@@ -108,7 +108,7 @@ def test_a_step_does_not_grow_with_the_minibatch():
 
 
 def read(learner, text):
-    return learner.configure(parse_text(f"SGD=[ {text} ]", file="r.cntk").section("SGD"), "the SGD block")
+    return learner.settings_from(parse_text(f"SGD=[ {text} ]", file="r.cntk").section("SGD"), "the SGD block")
 
 
 def test_options_are_read_as_a_recipe_writes_them():

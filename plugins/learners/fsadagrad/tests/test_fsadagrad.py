@@ -69,7 +69,7 @@ def test_shares_of_the_variance_have_the_precision_of_the_parameters():
 
 
 def read(text):
-    return FSAdaGrad.configure(parse_text(f"SGD=[ {text} ]", file="r.cntk").section("SGD"), "the SGD block")
+    return FSAdaGrad.settings_from(parse_text(f"SGD=[ {text} ]", file="r.cntk").section("SGD"), "the SGD block")
 
 
 def test_options_are_read_as_a_recipe_writes_them():

@@ -66,7 +66,7 @@ def test_steps_grow_to_the_largest_and_shrink_to_the_smallest():
 
 
 def read(text):
-    return RmsProp.configure(parse_text(f"SGD=[ {text} ]", file="r.cntk").section("SGD"), "the SGD block")
+    return RmsProp.settings_from(parse_text(f"SGD=[ {text} ]", file="r.cntk").section("SGD"), "the SGD block")
 
 
 def test_options_are_read_as_a_recipe_writes_them():

@@ -73,5 +73,5 @@ def test_the_rule_can_be_traced_and_its_names_never_change():
 
 def test_the_option_is_read_as_a_recipe_writes_it():
     block = parse_text("SGD=[ useNAG=true ]").section("SGD")
-    assert SGD.configure(block, "the SGD block").use_nag is True
+    assert SGD.settings_from(block, "the SGD block").use_nag is True
     assert SGD().settings.use_nag is False

@@ -31,6 +31,14 @@ class TestTwoBits(AggregationContract):
     def aggregation_factory(self):
         return lambda: OneBit(OneBitOptions(gradient_bits=Schedule.constant(2)))
 
+    @pytest.mark.xfail(reason="2 bits over 8 standard deviations, CNTK's range, leave out more than they send")
+    def test_what_is_left_out_does_not_pile_up(self, aggregation_factory, run_ranks):
+        super().test_what_is_left_out_does_not_pile_up(aggregation_factory, run_ranks)
+
+    @pytest.mark.xfail(reason="for the same reason descent at a large rate runs away")
+    def test_descent_follows_full_precision(self, aggregation_factory, run_ranks):
+        super().test_descent_follows_full_precision(aggregation_factory, run_ranks)
+
 
 class TestMoreBits(AggregationContract):
     exact = False

@@ -24,7 +24,7 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         if data is not None:
             Path("x.cbf").write_bytes(data)
         source = SourceText.of('file="x.cbf"\n' + (text or "randomize=none"), "r.cntk")
-        options = CNTKBinaryReader.configure(Config.from_source(source), "reader 'CNTKBinaryReader'")
+        options = CNTKBinaryReader.settings_from(Config.from_source(source), "reader 'CNTKBinaryReader'")
         told: list[str] = []
         reader = CNTKBinaryReader(options, ReaderContext(dtype=np.dtype(dtype), trace=told.append, **context))
         reader.told = told

@@ -32,7 +32,7 @@ def block(text: str) -> Config:
 
 
 def make(text: str = "file=x.cbf", outputs: tuple[str, ...] = ("a", "b")) -> CNTKBinaryWriter:
-    options = CNTKBinaryWriter.configure(block(text), "writer 'CNTKBinaryWriter'")
+    options = CNTKBinaryWriter.settings_from(block(text), "writer 'CNTKBinaryWriter'")
     return CNTKBinaryWriter(options, WriterContext(dict.fromkeys(outputs, 2)))
 
 
@@ -44,7 +44,7 @@ def test_outputs_of_a_network(capsys: pytest.CaptureFixture[str]) -> None:
     Path("r.cntk").write_text(RECIPE)
     Path("data.ctf").write_text("1 |features 1 2\n1 |features 3 4\n2 |features 5 6\n3 |features 7 8\n")
     assert main(["configFile=r.cntk"]) == 0, capsys.readouterr().err
-    options = CNTKBinaryReader.configure(block('file="out/z.cbf"'), "reader")
+    options = CNTKBinaryReader.settings_from(block('file="out/z.cbf"'), "reader")
     reader = CNTKBinaryReader(options, ReaderContext(dtype=np.dtype(np.float64)))
     assert [info.sample_counts().tolist() for info in reader.source.index()] == [[2, 1, 1]]
     columns = reader.source.load(0).columns

@@ -15,7 +15,7 @@ WHAT = "reader 'CNTKTextFormatReader'"
 
 
 def configure(text: str) -> TextReaderOptions:
-    return CNTKTextFormatReader.configure(parse_text(text, file="r.cntk").section("reader"), WHAT)
+    return CNTKTextFormatReader.settings_from(parse_text(text, file="r.cntk").section("reader"), WHAT)
 
 
 def error_of(text: str) -> str:

@@ -76,7 +76,7 @@ def make(corpus: Path):
         reader_class = HTKMLFReader if old else HTKDeserializers
         block = Config.from_source(SourceText.of(text, "r.cntk"))
         told: list[str] = []
-        options = reader_class.configure(block, f"reader '{reader_class.__name__}'")
+        options = reader_class.settings_from(block, f"reader '{reader_class.__name__}'")
         reader = reader_class(options, ReaderContext(dtype=np.dtype(dtype), trace=told.append, **context))
         reader.told = told
         readers.append(reader)

@@ -16,7 +16,7 @@ BLOCK = "outputNodeNames=z\nz=[ dim=2 ; scpFile=out.scp ; type=Real ]"
 
 
 def make(text: str = BLOCK, outputs: dict[str, int] | None = None, told: list[str] | None = None) -> HTKMLFWriter:
-    options = HTKMLFWriter.configure(Config.from_source(SourceText.of(text, "r.cntk")), "writer 'HTKMLFWriter'")
+    options = HTKMLFWriter.settings_from(Config.from_source(SourceText.of(text, "r.cntk")), "writer 'HTKMLFWriter'")
     trace = None if told is None else told.append
     return HTKMLFWriter(options, WriterContext({"z": 2} if outputs is None else outputs, trace))
 

@@ -51,7 +51,7 @@ def make(folder: Path):
     def build(kind: str, text: str, *, dtype: str = "float32", **context: Any) -> ChunkedReader:
         config = Config.from_source(SourceText.of(text, "r.cntk"))
         reader_class = KINDS[kind] if kind in KINDS else composite_class(find)
-        options = reader_class.configure(config, f"reader '{kind}'")
+        options = reader_class.settings_from(config, f"reader '{kind}'")
         told: list[str] = []
         reader = reader_class(options, ReaderContext(dtype=np.dtype(dtype), trace=told.append, **context))
         reader.told = told

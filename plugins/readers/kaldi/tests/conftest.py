@@ -35,7 +35,7 @@ def make(corpus: Path):
     def build(text: str = F + L, *, dtype: str = "float32", **context: Any) -> Any:
         block = Config.from_source(SourceText.of(text, "r.cntk"))
         told: list[str] = []
-        options = Kaldi2Reader.configure(block, "reader 'Kaldi2Reader'")
+        options = Kaldi2Reader.settings_from(block, "reader 'Kaldi2Reader'")
         reader = Kaldi2Reader(options, ReaderContext(dtype=np.dtype(dtype), trace=told.append, **context))
         reader.told = told
         readers.append(reader)

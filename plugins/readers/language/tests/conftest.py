@@ -46,7 +46,7 @@ def make_reader(kind: type, recipe: str, for_writing: bool = False, inputs: dict
     names = ("keys", "features", "words", "labels")
     block = parse_text(recipe.format(**{name: parts.get(name, "") for name in names}), file="r.cntk").section("reader")
     context = ReaderContext(dtype=np.dtype(np.float64), for_writing=for_writing, inputs=inputs or {})
-    return kind(kind.configure(block, f"reader '{kind.__name__}'"), context)
+    return kind(kind.settings_from(block, f"reader '{kind.__name__}'"), context)
 
 
 @pytest.fixture

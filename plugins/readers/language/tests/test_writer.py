@@ -30,7 +30,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def make(text: str = BLOCK, outputs: tuple[str, ...] = ("z",)) -> LUSequenceWriter:
-    options = LUSequenceWriter.configure(Config.from_source(SourceText.of(text, "r.cntk")), "writer 'LUSequenceWriter'")
+    options = LUSequenceWriter.settings_from(
+        Config.from_source(SourceText.of(text, "r.cntk")), "writer 'LUSequenceWriter'"
+    )
     return LUSequenceWriter(options, WriterContext(dict.fromkeys(outputs, 3)))
 
 

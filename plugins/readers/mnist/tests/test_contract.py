@@ -35,7 +35,7 @@ def reader_of(tmp_path, monkeypatch):
 
     def make(randomize: str) -> MNISTReader:
         block = parse_text(RECIPE.format(randomize=randomize), file="r.cntk").section("reader")
-        return MNISTReader(MNISTReader.configure(block, "reader 'MNISTReader'"), ReaderContext())
+        return MNISTReader(MNISTReader.settings_from(block, "reader 'MNISTReader'"), ReaderContext())
 
     return make
 

@@ -46,7 +46,7 @@ def make(
     recipe = RECIPE.format(features=features, labels=labels, randomize=randomize)
     block = parse_text(recipe, file="r.cntk").section("reader")
     context = ReaderContext(dtype=np.dtype(dtype), inputs=inputs or {})
-    return MNISTReader(MNISTReader.configure(block, "reader 'MNISTReader'"), context)
+    return MNISTReader(MNISTReader.settings_from(block, "reader 'MNISTReader'"), context)
 
 
 def read(reader: MNISTReader, **spec: int) -> dict[str, list]:
@@ -104,7 +104,7 @@ def test_shape_of_the_network() -> None:
 def test_streams_have_any_names() -> None:
     text = 'reader = [ pixels = [ file = "images" ] ; digit = [ file = "labels" ; labelDim = 11 ] ]'
     block = parse_text(text).section("reader")
-    reader = MNISTReader(MNISTReader.configure(block, "reader 'MNISTReader'"), ReaderContext())
+    reader = MNISTReader(MNISTReader.settings_from(block, "reader 'MNISTReader'"), ReaderContext())
     assert [(stream.name, stream.shape) for stream in reader.streams] == [("pixels", (6,)), ("digit", (11,))]
 
 
@@ -171,5 +171,5 @@ def test_bad_options(options: dict, message: str) -> None:
 def test_no_images() -> None:
     block = parse_text("reader = [ readerType = MNISTReader ]").section("reader")
     with pytest.raises(CntkError) as caught:
-        MNISTReader.configure(block, "reader 'MNISTReader'")
+        MNISTReader.settings_from(block, "reader 'MNISTReader'")
     assert str(caught.value).splitlines()[0].endswith("reader 'MNISTReader' has no block with images")

@@ -28,7 +28,7 @@ def reader_of(tmp_path, monkeypatch):
 
     def make(randomize: str) -> UCIFastReader:
         block = parse_text(RECIPE.format(randomize=randomize), file="r.cntk").section("reader")
-        return UCIFastReader(UCIFastReader.configure(block, "reader 'UCIFastReader'"), ReaderContext())
+        return UCIFastReader(UCIFastReader.settings_from(block, "reader 'UCIFastReader'"), ReaderContext())
 
     return make
 

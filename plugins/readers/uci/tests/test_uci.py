@@ -36,7 +36,7 @@ def make(
 ) -> UCIFastReader:
     block = parse_text(RECIPE.format(keys=keys, features=features, labels=labels), file="r.cntk").section("reader")
     context = ReaderContext(dtype=np.dtype(np.float64), inputs=inputs or {}, trace=trace)
-    return UCIFastReader(UCIFastReader.configure(block, "reader 'UCIFastReader'"), context)
+    return UCIFastReader(UCIFastReader.settings_from(block, "reader 'UCIFastReader'"), context)
 
 
 def read(reader: UCIFastReader, **spec: int) -> dict[str, list]:

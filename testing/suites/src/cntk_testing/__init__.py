@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from cntk_testing.action_contract import ActionContract
     from cntk_testing.aggregation_contract import AggregationContract
     from cntk_testing.builder_contract import BuilderContract
-    from cntk_testing.communicator_contract import CommunicatorContract
+    from cntk_testing.communicator_contract import CommunicatorContract, CommunicatorRecipe
     from cntk_testing.contract import Contract
     from cntk_testing.dataset_contract import DatasetContract
     from cntk_testing.engine_contract import EngineContract
@@ -25,16 +25,20 @@ if TYPE_CHECKING:
     from cntk_testing.packaging import PackagingContract
     from cntk_testing.parallel_contract import ParallelizerContract
     from cntk_testing.reader_contract import ReaderContract
+    from cntk_testing.recipes import README, ReaderRecipe, RecipeContract
     from cntk_testing.reference import ReferenceEngine
     from cntk_testing.schedule_contract import ScheduleContract
     from cntk_testing.verb_contract import VerbContract
     from cntk_testing.virtual_ranks import VirtualRanks
+    from cntk_testing.writer_contract import WriterContract
 
 __all__ = [
+    "README",
     "ActionContract",
     "AggregationContract",
     "BuilderContract",
     "CommunicatorContract",
+    "CommunicatorRecipe",
     "Contract",
     "DatasetContract",
     "EngineContract",
@@ -46,10 +50,13 @@ __all__ = [
     "PackagingContract",
     "ParallelizerContract",
     "ReaderContract",
+    "ReaderRecipe",
+    "RecipeContract",
     "ReferenceEngine",
     "ScheduleContract",
     "VerbContract",
     "VirtualRanks",
+    "WriterContract",
     "check_gradients",
     "check_op",
     "check_op_gradients",
@@ -59,7 +66,7 @@ _HOMES = {
     "action_contract": ("ActionContract",),
     "aggregation_contract": ("AggregationContract",),
     "builder_contract": ("BuilderContract",),
-    "communicator_contract": ("CommunicatorContract",),
+    "communicator_contract": ("CommunicatorContract", "CommunicatorRecipe"),
     "contract": ("Contract",),
     "dataset_contract": ("DatasetContract",),
     "engine_contract": ("EngineContract",),
@@ -72,10 +79,12 @@ _HOMES = {
     "packaging": ("PackagingContract",),
     "parallel_contract": ("ParallelizerContract",),
     "reader_contract": ("ReaderContract",),
+    "recipes": ("README", "ReaderRecipe", "RecipeContract"),
     "reference": ("ReferenceEngine",),
     "schedule_contract": ("ScheduleContract",),
     "verb_contract": ("VerbContract",),
     "virtual_ranks": ("VirtualRanks",),
+    "writer_contract": ("WriterContract",),
 }
 
 

@@ -18,7 +18,8 @@ import pytest
 
 from cntk_core.contract.parallel import Communicator, GradientAggregation
 from cntk_core.contract.store import ParameterStore
-from cntk_testing.contract import Contract, check_component
+from cntk_core.network.node import Parameter
+from cntk_testing.contract import check_component
 from cntk_testing.parallel_samples import (
     STEPS,
     Array,
@@ -29,10 +30,16 @@ from cntk_testing.parallel_samples import (
     serial_sum,
     store_of,
 )
+from cntk_testing.recipes import RecipeContract
 from cntk_testing.virtual_ranks import VirtualRanks
 
+EARLY, LATE = 100, 400
+"""Steps after which is measured what was left out."""
+DESCENT = 200
+"""Steps of a descent."""
 
-class AggregationContract(Contract):
+
+class AggregationContract(RecipeContract):
     """Tests of a gradient aggregation for pytest: subclass it with ``aggregation_class`` or a fixture.
 
     Attributes:
@@ -41,13 +48,19 @@ class AggregationContract(Contract):
         drift: how far the mean of many results of the same gradients may be from their sum, as a share of the largest
             sum. What a compression leaves out of one step must come with later ones.
         repeats: how many results that is.
+        growth: how many times more of a step's gradient may be left out after 400 steps than after 100.
+        slack: how many times the error of exact sums a descent with these sums may leave.
         sizes: numbers of ranks that are tried.
     """
 
+    recipe_key: ClassVar[str] = "parallelizationMethod"
+    ranks: ClassVar[int] = 2
     aggregation_class: ClassVar[type[GradientAggregation]]
     exact: ClassVar[bool] = True
     drift: ClassVar[float] = 0.1
     repeats: ClassVar[int] = 500
+    growth: ClassVar[float] = 1.5
+    slack: ClassVar[float] = 3.0
     sizes: ClassVar[tuple[int, ...]] = (1, 2, 4)
 
     @pytest.fixture
@@ -119,6 +132,54 @@ class AggregationContract(Contract):
             off = float(np.max(np.abs(found - gradients_in(wanted))) / np.max(np.abs(expected)))
             assert off <= self.drift, f"with {size} ranks the mean result is off by {off:.3f} of the largest sum"
 
+    def test_what_is_left_out_does_not_pile_up(
+        self, aggregation_factory: Callable[[], GradientAggregation], run_ranks: RunRanks
+    ) -> None:
+        """The sum of the results stays as near to the sum of the gradients late as it was early.
+
+        Parameters with gradients of very different sizes show whether each has its share of what goes over the wire.
+        """
+
+        def work(communicator: Communicator) -> list[float]:
+            store, aggregation = layers(), aggregation_factory()
+            aggregation.begin(store, communicator)
+            aggregation.begin_epoch(0)
+            rows = [_uneven(store, rank) for rank in range(communicator.size)]
+            behind, found = np.zeros_like(store.gradients), []
+            for step in range(LATE):
+                store.gradients[...] = rows[communicator.rank]
+                aggregation.aggregate(store.gradients, np.zeros(1), communicator)
+                behind += sum(rows) - store.gradients
+                if step + 1 in (EARLY, LATE):
+                    found.append(float(np.linalg.norm(behind) / np.linalg.norm(sum(rows))))
+            return found
+
+        for size in self.sizes:
+            early, late = run_ranks(size, work)[0]
+            assert late <= self.growth * early + 0.1, (
+                f"with {size} ranks, what is left out is {early:.2f} times a step's gradient after {EARLY} steps and "
+                f"{late:.2f} times after {LATE}: it is kept, but comes too late or never"
+            )
+
+    def test_descent_follows_full_precision(
+        self, aggregation_factory: Callable[[], GradientAggregation], run_ranks: RunRanks
+    ) -> None:
+        """Gradient descent down a quadratic bowl comes about as far as with the exact sums."""
+
+        def work(communicator: Communicator) -> float:
+            store, aggregation = layers(), aggregation_factory()
+            aggregation.begin(store, communicator)
+            aggregation.begin_epoch(0)
+            return descend(store, communicator, aggregation)
+
+        for size in self.sizes:
+            exact = run_ranks(size, lambda communicator: descend(layers(), communicator))[0]
+            found = run_ranks(size, work)[0]
+            assert found <= self.slack * exact, (
+                f"with {size} ranks, {DESCENT} steps of gradient descent leave an error of {found:.3g}, "
+                f"with the exact sums of {exact:.3g}"
+            )
+
     def test_zeros_stay_zeros(
         self, aggregation_factory: Callable[[], GradientAggregation], run_ranks: RunRanks
     ) -> None:
@@ -188,6 +249,44 @@ class AggregationContract(Contract):
                 assert isinstance(said, str)
                 assert "\n" not in said
                 np.testing.assert_array_equal(gradients, results[0][1], err_msg=f"{now} ranks after {before}")
+
+
+def layers() -> ParameterStore:
+    """A store of two layers, weights and biases, all 0."""
+    shapes = {"W0": (16, 8), "b0": (8,), "W1": (8, 3), "b1": (3,)}
+    parameters = [Parameter.make(name, shape, value=np.zeros(shape)) for name, shape in shapes.items()]
+    return ParameterStore(parameters, np.float64)
+
+
+def descend(store: ParameterStore, communicator: Communicator, aggregation: GradientAggregation | None = None) -> float:
+    """Take steps down a bowl, of which each rank knows its own; return how far the sum of all is from its bottom.
+
+    The bowls are steep in some directions and flat in others, and their bottoms lie at different distances.
+    """
+    steep, goal = np.zeros(store.values.size), np.zeros(store.values.size)
+    numbers = np.random.default_rng(3)
+    for parameter in store.parameters:
+        first, end = store.range(parameter)
+        steep[first:end] = 10.0 ** -numbers.uniform(0, 2, size=end - first)
+        goal[first:end] = numbers.normal(size=end - first) * 10.0 ** numbers.uniform(-1, 1)
+    own = [goal + 0.3 * np.random.default_rng([5, rank]).normal(size=goal.size) for rank in range(communicator.size)]
+    for _ in range(DESCENT):
+        store.gradients[...] = steep * (store.values - own[communicator.rank]) / communicator.size
+        if aggregation is None:
+            communicator.allreduce(store.gradients)
+        else:
+            aggregation.aggregate(store.gradients, np.zeros(1), communicator)
+        store.values -= 0.5 * store.gradients
+    return float(np.sum(steep * (store.values - np.mean(own, axis=0)) ** 2))
+
+
+def _uneven(store: ParameterStore, rank: int) -> Array:
+    """Gradients of a rank that are ten times smaller from one parameter to the next."""
+    found = np.zeros_like(store.gradients)
+    for number, parameter in enumerate(store.parameters):
+        first, end = store.range(parameter)
+        found[first:end] = np.random.default_rng([rank, number]).normal(size=end - first) * 10.0**-number
+    return found
 
 
 def _header(rank: int, step: int) -> Array:

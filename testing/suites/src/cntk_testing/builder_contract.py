@@ -29,7 +29,8 @@ from cntk_core.ops.language.layouts import frame_layout
 from cntk_core.ops.table import core_ops
 from cntk_core.plan.make import make_plan
 from cntk_core.records.minibatch import Minibatch, StreamData
-from cntk_testing.contract import Contract, check_component
+from cntk_testing.contract import check_component
+from cntk_testing.recipes import RecipeContract
 from cntk_testing.reference import ReferenceEngine
 
 FILE = "recipe.cntk"
@@ -40,21 +41,22 @@ DESCENT = UpdateRule(
 )
 
 
-class BuilderContract(Contract):
+class BuilderContract(RecipeContract):
     """Tests of a builder for pytest: subclass it with ``builder_class``, ``good`` and ``bad``.
 
     Attributes:
         builder_class: the builder.
         good: the lines of a block that describes a network with a criterion.
         bad: the lines of blocks with a mistake.
-        recipe: further lines of the recipe, after the block.
+        more: further lines of a recipe, after the block.
         streams: what the reader offers: stream name to sample shape (memory order).
     """
 
+    recipe_key: ClassVar[str] = "NetworkBuilder"
     builder_class: ClassVar[type[NetworkBuilder]]
     good: ClassVar[str]
     bad: ClassVar[tuple[str, ...]]
-    recipe: ClassVar[str] = ""
+    more: ClassVar[str] = ""
     streams: ClassVar[dict[str, tuple[int, ...]]] = {}
 
     @pytest.fixture
@@ -72,7 +74,7 @@ class BuilderContract(Contract):
     ) -> Network:
         """Build the network of a block, with shapes and values."""
         table = core_ops()
-        block = parse_text(f"Builder=[\n{text}\n]\n{self.recipe}", file=FILE).own("Builder")
+        block = parse_text(f"Builder=[\n{text}\n]\n{self.more}", file=FILE).own("Builder")
         context = BuildContext(
             find_op=table.find,
             op_names=lambda language: tuple(table.names(language)),

@@ -10,7 +10,10 @@ A test file gives a fixture that runs a function on some ranks::
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,6 +27,57 @@ from cntk_testing.parallel_samples import (
     numbers_of,
     serial_sum,
 )
+from cntk_testing.recipes import FILE, RecipeContract, inside, model_path
+
+
+class CommunicatorRecipe(RecipeContract):
+    """What is asked of a communicator whose ranks are processes: ``cntk train -n`` runs the recipe of its README.
+
+    Attributes:
+        ranks: how many.
+        patience: seconds that a run may take.
+    """
+
+    recipe_key: ClassVar[str] = "communicator"
+    ranks: ClassVar[int] = 2
+    patience: ClassVar[float] = 120.0
+
+    def launch(self, *words: str) -> tuple[int, str]:
+        """Train the recipe that is here with ``cntk train -n``; return the exit status and what was printed."""
+        command = [sys.executable, "-m", "cntk_core", "train", FILE, "-n", str(self.ranks), *words]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=self.patience)
+        return done.returncode, done.stdout + done.stderr
+
+    @pytest.mark.slow  # it starts processes
+    def test_the_recipe_runs_and_resumes(self, tmp_path: Path) -> None:
+        """The ranks train; after one was killed inside an epoch, they go on to the same model."""
+        plugins = [word for file in self.plugin_files for word in ("--plugin", file)]
+        with inside(self.prepare(tmp_path / "straight")):
+            model = model_path()
+            assert model is not None, "the recipe trains nothing"
+            code, output = self.launch(*plugins)
+            assert code == 0, f"the recipe cannot be trained on {self.ranks} ranks:\n{output}"
+            wanted = model.read_bytes()
+        with inside(self.prepare(tmp_path / "killed")):
+            Path("kill.py").write_text(_KILL, encoding="utf-8")
+            code, output = self.launch("checkpointEverySamples=1", *plugins, "--plugin", "kill.py")
+            assert code != 0, f"a rank was killed, and the run ends with success:\n{output}"
+            assert not model.exists(), "the model is there although a rank was killed"
+            code, output = self.launch(*plugins)
+            assert code == 0, f"the training cannot be resumed:\n{output}"
+            assert model.read_bytes() == wanted, "a rank killed and the training resumed, it gives another model"
+
+
+_KILL = """
+import os, signal
+from cntk_core.api import hookimpl
+
+@hookimpl
+def cntk_minibatch_end(job, result):
+    if job.rank == 0 and (result.epoch, result.minibatch) == (1, 1):
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+"""A plugin that kills rank 0 inside the second epoch."""
 
 
 class CommunicatorContract(Contract):

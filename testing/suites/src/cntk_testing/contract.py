@@ -6,6 +6,7 @@ from typing import Any
 
 import attrs
 
+from cntk_core.config import option_keys
 from cntk_core.contract.component import API_VERSION, Component
 
 HOME = "cntk_testing."
@@ -50,6 +51,8 @@ def check_component(component: type[Component]) -> None:
     """Check what every plugin class has: options as an attrs class, and an interface version that fits."""
     name = component.__name__
     assert attrs.has(component.options), f"{name}.options is no attrs class"
+    taken = option_keys(component.options).intersection(key.lower() for key in component.core_keys)
+    assert not taken, f"{name} has options with names that are the core's: {', '.join(sorted(taken))}"
     version = getattr(component, "requires_api", None)
     assert version is not None, (
         f'{name} does not say for which interface it was written: requires_api = "{API_VERSION}"'

@@ -153,6 +153,7 @@ class EngineContract(ForeignOpsContract):
         tolerance: largest error, by precision, relative to the largest element (at least 1).
     """
 
+    recipe_key: ClassVar[str] = "engine"
     engine_class: ClassVar[type[ExecutionEngine]]
     supports_double: ClassVar[bool] = True
     supports_sparse: ClassVar[bool] = True

@@ -17,8 +17,8 @@ from cntk_core.ops.language.op import Array, Op, OpContext
 from cntk_core.ops.language.traits import BY_ROWS, Traits
 from cntk_core.plan.make import make_plan
 from cntk_core.records.minibatch import Minibatch
-from cntk_testing.contract import Contract
 from cntk_testing.networks import Sample
+from cntk_testing.recipes import RecipeContract
 from cntk_testing.reference import ReferenceEngine
 from cntk_testing.sequence_networks import FEATURES, HIDDEN, SequenceSketch, sequences_for
 
@@ -165,7 +165,7 @@ BY_ELEMENTS = {"by_elements", "by_elements_in_a_loop"}
 """Those of an element-wise op; which module computes it is the engine's own business."""
 
 
-class ForeignOpsContract(Contract):
+class ForeignOpsContract(RecipeContract):
     """The part of the contract of engines that is about the ops of others.
 
     Attributes:

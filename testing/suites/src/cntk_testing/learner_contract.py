@@ -4,6 +4,7 @@ A plugin's test file gives the learner::
 
     class TestLion(LearnerContract):
         learner_class = Lion
+        recipe = README                 # its first recipe with gradUpdateType is run too
 
 or, for a learner with options, a fixture ``learner``.
 """
@@ -22,8 +23,9 @@ from numpy.typing import NDArray
 
 from cntk_core.contract.learner import Learner, UpdateContext
 from cntk_core.ops.language.expression import ArrayMath, Expr, TraceMath, symbol
-from cntk_testing.contract import Contract, check_component
+from cntk_testing.contract import check_component
 from cntk_testing.op_contract import compute
+from cntk_testing.recipes import RecipeContract
 
 CONTEXTS = (
     UpdateContext(samples=32, learning_rate=0.01, momentum=0.9),
@@ -78,7 +80,7 @@ def means_of(
     return {name: float(np.mean(np.broadcast_to(array, value.shape))) for name, array in found.items()}
 
 
-class LearnerContract(Contract):
+class LearnerContract(RecipeContract):
     """Tests of a learner for pytest: subclass it with ``learner_class`` or a fixture ``learner``.
 
     Attributes:
@@ -86,6 +88,7 @@ class LearnerContract(Contract):
         follows_gradient: the first step of fresh slots goes against the gradient, element by element.
     """
 
+    recipe_key: ClassVar[str] = "gradUpdateType"
     learner_class: ClassVar[type[Learner]]
     follows_gradient: ClassVar[bool] = True
 

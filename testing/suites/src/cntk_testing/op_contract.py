@@ -23,6 +23,7 @@ from cntk_core.ops.language.op import Op
 from cntk_core.ops.language.shapes import Shape
 from cntk_testing.gradients import check_op_gradients
 from cntk_testing.op_cases import FRAMES, ExampleCase, OpExample, example_cases
+from cntk_testing.recipes import RecipeContract
 from cntk_testing.trait_checks import check_traits
 
 Array = NDArray[Any]
@@ -197,7 +198,7 @@ def check_op(op: Op, *examples: OpExample, shapes: Sequence[Shape] = (), attribu
         check(op, tried)
 
 
-class OpContract:
+class OpContract(RecipeContract):
     """Tests of an op for pytest: subclass it with ``op`` and ``examples``."""
 
     op: ClassVar[Op]

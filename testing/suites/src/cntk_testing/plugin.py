@@ -31,8 +31,10 @@ MODULES = (
     "parallel_contract",
     "parallel_samples",
     "reader_contract",
+    "recipes",
     "schedule_contract",
     "verb_contract",
+    "writer_contract",
 )
 
 pytest.register_assert_rewrite(*(f"cntk_testing.{name}" for name in MODULES))

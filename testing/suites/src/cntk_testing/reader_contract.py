@@ -4,11 +4,15 @@ A plugin's test file gives readers of a small data set::
 
     class TestMyReader(ReaderContract):
         samples = 23
+        recipe = README
 
         @pytest.fixture
         def reader_factory(self, tmp_path):
             ...
             return lambda: MyReader(options, ReaderContext())
+
+        def files(self, folder):
+            ...                         # what the recipe of README.md reads
 """
 
 from __future__ import annotations
@@ -27,7 +31,8 @@ from numpy.typing import NDArray
 
 from cntk_core.contract.reader import DataReader, EpochSpec
 from cntk_core.records.minibatch import Minibatch, StreamData
-from cntk_testing.contract import Contract, check_component
+from cntk_testing.contract import check_component
+from cntk_testing.recipes import ReaderRecipe
 
 ReaderFactory = Callable[[], DataReader]
 
@@ -54,8 +59,10 @@ def content(minibatch: Minibatch) -> dict[str, tuple[Any, ...]]:
     } | {"samples": (minibatch.samples,)}
 
 
-class ReaderContract(Contract):
+class ReaderContract(ReaderRecipe):
     """Tests of a reader for pytest: subclass it with ``samples`` and a fixture ``reader_factory``.
+
+    One class of a wheel's tests also has the ``recipe`` of its README and writes its ``files``.
 
     Attributes:
         samples: how many samples one sweep over the data has; at least 6.

@@ -7,13 +7,11 @@ from typing import Any, Literal
 
 import attrs
 
-from cntk_core.api import CntkError, Config, Location, at_least, collect, option, options, raise_problems
-from cntk_core.api.readers import CACHE_BYTES, Window
+from cntk_core.api import CntkError, Config, Location, collect, option, options, raise_problems
+from cntk_core.api.readers import ReaderKeys, Window
 
 AUTO_WINDOW_CHUNKS = 128
 """How far the random order moves a sequence where the recipe does not say it; chunks are often 32 MB."""
-_OFF = ("none", "false", "f", "0")
-_FOREIGN_KEYS = ("readerType", "input", "type", "module")
 
 
 @options
@@ -34,37 +32,19 @@ class StreamOptions(StreamKeys):
 
 
 @options
-class ReaderKeys:
+class BinaryReaderKeys(ReaderKeys):
     """The keys of the reader's block."""
 
     file: Path = option(doc="The binary file.")
-    randomize: Literal["auto", "true", "t", "1", "none", "false", "f", "0"] = option(
-        default="auto", doc="Whether the sequences are read in random order."
-    )
-    randomization_window: int | None = option(
-        default=None,
-        doc="How far the random order moves a sequence, in chunks.",
-        validator=attrs.validators.optional(at_least(0)),
-    )
-    sample_based_randomization_window: bool = option(default=False, doc="randomizationWindow counts samples.")
-    randomization_seed: int = option(default=0, doc="Another seed gives another random order.")
-    keep_data_in_memory: bool = option(default=False, doc="Read the file once and keep it.")
-    cache_size_in_bytes: int = option(
-        default=CACHE_BYTES, doc="Parsed data that is kept, if a window has less.", validator=at_least(0)
-    )
-    prefetch: bool = option(default=True, doc="Prepare the next minibatches in a background thread.")
-    trace_level: int = option(default=1, doc="0: errors; 1: warnings too.")
-    precision: Literal["float", "double"] | None = option(default=None, doc="The network's own precision is used.")
     truncated: bool = option(default=False, doc="Sequences are read whole whatever this says.")
     truncation_length: int = option(default=0, doc="Accepted with truncated.")
     frame_mode: bool = option(default=False, doc="Accepted; sequences are as the file has them.")
     max_errors: int = option(default=0, doc="Accepted; a damaged chunk is always an error.")
-    verbosity: int = option(default=0, doc="Accepted; traceLevel decides.")
     nbruttsineachrecurrentiter: str = option(default="", doc="Accepted; minibatches are packed without gaps.")
 
 
 @options
-class BinaryReaderOptions(ReaderKeys):
+class BinaryReaderOptions(BinaryReaderKeys):
     """Everything that a recipe says to the reader; without ``streams`` all of the file are read."""
 
     streams: tuple[StreamOptions, ...] = ()
@@ -73,19 +53,13 @@ class BinaryReaderOptions(ReaderKeys):
     @property
     def window(self) -> Window | None:
         """How the sequences are randomized; None is not at all."""
-        if self.randomize in _OFF or self.randomization_window == 0:
-            return None
-        if self.randomization_window is not None:
-            return Window(self.randomization_window, self.sample_based_randomization_window)
-        if self.sample_based_randomization_window:
-            return Window()
-        return Window(AUTO_WINDOW_CHUNKS)
+        return self.window_within(Window() if self.sample_based_randomization_window else Window(AUTO_WINDOW_CHUNKS))
 
 
 def read_options(block: Config, what: str) -> BinaryReaderOptions:
     """Read the reader's block. Raises all its errors together."""
     errors: list[CntkError] = []
-    keys = collect(lambda: block.bind(ReaderKeys, ignore=_FOREIGN_KEYS, what=what), errors)
+    keys = collect(lambda: block.bind(BinaryReaderKeys, ignore=("input",), what=what), errors)
     value = block.own("input")
     streams: list[StreamOptions] = []
     if value is not None:

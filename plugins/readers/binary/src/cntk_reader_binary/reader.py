@@ -36,10 +36,6 @@ class CNTKBinaryReader(ChunkedReader):
             source=self._binary,
             streams=tuple(wanted.values()),
             window=options.window,
-            seed=options.randomization_seed,
-            keep_in_memory=options.keep_data_in_memory,
-            cache_bytes=options.cache_size_in_bytes,
-            prefetch=options.prefetch,
         )
 
     @classmethod

@@ -71,7 +71,7 @@ class CNTKBinaryWriter(DataWriter):
     @classmethod
     def configure(cls, block: Config, what: str) -> BinaryWriterOptions:
         """Read the writer's block. Raises all errors together."""
-        keys: Any = block.bind(WriterKeys, ignore=("writerType",), what=what)
+        keys: Any = block.bind(WriterKeys, what=what)
         return BinaryWriterOptions(**attrs.asdict(keys, recurse=False), where=block.location("file"))
 
     def write(self, outputs: Mapping[str, Sequence[SequenceOutput]]) -> None:

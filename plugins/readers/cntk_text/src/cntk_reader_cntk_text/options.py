@@ -19,12 +19,11 @@ from cntk_core.api import (
     options,
     raise_problems,
 )
-from cntk_core.api.readers import CACHE_BYTES, Window
+from cntk_core.api.readers import ReaderKeys, Window
 
 CHUNK_BYTES = 32 * 1024 * 1024
 AUTO_WINDOW_BYTES = 4 * 1024 * 1024 * 1024
 _LARGEST_SPARSE_DIM = 2**31 - 1
-_FOREIGN_KEYS = ("readerType", "input", "type", "module")
 
 
 @options
@@ -46,39 +45,21 @@ class StreamOptions(StreamKeys):
 
 
 @options
-class ReaderKeys:
+class TextReaderKeys(ReaderKeys):
     """The keys of the reader's block."""
 
     file: Path = option(doc="The text file.")
-    randomize: Literal["auto", "true", "t", "1", "none", "false", "f", "0"] = option(
-        default="auto", doc="Whether the sequences are read in random order."
-    )
-    randomization_window: int | None = option(
-        default=None,
-        doc="How far the random order moves a sequence, in chunks.",
-        validator=attrs.validators.optional(at_least(0)),
-    )
-    sample_based_randomization_window: bool = option(default=False, doc="randomizationWindow counts samples.")
-    randomization_seed: int = option(default=0, doc="Another seed gives another random order.")
     skip_sequence_ids: bool = option(default=False, doc="Every line is a sequence, whatever its id.")
     frame_mode: bool = option(default=False, doc="Every line is an independent sample.")
     max_errors: int = option(default=0, doc="Malformed rows that are left out.", validator=at_least(0))
     chunk_size_in_bytes: int = option(default=CHUNK_BYTES, doc="Bytes that are read at once.", validator=at_least(1))
-    keep_data_in_memory: bool = option(default=False, doc="Parse the file once and keep it.")
-    cache_size_in_bytes: int = option(
-        default=CACHE_BYTES, doc="Parsed data that is kept, if a window has less.", validator=at_least(0)
-    )
-    prefetch: bool = option(default=True, doc="Prepare the next minibatches in a background thread.")
-    trace_level: int = option(default=1, doc="0: errors; 1: warnings too.")
-    precision: Literal["float", "double"] | None = option(default=None, doc="The network's own precision is used.")
     truncated: bool = option(default=False, doc="Sequences are read whole whatever this says.")
     truncation_length: int = option(default=0, doc="Accepted with truncated.")
-    verbosity: int = option(default=0, doc="Accepted; traceLevel decides.")
     nbruttsineachrecurrentiter: str = option(default="", doc="Accepted; minibatches are packed without gaps.")
 
 
 @options
-class TextReaderOptions(ReaderKeys):
+class TextReaderOptions(TextReaderKeys):
     """Everything that a recipe says to the reader."""
 
     streams: tuple[StreamOptions, ...] = attrs.field()
@@ -87,19 +68,14 @@ class TextReaderOptions(ReaderKeys):
     @property
     def window(self) -> Window | None:
         """How the sequences are randomized; None is not at all."""
-        if self.randomize in ("none", "false", "f", "0") or self.randomization_window == 0:
-            return None
-        if self.randomization_window is not None:
-            return Window(self.randomization_window, self.sample_based_randomization_window)
-        if self.sample_based_randomization_window:
-            return Window()
-        return Window(max(AUTO_WINDOW_BYTES // self.chunk_size_in_bytes, 1))
+        chunks = max(AUTO_WINDOW_BYTES // self.chunk_size_in_bytes, 1)
+        return self.window_within(Window() if self.sample_based_randomization_window else Window(chunks))
 
 
 def read_options(block: Config, what: str) -> TextReaderOptions:
     """Read the reader's block. Raises all its errors together."""
     errors: list[CntkError] = []
-    keys = collect(lambda: block.bind(ReaderKeys, ignore=_FOREIGN_KEYS, what=what), errors)
+    keys = collect(lambda: block.bind(TextReaderKeys, ignore=("input",), what=what), errors)
     streams = collect(lambda: _read_streams(block, what), errors)
     raise_problems(errors)
     assert keys is not None

@@ -35,10 +35,6 @@ class CNTKTextFormatReader(ChunkedReader):
                 StreamInfo(stream.name, stream.shape, stream.sparse, not self._text.by_line) for stream in rules.streams
             ),
             window=options.window,
-            seed=options.randomization_seed,
-            keep_in_memory=options.keep_data_in_memory,
-            cache_bytes=options.cache_size_in_bytes,
-            prefetch=options.prefetch,
         )
 
     @classmethod

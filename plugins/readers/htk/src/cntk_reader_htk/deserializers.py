@@ -12,7 +12,8 @@ from cntk_core.api.readers import ChunkedReader, UtterancePartKeys, Window, read
 from cntk_reader_htk.options import FeatureOptions, LabelOptions, StreamOptions, read_stream
 from cntk_reader_htk.streams import open_features, open_labels, say_nothing
 
-_FOREIGN_KEYS = ("readerType", "type", "module", "input", "frameMode", "truncated")
+_COMPOSITE_KEYS = ("input", "frameMode", "truncated")
+"""Keys that the composite around a deserializer obeys, and the block of its stream."""
 
 
 @options
@@ -105,6 +106,6 @@ def _read(block: Config, what: str) -> tuple[dict[str, Any], StreamOptions]:
     """Read the block of a deserializer with one stream; the keys come by name."""
     example = "features=[ dim=... ; scpFile=... ]"
     found: tuple[dict[str, Any], StreamOptions] = read_utterance_part(
-        block, what, DeserializerKeys, read_stream, ignore=_FOREIGN_KEYS, example=example
+        block, what, DeserializerKeys, read_stream, ignore=_COMPOSITE_KEYS, example=example
     )
     return found

@@ -22,8 +22,6 @@ from cntk_core.api import (
 from cntk_core.api.readers import UtteranceKeys, context_window, read_utterance_block
 from cntk_reader_htk.scp import read_lines
 
-_FOREIGN_KEYS = ("readerType", "type", "module", "legacyMode")
-
 
 @options
 class FeatureKeys:
@@ -139,7 +137,7 @@ def read_options(block: Config, what: str) -> HTKReaderOptions:
     if block.own("legacyMode") is not None:
         errors.append(ConfigError("legacyMode is no longer a key of the reader", where=block.location("legacyMode")))
     keys, streams = read_utterance_block(
-        block, what, ReaderKeys, read_stream, features=FeatureOptions, ignore=_FOREIGN_KEYS, errors=errors
+        block, what, ReaderKeys, read_stream, features=FeatureOptions, ignore=("legacyMode",), errors=errors
     )
     read = HTKReaderOptions(**keys, streams=streams)
     raise_problems(read.problems(block))

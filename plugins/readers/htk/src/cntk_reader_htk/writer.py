@@ -16,6 +16,7 @@ from cntk_core.api import (
     DataError,
     DataWriter,
     Location,
+    NoOptions,
     SequenceOutput,
     WriterContext,
     collect,
@@ -89,6 +90,7 @@ class HTKMLFWriter(DataWriter):
         """Read the writer's block and a sub-block for each of its ``outputNodeNames``. Raises all errors together."""
         errors: list[CntkError] = []
         names = block.strings("outputNodeNames")
+        collect(lambda: block.bind(NoOptions, ignore=("outputNodeNames", *names), what=what), errors)
         outputs = [collect(lambda name=name: _read_output(block, name, what), errors) for name in names]
         raise_problems(errors)
         return WriterOptions(outputs=tuple(outputs), where=block.where)

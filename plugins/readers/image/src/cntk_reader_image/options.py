@@ -21,10 +21,8 @@ from cntk_core.api import (
     options,
     raise_problems,
 )
-from cntk_core.api.readers import CACHE_BYTES, Window
+from cntk_core.api.readers import CACHE_BYTES, ReaderKeys, Window
 
-_OFF = ("none", "false", "f", "0")
-_FOREIGN_KEYS = ("readerType", "type", "module", "input")
 _RANDOM = ("randomside", "randomarea")
 
 
@@ -191,14 +189,10 @@ class Transform:
 
 
 @options
-class ReaderKeys:
+class ImageReaderKeys(ReaderKeys):
     """The keys of the readers' own blocks."""
 
     file: Path = option(doc="Map file: path TAB class in each line, or key TAB path TAB class.")
-    randomize: Literal["auto", "true", "t", "1", "none", "false", "f", "0"] = option(
-        default="auto", doc="Whether the images are read in random order."
-    )
-    randomization_seed: int = option(default=0, doc="Another seed gives another random order.")
     grayscale: bool | None = option(default=None, doc="Read images as gray; by default if channels=1 (ImageReader).")
     num_cpu_threads: int = option(
         default=0, key="numCPUThreads", doc="Threads that decode; 0: as many as there are processors.",
@@ -208,14 +202,10 @@ class ReaderKeys:
     cache_size_in_bytes: int = option(
         default=CACHE_BYTES, doc="Decoded images that are kept, if about all fit.", validator=_at_least(0)
     )
-    prefetch: bool = option(default=True, doc="Prepare the next minibatches in the background.")
-    trace_level: int = option(default=1, doc="0: errors; 1: warnings too.")
-    verbosity: int = option(default=0, doc="Accepted; traceLevel decides.")
-    precision: Literal["float", "double"] | None = option(default=None, doc="The network's own precision is used.")
 
 
 @options
-class DeserializerKeys(ReaderKeys):
+class DeserializerKeys(ImageReaderKeys):
     """The keys of a deserializer's own block."""
 
     multi_view_crop: bool = option(default=False, doc="Ten views of each image, for cropType=multiView10.")
@@ -236,7 +226,7 @@ class ImageOptions(DeserializerKeys):
     @property
     def window(self) -> Window | None:
         """How the images are shuffled: each is a chunk, and the chunks are; None is not at all."""
-        return None if self.randomize in _OFF else Window(1, in_samples=True)
+        return self.window_within(Window(1, in_samples=True))
 
     @property
     def threads(self) -> int:
@@ -248,7 +238,7 @@ def read_legacy(block: Config, what: str) -> ImageOptions:
     """Read the block of ImageReader: a sub-block with ``width``, one with ``labelDim``. Raises all errors together."""
     errors: list[CntkError] = []
     names = [key for key in block.keys() if _is_block(block, key)]  # noqa: SIM118 - a Config is no dict
-    keys = collect(lambda: block.bind(ReaderKeys, ignore=(*_FOREIGN_KEYS, *names), what=what), errors)
+    keys = collect(lambda: block.bind(ImageReaderKeys, ignore=names, what=what), errors)
     feature = _one(block, names, "width", what, "features=[ width=... ; height=... ; channels=3 ]", errors)
     label = _one(block, names, "labelDim", what, "labels=[ labelDim=... ]", errors)
     read: Any = None
@@ -296,7 +286,7 @@ def read_deserializer(block: Config, what: str) -> ImageOptions:
     Raises all errors together.
     """
     errors: list[CntkError] = []
-    keys = collect(lambda: block.bind(DeserializerKeys, ignore=_FOREIGN_KEYS, what=what), errors)
+    keys = collect(lambda: block.bind(DeserializerKeys, ignore=("input",), what=what), errors)
     value = block.own("input")
     if value is None:
         hint = "Add input=[ features=[ transforms=( ... ) ] ; labels=[ labelDim=... ] ]."

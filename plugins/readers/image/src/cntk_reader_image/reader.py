@@ -45,8 +45,6 @@ class ImageDeserializer(ChunkedReader):
             source=self._images,
             streams=streams,
             window=options.window,
-            seed=options.randomization_seed,
-            prefetch=options.prefetch,
         )
 
     @classmethod

@@ -13,7 +13,8 @@ from cntk_reader_kaldi.options import AlignmentOptions, FeatureOptions, StreamOp
 from cntk_reader_kaldi.sources import TableSource
 from cntk_reader_kaldi.streams import open_part, say_nothing
 
-_FOREIGN_KEYS = ("readerType", "type", "module", "input", "frameMode", "truncated")
+_COMPOSITE_KEYS = ("input", "frameMode", "truncated")
+"""Keys that the composite around a deserializer obeys, and the block of its stream."""
 
 
 @options
@@ -41,7 +42,7 @@ class _Deserializer(ChunkedReader):
     def configure(cls, block: Config, what: str) -> DeserializerOptions:
         """Read the block and its one stream. Raises all errors together."""
         keys, stream = read_utterance_part(
-            block, what, UtterancePartKeys, read_stream, ignore=_FOREIGN_KEYS, example="name=[ ... ]"
+            block, what, UtterancePartKeys, read_stream, ignore=_COMPOSITE_KEYS, example="name=[ ... ]"
         )
         if not isinstance(stream, cls.stream_options):
             where = block.location("input")

@@ -21,7 +21,6 @@ from cntk_core.api import (
 from cntk_core.api.readers import UtteranceKeys, context_window, read_utterance_block
 from cntk_reader_kaldi.tables import read_lines
 
-_FOREIGN_KEYS = ("readerType", "type", "module")
 _SEQUENCE_TRAINING = ("seqTrainCriterion", "denlats", "alignments", "targets_delay")
 NO_TRANSFORM = "NO_FEATURE_TRANSFORM"
 
@@ -97,7 +96,7 @@ def read_options(block: Config, what: str) -> KaldiReaderOptions:
         UtteranceKeys,
         read_stream,
         features=FeatureOptions,
-        ignore=(*_FOREIGN_KEYS, *_SEQUENCE_TRAINING),
+        ignore=_SEQUENCE_TRAINING,
         errors=errors,
     )
     read = KaldiReaderOptions(**keys, streams=streams)

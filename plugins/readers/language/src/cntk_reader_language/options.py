@@ -10,7 +10,8 @@ from cntk_core.api.readers import ChunkedReader
 
 T = TypeVar("T")
 
-FOREIGN_KEYS = ("readerType", "type", "module", "precision", "traceLevel", "verbosity", "minibatchMode")
+FOREIGN_KEYS = ("minibatchMode",)
+"""Keys of other readers that say nothing to these."""
 CACHE_KEYS = ("wfile", "wrecords", "wsize", "windowSize", "elementSize", "wref", "sectionType", "mapping", "category")
 """Keys of binary caches; they mean nothing without writerType."""
 

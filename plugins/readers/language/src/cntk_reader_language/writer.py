@@ -17,6 +17,7 @@ from cntk_core.api import (
     DataError,
     DataWriter,
     Location,
+    NoOptions,
     Problems,
     SequenceOutput,
     WriterContext,
@@ -97,6 +98,7 @@ class LUSequenceWriter(DataWriter):
         """Read the writer's block and a sub-block for each of its ``outputNodeNames``. Raises all errors together."""
         errors: list[CntkError] = []
         names = block.strings("outputNodeNames", ())
+        collect(lambda: block.bind(NoOptions, ignore=("outputNodeNames", *names), what=what), errors)
         outputs: list[Any] = [collect(lambda name=name: _read_output(block, name, what), errors) for name in names]
         raise_problems(errors)
         return LUWriterOptions(outputs=tuple(outputs), where=block.where)

@@ -3,22 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
 
 import attrs
 
-from cntk_core.api import (
-    CntkError,
-    Config,
-    ConfigError,
-    Location,
-    collect,
-    option,
-    options,
-    raise_problems,
-)
-
-_FOREIGN_KEYS = ("readerType", "type", "module")
+from cntk_core.api import CntkError, Config, ConfigError, Location, collect, option, options, raise_problems
+from cntk_core.api.readers import ReaderKeys
 
 
 @options
@@ -55,36 +44,17 @@ class LabelOptions(LabelKeys):
 
 
 @options
-class ReaderKeys:
-    """The keys of the reader's own block."""
-
-    randomize: Literal["auto", "true", "t", "1", "none", "false", "f", "0"] = option(
-        default="auto", doc="Whether the images are read in random order."
-    )
-    randomization_seed: int = option(default=0, doc="Another seed gives another random order.")
-    prefetch: bool = option(default=True, doc="Prepare the next minibatches in a background thread.")
-    precision: Literal["float", "double"] | None = option(default=None, doc="The network's own precision is used.")
-    trace_level: int = option(default=1, doc="Accepted; the reader has no warnings.")
-    verbosity: int = option(default=0, doc="Accepted; the reader has no warnings.")
-
-
-@options
 class MNISTReaderOptions(ReaderKeys):
     """Everything that a recipe says to the reader."""
 
     streams: tuple[ImageOptions | LabelOptions, ...] = attrs.field()
-
-    @property
-    def shuffled(self) -> bool:
-        """Whether the images are read in random order."""
-        return self.randomize not in ("none", "false", "f", "0")
 
 
 def read_options(block: Config, what: str) -> MNISTReaderOptions:
     """Read the reader's block and its sub-blocks, one for each stream. Raises all errors together."""
     errors: list[CntkError] = []
     names = block.block_names()
-    keys = collect(lambda: block.bind(ReaderKeys, ignore=(*_FOREIGN_KEYS, *names), what=what), errors)
+    keys = collect(lambda: block.bind(ReaderKeys, ignore=names, what=what), errors)
     streams = [collect(lambda name=name: _read_stream(block, name, what), errors) for name in names]
     if not any(isinstance(stream, ImageOptions) for stream in streams) and not errors:
         errors.append(

@@ -47,9 +47,7 @@ class MNISTReader(ChunkedReader):
             context,
             source=self._idx,
             streams=tuple(StreamInfo(stream.name, stream.shape) for stream in streams),
-            window=Window() if options.shuffled else None,
-            seed=options.randomization_seed,
-            prefetch=options.prefetch,
+            window=options.window_within(Window()),
         )
 
     @classmethod

@@ -21,10 +21,9 @@ from cntk_core.api import (
     options,
     raise_problems,
 )
-from cntk_core.api.readers import Window
+from cntk_core.api.readers import ReaderKeys, Window
 
 CHUNK_BYTES = 32 * 1024 * 1024
-_FOREIGN_KEYS = ("readerType", "type", "module")
 _CACHE_KEYS = ("writerType", "wfile", "wrecords", "wsize", "windowSize", "elementSize", "wref", "mapping", "category")
 _LABEL_KEYS = ("labelType", "labelDim", "labelMappingFile")
 _NO_ORDER = ("none", "false", "f", "0")
@@ -73,25 +72,23 @@ class LabelOptions(LabelKeys):
 
 
 @options
-class ReaderKeys:
+class UCIReaderKeys(ReaderKeys):
     """The keys of the reader's own block."""
 
+    randomize: str = option(  # type: ignore[assignment]  # wider: a number of samples too
+        default="auto", doc="auto, none, or how many samples the random order moves a sample."
+    )
     minibatch_mode: Literal["partial", "full"] = option(default="partial", doc="The last minibatch may be small.")
     custom_delimiter: str = option(default="", doc="A character between columns beside blank and tab.")
     custom_decimal_point: str = option(default="", doc="A character in place of the decimal point.")
     allow_map_creation: bool = option(default=False, doc="A missing labelMappingFile is made from the data.")
     one_line_per_file: bool = option(default=False, doc="Not supported.")
-    randomization_seed: int = option(default=0, doc="Another seed gives another random order.")
     chunk_size_in_bytes: int = option(default=CHUNK_BYTES, doc="Bytes that are read at once.", validator=at_least(1))
-    keep_data_in_memory: bool = option(default=False, doc="Parse the file once and keep it.")
-    prefetch: bool = option(default=True, doc="Prepare the next minibatches in a background thread.")
-    precision: Literal["float", "double"] | None = option(default=None, doc="The network's own precision is used.")
     trace_level: int = option(default=0, doc="1: say which label maps are made.")
-    verbosity: int = option(default=0, doc="Accepted; traceLevel decides.")
 
 
 @options
-class UCIReaderOptions(ReaderKeys):
+class UCIReaderOptions(UCIReaderKeys):
     """Everything that a recipe says to the reader.
 
     Attributes:
@@ -108,8 +105,8 @@ def read_options(block: Config, what: str) -> UCIReaderOptions:
     # Without writerType the other keys of a cache mean nothing.
     errors: list[CntkError] = [] if block.own("writerType") is None else [_no_cache(block, "writerType")]
     names = block.block_names()
-    ignore = (*_FOREIGN_KEYS, *_CACHE_KEYS, "file", "randomize", *names)
-    keys = collect(lambda: block.bind(ReaderKeys, ignore=ignore, what=what), errors)
+    ignore = (*_CACHE_KEYS, "file", *names)
+    keys = collect(lambda: block.bind(UCIReaderKeys, ignore=ignore, what=what), errors)
     window = collect(lambda: _read_window(block.get("randomize")), errors)
     streams = [collect(lambda name=name: _read_stream(block, name, what), errors) for name in names]
     found = [stream for stream in streams if stream is not None]
@@ -178,7 +175,7 @@ def _no_cache(block: Config, key: str) -> CntkError:
     )
 
 
-def _unsupported(keys: ReaderKeys, block: Config) -> list[CntkError]:
+def _unsupported(keys: UCIReaderKeys, block: Config) -> list[CntkError]:
     errors: list[CntkError] = []
     if keys.minibatch_mode == "full":
         hint = "Set minibatchMode=partial: the last minibatch of a sweep may be small."

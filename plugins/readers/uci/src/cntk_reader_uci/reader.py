@@ -42,9 +42,6 @@ class UCIFastReader(ChunkedReader):
             source=self._table,
             streams=tuple(StreamInfo(stream.name, stream.shape) for stream in streams),
             window=options.window,
-            seed=options.randomization_seed,
-            keep_in_memory=options.keep_data_in_memory,
-            prefetch=options.prefetch,
         )
 
     @classmethod

@@ -99,7 +99,7 @@ def _open_writer(context: RecipeContext, reader: DataReader, output: str, chunk_
     writer_class = context.plugins.registry.writers.get(WRITER, where=Location("cntk convert-data"))
     precision = "float" if context.dtype == np.float32 else "double"
     text = f'file="{output}"\nprecision={precision}\n' + (f"chunkSizeInBytes={chunk_bytes}\n" if chunk_bytes else "")
-    options = writer_class.configure(Config.from_source(SourceText.of(text, "cntk convert-data")), f"'{WRITER}'")
+    options = writer_class.settings_from(Config.from_source(SourceText.of(text, "cntk convert-data")), f"'{WRITER}'")
     outputs = {stream.name: math.prod(stream.shape) for stream in reader.streams}
     sparse = frozenset(stream.name for stream in reader.streams if stream.sparse)
     return writer_class(options, WriterContext(outputs, context.log.line, sparse))
