@@ -58,6 +58,7 @@ class PluginDetails:
         requires_api: the interface that it is written for; empty if it does not say.
         doc: its documentation.
         options: what a recipe can tell it; of an op, its attributes.
+        general: further keys, which all of its kind may be given.
         parts: of ops and kernels, their names; of hooks, those that it implements.
     """
 
@@ -74,6 +75,7 @@ class PluginDetails:
     requires_api: str = ""
     doc: str = ""
     options: tuple[OptionDetails, ...] = ()
+    general: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
 
 
@@ -127,7 +129,8 @@ def _details(offer: Offer[Any], manager: PluginManager) -> PluginDetails:
         file=_file_of(thing),
         requires_api=str(getattr(value, "requires_api", "") or getattr(module, "requires_api", "")),
         doc=_doc_of(told),
-        options=_options_of(value),
+        options=(options := _options_of(value)),
+        general=_general_of(value, options),
         parts=tuple(_parts_of(offer, value)),
     )
 
@@ -210,6 +213,11 @@ def _options_of(value: Any) -> tuple[OptionDetails, ...]:
     # One that reads its block itself fills in fields that are no options.
     base = next((one for one in value.__mro__ if "configure" in vars(one)), Component)
     return tuple(_fields_of(value.options, declared_only=base is not Component))
+
+
+def _general_of(value: Any, options: Sequence[OptionDetails]) -> tuple[str, ...]:
+    known = {key.casefold() for option in options for key in (option.key, *option.aliases)}
+    return tuple(key for key in getattr(value, "general_keys", ()) if key.casefold() not in known)
 
 
 def _fields_of(options: Any, *, declared_only: bool) -> Iterator[OptionDetails]:
@@ -313,6 +321,9 @@ def _lines_of(one: PluginDetails) -> Iterator[str]:
         yield "  attributes:" if one.kind in (_OP, "ops") else "  options:"
         for option in one.options:
             yield from _option_lines(option)
+    if one.general:
+        yield ""
+        yield f"  further keys, as of every {one.kind}: {', '.join(one.general)}"
 
 
 _PARTS = {_OP: "also", "ops": "ops", "kernels": "ops", "hooks": "hooks"}

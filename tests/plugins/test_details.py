@@ -154,6 +154,13 @@ def test_an_op_of_the_core(wheels, capsys):
     assert shown(capsys, "sigmoid").startswith("op Sigmoid\n  wheel     cntk-core 0.1.0\n  state     usable\n")
 
 
+def test_keys_that_all_readers_have(install, capsys):
+    install("cntk-reader-wav", {"cntk.readers": {"wav": "cntk_reader_wav:Reader"}})
+    assert shown(capsys, "wav").endswith(
+        "  further keys, as of every reader: randomize, precision, traceLevel, verbosity\n"
+    )
+
+
 def test_hooks(wheels, site, capsys):
     assert shown(capsys, "hook:watch") == (
         "hooks watch\n"
@@ -200,7 +207,7 @@ def test_a_file(tmp_path, monkeypatch, site):
     # It reads its block itself, and yet what it declares is an option.
     assert [one.key for one in reading.options] == ["beta1", "decay"]
     (mild,) = describe_plugins("mild", ["mine.py"])
-    assert (mild.kind, mild.wheel, mild.doc) == ("op", "mine.py", "Is mild.")
+    assert (mild.kind, mild.wheel, mild.doc) == ("ops", "mine.py", "Is mild.")
 
 
 def test_what_is_not_there(wheels):
