@@ -13,8 +13,8 @@ from cntk_testing_gpu.cupy_stand_in.streams import settle, submit
 
 SAME = frozenset({
     "abs", "all", "amax", "amin", "any", "arange", "argmax", "argmin", "argsort", "bincount",
-    "broadcast_arrays", "ceil", "clip", "concatenate", "cos", "cosh", "count_nonzero", "cumprod", "cumsum", "diff",
-    "divide", "dot", "einsum", "equal", "exp", "expand_dims", "expm1", "eye", "flatnonzero", "flip",
+    "broadcast_arrays", "ceil", "clip", "concatenate", "cos", "cosh", "count_nonzero", "cumprod", "cumsum",
+    "diagonal", "diff", "divide", "dot", "einsum", "equal", "exp", "expand_dims", "expm1", "eye", "flatnonzero", "flip",
     "floor", "floor_divide", "full_like", "greater", "greater_equal", "hstack", "isfinite", "isinf", "isnan",
     "less", "less_equal", "linspace", "log", "log1p", "logaddexp", "logical_and", "logical_not", "logical_or",
     "matmul", "max", "maximum", "mean", "min", "minimum", "mod", "moveaxis", "multiply", "nan_to_num", "negative",
@@ -25,7 +25,9 @@ SAME = frozenset({
 })  # fmt: skip
 """Functions that CuPy has under the names and with the arguments of NumPy."""
 
-VIEWS = frozenset(["broadcast_to", "expand_dims", "moveaxis", "reshape", "squeeze", "swapaxes", "transpose", "ravel"])
+VIEWS = frozenset(
+    ["broadcast_to", "diagonal", "expand_dims", "moveaxis", "reshape", "squeeze", "swapaxes", "transpose", "ravel"]
+)
 
 
 def function(name: str) -> Callable[..., Any]:
