@@ -32,13 +32,14 @@ BROUGHT_BY_OTHERS = {
 """Modules that a wheel imports only where something else has brought them."""
 
 NEVER_IMPORTED = {
-    # What its recipe names.
+    # What its recipe names, and what it tells to try next.
     "cntk_tool_demo": {
         "cntk-builder-ndl",
         "cntk-builder-simple",
         "cntk-engine-cpu",
         "cntk-learner-sgd",
         "cntk-reader-cntk-text",
+        "cntk-tool-inspect",
     },
     "cntk_hook_tensorboard": {"protobuf"},  # tensorboardX would take an older one, which warns on Python 3.12
 }
