@@ -20,21 +20,27 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.fixture(scope="session")
-def standin():
-    """The stand-in, as the module ``cupy``."""
-    from cntk_engine_cuda import blas
-
-    from cntk_testing_gpu.cupy_stand_in import Cublas, make_cupy, why_not_kernels
+def made_standin():
+    """The stand-in, with the kernels that were compiled for it; not yet in anybody's place."""
+    from cntk_testing_gpu.cupy_stand_in import make_cupy, why_not_kernels
 
     if why_not_kernels():
         pytest.skip(why_not_kernels())
-    cupy = make_cupy(devices=1)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(sys.modules, "cupy", cupy)
-        patch.setitem(sys.modules, "cupy.cublas", cupy.cublas)
-        patch.setitem(sys.modules, "cudnn", None)  # type: ignore[arg-type]
-        patch.setattr(blas, "load_library", lambda cupy: Cublas())
-        yield cupy
+    return make_cupy(devices=1)
+
+
+@pytest.fixture
+def standin(made_standin, monkeypatch):
+    """The stand-in, as the module ``cupy``, for one test: others in this process must not find a GPU."""
+    from cntk_engine_cuda import blas
+
+    from cntk_testing_gpu.cupy_stand_in import Cublas
+
+    monkeypatch.setitem(sys.modules, "cupy", made_standin)
+    monkeypatch.setitem(sys.modules, "cupy.cublas", made_standin.cublas)
+    monkeypatch.setitem(sys.modules, "cudnn", None)
+    monkeypatch.setattr(blas, "load_library", lambda cupy: Cublas())
+    return made_standin
 
 
 @pytest.fixture(autouse=True)

@@ -138,9 +138,9 @@ def test_without_the_library_products_stand_between_graphs(monkeypatch):
     def missing(cupy):
         raise OSError("libcublas.so.13: cannot open shared object file")
 
-    monkeypatch.setattr(blas, "load_library", missing)
-    run = start(CudaEngine(), classifier("float32"), rule=MOMENTUM)
-    monkeypatch.undo()
+    with monkeypatch.context() as patch:
+        patch.setattr(blas, "load_library", missing)
+        run = start(CudaEngine(), classifier("float32"), rule=MOMENTUM)
     plain = start(CudaEngine(), classifier("float32"), rule=MOMENTUM)
     assert isinstance(run.program.gpu.blas, blas.CupyBlas)
     assert isinstance(plain.program.gpu.blas, blas.DirectBlas)
