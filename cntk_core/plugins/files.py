@@ -61,10 +61,18 @@ def load_file(path: str) -> ModuleType:
         broken = BrokenPluginError(
             f"the plugin file cannot be loaded: {type(error).__name__}: {_message(error)}",
             where=Location(path, _line_of(error, file)),
+            hint=_install(error),
         )
         broken.__cause__ = error
         raise broken from error
     return module
+
+
+def _install(error: BaseException) -> str | None:
+    """Return how to get a module that is not there, such as the kit behind a door; None for other errors."""
+    if not isinstance(error, ModuleNotFoundError) or not error.name:
+        return None
+    return f"Install what it needs: pip install {error.name.partition('.')[0].replace('_', '-')}"
 
 
 def add_file(registry: Registry, path: str, module: ModuleType) -> bool:

@@ -39,7 +39,8 @@ class Minibatch:
     Attributes:
         streams: stream name to data.
         samples: number of samples that this minibatch counts for (of the stream that defines the size).
-        columns: columns of CNTK's matrix of it, where its reader pads otherwise than most; see ``training/columns.py``.
+        columns: columns of CNTK's matrix of it, where its reader pads otherwise than most; see
+            ``training/loop/minibatch_sizes.py``.
     """
 
     streams: Mapping[str, StreamData]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from cntk_core.errors import BrokenPluginError, MissingPluginError
@@ -146,6 +148,15 @@ class TestFiles:
         manager = PluginManager(["mine.py", "./mine.py", str(tmp_path / "mine.py")], discover=False)
         offers = [(offer.name, str(offer.source)) for offer in manager.registry.learners.offers()]
         assert offers == [("Leaving", "mine.py"), ("Plain", "mine.py")]
+
+    def test_a_kit_that_is_not_installed(self, tmp_path, monkeypatch):
+        monkeypatch.setitem(sys.modules, "cntk_kit_missing", None)
+        file = tmp_path / "mine.py"
+        file.write_text("import os\nfrom cntk_kit_missing import Chunk\n", encoding="utf-8")
+        with pytest.raises(BrokenPluginError) as caught:
+            PluginManager([str(file)], discover=False)
+        assert str(caught.value).startswith(f"{file}:2: the plugin file cannot be loaded: ModuleNotFoundError: ")
+        assert str(caught.value).endswith("\n    Install what it needs: pip install cntk-kit-missing")
 
     def test_panic(self, tmp_path):
         file = tmp_path / "mine.py"

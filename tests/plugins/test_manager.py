@@ -398,7 +398,8 @@ class TestFiles:
             ),
             (
                 "import missing_library",
-                "mine.py:1: the plugin file cannot be loaded: ModuleNotFoundError: No module named 'missing_library'",
+                "mine.py:1: the plugin file cannot be loaded: ModuleNotFoundError: No module named 'missing_library'\n"
+                "    Install what it needs: pip install missing-library",
             ),
             (
                 "x = 1",
