@@ -60,7 +60,7 @@ def replace_file(
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = _temporary(path, scratch)
     try:
-        with temporary.open("xb") as file:
+        with temporary.open("wb") as file:
             _write(file, _told(chunks, seen))
         temporary.replace(path)
     except BaseException:
