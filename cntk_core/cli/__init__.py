@@ -20,6 +20,7 @@ from cntk_core.cli.plugin_words import PLUGIN_OPTIONS, check_words, split_plugin
 from cntk_core.cli.words import installed, parser_of, whole_parser
 from cntk_core.errors import CntkError
 from cntk_core.recipe.error_report import TRACEBACK, end_ranks, is_main_rank, say, text_of
+from cntk_core.system.console import leave, open_missing
 
 if TYPE_CHECKING:
     from cntk_core.recipe.log import Log
@@ -39,6 +40,7 @@ _DOCUMENT_OPTIONS = ("-f", "--file", "-I", "-D", "--cd")
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
+    open_missing()
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
         return _dispatch(arguments)
@@ -56,6 +58,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Whatever it is (told to exit, or a traceback is wanted), other ranks must not wait for this one.
         end_ranks(f"{type(error).__name__}: {error}")
         raise
+    finally:
+        leave()
 
 
 def _dispatch(arguments: list[str]) -> int:

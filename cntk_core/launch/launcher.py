@@ -33,6 +33,7 @@ from cntk_core.recipe.ranks import (
     THREADS,
     detect,
 )
+from cntk_core.system.console import tell
 from cntk_core.training.loop.stop_request import REQUESTS, heard_signals
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ def _find_elastic_launcher(registry: Registry, ranks: int) -> Launcher:
         except PluginError:
             raise error from None
         if isinstance(error, UnsupportedError):
-            _say(f"{error.message}: the ranks are connected by cntk-parallel-sockets")
+            tell(f"{error.message}: the ranks are connected by cntk-parallel-sockets")
         return found
 
 
@@ -231,15 +232,15 @@ def _outcome(code: int, watch: RankWatch, title: str, early: Sequence[int] = ())
     first = f"rank {silent[0]}" if silent else "a rank"
     if reports or (consequences and not silent):
         rank, text = next(iter((reports or consequences).items()))
-        _say(f"\n{text}" if code in stops else f"\nrank {rank} failed first:\n{text}")
+        tell(f"\n{text}" if code in stops else f"\nrank {rank} failed first:\n{text}")
     elif early:
-        _say(f"\nrank {early[0]} ended before the ranks were connected, without a message")
+        tell(f"\nrank {early[0]} ended before the ranks were connected, without a message")
     elif code < 0 or code > 128:
         number = -code if code < 0 else code - 128
         kept = "what was saved before is kept, and the same command goes on from it"
-        _say(f"\n{first} was ended by signal {number}; {kept}")
+        tell(f"\n{first} was ended by signal {number}; {kept}")
     else:
-        _say(f"\n{first} ended before the work was done, without a message ({title} gave the code {code})")
+        tell(f"\n{first} ended before the work was done, without a message ({title} gave the code {code})")
     return code if 0 < code < 256 else 1
 
 
@@ -249,7 +250,3 @@ def _reports(folder: Path, name: str) -> dict[int, str]:
     return {
         int(path.stem.partition("-")[2]): path.read_text(encoding="utf-8", errors="replace").rstrip() for path in paths
     }
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)

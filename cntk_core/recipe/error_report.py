@@ -7,6 +7,7 @@ import sys
 import time
 
 from cntk_core.errors import CntkError, RankGone, RankMissing
+from cntk_core.system.console import tell
 
 TRACEBACK = "CNTK_TRACEBACK"
 """Set this variable to 1 to see the Python traceback of an error."""
@@ -17,7 +18,7 @@ _PATIENCE = 2.0
 
 def say(text: str) -> None:
     """Print a line on the console."""
-    print(text, file=sys.stderr, flush=True)
+    tell(text)
 
 
 def is_main_rank() -> bool:
