@@ -56,6 +56,11 @@ def text_of(error: Exception) -> str:
     """Return what a user is told of an error."""
     if isinstance(error, CntkError):
         return str(error)
+    if isinstance(error, UnicodeEncodeError) and error.encoding == sys.getfilesystemencoding():
+        return (
+            f"'{error.object}' cannot be the name of a file here: the locale's encoding is {error.encoding}\n"
+            "    Set LC_ALL=C.UTF-8 or PYTHONUTF8=1."
+        )
     from cntk_core.plugins.faults import fault_error, took_part
 
     broken = fault_error(error)

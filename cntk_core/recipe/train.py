@@ -68,14 +68,13 @@ def _check_keys(context: ActionContext, section: Config) -> None:
 
 
 def _check_model_path(value: Value) -> None:
-    path = value.string()
-    if path and not Path(path).is_dir():
-        return
-    raise ConfigError(
-        f"modelPath '{path}' is a folder" if path else "modelPath is empty",
-        where=value.where,
-        hint=f"Give the name of a file, such as {Path(path, 'net.dnn')}.",
-    )
+    path = Path(value.string())
+    if path.is_dir():
+        raise ConfigError(
+            f"modelPath '{path}' is a folder",
+            where=value.where,
+            hint=f"Give the name of a file, such as {path / 'net.dnn'}.",
+        )
 
 
 def _check_builder(context: ActionContext, section: Config) -> None:
