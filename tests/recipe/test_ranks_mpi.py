@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -133,7 +135,19 @@ def cntk_minibatch_end(job, result):
 
 
 @pytest.mark.usefixtures("usable")
-def test_a_launcher_that_is_told_to_end_lets_the_ranks_save(tmp_path):
+@pytest.mark.parametrize(
+    ("number", "all_at_once"),
+    [
+        (signal.SIGTERM, False),
+        pytest.param(signal.SIGTERM, True, marks=pytest.mark.thorough),
+        pytest.param(signal.SIGUSR1, False, marks=pytest.mark.thorough),
+        (signal.SIGUSR1, True),
+        pytest.param(signal.SIGHUP, False, marks=pytest.mark.thorough),
+        pytest.param(signal.SIGHUP, True, marks=pytest.mark.thorough),
+    ],
+)
+def test_a_launcher_that_is_told_to_end_lets_the_ranks_save(tmp_path, number, all_at_once):
+    """As Slurm does it: one signal to all processes of a job, the launchers of which pass it on as well."""
     (tmp_path / "through").mkdir()
     (tmp_path / "told").mkdir()
     for folder in (tmp_path / "through", tmp_path / "told"):
@@ -141,14 +155,15 @@ def test_a_launcher_that_is_told_to_end_lets_the_ranks_save(tmp_path):
     assert train(tmp_path / "through", 2).returncode == 0
     (tmp_path / "told" / "slow.py").write_text(SLOW, encoding="utf-8")
     command = [sys.executable, "-m", "cntk_core", "train", "r.cntk", "-n", "2", "--plugin", "slow.py"]
-    with subprocess.Popen(command, cwd=tmp_path / "told", stderr=subprocess.PIPE, text=True) as process:
+    folder = tmp_path / "told"
+    with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
         while not (tmp_path / "told" / "now").exists():
             assert process.poll() is None
             time.sleep(0.05)
-        process.terminate()
+        (os.killpg if all_at_once else os.kill)(process.pid, number)
         _, said = process.communicate(timeout=300)
-    assert process.returncode == 143
-    assert "training on rank 0, 1 was told to end (SIGTERM): it ends after minibatch " in said
+    assert process.returncode == 128 + number
+    assert f"training on rank 0, 1 was told to end ({number.name}): it ends after minibatch " in said
     assert "failed" not in said
     assert said.rstrip().endswith("It is saved there; the same command goes on from it.")
     done = train(tmp_path / "told", 2)
