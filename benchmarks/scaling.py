@@ -37,7 +37,7 @@ from cntk_tool_scaling.recipes import training_section
 from cntk_tool_scaling.simulation import Cluster, simulate
 
 from cntk_core.contract.simulation import NetworkModel, TimeSpent
-from cntk_core.recipe.ranks import detect
+from cntk_kit_recipes.recipe.ranks import detect
 
 RECIPE = Path(__file__).parent.parent / "examples" / "scaling" / "speech.cntk"
 MODEL = ModelShape(((500, 1000), (1000,)))

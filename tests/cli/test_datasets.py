@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from cntk_tool_data.mnist import Mnist
 
-from cntk_core.cli import main
 from cntk_core.plugins.manager import PluginManager
 from cntk_core.plugins.markers import hookimpl
+from cntk_kit_recipes.cli import main
 
 DATASET = '''
 from cntk_core.api import *

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from cntk_core.cli import main
 from cntk_core.errors import Location
-from cntk_core.recipe.document import is_document, split_document
+from cntk_kit_recipes.cli import main
+from cntk_kit_recipes.recipe.document import is_document, split_document
 
 NETWORK = """{
     x = Input {2}

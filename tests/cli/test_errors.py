@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cntk_core.cli import main
 from cntk_core.plugins.manager import PluginManager
+from cntk_kit_recipes.cli import main
 
 NAMES = PluginManager(load_hooks=False).registry.actions.names()
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from cntk_core.cli import main
-from cntk_core.cli.plugin_words import split_plugins, without_plugins
-from cntk_core.cli.words import installed
-from cntk_core.plugins.summaries import summary
+from cntk_kit_recipes.cli import main
+from cntk_kit_recipes.cli.plugin_words import split_plugins, without_plugins
+from cntk_kit_recipes.cli.summaries import summary
+from cntk_kit_recipes.cli.words import installed
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "plugins"))
 
@@ -74,7 +74,7 @@ def test_the_list_names_it_and_imports_nothing(tmp_path, monkeypatch, capsys):
 
 def test_the_list_imports_no_engine_room():
     code = (
-        "import sys\nfrom cntk_core.cli import main\n"
+        "import sys\nfrom cntk_kit_recipes.cli import main\n"
         "try:\n    main(['--help'])\nexcept SystemExit:\n    pass\n"
         "print('heavy', [name for name in ('numpy', 'scipy', 'cntk_core.plugins.registry') if name in sys.modules])"
     )

@@ -15,8 +15,8 @@ from cntk_core.network.node import Parameter
 from cntk_core.ops.families.reshaping import ReshapeAttributes
 from cntk_core.ops.families.slicing import SliceAttributes
 from cntk_core.ops.table import core_ops
-from cntk_core.plan.explain import explain
 from cntk_core.plan.make import make_plan
+from cntk_kit_engines.explain import explain
 
 
 @pytest.mark.parametrize("dims", [(), (0,), (3,)])

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from cntk_core.errors import CntkError
-from cntk_core.plugins.check import KIND_WORDS, check_plugin, contract_module, find_offers
 from cntk_core.plugins.manager import PluginManager
+from cntk_kit_recipes.authoring.check import KIND_WORDS, check_plugin, contract_module, find_offers
 
 
 @pytest.fixture
@@ -132,7 +132,7 @@ def wrong(m, a, x): return 0.5 * x
 )
 @pytest.mark.parametrize("last", [True, False])
 def test_plugins_of_a_file_are_tested(site, tmp_path, capsys, name, code, outcome, last):
-    from cntk_core.cli import main
+    from cntk_kit_recipes.cli import main
 
     file = tmp_path / "rules.py"
     file.write_text(RULES, encoding="utf-8")

@@ -10,12 +10,12 @@ import attrs
 import pytest
 
 from cntk_core.api import Config, Schedule, option, options
-from cntk_core.cli import main
 from cntk_core.errors import MissingPluginError
 from cntk_core.network.model_file import save_model
 from cntk_core.network.network import Network
-from cntk_core.plugins.details import _fields_of, describe_plugins, type_in_words, value_as_written
 from cntk_core.records.origin import Origin
+from cntk_kit_recipes.authoring.details import _fields_of, describe_plugins, type_in_words, value_as_written
+from cntk_kit_recipes.cli import main
 
 LEARNER = '''
 from cntk_core.api import Learner, option, options

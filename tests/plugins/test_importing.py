@@ -11,12 +11,12 @@ import time
 
 import pytest
 
-from cntk_core.cli import main
 from cntk_core.errors import BrokenPluginError, UsageError
 from cntk_core.plugins import importing
 from cntk_core.plugins.manager import PluginManager
 from cntk_core.plugins.offer import Source
-from cntk_core.plugins.report import list_plugins, show_table
+from cntk_kit_recipes.authoring.report import list_plugins, show_table
+from cntk_kit_recipes.cli import main
 
 from .conftest import COMPONENTS
 

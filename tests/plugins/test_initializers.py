@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cntk_core.cli import main
 from cntk_core.contract.initializer import InitializerSettings, ParameterInitializer
 from cntk_core.errors import CntkError
 from cntk_core.network.initializers import KINDS, initialize_parameters, initializer
@@ -17,6 +16,7 @@ from cntk_core.plugins.initializers import make_initializer
 from cntk_core.plugins.manager import PluginManager
 from cntk_core.plugins.markers import hookimpl
 from cntk_core.plugins.model_formats import ModelFiles
+from cntk_kit_recipes.cli import main
 
 RULE = """
 import numpy as np

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from cntk_core.cli import main
-from cntk_core.plugins.report import list_plugins, show_table
+from cntk_kit_recipes.authoring.report import list_plugins, show_table
+from cntk_kit_recipes.cli import main
 
 
 @pytest.fixture

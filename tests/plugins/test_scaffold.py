@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from cntk_core.cli import main
 from cntk_core.errors import CntkError
-from cntk_core.plugins.scaffold import KITS, TEMPLATES, names_of, new_plugin
+from cntk_kit_recipes.authoring.scaffold import KITS, TEMPLATES, names_of, new_plugin
+from cntk_kit_recipes.cli import main
 from cntk_testing import ReaderRecipe, RecipeContract
 
 WITHOUT_RECIPE = ("dataset", "model_format", "verb")

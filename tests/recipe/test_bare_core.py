@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cntk_core.cli import main
 from cntk_core.errors import MissingPluginError, Problems
+from cntk_kit_recipes.cli import main
 
 MISSING = (
     "r.cntk:6:5: no builder named 'NDLNetworkBuilder'. It lives in cntk-builder-ndl:\n",

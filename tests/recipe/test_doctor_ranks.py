@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from cntk_core.cli.doctor import ranks
 from cntk_core.contract.component import Unavailable
 from cntk_core.contract.parallel import Launcher
 from cntk_core.errors import UnsupportedError
 from cntk_core.plugins.registry import Registry
+from cntk_kit_recipes.authoring.doctor import ranks
 from cntk_testing.virtual_ranks import VirtualCommunicator
 
 

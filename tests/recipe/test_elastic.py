@@ -12,20 +12,20 @@ import attrs
 import numpy as np
 import pytest
 
-from cntk_core.cli import main
 from cntk_core.config import load_recipe
 from cntk_core.contract.parallel import Communicator
 from cntk_core.errors import ConfigError, TrainingError, UnsupportedError
 from cntk_core.network.tensor_file import read_tensors
 from cntk_core.plugins.manager import PluginManager
 from cntk_core.plugins.markers import hookimpl
-from cntk_core.recipe.driver import run_recipe
-from cntk_core.recipe.elastic import ELASTIC, Work, asked_in_recipe, min_ranks, persevere
-from cntk_core.recipe.jobs import find_jobs
-from cntk_core.recipe.log import Log
-from cntk_core.recipe.lost_ranks import Loss
 from cntk_core.training.files.checkpoint import load_checkpoint
 from cntk_core.training.loop.stop_request import Stopped, StopRequest
+from cntk_kit_recipes.cli import main
+from cntk_kit_recipes.recipe.driver import run_recipe
+from cntk_kit_recipes.recipe.elastic import ELASTIC, Work, asked_in_recipe, min_ranks, persevere
+from cntk_kit_recipes.recipe.jobs import find_jobs
+from cntk_kit_recipes.recipe.log import Log
+from cntk_kit_recipes.recipe.lost_ranks import Loss
 from cntk_testing import VirtualRanks
 from cntk_testing.virtual_ranks import VirtualCommunicator
 
@@ -286,7 +286,7 @@ def test_who_is_told_to_end_leaves(tmp_path, monkeypatch):
         requests[int(threading.current_thread().name.removeprefix("rank "))] = request
         return request
 
-    monkeypatch.setattr("cntk_core.recipe.train.StopRequest", make)
+    monkeypatch.setattr("cntk_kit_recipes.recipe.train.StopRequest", make)
     group = run(tmp_path, monkeypatch, 3, fault=Told())
     assert [type(error) for error in group.lost.values()] == [Stopped]
     assert list(group.lost) == [1]
@@ -358,6 +358,6 @@ def test_mistakes_on_the_command_line(tmp_path, capsys, arguments, message):
 def test_what_ranks_are_told(tmp_path, monkeypatch, arguments, expected):
     prepare(tmp_path)
     told = []
-    monkeypatch.setattr("cntk_core.launch.launcher.launch", lambda *given: told.append(given[3]) or 0)
+    monkeypatch.setattr("cntk_kit_recipes.launch.launcher.launch", lambda *given: told.append(given[3]) or 0)
     assert main(["train", str(tmp_path / "r.cntk"), "-n", "2", *arguments]) == 0
     assert told == [expected]

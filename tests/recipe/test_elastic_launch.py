@@ -11,10 +11,10 @@ import pytest
 
 from cntk_core.contract.parallel import Launcher
 from cntk_core.errors import CntkError, UnsupportedError
-from cntk_core.launch.launcher import launch
 from cntk_core.plugins.registry import Registry
-from cntk_core.recipe.elastic import ELASTIC
-from cntk_core.recipe.ranks import DONE, REPORTS, Launch, disconnect, end_all, exchange_active, note_joined
+from cntk_kit_recipes.launch.launcher import launch
+from cntk_kit_recipes.recipe.elastic import ELASTIC
+from cntk_kit_recipes.recipe.ranks import DONE, REPORTS, Launch, disconnect, end_all, exchange_active, note_joined
 from cntk_testing import VirtualRanks
 from cntk_testing.virtual_ranks import VirtualCommunicator
 
@@ -47,7 +47,9 @@ def launched(monkeypatch):
         registry = Registry()
         for name, kind in (kinds or {"mpi": Alone}).items():
             registry.communicators.add(name, kind)
-        monkeypatch.setattr("cntk_core.recipe.context.make_plugins", lambda *_: SimpleNamespace(registry=registry))
+        monkeypatch.setattr(
+            "cntk_kit_recipes.recipe.context.make_plugins", lambda *_: SimpleNamespace(registry=registry)
+        )
         monkeypatch.setenv("DO", program)
         return launch(3, ["train", "r.cntk"], (), elastic)
 
@@ -144,7 +146,7 @@ def test_a_failing_rank_leaves_and_the_first_one_of_the_end_is_done(monkeypatch,
 
     first, following = Listening(), Listening()
     active = [first]
-    monkeypatch.setattr("cntk_core.recipe.ranks._ACTIVE", active)
+    monkeypatch.setattr("cntk_kit_recipes.recipe.ranks._ACTIVE", active)
     exchange_active(first, following)
     assert active == [following]
     exchange_active(first, first)  # it is not active any more

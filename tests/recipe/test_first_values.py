@@ -7,8 +7,8 @@ import numpy as np
 from cntk_core.config import parse_text
 from cntk_core.network.initializers import Random
 from cntk_core.network.network import Network
-from cntk_core.recipe.context import ActionContext
-from cntk_core.recipe.log import Log
+from cntk_kit_recipes.recipe.context import ActionContext
+from cntk_kit_recipes.recipe.log import Log
 
 BLOCKS = {
     "ndl": """NDLNetworkBuilder=[ randomSeedOffset=3 ; run=n

@@ -9,7 +9,7 @@ import pytest
 
 from cntk_core.config import parse_text
 from cntk_core.errors import CntkError, DataError
-from cntk_core.recipe.formatting import Formatter, SequenceValue, WriteFormat, read_format, read_labels
+from cntk_kit_recipes.recipe.formatting import Formatter, SequenceValue, WriteFormat, read_format, read_labels
 
 
 def text(values: Any, *, shape: tuple[int, ...] = (3,), minibatch: int = 0, keys: bool = False, **format: Any) -> str:

@@ -12,16 +12,16 @@ import attrs
 import numpy as np
 import pytest
 
-from cntk_core.cli import main
 from cntk_core.errors import BrokenPluginError, CntkError
 from cntk_core.network.model_file import load_model
 from cntk_core.ops.table import core_ops
 from cntk_core.plugins.markers import hookimpl
-from cntk_core.recipe.driver import run_recipe
-from cntk_core.recipe.log import Log
 from cntk_core.records.minibatch import StreamData
-from cntk_core.training.loop.changed_data import with_changes
 from cntk_core.training.loop.epoch import EpochLoop
+from cntk_kit_recipes.cli import main
+from cntk_kit_recipes.recipe.changed_data import with_changes
+from cntk_kit_recipes.recipe.driver import run_recipe
+from cntk_kit_recipes.recipe.log import Log
 from cntk_testing import VirtualRanks
 
 
@@ -351,7 +351,7 @@ class TestKeys:
 
     def test_a_block_itself_when_nobody_has_keys(self, recipe):
         from cntk_core.config import load_recipe
-        from cntk_core.recipe.context import ActionContext
+        from cntk_kit_recipes.recipe.context import ActionContext
 
         context = ActionContext.create(load_recipe(["configFile=r.cntk"]), Log(quiet=True))
         block = context.config.section("Train").section("reader")

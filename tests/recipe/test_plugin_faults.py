@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from cntk_core.cli import main
 from cntk_core.errors import BrokenPluginError
-from cntk_core.recipe.driver import run_recipe
-from cntk_core.recipe.log import Log
+from cntk_kit_recipes.cli import main
+from cntk_kit_recipes.recipe.driver import run_recipe
+from cntk_kit_recipes.recipe.log import Log
 from cntk_testing import VirtualRanks
 
 HEAD = "from cntk_core.api import *\nimport numpy as np\n"

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from cntk_core.cli import main
 from cntk_core.network.model_file import read_model_origins
 from cntk_core.plugins import specs
 from cntk_core.plugins.took_part import CHANGING
 from cntk_core.records.origin import Origin, as_entries
+from cntk_kit_recipes.cli import main
 
 WHEELS = {
     ("builder", "NDLNetworkBuilder"): "cntk-builder-ndl",

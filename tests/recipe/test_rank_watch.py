@@ -10,8 +10,8 @@ from contextlib import closing
 
 import pytest
 
-from cntk_core.launch.rank_watch import RankWatch
-from cntk_core.recipe.ranks import REPORTS, Launch, note_process
+from cntk_kit_recipes.launch.rank_watch import RankWatch
+from cntk_kit_recipes.recipe.ranks import REPORTS, Launch, note_process
 
 
 @pytest.fixture(params=["handles", "numbers"])

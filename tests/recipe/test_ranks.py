@@ -15,12 +15,13 @@ import pytest
 
 from cntk_core.contract.parallel import Communicator, Launcher
 from cntk_core.errors import CntkError, PluginError, UnsupportedError, UsageError
-from cntk_core.launch.launcher import launch
 from cntk_core.plugins.registry import Registry
-from cntk_core.recipe import ranks as running
-from cntk_core.recipe.driver import run_recipe
-from cntk_core.recipe.log import Log
-from cntk_core.recipe.ranks import (
+from cntk_core.training.files.checkpoint import load_checkpoint
+from cntk_kit_recipes.launch.launcher import launch
+from cntk_kit_recipes.recipe import ranks as running
+from cntk_kit_recipes.recipe.driver import run_recipe
+from cntk_kit_recipes.recipe.log import Log
+from cntk_kit_recipes.recipe.ranks import (
     DONE,
     EXPECTED,
     REPORTS,
@@ -32,7 +33,6 @@ from cntk_core.recipe.ranks import (
     end_all,
     share_processors,
 )
-from cntk_core.training.files.checkpoint import load_checkpoint
 from cntk_testing import VirtualRanks
 from cntk_testing.virtual_ranks import VirtualCommunicator
 
@@ -267,7 +267,7 @@ def launched(monkeypatch):
     class Plugins:
         registry = registry_of()
 
-    monkeypatch.setattr("cntk_core.recipe.context.make_plugins", lambda *_: Plugins())
+    monkeypatch.setattr("cntk_kit_recipes.recipe.context.make_plugins", lambda *_: Plugins())
 
     def run(program, ranks=3, arguments=("train", "r.cntk")):
         monkeypatch.setenv("DO", program)
@@ -387,7 +387,9 @@ def test_without_mpi_the_ranks_meet_on_sockets(monkeypatch, capfd):
         registry = Registry()
         for name, kind in kinds.items():
             registry.communicators.add(name, kind)
-        monkeypatch.setattr("cntk_core.recipe.context.make_plugins", lambda *_, r=registry: SimpleNamespace(registry=r))
+        monkeypatch.setattr(
+            "cntk_kit_recipes.recipe.context.make_plugins", lambda *_, r=registry: SimpleNamespace(registry=r)
+        )
         monkeypatch.setenv("DO", f"open(os.path.join(os.environ['{REPORTS}'], '{DONE}'), 'w').close()")
         if message is None:
             assert launch(2, []) == 0
@@ -433,7 +435,8 @@ def test_a_failing_rank_leaves_a_report(monkeypatch, tmp_path):
 
 def test_lines_of_other_ranks_are_labelled(tmp_path):
     program = (
-        "import sys; from cntk_core.recipe.ranks import *; label_output(Launch(3, 4)); label_output(Launch(3, 4))\n"
+        "import sys; from cntk_kit_recipes.recipe.ranks import *\n"
+        "label_output(Launch(3, 4)); label_output(Launch(3, 4))\n"
         "print('one'); sys.stderr.write('two\\nth'); sys.stderr.write('ree\\n'); sys.stderr.flush()"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

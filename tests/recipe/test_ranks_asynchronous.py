@@ -6,8 +6,8 @@ from contextlib import closing
 
 import pytest
 
-from cntk_core.recipe.driver import run_recipe
-from cntk_core.recipe.log import Log
+from cntk_kit_recipes.recipe.driver import run_recipe
+from cntk_kit_recipes.recipe.log import Log
 from cntk_testing import VirtualRanks
 from tests.recipe.test_ranks_mpi import RECIPE, arrays, assert_same, prepare, train, usable
 

@@ -13,9 +13,9 @@ import pytest
 
 from cntk_core.errors import CntkError
 from cntk_core.plugins.manager import PluginManager
-from cntk_core.recipe.driver import run_recipe
-from cntk_core.recipe.log import Log
 from cntk_core.training.files.checkpoint import load_checkpoint
+from cntk_kit_recipes.recipe.driver import run_recipe
+from cntk_kit_recipes.recipe.log import Log
 from cntk_testing import VirtualRanks
 
 pytestmark = pytest.mark.slow

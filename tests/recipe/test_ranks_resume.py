@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from cntk_core.api import TrainingError, hookimpl
-from cntk_core.recipe.driver import run_recipe
-from cntk_core.recipe.log import Log
+from cntk_kit_recipes.recipe.driver import run_recipe
+from cntk_kit_recipes.recipe.log import Log
 from cntk_testing import VirtualRanks
 
 RECIPE = """\

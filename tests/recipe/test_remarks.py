@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cntk_core.cli import main
+from cntk_kit_recipes.cli import main
 
 NORMALIZED = """\
             gain = Parameter(1, 2, init=fixedValue, value=1)

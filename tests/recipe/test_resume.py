@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from cntk_core.cli import main
 from cntk_core.config import Config, SourceText
 from cntk_core.errors import CntkError
-from cntk_core.recipe.resume import Resumption, resumption
+from cntk_kit_recipes.cli import main
+from cntk_kit_recipes.recipe.resume import Resumption, resumption
 
 
 def read(text: str) -> Resumption:

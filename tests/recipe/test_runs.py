@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from cntk_core.cli import main
-from cntk_core.recipe.driver import run_recipe
-from cntk_core.recipe.log import Log
+from cntk_kit_recipes.cli import main
+from cntk_kit_recipes.recipe.driver import run_recipe
+from cntk_kit_recipes.recipe.log import Log
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:
@@ -232,7 +232,7 @@ class TestUsage:
         def interrupted(*arguments: object, **options: object) -> None:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("cntk_core.recipe.driver.run_recipe", interrupted)
+        monkeypatch.setattr("cntk_kit_recipes.recipe.driver.run_recipe", interrupted)
         assert run(capsys, "configFile=r.cntk", code=130).startswith("\ninterrupted: what was saved before is kept")
 
     def test_defect_is_one_message(
@@ -243,7 +243,7 @@ class TestUsage:
 
         for name in [name for name in sys.modules if name.startswith("cntk_plugin_file_")]:  # of other tests
             monkeypatch.delitem(sys.modules, name)
-        monkeypatch.setattr("cntk_core.recipe.driver.run_recipe", broken)
+        monkeypatch.setattr("cntk_kit_recipes.recipe.driver.run_recipe", broken)
         assert run(capsys, "configFile=r.cntk", code=1) == (
             "\nEXCEPTION occurred: this is a defect of the program: ZeroDivisionError: by zero\n"
             "    Please report it with what CNTK_TRACEBACK=1 shows.\n"
@@ -258,7 +258,7 @@ def test_help_imports_nothing_heavy(recipe: Path) -> None:
     import sys
 
     code = (
-        "import sys\nfrom cntk_core.cli import main\n"
+        "import sys\nfrom cntk_kit_recipes.cli import main\n"
         "try:\n    main(['--help'])\nexcept SystemExit:\n    pass\n"
         "print(sorted({'numpy', 'scipy', 'rich'} & set(sys.modules)))"
     )

@@ -10,9 +10,9 @@ from cntk_learner_sgd import SGD
 
 from cntk_core.config import parse_text
 from cntk_core.errors import CntkError
-from cntk_core.training.block.settings import SGDSettings
-from cntk_core.training.block.sgd_block import learner_name, make_learner, read_settings
 from cntk_core.training.rates.auto_adjust import AutoAdjust
+from cntk_core.training.settings import SGDSettings
+from cntk_kit_recipes.block.sgd_block import learner_name, make_learner, read_settings
 
 SETTINGS = {
     "epochSize": "1000",

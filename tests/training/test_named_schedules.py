@@ -14,11 +14,11 @@ from cntk_core.errors import CntkError
 from cntk_core.plugins.manager import PluginManager
 from cntk_core.plugins.markers import hookimpl
 from cntk_core.plugins.model_formats import ModelFiles
-from cntk_core.recipe.driver import run_recipe
-from cntk_core.recipe.log import Log
-from cntk_core.training.block.named_schedules import with_schedules
-from cntk_core.training.block.settings import SGDSettings
-from cntk_core.training.block.sgd_block import read_settings
+from cntk_core.training.settings import SGDSettings
+from cntk_kit_recipes.block.named_schedules import with_schedules
+from cntk_kit_recipes.block.sgd_block import read_settings
+from cntk_kit_recipes.recipe.driver import run_recipe
+from cntk_kit_recipes.recipe.log import Log
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from cntk_core.config import Schedule, option, options, parse_text
 from cntk_core.contract.parallel import GradientAggregation, Parallelizer
 from cntk_core.errors import CntkError
 from cntk_core.plugins.registry import Registry
-from cntk_core.training.block.parallel_block import read_parallel
+from cntk_kit_recipes.block.parallel_block import read_parallel
 
 
 @options

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cntk_core.cli import main
+from cntk_kit_recipes.cli import main
 
 SPEECH = Path(__file__).parents[4] / "examples" / "scaling" / "speech.cntk"
 VALUES = 20 * 300 + 300 + 300 * 400 + 400 + 400 * 10 + 10

@@ -16,18 +16,18 @@ from cntk_core.network.network import Network
 from cntk_core.network.node import Input
 from cntk_core.plugins.listening import gathered
 from cntk_core.plugins.model_formats import ModelFiles
-from cntk_core.recipe.context import ActionContext
-from cntk_core.recipe.resume import resumption
-from cntk_core.recipe.test import inputs_of
 from cntk_core.records.origin import Origin, merged
-from cntk_core.training.block.named_schedules import with_schedules
-from cntk_core.training.block.parallel_block import read_parallel
-from cntk_core.training.block.settings import SGDSettings, for_factors
-from cntk_core.training.block.sgd_block import idle_momentum, learner_name, make_learner, read_settings
 from cntk_core.training.files.generations import ModelPaths
 from cntk_core.training.loop.ranks import Ranks
 from cntk_core.training.loop.session import TrainingSession
 from cntk_core.training.loop.stop_request import StopRequest, listening
+from cntk_core.training.settings import SGDSettings, for_factors
+from cntk_kit_recipes.block.named_schedules import with_schedules
+from cntk_kit_recipes.block.parallel_block import read_parallel
+from cntk_kit_recipes.block.sgd_block import idle_momentum, learner_name, make_learner, read_settings
+from cntk_kit_recipes.recipe.context import ActionContext
+from cntk_kit_recipes.recipe.resume import resumption
+from cntk_kit_recipes.recipe.test import inputs_of
 
 _READERS = ("reader", "cvReader")
 

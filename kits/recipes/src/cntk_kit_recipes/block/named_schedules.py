@@ -12,7 +12,7 @@ from cntk_core.config import Config, Schedule, SourceText, Value, option_key
 from cntk_core.contract.schedule import TYPE, EpochSchedule
 from cntk_core.errors import CntkError, ConfigError, Problems, raise_problems
 from cntk_core.plugins.registry import ComponentTable
-from cntk_core.training.block.settings import SGDSettings
+from cntk_core.training.settings import SGDSettings
 
 MOST_EPOCHS = 100_000
 """So many epochs are asked for at most; the last value holds on."""

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from cntk_core.config import Config, load_recipe
 from cntk_core.errors import ConfigError, did_you_mean
-from cntk_core.recipe.context import ActionContext
-from cntk_core.recipe.jobs import find_jobs
-from cntk_core.recipe.log import Log
+from cntk_kit_recipes.recipe.context import ActionContext
+from cntk_kit_recipes.recipe.jobs import find_jobs
+from cntk_kit_recipes.recipe.log import Log
 
 
 def open_recipe(

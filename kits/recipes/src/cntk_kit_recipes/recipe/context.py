@@ -25,12 +25,12 @@ from cntk_core.plugins.initializers import make_initializer
 from cntk_core.plugins.listening import gathered, passed_on
 from cntk_core.plugins.model_formats import ModelFiles
 from cntk_core.plugins.took_part import op_origins, origins_of
-from cntk_core.recipe.log import Log
-from cntk_core.recipe.lost_ranks import Loss
 from cntk_core.records.origin import merged, summary
-from cntk_core.training.loop.changed_data import with_changes
 from cntk_core.training.loop.progress import RunLog
 from cntk_core.training.loop.ranks import ParallelSettings, Ranks
+from cntk_kit_recipes.recipe.changed_data import with_changes
+from cntk_kit_recipes.recipe.log import Log
+from cntk_kit_recipes.recipe.lost_ranks import Loss
 
 if TYPE_CHECKING:
     from cntk_core.contract.engine import ExecutionEngine

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import attrs
 
-from cntk_core.recipe.ranks import PROCESS
+from cntk_kit_recipes.recipe.ranks import PROCESS
 
 
 @attrs.define(eq=False)

@@ -42,7 +42,7 @@ class Plugins(Verb):
         if options.task == "new":
             return _new(options.kind, options.name, options.folder)
         if options.task == "check":
-            from cntk_core.plugins.check import check_plugin
+            from cntk_kit_recipes.authoring.check import check_plugin
 
             return check_plugin(options.name, plugin_files=options.plugin)
         if options.task == "show":
@@ -51,8 +51,8 @@ class Plugins(Verb):
 
 
 def _show(name: str, plugin_files: Sequence[str], *, as_json: bool) -> int:
-    from cntk_core.plugins import details
     from cntk_core.records.origin import as_text
+    from cntk_kit_recipes.authoring import details
 
     if Path(name).is_file():
         from cntk_core.network.model_file import read_model_origins
@@ -66,13 +66,13 @@ def _show(name: str, plugin_files: Sequence[str], *, as_json: bool) -> int:
 
 
 def _list(options: argparse.Namespace) -> int:
-    from cntk_core.plugins.report import list_plugins, of_kind, show_table
+    from cntk_kit_recipes.authoring.report import list_plugins, of_kind, show_table
 
     check = not getattr(options, "names", False)
     kind = getattr(options, "kind", None) or ""
     records = of_kind(list_plugins(options.plugin, check=check, core=getattr(options, "all", False)), kind)
     if getattr(options, "json", False):
-        from cntk_core.plugins.details import as_json
+        from cntk_kit_recipes.authoring.details import as_json
 
         print(as_json(records))
         return 0
@@ -82,7 +82,7 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _new(kind: str, name: str, folder: str) -> int:
-    from cntk_core.plugins.scaffold import new_plugin, next_steps
+    from cntk_kit_recipes.authoring.scaffold import new_plugin, next_steps
 
     print(next_steps(new_plugin(kind, name, folder), kind))
     return 0

@@ -24,11 +24,11 @@ from cntk_core.ops.language.reader_order import unpack_sequences
 from cntk_core.ops.language.rows import reader_slots
 from cntk_core.ops.language.shapes import Longest, show
 from cntk_core.plan.make import make_plan
-from cntk_core.recipe.context import ActionContext
-from cntk_core.recipe.formatting import Formatter, SequenceValue, WriteFormat, read_format, read_labels
 from cntk_core.records.layout import SequenceLayout
 from cntk_core.records.minibatch import Minibatch
 from cntk_core.training.loop.minibatch_sizes import MinibatchSizes
+from cntk_kit_recipes.recipe.context import ActionContext
+from cntk_kit_recipes.recipe.formatting import Formatter, SequenceValue, WriteFormat, read_format, read_labels
 
 if TYPE_CHECKING:
     from cntk_core.contract.engine import Program

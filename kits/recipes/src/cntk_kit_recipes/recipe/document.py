@@ -18,7 +18,7 @@ from cntk_core.errors import ConfigError, Location, UsageError
 
 if TYPE_CHECKING:
     from cntk_core.plugins.manager import PluginManager
-    from cntk_core.recipe.log import Log
+    from cntk_kit_recipes.recipe.log import Log
 
 LANGUAGE = "BrainScriptNetworkBuilder"
 """The builder that reads such recipes."""

@@ -15,14 +15,14 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cntk_core.cli.arguments import program
-from cntk_core.cli.plugin_words import PLUGIN_OPTIONS, check_words, split_plugins, without_plugins
-from cntk_core.cli.words import installed, parser_of, whole_parser
 from cntk_core.errors import CntkError
-from cntk_core.recipe.error_report import TRACEBACK, end_ranks, is_main_rank, say, text_of
+from cntk_kit_recipes.cli.arguments import program
+from cntk_kit_recipes.cli.plugin_words import PLUGIN_OPTIONS, check_words, split_plugins, without_plugins
+from cntk_kit_recipes.cli.words import installed, parser_of, whole_parser
+from cntk_kit_recipes.recipe.error_report import TRACEBACK, end_ranks, is_main_rank, say, text_of
 
 if TYPE_CHECKING:
-    from cntk_core.recipe.log import Log
+    from cntk_kit_recipes.recipe.log import Log
 
 USAGE = """\
 -------------------------------------------------------------------
@@ -85,8 +85,8 @@ def _is_verb(first: str, arguments: list[str]) -> bool:
 
 
 def _run_as_cntk(arguments: list[str]) -> int:
-    from cntk_core.recipe.driver import run_recipe
-    from cntk_core.recipe.log import Log
+    from cntk_kit_recipes.recipe.driver import run_recipe
+    from cntk_kit_recipes.recipe.log import Log
 
     log = Log()
     try:

@@ -8,8 +8,8 @@ from cntk_core.config import Config, Value
 from cntk_core.contract.action import Action
 from cntk_core.errors import CntkError, ConfigError, Problems, UnsupportedError, collect, raise_problems
 from cntk_core.plugins.registry import Registry
-from cntk_core.recipe import actions as table
-from cntk_core.recipe.context import NOT_SECTIONS, ActionContext, device_of, precision_of
+from cntk_kit_recipes.recipe import actions as table
+from cntk_kit_recipes.recipe.context import NOT_SECTIONS, ActionContext, device_of, precision_of
 
 
 @attrs.frozen(eq=False)

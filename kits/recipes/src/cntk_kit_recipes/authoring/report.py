@@ -9,7 +9,7 @@ import attrs
 
 from cntk_core.contract.component import Unavailable
 from cntk_core.errors import IncompatiblePluginError, PluginError
-from cntk_core.plugins.discovery import CORE_WHEEL
+from cntk_core.plugins.discovery import OWN_WHEELS
 from cntk_core.plugins.known import known
 from cntk_core.plugins.manager import PluginManager
 from cntk_core.plugins.offer import ComponentOffer, HooksOffer, Offer
@@ -84,7 +84,7 @@ def of_kind(records: Iterable[PluginRecord], kind: str) -> list[PluginRecord]:
     rows = list(records)
     if not kind:
         return rows
-    from cntk_core.plugins.check import kind_of
+    from cntk_kit_recipes.authoring.check import kind_of
 
     wanted = kind_of(kind).replace("_", " ")
     return [row for row in rows if row.kind == wanted]
@@ -103,7 +103,7 @@ def _of(offer: Any, state: str, reason: str = "", mend: str = "") -> PluginRecor
 
 def _components(table: ComponentTable[Any], check: bool, *, core: bool) -> Iterator[PluginRecord]:
     for offer in table.all_offers():
-        if offer.source.name == CORE_WHEEL and not core:
+        if offer.source.name in OWN_WHEELS and not core:
             continue
         switch = table.off(offer)
         if switch is not None:

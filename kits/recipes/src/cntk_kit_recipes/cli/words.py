@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cntk_core import __version__
-from cntk_core.cli.plugin_words import NO_PLUGIN, PLUGIN
 from cntk_core.contract.verb import Verb
 from cntk_core.errors import MissingPluginError, did_you_mean
 from cntk_core.plugins.discovery import SWITCH, VERBS_GROUP, CoreParts, Discovery, unwanted
 from cntk_core.plugins.offer import ComponentOffer, Kind
 from cntk_core.plugins.precedence import Preferences
-from cntk_core.plugins.summaries import summary
+from cntk_kit_recipes.cli.plugin_words import NO_PLUGIN, PLUGIN
+from cntk_kit_recipes.cli.summaries import summary
 
 if TYPE_CHECKING:
     Verbs = argparse._SubParsersAction[argparse.ArgumentParser]

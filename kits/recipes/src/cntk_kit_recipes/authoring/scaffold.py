@@ -21,7 +21,7 @@ from cntk_core.ops.table import core_ops
 
 CORE = "cntk-core>=0.1"
 """What a generated wheel requires. It has no upper end: the class says which interface it was written for."""
-KITS = ("builders", "engines", "parallel", "readers")
+KITS = ("builders", "engines", "parallel", "readers", "recipes")
 """Kits that a generated wheel requires if it goes through their doors."""
 
 
@@ -49,7 +49,7 @@ class Template:
 
 
 def _read_templates() -> dict[str, Template]:
-    folders = sorted((files("cntk_core.plugins") / "templates").iterdir(), key=lambda folder: folder.name)
+    folders = sorted((files("cntk_kit_recipes.authoring") / "templates").iterdir(), key=lambda folder: folder.name)
     descriptions = {folder.name: folder / "kind.toml" for folder in folders}
     return {
         kind: Template(**tomllib.loads(file.read_text(encoding="utf-8")))
@@ -81,7 +81,7 @@ def new_plugin(kind: str, name: str, folder: str | Path = ".") -> Path:
     target = Path(folder) / words["wheel"]
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise PluginError(f"'{target}' exists already", hint="Choose another name or --folder, or remove it.")
-    sources = files("cntk_core.plugins") / "templates"
+    sources = files("cntk_kit_recipes.authoring") / "templates"
     texts: dict[str, str] = {}
     for part in (*TEMPLATES[kind].parts, kind):
         for path, text in _templates(sources / part):

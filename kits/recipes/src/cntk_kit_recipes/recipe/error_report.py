@@ -22,7 +22,7 @@ def say(text: str) -> None:
 
 def is_main_rank() -> bool:
     """Whether this process is the first rank, or the only one."""
-    from cntk_core.recipe.ranks import detect
+    from cntk_kit_recipes.recipe.ranks import detect
 
     return detect().rank == 0
 
@@ -32,7 +32,7 @@ def end_ranks(text: str) -> None:
 
     What all ranks find wrong, such as a mistake in the recipe, rank 0 tells; the others give it the time to do so.
     """
-    from cntk_core.recipe.ranks import detect, end_all
+    from cntk_kit_recipes.recipe.ranks import detect, end_all
 
     launch = detect()
     if launch.size == 1:

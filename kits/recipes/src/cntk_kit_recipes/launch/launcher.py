@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 
 from cntk_core.contract.parallel import Launcher
 from cntk_core.errors import CntkError, PluginError, UnsupportedError, UsageError
-from cntk_core.launch.rank_watch import RankWatch
-from cntk_core.recipe.elastic import ELASTIC
-from cntk_core.recipe.log import Log
-from cntk_core.recipe.ranks import (
+from cntk_kit_recipes.launch.rank_watch import RankWatch
+from cntk_kit_recipes.recipe.elastic import ELASTIC
+from cntk_kit_recipes.recipe.log import Log
+from cntk_kit_recipes.recipe.ranks import (
     CONSEQUENCE,
     DONE,
     EXPECTED,
@@ -75,7 +75,7 @@ def launch(
             f"-n {ranks} is given to a process that {detect().by} has started as one of {detect().size}",
             hint="Give -n to cntk alone, or start it with mpiexec and without -n.",
         )
-    from cntk_core.recipe.context import make_plugins
+    from cntk_kit_recipes.recipe.context import make_plugins
 
     registry = make_plugins(Log(), plugin_files).registry
     launcher = _launcher_of(registry, communicator, ranks, elastic=bool(elastic))

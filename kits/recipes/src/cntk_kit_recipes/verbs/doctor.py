@@ -14,6 +14,6 @@ class Doctor(Verb):
 
     def run(self, options: argparse.Namespace) -> int:
         """Print the findings."""
-        from cntk_core.cli.doctor import doctor
+        from cntk_kit_recipes.authoring.doctor import doctor
 
         return doctor(plugin_files=options.plugin)

@@ -17,13 +17,13 @@ from cntk_core.config import Config, load_recipe
 from cntk_core.contract import events
 from cntk_core.errors import CntkError, ConfigError
 from cntk_core.plugins.faults import plugins_named
-from cntk_core.recipe.actions import TRAIN
-from cntk_core.recipe.context import ActionContext, make_plugins, recipe_plugins
-from cntk_core.recipe.document import is_document, load_document
-from cntk_core.recipe.elastic import Work, min_ranks, persevere, prepare
-from cntk_core.recipe.jobs import Job, check_jobs, check_top_level, find_jobs
-from cntk_core.recipe.log import Log
-from cntk_core.recipe.ranks import (
+from cntk_kit_recipes.recipe.actions import TRAIN
+from cntk_kit_recipes.recipe.context import ActionContext, make_plugins, recipe_plugins
+from cntk_kit_recipes.recipe.document import is_document, load_document
+from cntk_kit_recipes.recipe.elastic import Work, min_ranks, persevere, prepare
+from cntk_kit_recipes.recipe.jobs import Job, check_jobs, check_top_level, find_jobs
+from cntk_kit_recipes.recipe.log import Log
+from cntk_kit_recipes.recipe.ranks import (
     Launch,
     connect,
     detect,

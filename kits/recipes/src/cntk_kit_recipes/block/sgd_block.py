@@ -20,8 +20,8 @@ from cntk_core.errors import (
     raise_problems,
 )
 from cntk_core.plugins.known import known
-from cntk_core.training.block.settings import SGDSettings
 from cntk_core.training.rates.auto_adjust import AutoAdjust, RateControl
+from cntk_core.training.settings import SGDSettings
 
 WHAT = "the SGD block"
 RATE_KEYS = ("learningRatesPerSample", "learningRatesPerMB")

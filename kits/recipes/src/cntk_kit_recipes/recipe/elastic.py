@@ -13,15 +13,15 @@ import attrs
 import numpy as np
 
 from cntk_core.errors import CntkError, ConfigError, RankGone, RankMissing, TrainingError
-from cntk_core.recipe.lost_ranks import Loss
-from cntk_core.recipe.ranks import exchange_active
-from cntk_core.training.block.parallel_block import read_elastic
+from cntk_kit_recipes.block.parallel_block import read_elastic
+from cntk_kit_recipes.recipe.lost_ranks import Loss
+from cntk_kit_recipes.recipe.ranks import exchange_active
 
 if TYPE_CHECKING:
     from cntk_core.contract.builder import SeedNumbers
     from cntk_core.contract.parallel import Communicator
-    from cntk_core.recipe.context import ActionContext
-    from cntk_core.recipe.jobs import Job
+    from cntk_kit_recipes.recipe.context import ActionContext
+    from cntk_kit_recipes.recipe.jobs import Job
 
 ELASTIC = "CNTK_ELASTIC"
 """Variable that says that ``--elastic`` was given: the number of ranks that must be left, or ``recipe``."""
@@ -61,7 +61,7 @@ def asked_in_recipe(arguments: Sequence[str], only: str, plugin_files: Sequence[
     """Whether a recipe asks for it; one that cannot be read does not, and the ranks will say what is wrong with it."""
     from cntk_core.config import load_recipe
     from cntk_core.plugins.manager import PluginManager
-    from cntk_core.recipe.jobs import find_jobs
+    from cntk_kit_recipes.recipe.jobs import find_jobs
 
     try:
         registry = PluginManager(plugin_files, load_hooks=False).registry

@@ -6,10 +6,10 @@ import argparse
 import os
 import sys
 
-from cntk_core.cli.arguments import add_recipe, program, recipe_arguments
-from cntk_core.cli.plugin_words import join_plugins
 from cntk_core.contract.verb import Verb
 from cntk_core.errors import UsageError
+from cntk_kit_recipes.cli.arguments import add_recipe, program, recipe_arguments
+from cntk_kit_recipes.cli.plugin_words import join_plugins
 
 
 class Write(Verb):
@@ -66,8 +66,8 @@ def run_action(options: argparse.Namespace) -> int:
     """Run the actions of a recipe that the verb names."""
     elastic = _elastic(options)
     if getattr(options, "ranks", None) is not None:
-        from cntk_core.launch.launcher import launch, named_in_recipe
-        from cntk_core.recipe.elastic import AS_RECIPE, asked_in_recipe
+        from cntk_kit_recipes.launch.launcher import launch, named_in_recipe
+        from cntk_kit_recipes.recipe.elastic import AS_RECIPE, asked_in_recipe
 
         if not elastic and options.ranks > 1:
             asked = asked_in_recipe(recipe_arguments(options), options.verb, options.plugin)
@@ -76,11 +76,11 @@ def run_action(options: argparse.Namespace) -> int:
         communicator = named_in_recipe(recipe_arguments(options))
         return launch(options.ranks, arguments, options.plugin, elastic, communicator)
     if elastic:
-        from cntk_core.recipe.elastic import ELASTIC
+        from cntk_kit_recipes.recipe.elastic import ELASTIC
 
         os.environ[ELASTIC] = elastic
-    from cntk_core.recipe.driver import run_recipe
-    from cntk_core.recipe.log import Log
+    from cntk_kit_recipes.recipe.driver import run_recipe
+    from cntk_kit_recipes.recipe.log import Log
 
     log = Log()
     try:
@@ -104,7 +104,7 @@ def _elastic(options: argparse.Namespace) -> str:
         if least is not None:
             raise UsageError("--min-ranks says how many ranks must be left, which is for --elastic alone")
         return ""
-    from cntk_core.recipe.elastic import AS_RECIPE
+    from cntk_kit_recipes.recipe.elastic import AS_RECIPE
 
     if least is not None and least < 1:
         raise UsageError(f"--min-ranks {least} makes no sense: at least 1 rank must be left")

@@ -18,11 +18,11 @@ from cntk_core.contract.component import Component
 from cntk_core.errors import MissingPluginError, PluginError
 from cntk_core.ops.kernel import Kernel
 from cntk_core.ops.language.op import Op
-from cntk_core.plugins.check import find_offers
 from cntk_core.plugins.discovery import CORE_WHEEL
 from cntk_core.plugins.manager import PluginManager, hook_names
 from cntk_core.plugins.offer import HooksOffer, Offer, Source
-from cntk_core.plugins.report import state_of
+from cntk_kit_recipes.authoring.check import find_offers
+from cntk_kit_recipes.authoring.report import state_of
 
 _OP = "op"
 
