@@ -37,8 +37,8 @@ VERBS_GROUP = "cntk.verbs"
 
 CORE_WHEEL = "cntk-core"
 
-OWN_WHEELS = (CORE_WHEEL, "cntk-kit-recipes")
-"""The core and the front end of recipes: what they offer is no plugin that could be switched off."""
+OWN_WHEELS = (CORE_WHEEL, "cntk-kit-builders", "cntk-kit-recipes")
+"""The core and its kits: what they offer is no plugin that could be switched off."""
 
 OFF = "-"
 """In front of the name of something that is switched off."""

@@ -90,7 +90,7 @@ def test_without_seeds_brainscript_counts_from_the_output(folder: Path) -> None:
 
 
 def test_the_numbers_of_parameters_are_those_of_the_page(folder: Path) -> None:
-    from cntk_core.network.initializers import Random
+    from cntk_kit_builders.first_values.initializers import Random
 
     assert main(["configFile=r.cntk", "command=NDL", "SGD=[maxEpochs=1]"]) == 0
     network = load_model("ndl/net.dnn.0", core_ops().find)

@@ -17,8 +17,7 @@ from cntk_core.plugins.manager import PluginManager
 from cntk_core.plugins.offer import Source
 from cntk_kit_recipes.authoring.report import list_plugins, show_table
 from cntk_kit_recipes.cli import main
-
-from .conftest import COMPONENTS
+from cntk_testing.wheels_in_a_folder import COMPONENTS
 
 HOOKS = "from cntk_core.api import hookimpl\n@hookimpl\ndef cntk_epoch_end(summary): pass\n"
 HANGS = "import time\ntry:\n    time.sleep(600)\nexcept Exception:\n    pass\n"

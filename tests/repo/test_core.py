@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from hatchling.builders.wheel import WheelBuilder
 
-MOST_LINES = 21_000
-"""Lines of Python in ``cntk_core`` besides ``ops/families``. 20,000 is the aim; lower it when something leaves."""
+MOST_LINES = 20_000
+"""Lines of Python in ``cntk_core`` besides ``ops/families``."""
 
 MOST_MODULES = 60
 """Modules of the core that ``import cntk_core.api`` may load."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cntk_core.network.distributions import fill_normal, fill_uniform, ziggurat_tables
 from cntk_core.ops.families.mersenne_twister import STATE, MersenneTwister64
+from cntk_kit_builders.first_values.random_numbers import fill_normal, fill_uniform, ziggurat_tables
 
 COUNT = 20000
 TAILS = {3476: 1.357826594829726, 3851: -1.3450023084759812, 6547: -1.681896589397194, 16772: -1.8989701013702536}

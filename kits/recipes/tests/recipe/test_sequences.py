@@ -10,7 +10,7 @@ import pytest
 
 from cntk_kit_recipes.cli import main
 
-PAGE = Path(__file__).parents[2] / "docs" / "sequences.md"
+PAGE = Path(__file__).parents[4] / "docs" / "sequences.md"
 
 
 def write_parity(path: Path, sequences: int = 150) -> None:

@@ -10,13 +10,13 @@ from typing import Literal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cntk_core.network.arrange import arrange
-from cntk_core.network.draw import to_svg
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.ops.language.op import Op
 from cntk_core.ops.language.shapes import Shape
 from cntk_core.ops.language.traits import Traits
+from cntk_kit_builders.arrange import arrange
+from cntk_kit_builders.draw import to_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from cntk_core.config import parse_text
-from cntk_core.network.initializers import Random
 from cntk_core.network.network import Network
+from cntk_kit_builders.first_values.initializers import Random
 from cntk_kit_recipes.recipe.context import ActionContext
 from cntk_kit_recipes.recipe.log import Log
 

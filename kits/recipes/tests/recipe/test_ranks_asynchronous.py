@@ -9,7 +9,7 @@ import pytest
 from cntk_kit_recipes.recipe.driver import run_recipe
 from cntk_kit_recipes.recipe.log import Log
 from cntk_testing import VirtualRanks
-from tests.recipe.test_ranks_mpi import RECIPE, arrays, assert_same, prepare, train, usable
+from kits.recipes.tests.recipe.test_ranks_mpi import RECIPE, arrays, assert_same, prepare, train, usable
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("usable")]
 

@@ -13,8 +13,6 @@ from cntk_kit_recipes.cli.plugin_words import split_plugins, without_plugins
 from cntk_kit_recipes.cli.summaries import summary
 from cntk_kit_recipes.cli.words import installed
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "plugins"))
-
 VERB = '''
 from cntk_core.api import *
 

@@ -190,12 +190,18 @@ def test_what_is_not_usable(wheels, capsys):
 
 
 @pytest.mark.parametrize(
-    ("name", "kind"),
-    [("train", "action"), ("train", "verb"), ("model_format:cntk-core", "model format"), ("verb:doctor", "verb")],
+    ("name", "kind", "wheel"),
+    [
+        ("train", "action", "cntk-kit-recipes"),
+        ("train", "verb", "cntk-kit-recipes"),
+        ("model_format:cntk-core", "model format", "cntk-core"),
+        ("verb:doctor", "verb", "cntk-kit-recipes"),
+        ("heNormal", "initializer", "cntk-kit-builders"),
+    ],
 )
-def test_the_core_has_plugins_too(wheels, name, kind):
+def test_the_core_and_its_kits_have_plugins_too(wheels, name, kind, wheel):
     (found,) = [one for one in describe_plugins(name) if one.kind == kind]
-    assert (found.wheel, found.state) == ("cntk-core", "usable")
+    assert (found.wheel, found.state) == (wheel, "usable")
     assert found.doc
 
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from html import escape
-from typing import TYPE_CHECKING
 
 import attrs
 
-from cntk_core.network.arrange import Arrangement, Box, arrange
 from cntk_core.network.inference import is_delay
+from cntk_core.network.network import Network
 from cntk_core.network.node import Node, Parameter
 from cntk_core.ops.language.shapes import show
-
-if TYPE_CHECKING:
-    from cntk_core.network.network import Network
+from cntk_kit_builders.arrange import Arrangement, Box, arrange
 
 _MARGIN = 24.0
 _GAP = 28.0
@@ -246,3 +243,6 @@ class _Picture:
 def _bend(x0: float, y0: float, x1: float, y1: float) -> str:
     middle = (y0 + y1) / 2
     return f"C{x0:.1f} {middle:.1f} {x1:.1f} {middle:.1f} {x1:.1f} {y1:.1f}"
+
+
+Network.picture = staticmethod(to_svg)

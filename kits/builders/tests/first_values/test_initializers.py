@@ -11,21 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cntk_core.errors import BuildError, CntkError, DataError, Location, NetworkError, Problems, ShapeError
-from cntk_core.network.distributions import fill_uniform
-from cntk_core.network.initializers import (
+from cntk_core.network.initializers import FixedValue, fans, initialize_parameters, numbered
+from cntk_core.network.network import Network
+from cntk_core.network.node import Parameter
+from cntk_kit_builders.first_values.initializers import (
     RANDOM_KINDS,
     Bilinear,
-    FixedValue,
     FromFile,
     FromLiteral,
     Random,
-    fans,
-    initialize_parameters,
     initializer,
-    numbered,
 )
-from cntk_core.network.network import Network
-from cntk_core.network.node import Parameter
+from cntk_kit_builders.first_values.random_numbers import fill_uniform
 
 F32 = np.dtype(np.float32)
 F64 = np.dtype(np.float64)
