@@ -37,7 +37,7 @@ def installed_initializer(kind: str, settings: InitializerSettings) -> Initializ
     points = entry_points(group="cntk.initializers")
     found = next((point for point in points if point.name.lower() == kind.lower()), None)
     if found is None:
-        names = list(dict.fromkeys(point.name for point in points))
+        names = sorted({point.name for point in points})
         raise BuildError(
             f"there is no initializer '{kind}'{did_you_mean(kind, names)}",
             where=settings.where,
