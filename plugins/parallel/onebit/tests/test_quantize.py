@@ -1,4 +1,4 @@
-"""Kernels against a slow quantiser written from the formulas, and the compiled ones against those with NumPy."""
+"""Kernels against a slow quantizer written from the formulas, and the compiled ones against those with NumPy."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ def numbers(rng: np.random.Generator, size: int, dtype: str) -> Any:
 
 
 def run(kernels: Any, found: list[Matrix], gradients: Any, residual: Any, bits: int, by_sign: bool) -> Any:
-    """Quantise, write, and add once more; return the words, the residual and the values."""
+    """Quantize, write, and add once more; return the words, the residual and the values."""
     dtype = gradients.dtype
     cut = cut_of(found, bits, dtype)
     words, left, values = np.zeros(cut.words, word_type(dtype)), residual.copy(), np.full_like(gradients, 7.0)
-    kernels.quantise(gradients, left, words, words.view(dtype), cut.blocks, bits, by_sign)
-    kernels.unquantise(words, words.view(dtype), values, cut.blocks, bits, False)
+    kernels.quantize(gradients, left, words, words.view(dtype), cut.blocks, bits, by_sign)
+    kernels.unquantize(words, words.view(dtype), values, cut.blocks, bits, False)
     once = values.copy()
-    kernels.unquantise(words, words.view(dtype), values, cut.blocks, bits, True)
+    kernels.unquantize(words, words.view(dtype), values, cut.blocks, bits, True)
     return words, left, once, values
 
 

@@ -11,7 +11,7 @@ from cntk_core.api import Parameter, ParameterStore, Plan, UpdateRule
 from cntk_engine_xla.lowering import Array
 
 
-class Residence:
+class DeviceParameters:
     """Parameters and slots as arrays of JAX.
 
     Args:

@@ -13,7 +13,7 @@ from cntk_engine_xla.inputs import padded
 from cntk_engine_xla.lowering import Array
 
 
-class Shelf(MutableMapping[Node, NDArray[Any]]):
+class ValueCache(MutableMapping[Node, NDArray[Any]]):
     """As a mapping it gives the host's arrays: ``(frames, *shape)``, or ``shape``. They may be changed in place.
 
     Args:

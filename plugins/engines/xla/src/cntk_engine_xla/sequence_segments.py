@@ -1,4 +1,4 @@
-"""Pieces of a minibatch: the sequences, or parts of them, that lie in it, as compiled loops over time read them."""
+"""Segments of a minibatch: the sequences, or parts of them, that lie in it, as compiled loops over time read them."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ IntArray = NDArray[np.int64]
 
 
 @attrs.frozen(eq=False)
-class Pieces:
-    """The pieces of a minibatch, on the host.
+class Segments:
+    """The segments of a minibatch, on the host.
 
     Attributes:
         rows: the rows of each, in the order of time.
-        room: how many pieces a compiled function has room for.
+        room: how many segments a compiled function has room for.
     """
 
     rows: Sequence[IntArray]
     room: int
 
     @classmethod
-    def of(cls, context: OpContext) -> Pieces:
+    def of(cls, context: OpContext) -> Segments:
         """Return those of a minibatch."""
         rows = sequences_of(context)
         slots = context.layout.slots if context.layout is not None else 1

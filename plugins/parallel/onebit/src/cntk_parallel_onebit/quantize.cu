@@ -1,4 +1,4 @@
-// Quantising and unquantising columns on a GPU: the same numbers, bit for bit, as compiled.py and portable.py give.
+// Quantizing and unquantizing columns on a GPU: the same numbers, bit for bit, as compiled.py and portable.py give.
 //
 // A block of LANES threads has a column. Thread l adds up what goes to lane l, so the sums do not depend on the device:
 // see LANES in format.py. Words hold strided values: of the S words of a column, word i has the values i, i + S, ... So
@@ -157,7 +157,7 @@ __device__ __forceinline__ void for_words(long long rows, long long words, Work 
 }
 
 template <class T, int BITS>
-__global__ void __launch_bounds__(LANES) quantise(
+__global__ void __launch_bounds__(LANES) quantize(
     const T* __restrict__ gradients, T* __restrict__ residuals, typename Types<T>::Word* __restrict__ words,
     const long long* __restrict__ table, const long long* __restrict__ firsts, int count, int by_sign) {
     typedef typename Types<T>::Word Word;
@@ -196,7 +196,7 @@ __global__ void __launch_bounds__(LANES) quantise(
 }
 
 template <class T, int BITS>
-__global__ void __launch_bounds__(LANES) unquantise(
+__global__ void __launch_bounds__(LANES) unquantize(
     const typename Types<T>::Word* __restrict__ words, T* __restrict__ gradients,
     const long long* __restrict__ table, const long long* __restrict__ firsts, int count, int add) {
     typedef typename Types<T>::Word Word;

@@ -1,9 +1,9 @@
-"""Time quantising and unquantising of gradients beside NumPy and a plain copy, interleaved in one run, in one thread.
+"""Time quantizing and unquantizing of gradients beside NumPy and a plain copy, interleaved in one run, in one thread.
 
-    python benchmarks/quantise.py [--bits 1 2 4 8 16] [--rows 2048] [--values 2500000] [--rounds 15] [--json F]
+    python benchmarks/quantize.py [--bits 1 2 4 8 16] [--rows 2048] [--values 2500000] [--rounds 15] [--json F]
 
 What is timed is what a rank does with the gradients of a step: add the residual, pack the bits, keep the new residual
-(quantise), then turn the words into values again (unquantise). A table row for each number of bits: the minimum CPU
+(quantize), then turn the words into values again (unquantize). A table row for each number of bits: the minimum CPU
 milliseconds of both; the bytes that this reads and writes per second (gradients and residual are read, residual and
 gradients written), as they are and as a fraction of those of a copy; and the time of NumPy over ours, for the plug-in's
 own portable kernels, which give the same bits. Loops that do as much with the memory and nothing else (an addition in
@@ -50,22 +50,22 @@ def measure(values: int, rows: int, bits: int, rounds: int) -> dict[str, Any]:
 
     def turn(run: Any) -> tuple[Callable[[], None], Callable[[], None]]:
         return (
-            lambda: run.quantise(gradients, residual, words, scales, cut.blocks, bits, True),
-            lambda: run.unquantise(words, scales, gradients, cut.blocks, bits, False),
+            lambda: run.quantize(gradients, residual, words, scales, cut.blocks, bits, True),
+            lambda: run.unquantize(words, scales, gradients, cut.blocks, bits, False),
         )
 
-    quantise, unquantise = turn(kernels())
-    slow_quantise, slow_unquantise = turn(portable)
+    quantize, unquantize = turn(kernels())
+    slow_quantize, slow_unquantize = turn(portable)
     works = {
         "copy": lambda: np.copyto(gradients, source),
-        "quantise": quantise,
-        "unquantise": unquantise,
+        "quantize": quantize,
+        "unquantize": unquantize,
         "addition": lambda: np.add(residual, source, out=residual),
         "fill": lambda: gradients.fill(1.0),
     }
     found = best(rounds, works)
-    slow = best(max(2, rounds // 5), {"quantise": slow_quantise, "unquantise": slow_unquantise})
-    ours, numpy = found["quantise"] + found["unquantise"], slow["quantise"] + slow["unquantise"]
+    slow = best(max(2, rounds // 5), {"quantize": slow_quantize, "unquantize": slow_unquantize})
+    ours, numpy = found["quantize"] + found["unquantize"], slow["quantize"] + slow["unquantize"]
     rate, copy_rate = STREAMS * 4 * size / ours, COPY_STREAMS * 4 * size / found["copy"]
     return {
         "figure": "minimum cpu seconds",
@@ -73,8 +73,8 @@ def measure(values: int, rows: int, bits: int, rounds: int) -> dict[str, Any]:
         "rows": rows,
         "bits": bits,
         "kernels": kernels().__name__.rpartition(".")[2],  # type: ignore[attr-defined]
-        "quantise_s": found["quantise"],
-        "unquantise_s": found["unquantise"],
+        "quantize_s": found["quantize"],
+        "unquantize_s": found["unquantize"],
         "copy_s": found["copy"],
         "floor_s": found["addition"] + found["fill"],
         "bytes_per_s": rate,
@@ -87,7 +87,7 @@ def measure(values: int, rows: int, bits: int, rounds: int) -> dict[str, Any]:
 
 def main() -> int:
     """Parse the command line and run."""
-    parser = argparse.ArgumentParser(description="Time quantising and unquantising of gradients.")
+    parser = argparse.ArgumentParser(description="Time quantizing and unquantizing of gradients.")
     parser.add_argument("--bits", type=int, nargs="+", choices=[1, 2, 4, 8, 16], default=[1, 2, 4, 8, 16])
     parser.add_argument("--rows", type=int, default=2048, help="values in a column")
     parser.add_argument("--values", type=int, default=2_500_000)
@@ -96,16 +96,16 @@ def main() -> int:
     arguments = parser.parse_args()
     prepare(np.float32)
     print(
-        f"  {'bits':>4} {'quantise':>9} {'unquantise':>11} {'ms':>7} {'floor':>7} {'GB/s':>6} {'of copy':>8} "
+        f"  {'bits':>4} {'quantize':>9} {'unquantize':>11} {'ms':>7} {'floor':>7} {'GB/s':>6} {'of copy':>8} "
         f"{'numpy ms':>9} {'numpy/ours':>10} {'on the wire':>12}"
     )
     records = []
     for bits in arguments.bits:
         record = measure(arguments.values, arguments.rows, bits, arguments.rounds)
         records.append(record)
-        both = record["quantise_s"] + record["unquantise_s"]
+        both = record["quantize_s"] + record["unquantize_s"]
         print(
-            f"  {bits:4d} {1e3 * record['quantise_s']:9.2f} {1e3 * record['unquantise_s']:11.2f} {1e3 * both:7.2f} "
+            f"  {bits:4d} {1e3 * record['quantize_s']:9.2f} {1e3 * record['unquantize_s']:11.2f} {1e3 * both:7.2f} "
             f"{1e3 * record['floor_s']:7.2f} {1e-9 * record['bytes_per_s']:6.1f} "
             f"{record['fraction_of_copy_bandwidth']:8.2f} {1e3 * record['numpy_s']:9.1f} {record['ratio_numpy']:10.1f} "
             f"{'1/%.1f' % (1 / record['share_of_full_precision']):>12}",

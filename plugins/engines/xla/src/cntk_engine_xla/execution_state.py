@@ -1,4 +1,4 @@
-"""Desk: what the units of a program work on, one after the other."""
+"""ExecutionState: what the units of a program work on, one after the other."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import numpy as np
 
 from cntk_core.api import Input, Node, Parameter, UpdateRule
 from cntk_core.api.engines import Interpreter, PlanProgram
+from cntk_engine_xla.device_parameters import DeviceParameters
 from cntk_engine_xla.lowering import Array
-from cntk_engine_xla.residence import Residence
-from cntk_engine_xla.shelf import Shelf
 from cntk_engine_xla.sizes import Sizes
 from cntk_engine_xla.staging import Staging
 from cntk_engine_xla.table import Lowerings
 from cntk_engine_xla.totals import Totals
+from cntk_engine_xla.value_cache import ValueCache
 
 
 @attrs.frozen(eq=False)
-class Desk:
+class ExecutionState:
     """What a program's units read, and where they put what they compute.
 
     Attributes:
@@ -27,7 +27,7 @@ class Desk:
         rule: of the update.
         dtype: of the program.
         sizes: of the dynamic axes.
-        residence: parameters and slots.
+        parameters: parameters and slots.
         totals: sums of the scalar roots.
         values: of nodes, between units.
         gradients: of nodes, between units.
@@ -42,10 +42,10 @@ class Desk:
     rule: UpdateRule | None
     dtype: np.dtype[Any]
     sizes: Sizes
-    residence: Residence
+    parameters: DeviceParameters
     totals: Totals
-    values: Shelf
-    gradients: Shelf
+    values: ValueCache
+    gradients: ValueCache
     interpreter: Interpreter
     sparse: frozenset[Node]
     lowerings: Lowerings
@@ -56,7 +56,7 @@ class Desk:
     def value(self, node: Node) -> Array:
         """What a compiled function reads of a node."""
         if isinstance(node, Parameter):
-            return self.residence.value(node)
+            return self.parameters.value(node)
         if node.value is None or isinstance(node, Input):
             return self.values.take(node)
         found = self._constants.get(node)
@@ -68,8 +68,8 @@ class Desk:
 
     def clear(self) -> None:
         """Forget the minibatch before."""
-        for shelf in (self.values, self.gradients):
-            shelf.host.clear()
-            shelf.device.clear()
+        for cache in (self.values, self.gradients):
+            cache.host.clear()
+            cache.device.clear()
         self.saved.clear()
         self.interpreter.contexts.clear()
