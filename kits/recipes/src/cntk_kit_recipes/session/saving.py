@@ -22,7 +22,7 @@ from cntk_core.training.files.position import Position
 from cntk_core.training.loop.update import NOISE_SLOT
 
 if TYPE_CHECKING:
-    from cntk_core.training.loop.session import TrainingSession
+    from cntk_kit_recipes.session.session import TrainingSession
 
 
 @attrs.define(eq=False)

@@ -26,13 +26,13 @@ from cntk_core.network.network import Network
 from cntk_core.network.remarks import remarks
 from cntk_core.training.files.checkpoint import Checkpoint, remove_unnamed, restore_values
 from cntk_core.training.files.generations import ModelPaths, Start, final_epochs, find_start
-from cntk_core.training.files.saving import tidying
 from cntk_core.training.files.settings_text import differences, settings_text
 from cntk_core.training.loop.progress import RunLog
 from cntk_core.training.loop.ranks import Ranks
-from cntk_core.training.loop.run import TrainingRun, TrainingSummary
 from cntk_core.training.loop.stop_request import StopRequest
 from cntk_core.training.settings import SGDSettings
+from cntk_kit_recipes.session.run import TrainingRun, TrainingSummary
+from cntk_kit_recipes.session.saving import tidying
 
 _SHOWN_ONLY = {
     "checkpoint_every_samples",
