@@ -6,7 +6,7 @@ import pytest
 from small import Lines, make_session
 
 from cntk_core.errors import CheckpointError
-from cntk_core.system.lock import Lock
+from cntk_kit_recipes.locks.lock import Lock
 
 
 @pytest.fixture

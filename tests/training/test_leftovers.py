@@ -7,7 +7,7 @@ from small import make_session
 
 from cntk_core.network.files import TEMPORARY
 from cntk_core.system.processes import Process
-from cntk_core.training.files.leftovers import remove_leftovers
+from cntk_kit_recipes.session.leftovers import remove_leftovers
 
 MODEL = b"\x40\0\0\0\0\0\0\0{"
 POINTER = b'{\n "format": "cntk-core-checkpoint", "gen'
