@@ -57,6 +57,7 @@ def doctor(*, plugin_files: Sequence[str] = ()) -> int:
         "machine": list(machine()),
         "engines": list(components(manager, "engine")),
         "numbers": list(numbers()),
+        "compiled code": list(compiled_code(manager)),
         "plugins": [finding for word in ("builder", "reader", "learner") for finding in components(manager, word)],
         "several processes": list(ranks(manager)),
         "GPU": list(gpu(manager)),
@@ -144,6 +145,20 @@ def numbers() -> Iterator[Finding]:
         yield Finding(
             "missing", "oneDNN", "not installed; products run on NumPy's BLAS", 'pip install "cntk-engine-cpu[onednn]"'
         )
+
+
+def compiled_code(manager: PluginManager) -> Iterator[Finding]:
+    """What components keep on disk of what they have compiled."""
+    from cntk_core.cli.caches import caches, size_text
+
+    for owner, cache in caches(manager):
+        state = cache.state()
+        detail = f"{state.folder}: {state.entries} entries, {size_text(state.size)} of {size_text(state.limit)}"
+        if state.damaged:
+            detail += f"; {state.damaged} damaged, which are compiled anew"
+        if state.problem:
+            detail = f"not kept: {state.problem}"
+        yield Finding("missing" if state.problem else "ok", f"{cache.title} of {owner}", detail, state.mend)
 
 
 def _version(distribution: str) -> str:

@@ -12,8 +12,18 @@ class Doctor(Verb):
 
     requires_api = "1.0"
 
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add what removes compiled code."""
+        parser.add_argument(
+            "--clear-cache", action="store_true", help="remove the compiled code that is kept, and do nothing else"
+        )
+
     def run(self, options: argparse.Namespace) -> int:
-        """Print the findings."""
+        """Print the findings, or remove compiled code."""
+        if options.clear_cache:
+            from cntk_core.cli.caches import clear
+
+            return clear(plugin_files=options.plugin)
         from cntk_core.cli.doctor import doctor
 
         return doctor(plugin_files=options.plugin)
