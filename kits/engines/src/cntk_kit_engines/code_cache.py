@@ -88,13 +88,16 @@ class CodeCache:
             return None
         path = self.folder / _name(identity)
         try:
-            return _code(_read_own(path), identity)
+            code = _code(_read_own(path), identity)
+            _note_use(path)
         except FileNotFoundError:
             return None
         except DamagedEntry as error:
             self.discard(identity, str(error))
         except OSError as error:
             logger.warning("compiled code in '%s' cannot be read (%s); it is compiled anew", path, error.strerror)
+        else:
+            return code
         return None
 
     def discard(self, identity: str, reason: str) -> None:
@@ -217,7 +220,7 @@ def _unpacked(data: bytes) -> tuple[bytes, bytes]:
         raise DamagedEntry("is cut off" if MAGIC.startswith(data[: len(MAGIC)]) else "is something else")
     begin = len(MAGIC)
     rest = memoryview(data)[begin + 65 :]
-    if hashlib.sha256(rest).hexdigest().encode() != data[begin : begin + 64]:
+    if hashlib.sha256(rest).hexdigest().encode() + b"\n" != data[begin : begin + 65]:
         raise DamagedEntry("is damaged (its SHA-256 differs)")
     text = 17 + int(bytes(rest[:16]), 16)
     return bytes(rest[17:text]), bytes(rest[text:])
@@ -246,11 +249,14 @@ def _read_own(path: Path) -> bytes:
         problem, _ = reason_to_distrust(path, status)
         if problem:
             raise DamagedEntry("is not the user's own: " + problem)
-        data = file.read()
-        if time.time() - status.st_mtime > _USED_AGAIN:
-            with contextlib.suppress(OSError):
-                os.utime(path)
-    return data
+        return file.read()
+
+
+def _note_use(path: Path) -> None:
+    """Let an entry that is used be the last to go."""
+    with contextlib.suppress(OSError):
+        if time.time() - path.stat().st_mtime > _USED_AGAIN:
+            os.utime(path)
 
 
 def _is_whole(path: Path) -> bool:
