@@ -20,10 +20,8 @@ class Doctor(Verb):
 
     def run(self, options: argparse.Namespace) -> int:
         """Print the findings, or remove compiled code."""
+        from cntk_core.cli.doctor import clear_caches, doctor
+
         if options.clear_cache:
-            from cntk_core.cli.caches import clear
-
-            return clear(plugin_files=options.plugin)
-        from cntk_core.cli.doctor import doctor
-
+            return clear_caches(plugin_files=options.plugin)
         return doctor(plugin_files=options.plugin)
