@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 import types
 
 import numpy as np
 import pytest
 from cntk_engine_cpu import CpuEngine, denormals
+from cntk_engine_cpu.blas_workers import BlasWorkers, scipy_openblas
 from cntk_engine_cpu.denormals import AsItIs, SetMode, computing, denormals_kept, float_control, mode_for, works
 from cntk_engine_cpu.libraries import load_onednn
 from cpu_networks import BACKENDS, SCALARS, Net, momentum_rule
@@ -143,10 +147,61 @@ def products(library, threads: int) -> int:
     return int(np.count_nonzero(c.any(axis=0)))
 
 
-@pytest.mark.skipif(load_onednn() is None, reason="oneDNN is not installed")
+BLAS = """
+import numpy as np
+from scipy.linalg import blas
+from cntk_engine_cpu.denormals import mode_for
+
+a = np.full((512, 512), 1e-42, np.float32, order="F")
+b = np.full((512, 512), 1.0, np.float32, order="F")
+found = []
+for dtype, flush in ((np.float32, True), (np.float32, False), (np.float32, True), (np.float64, True)):
+    mode = mode_for(np.dtype(dtype), 2, flush=flush, openmp=False)
+    before = mode.enter()
+    product = blas.sgemm(1.0, a, b)
+    mode.leave(before)
+    found.append(float(np.count_nonzero(product) / product.size))
+print(found)
+"""
+
+
+@pytest.mark.slow
+def test_threads_of_blas_follow():
+    """In a process of its own: the tests' may have other threads."""
+    if scipy_openblas() is None:
+        pytest.skip("SciPy has another library for products")
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "2"}
+    done = subprocess.run(
+        [sys.executable, "-c", BLAS], env=environment, capture_output=True, text=True, check=True, timeout=120
+    )
+    assert done.stdout == "[0.0, 1.0, 0.0, 1.0]\n"
+
+
+def test_threads_of_blas_are_left_alone_while_others_may_compute(monkeypatch):
+    called = []
+    library = types.SimpleNamespace(
+        blas_thread_shutdown_=lambda: called.append("end"), blas_thread_init=lambda: called.append("begin")
+    )
+    workers = BlasWorkers(library)
+    end = threading.Event()
+    other = threading.Thread(target=end.wait)
+    other.start()
+    workers.follow(flush=True)
+    assert called == []
+    end.set()
+    other.join()
+    monkeypatch.setattr(threading, "active_count", lambda: 1)
+    for flush in (False, True, True, False):
+        workers.follow(flush=flush)
+    assert called == ["end", "begin"] * 2
+    BlasWorkers(None).follow(flush=True)
+
+
 def test_workers_follow():
     """They keep the mode in which they were made, or which they were told last."""
     library = load_onednn()
+    if library is None:
+        pytest.skip("oneDNN is not installed")
     modes = {flush: mode_for(np.dtype(np.float32), 3, flush=flush, openmp=True) for flush in (True, False)}
     found = []
     for flush in (False, True, True, False, True, False):
@@ -161,7 +216,7 @@ def test_workers_are_told_once(monkeypatch):
     openmp = types.SimpleNamespace(GOMP_parallel=lambda function, data, threads, flags: told.append(threads))
     control = float_control()
     workers = denormals.Workers(control, openmp)
-    for threads, flush in ((1, True), (2, True), (2, True), (4, True), (2, True), (2, False), (2, False)):
+    for threads, flush in ((2, False), (1, True), (2, True), (2, True), (4, True), (2, True), (2, False), (2, False)):
         mode = SetMode(control, workers, threads, flush=flush)
         mode.leave(mode.enter())
     assert told == [2, 4, 4]

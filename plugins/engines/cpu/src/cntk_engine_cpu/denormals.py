@@ -23,6 +23,8 @@ from typing import Any, Protocol, TypeVar, cast
 import attrs
 import numpy as np
 
+from cntk_engine_cpu.blas_workers import BlasWorkers, scipy_openblas
+
 Environment = ctypes.Array[ctypes.c_uint32]
 """An ``fenv_t`` as 32-bit words, with room to spare: none is longer than 64 bytes."""
 
@@ -156,11 +158,13 @@ class Workers:
     def follow(self, environment: Environment, threads: int, *, flush: bool) -> None:
         """Let the calling thread's workers have an environment that flushes or not, unless they were told so before."""
         told = self._told
-        if self._openmp is not None and (getattr(told, "flush", False) is not flush or told.threads < threads):
-            told.threads = max(threads, getattr(told, "threads", 1))
-            told.flush = flush
-            # The function of a parallel region is called as fesetenv is: with one pointer.
-            self._openmp.GOMP_parallel(self._control.set, ctypes.addressof(environment), told.threads, 0)
+        known = getattr(told, "threads", 0)
+        as_told = getattr(told, "flush", False) is flush and (threads <= known or not known)
+        if as_told or self._openmp is None:
+            return
+        told.threads, told.flush = max(threads, known), flush
+        # The function of a parallel region is called as fesetenv is: with one pointer.
+        self._openmp.GOMP_parallel(self._control.set, ctypes.addressof(environment), told.threads, 0)
 
 
 @functools.cache
@@ -220,9 +224,26 @@ def mode_for(dtype: np.dtype[Any], threads: int, *, flush: bool, openmp: bool) -
         openmp: whether OpenMP's threads compute them.
     """
     control = float_control()
-    if control is None or dtype != np.float32:
+    if control is None:
         return AsItIs()
-    return SetMode(control, openmp_workers() if openmp else None, threads, flush=flush)
+    single = bool(dtype == np.float32)
+    if threads > 1 and not (single and openmp):
+        _tell_blas(control, flush=single and flush)
+    return SetMode(control, openmp_workers() if openmp else None, threads, flush=flush) if single else AsItIs()
+
+
+@functools.cache
+def _blas_workers() -> BlasWorkers:
+    return BlasWorkers(scipy_openblas())
+
+
+def _tell_blas(control: FloatControl, *, flush: bool) -> None:
+    """Have the threads that compute SciPy's products follow, where that can be done."""
+    before = control.enter(flush=flush)
+    try:
+        _blas_workers().follow(flush=flush)
+    finally:
+        control.leave(before)
 
 
 class _Computes(Protocol):
