@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
@@ -87,3 +90,23 @@ class Log:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+
+@contextmanager
+def library_warnings(log: Log) -> Iterator[None]:
+    """Have warnings that parts of a program give through Python's logger ``cntk`` stand in a log meanwhile."""
+    logger, handler = logging.getLogger("cntk"), _Lines(log)
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+
+
+class _Lines(logging.Handler):
+    def __init__(self, log: Log) -> None:
+        super().__init__(logging.WARNING)
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._log.line(f"Warning: {record.getMessage()}")
