@@ -162,7 +162,12 @@ class Workspace:
         for other in self.modules:
             if self.packages[self.modules[other].partition(".")[0]] != Path() and self._takes(other, reached):
                 found.add(self.room(other))
-        return found | {test for test in self.test_files if self._takes(test, reached)}
+        return found | self.taking(file)
+
+    def taking(self, file: str) -> set[str]:
+        """Return the test files that import something from a module, from wherever."""
+        reached = self.reached(self.modules[file])
+        return {test for test in self.test_files if self._takes(test, reached)}
 
     def _takes(self, file: str, reached: Mapping[str, Names]) -> bool:
         text = (self.root / file).read_text(encoding="utf-8")

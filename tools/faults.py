@@ -1,7 +1,8 @@
 """Plausible mistakes in Python files, for `tools/mutants.py`: where one could be made, and the file with it.
 
 The kinds are the classic operators of mutation testing (R. A. DeMillo, R. J. Lipton, F. G. Sayward, "Hints on Test Data
-Selection", 1978), without those that only crash: names stay, and so do types and the text of messages.
+Selection", 1978), without those that only crash: names stay, and so do types and the text of messages. Nor is there one
+in assertions, in what only developers read and in how long something is kept: no test could tell.
 """
 
 from __future__ import annotations
@@ -35,6 +36,21 @@ ARITHMETIC: dict[type[ast.operator], type[ast.operator]] = {
 }
 SPOKEN = ("line", "doing", "info", "debug", "warning", "note", "said", "print")
 """Functions whose arguments are for people: a fault there changes words."""
+UNSEEN = ("repr", "cache", "nogil", "maxsize", "stacklevel")
+"""Keywords that change only what developers read, or how soon something is ready."""
+SYMMETRIC = (
+    "min",
+    "max",
+    "minimum",
+    "maximum",
+    "gcd",
+    "lcm",
+    "array_equal",
+    "shares_memory",
+    "may_share_memory",
+    "samefile",
+)
+"""Functions to which it is all one in which order their first two arguments come."""
 
 
 @attrs.frozen
@@ -151,8 +167,15 @@ def _is_passed(node: ast.AST) -> bool:
         case ast.Expr(value=ast.Constant()):
             return True
         case ast.Expr(value=ast.Call(func=called)):
-            return getattr(called, "attr", getattr(called, "id", "")) in SPOKEN
+            return _name(called) in SPOKEN
+        case ast.keyword(arg=name, value=ast.Constant(value=value)):
+            return name in UNSEEN or (name == "strict" and value is True)  # zip's: an assertion
     return False
+
+
+def _name(called: ast.expr) -> str:
+    """The last part of the name of a function that is called."""
+    return str(getattr(called, "attr", getattr(called, "id", "")))
 
 
 def _kinds(node: ast.AST | None) -> Iterator[tuple[str, Change]]:
@@ -183,7 +206,8 @@ def _kinds(node: ast.AST | None) -> Iterator[tuple[str, Change]]:
             yield "range off by one", _shorter
         case ast.Call(args=[first, second, *_], keywords=_) if ast.dump(first) != ast.dump(second):
             if not any(isinstance(one, ast.Starred | ast.Constant) for one in (first, second)):
-                yield "swap arguments", _swap
+                if _name(node.func) not in SYMMETRIC:
+                    yield "swap arguments", _swap
 
 
 def _is_of_text(node: ast.BinOp) -> bool:

@@ -6,7 +6,7 @@
 Faults are drawn from all modules of all wheels, by room and kind, so that the same seed and sources give the same ones.
 They are made in a copy of the working tree, never in the tree itself. Each meets the tests of its room first (with what
 else the module concerns, see `tools/concerned.py`, if those pass), in the quick tier unless another is named, and up to
-the first test that fails; that test has to pass without the fault. What survives is a hole in the tests, or changes
+the first test that fails or never ends; that test has to pass without the fault. What survives is a hole in the tests, or changes
 nothing that anybody could see: then it goes to `tools/equivalent_faults.txt`, with the reason.
 """
 
@@ -30,16 +30,24 @@ from concerned import ROOT, Workspace
 from faults import Fault, Site, sites_of
 
 EQUIVALENT = ROOT / "tools" / "equivalent_faults.txt"
-LIMIT = 600.0
-"""Seconds for the tests of one stage; a fault may make a loop endless."""
+LIMIT = 240.0
+"""Seconds for one test; a fault may make a loop endless. How long all of them take depends on what else runs."""
 PLUGIN = """
 from pathlib import Path
 
+def _say(file, test):
+    Path(__file__).with_name(file).write_text(test, encoding="utf-8")
+
+def pytest_runtest_logstart(nodeid):
+    _say("begun.txt", nodeid)
+
 def pytest_runtest_logreport(report):
     if report.failed:
-        Path(__file__).with_name("failed.txt").write_text(report.nodeid, encoding="utf-8")
+        _say("failed.txt", report.nodeid)
 """
 """What a run of pytest has to say to this tool: names of tests may have spaces in them."""
+COMPILERS = ("numba", "cffi")
+"""What keeps compiled functions by the time of their own file, not of those that they call."""
 
 
 @attrs.frozen
@@ -70,11 +78,8 @@ class Copy:
                 shutil.copy2(workspace.root / file, folder / file)
         (folder / "faults_report.py").write_text(PLUGIN, encoding="utf-8")
         paths = {folder / wheel / "src" for wheel in workspace.packages.values() if wheel != Path()}
-        self._environment = {
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join(map(str, [folder, *sorted(paths)])),
-            "NUMBA_CACHE_DIR": str(folder / ".numba"),
-        }
+        self._environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, [folder, *sorted(paths)]))}
+        self._environment.pop("NUMBA_CACHE_DIR", None)
 
     def write(self, file: str, text: str) -> None:
         """Change a file, and forget what was compiled from it or from what calls it."""
@@ -83,33 +88,52 @@ class Copy:
         for compiled in path.parent.glob(f"__pycache__/{path.stem}.*"):
             compiled.unlink()
         shutil.rmtree(self.folder / ".numba", ignore_errors=True)
+        if any(self._compiles(other) for other in path.parent.glob("*.py")):
+            self._environment["NUMBA_CACHE_DIR"] = str(self.folder / ".numba")
+        else:
+            self._environment.pop("NUMBA_CACHE_DIR", None)
+
+    def _compiles(self, path: Path) -> bool:
+        text = path.read_text(encoding="utf-8")
+        return any(f"import {name}" in text or f"from {name}" in text for name in COMPILERS)
 
     def first_failure(self, tests: Sequence[str]) -> str:
-        """Run tests up to the first that fails; return its name, or what else went wrong; empty if all pass."""
+        """Run tests up to the first that fails or never ends; return its name, or what else went wrong, or nothing."""
         options = ["-q", "-x", "-p", "no:cacheprovider", "-p", "faults_report", "--tier", self._tier]
-        (self.folder / "failed.txt").unlink(missing_ok=True)
-        process = subprocess.Popen(
-            [sys.executable, "-m", "pytest", *options, *tests],
-            cwd=self.folder,
-            env=self._environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-        )
-        try:
-            output, _ = process.communicate(timeout=LIMIT)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
-            return "the time is over"
-        if process.returncode in (0, 5):  # 5: there is no test in this tier
-            return ""
-        named = self.folder / "failed.txt"
-        if named.exists():
-            return named.read_text(encoding="utf-8")
-        return f"pytest ended with {process.returncode}: {output.strip()[-200:]}"
+        for name in ("begun.txt", "failed.txt"):
+            (self.folder / name).unlink(missing_ok=True)
+        with tempfile.TemporaryFile("w+", errors="replace") as output:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "pytest", *options, *tests],
+                cwd=self.folder,
+                env=self._environment,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+            endless = self._endless(process)
+            if endless or process.returncode in (0, 5):  # 5: there is no test in this tier
+                return endless
+            output.seek(0)
+            said = output.read().strip()[-200:]
+        return self._named("failed.txt") or f"pytest ended with {process.returncode}: {said}"
+
+    def _endless(self, process: subprocess.Popen[bytes]) -> str:
+        """Wait for a run; if one of its tests does not end, end the run and return the name of that test."""
+        begun, since = "", time.monotonic()
+        while process.poll() is None:
+            time.sleep(0.1)
+            if (now := self._named("begun.txt")) != begun:
+                begun, since = now, time.monotonic()
+            elif time.monotonic() > since + LIMIT:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+                return begun or "the tests are never collected"
+        return ""
+
+    def _named(self, file: str) -> str:
+        path = self.folder / file
+        return path.read_text(encoding="utf-8") if path.exists() else ""
 
     def outcome(self, fault: Fault) -> Outcome:
         """Try a fault against the tests that it concerns."""
@@ -126,9 +150,13 @@ class Copy:
 
 
 def _stages(workspace: Workspace, file: str) -> list[list[str]]:
-    """The tests of the module's room, then what else it concerns."""
+    """The tests of the module's room, then what else it concerns; first those that take something from the module."""
     room, others = workspace.room(file), workspace.concerned([file])
-    return [stage for stage in ([room] if room else [], [one for one in others if one != room]) if stage]
+    near = sorted(workspace.taking(file))
+    inside = [one for one in near if room and one.startswith(f"{room}/")]
+    outside = [one for one in near if one not in inside]
+    stages = [[*inside, room] if room else [], [*outside, *(one for one in others if one not in (room, *outside))]]
+    return [stage for stage in stages if stage]
 
 
 def draw(workspace: Workspace, count: int, seed: int, only: str = "") -> list[Fault]:

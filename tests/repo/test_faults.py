@@ -64,6 +64,9 @@ def test_kinds_of_faults(tools: dict[str, ModuleType], text: str, expected: list
         'log.line("a")',
         "x: Literal[1, 2]",
         "def __repr__(self):\n    return 1",
+        "x = max(a, b)",
+        "x = zip(a, strict=True)",
+        "x = field(repr=False)",
     ],
 )
 def test_what_is_for_people_or_for_types_has_none(tools: dict[str, ModuleType], text: str) -> None:
@@ -115,6 +118,27 @@ def test_faults_meet_the_tests_of_their_room(
         "2.0": ("survived", ""),
     }
     assert {name: (tmp_path / "tree" / name).read_text(encoding="utf-8") for name in FILES} == FILES
+
+
+def test_a_test_that_never_ends_notices_a_fault(
+    tools: dict[str, ModuleType], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """How long all tests take depends on the machine; that one of them does not end, on the fault."""
+    files = {
+        **FILES,
+        "core/sums.py": "def add(a, b):\n    while a > b:\n        a -= 1\n    return a\n",
+        "tests/sums/test_sums.py": "from core.sums import add\n\n\ndef test_add():\n    assert add(3, 1) == 1\n",
+    }
+    for name, text in files.items():
+        (tmp_path / "tree" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "tree" / name).write_text(text, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path / "tree"))
+    workspace = tools["concerned"].Workspace(tmp_path / "tree")
+    monkeypatch.setattr(type(workspace), "files", sorted(files))
+    monkeypatch.setattr(tools["mutants"], "LIMIT", 3.0)
+    (endless,) = (one for one in tools["mutants"].draw(workspace, 20, seed=3) if one.after == "pass")
+    outcome = tools["mutants"].Copy(workspace, tmp_path / "copy", "quick").outcome(endless)
+    assert (outcome.result, outcome.by) == ("killed", "tests/sums/test_sums.py::test_add")
 
 
 def test_faults_that_change_nothing_still_exist(tools: dict[str, ModuleType]) -> None:
