@@ -205,9 +205,9 @@ def _kinds(node: ast.AST | None) -> Iterator[tuple[str, Change]]:
         case ast.Call(func=ast.Name(id="range"), args=[_, *_]):
             yield "range off by one", _shorter
         case ast.Call(args=[first, second, *_], keywords=_) if ast.dump(first) != ast.dump(second):
-            if not any(isinstance(one, ast.Starred | ast.Constant) for one in (first, second)):
-                if _name(node.func) not in SYMMETRIC:
-                    yield "swap arguments", _swap
+            fixed = any(isinstance(one, ast.Starred | ast.Constant) for one in (first, second))
+            if not fixed and _name(node.func) not in SYMMETRIC:
+                yield "swap arguments", _swap
 
 
 def _is_of_text(node: ast.BinOp) -> bool:

@@ -6,8 +6,8 @@
 Faults are drawn from all modules of all wheels, by room and kind, so that the same seed and sources give the same ones.
 They are made in a copy of the working tree, never in the tree itself. Each meets the tests of its room first (with what
 else the module concerns, see `tools/concerned.py`, if those pass), in the quick tier unless another is named, and up to
-the first test that fails or never ends; that test has to pass without the fault. What survives is a hole in the tests, or changes
-nothing that anybody could see: then it goes to `tools/equivalent_faults.txt`, with the reason.
+the first test that fails or never ends; that test has to pass without the fault. What survives is a hole in the tests, or
+changes nothing that anybody could see: then it goes to `tools/equivalent_faults.txt`, with the reason.
 """
 
 from __future__ import annotations
