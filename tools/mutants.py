@@ -4,10 +4,11 @@
     python tools/mutants.py --count 10 --seed 7 --only plan/
 
 Faults are drawn from all modules of all wheels, by room and kind, so that the same seed and sources give the same ones.
-They are made in a copy of the working tree, never in the tree itself. Each meets the tests of its room first (with what
-else the module concerns, see `tools/concerned.py`, if those pass), in the quick tier unless another is named, and up to
-the first test that fails or never ends; that test has to pass without the fault. What survives is a hole in the tests, or
-changes nothing that anybody could see: then it goes to `tools/equivalent_faults.txt`, with the reason.
+They are made in a copy of the working tree, never in the tree itself. Each meets the quick tests of its room first; if
+those pass, what else the module concerns (see `tools/concerned.py`); and if those pass, too, the tests of its room that
+are slow, or of which the quick tier has a sample. That ends with the first test that fails or never ends; it has to
+pass without the fault. What survives is a hole in the tests, or changes nothing that anybody could see: then it goes to
+`tools/equivalent_faults.txt`, with the reason.
 """
 
 from __future__ import annotations
@@ -48,6 +49,17 @@ def pytest_runtest_logreport(report):
 """What a run of pytest has to say to this tool: names of tests may have spaces in them."""
 COMPILERS = ("numba", "cffi")
 """What keeps compiled functions by the time of their own file, not of those that they call."""
+REST = ("-m", "slow or sampled or thinned")
+"""The tests that the default tier has, and the quick one has not, or not all of them."""
+
+
+@attrs.frozen
+class Stage:
+    """Tests that a fault meets together."""
+
+    tests: Sequence[str]
+    tier: str
+    options: tuple[str, ...] = ()
 
 
 @attrs.frozen
@@ -67,11 +79,10 @@ class Copy:
     Args:
         workspace: what is copied.
         folder: where to.
-        tier: of the tests.
     """
 
-    def __init__(self, workspace: Workspace, folder: Path, tier: str) -> None:
-        self._workspace, self.folder, self._tier = workspace, folder, tier
+    def __init__(self, workspace: Workspace, folder: Path) -> None:
+        self._workspace, self.folder = workspace, folder
         for file in workspace.files:
             if (workspace.root / file).is_file():
                 (folder / file).parent.mkdir(parents=True, exist_ok=True)
@@ -97,14 +108,14 @@ class Copy:
         text = path.read_text(encoding="utf-8")
         return any(f"import {name}" in text or f"from {name}" in text for name in COMPILERS)
 
-    def first_failure(self, tests: Sequence[str]) -> str:
+    def first_failure(self, stage: Stage) -> str:
         """Run tests up to the first that fails or never ends; return its name, or what else went wrong, or nothing."""
-        options = ["-q", "-x", "-p", "no:cacheprovider", "-p", "faults_report", "--tier", self._tier]
+        options = ["-q", "-x", "-p", "no:cacheprovider", "-p", "faults_report", "--tier", stage.tier, *stage.options]
         for name in ("begun.txt", "failed.txt"):
             (self.folder / name).unlink(missing_ok=True)
         with tempfile.TemporaryFile("w+", errors="replace") as output:
             process = subprocess.Popen(
-                [sys.executable, "-m", "pytest", *options, *tests],
+                [sys.executable, "-m", "pytest", *options, *stage.tests],
                 cwd=self.folder,
                 env=self._environment,
                 stdout=output,
@@ -139,24 +150,26 @@ class Copy:
         """Try a fault against the tests that it concerns."""
         began, original = time.monotonic(), (self._workspace.root / fault.file).read_text(encoding="utf-8")
         failed, result = "", "survived"
-        for tests in _stages(self._workspace, fault.file):
+        for stage in stages(self._workspace, fault.file):
             self.write(fault.file, fault.text)
-            failed = self.first_failure(tests)
+            failed = self.first_failure(stage)
             self.write(fault.file, original)
             if failed:
-                result = "unclear" if "::" in failed and self.first_failure([failed]) else "killed"
+                again = "::" in failed and self.first_failure(Stage([failed], stage.tier))
+                result = "unclear" if again else "killed"
                 break
         return Outcome(fault, result, failed, time.monotonic() - began)
 
 
-def _stages(workspace: Workspace, file: str) -> list[list[str]]:
-    """The tests of the module's room, then what else it concerns; first those that take something from the module."""
-    room, others = workspace.room(file), workspace.concerned([file])
-    near = sorted(workspace.taking(file))
+def stages(workspace: Workspace, file: str) -> list[Stage]:
+    """Return what a fault in a file meets, one after the other; first the tests that take something from the module."""
+    room, near = workspace.room(file), sorted(workspace.taking(file))
     inside = [one for one in near if room and one.startswith(f"{room}/")]
     outside = [one for one in near if one not in inside]
-    stages = [[*inside, room] if room else [], [*outside, *(one for one in others if one not in (room, *outside))]]
-    return [stage for stage in stages if stage]
+    others = [one for one in workspace.concerned([file]) if one not in (room, *outside)]
+    own = [*inside, room] if room else []
+    found = [Stage(own, "quick"), Stage([*outside, *others], "quick"), Stage(own, "default", REST)]
+    return [stage for stage in found if stage.tests]
 
 
 def draw(workspace: Workspace, count: int, seed: int, only: str = "") -> list[Fault]:
@@ -207,7 +220,6 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=20, help="how many faults")
     parser.add_argument("--seed", type=int, default=1, help="which faults")
     parser.add_argument("--only", default="", help="only in files whose names have this in them")
-    parser.add_argument("--tier", default="quick", help="of the tests: quick, default or thorough")
     parser.add_argument("--least", type=float, default=0.0, help="percent that has to be noticed")
     parser.add_argument("--list", action="store_true", help="only say which faults are drawn")
     options = parser.parse_args()
@@ -215,7 +227,7 @@ def main() -> None:
     faults = draw(workspace, options.count, options.seed, options.only)
     outcomes = []
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
-        copy = None if options.list else Copy(workspace, Path(folder), options.tier)
+        copy = None if options.list else Copy(workspace, Path(folder))
         for number, fault in enumerate(faults, 1):
             outcome = Outcome(fault, "equivalent", "", 0.0)
             if copy is not None and fault.key not in known:

@@ -22,7 +22,7 @@ def inputs(gains=GAINS, scores=SCORES, queries=QUERIES):
     return [np.asarray(value, float).reshape(-1, 1) for value in (gains, scores, queries)]
 
 
-def context(count=len(GAINS)):
+def context(count=7):
     return OpContext((True, True, True), count)
 
 
