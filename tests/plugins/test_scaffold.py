@@ -127,7 +127,10 @@ def test_an_empty_folder_may_be_there_and_a_file_not(tmp_path, monkeypatch):
     assert str(caught.value) == "'cntk-op-mine' exists already\n    Choose another name or --folder, or remove it."
     with pytest.raises(CntkError) as caught:
         new_plugin("op", "Softsign", tmp_path / "cntk-op-mine")
-    assert str(caught.value) == f"'{tmp_path}/cntk-op-mine/cntk-op-softsign/.github/workflows' cannot be written: Not a directory"
+    assert (
+        str(caught.value)
+        == f"'{tmp_path}/cntk-op-mine/cntk-op-softsign/.github/workflows' cannot be written: Not a directory"
+    )
 
 
 def test_the_command(tmp_path, capsys):
