@@ -2,7 +2,7 @@
 
 The kinds are the classic operators of mutation testing (R. A. DeMillo, R. J. Lipton, F. G. Sayward, "Hints on Test Data
 Selection", 1978), without those that only crash: names stay, and so do types and the text of messages. Nor is there one
-in assertions, in what only developers read and in how long something is kept: no test could tell.
+in assertions, in what only developers read, in how long something is kept or waited for: no test could tell.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 from copy import deepcopy
+from itertools import pairwise
 from typing import Any
 
 import attrs
@@ -133,8 +134,9 @@ Found = tuple[ast.expr | ast.stmt, str, Change]
 
 def _sites(tree: ast.AST) -> Iterator[Found]:
     """Walk through functions and the values of modules and classes, past what is for people or for types."""
+    durations = {one for one, said in pairwise(ast.iter_child_nodes(tree)) if _is_duration(said)}
     for child in ast.iter_child_nodes(tree):
-        if _is_passed(child):
+        if _is_passed(child) or child in durations:
             continue
         if isinstance(child, ast.expr | ast.stmt):
             yield from ((child, kind, change) for kind, change in _kinds(child))
@@ -152,6 +154,14 @@ def _sites(tree: ast.AST) -> Iterator[Found]:
 
 _CONDITIONS = (ast.Name, ast.Attribute, ast.Call)
 """Conditions that have no fault of their own, as comparisons have."""
+
+
+def _is_duration(said: ast.AST) -> bool:
+    """Whether what stands before this docstring is how long something may take, which no test asserts."""
+    match said:
+        case ast.Expr(value=ast.Constant(value=str(text))):
+            return text.startswith("Seconds")
+    return False
 
 
 def _is_passed(node: ast.AST) -> bool:

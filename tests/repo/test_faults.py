@@ -67,6 +67,7 @@ def test_kinds_of_faults(tools: dict[str, ModuleType], text: str, expected: list
         "x = max(a, b)",
         "x = zip(a, strict=True)",
         "x = field(repr=False)",
+        'PATIENCE = 2.0\n"""Seconds that others have."""',
     ],
 )
 def test_what_is_for_people_or_for_types_has_none(tools: dict[str, ModuleType], text: str) -> None:
