@@ -5,8 +5,8 @@
 
 Faults are drawn from all modules of all wheels, by room and kind, so that the same seed and sources give the same ones.
 They are made in a copy of the working tree, never in the tree itself. Each meets the quick tests of its room first; if
-those pass, what else the module concerns (see `tools/concerned.py`); and if those pass, too, the tests of its room that
-are slow, or of which the quick tier has a sample. That ends with the first test that fails or never ends; it has to
+those pass, what else the module concerns (see `tools/concerned.py`); and if those pass, too, the tests of its wheel, or
+those of its room that import it, that are slow, or of which the quick tier has a sample. That ends with the first test that fails or never ends; it has to
 pass without the fault. What survives is a hole in the tests, or changes nothing that anybody could see: then it goes to
 `tools/equivalent_faults.txt`, with the reason.
 """
@@ -168,7 +168,8 @@ def stages(workspace: Workspace, file: str) -> list[Stage]:
     outside = [one for one in near if one not in inside]
     others = [one for one in workspace.concerned([file]) if one not in (room, *outside)]
     own = [*inside, room] if room else []
-    found = [Stage(own, "quick"), Stage([*outside, *others], "quick"), Stage(own, "default", REST)]
+    late = inside if inside and room.startswith("tests/") else own  # the slow tests of a room of the core take minutes
+    found = [Stage(own, "quick"), Stage([*outside, *others], "quick"), Stage(late, "default", REST)]
     return [stage for stage in found if stage.tests]
 
 
