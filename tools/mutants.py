@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -47,8 +48,8 @@ def pytest_runtest_logreport(report):
         _say("failed.txt", report.nodeid)
 """
 """What a run of pytest has to say to this tool: names of tests may have spaces in them."""
-COMPILERS = ("numba", "cffi")
-"""What keeps compiled functions by the time of their own file, not of those that they call."""
+COMPILED = "cache=True"
+"""Who says so has numba keep compiled functions by the time of their own file, not of those that they call."""
 REST = ("-m", "slow or sampled or thinned")
 """The tests that the default tier has, and the quick one has not, or not all of them."""
 
@@ -99,14 +100,17 @@ class Copy:
         for compiled in path.parent.glob(f"__pycache__/{path.stem}.*"):
             compiled.unlink()
         shutil.rmtree(self.folder / ".numba", ignore_errors=True)
-        if any(self._compiles(other) for other in path.parent.glob("*.py")):
+        if self._is_compiled(path):
             self._environment["NUMBA_CACHE_DIR"] = str(self.folder / ".numba")
         else:
             self._environment.pop("NUMBA_CACHE_DIR", None)
 
-    def _compiles(self, path: Path) -> bool:
-        text = path.read_text(encoding="utf-8")
-        return any(f"import {name}" in text or f"from {name}" in text for name in COMPILERS)
+    def _is_compiled(self, path: Path) -> bool:
+        """Whether functions of a module may be compiled into others, here or beside it."""
+        imported = re.compile(rf"^(from|import) .*\b{path.stem}\b", re.MULTILINE)
+        texts = {other: other.read_text(encoding="utf-8") for other in path.parent.glob("*.py")}
+        compiling = {other: text for other, text in texts.items() if COMPILED in text}
+        return path in compiling or any(imported.search(text) for text in compiling.values())
 
     def first_failure(self, stage: Stage) -> str:
         """Run tests up to the first that fails or never ends; return its name, or what else went wrong, or nothing."""
