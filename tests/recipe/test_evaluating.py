@@ -58,7 +58,8 @@ def test_the_reader_is_closed_whatever_happens(monkeypatch: pytest.MonkeyPatch) 
     closed: list[str] = []
 
     def evaluate(network, engine, reader, *arguments, **more):
-        reader.close = lambda: closed.append("closed")
+        close = reader.close
+        monkeypatch.setattr(reader, "close", lambda: closed.append("closed") or close())
         raise DataError("this was injected")
 
     monkeypatch.setattr("cntk_core.recipe.test.evaluate", evaluate)
