@@ -5,8 +5,8 @@
 
 Faults are drawn from all modules of all wheels, by room and kind, so that the same seed and sources give the same ones.
 They are made in a copy of the working tree, never in the tree itself. Each meets the quick tests of its room first; if
-those pass, what else the module concerns (see `tools/concerned.py`); and if those pass, too, the tests of its wheel, or
-those near it in its room of the core, that are slow, or of which the quick tier has a sample. That ends with the first
+those pass, what else the module concerns (see `tools/concerned.py`); and if those pass, too, the tests of its plugin, or
+of core and kits those that import it, that are slow, or of which the quick tier has a sample. That ends with the first
 test that fails or never ends; it has to pass without the fault. What survives is a hole in the tests, or changes
 nothing that anybody could see: then it goes to `tools/equivalent_faults.txt`, with the reason.
 """
@@ -152,7 +152,7 @@ class Copy:
 
     def outcome(self, fault: Fault) -> Outcome:
         """Try a fault against the tests that it concerns."""
-        began, original = time.monotonic(), (self._workspace.root / fault.file).read_text(encoding="utf-8")
+        began, original = time.monotonic(), (self.folder / fault.file).read_text(encoding="utf-8")
         failed, result = "", "survived"
         for stage in stages(self._workspace, fault.file):
             self.write(fault.file, fault.text)
@@ -172,7 +172,7 @@ def stages(workspace: Workspace, file: str) -> list[Stage]:
     outside = [one for one in near if one not in inside]
     others = [one for one in workspace.concerned([file]) if one not in (room, *outside)]
     own = [*inside, room] if room else []
-    late = inside if inside and room.startswith("tests/") else own  # the slow tests of a room of the core take minutes
+    late = own if room.startswith("plugins/") else inside or own  # all slow tests of a larger room take many minutes
     found = [Stage(own, "quick"), Stage([*outside, *others], "quick"), Stage(late, "default", REST)]
     return [stage for stage in found if stage.tests]
 

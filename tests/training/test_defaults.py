@@ -8,10 +8,8 @@ from typing import Any
 import attrs
 import pytest
 
-from cntk_core.training.block.parallel_block import ParallelOptions
-from cntk_core.training.block.settings import SGDSettings
 from cntk_core.training.rates.auto_adjust import AutoAdjust
-from cntk_core.training.rates.epoch_schedules import CosineOptions, PolynomialOptions, StepOptions, WarmupOptions
+from cntk_core.training.settings import SGDSettings
 
 DEFAULTS: list[tuple[type[Any], dict[str, float]]] = [
     (
@@ -37,19 +35,6 @@ DEFAULTS: list[tuple[type[Any], dict[str, float]]] = [
         },
     ),
     (
-        ParallelOptions,
-        {
-            "parallelization_start_epoch": 1,
-            "distributed_mb_reading": True,
-            "sync_perf_stats": 0,
-            "communication_timeout": 600.0,
-            "stall_report_after": 30.0,
-            "check_parameters_every": 0,
-            "elastic": False,
-            "min_ranks": 1,
-        },
-    ),
-    (
         AutoAdjust,
         {
             "reduce_learn_rate_if_improve_less_than": 0.0,
@@ -67,35 +52,6 @@ DEFAULTS: list[tuple[type[Any], dict[str, float]]] = [
             "minibatch_size_tuning_frequency": 1,
             "minibatch_size_tuning_max": 1048576,
             "minibatch_search_criterion_error_margin": 1.0,
-        },
-    ),
-    (
-        CosineOptions,
-        {
-            "end": 0.0,
-            "epochs": 0,
-        },
-    ),
-    (
-        StepOptions,
-        {
-            "factor": 0.1,
-            "every": 1,
-        },
-    ),
-    (
-        PolynomialOptions,
-        {
-            "end": 0.0,
-            "power": 1.0,
-        },
-    ),
-    (
-        WarmupOptions,
-        {
-            "start": 0.0,
-            "end": 0.0,
-            "warmup_epochs": 1,
         },
     ),
 ]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cntk_core.cli import main
+from cntk_kit_recipes.cli import main
 from cntk_testing.small_recipe import RECIPE
 
 READER = RECIPE.partition("Test = [")[2].partition("action = test")[2].partition("\n]\n")[0]

@@ -14,7 +14,7 @@ from cntk_tool_demo.data import labels_of
 from cntk_tool_demo.listener import Recorder
 
 from cntk_core.api import EpochSummary, Job, Network
-from cntk_core.cli import main
+from cntk_kit_recipes.cli import main
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
 
