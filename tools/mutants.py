@@ -5,7 +5,7 @@
 
 Faults are drawn from all modules of all wheels, by room and kind, so that the same seed and sources give the same ones.
 They are made in a copy of the working tree, never in the tree itself. Each meets the quick tests of its room first; if
-those pass, what else the module concerns (see `tools/concerned.py`); and if those pass, too, the tests of its plugin, or
+those pass, what else the module concerns (see `tools/concerned.py`); if those pass, too, the tests of its plugin, or
 of core and kits those that import it, that are slow or of which the quick tier has a sample. That ends with the first
 test that fails or never ends; it has to pass without the fault. What survives is a hole in the tests, or changes
 nothing that anybody could see: then it goes to `tools/equivalent_faults.txt`, with the reason.
