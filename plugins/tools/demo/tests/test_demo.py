@@ -11,7 +11,6 @@ from pathlib import Path
 import cntk_tool_demo.data as demo
 import pytest
 from cntk_tool_demo.curve import draw_curve
-from cntk_tool_demo.data import labels_of
 from cntk_tool_demo.listener import Recorder
 
 from cntk_core.api import EpochSummary, Job, Network
