@@ -78,6 +78,15 @@ def train(folder, ranks, *arguments):
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=300)
 
 
+@pytest.fixture(scope="module")
+def through(usable, tmp_path_factory):
+    """What two processes reach that nothing stops."""
+    folder = tmp_path_factory.mktemp("through")
+    prepare(folder)
+    assert train(folder, 2).returncode == 0
+    return arrays(folder)
+
+
 def arrays(folder):
     return load_checkpoint(Path(folder, "net.dnn.ckp")).arrays
 
@@ -105,21 +114,16 @@ def test_processes_and_threads_give_the_same(tmp_path, monkeypatch):
     assert_same(found, arrays("threads"))
 
 
-@pytest.mark.usefixtures("usable")
-def test_a_killed_training_goes_on_to_the_last_bit(tmp_path):
-    (tmp_path / "through").mkdir()
-    (tmp_path / "killed").mkdir()
-    for folder in (tmp_path / "through", tmp_path / "killed"):
-        prepare(folder)
-    assert train(tmp_path / "through", 2).returncode == 0
-    done = train(tmp_path / "killed", 2, "--plugin", "killer.py")
+def test_a_killed_training_goes_on_to_the_last_bit(tmp_path, through):
+    prepare(tmp_path)
+    done = train(tmp_path, 2, "--plugin", "killer.py")
     assert done.returncode != 0
     kept = "what was saved before is kept, and the same command goes on from it"
     assert done.stderr.rstrip().endswith(f"\nrank 1 was ended by signal 9; {kept}")
-    done = train(tmp_path / "killed", 2)
+    done = train(tmp_path, 2)
     assert done.returncode == 0, done.stderr
     assert "minibatches of the next epoch" in done.stderr
-    assert_same(arrays(tmp_path / "killed"), arrays(tmp_path / "through"))
+    assert_same(arrays(tmp_path), through)
 
 
 SLOW = """
@@ -134,7 +138,6 @@ def cntk_minibatch_end(job, result):
 """
 
 
-@pytest.mark.usefixtures("usable")
 @pytest.mark.parametrize(
     ("number", "all_at_once"),
     [
@@ -146,18 +149,13 @@ def cntk_minibatch_end(job, result):
         pytest.param(signal.SIGHUP, True, marks=pytest.mark.thorough),
     ],
 )
-def test_a_launcher_that_is_told_to_end_lets_the_ranks_save(tmp_path, number, all_at_once):
+def test_a_launcher_that_is_told_to_end_lets_the_ranks_save(tmp_path, through, number, all_at_once):
     """As Slurm does it: one signal to all processes of a job, the launchers of which pass it on as well."""
-    (tmp_path / "through").mkdir()
-    (tmp_path / "told").mkdir()
-    for folder in (tmp_path / "through", tmp_path / "told"):
-        prepare(folder)
-    assert train(tmp_path / "through", 2).returncode == 0
-    (tmp_path / "told" / "slow.py").write_text(SLOW, encoding="utf-8")
+    prepare(tmp_path)
+    (tmp_path / "slow.py").write_text(SLOW, encoding="utf-8")
     command = [sys.executable, "-m", "cntk_core", "train", "r.cntk", "-n", "2", "--plugin", "slow.py"]
-    folder = tmp_path / "told"
-    with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
-        while not (tmp_path / "told" / "now").exists():
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+        while not (tmp_path / "now").exists():
             assert process.poll() is None
             time.sleep(0.05)
         (os.killpg if all_at_once else os.kill)(process.pid, number)
@@ -166,10 +164,10 @@ def test_a_launcher_that_is_told_to_end_lets_the_ranks_save(tmp_path, number, al
     assert f"training on rank 0, 1 was told to end ({number.name}): it ends after minibatch " in said
     assert "failed" not in said
     assert said.rstrip().endswith("It is saved there; the same command goes on from it.")
-    done = train(tmp_path / "told", 2)
+    done = train(tmp_path, 2)
     assert done.returncode == 0, done.stderr
     assert "minibatches of the next epoch" in done.stderr
-    assert_same(arrays(tmp_path / "told"), arrays(tmp_path / "through"))
+    assert_same(arrays(tmp_path), through)
 
 
 @pytest.mark.usefixtures("usable")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import stat
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
@@ -113,3 +115,23 @@ def is_taken_away(file: TextIO) -> bool:
     """Whether an open file has no name any more, so that nobody would see what is written to it."""
     found = os.fstat(file.fileno())
     return stat.S_ISREG(found.st_mode) and found.st_nlink == 0
+
+
+@contextmanager
+def library_warnings(log: Log) -> Iterator[None]:
+    """Have warnings that parts of a program give through Python's logger ``cntk`` stand in a log meanwhile."""
+    logger, handler = logging.getLogger("cntk"), _Lines(log)
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+
+
+class _Lines(logging.Handler):
+    def __init__(self, log: Log) -> None:
+        super().__init__(logging.WARNING)
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._log.line(f"Warning: {record.getMessage()}")
