@@ -214,7 +214,7 @@ def test_three_processes_at_once(tmp_path):
 @pytest.mark.thorough
 def test_killed_while_compiling(tmp_path):
     """Whatever it leaves, the next run is right, and the one after that compiles nothing."""
-    for delay in np.linspace(0.0, 0.5, 12):
+    for delay in np.linspace(0.0, 2.0, 12):
         process = begin(tmp_path)
         process.stdout.readline()
         time.sleep(delay)
