@@ -281,7 +281,7 @@ def test_ranks_that_succeed(launched, capfd):
     check = (
         f"e = os.environ; assert (e['{EXPECTED}'], e['LAUNCHED']) == ('3', '3')\n"
         f"assert e['OMP_NUM_THREADS'] == '{threads}'\n"
-        f"assert sys.argv[1:] == [sys.executable, '-m', 'cntk_core', 'train', 'r.cntk'], sys.argv\n"
+        f"assert sys.argv[1:] == [sys.executable, '-P', '-m', 'cntk_core', 'train', 'r.cntk'], sys.argv\n"
         f"open(os.path.join(e['{REPORTS}'], '{DONE}'), 'w').close()"
     )
     assert launched(check) == 0

@@ -28,12 +28,12 @@ class Whereabouts:
     def gather(cls, communicator: Communicator) -> Whereabouts:
         """Ask all ranks; each of them calls this."""
         own = np.frombuffer(_own().encode(), np.uint8)
-        return cls(tuple(bytes(one).decode() for one in communicator.allgather(own)))
+        return cls(tuple(bytes(one).decode(errors="replace") for one in communicator.allgather(own)))
 
     def end(self, rank: int) -> bool:
         """End the process of a rank, if it is on this machine; return whether it is, or was."""
-        machine, process, began = self.texts[rank].rsplit(" ", 2)
-        if machine != _machine() or not began:
+        machine, process, began = ["", "", "", *self.texts[rank].rsplit(" ", 2)][-3:]
+        if machine != _machine() or not began or not process.isdecimal():
             return False
         if _began(int(process)) == began:  # otherwise it has ended, and its number may be another one's
             with suppress(OSError):

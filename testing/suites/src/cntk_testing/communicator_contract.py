@@ -44,7 +44,7 @@ class CommunicatorRecipe(RecipeContract):
 
     def launch(self, *words: str) -> tuple[int, str]:
         """Train the recipe that is here with ``cntk train -n``; return the exit status and what was printed."""
-        command = [sys.executable, "-m", "cntk_core", "train", FILE, "-n", str(self.ranks), *words]
+        command = [sys.executable, "-P", "-m", "cntk_core", "train", FILE, "-n", str(self.ranks), *words]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=self.patience)
         return done.returncode, done.stdout + done.stderr
 
