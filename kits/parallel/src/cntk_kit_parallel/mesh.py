@@ -125,6 +125,7 @@ class Mesh:
                     if len(packed) <= most:
                         return number, packed
                     self._drop(source, _too_long(source, len(packed), most))
+                    break
             coming = self._peers[source].incoming.announced if source in self._peers else None
             if coming is not None and coming[0] == channel and coming[1] in tags and coming[2] > most:
                 self._drop(source, _too_long(source, coming[2], most))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import selectors
 import socket
 import time
@@ -36,7 +37,7 @@ def listening(host: str, port: int) -> Iterator[socket.socket]:
         server = socket.create_server((host, port), family=family, backlog=_LISTENING)
     except OSError as error:
         raise TrainingError(
-            f"this rank cannot listen at {host}:{port}: {error.strerror or error}",
+            f"this rank cannot listen at {host}:{port}: {os.strerror(error.errno or 0)}",
             hint="MASTER_PORT names the port of rank 0, which must be free. Where MASTER_ADDR is no address of the "
             "machine of rank 0, CNTK_BIND names one there.",
         ) from None
