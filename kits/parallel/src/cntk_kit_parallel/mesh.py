@@ -11,7 +11,7 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from cntk_core.errors import RankGone
 from cntk_kit_parallel.mesh_bytes import LARGEST, BadMessage, Bytes, await_room
@@ -153,6 +153,11 @@ class Mesh:
         """Why nothing can come any more: a rank has failed or is gone; empty while all is well."""
         with self._changed:
             return self._failure
+
+    def have_ended(self, ranks: Iterable[int]) -> bool:
+        """Whether all of some ranks have said that they need nothing any more: then nothing more comes from them."""
+        with self._changed:
+            return self._ended.issuperset(ranks)
 
     def wait(self, seen: int, seconds: float) -> None:
         """Wait until more has come than was ``seen``, at most so long."""

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cntk_core.contract.parallel import Communicator, Message, Pending
-from cntk_core.errors import RankMissing
+from cntk_core.errors import RankGone, RankMissing
 from cntk_kit_parallel.array_bytes import HEAD_BYTES, pack, unpack
 from cntk_kit_parallel.background_worker import BackgroundWorker, sum_by_rank
 from cntk_kit_parallel.mesh import Mesh
@@ -194,12 +194,16 @@ class MeshCommunicator(Communicator):
 
     def _fetch(self, source: int | None, tags: range, operation: str, like: Array | None = None) -> Message:
         """Wait for a message; never longer than the deadline, and never in silence."""
-        waiting = _Waiting(self, operation, sorted(self._others()) if source is None else [source])
+        missing = sorted(self._others()) if source is None else [source]
+        waiting = _Waiting(self, operation, missing)
         while True:
-            seen = self._mesh.arrivals
+            seen, over = self._mesh.arrivals, self._mesh.have_ended(self._members[rank] for rank in missing)
             found = self._look(source, tags, like)
             if found is not None:
                 return found
+            if over and missing:
+                named = ", ".join(map(str, missing))
+                raise RankGone(f"rank {self.rank} waits in {operation} for rank {named}, which has ended")
             self._mesh.wait(seen, waiting.go_on())
 
 
