@@ -140,7 +140,7 @@ class Strangers:
         for one in self._open:
             one.close()
 
-    def bytes(self, most: int) -> bytes:
+    def some(self, most: int) -> bytes:
         """Return some bytes."""
         return self._pick.randbytes(self._pick.randrange(1, most))
 
@@ -188,11 +188,11 @@ def _slow(one: Strangers, connection: socket.socket) -> None:
 
 
 def _garbage(one: Strangers, connection: socket.socket) -> None:
-    connection.sendall(one.bytes(200))
+    connection.sendall(one.some(200))
 
 
 def _flood(one: Strangers, connection: socket.socket) -> None:
-    connection.sendall(one.bytes(200_000))
+    connection.sendall(one.some(200_000))
 
 
 def _web(one: Strangers, connection: socket.socket) -> None:
@@ -204,7 +204,7 @@ def _gone(one: Strangers, connection: socket.socket) -> None:
 
 
 def _guess(one: Strangers, connection: socket.socket) -> None:
-    one.greet(connection, one.bytes(40), lambda number, data: data)
+    one.greet(connection, one.some(40), lambda number, data: data)
 
 
 def _cut(one: Strangers, connection: socket.socket) -> None:
@@ -242,7 +242,8 @@ def attack_meeting(count: int, seed: int) -> list[str]:
             time.sleep(0.01)
         for number in range(count):
             if number == count - count // 50 - 1:
-                start(1), start(2)
+                start(1)
+                start(2)
             strangers.come()
         answers = [here.recv() if here.poll(PATIENCE) else (0.0, False, "it hangs") for _, here in started]
         closed = not _listens(port)

@@ -19,12 +19,19 @@ GIVE = (
 )
 
 
-@pytest.mark.parametrize("text", ["abc", "99999", "-1", "", "0", "65535", "1e3", " 80", "٣", "9" * 5000])
+@pytest.mark.parametrize("text", ["abc", "99999", "-1", "", "0", "65536", "1e3", " 80", "٣", "9" * 5000])
 def test_ports_that_make_no_sense(text):
     with pytest.raises(UsageError) as caught:
         Rendezvous.of({**GIVEN, "MASTER_PORT": text})
-    said = f"MASTER_PORT={text!r} in the environment makes no sense: it is a number from 1 to 65534"
+    said = f"MASTER_PORT={text!r} in the environment makes no sense: it is a number from 1 to 65535"
     assert str(caught.value) == f"{said}\n{NUMBERS}"
+
+
+def test_the_last_port():
+    last = {**GIVEN, "MASTER_PORT": "65535"}
+    assert Rendezvous.of(last).port == 65535
+    with pytest.raises(UsageError, match=r"^MASTER_PORT='65535' .* a number from 1 to 65534\n"):
+        Rendezvous.of({**last, "TORCHELASTIC_USE_AGENT_STORE": "True"})
 
 
 @pytest.mark.parametrize(

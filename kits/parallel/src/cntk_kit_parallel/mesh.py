@@ -62,7 +62,7 @@ class Mesh:
 
     # -- messages -----------------------------------------------------------------------------------------
 
-    def post(self, to: int, channel: int, tag: int, packed: Bytes, be_patient: Callable[[], float]) -> None:
+    def post(self, to: int, channel: int, tag: int, packed: bytes, be_patient: Callable[[], float]) -> None:
         """Send bytes to a rank, or to oneself.
 
         Args:
@@ -106,8 +106,17 @@ class Mesh:
                 self.views.lose(rank, f"rank {rank} is gone")
             return RankGone(self._failure or f"rank {rank} is gone")
 
-    def take(self, channel: int, source: int, tags: range, most: int = LARGEST) -> tuple[int, Bytes] | None:
+    def take(self, channel: int, source: int, tags: range) -> tuple[int, bytes] | None:
         """Return tag and bytes of the first message of a rank with one of the tags; None if there is none.
+
+        Raises:
+            RankGone: a rank has failed; nothing will come any more.
+        """
+        found = self.take_bounded(channel, source, tags, LARGEST)
+        return None if found is None else (found[0], bytes(found[1]))
+
+    def take_bounded(self, channel: int, source: int, tags: range, most: int) -> tuple[int, Bytes] | None:
+        """Do the same where something is known about the message, without a copy of it.
 
         Args:
             channel, tags: what the message is about.

@@ -168,7 +168,7 @@ class MeshCommunicator(Communicator):
     def _look(self, source: int | None, tags: range, like: Array | None = None) -> Message | None:
         most = LARGEST if like is None else like.nbytes + HEAD_BYTES
         for one in range(self.size) if source is None else (source,):
-            found = self._mesh.take(self._channel, self._members[one], tags, most)
+            found = self._mesh.take_bounded(self._channel, self._members[one], tags, most)
             if found is not None:
                 return Message(one, found[0] % _LETTERS, self._read(one, found[1], like))
         return None

@@ -77,7 +77,8 @@ class Rendezvous:
         address = LOOPBACK if alone else environment.get("MASTER_ADDR") or LOOPBACK
         found = cls.named(environment, rank, size, address)
         if environment.get("TORCHELASTIC_USE_AGENT_STORE", "").lower() == "true":
-            found = attrs.evolve(found, port=found.port + 1)  # torchrun listens at the other one
+            following = _number(environment, "MASTER_PORT", PORT, 1, 65534) + 1  # torchrun listens at the other one
+            found = attrs.evolve(found, port=following)
         return found
 
     @classmethod
@@ -93,7 +94,7 @@ class Rendezvous:
         Raises:
             UsageError: a variable makes no sense.
         """
-        port = _number(environment, "MASTER_PORT", port, 1, 65534)
+        port = _number(environment, "MASTER_PORT", port, 1, 65535)
         return cls(rank, size, address, port, _secret(environment), environment.get(LISTEN, ""))
 
 
