@@ -11,7 +11,7 @@ from cntk_core.network.network import Network
 from cntk_core.network.node import Node, Parameter
 from cntk_core.ops.families.dropout import RATE
 from cntk_core.ops.families.normalization import BatchNormalizationAttributes
-from cntk_core.training.block.settings import SGDSettings
+from cntk_core.training.settings import SGDSettings
 
 
 def normalizations(nodes: Iterable[Node]) -> list[Node]:

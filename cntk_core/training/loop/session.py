@@ -24,7 +24,6 @@ from cntk_core.network.files import remove_leftovers
 from cntk_core.network.initializers import initialize_parameters
 from cntk_core.network.network import Network
 from cntk_core.network.remarks import remarks
-from cntk_core.training.block.settings import SGDSettings
 from cntk_core.training.files.checkpoint import Checkpoint, remove_unnamed, restore_values
 from cntk_core.training.files.generations import ModelPaths, Start, final_epochs, find_start
 from cntk_core.training.files.saving import tidying
@@ -33,6 +32,7 @@ from cntk_core.training.loop.progress import RunLog
 from cntk_core.training.loop.ranks import Ranks
 from cntk_core.training.loop.run import TrainingRun, TrainingSummary
 from cntk_core.training.loop.stop_request import StopRequest
+from cntk_core.training.settings import SGDSettings
 
 _SHOWN_ONLY = {
     "checkpoint_every_samples",
