@@ -82,8 +82,9 @@ TRIALS = {
 GRACE = 15.0
 """Seconds after the deadline in which a rank must have ended; this machine may be busy."""
 
-NOTICED = 200.0
-"""Seconds in which a connection to a machine that is gone must end by itself."""
+NOTICED = 1100.0
+"""Seconds in which a connection to a machine that is gone ends by itself: Linux repeats what was on its way for so
+long."""
 
 
 # -- a rank -------------------------------------------------------------------------------------------------------

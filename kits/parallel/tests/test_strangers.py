@@ -118,19 +118,13 @@ def test_ranks_that_do_not_belong_together(port):
     first = Aside(connect, meeting(0, 3, port), 30.0)
     with pytest.raises(TrainingError, match=r"is turned away by rank 0 at .*: its WORLD_SIZE is another one\n"):
         connect(meeting(1, 2, port), 30.0)
-    second = Aside(connect, meeting(1, 3, port), 30.0)
-    third = None
-    while third is None:  # the one who comes later is turned away, whichever that is
-        twin = Aside(connect, meeting(1, 3, port), 30.0)
-        for one in (second, twin):
-            one.join(0.2)
-        losers = [one for one in (second, twin) if not one.is_alive()]
-        if losers:
-            (loser,) = losers
-            with pytest.raises(TrainingError, match="there is a rank of this number already\n"):
-                loser.result()
-            winner = twin if loser is second else second
-            third = connect(meeting(2, 3, port), 30.0)
+    twins = [Aside(connect, meeting(1, 3, port), 30.0) for _ in range(2)]
+    while all(one.is_alive() for one in twins):  # the one who comes later is turned away, whichever that is
+        time.sleep(0.02)
+    loser, winner = sorted(twins, key=Aside.is_alive)
+    with pytest.raises(TrainingError, match="there is a rank of this number already\n"):
+        loser.result()
+    third = connect(meeting(2, 3, port), 30.0)
     close(first.result(), winner.result(), third)
 
 

@@ -36,7 +36,8 @@ _TABLE = 0
 """Channel of this table."""
 
 _ALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 8))
-"""When a machine that is gone without a word is noticed: after 150 seconds without a sign of it."""
+"""When a machine that is gone without a word is noticed: after 150 seconds without a sign of it. No TCP_USER_TIMEOUT is
+set, which would also count a process that is only stopped as gone; what is on its way the system gives up by itself."""
 
 
 def connect(meeting: Rendezvous, patience: float) -> dict[int, Line]:
