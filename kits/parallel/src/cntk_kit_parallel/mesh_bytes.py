@@ -6,6 +6,7 @@ import selectors
 import socket
 import struct
 from collections.abc import Iterator
+from hashlib import blake2b
 
 import attrs
 import numpy as np
@@ -21,7 +22,7 @@ LARGEST = 1 << 40
 OF_CONNECTION = 1 << 16
 """Bytes of a message about the connection itself, whose channel is below 0."""
 
-_JOINED = 1 << 14
+_JOINED = 1 << 17
 """Up to so many bytes are copied to be sent at once with the header."""
 
 _PIECE = 1 << 18
@@ -107,12 +108,17 @@ class Incoming:
         self._seal_size = SEAL if seal is not None else 0
         self.announced: tuple[int, int, int] | None = None
         self.most = LARGEST
-        self._expect(HEADER.size + self._seal_size)
+        self._head = memoryview(bytearray(HEADER.size + self._seal_size))
+        self._expect_head()
 
-    def _expect(self, size: int) -> None:
+    def _expect_head(self) -> None:
+        self._rest = self._bytes = self._head
+        self._sealing: blake2b | None = None
+
+    def _expect_body(self, size: int) -> None:
         """Make room for bytes. Memory is taken when they come, not before."""
         self._rest = self._bytes = memoryview(np.empty(size, np.uint8))  # type: ignore[arg-type] # an array is a buffer
-        self._sealing = self._seal.of_body() if self._seal is not None and self.announced is not None else None
+        self._sealing = self._seal.of_body() if self._seal is not None else None
 
     def read(self) -> tuple[int, int, memoryview] | None:
         """Read what is there; return channel, tag and bytes when a message is complete.
@@ -139,7 +145,7 @@ class Incoming:
         if self._sealing is not None and size and not is_same(self._sealing.digest(), bytes(self._bytes[size:])):
             raise BadMessage("its seal is not that of the rank")
         self.announced = None
-        self._expect(HEADER.size + self._seal_size)
+        self._expect_head()
         return channel, tag, body
 
     def _update(self, count: int) -> None:
@@ -158,4 +164,4 @@ class Incoming:
         if not 0 <= size <= (self.most if channel >= 0 else OF_CONNECTION) or tag < 0:
             raise BadMessage(f"{size} bytes on channel {channel} with tag {tag} are not possible")
         self.announced = channel, tag, size
-        self._expect(size + self._seal_size if size else 0)
+        self._expect_body(size + self._seal_size if size else 0)
