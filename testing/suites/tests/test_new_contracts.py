@@ -17,8 +17,8 @@ from cntk_core.contract.schedule import EpochSchedule
 from cntk_core.contract.verb import Verb
 from cntk_core.errors import CntkError, ConfigError, DataError, Location, ModelFormatError
 from cntk_core.plugins.core_format import CoreFormat
-from cntk_core.training.rates.epoch_schedules import CosineSchedule
 from cntk_kit_builders.first_values.words import FixedNumber, Uniform
+from cntk_kit_recipes.block.epoch_schedules import CosineSchedule
 from cntk_kit_recipes.verbs.doctor import Doctor
 from cntk_kit_recipes.verbs.plugins import Plugins
 from cntk_testing import (

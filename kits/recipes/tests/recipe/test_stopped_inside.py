@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cntk_core.training.files.saving import Saver
 from cntk_kit_recipes.cli import main
+from cntk_kit_recipes.session.saving import Saver
 
 RECIPE = """
 command = Train

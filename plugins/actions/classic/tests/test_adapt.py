@@ -10,10 +10,10 @@ import pytest
 from numpy.typing import NDArray
 
 from cntk_core.config import parse_text
-from cntk_core.training.files.saving import Saver
 from cntk_kit_recipes.cli import main
 from cntk_kit_recipes.recipe.context import ActionContext
 from cntk_kit_recipes.recipe.log import Log
+from cntk_kit_recipes.session.saving import Saver
 
 ADAPT = """
 Adapt = [

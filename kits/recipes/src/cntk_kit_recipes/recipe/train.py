@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from cntk_core.config import Config
+from cntk_core.config import Config, Value
 from cntk_core.contract.action import Action
 from cntk_core.contract.events import Job
 from cntk_core.contract.learner import Learner
@@ -19,7 +19,6 @@ from cntk_core.plugins.model_formats import ModelFiles
 from cntk_core.records.origin import Origin, merged
 from cntk_core.training.files.generations import ModelPaths
 from cntk_core.training.loop.ranks import Ranks
-from cntk_core.training.loop.session import TrainingSession
 from cntk_core.training.loop.stop_request import StopRequest, listening
 from cntk_core.training.settings import SGDSettings, for_factors
 from cntk_kit_recipes.block.named_schedules import with_schedules
@@ -28,6 +27,7 @@ from cntk_kit_recipes.block.sgd_block import idle_momentum, learner_name, make_l
 from cntk_kit_recipes.recipe.context import ActionContext
 from cntk_kit_recipes.recipe.resume import resumption
 from cntk_kit_recipes.recipe.test import inputs_of
+from cntk_kit_recipes.session.session import TrainingSession
 
 _READERS = ("reader", "cvReader")
 
@@ -59,11 +59,21 @@ class TrainAction(Action):
 
 
 def _check_keys(context: ActionContext, section: Config) -> None:
-    section.require("modelPath")
+    _check_model_path(section.require("modelPath"))
     resumption(section)
     if section.get("optimizer") is not None:
         raise UnsupportedError(
             "optimizer=... is not there yet", where=section.location("optimizer"), hint="Give SGD=[ ... ]."
+        )
+
+
+def _check_model_path(value: Value) -> None:
+    path = Path(value.string())
+    if path.is_dir():
+        raise ConfigError(
+            f"modelPath '{path}' is a folder",
+            where=value.where,
+            hint=f"Give the name of a file, such as {path / 'net.dnn'}.",
         )
 
 

@@ -25,7 +25,7 @@ from cntk_core.training.loop.epoch import EpochLoop
 from cntk_core.training.loop.epoch_progress import NotANumber, Pace
 
 if TYPE_CHECKING:
-    from cntk_core.training.loop.session import TrainingSession
+    from cntk_kit_recipes.session.session import TrainingSession
 
 LIMIT = 300.0
 """Seconds after which the search is given up."""

@@ -11,7 +11,7 @@ from cntk_core.training.loop.criteria import Criterion, averages
 from cntk_core.training.loop.epoch_progress import EpochResult, Pace
 
 if TYPE_CHECKING:
-    from cntk_core.training.loop.session import TrainingSession
+    from cntk_kit_recipes.session.session import TrainingSession
 
 
 def asked_rate(session: TrainingSession, epoch: int, rate: float) -> float:

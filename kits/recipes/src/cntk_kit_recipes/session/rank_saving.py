@@ -14,9 +14,9 @@ from cntk_core.contract.store import ParameterStore
 from cntk_core.errors import CheckpointError
 from cntk_core.training.files.checkpoint import Checkpoint, Progress
 from cntk_core.training.files.position import Position
-from cntk_core.training.files.saving import Saver
 from cntk_core.training.loop.ranks import Ranks, rank_arrays
 from cntk_core.training.loop.update import NOISE_SLOT
+from cntk_kit_recipes.session.saving import Saver
 
 Array = NDArray[Any]
 
