@@ -25,6 +25,7 @@ from cntk_kit_recipes.recipe.jobs import Job, check_jobs, check_top_level, find_
 from cntk_kit_recipes.recipe.log import Log, library_warnings
 from cntk_kit_recipes.recipe.ranks import (
     Launch,
+    check_variables,
     connect,
     detect,
     disconnect,
@@ -99,6 +100,7 @@ def _run_recipe(
     """Do it: see :func:`run_recipe`."""
     launch = detect() if communicator is None else Launch(communicator.rank, communicator.size)
     if communicator is None:
+        check_variables()
         label_output(launch)
         note_process(launch)
         share_processors()
