@@ -8,9 +8,9 @@ import shutil
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
+import cntk_tool_demo.data as demo
 import pytest
 from cntk_tool_demo.curve import draw_curve
-from cntk_tool_demo.data import labels_of
 from cntk_tool_demo.listener import Recorder
 
 from cntk_core.api import EpochSummary, Job, Network
@@ -47,10 +47,10 @@ def test_demo_keeps_a_recipe_that_was_changed(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("sklearn")
-    assert main(["demo"]) == 0
+    original = Path(demo.__file__).with_name("digits.cntk").read_text(encoding="utf-8")
     recipe = here / "demo/digits.cntk"
-    recipe.write_text(recipe.read_text(encoding="utf-8").replace("maxEpochs = 30", "maxEpochs = 1"), encoding="utf-8")
-    capsys.readouterr()
+    recipe.parent.mkdir()
+    recipe.write_text(original.replace("maxEpochs = 30", "maxEpochs = 1"), encoding="utf-8")
     assert main(["demo"]) == 0
     out = capsys.readouterr().out
     assert f"  {Path('demo/digits.cntk')} was changed and stays as it is" in out
@@ -83,7 +83,7 @@ def test_demo_where_nothing_can_be_written(here: Path, capsys: pytest.CaptureFix
 
 def test_labels_are_read_back(here: Path) -> None:
     (here / "t.ctf").write_text("|labels 7:1 |features 0 1\n|labels 0:1 |features 1 0\n", encoding="utf-8")
-    assert labels_of(here / "t.ctf") == [7, 0]
+    assert demo.labels_of(here / "t.ctf") == [7, 0]
 
 
 @pytest.mark.slow
