@@ -171,7 +171,7 @@ CHECKED = ("op", "hook", "reader")
 
 RUN_ALL = """
 import contextlib, sys
-from cntk_core.cli import main
+from cntk_kit_recipes.cli import main
 
 for place in range(1, len(sys.argv), 2):
     folder, words = sys.argv[place : place + 2]
