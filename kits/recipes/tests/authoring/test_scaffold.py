@@ -117,6 +117,22 @@ def test_nothing_is_overwritten(tmp_path, monkeypatch):
     assert (folder / "README.md").read_text(encoding="utf-8") == "mine"
 
 
+def test_an_empty_folder_may_be_there_and_a_file_not(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "cntk-op-softsign").mkdir()
+    assert (new_plugin("op", "Softsign", tmp_path) / "README.md").exists()
+    (tmp_path / "cntk-op-mine").write_text("mine", encoding="utf-8")
+    with pytest.raises(CntkError) as caught:
+        new_plugin("op", "Mine")
+    assert str(caught.value) == "'cntk-op-mine' exists already\n    Choose another name or --folder, or remove it."
+    with pytest.raises(CntkError) as caught:
+        new_plugin("op", "Softsign", tmp_path / "cntk-op-mine")
+    assert (
+        str(caught.value)
+        == f"'{tmp_path}/cntk-op-mine/cntk-op-softsign/.github/workflows' cannot be written: Not a directory"
+    )
+
+
 def test_the_command(tmp_path, capsys):
     assert main(["plugins", "new", "op", "Softsign", "--folder", str(tmp_path)]) == 0
     out = capsys.readouterr().out

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -136,18 +138,30 @@ def cntk_minibatch_end(job, result):
 """
 
 
-def test_a_launcher_that_is_told_to_end_lets_the_ranks_save(tmp_path, through):
+@pytest.mark.parametrize(
+    ("number", "all_at_once"),
+    [
+        (signal.SIGTERM, False),
+        pytest.param(signal.SIGTERM, True, marks=pytest.mark.thorough),
+        pytest.param(signal.SIGUSR1, False, marks=pytest.mark.thorough),
+        (signal.SIGUSR1, True),
+        pytest.param(signal.SIGHUP, False, marks=pytest.mark.thorough),
+        pytest.param(signal.SIGHUP, True, marks=pytest.mark.thorough),
+    ],
+)
+def test_a_launcher_that_is_told_to_end_lets_the_ranks_save(tmp_path, through, number, all_at_once):
+    """As Slurm does it: one signal to all processes of a job, the launchers of which pass it on as well."""
     prepare(tmp_path)
     (tmp_path / "slow.py").write_text(SLOW, encoding="utf-8")
     command = [sys.executable, "-m", "cntk_core", "train", "r.cntk", "-n", "2", "--plugin", "slow.py"]
-    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
         while not (tmp_path / "now").exists():
             assert process.poll() is None
             time.sleep(0.05)
-        process.terminate()
+        (os.killpg if all_at_once else os.kill)(process.pid, number)
         _, said = process.communicate(timeout=300)
-    assert process.returncode == 143
-    assert "training on rank 0, 1 was told to end (SIGTERM): it ends after minibatch " in said
+    assert process.returncode == 128 + number
+    assert f"training on rank 0, 1 was told to end ({number.name}): it ends after minibatch " in said
     assert "failed" not in said
     assert said.rstrip().endswith("It is saved there; the same command goes on from it.")
     done = train(tmp_path, 2)
