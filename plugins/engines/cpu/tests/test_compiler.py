@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from cntk_engine_cpu import compiler
 
 from cntk_core.api.engines import CodeCache
 
-pytest.importorskip("numba")
+pytestmark = pytest.mark.skipif(find_spec("numba") is None, reason="needs numba")
 
 TEXT = """
 import numpy as np
