@@ -35,7 +35,7 @@ from cntk_core.errors import CntkError
 from cntk_core.plugins.markers import hookimpl
 from cntk_core.recipe.driver import run_recipe
 from cntk_core.recipe.log import Log
-from cntk_testing.contract import Contract
+from cntk_testing.contract import RECIPES, Contract
 from cntk_testing.virtual_ranks import VirtualRanks
 
 README: Final = "README.md"
@@ -136,6 +136,7 @@ class RecipeContract(Contract):
     def prepare(self, folder: Path) -> Path:
         """Make a folder with the recipe and its files, and return it."""
         text = self.recipe_text()
+        RECIPES.append(text)
         folder.mkdir(parents=True)
         self.files(folder)
         (folder / FILE).write_text(text, encoding="utf-8")
@@ -288,12 +289,16 @@ def inside(folder: Path) -> Iterator[None]:
 
 
 def wheel_folder(suite: type) -> Path | None:
-    """Return the folder of the wheel whose ``tests/`` a class stands in; None if it is no wheel's."""
+    """Return the folder of the wheel whose ``tests/`` a class stands in; None if it is no wheel's.
+
+    In an installed wheel that is the folder ``contract`` of its package, with the same files.
+    """
     try:
         home = Path(inspect.getfile(suite)).resolve().parents[1]
     except (OSError, TypeError, IndexError):
         return None
-    return home if (home / README).is_file() and (home / "pyproject.toml").is_file() else None
+    is_wheel = home.name == "contract" or (home / "pyproject.toml").is_file()
+    return home if (home / README).is_file() and is_wheel else None
 
 
 def first_recipe(text: str, key: str) -> str:

@@ -153,13 +153,13 @@ class WriterContract(RecipeContract):
             assert found[1] == found[0], "the recipe writes something else when it is run again"
 
     def test_a_mistake_in_the_block_is_told(self, tmp_path: Path) -> None:
-        """A key that the writer does not have is told with its line, before anything is computed."""
+        """With ``strict=true`` a key that the writer does not have ends the run, before anything is computed."""
         folder = self.prepare(tmp_path / "mistake")
         text = (folder / FILE).read_text(encoding="utf-8")
         place = text.index("writerType")
         (folder / FILE).write_text(f"{text[:place]}noSuchKeyAtAll = 1\n{text[place:]}", encoding="utf-8")
         line = text[:place].count("\n") + 1
         with inside(folder):
-            code, output = self.command("write", FILE)
+            code, output = self.command("write", FILE, "strict=true")
         assert code == 1, f"the writer does not mind the key noSuchKeyAtAll:\n{output}"
         assert f"{FILE}:{line}:" in output, f"the line {line} of the key noSuchKeyAtAll is not told:\n{output}"
