@@ -48,6 +48,7 @@ class CommunicatorRecipe(RecipeContract):
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=self.patience)
         return done.returncode, done.stdout + done.stderr
 
+    @pytest.mark.recipe
     @pytest.mark.slow  # it starts processes
     def test_the_recipe_runs_and_resumes(self, tmp_path: Path) -> None:
         """The ranks train; after one was killed inside an epoch, they go on to the same model."""

@@ -196,6 +196,7 @@ class RecipeContract(Contract):
         except CntkError as error:
             pytest.fail(f"the recipe cannot be trained: {error}\n{printed.getvalue()}", pytrace=False)
 
+    @pytest.mark.recipe
     def test_the_recipe_runs_and_resumes(self, tmp_path: Path) -> None:
         """The recipe runs; stopped inside an epoch, it goes on to the same model."""
         with inside(self.prepare(tmp_path / "straight")):
@@ -243,12 +244,14 @@ class ReaderRecipe(RecipeContract):
         data = file.read_bytes()
         file.write_bytes(data[: len(data) // 2] + b"\n?broken?\n" * (len(data) // 20 + 1))
 
+    @pytest.mark.recipe
     def test_sound_data_of_the_recipe_pass_check_data(self, tmp_path: Path) -> None:
         """``cntk check-data`` finds nothing wrong with the data of the recipe."""
         with inside(self.prepare(tmp_path / "sound")):
             code, output = self.command("check-data", FILE)
             assert (code, output.splitlines()[-1:]) == (0, ["no problems found"]), output
 
+    @pytest.mark.recipe
     def test_broken_data_of_the_recipe_are_found(self, tmp_path: Path) -> None:
         """``cntk check-data`` says what is wrong with data that were damaged."""
         folder = self.prepare(tmp_path / "broken")
@@ -258,6 +261,7 @@ class ReaderRecipe(RecipeContract):
             assert code == 1, f"cntk check-data does not see that the data are broken:\n{output}"
             assert "no problems found" not in output, output
 
+    @pytest.mark.recipe
     def test_missing_data_of_the_recipe_are_told(self, tmp_path: Path) -> None:
         """A file that is not there is told by its name, before and in a training."""
         folder = self.prepare(tmp_path / "missing")

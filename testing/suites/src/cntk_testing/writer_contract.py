@@ -139,6 +139,7 @@ class WriterContract(RecipeContract):
         self.write(writer_factory, tmp_path / "whole", [len(self.lengths)]).close()
         assert written_in(tmp_path / "part1") != written_in(tmp_path / "whole")
 
+    @pytest.mark.recipe
     def test_the_recipe_runs_and_resumes(self, tmp_path: Path) -> None:
         """The recipe leaves files that were not there, the same when it is run again."""
         found = []
@@ -152,6 +153,7 @@ class WriterContract(RecipeContract):
         if self.resumes:  # what is trained and written is the same each time
             assert found[1] == found[0], "the recipe writes something else when it is run again"
 
+    @pytest.mark.recipe
     def test_a_mistake_in_the_block_is_told(self, tmp_path: Path) -> None:
         """With ``strict=true`` a key that the writer does not have ends the run, before anything is computed."""
         folder = self.prepare(tmp_path / "mistake")
