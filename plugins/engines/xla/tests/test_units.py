@@ -10,11 +10,9 @@ from cntk_engine_xla import XlaEngine
 from cntk_engine_xla.shelf import Shelf
 from cntk_engine_xla.units import units_of, update_unit
 
-from cntk_core.network.node import Node
-from cntk_core.ops.families.shifting import ShiftAttributes
-from cntk_core.plan.explain import explain
-from cntk_core.plan.make import make_plan
-from cntk_core.plan.plan import Plan
+from cntk_core.api import Node, Plan
+from cntk_core.api.engines import explain, make_plan
+from cntk_testing.inside import ShiftAttributes
 from cntk_testing.sequence_networks import CLASSES, FEATURES, HIDDEN, SEQUENCE_SAMPLES, SequenceSketch
 
 
