@@ -10,22 +10,22 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted(ROOT.glob("plugins/*/*/tests/**/*.py"))
-DOORS = re.compile(r"cntk_core(\.api(\.\w+)?|\.cli)?")
+DOORS = re.compile(r"cntk_core(\.api(\.\w+)?)?|cntk_kit_recipes\.cli")
 """The doors, and the command line, which tests call as a user does."""
 
 
 def imported(text: str) -> list[tuple[int, str]]:
-    """The modules of the core that a file imports, and the lines."""
+    """The modules of the core and of the front end of recipes that a file imports, and the lines."""
     found = []
     for node in ast.walk(ast.parse(text)):
         names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
         names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-        found += [(node.lineno, name) for name in names if name.partition(".")[0] == "cntk_core"]
+        found += [(node.lineno, name) for name in names if name.partition(".")[0] in ("cntk_core", "cntk_kit_recipes")]
     return found
 
 
 def behind_the_doors(text: str) -> list[tuple[int, str]]:
-    """Those of them that are rooms of the core."""
+    """Those of them that are rooms behind the doors."""
     return [(line, name) for line, name in imported(text) if not DOORS.fullmatch(name)]
 
 
@@ -33,8 +33,9 @@ def behind_the_doors(text: str) -> list[tuple[int, str]]:
     ("text", "found"),
     [
         ("from cntk_core.api import Op\nimport cntk_core\nfrom cntk_core.api.readers import Chunk", []),
-        ("from cntk_core.cli import main", []),
+        ("from cntk_kit_recipes.cli import main", []),
         ("def test():\n    from cntk_core.plan.plan import Plan", [(2, "cntk_core.plan.plan")]),
+        ("from cntk_kit_recipes.recipe.log import Log", [(1, "cntk_kit_recipes.recipe.log")]),
         ("import cntk_core.training.loop.run", [(1, "cntk_core.training.loop.run")]),
     ],
 )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cntk_core.api.builders import parse_text
 from cntk_core.api.recipes import Log
-from cntk_core.cli import main
+from cntk_kit_recipes.cli import main
 from cntk_testing.inside import ActionContext, Saver
 
 ADAPT = """

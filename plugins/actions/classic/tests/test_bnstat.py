@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cntk_core.api import Input, Network, NetworkError, Node, Op, Parameter, Shape, core_ops
-from cntk_core.cli import main
+from cntk_kit_recipes.cli import main
 from cntk_testing.inside import BatchNormalizationAttributes, load_model, save_model
 
 

@@ -19,7 +19,7 @@ from cntk_action_classic.svd import SvdAction
 from cntk_action_classic.verb import Edit
 from cntk_action_classic.word_class import WordClassAction
 
-from cntk_core.cli import main
+from cntk_kit_recipes.cli import main
 from cntk_testing import README, ActionContract, PackagingContract, RecipeContract, VerbContract
 from cntk_testing.recipes import inside, write_samples
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cntk_core.api import Network, core_ops
-from cntk_core.cli import main
+from cntk_kit_recipes.cli import main
 from cntk_testing.inside import load_model
 
 PRETRAINING = """\

@@ -11,7 +11,7 @@ import pytest
 from cntk_core.api import Input, Network, Node, Parameter
 from cntk_core.api.builders import parse_text
 from cntk_core.api.recipes import Log
-from cntk_core.cli import main
+from cntk_kit_recipes.cli import main
 from cntk_testing.inside import TIMES, ActionContext, save_model
 
 

@@ -9,7 +9,7 @@ import pytest
 from bcn_writer import Model, int32, size
 
 from cntk_core.api import core_ops
-from cntk_core.cli import main
+from cntk_kit_recipes.cli import main
 from cntk_testing.inside import load_model
 
 RECIPE = """\

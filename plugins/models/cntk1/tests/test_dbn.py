@@ -25,7 +25,7 @@ from cntk_core.api import (
     core_ops,
 )
 from cntk_core.api.builders import initialize_parameters
-from cntk_kit_builders.svd import reduce_network
+from cntk_core.api.builders import reduce_network
 from cntk_testing.examples import examples
 
 KINDS = ("rbmgaussbernoulli", "rbmbernoullibernoulli", "perceptron")

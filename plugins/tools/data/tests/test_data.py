@@ -24,7 +24,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cntk_core.api import CntkError, DataError
-from cntk_core.cli import main
+from cntk_kit_recipes.cli import main
 from cntk_testing import DatasetContract, PackagingContract, VerbContract
 
 BATCHES = [*(f"data_batch_{number}" for number in range(1, 6)), "test_batch"]

@@ -12,7 +12,7 @@ from cntk_tool_inspect.verbs.dump import Dump
 from cntk_tool_inspect.verbs.explain import Explain
 from cntk_tool_inspect.verbs.plot import Plot
 
-from cntk_core.cli import main
+from cntk_kit_recipes.cli import main
 from cntk_testing import PackagingContract, VerbContract
 from cntk_testing.recipes import inside
 from cntk_testing.small_recipe import DATA, RECIPE

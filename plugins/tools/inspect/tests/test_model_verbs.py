@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cntk_core.api import Input, Network, Node, Parameter
-from cntk_core.cli import main
+from cntk_kit_recipes.cli import main
 from cntk_testing.inside import TIMES, save_model
 
 RECIPE = """\

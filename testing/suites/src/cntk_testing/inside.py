@@ -28,8 +28,8 @@ from cntk_core.ops.families.shifting import ShiftAttributes
 from cntk_core.ops.families.slicing import RepeatAttributes, SliceAttributes, StackAttributes
 from cntk_core.ops.families.vocabulary import NoiseContrastiveAttributes
 from cntk_core.ops.language.reader_order import pack, unpack, unpack_sequences
-from cntk_core.recipe.context import ActionContext
-from cntk_core.training.files.saving import Saver
+from cntk_kit_recipes.recipe.context import ActionContext
+from cntk_kit_recipes.session.saving import Saver
 
 __all__ = [
     "TIMES",
