@@ -24,8 +24,7 @@ from cntk_core.api import (
     Parameter,
     core_ops,
 )
-from cntk_core.api.builders import initialize_parameters
-from cntk_core.api.builders import reduce_network
+from cntk_core.api.builders import initialize_parameters, reduce_network
 from cntk_testing.examples import examples
 
 KINDS = ("rbmgaussbernoulli", "rbmbernoullibernoulli", "perceptron")
