@@ -99,7 +99,7 @@ release: $(STAMP) ## move changes/ to CHANGELOG.md (VERSION=0.2.0)
 	$(BIN)/towncrier build --yes --version $(VERSION)
 
 pin: ## write constraints.txt anew with today's versions (needs uv)
-	UV='$(UV)' tools/pin.sh
+	UV='$(UV)' PYTHON='$(PYTHON)' tools/pin.sh
 
 clean: ## remove the environment and everything that was built
 	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 from cntk_core.contract.parallel import Communicator
-from cntk_testing.contract import Contract
+from cntk_testing.contract import CHECKED, Contract
 from cntk_testing.parallel_samples import (
     Array,
     RunRanks,
@@ -48,6 +48,7 @@ class CommunicatorRecipe(RecipeContract):
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=self.patience)
         return done.returncode, done.stdout + done.stderr
 
+    @pytest.mark.recipe
     @pytest.mark.slow  # it starts processes
     def test_the_recipe_runs_and_resumes(self, tmp_path: Path) -> None:
         """The ranks train; after one was killed inside an epoch, they go on to the same model.
@@ -106,6 +107,7 @@ class CommunicatorContract(Contract):
 
     def test_ranks_know_themselves(self, run_ranks: RunRanks) -> None:
         """Each rank has its number and the number of ranks."""
+        CHECKED.append(run_ranks(self.sizes[0], type)[0])
         for size in self.sizes:
             found = run_ranks(size, lambda communicator: (communicator.rank, communicator.size))
             assert found == [(rank, size) for rank in range(size)]

@@ -238,6 +238,7 @@ def _run(context: ActionContext, jobs: Sequence[Job], least: int, *, quiet: bool
             _meet(now, job)
 
         context = persevere(context, Work(job, index, act, meet, lambda now: _take_over(now, quiet=quiet)), least)
+        context.say_unread()
         if job in epochs:
             context.log.line(f"CNTKCommandTrainEnd: {job.command}")
         context.log.plain()
