@@ -8,16 +8,19 @@ from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cntk_core.api import DataError, Location
 from cntk_reader_cntk_text.numbers import Bytes
-from cntk_reader_cntk_text.records import IntArray
+from cntk_reader_cntk_text.records import IdArray, IntArray
 
 _BOM = b"\xef\xbb\xbf"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _TAIL = 65536
-_MOST_DIGITS = 19
-"""Digits of a sequence id that surely fit into 64 bits."""
+LARGEST_ID = 2**64 - 1
+_MOST_DIGITS = len(str(LARGEST_ID))
+_SURE_DIGITS = _MOST_DIGITS - 1
+"""So many digits are a number of 64 bits whatever they are."""
 
 
 class TextFile:
@@ -105,6 +108,14 @@ class TextFile:
         self._file.close()
 
 
+class IdTooLargeError(Exception):
+    """A sequence id that cannot be told from others: ``line`` counts from 0 in the text."""
+
+    def __init__(self, line: int) -> None:
+        super().__init__(line)
+        self.line = line
+
+
 def line_starts(text: Bytes) -> IntArray:
     """Return where the lines of a text begin."""
     starts = np.flatnonzero(text == ord("\n")) + 1
@@ -113,10 +124,14 @@ def line_starts(text: Bytes) -> IntArray:
     return np.concatenate([[0], starts[:-1]])
 
 
-def line_ids(text: Bytes, starts: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the sequence ids at the starts of lines, and the number of digits of each (0: none; -1: too many)."""
-    ids = np.zeros(len(starts), dtype=np.int64)
-    digits = np.zeros(len(starts), dtype=np.int64)
+def line_ids(text: Bytes, starts: IntArray) -> tuple[IdArray, NDArray[np.bool_]]:
+    """Return the sequence ids at the starts of lines (0 where there is none), and which lines have one.
+
+    Raises:
+        IdTooLargeError: an id is no number of 64 bits, or has so many digits that it need not be one.
+    """
+    ids = np.zeros(len(starts), dtype=np.uint64)
+    having = np.zeros(len(starts), dtype=bool)
     active = np.arange(len(starts))
     for k in range(_MOST_DIGITS + 1):
         places = starts[active] + k
@@ -124,10 +139,13 @@ def line_ids(text: Bytes, starts: IntArray) -> tuple[IntArray, IntArray]:
         values = text[places] - np.uint8(ord("0"))
         active, values = active[values <= 9], values[values <= 9]
         if not len(active):
-            return ids, digits
-        if k == _MOST_DIGITS:
-            digits[active] = -1
-            return ids, digits
-        ids[active] = ids[active] * 10 + values
-        digits[active] += 1
-    return ids, digits
+            break
+        before = ids[active]
+        if k >= _SURE_DIGITS:
+            # Unsigned numbers run over without a word.
+            large = (before > LARGEST_ID // 10) | ((before == LARGEST_ID // 10) & (values > LARGEST_ID % 10))
+            if k == _MOST_DIGITS or large.any():
+                raise IdTooLargeError(int(active[0 if k == _MOST_DIGITS else np.flatnonzero(large)[0]]))
+        ids[active] = before * np.uint64(10) + values
+        having[active] = True
+    return ids, having
