@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar, cast
 
@@ -23,6 +24,9 @@ _INDEX_PIECE = 1 << 22
 _SHOWN = 5
 """Bad rows that an error lists."""
 _WARNINGS = 5
+_LONG = 4 * _BLOCK
+"""A block of one line, or of a few long ones."""
+_ITEM = re.compile(rb"\|([^\x00-\x20|]+)([^|\n]*+)")
 
 
 @attrs.frozen
@@ -234,7 +238,7 @@ class TextSource(ChunkSource):
         data = self._file.lines(piece.offset, piece.size)
         parts: list[Parsed] = []
         for block in _blocks(data):
-            fast = parse_fast(block, self._rules.streams, self._rules.dtype)
+            fast = None if self._is_unusual(block) else parse_fast(block, self._rules.streams, self._rules.dtype)
             parts.append(parse_exact(block, self._rules.streams, self._rules.dtype) if fast is None else fast)
             if strict and parts[-1].problems:
                 first = piece.line + sum(part.lines for part in parts[:-1])
@@ -245,10 +249,26 @@ class TextSource(ChunkSource):
         if not self._by_line:
             begins = line_starts(np.frombuffer(data, dtype=np.uint8))
             ids = self._filled_ids(data, begins, piece.line)
-        found = find_sequences(parsed, self._rules.streams, ids, self._rules.main, first_line=piece.line)
+        # Where each line is a sequence, it has one sample of each stream, whichever is counted.
+        main = None if self._by_line else self._rules.main
+        found = find_sequences(parsed, self._rules.streams, ids, main, first_line=piece.line)
         if strict and found.problems:
             raise self._too_many(list(self._errors(found.problems)), known_all=False)
         return found
+
+    def _is_unusual(self, block: bytes) -> bool:
+        """Tell whether a long line has too many values: the exact parser ends at the first of them.
+
+        The fast parser takes twenty times the memory of a text, and sees only then what is wrong with it.
+        """
+        if len(block) <= _LONG:
+            return False
+        most = {stream.alias: stream.dim for stream in self._rules.streams if not stream.sparse}
+        for item in _ITEM.finditer(block):
+            dim = most.get(item[1])
+            if dim is not None and len(item[2].split(None, dim)) > dim:
+                return True
+        return False
 
     def _errors(self, problems: Iterable[RowProblem]) -> Iterator[DataError]:
         for problem in problems:

@@ -11,12 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cntk_core.api import DataError, Location
+from cntk_core.api.readers import LINE_BYTES, line_too_long
 from cntk_reader_cntk_text.numbers import Bytes
 from cntk_reader_cntk_text.records import IdArray, IntArray
 
 _BOM = b"\xef\xbb\xbf"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _TAIL = 65536
+_BLOCK = 1 << 22
 LARGEST_ID = 2**64 - 1
 _MOST_DIGITS = len(str(LARGEST_ID))
 _SURE_DIGITS = _MOST_DIGITS - 1
@@ -31,10 +33,12 @@ class TextFile:
         begin: offset of the first byte after a byte order mark.
         end: offset after the last byte that is not white space.
         ends_with_newline: whether the last line is complete.
+        max_line_bytes: a longer line is refused, before more of it is read.
     """
 
-    def __init__(self, path: Path, where: Location | None = None) -> None:
+    def __init__(self, path: Path, where: Location | None = None, max_line_bytes: int = LINE_BYTES) -> None:
         self.name = str(path)
+        self.max_line_bytes = max_line_bytes
         self._lock = threading.Lock()
         try:
             self._file: BinaryIO = path.open("rb")
@@ -89,19 +93,37 @@ class TextFile:
     def pieces(self, size: int) -> Iterator[tuple[int, bytes]]:
         """Yield the text in pieces of whole lines of at most ``size`` bytes, a longer line alone, with their offsets.
 
-        The last piece may lack its newline.
+        The last piece may lack its newline. Raises DataError for a line of more bytes than are allowed.
         """
         offset = self.begin
         while offset < self.end:
             data = self.read(offset, min(size, self.end - offset))
             cut = data.rfind(b"\n") + 1
             while not cut and offset + len(data) < self.end:
-                more = self.read(offset + len(data), min(max(size, _TAIL), self.end - offset - len(data)))
+                more = self.read(offset + len(data), min(max(size, len(data)), self.end - offset - len(data)))
                 cut = len(data) + more.find(b"\n") + 1 if b"\n" in more else 0
                 data += more
+                if (cut or len(data)) > self.max_line_bytes:
+                    break
+            self._check_lines(offset, data)
             data = data[:cut] if cut and offset + len(data) < self.end else data
             yield offset, data
             offset += len(data)
+
+    def _check_lines(self, offset: int, data: bytes) -> None:
+        """Raise DataError if a line in a piece of the text is too long."""
+        if len(data) <= self.max_line_bytes:
+            return
+        text = np.frombuffer(data, dtype=np.uint8)
+        begins = line_starts(text)
+        lengths = np.diff(np.append(begins, len(text) + (not data.endswith(b"\n")))) - 1
+        long = np.flatnonzero(lengths > self.max_line_bytes)
+        if len(long):
+            raise line_too_long(self.name, self._lines_before(offset) + int(long[0]) + 1, self.max_line_bytes)
+
+    def _lines_before(self, offset: int) -> int:
+        """Return how many lines end before a byte of the file."""
+        return sum(self.read(at, min(_BLOCK, offset - at)).count(b"\n") for at in range(self.begin, offset, _BLOCK))
 
     def close(self) -> None:
         """Close the file. May be called more than once."""

@@ -161,6 +161,9 @@ class FeatureSource(ChunkSource):
 
     def _read(self, numbers: IntArray) -> Column:
         rules = self._rules
+        # A list can ask for any number of frames: room is made only for those that there are.
+        for number in numbers.tolist():
+            self._check_entry(self._entries[number])
         return read_windows(
             numbers,
             self._lengths[numbers],
@@ -171,12 +174,17 @@ class FeatureSource(ChunkSource):
             dtype=rules.dtype,
         )
 
+    def _check_entry(self, entry: Entry) -> None:
+        try:
+            self._check_style(entry, self._files.header(entry.path))
+            self._files.check_range(entry.path, entry.first, entry.first if entry.last is None else entry.last)
+        except DataError as error:
+            raise self._at(entry, error) from None
+
     def _read_one(self, number: int, target: np.ndarray[Any, Any]) -> None:
         entry = self._entries[number]
         try:
-            self._check_style(entry, self._files.header(entry.path))
             last = entry.first if entry.last is None else entry.last
-            self._files.check_range(entry.path, entry.first, last)
             self._files.read(entry.path, entry.first, last, target)
         except DataError as error:
             raise self._at(entry, error) from None

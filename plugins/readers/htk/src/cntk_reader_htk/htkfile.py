@@ -102,10 +102,10 @@ class FeatureFile:
         self._path = path
         try:
             self._file: BinaryIO = open(path, "rb")  # noqa: SIM115 - closed by close()
-        except OSError as error:
-            reason = (error.strerror or str(error)).lower()
+        except (OSError, ValueError) as error:
+            reason = (getattr(error, "strerror", None) or str(error)).lower()
             hint = None
-            if not os.path.exists(path):
+            if isinstance(error, OSError) and not os.path.exists(path):
                 hint = "A relative name starts where the command runs; prefixPathInSCP=... puts a folder in front."
             raise DataError(f"cannot open feature file '{path}': {reason}", hint=hint) from None
         try:
@@ -128,7 +128,10 @@ class FeatureFile:
         if header.scale is None or header.shift is None:
             target[:] = values
         else:
-            target[:] = (values.astype(np.float32) + header.shift) / header.scale
+            with np.errstate(
+                all="ignore"
+            ):  # scales and shifts may be anything; what comes of them is like NaN in a file
+                target[:] = (values.astype(np.float32) + header.shift) / header.scale
 
     def check_range(self, first: int, last: int) -> None:
         """Raise DataError if the file has no such frames."""
@@ -162,7 +165,7 @@ class FeatureFile:
                 f"the magic number is {magic}, not {_IDX_MAGIC}",
                 "Files whose name ends in -ubyte are IDX files of images; rename it if it is an HTK file.",
             )
-        self._check_sizes(frames, rows * columns, 4)
+        self._check_sizes(frames, min(rows, columns, rows * columns), 4)
         return Header(frames, 0, rows * columns, "USER", ">", _IDX_HEADER, is_bytes=True)
 
     def _read_htk_header(self) -> Header:
