@@ -114,9 +114,10 @@ def _read(text: bytes, how: _How) -> list[Sequence]:
             every = np.arange(info.sequences)
             columns = [chunk.columns[stream.name] for stream in _STREAMS]
             rows = [rows_of(column.data) for column in columns]
+            extents = [(column.first_rows(every), column.lengths(every)) for column in columns]
             parts = [
-                [own[first : first + count] for first, count in zip(column.first_rows(every), column.lengths(every))]
-                for own, column in zip(rows, columns, strict=True)
+                [own[first : first + count] for first, count in zip(starts, counts, strict=True)]
+                for own, (starts, counts) in zip(rows, extents, strict=True)
             ]
             keys = chunk.keys.tolist() if isinstance(chunk.keys, np.ndarray) else list(chunk.keys)
             found += [(keys[i] if keys else None, parts[0][i], parts[1][i]) for i in range(info.sequences)]

@@ -1,4 +1,4 @@
-"""What all fuzzers have in common: inputs by number, limits of time and memory, verdicts, and making a finding small."""
+"""What all fuzzers have in common: inputs by number, limits of time and memory, verdicts, small findings."""
 
 from __future__ import annotations
 

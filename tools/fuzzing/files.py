@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-_MEMORY = Path("/dev/shm")  # noqa: S108 # only where it is quick: the folder has a name of its own
+_MEMORY = Path("/dev/shm")  # only where it is quick: the folder has a name of its own
 
 
 @cache

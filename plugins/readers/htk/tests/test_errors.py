@@ -137,6 +137,15 @@ def test_a_list_reserves_no_room_for_frames_that_are_not_there(make) -> None:
     assert peak < 10 << 20
 
 
+def test_a_list_of_many_frames_is_not_believed(make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cntk_reader_htk.features._BELIEVED_IN_ALL", 60)
+    Path(ONE).write_text("".join(f"a{n}=all.chunk[0,29]\n" for n in range(3)))
+    reader = make(f"features=[ dim=2 ; scpFile={ONE} ]")
+    with pytest.raises(CntkError) as caught:
+        reader.source.index()
+    assert str(caught.value).startswith("one.scp:3: frame 29 of 'all.chunk' is wanted")
+
+
 def test_a_long_line_of_a_list(make) -> None:
     Path(ONE).write_text("a=" + "b" * 99)
     with pytest.raises(CntkError) as caught:
@@ -253,12 +262,12 @@ LABELS = {
     "far end": ('#!MLF!#\n"utt0.lab"\n0 900000000000000 a[2]\n.\n', L, "ali.mlf:3: the end "
      "900000000000000 is more than "
                 "an utterance can have: 67108864 frames" + RANGES),
-    "no number": ('#!MLF!#\n"utt0.lab"\n0 1_0 a[2]\n.\n', L, "ali.mlf:3: '0 1_0' is not a start and an end" + RANGES),
+    "underscore": ('#!MLF!#\n"utt0.lab"\n0 1_0 a[2]\n.\n', L, "ali.mlf:3: '0 1_0' is not a start and an end" + RANGES),
     "nan": ('#!MLF!#\n"utt0.lab"\n0 nan a[2]\n.\n', L, "ali.mlf:3: '0 nan' is not a start and an end" + RANGES),
     "many digits": (f'#!MLF!#\n"utt0.lab"\n0 7 a[2] {"9" * 5000}\n.\n', NO_MAP,
                     f"ali.mlf:3: '{'9' * 40}' is not the number of a class" + COLUMNS),
-    "zero byte": ('#!MLF!#\n"utt0.lab"\n0 7 a\0\n.\n', L, "ali.mlf:3: byte 6 of the line is zero, so this is no label file"
-                  + UTF8),
+    "zero byte": ('#!MLF!#\n"utt0.lab"\n0 7 a\0\n.\n', L, "ali.mlf:3: byte 6 of the line is zero, so "
+                  "this is no label file" + UTF8),
     "long line": ('#!MLF!#\n"utt0.lab"\n0 7 ' + "a" * 99 + "\n.\n", L + "maxLineBytes=60\n",
                   "ali.mlf:3: the line has more than 60 bytes, maxLineBytes=60" + LARGER),
     "missing": (None, L, "r.cntk:2:23: cannot open the label file 'ali.mlf': no such file or directory\n"

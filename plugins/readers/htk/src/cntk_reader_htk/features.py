@@ -15,6 +15,10 @@ from cntk_reader_htk.chunks import IntArray, say_skipped, too_many
 from cntk_reader_htk.htkfile import FeatureFiles, Header
 from cntk_reader_htk.scp import FORMS, Entry, Script
 
+_BELIEVED = 100_000
+_BELIEVED_IN_ALL = 100_000_000
+"""Frames that a list may name, in a line and in all, before the files are looked at: their numbers take memory."""
+
 
 @attrs.frozen(eq=False)
 class FeatureRules:
@@ -87,10 +91,13 @@ class FeatureSource(ChunkSource):
 
     def _sound_entries(self, errors: list[CntkError]) -> Iterator[Entry]:
         """Yield the utterances with their lengths; note what is wrong with the others."""
-        skipped = 0
+        skipped = believed = 0
         for entry in self._script.entries:
+            own = entry.frames or 0
+            believed += own
+            check = self._rules.max_errors > 0 or own > _BELIEVED or believed > _BELIEVED_IN_ALL
             try:
-                found = self._measured(entry, check=self._rules.max_errors > 0)
+                found = self._measured(entry, check=check)
             except DataError as error:
                 errors.append(error)
                 continue
