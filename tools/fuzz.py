@@ -42,7 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
         fuzzer = formats.fuzzer(name)
         if options.replay is not None:
             data = fuzzer.input(options.replay, options.seed)
-            verdict = judge(fuzzer.check, data)
+            verdict = fuzzer.judge(data)
             print(data, verdict.kind, verdict.details, sep="\n")
             continue
         numbers = range(options.first, options.first + max(options.inputs * fuzzer.share // 100, 1))
@@ -54,20 +54,21 @@ def run(fuzzer: Fuzzer, numbers: range, seed: int, save: Path | None) -> bool:
     """Judge inputs, print the totals, and return whether there was a finding."""
     for number in numbers[:20]:
         judge(fuzzer.check, fuzzer.input(number, seed), seconds=60)  # imports and compiling count for nobody
-    limit_memory()
+    if fuzzer.seconds is None:  # what takes longer has libraries with memory of their own
+        limit_memory()
     totals: Counter[str] = Counter()
     slowest = (0.0, 0)
     began, used = time.perf_counter(), time.process_time()
     for number in numbers:
         data = fuzzer.input(number, seed)
         start = time.process_time()
-        verdict = judge(fuzzer.check, data)
+        verdict = fuzzer.judge(data)
         slowest = max(slowest, (time.process_time() - start, number))
         totals[verdict.kind] += 1
         if verdict.is_finding and totals[verdict.kind] <= MAX_SHOWN:
-            least = smaller(fuzzer.check, data, verdict.kind)
+            least = smaller(fuzzer, data, verdict.kind)
             print(f"{fuzzer.name}: input {number}: {verdict.kind}\n{least!r}", file=sys.stderr)
-            print(judge(fuzzer.check, least).details, file=sys.stderr)
+            print(fuzzer.judge(least).details, file=sys.stderr)
             if save is not None:
                 (save / fuzzer.name).mkdir(parents=True, exist_ok=True)
                 (save / fuzzer.name / str(number)).write_bytes(least)
@@ -75,6 +76,8 @@ def run(fuzzer: Fuzzer, numbers: range, seed: int, save: Path | None) -> bool:
     took, used = time.perf_counter() - began, time.process_time() - used
     print(f"{fuzzer.name}: {len(numbers)} inputs in {took:.0f} s ({used:.0f} s of the processor)")
     print("  " + ", ".join(f"{count} {verdict}" for verdict, count in totals.most_common()))
+    if fuzzer.summary is not None:
+        print(f"  {fuzzer.summary()}")
     print(f"  slowest {slowest[0]:.2f} s (input {slowest[1]}), peak memory {peak:.0f} MB", flush=True)
     return any(kind not in ("read", "refused") for kind in totals)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import struct
+from typing import Any
 
 import numpy as np
 from cntk_reader_binary.binaryfile import BinaryFile
@@ -69,7 +70,7 @@ Values = dict[str, list[list[list[str]]]]
 """The rows of each sequence of each stream."""
 
 
-def _read(data: bytes, dtype: np.dtype[np.floating]) -> Values:
+def _read(data: bytes, dtype: np.dtype[Any]) -> Values:
     file = BinaryFile(write("t.cbf", data))
     try:
         wanted = {
@@ -94,7 +95,7 @@ def _read(data: bytes, dtype: np.dtype[np.floating]) -> Values:
     return found
 
 
-def _judge(data: bytes, dtype: np.dtype[np.floating]) -> Values:
+def _judge(data: bytes, dtype: np.dtype[Any]) -> Values:
     if data[:12] != _MAGIC:
         raise ValueError("magic")
     (begin,) = struct.unpack("<q", data[-8:])
@@ -131,7 +132,7 @@ def _judge_chunk(
     samples: int,
     streams: list[tuple[str, bool, bool, int]],
     found: Values,
-    dtype: np.dtype[np.floating],
+    dtype: np.dtype[Any],
 ) -> None:
     lengths = list(struct.unpack_from(f"<{sequences}I", data))
     at = 4 * sequences
@@ -146,7 +147,7 @@ def _judge_chunk(
         raise ValueError("lengths")
 
 
-def _row(values: dict[int, list[float]], dim: int, dtype: np.dtype[np.floating]) -> list[str]:
+def _row(values: dict[int, list[float]], dim: int, dtype: np.dtype[Any]) -> list[str]:
     row = np.zeros(dim, dtype)
     with np.errstate(all="ignore"):
         for index, several in values.items():

@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 import re
 from itertools import groupby
+from typing import Any
 
 import attrs
 import numpy as np
@@ -32,7 +33,7 @@ class _How:
     errors: int
     main: int | None
     chunk: int
-    dtype: np.dtype[np.floating]
+    dtype: np.dtype[Any]
 
     @classmethod
     def of(cls, byte: int) -> _How:
@@ -119,7 +120,7 @@ def _read(text: bytes, how: _How) -> list[Sequence]:
                 [own[first : first + count] for first, count in zip(starts, counts, strict=True)]
                 for own, (starts, counts) in zip(rows, extents, strict=True)
             ]
-            keys = chunk.keys.tolist() if isinstance(chunk.keys, np.ndarray) else list(chunk.keys)
+            keys: list[Any] = list(chunk.keys)
             found += [(keys[i] if keys else None, parts[0][i], parts[1][i]) for i in range(info.sequences)]
             _check_index(info, columns, every, how)
             if keys and list(source.keys(number)) != keys:
@@ -177,7 +178,7 @@ def _group(rows: list[tuple[object, dict[str, list[list[str]]] | None]], how: _H
         if not min(counts) or ((by_line or how.main is None) and max(counts) != len(good)):
             bad += 1
             continue
-        found.append((None if by_line else key, streams["a"], streams["s"]))  # type: ignore[arg-type]
+        found.append((None if by_line else key, streams["a"], streams["s"]))
     if bad > how.errors:
         raise ValueError(f"{bad} errors")
     return found
@@ -212,7 +213,8 @@ def _row(line: str, how: _How) -> dict[str, list[list[str]]] | None:
 
 def _words(line: str, at: int) -> tuple[list[str], int]:
     """Return the name and the words behind it, up to a bar, the end, or a control character."""
-    words, word = [], ""
+    words: list[str] = []
+    word = ""
     while at < len(line) and line[at] != "|" and (line[at] > " " or line[at] in " \t"):
         if line[at] in " \t":
             if not words and not word:
@@ -238,6 +240,9 @@ def _sample(name: str, words: list[str], how: _How) -> list[str] | None:
         if not _NUMBER.fullmatch(word) or abs(float(word)) > float(np.finfo(how.dtype).max):
             return None
         # Values of the same index are added.
+        if name == "a":
+            values[place] = float(word)
+            continue
         with np.errstate(over="ignore"):
             values[int(index)] = float(how.dtype.type(values[int(index)]) + how.dtype.type(float(word)))
     return plain(np.array(values, how.dtype))

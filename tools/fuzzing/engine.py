@@ -29,8 +29,8 @@ _EXTREMES += [
     b"\r",
     b"\n",
 ]
-_TRIES = 3000
-"""So often a finding is tried to be made smaller."""
+_TRIES, _FEW_TRIES = 3000, 60
+"""So often a finding is tried to be made smaller; where an input takes long, less."""
 
 Make = Callable[[random.Random], bytes]
 """Makes an input."""
@@ -55,12 +55,20 @@ class Fuzzer:
         make: makes an input out of random numbers.
         check: reads one.
         share: how many inputs it has of 100, where many take long.
+        seconds: that an input may take; None: :data:`SECONDS`.
+        summary: more to say at the end.
     """
 
     name: str
     make: Make
     check: Check
     share: int = 100
+    seconds: float | None = None
+    summary: Callable[[], str] | None = None
+
+    def judge(self, data: bytes) -> Verdict:
+        """Return what becomes of an input."""
+        return judge(self.check, data, self.seconds or SECONDS)
 
     def input(self, number: int, seed: int) -> bytes:
         """Return an input: the same number and seed always give the same."""
@@ -121,19 +129,19 @@ def judge(check: Check, data: bytes, seconds: float = SECONDS) -> Verdict:
     return Verdict(READ)
 
 
-def smaller(check: Check, data: bytes, kind: str) -> bytes:
+def smaller(fuzzer: Fuzzer, data: bytes, kind: str) -> bytes:
     """Return a part of an input that still is a finding of this kind: parts are left out while that goes well.
 
     Source: A. Zeller and R. Hildebrandt, "Simplifying and isolating failure-inducing input" (2002).
     """
-    tries = 0
+    tries, most = 0, _TRIES if fuzzer.share == 100 else _FEW_TRIES
     step = max(len(data) // 2, 1)
-    while tries < _TRIES:
+    while tries < most:
         at, before = 0, len(data)
-        while at < len(data) and tries < _TRIES:
+        while at < len(data) and tries < most:
             shorter = data[:at] + data[at + step :]
             tries += 1
-            if judge(check, shorter).kind == kind:
+            if fuzzer.judge(shorter).kind == kind:
                 data = shorter
             else:
                 at += step

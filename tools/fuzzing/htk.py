@@ -167,6 +167,8 @@ def _judge_list(data: bytes) -> object:
     here = str(Path(write("l.scp", data)).parent)
     for raw in data.split(b"\n"):
         line = raw.decode().strip("\ufeff \t\r\n")
+        if "\0" in line:
+            raise ValueError("zero")
         if line:
             entry = _judge_entry(line, here)
             errors += entry is None
@@ -177,8 +179,6 @@ def _judge_list(data: bytes) -> object:
 
 
 def _judge_entry(line: str, here: str) -> tuple[str, str, int, int | None] | None:
-    if "\0" in line:
-        return None
     name, equals, path = line.partition("=")
     name, path = name.strip(), path.strip()
     extent: tuple[int, int | None] = 0, None
@@ -234,7 +234,7 @@ def _read_labels(data: bytes, kind: int) -> object:
 def _judge_labels(data: bytes, kind: int) -> object:
     lines = [line.decode().strip("\ufeff \t\r\n") for line in data.split(b"\n")]
     lines = [line for line in lines if line]
-    if not lines or lines[0] != "#!MLF!#":
+    if not lines or lines[0] != "#!MLF!#" or any("\0" in line for line in lines):
         raise ValueError("header")
     entries: dict[str, list[tuple[int, int]]] = {}
     errors = 0
@@ -275,7 +275,7 @@ def _ranges(lines: list[str], kind: int) -> list[tuple[int, int]] | None:
             state = _STATES.get(word, _CLASSES)
         else:
             state = int(word) if re.fullmatch("[0-9]{1,9}", word) else _CLASSES
-        if first != at or last < first or last >= 2**31 or state >= _CLASSES:
+        if first != at or last < first or last > 2**26 or state >= _CLASSES:
             return None
         found.append((state, last - first))
         at = last

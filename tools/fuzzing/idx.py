@@ -64,7 +64,7 @@ def _read(images: bytes, labels: bytes) -> Samples:
         ImageOptions(name="x", file=folder() / "i"),
         LabelOptions(name="l", file=folder() / "l", label_dim=_CLASSES),
     )
-    options = MNISTReaderOptions(streams=streams, randomize="none", prefetch=False)  # type: ignore[call-arg]
+    options = MNISTReaderOptions(streams=streams, randomize="none", prefetch=False)
     reader = MNISTReader(options, ReaderContext(dtype=np.dtype(np.float32)))
     found: Samples = []
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from typing import Any
 
 import attrs
 import numpy as np
@@ -28,7 +29,7 @@ class _How:
     delimiter: bytes
     point: bytes
     chunk: int
-    dtype: np.dtype[np.floating]
+    dtype: np.dtype[Any]
 
     @classmethod
     def of(cls, byte: int) -> _How:
