@@ -105,7 +105,7 @@ def _judge_matrix(data: bytes) -> tuple[int, int, list[str]]:
 
 
 def _floats(values: list[float]) -> list[str]:
-    with np.errstate(over="ignore"):
+    with np.errstate(all="ignore"):
         found = np.array(values).astype(np.float32)
     if any(np.isinf(new) and math.isfinite(old) for new, old in zip(found, values, strict=True)):
         raise ValueError("too large")

@@ -153,8 +153,9 @@ def test_a_long_line_of_a_list(make) -> None:
     assert str(caught.value) == "one.scp:1: the line has more than 100 bytes, maxLineBytes=100" + LARGER
 
 
-def test_scales_that_are_no_numbers_give_no_warning(make) -> None:
-    scales = struct.pack(">4f", float("nan"), 1e-40, float("inf"), 1e38)
+@pytest.mark.parametrize("first", [b"\x7f\xc0\0\0", b"\x7f\xb6\xf8\xe6"], ids=["quiet", "signalling"])
+def test_scales_that_are_no_numbers_give_no_warning(make, first: bytes) -> None:
+    scales = first + struct.pack(">3f", 1e-40, float("inf"), 1e38)
     Path("x.mfc").write_bytes(header(frames=5, size=4, kind=6 | 0o2000) + scales + b"1234")
     Path(ONE).write_text("x.mfc\n")
     (minibatch,) = make(f"features=[ dim=2 ; scpFile={ONE} ]").minibatches(EpochSpec(minibatch_size=100))

@@ -212,6 +212,12 @@ def test_errors_of_the_mapping_file() -> None:
     assert error_of() == "map.txt: the label mapping file is empty"
 
 
+@pytest.mark.parametrize("blank", ["\v", "\f \t", "\r"])
+def test_lines_of_white_space_are_no_samples(blank: str) -> None:
+    Path("t.txt").write_bytes(DATA.encode() + blank.encode() + b"\nc 9 9\n")
+    assert len(read(make(KEYS + "; chunkSizeInBytes = 1"))["features"]) == 5
+
+
 def test_lines_that_are_too_long() -> None:
     Path("t.txt").write_text(DATA + "b 1 " + "2" * 40 + "\n")
     message = (

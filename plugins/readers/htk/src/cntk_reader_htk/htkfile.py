@@ -125,12 +125,10 @@ class FeatureFile:
         self._file.seek(header.data + first * header.frame_bytes)
         stored = self._take((last + 1 - first) * header.frame_bytes, f"the frames {first} to {last}")
         values = np.frombuffer(stored, dtype=header.stored).reshape(-1, header.dim)
-        if header.scale is None or header.shift is None:
-            target[:] = values
-        else:
-            with np.errstate(
-                all="ignore"
-            ):  # scales and shifts may be anything; what comes of them is like NaN in a file
+        with np.errstate(all="ignore"):  # scales and shifts may be anything; what comes of them is like NaN in a file
+            if header.scale is None or header.shift is None:
+                target[:] = values
+            else:
                 target[:] = (values.astype(np.float32) + header.shift) / header.scale
 
     def check_range(self, first: int, last: int) -> None:
@@ -188,8 +186,10 @@ class FeatureFile:
         frames -= 4  # The two vectors in front take the space of four frames and are counted so.
         self._check_sizes(frames, dim, 0)
         vectors = np.frombuffer(self._take(8 * dim, "the scales of a compressed file"), dtype=f"{order}f4")
-        scale, shift = vectors.astype(np.float32).reshape(2, dim)
-        if not scale.all():
+        with np.errstate(invalid="ignore"):  # there are NaNs that processors remark on wherever they see them
+            scale, shift = vectors.astype(np.float32).reshape(2, dim)
+            has_zero = bool((scale == 0).any())
+        if has_zero:
             raise self._wrong(data, "a scale of the compressed values is zero")
         return Header(frames, period, dim, kind, order, data + 8 * dim, scale, shift)
 

@@ -81,7 +81,7 @@ class TableSource(ChunkSource):
 
     def _cut(self) -> Iterator[Piece]:
         first, samples = 1, 0
-        blank = b" \t\r\n" + self._marks.delimiter
+        blank = b" \t\r\n\v\f" + self._marks.delimiter
         with open_table(self._path, self._where) as file:
             offset = end = len(_BOM) if file.read(3) == _BOM else 0
             file.seek(offset)
