@@ -197,7 +197,13 @@ def load() -> None:
     """Import what trainings need; nothing is run here, because threads do not survive a fork."""
     import importlib
 
-    modules = ("numba", "scipy.sparse", "cntk_core.cli", "cntk_core.recipe.train", "cntk_engine_cpu.program")
+    modules = (
+        "numba",
+        "scipy.sparse",
+        "cntk_kit_recipes.cli",
+        "cntk_kit_recipes.recipe.train",
+        "cntk_engine_cpu.program",
+    )
     readers = ("cntk_reader_cntk_text.reader", "cntk_kit_readers.composite", "cntk_kit_readers.truncation")
     for name in (*modules, *readers, "cntk_builder_brainscript", "cntk_builder_ndl", "cntk_builder_simple"):
         importlib.import_module(name)
@@ -215,7 +221,7 @@ def begin(folder: Path, log: str) -> int:
         with open(log, "a", encoding="utf-8") as file:
             os.dup2(file.fileno(), 1)
             os.dup2(file.fileno(), 2)
-        from cntk_core.cli import main
+        from cntk_kit_recipes.cli import main
 
         status = main(["configFile=r.cntk"])
         sys.stdout.flush()
