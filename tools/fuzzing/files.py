@@ -30,9 +30,9 @@ def write(name: str, data: bytes) -> Path:
 
 
 def plain(values: Any) -> list[str]:
-    """Return numbers as text that tells all of them apart but NaNs."""
+    """Return numbers as text that tells all of them apart but NaNs, and the zeros."""
     array = np.asarray(values)
-    return [repr(value) for value in array.reshape(-1).tolist()]
+    return [repr(value + 0.0) for value in array.reshape(-1).tolist()]
 
 
 def rows_of(data: Any) -> list[list[str]]:

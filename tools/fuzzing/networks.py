@@ -16,7 +16,7 @@ from io import StringIO
 from pathlib import Path
 
 from cntk_core.api import DataError
-from cntk_core.cli import main
+from cntk_kit_recipes.cli import main
 from fuzzing.engine import Finding
 from fuzzing.files import folder
 from fuzzing.grammar import Writer

@@ -132,6 +132,7 @@ def test_missing_file() -> None:
         (None, idx(LABELS[:4]), "labels: 4 samples, but 'images' has 5"),
         (None, idx(LABELS + 7), "labels: label 10 of sample 0 is not below labelDim=10"),
         (idx(IMAGES[:0]), idx(LABELS[:0]), "images has no samples"),
+        (idx(IMAGES[:, :0]), None, "images: the images have no pixels: they are 0 x 3"),
         (gzip.compress(idx(IMAGES), mtime=0)[:-12], None, "images: the compressed file is damaged: "
          "Compressed file ended before the end-of-stream marker was reached"),
     ],

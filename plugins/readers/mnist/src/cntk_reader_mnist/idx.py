@@ -53,6 +53,8 @@ class IdxFile:
         self._check_magic(header, axes)
         self._offset = len(header)
         self.shape = tuple(int(size) for size in np.frombuffer(header[4:], dtype=">u4"))
+        if not math.prod(self.shape[1:]):
+            raise self._error(f"the images have no pixels: they are {self.shape[1]} x {self.shape[2]}")
         self._data: NDArray[np.uint8] | None = None
 
     def _open(self) -> BinaryIO:
