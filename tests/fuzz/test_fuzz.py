@@ -94,3 +94,12 @@ def test_what_is_a_finding(engine: ModuleType) -> None:
     assert engine.judge(differs, b"").kind == "differs: numbers"
     assert engine.judge(warns, b"").kind == "UserWarning"
     assert engine.judge(lambda data: None, b"").kind == engine.READ
+
+
+@pytest.mark.slow
+@pytest.mark.xfail(reason="the CPU engine's gradient of a value that RowStack and Minus read is wrong", strict=True)
+def test_a_value_that_is_stacked_and_subtracted(engine: ModuleType) -> None:
+    from fuzzing import formats
+
+    data = (TOOLS.parent / "tests/fuzz/corpus/networks/value-stacked-and-subtracted.txt").read_bytes()
+    assert formats.fuzzer("networks").judge(data).kind == engine.READ
