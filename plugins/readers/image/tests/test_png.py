@@ -10,7 +10,9 @@ from io import BytesIO
 import numpy as np
 import pytest
 from cntk_reader_image import decode as decoding
-from cntk_reader_image.decode import BrokenImageError, decode
+from cntk_reader_image import kernels
+from cntk_reader_image.decode import decode
+from cntk_reader_image.limits import BrokenImageError
 from cntk_reader_image.png import decode_png
 from hypothesis import given
 from hypothesis import strategies as st

@@ -20,7 +20,8 @@ from cntk_core.api import (
     options,
     raise_problems,
 )
-from cntk_core.api.readers import CACHE_BYTES, ReaderKeys, Window
+from cntk_core.api.readers import CACHE_BYTES, LINE_BYTES, ReaderKeys, Window
+from cntk_reader_image.limits import IMAGE_PIXELS
 
 _RANDOM = ("randomside", "randomarea")
 
@@ -205,6 +206,11 @@ class ImageReaderKeys(ReaderKeys):
         validator=_at_least(0),
     )  # fmt: skip
     max_errors: int = option(default=0, doc="Broken images that are left out.", validator=_at_least(0))
+    max_image_pixels: int = option(
+        default=IMAGE_PIXELS, doc="An image with more pixels is broken; all threads together decode no more.",
+        validator=_at_least(1),
+    )  # fmt: skip
+    max_line_bytes: int = option(default=LINE_BYTES, doc="A longer line is refused.", validator=_at_least(1))
     cache_size_in_bytes: int = option(
         default=CACHE_BYTES, doc="Decoded images that are kept, if about all fit.", validator=_at_least(0)
     )
