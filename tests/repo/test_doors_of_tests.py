@@ -36,7 +36,7 @@ def behind_the_doors(text: str) -> list[tuple[int, str]]:
         ("from cntk_kit_recipes.cli import main", []),
         ("def test():\n    from cntk_core.plan.plan import Plan", [(2, "cntk_core.plan.plan")]),
         ("from cntk_kit_recipes.recipe.log import Log", [(1, "cntk_kit_recipes.recipe.log")]),
-        ("import cntk_core.training.loop.run", [(1, "cntk_core.training.loop.run")]),
+        ("import cntk_kit_recipes.session.run", [(1, "cntk_kit_recipes.session.run")]),
     ],
 )
 def test_what_is_found(text: str, found: list[tuple[int, str]]) -> None:
