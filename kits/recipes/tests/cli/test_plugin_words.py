@@ -13,7 +13,7 @@ from cntk_core.errors import UsageError
 from cntk_kit_recipes.cli import main
 from cntk_kit_recipes.cli.plugin_words import join_plugins, split_plugins
 from cntk_kit_recipes.launch import launcher as launch
-from cntk_kit_recipes.recipe.context import recipe_plugins
+from cntk_kit_recipes.recipe.run_plugins import recipe_plugins
 
 RECIPE = "command = P\nP = [ action = PrintAction ; what = hello ]\n"
 COUNTER = """

@@ -299,7 +299,7 @@ def launched(monkeypatch):
     class Plugins:
         registry = registry_of()
 
-    monkeypatch.setattr("cntk_kit_recipes.recipe.context.make_plugins", lambda *_: Plugins())
+    monkeypatch.setattr("cntk_kit_recipes.recipe.run_plugins.make_plugins", lambda *_: Plugins())
 
     def run(program, ranks=3, arguments=("train", "r.cntk")):
         monkeypatch.setenv("DO", program)
@@ -421,7 +421,7 @@ def test_without_mpi_the_ranks_meet_on_sockets(monkeypatch, capfd):
         for name, kind in kinds.items():
             registry.communicators.add(name, kind)
         monkeypatch.setattr(
-            "cntk_kit_recipes.recipe.context.make_plugins", lambda *_, r=registry: SimpleNamespace(registry=r)
+            "cntk_kit_recipes.recipe.run_plugins.make_plugins", lambda *_, r=registry: SimpleNamespace(registry=r)
         )
         monkeypatch.setenv("DO", f"open(os.path.join(os.environ['{REPORTS}'], '{DONE}'), 'w').close()")
         if message is None:

@@ -79,7 +79,7 @@ def launch(
             f"-n {ranks} is given to a process that {detect().by} has started as one of {detect().size}",
             hint="Give -n to cntk alone, or start it with mpiexec and without -n.",
         )
-    from cntk_kit_recipes.recipe.context import make_plugins
+    from cntk_kit_recipes.recipe.run_plugins import make_plugins
 
     registry = make_plugins(Log(), plugin_files).registry
     launcher = _launcher_of(registry, communicator, ranks, elastic=bool(elastic))

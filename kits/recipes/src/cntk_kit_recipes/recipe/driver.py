@@ -18,7 +18,7 @@ from cntk_core.contract import events
 from cntk_core.errors import CntkError, ConfigError
 from cntk_core.plugins.faults import plugins_named
 from cntk_kit_recipes.recipe.actions import TRAIN
-from cntk_kit_recipes.recipe.context import ActionContext, make_plugins, recipe_plugins
+from cntk_kit_recipes.recipe.context import ActionContext
 from cntk_kit_recipes.recipe.document import is_document, load_document
 from cntk_kit_recipes.recipe.elastic import Work, min_ranks, persevere, prepare
 from cntk_kit_recipes.recipe.jobs import Job, check_jobs, check_top_level, find_jobs
@@ -35,6 +35,7 @@ from cntk_kit_recipes.recipe.ranks import (
     patient,
     share_processors,
 )
+from cntk_kit_recipes.recipe.run_plugins import make_plugins, recipe_plugins
 
 if TYPE_CHECKING:
     from cntk_core.contract.parallel import Communicator
