@@ -31,6 +31,7 @@ from cntk_core.records.origin import merged, summary
 from cntk_core.training.loop.changed_data import with_changes
 from cntk_core.training.loop.progress import RunLog
 from cntk_core.training.loop.ranks import ParallelSettings, Ranks
+from cntk_core.trust import ask_to_write
 
 if TYPE_CHECKING:
     from cntk_core.contract.engine import ExecutionEngine
@@ -307,6 +308,7 @@ class ActionContext:
         """
         from cntk_core.network.model_file import save_model
 
+        ask_to_write(path, where=where)
         network.origins = merged(network.origins, op_origins(self.plugins, network))
         try:
             Path(path).parent.mkdir(parents=True, exist_ok=True)

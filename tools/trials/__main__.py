@@ -51,8 +51,9 @@ def run_all(record: Path) -> int:
     failed = []
     for command in WHOLE:
         print(f"== {' '.join(command)}", flush=True)
-        done = subprocess.run([sys.executable, str(Path(__file__).parent), *command, "--record", str(record)], check=False)
-        failed += [command[0]] if done.returncode else []
+        words = [sys.executable, str(Path(__file__).parent), *command, "--record", str(record)]
+        if subprocess.run(words, check=False).returncode:
+            failed.append(command[0])
     write_table(record)
     print(f"failed: {', '.join(failed) or 'none'}")
     return 1 if failed else 0

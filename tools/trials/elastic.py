@@ -222,7 +222,8 @@ def run_all(folder: Path, options: argparse.Namespace) -> bool:
     print(", ".join(f"{name} {count}" for name, count in sorted(done.items())))
     print(f"{options.faults} elastic runs, {failed} failures; the longest took {longest:.1f} s")
     seen = f"models identical to those of a restart; the longest run took {longest:.0f} s"
-    record(options.record, Figure("elastic runs that lose ranks", options.faults, failed, seen, time.monotonic() - begun))
+    seconds = time.monotonic() - begun
+    record(options.record, Figure("elastic runs that lose ranks", options.faults, failed, seen, seconds))
     return failed == 0
 
 

@@ -1,4 +1,4 @@
-"""A process in which calls of the system can fail, be noted, or tell another time: `system.c`, loaded before all else."""
+"""A process in which calls of the system can fail, be noted, or tell another time: `system.c`, loaded at its start."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class Entry:
     @property
     def folders(self) -> set[str]:
         """The folders that have to be flushed for the call to last."""
-        return {os.path.dirname(path) for path in (self.path, self.name) if path}
+        return {os.path.dirname(path) or "." for path in (self.path, self.name) if path}
 
 
 def read_journal(data: bytes, root: str) -> Iterator[Entry]:
@@ -74,20 +74,19 @@ def read_journal(data: bytes, root: str) -> Iterator[Entry]:
 
 def lasting(entries: Sequence[Entry]) -> list[bool]:
     """Say of each call whether what it did is sure to be on the disk after the last of them."""
-    files, folders, inodes = set[int](), set[str](), dict[str, int]()
+    files, folders = set[int](), set[str]()
     sure = []
     for entry in reversed(entries):
         if entry.kind == SYNC:
             files.add(entry.inode)
             folders.add(entry.path)
-            inodes[entry.path] = entry.inode
             sure.append(True)
         elif entry.kind in _CONTENT:
             sure.append(entry.inode in files)
         else:
             if entry.kind == RENAME:  # what was flushed under the new name counts for calls with the old one
                 folders = {_before(folder, entry) for folder in folders}
-            sure.append({"." if not folder else folder for folder in entry.folders} <= folders)
+            sure.append(entry.folders <= folders)
     return sure[::-1]
 
 

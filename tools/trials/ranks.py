@@ -102,8 +102,8 @@ def cntk_minibatch_end(job, result):
     os.kill(os.getpid(), {"kill": signal.SIGKILL, "stop": signal.SIGSTOP, "term": signal.SIGTERM}[kind])
 """
 FAULTS = ("kill", "exception", "exit", "stop", "term", "pause", "none")
-"""What is done to a rank. With ``none`` the data are uneven, and training must come to its end; with ``pause`` a rank is
-stopped for less than the deadline, and it must, too."""
+"""What is done to a rank. With ``none`` the data are uneven, with ``pause`` a rank is stopped for less than the
+deadline: then training must come to its end."""
 WAYS = {"virtual": 2, "alone": 4, "sockets": 1, "mpi": 1}
 """Ways to run ranks, and how often each is drawn."""
 
