@@ -219,6 +219,11 @@ def _folder_of(handle: int) -> str:
         return os.sep  # nobody knows: not below the output folder
 
 
+def _made(path: Any, mode: Any, folder: Any) -> None:
+    if not os.path.isdir(path):  # one that is there is made in vain
+        _changed(path, folder)
+
+
 def _renamed(path: Any, name: Any, folder: Any = None, other: Any = None) -> None:
     _changed(path, folder)
     _changed(name, other)
@@ -236,7 +241,7 @@ def _started(what: Any, *given: Any) -> None:
 
 _CHECKS: Mapping[str, Callable[..., None]] = {
     "open": _opened,
-    "os.mkdir": lambda path, mode, folder: _changed(path, folder),
+    "os.mkdir": _made,
     "os.remove": _changed,
     "os.rmdir": _changed,
     "os.truncate": lambda path, length: _changed(path),
