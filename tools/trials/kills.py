@@ -197,8 +197,8 @@ def write_data(folder: Path, network: str) -> None:
     (folder / "frames.ctf").write_text("".join(rows), encoding="utf-8")
 
 
-def load() -> None:
-    """Train each recipe once, so that forks have all that is imported and compiled, and begin at once.
+def load(names: Sequence[str] = ()) -> None:
+    """Train each recipe, or these, once, so that forks have all that is imported and compiled, and begin at once.
 
     Raises:
         RuntimeError: a training failed.
@@ -208,7 +208,7 @@ def load() -> None:
 
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ.setdefault(variable, "1")
-    for name in RECIPES:
+    for name in names or RECIPES:
         said = io.StringIO()
         with tempfile.TemporaryDirectory(dir=in_memory()) as folder:
             place = prepared(Path(folder) / "run", name)
@@ -375,7 +375,7 @@ def kill_and_resume(
     return outcome
 
 
-def _wait_for_start(folder: Path, child: int) -> bool:
+def wait_for_start(folder: Path, child: int) -> bool:
     """Wait until the initial model is there; False if the process ended before."""
     while not (folder / "net.dnn.0").exists():
         if os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
@@ -387,7 +387,7 @@ def _wait_for_start(folder: Path, child: int) -> bool:
 def _seconds(folder: Path) -> float:
     """Train to the end; return how long that took from the initial model on."""
     child = begin(folder, "log.txt")
-    _wait_for_start(folder, child)
+    wait_for_start(folder, child)
     began = time.monotonic()
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     if status:
@@ -395,13 +395,17 @@ def _seconds(folder: Path) -> float:
     return time.monotonic() - began
 
 
-def _killed(folder: Path, seconds: float) -> bool:
-    """Begin a training and kill it so long after its initial model is there; False if it had ended."""
-    child = begin(folder, "killed.txt")
-    if _wait_for_start(folder, child):
+def stop_after(folder: Path, child: int, seconds: float) -> bool:
+    """Kill a training so long after its initial model is there; False if it had ended."""
+    if wait_for_start(folder, child):
         time.sleep(seconds)
     os.kill(child, signal.SIGKILL)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+
+
+def _killed(folder: Path, seconds: float) -> bool:
+    """Begin a training and kill it so long after its initial model is there; False if it had ended."""
+    return stop_after(folder, begin(folder, "killed.txt"), seconds)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

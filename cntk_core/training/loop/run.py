@@ -34,6 +34,7 @@ from cntk_core.training.loop.nan_origin import explained
 from cntk_core.training.loop.node_settings import NodeSettings, spare_normalizations
 from cntk_core.training.loop.precompute import precompute
 from cntk_core.training.loop.progress import RunLog, single
+from cntk_core.training.loop.soundness import Soundness
 from cntk_core.training.loop.trained_nodes import choose_criteria, describe_training
 from cntk_core.training.loop.update import compose_update
 from cntk_core.training.rates.auto_adjust import RateControl
@@ -106,6 +107,7 @@ class TrainingRun:
         self.loop = self._prepare()
         self.pacing = Pacing(self.loop, self.session.reader)
         self._restore()
+        soundness = Soundness(self.store, self.log.line)
         node_settings = NodeSettings(self.network.order([self.criterion]), self.settings, self.log.line)
         last: EpochResult | None = None
         validation: Mapping[str, Criterion] = {}
@@ -118,6 +120,7 @@ class TrainingRun:
                 self.saver.save(self._progress(last), final=True)
                 break
             last = self._train(pace)
+            soundness.look(pace.epoch, pace.rate, last.loss)
             trained += 1
             validation = self._validate(pace)
             stopped = tell_epoch(self.session, pace, last, validation)
