@@ -11,6 +11,9 @@ from cntk_core.errors import CntkError, RankGone, RankMissing
 TRACEBACK = "CNTK_TRACEBACK"
 """Set this variable to 1 to see the Python traceback of an error."""
 
+TOLD_TO_END = 128 + 15
+"""Exit code of a rank that was told to end (SIGTERM): by somebody, or by a launcher that has seen another rank end."""
+
 _PATIENCE = 2.0
 """Seconds that a rank gives rank 0 to tell an error that both have."""
 
@@ -48,7 +51,8 @@ def end_ranks(text: str) -> None:
         details = traceback.format_exc()
         if os.environ.get(TRACEBACK) == "1":
             say(details.rstrip())
-    end_all(text, details, consequence=isinstance(defect, RankGone))
+    told = isinstance(defect, CntkError) and defect.exit_code == TOLD_TO_END
+    end_all(text, details, consequence=told or isinstance(defect, RankGone))
 
 
 def text_of(error: Exception) -> str:

@@ -80,7 +80,10 @@ OUTSIDE = {
     "outputPath": ({"more": 'W = [ action=write ; outputPath="../w" ; reader=[ file=data.ctf ] ]'}, ("command=W",)),
     "outputDotFile": ({"more": 'P = [ action=plot ; outputDotFile="../x.dot" ]'}, ("command=P",)),
     "outputFile": ({"more": 'P = [ action=plot ; outputFile="../x.svg" ]'}, ("command=P",)),
-    "newModelPath": ({"more": 'B = [ action=bnstat ; newModelPath="../x" ; reader=[ file=data.ctf ] ]'}, ("command=B",)),
+    "newModelPath": (
+        {"more": 'B = [ action=bnstat ; newModelPath="../x" ; reader=[ file=data.ctf ] ]'},
+        ("command=B",),
+    ),
     "outputModelPath": ({"more": f'E = [ action=edit ; outputModelPath="../x" ; {SIMPLE} ]'}, ("command=E",)),
 }
 

@@ -418,7 +418,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add_option(parser)
     options = parser.parse_args(arguments)
     names = list(RECIPES) if options.recipe == "all" else [options.recipe]
-    load()
+    load(names)
     begun, outcomes = time.monotonic(), list[Outcome]()
 
     def say(text: str) -> None:

@@ -63,7 +63,9 @@ class Soundness:
             signs.append(f"the training criterion is {criterion:.3g}")
         elif criterion > GROWTH * self._lowest > 0:
             signs.append(f"the training criterion is {criterion:.3g}, after {self._lowest:.3g}")
-        values = {one.name: np.abs(one.value).max(initial=0.0) for one in self._store.parameters if one.value is not None}
+        values = {
+            one.name: np.abs(one.value).max(initial=0.0) for one in self._store.parameters if one.value is not None
+        }
         if values:
             name = max(values, key=lambda name: values[name])
             if values[name] > HUGE:
