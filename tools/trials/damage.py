@@ -102,7 +102,7 @@ def damage_data(folder: Path, form: str, chosen: random.Random) -> None:
 
 
 def stopped_training(folder: Path, whole: Path, data_folder: Path) -> Path:
-    """Train to the end, and then once more until a checkpoint inside an epoch is there."""
+    """Train to the end, and then once more until a checkpoint is there."""
     shutil.copytree(data_folder, whole)
     kills.run(whole)
     (whole / "log.txt").unlink()
@@ -110,10 +110,10 @@ def stopped_training(folder: Path, whole: Path, data_folder: Path) -> Path:
         target = folder / f"stopped-{attempt}"
         shutil.copytree(data_folder, target)
         kills.stop_after(target, kills.begin(target, folder / "log.txt"), 0.01 * attempt)
-        if len(list(target.glob("net.dnn*.ckp"))) > 1 and not (target / "net.dnn").exists():
+        if list(target.glob("net.dnn*.ckp")) and not (target / "net.dnn").exists():
             return target
         shutil.rmtree(target)
-    raise RuntimeError("no training could be stopped with two checkpoints")
+    raise RuntimeError("no training could be stopped with a checkpoint")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
