@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from small import Lines, ListReader, make_data, make_session
+from small import Lines, ListReader, make_data, make_network, make_session
+
+from cntk_core.contract.store import ParameterStore
+from cntk_core.training.loop.soundness import Soundness
 
 SATURATED = (
     "all gradients were 0, or too small to be seen beside the parameters. The network may be saturated: scale the "
     "inputs, begin with smaller values, or raise learningRatesPerSample."
 )
 REMEDY = (
-    "Its model is of no use: lower learningRatesPerSample, or set clippingThresholdPerSample, and go on from an earlier "
-    "model or begin anew."
+    "Its model is of no use: lower learningRatesPerSample, or set clippingThresholdPerSample, and go on from an "
+    "earlier model or begin anew."
 )
 
 
@@ -34,15 +37,8 @@ def test_a_rate_without_measure(tmp_path):
     assert len([text for text in (first, *more) if "diverged" in text]) == 3
 
 
-def test_a_criterion_that_grows(tmp_path):
-    from cntk_core.training.loop.soundness import Soundness
-
+def test_a_criterion_that_grows():
     said: list[str] = []
-    session = make_session(tmp_path)
-    session.run()
-    from cntk_core.contract.store import ParameterStore
-    from small import make_network
-
     store = ParameterStore(make_network().parameters, np.float64)
     soundness = Soundness(store, said.append)
     for epoch, criterion in enumerate((2.0, 1.5, 1500.0, 1501.0, -3.0, 1e9)):
