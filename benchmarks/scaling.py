@@ -6,9 +6,9 @@ Both sides run the same strategies (those of the wheels, with the same model and
 loop. The real side is a process for each rank, connected by `cntk-parallel-sockets`. Two things are arranged so that
 neither the number of processors nor what else the machine does matters: the ranks sleep while they would compute a
 minibatch, and what a rank sends leaves at a known bandwidth (its messages one after the other). All else is real and
-takes the time that it takes: sums, quantisation, packing, sockets, threads, waiting for each other.
+takes the time that it takes: sums, quantization, packing, sockets, threads, waiting for each other.
 
-The simulated side gets the bandwidth, the time of a minibatch, and how fast gradients are quantised and added up here.
+The simulated side gets the bandwidth, the time of a minibatch, and how fast gradients are quantized and added up here.
 A row for each strategy and number of ranks: milliseconds of a minibatch, simulated and real, and the difference.
 """
 
@@ -37,7 +37,7 @@ from cntk_tool_scaling.recipes import training_section
 from cntk_tool_scaling.simulation import Cluster, simulate
 
 from cntk_core.contract.simulation import NetworkModel, TimeSpent
-from cntk_core.recipe.ranks import detect
+from cntk_kit_recipes.recipe.ranks import detect
 
 RECIPE = Path(__file__).parent.parent / "examples" / "scaling" / "speech.cntk"
 MODEL = ModelShape(((500, 1000), (1000,)))

@@ -108,8 +108,8 @@ def _child(keys: str) -> None:
     from cntk_core.config import Config
     from cntk_core.config.source import SourceText
     from cntk_core.contract.reader import EpochSpec
-    from cntk_core.recipe.context import ActionContext
-    from cntk_core.recipe.log import Log
+    from cntk_kit_recipes.recipe.context import ActionContext
+    from cntk_kit_recipes.recipe.log import Log
 
     config = Config.from_source(SourceText.of(f"reader=[{_BLOCK.format(keys=keys)}]", "reader"))
     reader = ActionContext.create(config, Log()).make_reader(config)

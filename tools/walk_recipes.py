@@ -30,9 +30,9 @@ from cntk_core.config import Config, Value, load_recipe
 from cntk_core.contract.builder import BuildContext, Document
 from cntk_core.errors import CntkError, Location, PluginError, Problems, UnsupportedError
 from cntk_core.plugins.manager import PluginManager
-from cntk_core.recipe.context import BUILDERS, NOT_SECTIONS, ActionContext, precision_of
-from cntk_core.recipe.document import LANGUAGE
-from cntk_core.recipe.log import Log
+from cntk_kit_recipes.recipe.context import BUILDERS, NOT_SECTIONS, ActionContext, precision_of
+from cntk_kit_recipes.recipe.document import LANGUAGE
+from cntk_kit_recipes.recipe.log import Log
 
 SUFFIXES = {".cntk": "recipes", ".ndl": "NDL", ".mel": "MEL", ".bs": "BrainScript"}
 """What is looked at, and how the table calls it."""

@@ -11,8 +11,8 @@ from candidates.training import Trainer
 from cntk_core.api import Minibatch, StreamData
 from cntk_core.api.engines import frame_layout
 from cntk_core.config import load_recipe
-from cntk_core.recipe.context import ActionContext
-from cntk_core.recipe.log import Log
+from cntk_kit_recipes.recipe.context import ActionContext
+from cntk_kit_recipes.recipe.log import Log
 
 RECIPES = Path(__file__).resolve().parents[1] / "recipes"
 

@@ -12,8 +12,8 @@ from cntk_core.api import Minibatch, StreamData
 from cntk_core.api.engines import sequence_layout
 from cntk_core.config import load_recipe
 from cntk_core.ops.language.reader_order import pack
-from cntk_core.recipe.context import ActionContext
-from cntk_core.recipe.log import Log
+from cntk_kit_recipes.recipe.context import ActionContext
+from cntk_kit_recipes.recipe.log import Log
 
 RECIPE = Path(__file__).resolve().parents[1] / "recipes" / "lstm.cntk"
 

@@ -11,8 +11,8 @@ from workloads import MOMENTUM, RATE, RuleUpdate
 from candidates.engines import make_engine
 from cntk_core.api import Learner, ParameterStore, UpdateContext
 from cntk_core.api.engines import make_plan
-from cntk_core.training.block.settings import SGDSettings
 from cntk_core.training.loop.update import compose_update, first_state
+from cntk_core.training.settings import SGDSettings
 
 
 def _sgd(*, nag: bool) -> Learner:

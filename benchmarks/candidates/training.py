@@ -10,8 +10,8 @@ from workloads import RATE
 from candidates.engines import make_engine
 from cntk_core.api import Minibatch, Network, ParameterStore, UpdateContext
 from cntk_core.api.engines import make_plan
-from cntk_core.training.block.settings import SGDSettings
 from cntk_core.training.loop.update import compose_update
+from cntk_core.training.settings import SGDSettings
 
 
 class Trainer:

@@ -4,22 +4,14 @@ from __future__ import annotations
 
 from cntk_core.config import COMMAND_LINE, Content, EvaluatedEntry, SourceText, parse_text, read_source
 from cntk_core.config.parser import Entry, parse_entries
-from cntk_core.contract.builder import Document, SeedNumbers, cntk_initializer
-from cntk_core.network.draw import to_svg
+from cntk_core.contract.builder import Document, SeedNumbers
 from cntk_core.network.files import write_file
-from cntk_core.network.initializers import (
-    FixedValue,
-    FromFile,
-    FromLiteral,
-    Random,
-    initialize_parameters,
-    initializer,
-    numbered,
-)
+from cntk_core.network.initializers import FixedValue, initialize_parameters, numbered
 from cntk_core.network.unsound import unsound
 from cntk_core.ops.table import OpTable
 from cntk_kit_builders.clone import PARAMETER_USES, clone_nodes, duplicate, nodes_to_clone
 from cntk_kit_builders.dot import to_dot
+from cntk_kit_builders.draw import to_svg
 from cntk_kit_builders.dump import dump, write_dump
 from cntk_kit_builders.edit import (
     check_links,
@@ -40,6 +32,7 @@ from cntk_kit_builders.edit import (
     sub_tree,
     users_of,
 )
+from cntk_kit_builders.first_values.initializers import FromFile, FromLiteral, Random, cntk_initializer, initializer
 from cntk_kit_builders.patterns import NamePattern, find_nodes, paired_names
 from cntk_kit_builders.svd import Reduction, reduce_network
 from cntk_kit_builders.text_file import write_text

@@ -47,7 +47,6 @@ from cntk_core.ops.language.layouts import frame_layout, sequence_layout
 from cntk_core.ops.language.rows import delay_rows, longest_sequence, reader_slots, sequence_rows
 from cntk_core.ops.language.shapes import broadcast, longest_axes, with_lengths
 from cntk_core.ops.language.sparse_rows import best_columns
-from cntk_core.plan.explain import explain
 from cntk_core.plan.lengths import check_lengths
 from cntk_core.plan.make import make_plan
 from cntk_core.plan.plan import (
@@ -67,6 +66,7 @@ from cntk_core.plan.plan import (
 from cntk_core.plan.sparse import is_product, is_sparse_product, is_transposed, label_inputs, sparse_inputs
 from cntk_core.plan.traced import Tree
 from cntk_kit_engines.axes import Axes, stream_of
+from cntk_kit_engines.explain import explain
 from cntk_kit_engines.gradient_flow import flow_back
 from cntk_kit_engines.interpreter import Interpreter
 from cntk_kit_engines.products import matrices as product_matrices

@@ -5,32 +5,32 @@ It opens more of the core than the other doors, for tools that need it; expect i
 
 from __future__ import annotations
 
-from cntk_core.cli.arguments import add_overrides, add_recipe, recipe_arguments
-from cntk_core.cli.verbs.run import run_action
 from cntk_core.config import load_recipe, option_key
-from cntk_core.launch.launcher import launch
 from cntk_core.plugins.manager import PluginManager
 from cntk_core.plugins.model_formats import ModelFiles
-from cntk_core.recipe.context import NOT_SECTIONS, make_plugins
-from cntk_core.recipe.context import ActionContext as RecipeContext
-from cntk_core.recipe.driver import run_recipe
-from cntk_core.recipe.jobs import Job as RecipeJob
-from cntk_core.recipe.jobs import check_jobs, check_top_level, find_jobs
-from cntk_core.recipe.log import Log
-from cntk_core.recipe.opening import open_recipe
-from cntk_core.recipe.ranks import connect, detect, disconnect
-from cntk_core.recipe.test import check_evaluation, evaluate_on_reader, evaluation_nodes, inputs_of
-from cntk_core.recipe.train import check_readers, settings_of, train
-from cntk_core.recipe.write import NodeValues
-from cntk_core.training.block.parallel_block import KEY as PARALLEL_KEY
-from cntk_core.training.block.parallel_block import read_parallel
-from cntk_core.training.block.settings import SGDSettings, for_factors
-from cntk_core.training.block.sgd_block import learner_name
 from cntk_core.training.loop.epoch import EpochLoop
 from cntk_core.training.loop.epoch_progress import Pace
-from cntk_core.training.loop.precompute import precompute
 from cntk_core.training.loop.trained_nodes import choose_criteria
 from cntk_core.training.loop.update import compose_update
+from cntk_core.training.settings import SGDSettings, for_factors
+from cntk_kit_recipes.block.parallel_block import KEY as PARALLEL_KEY
+from cntk_kit_recipes.block.parallel_block import read_parallel
+from cntk_kit_recipes.block.sgd_block import learner_name
+from cntk_kit_recipes.cli.arguments import add_overrides, add_recipe, recipe_arguments
+from cntk_kit_recipes.launch.launcher import launch
+from cntk_kit_recipes.recipe.context import NOT_SECTIONS, make_plugins
+from cntk_kit_recipes.recipe.context import ActionContext as RecipeContext
+from cntk_kit_recipes.recipe.driver import run_recipe
+from cntk_kit_recipes.recipe.jobs import Job as RecipeJob
+from cntk_kit_recipes.recipe.jobs import check_jobs, check_top_level, find_jobs
+from cntk_kit_recipes.recipe.log import Log
+from cntk_kit_recipes.recipe.opening import open_recipe
+from cntk_kit_recipes.recipe.ranks import connect, detect, disconnect
+from cntk_kit_recipes.recipe.test import check_evaluation, evaluate_on_reader, evaluation_nodes, inputs_of
+from cntk_kit_recipes.recipe.train import check_readers, settings_of, train
+from cntk_kit_recipes.recipe.write import NodeValues
+from cntk_kit_recipes.session.precompute import precompute
+from cntk_kit_recipes.verbs.run import run_action
 
 KIT_VERSION = "0.1"
 """Version of this kit. Below 1.0 names may change with its minor."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,9 @@ import numpy as np
 
 from cntk_core.config import Config
 from cntk_core.contract.component import Component
-from cntk_core.contract.initializer import InitializerSettings
-from cntk_core.errors import BuildError, Location, UnsupportedError
-from cntk_core.network.initializers import Initializer, initializer
+from cntk_core.contract.initializer import InitializerSettings, ParameterInitializer
+from cntk_core.errors import BuildError, Location, UnsupportedError, did_you_mean
+from cntk_core.network.initializers import Initializer
 from cntk_core.network.network import Network
 from cntk_core.ops.language.op import Op
 
@@ -27,13 +28,23 @@ def _no_save(network: Network, path: str, where: Location | None = None) -> None
     raise BuildError(f"the model '{path}' cannot be saved here: this context takes no models", where=where)
 
 
-def cntk_initializer(kind: str, settings: InitializerSettings) -> Initializer:
-    """Return the initializer of one of CNTK's own words.
+def installed_initializer(kind: str, settings: InitializerSettings) -> Initializer:
+    """Return the initializer that an installed wheel offers under a word; case does not count.
 
     Raises:
         BuildError: there is no such word, or what it needs is not given.
     """
-    return initializer(kind, **attrs.asdict(settings, recurse=False))
+    points = entry_points(group="cntk.initializers")
+    found = next((point for point in points if point.name.lower() == kind.lower()), None)
+    if found is None:
+        names = sorted({point.name for point in points})
+        raise BuildError(
+            f"there is no initializer '{kind}'{did_you_mean(kind, names)}",
+            where=settings.where,
+            hint=f"Initializers: {', '.join(names) or 'none is installed'}",
+        )
+    rule: type[ParameterInitializer] = found.load()
+    return rule.make(kind, settings)
 
 
 @attrs.define
@@ -79,7 +90,7 @@ class BuildContext:
     save_model: Callable[[Network, str, Location | None], None] = _no_save
     trace: Callable[[str], None] = print
     seeds: SeedNumbers = attrs.field(factory=SeedNumbers)
-    make_initializer: Callable[[str, InitializerSettings], Initializer] = cntk_initializer
+    make_initializer: Callable[[str, InitializerSettings], Initializer] = installed_initializer
 
     def next_seed(self, language: str) -> int:
         """Return the seed of the next random parameter that a language makes, as the original numbers them."""

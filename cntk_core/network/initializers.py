@@ -1,31 +1,19 @@
-"""How parameters get their first values.
+"""How parameters get their first values: the values of a parameter depend on its seed, its shape and the precision.
 
-Random numbers are those of the original on the CPU (:mod:`cntk_core.network.distributions`): the values of a parameter
-depend on its seed, its shape and the precision, and on nothing else.
+CNTK's own rules are in the kit of builders (``cntk_kit_builders.first_values``).
 """
 
 from __future__ import annotations
 
-import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.errors import (
-    BuildError,
-    CntkError,
-    DataError,
-    Location,
-    NetworkError,
-    ShapeError,
-    did_you_mean,
-    raise_problems,
-)
-from cntk_core.network.text_matrix import complete_shape, fit_matrix, parse_matrix
+from cntk_core.errors import BuildError, CntkError, NetworkError, ShapeError, raise_problems
 from cntk_core.ops.language.shapes import Shape, elements, show, to_cntk
 
 if TYPE_CHECKING:
@@ -33,7 +21,11 @@ if TYPE_CHECKING:
 
 
 class Initializer(Protocol):
-    """Gives the first value of a parameter."""
+    """Gives the first value of a parameter.
+
+    One that draws no random numbers says so by an attribute ``takes_seed`` that is false; it takes no number away from
+    those that follow.
+    """
 
     def __call__(self, shape: Shape, dtype: np.dtype[Any], seed: int) -> NDArray[Any]:
         """Return values of a shape (memory order). ``seed`` differs from parameter to parameter."""
@@ -44,6 +36,7 @@ class Initializer(Protocol):
 class FixedValue:
     """Every element is ``value``."""
 
+    takes_seed: ClassVar[bool] = False
     value: float = 0.0
 
     def __call__(self, shape: Shape, dtype: np.dtype[Any], seed: int) -> NDArray[Any]:
@@ -52,101 +45,35 @@ class FixedValue:
 
 
 @attrs.frozen
-class Distribution:
-    """A family of random numbers and its width: half the range of a uniform one, else the standard deviation."""
-
-    family: str
-    width: Callable[[float, float], float]
-    doc: str
-
-
-_SMALL = float(np.float32(0.05))
-"""In double precision too the original takes this number in single precision."""
-
-RANDOM_KINDS: dict[str, Distribution] = {
-    "uniform": Distribution("uniform", lambda fan_in, fan_out: _SMALL, "U(-0.05, 0.05)"),
-    "uniform1": Distribution("uniform", lambda fan_in, fan_out: 1.0, "U(-1, 1)"),
-    "gaussian": Distribution("normal", lambda fan_in, fan_out: 0.2 / math.sqrt(fan_in), "N(0, 0.2 / sqrt(fanIn))"),
-    "normal": Distribution("normal", lambda fan_in, fan_out: 1.0, "N(0, 1)"),
-    "xavier": Distribution("uniform", lambda fan_in, fan_out: math.sqrt(3 / fan_in), "U(+-sqrt(3 / fanIn))"),
-    "glorotUniform": Distribution(
-        "uniform", lambda fan_in, fan_out: math.sqrt(6 / (fan_in + fan_out)), "U(+-sqrt(6 / (fanIn + fanOut)))"
-    ),
-    "glorotNormal": Distribution(
-        "normal", lambda fan_in, fan_out: math.sqrt(2 / (fan_in + fan_out)), "N(0, sqrt(2 / (fanIn + fanOut)))"
-    ),
-    "heUniform": Distribution("uniform", lambda fan_in, fan_out: math.sqrt(6 / fan_in), "U(+-sqrt(6 / fanIn))"),
-    "heNormal": Distribution("normal", lambda fan_in, fan_out: math.sqrt(2 / fan_in), "N(0, sqrt(2 / fanIn))"),
-    "truncNormal": Distribution("truncated", lambda fan_in, fan_out: 1.0, "N(0, 1), drawn again beyond 2"),
-}
-"""Random initializers by CNTK's word. All widths are multiplied by ``initValueScale``."""
-
-KINDS = (*RANDOM_KINDS, "bilinear", "fixedValue", "fromFile", "fromLiteral")
-"""Every word that :func:`initializer` knows."""
-
-
-@attrs.frozen
-class Random:
-    """Random numbers of one of the :data:`RANDOM_KINDS`, times ``scale``.
+class SeededInitializer(ABC):
+    """What initializers have in common that may be given a seed.
 
     Attributes:
-        kind: key of :data:`RANDOM_KINDS`.
-        scale: CNTK's ``initValueScale``.
-        filter_rank: how many of CNTK's first axes are a filter (convolution kernels); they count in both fans.
-        output_rank: how many axes after the filter are outputs; negative: how many of the last axes.
         seed: a given seed in place of the base seed plus the parameter's number in the network.
         seed_offset: CNTK's ``randomSeedOffset``, added to either.
     """
 
-    kind: str = "uniform"
-    scale: float = 1.0
-    filter_rank: int = 0
-    output_rank: int = 1
-    seed: int | None = None
-    seed_offset: int = 0
+    seed: int | None = attrs.field(default=None, kw_only=True)
+    seed_offset: int = attrs.field(default=0, kw_only=True)
 
+    @abstractmethod
     def __call__(self, shape: Shape, dtype: np.dtype[Any], seed: int) -> NDArray[Any]:
-        """Return random values, drawn in memory order in the wanted precision.
-
-        Raises:
-            BuildError: ``scale`` is negative or no number.
-        """
-        if not 0 <= self.scale < math.inf:
-            raise BuildError(
-                f"initValueScale = {self.scale:g} is no scale of random numbers",
-                hint="It must be 0 or greater; 0 gives zeros.",
-            )
-        distribution = RANDOM_KINDS[self.kind]
-        fan_in, fan_out = fans(shape, self.filter_rank, self.output_rank)
-        values = np.zeros(shape, dtype)
-        width = values.dtype.type(distribution.width(fan_in, fan_out)) * values.dtype.type(self.scale)
-        if width == 0:
-            return values
-        from cntk_core.network.distributions import fill_normal, fill_uniform  # long tables, for values alone
-
-        if distribution.family == "uniform":
-            fill_uniform(values, -width, width, seed)
-        else:
-            fill_normal(values, width, seed, 2.0 if distribution.family == "truncated" else None)
-        return values
+        """Return values of a shape (memory order)."""
 
 
 @attrs.frozen
-class FromRule:
+class FromRule(SeededInitializer):
     """Values of a rule that is none of CNTK's: that of a plugin.
 
     Attributes:
         name: its word, for messages.
         rule: ``(shape, dtype, seed) -> values``.
         takes_seed: it draws random numbers.
-        seed, seed_offset: as for :class:`Random`.
     """
 
     name: str
     rule: Callable[[Shape, np.dtype[Any], int], Any]
     takes_seed: bool = attrs.field(default=True, kw_only=True)
-    seed: int | None = attrs.field(default=None, kw_only=True)
-    seed_offset: int = attrs.field(default=0, kw_only=True)
 
     def __call__(self, shape: Shape, dtype: np.dtype[Any], seed: int) -> NDArray[Any]:
         """Return the values of the rule, converted.
@@ -187,154 +114,9 @@ def fans(shape: Shape, filter_rank: int = 0, output_rank: int = 1) -> tuple[int,
     return max(fan_in, 1), max(elements(dims) * filters // max(fan_in, 1), 1)
 
 
-@attrs.frozen
-class Bilinear:
-    """Upsampling by bilinear interpolation, for deconvolution kernels ``[width x height x C x C]``.
-
-    With f = (k + 1) div 2 and c = (k - 1) / 2 the value at (w, h) is (1 - |w - c| / f)(1 - |h - c| / f) where the
-    input and the output channel are the same, and 0 elsewhere.
-    """
-
-    kernel_width: int
-    kernel_height: int
-
-    def __call__(self, shape: Shape, dtype: np.dtype[Any], seed: int) -> NDArray[Any]:
-        """Return the kernels.
-
-        Raises:
-            ShapeError: the kernel is not square or the parameter has another shape.
-        """
-        width, height = self.kernel_width, self.kernel_height
-        if width != height or width < 1:
-            raise ShapeError(f"a bilinear filter must be square, not {width} x {height}")
-        dims = to_cntk(shape)
-        if len(dims) != 4 or dims[:2] != (width, height) or dims[2] != dims[3]:
-            raise ShapeError(
-                f"a bilinear filter of {width} x {height} does not fit a parameter {show(shape)}",
-                hint=f"The parameter must be [{width} x {height} x C x C].",
-            )
-        ramp = 1 - np.abs(np.arange(width) - (width - 1) / 2) / ((width + 1) // 2)
-        values = np.zeros(shape, dtype)
-        channel = np.arange(dims[2])
-        values[channel, channel] = np.outer(ramp, ramp)
-        return values
-
-
-@attrs.frozen
-class FromLiteral:
-    """A matrix written out: one row of CNTK's matrix per line, numbers separated by blanks.
-
-    Attributes:
-        text: the matrix.
-        where: the place in the recipe.
-    """
-
-    text: str
-    where: Location | None = None
-
-    def __call__(self, shape: Shape, dtype: np.dtype[Any], seed: int) -> NDArray[Any]:
-        """Return the values; memory order is the transpose of the matrix. Raises DataError."""
-        return fit_matrix(self.matrix(), shape, dtype, "the literal", self.where)
-
-    def complete(self, shape: Shape) -> Shape:
-        """Return the shape with its unknown dimensions (0) taken from the matrix. Raises DataError."""
-        return complete_shape(self.matrix(), shape, "the literal", self.where)
-
-    def matrix(self) -> NDArray[np.float64]:
-        """Return the matrix as it is written. Raises DataError."""
-        base = self.where or Location()
-        return parse_matrix(self.text.splitlines(), lambda line, column: base)
-
-
-@attrs.frozen
-class FromFile:
-    """A matrix in a text file: one row of CNTK's matrix per line, numbers separated by blanks.
-
-    Attributes:
-        path: the file.
-        where: the place in the recipe that names it.
-    """
-
-    path: Path
-    where: Location | None = None
-
-    def __call__(self, shape: Shape, dtype: np.dtype[Any], seed: int) -> NDArray[Any]:
-        """Return the values; memory order is the transpose of the matrix. Raises DataError."""
-        return fit_matrix(self.matrix(), shape, dtype, "the file", Location(str(self.path)))
-
-    def complete(self, shape: Shape) -> Shape:
-        """Return the shape with its unknown dimensions (0) taken from the file. Raises DataError."""
-        return complete_shape(self.matrix(), shape, "the file", Location(str(self.path)))
-
-    def matrix(self) -> NDArray[np.float64]:
-        """Read the matrix.
-
-        Raises:
-            DataError: the file is missing, a row has another length than the first, a word is not a number.
-        """
-        try:
-            with self.path.open(encoding="latin-1") as file:
-                return parse_matrix(file, lambda line, column: Location(str(self.path), line, column))
-        except OSError as error:
-            raise DataError(
-                f"cannot read the initial values '{self.path}': {error.strerror or error}", where=self.where
-            ) from None
-
-
-_WITHOUT_SEED = (FixedValue, Bilinear, FromFile, FromLiteral)
-
-
-def initializer(
-    kind: str,
-    *,
-    scale: float = 1.0,
-    value: float = 0.0,
-    path: Path | None = None,
-    literal: str | None = None,
-    kernel: tuple[int, int] | None = None,
-    filter_rank: int = 0,
-    output_rank: int = 1,
-    seed: int | None = None,
-    seed_offset: int = 0,
-    where: Location | None = None,
-) -> Initializer:
-    """Return the initializer of a CNTK word; case does not count.
-
-    Args:
-        kind: one of :data:`KINDS`.
-        scale: ``initValueScale``, for the random ones.
-        value: for ``fixedValue``.
-        path: ``initFromFilePath``, for ``fromFile``.
-        literal: ``initFromLiteral``, for ``fromLiteral``.
-        kernel: ``kernelWidth`` and ``kernelHeight``, for ``bilinear``.
-        filter_rank, output_rank: ``initFilterRank`` and ``initOutputRank``; see :func:`fans`.
-        seed, seed_offset: see :class:`Random`.
-        where: the place in the recipe, for errors.
-
-    Raises:
-        BuildError: the word is unknown, or what it needs is not given.
-    """
-    name = {known.lower(): known for known in KINDS}.get(kind.lower())
-    if name is None:
-        raise BuildError(
-            f"there is no initializer '{kind}'{did_you_mean(kind, KINDS)}",
-            where=where,
-            hint=f"Initializers: {', '.join(KINDS)}",
-        )
-    if name in RANDOM_KINDS:
-        return Random(name, scale, filter_rank, output_rank, seed, seed_offset)
-    if name == "fixedValue":
-        return FixedValue(value)
-    if name == "fromFile":
-        return FromFile(_given(path, name, "initFromFilePath", where), where)
-    if name == "fromLiteral":
-        return FromLiteral(_given(literal, name, "initFromLiteral", where), where)
-    return Bilinear(*_given(kernel, name, "kernelWidth and kernelHeight", where))
-
-
 def numbered(first: Initializer, take: Callable[[], int]) -> Initializer:
     """Return an initializer with a seed: random ones that have none get the next number."""
-    if isinstance(first, Random | FromRule) and _takes_seed(first) and first.seed is None:
+    if isinstance(first, SeededInitializer) and _takes_seed(first) and first.seed is None:
         return attrs.evolve(first, seed=take())
     return first
 
@@ -342,18 +124,12 @@ def numbered(first: Initializer, take: Callable[[], int]) -> Initializer:
 def use_one_seed(network: Network) -> None:
     """Give all random initializers of a network the seed 1 (CNTK's ``forceConstantRandomSeed``)."""
     for parameter in network.parameters:
-        if isinstance(parameter.initializer, Random | FromRule):
+        if isinstance(parameter.initializer, SeededInitializer):
             parameter.initializer = attrs.evolve(parameter.initializer, seed=1, seed_offset=0)
 
 
 def _takes_seed(made: Initializer) -> bool:
-    return made.takes_seed if isinstance(made, FromRule) else not isinstance(made, _WITHOUT_SEED)
-
-
-def _given(value: Any, kind: str, key: str, where: Location | None) -> Any:
-    if not value:
-        raise BuildError(f"the initializer '{kind}' needs {key}", where=where)
-    return value
+    return bool(getattr(made, "takes_seed", True))
 
 
 def initialize_parameters(network: Network, seed: int = 0) -> None:
@@ -371,7 +147,7 @@ def initialize_parameters(network: Network, seed: int = 0) -> None:
     problems: list[CntkError] = []
     for parameter in network.parameters:
         made = parameter.initializer
-        own, offset = (made.seed, made.seed_offset) if isinstance(made, Random | FromRule) else (None, 0)
+        own, offset = (made.seed, made.seed_offset) if isinstance(made, SeededInitializer) else (None, 0)
         if own is None and made is not None and _takes_seed(made):
             number += 1
         if parameter.value is not None:

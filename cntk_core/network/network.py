@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -24,7 +24,10 @@ class Network:
     Attributes:
         roots: the groups by role.
         origins: the plugins that took part in making it what it is; they are saved with it.
+        picture: makes an SVG of a network; the kit of builders sets it when it is there (``cntk_kit_builders.draw``).
     """
+
+    picture: ClassVar[Callable[[Network], str] | None] = None
 
     def __init__(self, dtype: Any = np.float32) -> None:
         self.dtype = np.dtype(dtype)
@@ -111,11 +114,9 @@ class Network:
         """All parameters, in the order of their making."""
         return [node for node in self if isinstance(node, Parameter)]
 
-    def _repr_svg_(self) -> str:
-        """Draw the network; notebooks show the picture."""
-        from cntk_core.network.draw import to_svg
-
-        return to_svg(self)
+    def _repr_svg_(self) -> str | None:
+        """Draw the network, where something has come that can; notebooks show the picture."""
+        return None if Network.picture is None else Network.picture(self)
 
     def order(self, roots: Iterable[Node], *, stop_at_constants: bool = False) -> list[Node]:
         """Return the nodes that the roots need, each after its inputs: depth first, computed once.

@@ -37,6 +37,9 @@ VERBS_GROUP = "cntk.verbs"
 
 CORE_WHEEL = "cntk-core"
 
+OWN_WHEELS = (CORE_WHEEL, "cntk-kit-builders", "cntk-kit-recipes")
+"""The core and its kits: what they offer is no plugin that could be switched off."""
+
 OFF = "-"
 """In front of the name of something that is switched off."""
 
@@ -47,29 +50,45 @@ Entry = tuple[str, EntryPoint, Source]
 
 
 class CoreParts:
-    """The plugin that offers what the core's own wheel has: actions, verbs, formats. No switch leaves it out."""
+    """The plugin that offers what the toolkit's own wheels have: actions, verbs, formats. No switch leaves it out."""
 
     def __init__(self) -> None:
-        self._points: list[EntryPoint] | None = None
+        self._entries: list[Entry] | None = None
 
     @hookimpl
     def cntk_register(self, registry: Registry) -> None:
-        """Offer the components of the core, to be looked up when somebody asks."""
+        """Offer the components of these wheels, to be looked up when somebody asks."""
         for table in registry.tables:
             table.add_scan(partial(self.entries, table.kind.group))
 
     def entries(self, group: str) -> list[Entry]:
-        """Return name, entry point and wheel of everything that the core offers in a group."""
-        source = Source(CORE_WHEEL, __version__)
-        if self._points is None:
-            try:
-                self._points = _ours(metadata.distribution(CORE_WHEEL).entry_points)
-            except PackageNotFoundError:
-                raise BrokenPluginError(
-                    "cntk-core is not installed: its own parts are found by its metadata",
-                    hint="Install it (pip install cntk-core, or pip install --editable . in a checkout).",
-                ) from None
-        return [(point.name, point, source) for point in self._points if point.group == group]
+        """Return name, entry point and wheel of everything that these wheels offer in a group.
+
+        Raises:
+            BrokenPluginError: the core has no metadata.
+        """
+        if self._entries is None:
+            self._entries = [
+                (point.name, point, source)
+                for wheel in OWN_WHEELS
+                for source, points in _own(wheel)
+                for point in points
+            ]
+        return [entry for entry in self._entries if entry[1].group == group]
+
+
+def _own(wheel: str) -> Iterator[tuple[Source, list[EntryPoint]]]:
+    try:
+        distribution = metadata.distribution(wheel)
+    except PackageNotFoundError:
+        if wheel == CORE_WHEEL:
+            raise BrokenPluginError(
+                "cntk-core is not installed: its own parts are found by its metadata",
+                hint="Install it (pip install cntk-core, or pip install --editable . in a checkout).",
+            ) from None
+        return
+    version = __version__ if wheel == CORE_WHEEL else distribution.version
+    yield Source(wheel, version), _ours(distribution.entry_points)
 
 
 class Discovery:
@@ -114,7 +133,7 @@ class Discovery:
             wanted = self._wanted is None or any(same_wheel(source.name, name) for name in self._wanted)
             # A wheel may be found twice, as an editable install and in its folder; the first is the one that is used.
             key = normal_name(source.name)
-            if not wanted or key in seen or key == CORE_WHEEL:
+            if not wanted or key in seen or key in OWN_WHEELS:
                 continue
             seen.add(key)
             for point in points:

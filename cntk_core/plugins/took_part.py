@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from cntk_core.plugins.discovery import CORE_WHEEL
+from cntk_core.plugins.discovery import OWN_WHEELS
 from cntk_core.records.origin import Origin
 
 if TYPE_CHECKING:
@@ -69,5 +69,5 @@ def _hook_origins(plugins: PluginManager) -> Iterator[Origin]:
 
 
 def _origin(kind: str, name: str, source: Source) -> Iterator[Origin]:
-    if source.name != CORE_WHEEL and (source.is_wheel or source.name.endswith(".py")):
+    if source.name not in OWN_WHEELS and (source.is_wheel or source.name.endswith(".py")):
         yield Origin(kind, name, source.qualifier, source.version)

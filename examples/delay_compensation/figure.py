@@ -51,8 +51,8 @@ def curves(log: str) -> Result:
 
 def train(workers: int, mode: str, seed: int, *more: str) -> Result:
     """Train; one worker is serial training."""
-    from cntk_core.recipe.driver import run_recipe
-    from cntk_core.recipe.log import Log
+    from cntk_kit_recipes.recipe.driver import run_recipe
+    from cntk_kit_recipes.recipe.log import Log
     from cntk_testing import VirtualRanks
 
     class Kept(Log):

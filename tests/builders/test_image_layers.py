@@ -13,9 +13,9 @@ from cntk_core.contract.store import ParameterStore
 from cntk_core.network.network import Network
 from cntk_core.ops.language.layouts import frame_layout
 from cntk_core.plan.make import make_plan
-from cntk_core.recipe.context import ActionContext
-from cntk_core.recipe.log import Log
 from cntk_core.records.minibatch import Minibatch, StreamData
+from cntk_kit_recipes.recipe.context import ActionContext
+from cntk_kit_recipes.recipe.log import Log
 from cntk_testing import ReferenceEngine
 
 FRAMES = 3

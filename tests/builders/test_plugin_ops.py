@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cntk_core.cli import main
 from cntk_core.plugins.manager import PluginManager
 from cntk_core.plugins.model_formats import ModelFiles
+from cntk_kit_recipes.cli import main
 
 OP = """
 import attrs

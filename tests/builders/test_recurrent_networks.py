@@ -17,9 +17,9 @@ from cntk_core.network.node import Input
 from cntk_core.ops.language.layouts import sequence_layout
 from cntk_core.plan.make import make_plan
 from cntk_core.plan.plan import Loop
-from cntk_core.recipe.context import ActionContext
-from cntk_core.recipe.log import Log
 from cntk_core.records.minibatch import Minibatch, StreamData
+from cntk_kit_recipes.recipe.context import ActionContext
+from cntk_kit_recipes.recipe.log import Log
 from cntk_testing import ReferenceEngine
 
 LENGTHS = ([3, 1, 5], [2], [0, 1, 1, 4], [6, 6, 2], [1])

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cntk_core.cli import main
 from cntk_core.network.model_file import load_model
 from cntk_core.network.network import Network
 from cntk_core.ops.table import core_ops
+from cntk_kit_recipes.cli import main
 
 PAGE = Path(__file__).parents[2] / "docs" / "three-spellings.md"
 FOLDERS = ("ndl", "bs", "py")
@@ -90,7 +90,7 @@ def test_without_seeds_brainscript_counts_from_the_output(folder: Path) -> None:
 
 
 def test_the_numbers_of_parameters_are_those_of_the_page(folder: Path) -> None:
-    from cntk_core.network.initializers import Random
+    from cntk_kit_builders.first_values.initializers import Random
 
     assert main(["configFile=r.cntk", "command=NDL", "SGD=[maxEpochs=1]"]) == 0
     network = load_model("ndl/net.dnn.0", core_ops().find)

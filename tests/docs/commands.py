@@ -21,7 +21,7 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
-from cntk_core.cli import main
+from cntk_kit_recipes.cli import main
 
 OTHER_WHEELS = ("cupy-cuda12x", "pytest", "tensorboard")
 """What pages install that is not ours."""

@@ -99,7 +99,7 @@ def sentences(folder: Path) -> None:
 
 def two_files(folder: Path) -> None:
     """``x.ctf`` and ``y.cbf`` with the same number of sequences, and pictures as IDX files."""
-    from cntk_core.cli import main
+    from cntk_kit_recipes.cli import main
 
     for name in "xy":
         (folder / f"{name}.ctf").write_text("|x 1 2 3 4 5 6 7 8 9 |y 1\n" * 4, encoding="utf-8")

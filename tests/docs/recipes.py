@@ -10,10 +10,10 @@ import contextlib
 import io
 from pathlib import Path
 
-from cntk_core.cli import main
 from cntk_core.config import SourceText, parse_text
-from cntk_core.recipe.driver import run_recipe
-from cntk_core.recipe.log import Log
+from cntk_kit_recipes.cli import main
+from cntk_kit_recipes.recipe.driver import run_recipe
+from cntk_kit_recipes.recipe.log import Log
 from cntk_testing import VirtualRanks
 
 ACTION = 'command = Train\nmodelPath = "{model}"\nTrain = [ action = train ]\n'

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from cntk_core.cli import main
-from cntk_core.cli.words import installed
+from cntk_kit_recipes.cli import main
+from cntk_kit_recipes.cli.words import installed
 from tests.docs.conftest import ROOT
 from tests.docs.test_pages import PAGES
 

@@ -19,9 +19,9 @@ import pytest
 
 from cntk_core.api import API_VERSION
 from cntk_core.network.model_file import read_model_origins
-from cntk_core.plugins.report import list_plugins
-from cntk_core.recipe.driver import run_recipe
-from cntk_core.recipe.log import Log
+from cntk_kit_recipes.authoring.report import list_plugins
+from cntk_kit_recipes.recipe.driver import run_recipe
+from cntk_kit_recipes.recipe.log import Log
 from cntk_testing import VirtualRanks
 
 HERE = Path(__file__).parent

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cntk_core.cli import main
+from cntk_kit_recipes.cli import main
 
 
 def test_the_data_is_that_of_its_labels(example, script) -> None:

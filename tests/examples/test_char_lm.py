@@ -10,8 +10,8 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from cntk_core.cli import main
 from cntk_core.model import Model
+from cntk_kit_recipes.cli import main
 
 Example = Callable[[str], Callable[[str], ModuleType]]
 

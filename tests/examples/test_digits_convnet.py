@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cntk_core.cli import main
 from cntk_core.config import load_recipe
 from cntk_core.contract.store import ParameterStore
 from cntk_core.network.model_file import load_model
@@ -20,9 +19,10 @@ from cntk_core.ops.language.layouts import frame_layout
 from cntk_core.ops.language.shapes import elements
 from cntk_core.ops.table import core_ops
 from cntk_core.plan.make import make_plan
-from cntk_core.recipe.context import ActionContext
-from cntk_core.recipe.log import Log
 from cntk_core.records.minibatch import Minibatch, StreamData
+from cntk_kit_recipes.cli import main
+from cntk_kit_recipes.recipe.context import ActionContext
+from cntk_kit_recipes.recipe.log import Log
 from cntk_testing import ReferenceEngine
 
 # Importing it takes seconds: not where tests are only collected.

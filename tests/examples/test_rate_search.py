@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cntk_core.cli import main
+from cntk_kit_recipes.cli import main
 
 # Importing it takes seconds: not where tests are only collected.
 pytestmark = pytest.mark.skipif(find_spec("sklearn") is None, reason="sklearn is not installed")

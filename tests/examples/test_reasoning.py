@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from cntk_core.cli import main
+from cntk_kit_recipes.cli import main
 
 EVALUATED = r"Final Results: .*errors = +([\d.]+)% .*reading = ([\d.]+)"
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cntk_core.cli import main
 from cntk_core.config import load_recipe
 from cntk_core.network.network import Network
-from cntk_core.recipe.context import ActionContext
-from cntk_core.recipe.log import Log
+from cntk_kit_recipes.cli import main
+from cntk_kit_recipes.recipe.context import ActionContext
+from cntk_kit_recipes.recipe.log import Log
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "resnet_cifar"
 SMALL = ["n=1", "width=4", "bnTimeConstant=30", "numCPUThreads=1", "Train=[SGD=[maxEpochs=3;minibatchSize=10]]"]

@@ -9,8 +9,8 @@ from types import ModuleType
 
 import pytest
 
-from cntk_core.cli import main
 from cntk_core.model import Model
+from cntk_kit_recipes.cli import main
 
 Example = Callable[[str], Callable[[str], ModuleType]]
 SMALL = ["embeddingDim=20", "hiddenDim=30", "hiddenDim2=60", "hiddenDim3=90", "hiddenDim4=120"]

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from golden_compare import Tolerance, check_file, check_run
 
-from cntk_core.cli import main
 from cntk_core.contract.parallel import Communicator
-from cntk_core.recipe.driver import run_recipe
-from cntk_core.recipe.log import Log
+from cntk_kit_recipes.cli import main
+from cntk_kit_recipes.recipe.driver import run_recipe
+from cntk_kit_recipes.recipe.log import Log
 from cntk_testing import VirtualRanks
 
 CASES = Path(__file__).parent / "cases"

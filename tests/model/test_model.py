@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cntk_core.cli import main
 from cntk_core.errors import CntkError
 from cntk_core.model import Model
+from cntk_kit_recipes.cli import main
 
 RECIPE = """
 command = Train

@@ -9,14 +9,14 @@ from loop_networks import Maker, lstm, rnn
 
 from cntk_core.errors import CntkError, Problems, ShapeError
 from cntk_core.network.components import components, is_loop
-from cntk_core.network.draw import to_svg
 from cntk_core.network.model_file import load_model, save_model
 from cntk_core.network.node import Parameter
 from cntk_core.ops.families.reshaping import ReshapeAttributes
 from cntk_core.ops.families.slicing import SliceAttributes
 from cntk_core.ops.table import core_ops
-from cntk_core.plan.explain import explain
 from cntk_core.plan.make import make_plan
+from cntk_kit_builders.draw import to_svg
+from cntk_kit_engines.explain import explain
 
 
 @pytest.mark.parametrize("dims", [(), (0,), (3,)])

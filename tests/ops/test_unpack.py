@@ -18,9 +18,9 @@ from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.ops.language.layouts import sequence_layout, slot_layout
 from cntk_core.ops.language.shapes import Longest, longest_axes, show, with_elements, with_lengths
 from cntk_core.ops.table import core_ops
-from cntk_core.plan.explain import explain
 from cntk_core.plan.make import make_plan
 from cntk_core.records.minibatch import Minibatch, StreamData
+from cntk_kit_engines.explain import explain
 from cntk_testing.examples import examples
 from cntk_testing.gradients import check_gradients
 from cntk_testing.reference import ReferenceEngine, ReferenceProgram

@@ -20,10 +20,10 @@ from cntk_learner_sgd import SGD
 from cntk_core.api import Minibatch, Network, ParameterStore, StreamData, UpdateContext
 from cntk_core.api.engines import frame_layout, make_plan
 from cntk_core.config import load_recipe
-from cntk_core.recipe.context import ActionContext
-from cntk_core.recipe.log import Log
-from cntk_core.training.block.settings import SGDSettings
 from cntk_core.training.loop.update import compose_update
+from cntk_core.training.settings import SGDSettings
+from cntk_kit_recipes.recipe.context import ActionContext
+from cntk_kit_recipes.recipe.log import Log
 from cntk_testing.reference import ReferenceEngine
 
 RECIPE = Path(__file__).resolve().parents[2] / "benchmarks" / "recipes" / "resnet20.cntk"

@@ -9,10 +9,10 @@ from recurrent import Maker, elman
 
 from cntk_core.errors import Location, NetworkError, Problems
 from cntk_core.ops.families.recurrence import DelayAttributes
-from cntk_core.plan.explain import explain
 from cntk_core.plan.loops import components, direction_of
 from cntk_core.plan.make import make_plan
 from cntk_core.plan.plan import GradientStep, Loop, LoopGradient, Step
+from cntk_kit_engines.explain import explain
 from cntk_testing.examples import examples
 
 

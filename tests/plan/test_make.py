@@ -12,9 +12,9 @@ from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.ops.language.op import Elementwise, Op
 from cntk_core.ops.language.shapes import broadcast
-from cntk_core.plan.explain import explain
 from cntk_core.plan.make import make_plan
 from cntk_core.plan.plan import Plan
+from cntk_kit_engines.explain import explain
 from cntk_testing.examples import examples
 
 

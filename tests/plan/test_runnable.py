@@ -8,9 +8,9 @@ from cntk_core.errors import Location, Problems, UnsupportedError
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node
 from cntk_core.ops.language.define import declare_op, first_shape
-from cntk_core.plan.explain import explain
 from cntk_core.plan.make import make_plan
 from cntk_core.plan.runnable import check_runnable
+from cntk_kit_engines.explain import explain
 
 FUTURE = declare_op("Future", "Not there.", infer=first_shape)
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from cntk_core.cli import main
 from cntk_core.contract.action import Action
 from cntk_core.plugins.manager import PluginManager
 from cntk_core.plugins.markers import hookimpl
-from cntk_core.recipe.actions import same_action
-from cntk_core.recipe.driver import run_recipe
-from cntk_core.recipe.log import Log
+from cntk_kit_recipes.cli import main
+from cntk_kit_recipes.recipe.actions import same_action
+from cntk_kit_recipes.recipe.driver import run_recipe
+from cntk_kit_recipes.recipe.log import Log
 
 pytestmark = pytest.mark.usefixtures("tools")
 

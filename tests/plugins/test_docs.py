@@ -12,8 +12,8 @@ from cntk_core.ops.language.traits import Traits
 from cntk_core.plugins import discovery, importing, listening, manager, specs
 from cntk_core.plugins.manager import PluginManager, hook_names
 from cntk_core.plugins.registry import KINDS
-from cntk_core.plugins.report import STATES
-from cntk_core.plugins.scaffold import TEMPLATES
+from cntk_kit_recipes.authoring.report import STATES
+from cntk_kit_recipes.authoring.scaffold import TEMPLATES
 from cntk_testing import check_op
 from cntk_testing.learner_contract import LearnerContract
 

@@ -16,7 +16,7 @@ from cntk_core.ops.language.expression import ArrayMath, TraceMath, symbol
 from cntk_core.plugins.faults import fault_error, fault_of, plugins_named, took_part
 from cntk_core.plugins.manager import PluginManager
 from cntk_core.plugins.registering import register, unregister
-from cntk_core.recipe.error_report import text_of
+from cntk_kit_recipes.recipe.error_report import text_of
 
 REPORT = (
     "    Report it to those who made cntk-learner-lion, or leave it out: --no-plugin cntk-learner-lion. "

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cntk_core.cli import main
 from cntk_core.contract.action import ActionContext as PublicContext
 from cntk_core.contract.initializer import InitializerSettings
 from cntk_core.plugins.manager import PluginManager
 from cntk_core.plugins.model_formats import ModelFiles
-from cntk_core.recipe.context import ActionContext
+from cntk_kit_recipes.cli import main
+from cntk_kit_recipes.recipe.context import ActionContext
 
 
 @pytest.fixture(scope="module")
@@ -52,8 +52,8 @@ def test_format_and_action(files, capsys):
     Path("m.scale").write_text("SCALE 2.5\n", encoding="utf-8")
     network = ModelFiles(PluginManager(files).registry).load("m.scale")
     assert network["w"].value.tolist() == [2.5]
-    from cntk_core.recipe.driver import run_recipe
-    from cntk_core.recipe.log import Log
+    from cntk_kit_recipes.recipe.driver import run_recipe
+    from cntk_kit_recipes.recipe.log import Log
 
     Path("r.cntk").write_text("command = C\nC = [ action = Count ; modelPath = m.scale ]\n", encoding="utf-8")
     log = Log()

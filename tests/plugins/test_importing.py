@@ -11,14 +11,13 @@ import time
 
 import pytest
 
-from cntk_core.cli import main
 from cntk_core.errors import BrokenPluginError, UsageError
 from cntk_core.plugins import importing
 from cntk_core.plugins.manager import PluginManager
 from cntk_core.plugins.offer import Source
-from cntk_core.plugins.report import list_plugins, show_table
-
-from .conftest import COMPONENTS
+from cntk_kit_recipes.authoring.report import list_plugins, show_table
+from cntk_kit_recipes.cli import main
+from cntk_testing.wheels_in_a_folder import COMPONENTS
 
 HOOKS = "from cntk_core.api import hookimpl\n@hookimpl\ndef cntk_epoch_end(summary): pass\n"
 HANGS = "import time\ntry:\n    time.sleep(600)\nexcept Exception:\n    pass\n"

@@ -13,7 +13,7 @@ from cntk_core.contract.engine import ExecutionEngine as Contract
 from cntk_core.errors import PluginError
 from cntk_core.ops.table import core_ops
 from cntk_core.plugins.manager import PluginManager
-from cntk_core.plugins.report import list_plugins
+from cntk_kit_recipes.authoring.report import list_plugins
 
 ENGINE = {"cntk.engines": {"fast": "cntk_engine_fast:Engine"}}
 

@@ -8,7 +8,7 @@ import pytest
 
 from cntk_core.errors import BrokenPluginError, MissingPluginError
 from cntk_core.plugins.manager import PluginManager
-from cntk_core.plugins.report import list_plugins
+from cntk_kit_recipes.authoring.report import list_plugins
 
 PANIC = """
 class Panic(BaseException):

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from cntk_core.cli import main
 from cntk_core.errors import ModelFormatError, PluginError
 from cntk_core.model import Model
 from cntk_core.plugins.manager import PluginManager
 from cntk_core.plugins.markers import hookimpl
 from cntk_core.plugins.model_formats import ModelFiles
+from cntk_kit_recipes.cli import main
 from cntk_testing.networks import classifier
 
 pytestmark = pytest.mark.usefixtures("tools")

@@ -11,7 +11,7 @@ from cntk_core.errors import AmbiguousPluginError, MissingPluginError, PluginErr
 from cntk_core.plugins.manager import PluginManager
 from cntk_core.plugins.precedence import is_first_party
 from cntk_core.plugins.registering import register, unregister
-from cntk_core.plugins.report import list_plugins
+from cntk_kit_recipes.authoring.report import list_plugins
 
 LEARNERS = """
 from cntk_core.api import *

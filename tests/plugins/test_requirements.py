@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from cntk_core.cli import main
 from cntk_core.errors import IncompatiblePluginError, PluginError
 from cntk_core.plugins.manager import PluginManager
-from cntk_core.plugins.report import list_plugins
 from cntk_core.plugins.requirements import _unmet
+from cntk_kit_recipes.authoring.report import list_plugins
+from cntk_kit_recipes.cli import main
 
 HOOKS = """
 from cntk_core.api import hookimpl

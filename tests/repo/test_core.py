@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from hatchling.builders.wheel import WheelBuilder
 
-MOST_LINES = 26_500
-"""Lines of Python in ``cntk_core`` besides ``ops/families``. 20,000 is the aim; lower it when something leaves."""
+MOST_LINES = 20_000
+"""Lines of Python in ``cntk_core`` besides ``ops/families``."""
 
 MOST_MODULES = 60
 """Modules of the core that ``import cntk_core.api`` may load."""
@@ -24,31 +24,12 @@ WORDS = ("none", "normal", "simple", "quantized")
 
 ALLOWED: dict[str, set[str]] = {
     # What is said to people whose core is bare, and CNTK's order of preference between its two engines.
-    "cli/doctor.py": {"cntk-engine-cpu"},
     "plugins/manager.py": {"cntk-engine-cpu", "cpu", "cuda"},
-    "recipe/context.py": {
-        # The engine and the reader of recipes that name none.
-        *("cpu", "CNTKTextFormatReader"),
-        # The keys by which CNTK's recipes ask for builders and for several readers at once.
-        *("BrainScriptNetworkBuilder", "ExperimentalNetworkBuilder", "NDLNetworkBuilder", "SimpleNetworkBuilder"),
-        *("Composite", "SideBySide"),
-    },
-    "recipe/document.py": {"BrainScriptNetworkBuilder"},
     # What starts ranks where the recipe does not say.
     "contract/parallel.py": {"cntk-parallel-sockets"},
-    "launch/launcher.py": {"cntk-parallel-sockets"},
-    "recipe/ranks.py": {"mpi", "sockets"},
-    # The learners that CNTK's gradUpdateType names, and sub-blocks of SGD that listeners look up.
-    "training/block/sgd_block.py": {"adagrad", "sgd", "tensorboard", "jsonLog"},
     # The block "SGD" of a recipe, and the word for the processor in a message.
-    "recipe/driver.py": {"SGD"},
-    "recipe/elastic.py": {"SGD"},
-    "recipe/train.py": {"SGD"},
     "training/loop/session.py": {"SGD"},
     "training/loop/trained_nodes.py": {"CPU", "cpu"},
-    # Contract suites, which `cntk plugins check` runs.
-    "plugins/check.py": {"cntk_testing"},
-    "plugins/scaffold.py": {"cntk-testing"},
 }
 """Where the core may say the name of a plugin or of a wheel, and why."""
 

@@ -21,7 +21,7 @@ DISTRIBUTIONS = {
 }
 """Modules whose distribution is called otherwise, and the distributions of which one brings them."""
 
-KITS = {f"cntk_kit_{kind}" for kind in ("builders", "engines", "parallel", "readers")}
+KITS = {f"cntk_kit_{kind}" for kind in ("builders", "engines", "parallel", "readers", "recipes")}
 
 BROUGHT_BY_OTHERS = {
     "cntk_core": KITS,  # each by its door alone

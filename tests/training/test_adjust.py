@@ -12,7 +12,7 @@ from small import FRAMES, Lines, ListReader, make_data, make_session
 from cntk_core.config import Schedule
 from cntk_core.errors import TrainingError
 from cntk_core.training.rates.auto_adjust import AutoAdjust, RateControl
-from cntk_core.training.rates.rate_control import FINISHED, ControlState, judge
+from cntk_kit_recipes.session.rate_control import FINISHED, ControlState, judge
 
 AFTER = {"auto_adjust_lr": "adjustAfterEpoch"}
 

@@ -10,7 +10,7 @@ import pytest
 from small import Lines, ListReader, make_data, make_session
 
 from cntk_core.training.rates.auto_adjust import AutoAdjust
-from cntk_core.training.rates.rate_control import ControlState
+from cntk_kit_recipes.session.rate_control import ControlState
 
 VALIDATION = {"save_best_model_per_criterion": True, "learning_rates_per_sample": 0.5, "momentum_per_mb": 0.9}
 

@@ -262,7 +262,7 @@ def test_an_engine_that_cannot_tell_its_state(tmp_path, monkeypatch):
 
 
 def test_a_disk_that_is_full_does_not_end_training(tmp_path, monkeypatch):
-    import cntk_core.training.files.saving as module
+    import cntk_kit_recipes.session.saving as module
 
     train(tmp_path / "straight")
     real = module.save_checkpoint

@@ -8,7 +8,7 @@ from small import TABLE, Lines, make_network, make_session, operation
 
 from cntk_core.config import Schedule
 from cntk_core.network.node import Parameter
-from cntk_core.training.loop.node_settings import NodeSettings, normalizations
+from cntk_kit_recipes.session.node_settings import NodeSettings, normalizations
 
 
 def normalized():

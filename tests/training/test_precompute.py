@@ -13,8 +13,8 @@ from cntk_core.errors import CntkError
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input
 from cntk_core.records.minibatch import Minibatch, StreamData
-from cntk_core.training.loop.precompute import precompute
 from cntk_core.training.loop.progress import RunLog
+from cntk_kit_recipes.session.precompute import precompute
 from cntk_testing.reference import ReferenceEngine
 
 

@@ -13,8 +13,8 @@ from test_inside import StopAfter
 from cntk_core.errors import CntkError, TrainingError
 from cntk_core.network.model_file import load_model
 from cntk_core.training.files.generations import ModelPaths, find_start
-from cntk_core.training.files.saving import Saver
-from cntk_core.training.loop.session import TrainingSession
+from cntk_kit_recipes.session.saving import Saver
+from cntk_kit_recipes.session.session import TrainingSession
 from cntk_testing.faults import KINDS, SHORT, Crash, Faults
 
 GIVEN = {"max_epochs": 3, "minibatch_size": 11, "checkpoint_every_samples": 11, "gaussian_noise_inject_std": 0.01}

@@ -295,7 +295,7 @@ def test_a_criterion_can_be_named(tmp_path):
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path, monkeypatch):
-    import cntk_core.training.files.saving as module
+    import cntk_kit_recipes.session.saving as module
 
     def full(*given, **more):
         raise OSError(28, "No space left on device")

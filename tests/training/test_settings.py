@@ -12,8 +12,8 @@ from cntk_learner_sgd import SGD, SGDOptions
 
 from cntk_core.config import Config, parse_text
 from cntk_core.errors import CntkError
-from cntk_core.training.block.settings import SGDSettings
-from cntk_core.training.block.sgd_block import idle_momentum, learner_name, make_learner, read_settings
+from cntk_core.training.settings import SGDSettings
+from cntk_kit_recipes.block.sgd_block import idle_momentum, learner_name, make_learner, read_settings
 
 
 def block(text: str, top: str = "") -> Config:

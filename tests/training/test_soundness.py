@@ -7,7 +7,7 @@ import pytest
 from small import Lines, ListReader, make_data, make_network, make_session
 
 from cntk_core.contract.store import ParameterStore
-from cntk_core.training.loop.soundness import Soundness
+from cntk_kit_recipes.session.soundness import Soundness
 
 SATURATED = (
     "all gradients were 0, or too small to be seen beside the parameters. The network may be saturated: scale the "

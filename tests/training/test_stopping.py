@@ -71,7 +71,7 @@ def test_training_is_saved_and_goes_on(tmp_path):
 
 
 def test_a_checkpoint_that_cannot_be_written(tmp_path, monkeypatch):
-    import cntk_core.training.files.saving as module
+    import cntk_kit_recipes.session.saving as module
 
     real = module.save_checkpoint
 

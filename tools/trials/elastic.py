@@ -111,8 +111,8 @@ def _start(folder: Path, trial: Trial, fault: str, log: str, *, elastic: bool) -
 
 
 def _elastic(trial: Trial) -> int:
-    from cntk_core.cli import main
-    from cntk_core.launch import launcher as launch
+    from cntk_kit_recipes.cli import main
+    from cntk_kit_recipes.launch import launcher as launch
 
     def find(registry: Registry, ranks: int) -> Launcher:
         return registry.communicators.get(trial.way).launcher(ranks, elastic=True)
@@ -122,8 +122,8 @@ def _elastic(trial: Trial) -> int:
 
 
 def _virtual(ranks: int) -> int:
-    from cntk_core.recipe.driver import run_recipe
-    from cntk_core.recipe.log import Log
+    from cntk_kit_recipes.recipe.driver import run_recipe
+    from cntk_kit_recipes.recipe.log import Log
     from cntk_testing import VirtualRanks
 
     if ranks == 1:

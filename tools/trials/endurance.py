@@ -76,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--minibatches", type=int, default=20000)
     add_option(parser)
     options = parser.parse_args(arguments)
-    from cntk_core.cli import main as cntk
+    from cntk_kit_recipes.cli import main as cntk
 
     epoch = -(-options.minibatches // EPOCHS) * SIZE
     rows = (f"|features {n % 7} {n % 5} {n % 3} 1 |labels {n % 2}:1\n" for n in range(SAMPLES))

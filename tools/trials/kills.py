@@ -204,7 +204,7 @@ def load(names: Sequence[str] = ()) -> None:
         RuntimeError: a training failed.
         SystemExit: there are threads, which would not survive a fork.
     """
-    from cntk_core.cli import main
+    from cntk_kit_recipes.cli import main
 
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ.setdefault(variable, "1")
@@ -252,7 +252,7 @@ def begin(
         with open(log, "a", encoding="utf-8") as file:
             os.dup2(file.fileno(), 1)
             os.dup2(file.fileno(), 2)
-        from cntk_core.cli import main
+        from cntk_kit_recipes.cli import main
 
         if prepare is not None:
             prepare()

@@ -166,7 +166,7 @@ def load() -> None:
     """Train once with each strategy, so that the forks have all that is imported and compiled, and begin at once."""
     import importlib
 
-    for name in ("scipy.sparse", "cntk_core.cli", "cntk_core.launch.launcher"):
+    for name in ("scipy.sparse", "cntk_kit_recipes.cli", "cntk_kit_recipes.launch.launcher"):
         importlib.import_module(name)
     os.environ["RANK_FAULT"] = "nothing"
     for strategy in STRATEGIES:
@@ -200,8 +200,8 @@ def _fork(folder: Path, log: str, fault: str, work: Callable[[], int], environme
 
 
 def _virtual(ranks: int) -> int:
-    from cntk_core.recipe.driver import run_recipe
-    from cntk_core.recipe.log import Log
+    from cntk_kit_recipes.recipe.driver import run_recipe
+    from cntk_kit_recipes.recipe.log import Log
     from cntk_testing import VirtualRanks
 
     try:
@@ -217,13 +217,13 @@ def _virtual(ranks: int) -> int:
 
 
 def _train(*arguments: str) -> int:
-    from cntk_core.cli import main
+    from cntk_kit_recipes.cli import main
 
     return main(["train", "r.cntk", "--plugin", "fault.py", *arguments])
 
 
 def _launched(ranks: int, communicator: str) -> int:
-    from cntk_core.launch import launcher as launch
+    from cntk_kit_recipes.launch import launcher as launch
 
     def find(registry: Registry, count: int) -> Launcher:
         return registry.communicators.get(communicator).launcher(count)

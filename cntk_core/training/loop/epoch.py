@@ -16,7 +16,6 @@ from cntk_core.errors import DataError
 from cntk_core.network.node import Node, Parameter
 from cntk_core.ops.language.random import random_stream
 from cntk_core.records.minibatch import Minibatch
-from cntk_core.training.block.settings import SGDSettings
 from cntk_core.training.files.position import Position
 from cntk_core.training.loop.criteria import CriterionSums
 from cntk_core.training.loop.epoch_progress import EpochResult, Pace, Running
@@ -30,6 +29,7 @@ from cntk_core.training.loop.stop_request import StopRequest
 from cntk_core.training.loop.subminibatch import split
 from cntk_core.training.loop.update import NOISE_SLOT, clip_factor, count_uses, scalars_for
 from cntk_core.training.rates.schedules import effective_momentum
+from cntk_core.training.settings import SGDSettings
 
 NOISE_STREAM = (1 << 64) - 1
 """Random stream of injected noise, in the place of a node's number."""

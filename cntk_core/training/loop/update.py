@@ -24,7 +24,7 @@ from cntk_core.errors import WrongResult
 from cntk_core.network.node import Parameter
 from cntk_core.ops.language.expression import TraceMath, symbol
 from cntk_core.plan.plan import Plan
-from cntk_core.training.block.settings import SGDSettings
+from cntk_core.training.settings import SGDSettings
 
 NOISE_SLOT = "injected_noise"
 """Slot that the session fills with standard normal numbers before each update. It is not kept in checkpoints."""

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cntk_core.errors import CntkError, DataError
-from cntk_core.network.initializers import FixedValue, initializer
+from cntk_core.network.initializers import FixedValue
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.ops.language.op import Op
@@ -33,6 +33,7 @@ from cntk_kit_builders.edit import (
     sub_tree,
     users_of,
 )
+from cntk_kit_builders.first_values.initializers import initializer
 
 OPS = core_ops()
 

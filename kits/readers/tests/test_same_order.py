@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cntk_core.cli import main
 from cntk_core.config import Config
 from cntk_core.config.source import SourceText
 from cntk_core.contract.reader import DataReader, EpochSpec
-from cntk_core.recipe.context import ActionContext
-from cntk_core.recipe.log import Log
 from cntk_kit_readers import chunked, utterances
+from cntk_kit_recipes.cli import main
+from cntk_kit_recipes.recipe.context import ActionContext
+from cntk_kit_recipes.recipe.log import Log
 
 Make = Callable[..., DataReader]
 SEQUENCES, LENGTH, PER_CHUNK = 40, 3, 4

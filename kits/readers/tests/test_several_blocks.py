@@ -11,8 +11,8 @@ from cntk_core.config import Config
 from cntk_core.config.source import SourceText
 from cntk_core.contract.reader import DataReader, EpochSpec
 from cntk_core.errors import CntkError
-from cntk_core.recipe.context import ActionContext
-from cntk_core.recipe.log import Log
+from cntk_kit_recipes.recipe.context import ActionContext
+from cntk_kit_recipes.recipe.log import Log
 
 A = "a=[ readerType=CNTKTextFormatReader ; file=a.ctf ; chunkSizeInBytes=40 ; input=[ x=[ dim=1 ; format=dense ] ] ]\n"
 B = "b=[ file=b.ctf ; input=[ y=[ dim=2 ; format=sparse ] ] ]\n"

@@ -7,9 +7,9 @@ import pytest
 
 from cntk_core.contract.builder import NetworkBuilder
 from cntk_core.errors import BuildError, Location
-from cntk_core.network.initializers import initializer
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
+from cntk_kit_builders.first_values.initializers import initializer
 from cntk_testing.builder_contract import BuilderContract
 
 

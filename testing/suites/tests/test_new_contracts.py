@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 from cntk_action_classic.print_action import PrintAction
 
-from cntk_core.cli.verbs.doctor import Doctor
-from cntk_core.cli.verbs.plugins import Plugins
 from cntk_core.contract.action import Action
 from cntk_core.contract.dataset import Dataset
 from cntk_core.contract.initializer import InitializerSettings, ParameterInitializer
@@ -19,8 +17,10 @@ from cntk_core.contract.schedule import EpochSchedule
 from cntk_core.contract.verb import Verb
 from cntk_core.errors import CntkError, ConfigError, DataError, Location, ModelFormatError
 from cntk_core.plugins.core_format import CoreFormat
-from cntk_core.plugins.initializers import FixedNumber, Uniform
-from cntk_core.training.rates.epoch_schedules import CosineSchedule
+from cntk_kit_builders.first_values.words import FixedNumber, Uniform
+from cntk_kit_recipes.block.epoch_schedules import CosineSchedule
+from cntk_kit_recipes.verbs.doctor import Doctor
+from cntk_kit_recipes.verbs.plugins import Plugins
 from cntk_testing import (
     ActionContract,
     DatasetContract,

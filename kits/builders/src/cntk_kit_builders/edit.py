@@ -18,11 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cntk_core.errors import CntkError, Location, NetworkError, did_you_mean, raise_problems
-from cntk_core.network.initializers import FromFile, initialize_parameters
+from cntk_core.network.initializers import initialize_parameters
 from cntk_core.network.network import Network
 from cntk_core.network.node import ROLES, Input, Node, Parameter
 from cntk_core.ops.language.op import Op
 from cntk_core.ops.language.shapes import Shape, show
+from cntk_kit_builders.first_values.initializers import FromFile
 
 
 def _unlinked(shapes: Sequence[Shape], attributes: Any) -> Shape:

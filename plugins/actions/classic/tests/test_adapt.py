@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cntk_core.cli import main
 from cntk_core.config import parse_text
-from cntk_core.recipe.context import ActionContext
-from cntk_core.recipe.log import Log
-from cntk_core.training.files.saving import Saver
+from cntk_kit_recipes.cli import main
+from cntk_kit_recipes.recipe.context import ActionContext
+from cntk_kit_recipes.recipe.log import Log
+from cntk_kit_recipes.session.saving import Saver
 
 ADAPT = """
 Adapt = [

@@ -11,7 +11,6 @@ from cntk_action_classic.bnstat import Statistics, as_rows, normalizations, set_
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cntk_core.cli import main
 from cntk_core.errors import NetworkError
 from cntk_core.network.model_file import load_model, save_model
 from cntk_core.network.network import Network
@@ -20,6 +19,7 @@ from cntk_core.ops.families.normalization import BatchNormalizationAttributes
 from cntk_core.ops.language.op import Op
 from cntk_core.ops.language.shapes import Shape
 from cntk_core.ops.table import core_ops
+from cntk_kit_recipes.cli import main
 
 
 def first(shapes: list[Shape], attributes: object) -> Shape:

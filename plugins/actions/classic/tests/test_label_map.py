@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cntk_core.cli import main
+from cntk_kit_recipes.cli import main
 
 RECIPE = """\
 command = Map

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cntk_core.cli import main
+from cntk_kit_recipes.cli import main
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ from cntk_action_classic.word_class import count_words, make_vocabulary
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cntk_core.cli import main
+from cntk_kit_recipes.cli import main
 
 TEXT = "a a a a b b\n  a b c  \n\nc\ta  d\n"
 

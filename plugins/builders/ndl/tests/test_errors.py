@@ -131,8 +131,8 @@ CASES = {
     "initializer": (
         X + "W=Parameter(2, 2, init=gausian)",
         "r.cntk:3:19: there is no initializer 'gausian'; did you mean 'gaussian'?\n"
-        "    Initializers: uniform, uniform1, gaussian, normal, xavier, glorotUniform, glorotNormal, heUniform, "
-        "heNormal, truncNormal, bilinear, fixedValue, fromFile, fromLiteral",
+        "    Initializers: bilinear, fixedValue, fromFile, fromLiteral, gaussian, glorotNormal, glorotUniform, "
+        "heNormal, heUniform, normal, truncNormal, uniform, uniform1, xavier",
     ),
     "file of initial values": (
         X + "W=Parameter(2, 2, init=fromFile)",

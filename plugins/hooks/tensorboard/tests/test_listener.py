@@ -12,7 +12,7 @@ from event_records import Events
 
 from cntk_core.api import ConfigError, EpochStart, EpochSummary, Job, MinibatchResult
 from cntk_core.api.builders import parse_text
-from cntk_core.cli import main
+from cntk_kit_recipes.cli import main
 
 RECIPE = """\
 command = Train

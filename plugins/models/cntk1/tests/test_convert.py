@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from bcn_writer import Model, int32, size
 
-from cntk_core.cli import main
 from cntk_core.network.model_file import load_model
 from cntk_core.ops.table import core_ops
+from cntk_kit_recipes.cli import main
 
 RECIPE = """\
 command = T

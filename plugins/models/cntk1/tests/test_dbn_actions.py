@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from cntk_model_cntk1.dbn_file import Dbn, DbnLayer, write_dbn
 
-from cntk_core.cli import main
+from cntk_kit_recipes.cli import main
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,7 @@ from cntk_core.contract.parallel import StepCounts
 from cntk_core.contract.store import ParameterStore
 from cntk_core.errors import CntkError
 from cntk_core.network.node import Parameter
-from cntk_core.training.block.parallel_block import read_parallel
+from cntk_kit_recipes.block.parallel_block import read_parallel
 from cntk_testing import VirtualRanks
 
 

@@ -13,7 +13,7 @@ from cntk_core.api import GradientAggregation
 from cntk_core.config import parse_text
 from cntk_core.contract.parallel import StepCounts
 from cntk_core.errors import CntkError, ConfigError, TrainingError
-from cntk_core.training.block.parallel_block import read_parallel
+from cntk_kit_recipes.block.parallel_block import read_parallel
 from cntk_testing import VirtualRanks
 
 SETTINGS = settings(max_examples=25, deadline=None)

@@ -1,4 +1,4 @@
-"""A slow, obvious quantiser of one column, from docs/original-rules.md#quantised-gradients. Nothing of it is shared."""
+"""A slow, obvious quantizer of one column, from docs/original-rules.md#quantized-gradients. Nothing of it is shared."""
 
 from __future__ import annotations
 

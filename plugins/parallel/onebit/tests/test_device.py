@@ -12,7 +12,7 @@ from cntk_parallel_onebit import OneBit, OneBitOptions, portable
 from cntk_parallel_onebit.device import OPTIONS, Device, kernel_name, source
 from cntk_parallel_onebit.format import Matrix, word_type
 from cntk_parallel_onebit.kernels import kernels
-from test_quantise import BITS, cut_of, numbers, run
+from test_quantize import BITS, cut_of, numbers, run
 
 from cntk_core.api import Parameter, ParameterStore, Schedule, UnsupportedError
 from cntk_testing import VirtualRanks
@@ -20,7 +20,7 @@ from cntk_testing_gpu.cuda_compile import compile_cuda, why_not_compile
 from cntk_testing_gpu.cuda_shim import ORDERS, HostCuda, why_not_on_host
 from cntk_testing_gpu.cupy_stand_in import RawModule, make_cupy
 
-NAMES = [kernel_name(kernel, dtype, bits) for kernel in ("quantise", "unquantise") for dtype in "fd" for bits in BITS]
+NAMES = [kernel_name(kernel, dtype, bits) for kernel in ("quantize", "unquantize") for dtype in "fd" for bits in BITS]
 
 SHAPES = [(1, 3), (2, 2), (5, 4), (31, 2), (32, 2), (33, 1), (63, 2), (64, 2), (65, 2), (130, 1), (700, 2), (2050, 1)]
 """Rows and columns: columns shorter and longer than a warp, the lanes, and the words that threads share."""
@@ -48,15 +48,15 @@ class OnDevice:
     def __init__(self, cupy: Any) -> None:
         self._home = Device(cupy, 0)
 
-    def quantise(self, gradients, residual, words, scales, blocks, bits, by_sign) -> None:
+    def quantize(self, gradients, residual, words, scales, blocks, bits, by_sign) -> None:
         there = [self._home.put(one) for one in (gradients, residual, words)]
-        self._home.kernels.quantise(*there, there[2].view(residual.dtype), blocks, bits, by_sign)
+        self._home.kernels.quantize(*there, there[2].view(residual.dtype), blocks, bits, by_sign)
         residual[...], words[...] = self._home.get(there[1]), self._home.get(there[2])
         np.testing.assert_array_equal(self._home.get(there[0]), gradients)
 
-    def unquantise(self, words, scales, gradients, blocks, bits, add) -> None:
+    def unquantize(self, words, scales, gradients, blocks, bits, add) -> None:
         there = [self._home.put(one) for one in (words, gradients)]
-        self._home.kernels.unquantise(there[0], there[0].view(gradients.dtype), there[1], blocks, bits, add)
+        self._home.kernels.unquantize(there[0], there[0].view(gradients.dtype), there[1], blocks, bits, add)
         gradients[...] = self._home.get(there[1])
 
 
@@ -86,14 +86,14 @@ def test_the_kernels_give_the_same_bits(cupy, monkeypatch, order, bits, by_sign,
 
 def test_no_columns_are_nothing_to_do(cupy) -> None:
     words = np.zeros(1, np.uint32)
-    OnDevice(cupy).unquantise(words, words.view(np.float32), np.zeros(1, np.float32), np.zeros((0, 5), int), 1, False)
+    OnDevice(cupy).unquantize(words, words.view(np.float32), np.zeros(1, np.float32), np.zeros((0, 5), int), 1, False)
 
 
 def test_tables_go_with_their_blocks(cupy) -> None:
     run_on = OnDevice(cupy)
     blocks = cut_of([Matrix(0, 4, 3)], 4, "float32").blocks
     words, values = np.zeros(9, np.uint32), np.zeros(12, np.float32)
-    run_on.unquantise(words, words.view(np.float32), values, blocks, 4, False)
+    run_on.unquantize(words, words.view(np.float32), values, blocks, 4, False)
     tables = run_on._home.kernels._tables
     assert list(tables) == [id(blocks)]
     del blocks
@@ -105,7 +105,7 @@ def test_tables_go_with_their_blocks(cupy) -> None:
 def test_the_kernels_compile_for_a_gpu(architecture) -> None:
     if why_not_compile():
         pytest.skip(why_not_compile())
-    names = [kernel_name("quantise", "f", 1), kernel_name("quantise", "d", 4), kernel_name("unquantise", "f", 16)]
+    names = [kernel_name("quantize", "f", 1), kernel_name("quantize", "d", 4), kernel_name("unquantize", "f", 16)]
     assert compile_cuda(source(), architecture, OPTIONS, names).startswith(b"\x7fELF")
 
 
@@ -229,7 +229,7 @@ def test_without_cupy(monkeypatch) -> None:
         with pytest.raises(UnsupportedError) as caught:
             aggregation.aggregate(There(), np.zeros(1), communicator)
         assert str(caught.value) == (
-            "gradients on a GPU cannot be quantised: No module named 'cupy'\n"
+            "gradients on a GPU cannot be quantized: No module named 'cupy'\n"
             '    pip install "cntk-parallel-onebit[cuda12]", or [cuda13]; or train in full precision.'
         )
 

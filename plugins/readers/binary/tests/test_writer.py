@@ -10,7 +10,7 @@ from cntk_reader_binary import CNTKBinaryReader, CNTKBinaryWriter
 
 from cntk_core.api import CntkError, Config, ReaderContext, SequenceOutput, WriterContext
 from cntk_core.api.builders import SourceText
-from cntk_core.cli import main
+from cntk_kit_recipes.cli import main
 
 RECIPE = """\
 command = W

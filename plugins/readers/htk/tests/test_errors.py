@@ -61,9 +61,9 @@ HTK_FILES = {
         "'x.mfc', byte 10: feature kind 10 (DISCRETE) cannot be read"
         "\n    Kinds that can be read: MFCC (6), FBANK (7), USER (9), PLP (11). Or this is no HTK file.",
     ),
-    "vector quantisation": (
+    "vector quantization": (
         header(kind=9 | 0o40000) + BODY,
-        "'x.mfc', byte 10: features with vector quantisation (_V) cannot be read"
+        "'x.mfc', byte 10: features with vector quantization (_V) cannot be read"
         "\n    Write them again without the qualifier _V, as floats or compressed (_C).",
     ),
     "frame size": (

@@ -11,8 +11,8 @@ from kaldi_bytes import LENGTHS, F, L, archive, classes_of, frames_of, matrix, p
 from cntk_core.api import CntkError, Config, EpochSpec
 from cntk_core.api.builders import SourceText
 from cntk_core.ops.language.reader_order import unpack_sequences
-from cntk_core.recipe.context import ActionContext
-from cntk_core.recipe.log import Log
+from cntk_kit_recipes.recipe.context import ActionContext
+from cntk_kit_recipes.recipe.log import Log
 
 ORDER = "readMethod=none\n"
 

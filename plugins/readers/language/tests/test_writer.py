@@ -10,7 +10,7 @@ from cntk_reader_language import LUSequenceWriter
 
 from cntk_core.api import CntkError, Config, SequenceOutput, WriterContext
 from cntk_core.api.builders import SourceText
-from cntk_core.cli import main
+from cntk_kit_recipes.cli import main
 
 BLOCK = "outputNodeNames=z\nz=[ file=out/z.txt ; token=tags.txt ]"
 RECIPE = """\

@@ -14,8 +14,8 @@ from cntk_tool_curves.json_log import JsonLog, plain
 from cntk_core.contract.events import JobOutcome
 from cntk_core.errors import CntkError
 from cntk_core.plugins.markers import hookimpl
-from cntk_core.recipe.driver import run_recipe
-from cntk_core.recipe.log import Log
+from cntk_kit_recipes.recipe.driver import run_recipe
+from cntk_kit_recipes.recipe.log import Log
 
 
 def run(*arguments: str, listeners=(), watchers=()) -> None:
@@ -88,7 +88,7 @@ def test_without_the_key_nothing_is_written(recipe):
 def test_without_a_file_nobody_hears_of_minibatches(recipe):
     from cntk_core.config import parse_text
     from cntk_core.contract.events import Job
-    from cntk_core.recipe.context import make_plugins
+    from cntk_kit_recipes.recipe.context import make_plugins
 
     plugins = make_plugins(Log(quiet=True))
     before = len(plugins.listeners("cntk_minibatch_end"))

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 import pytest
 from written_logs import json_log, text_log
 
-from cntk_core.cli import main
+from cntk_kit_recipes.cli import main
 
 # Importing it takes seconds: not where tests are only collected.
 pytestmark = pytest.mark.skipif(find_spec("matplotlib") is None, reason="matplotlib is not installed")

@@ -11,8 +11,8 @@ from cntk_tool_curves.read_log import read_log
 from written_logs import json_log, reading, text_log
 
 from cntk_core.errors import DataError
-from cntk_core.recipe.driver import run_recipe
-from cntk_core.recipe.log import Log
+from cntk_kit_recipes.recipe.driver import run_recipe
+from cntk_kit_recipes.recipe.log import Log
 
 
 def close(found, expected):

@@ -22,8 +22,8 @@ from cntk_tool_data.png import encode_png
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cntk_core.cli import main
 from cntk_core.errors import CntkError, DataError
+from cntk_kit_recipes.cli import main
 
 BATCHES = [*(f"data_batch_{number}" for number in range(1, 6)), "test_batch"]
 

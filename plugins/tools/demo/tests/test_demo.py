@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from cntk_tool_demo.data import labels_of
 
-from cntk_core.cli import main
+from cntk_kit_recipes.cli import main
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cntk_core.cli import main
+from cntk_kit_recipes.cli import main
 
 RECIPE = """\
 command = P:T

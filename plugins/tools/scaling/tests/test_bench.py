@@ -9,7 +9,7 @@ import pytest
 from cntk_tool_scaling.bench import BenchRequest, bench
 from cntk_tool_scaling.bench_file import read_measurements
 
-from cntk_core.cli import main
+from cntk_kit_recipes.cli import main
 
 VALUES = 20 * 300 + 300 + 300 * 400 + 400 + 400 * 10 + 10
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from cntk_core.cli import main
+from cntk_kit_recipes.cli import main
 
 SPEECH = Path(__file__).parents[4] / "examples" / "scaling" / "speech.cntk"
 VALUES = 20 * 300 + 300 + 300 * 400 + 400 + 400 * 10 + 10
-SLOW = ("--network", "bandwidth=1MB/s", "--samples-per-second", "64", "--quantise-rate", "inf")
+SLOW = ("--network", "bandwidth=1MB/s", "--samples-per-second", "64", "--quantize-rate", "inf")
 """A minibatch takes 1 s on one rank, and 0.5 MB of gradients half a second of a link."""
 
 
@@ -21,14 +21,14 @@ def test_the_papers_arithmetic(simulated):
     """160 M parameters, 1/7 s for 1024 samples, 6 GB/s: 0.8 times as fast with two workers, 1.8 times with 1 bit."""
     given = ("-n", "2", "--network", "bandwidth=6GB/s", "--samples-per-second", "7168", "--method", "full,1bit")
     given += ("--values", "1000000")
-    found = simulated(*given, "--quantise-rate", "5e10", recipe=str(SPEECH))
+    found = simulated(*given, "--quantize-rate", "5e10", recipe=str(SPEECH))
     full, bit = found["full", 2], found["1bit", 2]
     # Each rank computes 1/14 s and sends 4 bytes for each of 160 M values, half of them twice, in 0.1067 s.
     assert full["sent"] == pytest.approx(640e6, rel=0.01)
     assert full["speedup"] == pytest.approx(1 / 7 / (1 / 14 + 640e6 / 6e9), abs=0.005)
     assert full["speedup"] == pytest.approx(0.80, abs=0.005)
     assert bit["speedup"] == pytest.approx(1.83, abs=0.01)
-    without = simulated(*given, "--quantise-rate", "inf", recipe=str(SPEECH))
+    without = simulated(*given, "--quantize-rate", "inf", recipe=str(SPEECH))
     assert without["1bit", 2]["speedup"] == pytest.approx(1 / 7 / (1 / 14 + 640e6 / 31 / 6e9), abs=0.01)
 
 
@@ -55,7 +55,7 @@ def test_double_buffering_hides_what_takes_less_long(simulated):
 
 
 def test_compressing_takes_time(simulated):
-    slow = simulated("-n", "2", *SLOW, "--method", "1bit", "--quantise-rate", str(VALUES / 0.25))
+    slow = simulated("-n", "2", *SLOW, "--method", "1bit", "--quantize-rate", str(VALUES / 0.25))
     fast = simulated("-n", "2", *SLOW, "--method", "1bit")
     assert slow["1bit", 2]["seconds"] - fast["1bit", 2]["seconds"] == pytest.approx(0.25)
 

@@ -35,7 +35,7 @@ def compile_cuda(source: str, architecture: str, options: Sequence[str] = (), na
         source: CUDA C++ without includes.
         architecture: such as ``sm_90``.
         options: more for the compiler (``--fmad=false``).
-        names: kernels from templates, such as ``quantise<float>``; others are in the source by themselves.
+        names: kernels from templates, such as ``quantize<float>``; others are in the source by themselves.
 
     Raises:
         CudaSourceError: with what the compiler says, warnings too.

@@ -4,8 +4,8 @@ The source of the kernels is compiled by a C++ compiler behind ``cuda_shim.h``, 
 memory, barriers and the operations of warps. It is slow and exact. Threads of a block take turns; their order can be
 chosen, and races show as different numbers in different orders::
 
-    program = HostCuda(source, ["quantise<float>"])
-    program.launch("quantise<float>", grid=8, block=256, arguments=(values, words, np.int64(8)), order="shuffled")
+    program = HostCuda(source, ["quantize<float>"])
+    program.launch("quantize<float>", grid=8, block=256, arguments=(values, words, np.int64(8)), order="shuffled")
 
 Every array lies between guards, so what a kernel writes beside it is found; what it reads beside it is not a number.
 Arithmetic is IEEE's without contraction to fused multiply-adds: what a GPU gives with ``--fmad=false``, but for

@@ -25,8 +25,8 @@ from cntk_core.errors import CntkError, Problems
 from cntk_core.network.model_file import save_model
 from cntk_core.plugins.markers import hookimpl
 from cntk_core.plugins.registry import Registry
-from cntk_core.recipe.driver import run_recipe
-from cntk_core.recipe.log import Log
+from cntk_kit_recipes.recipe.driver import run_recipe
+from cntk_kit_recipes.recipe.log import Log
 from cntk_testing.contract import Contract, check_component
 from cntk_testing.networks import classifier
 

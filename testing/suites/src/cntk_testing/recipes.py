@@ -28,13 +28,13 @@ from typing import Any, ClassVar, Final
 import attrs
 import pytest
 
-from cntk_core.cli import main
 from cntk_core.config import Config, load_recipe
 from cntk_core.contract.events import Job, MinibatchResult
 from cntk_core.errors import CntkError
 from cntk_core.plugins.markers import hookimpl
-from cntk_core.recipe.driver import run_recipe
-from cntk_core.recipe.log import Log
+from cntk_kit_recipes.cli import main
+from cntk_kit_recipes.recipe.driver import run_recipe
+from cntk_kit_recipes.recipe.log import Log
 from cntk_testing.contract import Contract
 from cntk_testing.virtual_ranks import VirtualRanks
 

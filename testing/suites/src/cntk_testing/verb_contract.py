@@ -19,7 +19,7 @@ from typing import ClassVar
 import pytest
 
 from cntk_core.contract.verb import Verb
-from cntk_core.plugins.summaries import summary
+from cntk_kit_recipes.cli.summaries import summary
 from cntk_testing.contract import Contract, check_component
 from cntk_testing.packaging import HEAVY
 

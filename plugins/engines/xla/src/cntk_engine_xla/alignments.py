@@ -16,7 +16,7 @@ from cntk_core.api import Node, OpContext
 from cntk_core.api.engines import LOG_ZERO, kernels, latest_frames, log_softmax, phone_path, samples, skips_of
 from cntk_engine_xla.loops import Window, over_steps
 from cntk_engine_xla.lowering import Array, Trace, is_looked_at
-from cntk_engine_xla.pieces import Pieces
+from cntk_engine_xla.sequence_segments import Segments
 
 FEWEST_PLACES = 128
 
@@ -40,22 +40,22 @@ def _draw(context: OpContext, node: Node, shape: tuple[int, ...], rows: int) -> 
     class, and where in it each class ends (``ends``). And what is known of each row.
     """
     labels = samples(context.saved.pop("looked")[0], True)
-    pieces = Pieces.of(context)
+    segments = Segments.of(context)
     classes, blank = labels.shape[1], node.attributes.blank_token_id
-    paths = [phone_path(labels[each], blank if blank >= 0 else classes - 1) for each in pieces.rows]
+    paths = [phone_path(labels[each], blank if blank >= 0 else classes - 1) for each in segments.rows]
     width = places_bucket(max((len(path.tokens) for path in paths), default=1))
-    shaped = (pieces.room, width)
+    shaped = (segments.room, width)
     tokens, skips, latest = np.zeros(shaped, np.int32), np.zeros(shaped, bool), np.full(shaped, -1, np.int32)
-    order, ends = np.zeros(shaped, np.int32), np.zeros((pieces.room, classes), np.int32)
-    places = np.zeros(pieces.room, np.int32)
-    for number, (path, each) in enumerate(zip(paths, pieces.rows, strict=True)):
+    order, ends = np.zeros(shaped, np.int32), np.zeros((segments.room, classes), np.int32)
+    places = np.zeros(segments.room, np.int32)
+    for number, (path, each) in enumerate(zip(paths, segments.rows, strict=True)):
         count = places[number] = len(path.tokens)
         tokens[number, :count], skips[number, :count] = path.tokens, skips_of(path)
         latest[number, :count] = latest_frames(path, len(each), node.attributes.delay_constraint)
         order[number, :count] = np.argsort(path.tokens, kind="stable")
         ends[number] = np.cumsum(np.bincount(path.tokens, minlength=classes))
     found = {"tokens": tokens, "skips": skips, "latest": latest, "order": order, "ends": ends, "places": places}
-    return {**found, "begins": pieces.begins(), **pieces.marks(rows)}
+    return {**found, "begins": segments.begins(), **segments.marks(rows)}
 
 
 class _Step:

@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 
 from cntk_core.api import Input, Node, Parameter, SequenceLayout
-from cntk_engine_xla.desk import Desk
+from cntk_engine_xla.execution_state import ExecutionState
 from cntk_engine_xla.functions import UnitFunction
 from cntk_engine_xla.layouts import TimeSteps
 from cntk_engine_xla.lowering import Array, axis_around, stream_behind
@@ -46,7 +46,7 @@ class Caller:
     """Calls the functions of a unit; what it needs to know of the unit is found once.
 
     Args:
-        desk: where it reads and writes.
+        state: where it reads and writes.
         unit: a compiled one.
         training: whether the program trains.
 
@@ -54,25 +54,25 @@ class Caller:
         functions: those that were compiled so far.
     """
 
-    def __init__(self, desk: Desk, unit: Unit, *, training: bool) -> None:
-        self._desk = desk
+    def __init__(self, state: ExecutionState, unit: Unit, *, training: bool) -> None:
+        self._state = state
         self._unit = unit
         self._training = training
-        plan = desk.program.plan
+        plan = state.program.plan
         self.functions: dict[tuple[Any, ...], Any] = {}
         own = set(unit.writes)
-        self._sums = {node: place for node, place in desk.totals.places.items() if node in own}
+        self._sums = {node: place for node, place in state.totals.places.items() if node in own}
         trained = frozenset(plan.trained) if unit.update else frozenset()
         needed = [(place, node) for place, node in enumerate(unit.reads) if node not in trained]
         self._varying = [(place, node) for place, node in needed if not _is_constant(node)]
         self._constant = [(place, node) for place, node in needed if _is_constant(node)]
         self._constants: list[Array | None] | None = None
-        self._sparse = tuple(node for node in unit.reads if node in desk.sparse)
+        self._sparse = tuple(node for node in unit.reads if node in state.sparse)
         inside = {node for step in unit.steps for node in nodes_of(step)}
         self._random = tuple(node for step in plan.steps for node in step.nodes if node in inside and self._draws(node))
         self._computed = frozenset(node for step in unit.forward for node in step.nodes)
         self._arranged: Arrangement | None = None
-        self._names = desk.rule.scalars if desk.rule is not None else ()
+        self._names = state.rule.scalars if state.rule is not None else ()
         self._numbers: tuple[list[Scalars], Array] | None = None
 
     def __call__(self, gradients: Sequence[Array], scalars: Sequence[Scalars], touched: Sequence[Array]) -> None:
@@ -83,8 +83,8 @@ class Caller:
             scalars: the numbers of the step, one mapping for each trained parameter, for a unit with the update.
             touched: the rows that change, for the parameters of which not all do.
         """
-        desk, unit = self._desk, self._unit
-        residence, totals, update = desk.residence, desk.totals, unit.update
+        state, unit = self._state, self._unit
+        parameters, totals, update = state.parameters, state.totals, unit.update
         arranged = self._arrangement()
         drawn: tuple[Node, ...] = ()
         draws: Sequence[Any] = ()
@@ -93,12 +93,12 @@ class Caller:
             drawn, draws = self._draw()
             function = self._function(arranged, drawn, draws)
         trained, slots, sums, values, leaving, saved, updated, kept = function(
-            residence.trained if update else (),
-            residence.slots if update else (),
+            parameters.trained if update else (),
+            parameters.slots if update else (),
             totals.lend() if self._sums else None,
             self._reads(),
             gradients,
-            [desk.saved.get(node, {}) for node in unit.takes] if unit.takes else (),
+            [state.saved.get(node, {}) for node in unit.takes] if unit.takes else (),
             arranged.counts,
             arranged.steps,
             draws,
@@ -107,41 +107,41 @@ class Caller:
         )
         results = values or leaving or updated or trained
         if results:
-            desk.staging.marks.append(results[0] if len(results) == 1 else min(results, key=_size))
+            state.staging.marks.append(results[0] if len(results) == 1 else min(results, key=_size))
         if updated:
-            residence.change(dict(zip(unit.updated, updated, strict=True)))
+            parameters.change(dict(zip(unit.updated, updated, strict=True)))
         if update:
-            residence.update(trained, slots)
+            parameters.update(trained, slots)
         if self._sums:
             totals.array = sums
-        desk.values.put_all(unit.writes, values)
+        state.values.put_all(unit.writes, values)
         if leaving:
-            desk.gradients.put_all(unit.leaves, leaving)
+            state.gradients.put_all(unit.leaves, leaving)
         if saved:
-            desk.saved.update(zip(unit.keeps, saved, strict=True))
+            state.saved.update(zip(unit.keeps, saved, strict=True))
         if drawn:
             self._keep(drawn, kept)
 
     def _reads(self) -> list[Array | None]:
         """What the function reads; None for what it gets by other ways."""
-        desk = self._desk
+        state = self._state
         if self._constants is None:
             self._constants = [None] * len(self._unit.reads)
             for place, node in self._constant:
-                self._constants[place] = desk.value(node)
-        found, device = self._constants.copy(), desk.values.device
+                self._constants[place] = state.value(node)
+        found, device = self._constants.copy(), state.values.device
         for place, node in self._varying:
-            found[place] = device[node] if node in device else desk.value(node)
+            found[place] = device[node] if node in device else state.value(node)
         return found
 
     def _arrangement(self) -> Arrangement:
         """The arrangement of this minibatch, often that of the one before."""
-        desk, unit = self._desk, self._unit
-        layouts = list(map(desk.program.axes.layouts.__getitem__, unit.axes))
+        state, unit = self._state, self._unit
+        layouts = list(map(state.program.axes.layouts.__getitem__, unit.axes))
         found = self._arranged
         # Layouts never change; one that is kept here is equal to itself only.
         if found is None or layouts != found.layouts:
-            sizes = desk.sizes
+            sizes = state.sizes
             found = Arrangement(
                 layouts,
                 tuple(map(sizes.rows, unit.axes)),
@@ -156,25 +156,25 @@ class Caller:
 
     def _function(self, arranged: Arrangement, drawn: tuple[Node, ...], draws: Sequence[Any]) -> Any:
         """The function for an arrangement, and for what was drawn."""
-        desk, unit = self._desk, self._unit
-        entries = tuple(len(desk.values.take(node)[0]) for node in self._sparse)
+        state, unit = self._state, self._unit
+        entries = tuple(len(state.values.take(node)[0]) for node in self._sparse)
         key = (arranged.sizes, arranged.slots, entries, drawn, _shapes(draws) if draws else ())
         found = self.functions.get(key)
         if found is None:
             import jax
 
             function = UnitFunction(
-                desk.program.plan,
+                state.program.plan,
                 unit,
-                desk.rule,
-                desk.dtype,
+                state.rule,
+                state.dtype,
                 self._training,
                 dict(zip(unit.axes, arranged.sizes, strict=True)),
                 dict(zip(unit.timed, arranged.slots, strict=True)),
                 self._sums,
                 drawn,
-                desk.sparse,
-                desk.lowerings,
+                state.sparse,
+                state.lowerings,
             )
             found = self.functions[key] = jax.jit(function, donate_argnums=(0, 1, 2))
         return found
@@ -191,21 +191,21 @@ class Caller:
 
     def _draws(self, node: Node) -> bool:
         """Whether a node that is computed on the device needs something of the host."""
-        lowering = self._desk.lowerings.of(node)
+        lowering = self._state.lowerings.of(node)
         return lowering is not None and lowering.draw is not None
 
     def _draw(self) -> tuple[tuple[Node, ...], list[Any]]:
         """Get what the nodes that the unit computes, or whose gradients it computes, need of the host."""
         found: dict[Node, Any] = {}
         for node in self._random:
-            desk, axis = self._desk, axis_around(node)
-            context = desk.program.make_context(node, training=self._training)
-            rows = 1 if axis is None else desk.sizes.rows(axis)
-            shape = (desk.program.axes.frames[node.axis], *node.known_shape) if node.framed else node.known_shape
-            lowering = desk.lowerings.at(node)
+            state, axis = self._state, axis_around(node)
+            context = state.program.make_context(node, training=self._training)
+            rows = 1 if axis is None else state.sizes.rows(axis)
+            shape = (state.program.axes.frames[node.axis], *node.known_shape) if node.framed else node.known_shape
+            lowering = state.lowerings.at(node)
             assert lowering.draw is not None
             if lowering.looks:
-                looked = {index: desk.values[stream_behind(node.inputs[index])] for index in lowering.looks}
+                looked = {index: state.values[stream_behind(node.inputs[index])] for index in lowering.looks}
                 context.saved["looked"] = looked
             drawn = lowering.draw(context, node, shape, rows)
             if drawn is not None:
@@ -215,9 +215,9 @@ class Caller:
     def _keep(self, drawn: Sequence[Node], kept: Sequence[Array | None]) -> None:
         """Keep for the next minibatch what the nodes that the unit computes want to."""
         for node, array in zip(drawn, kept, strict=True):
-            keep = self._desk.lowerings.at(node).keep
+            keep = self._state.lowerings.at(node).keep
             if node in self._computed and keep is not None:
-                keep(self._desk.program.make_context(node, training=False), array)
+                keep(self._state.program.make_context(node, training=False), array)
 
 
 def _is_constant(node: Node) -> bool:

@@ -14,13 +14,13 @@ from cntk_core.api import Node, OpContext
 from cntk_core.api.engines import kernels, samples
 from cntk_engine_xla.loops import Window, over_steps
 from cntk_engine_xla.lowering import Array, Trace
-from cntk_engine_xla.pieces import Pieces
+from cntk_engine_xla.sequence_segments import Segments
 
 
 def _draw(context: OpContext, node: Node, shape: tuple[int, ...], rows: int) -> Any:
     """What is known of each row, and which one stands ``before`` it."""
-    pieces = Pieces.of(context)
-    return {**pieces.marks(rows), "before": pieces.before(rows)}
+    segments = Segments.of(context)
+    return {**segments.marks(rows), "before": segments.before(rows)}
 
 
 @attrs.frozen(eq=False)

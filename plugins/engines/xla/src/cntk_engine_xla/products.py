@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from cntk_core.api import Node
 from cntk_core.api.engines import is_sparse_product, kernels, quantized_product
-from cntk_engine_xla import plain
+from cntk_engine_xla import direct_lowering
 from cntk_engine_xla.lowering import Array, SparseRows, Trace, element_count
 
 
@@ -15,9 +15,9 @@ def _forward(trace: Trace, node: Node, inputs: list[Array]) -> Array:
 
     weights, data = inputs
     if not isinstance(data, SparseRows):
-        return plain.forward(trace, node, inputs)
+        return direct_lowering.forward(trace, node, inputs)
     if not is_sparse_product(node):
-        return plain.forward(trace, node, [weights, trace.dense(node.inputs[1], data)])
+        return direct_lowering.forward(trace, node, [weights, trace.dense(node.inputs[1], data)])
     matrix = weights.reshape(data.width, -1)
     changes = matrix[data.column] * data.data[:, None]
     zeros = jnp.zeros((data.rows, matrix.shape[1]), matrix.dtype)
@@ -31,9 +31,9 @@ def _gradient(
 
     weights, data = inputs
     if not isinstance(data, SparseRows):
-        return plain.gradient(trace, node, arriving, inputs, needs)
+        return direct_lowering.gradient(trace, node, arriving, inputs, needs)
     if not is_sparse_product(node):
-        return plain.gradient(trace, node, arriving, [weights, trace.dense(node.inputs[1], data)], needs)
+        return direct_lowering.gradient(trace, node, arriving, [weights, trace.dense(node.inputs[1], data)], needs)
     if not needs[0]:
         return None, None
     rows = arriving.reshape(data.rows, element_count(node))

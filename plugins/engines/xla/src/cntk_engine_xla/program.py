@@ -20,17 +20,17 @@ from cntk_core.api.engines import (
     sparse_inputs,
     sparse_matrix,
 )
-from cntk_engine_xla import hosted
+from cntk_engine_xla import host_units
 from cntk_engine_xla.calls import Caller, Scalars
-from cntk_engine_xla.desk import Desk
+from cntk_engine_xla.device_parameters import DeviceParameters
+from cntk_engine_xla.execution_state import ExecutionState
 from cntk_engine_xla.inputs import Feed, entries
-from cntk_engine_xla.residence import Residence
-from cntk_engine_xla.shelf import Shelf
 from cntk_engine_xla.sizes import Sizes
 from cntk_engine_xla.table import OWN, Lowerings
 from cntk_engine_xla.totals import Totals
 from cntk_engine_xla.units import Unit, timed_axes, units_of, update_unit
 from cntk_engine_xla.update import rows_of, updates_rows
+from cntk_engine_xla.value_cache import ValueCache
 
 
 @attrs.frozen(eq=False)
@@ -75,13 +75,16 @@ class XlaProgram(PlanProgram):
         self.store = store
         self.rule = rule
         sizes = Sizes(self.axes, timed_axes(lowered, lowerings))
-        values, gradients = Shelf(store.dtype, sizes.of, repeat=True), Shelf(store.dtype, sizes.of, repeat=False)
-        self._desk = Desk(
+        values, gradients = (
+            ValueCache(store.dtype, sizes.of, repeat=True),
+            ValueCache(store.dtype, sizes.of, repeat=False),
+        )
+        self._state = ExecutionState(
             program=self,
             rule=rule,
             dtype=store.dtype,
             sizes=sizes,
-            residence=Residence(plan, store, rule),
+            parameters=DeviceParameters(plan, store, rule),
             totals=self._sums,
             values=values,
             gradients=gradients,
@@ -91,9 +94,9 @@ class XlaProgram(PlanProgram):
         )
         self._modes: dict[str, Mode] = {}
         self._matrices: dict[Input, Any] = {}
-        self._with_matrix = self._desk.sparse | {node for inputs in plan.sparse.values() for node in inputs}
-        dense = [node for node in plan.inputs if node not in self._desk.sparse]
-        self._feeds = {node: Feed(node, store.dtype, self._desk.staging) for node in dense}
+        self._with_matrix = self._state.sparse | {node for inputs in plan.sparse.values() for node in inputs}
+        dense = [node for node in plan.inputs if node not in self._state.sparse]
+        self._feeds = {node: Feed(node, store.dtype, self._state.staging) for node in dense}
         self._ran = False
         self._double = jax.enable_x64(True)
         found = [(node, lowerings.of(node)) for step in plan.steps for node in step.nodes]
@@ -120,7 +123,7 @@ class XlaProgram(PlanProgram):
         self.check_training()
         self._run(self._mode("gradients"), minibatch)
         for parameter in self.plan.trained:
-            found = self._desk.gradients.get(parameter)
+            found = self._state.gradients.get(parameter)
             self.store.gradient(parameter)[...] = 0.0 if found is None else found
         for parameter, rows in self._occurring().items():
             touched = self.store.touched(parameter, len(rows))
@@ -137,8 +140,8 @@ class XlaProgram(PlanProgram):
         if not self.plan.trained:
             return
         with self._double:
-            if not self._desk.residence.here:
-                self._desk.residence.borrow()
+            if not self._state.parameters.here:
+                self._state.parameters.borrow()
             gradients = [np.array(self.store.gradient(parameter)) for parameter in self.plan.trained]
             touched = []
             for parameter in updates_rows(self.plan, rule):
@@ -166,11 +169,11 @@ class XlaProgram(PlanProgram):
 
     def fetch(self, node: Node) -> NDArray[Any] | None:
         """Return a root's value of the last run, None if there was no run."""
-        return self._desk.values[node] if self._ran else None
+        return self._state.values[node] if self._ran else None
 
     def memory(self) -> int:
         """Bytes that the program keeps on the device."""
-        return self._desk.residence.nbytes
+        return self._state.parameters.nbytes
 
     def remarks(self) -> Sequence[str]:
         """Say how many functions were compiled."""
@@ -209,24 +212,24 @@ class XlaProgram(PlanProgram):
             else:
                 updates = name == "train" and bool(self.plan.trained)
                 units = units_of(
-                    self.plan, gradients=name != "evaluate", update=updates, lowerings=self._desk.lowerings
+                    self.plan, gradients=name != "evaluate", update=updates, lowerings=self._state.lowerings
                 )
             training = name != "evaluate"
-            callers = (None if unit.hosted else Caller(self._desk, unit, training=training) for unit in units)
+            callers = (None if unit.hosted else Caller(self._state, unit, training=training) for unit in units)
             mode = self._modes[name] = Mode(
                 tuple(zip(units, callers, strict=True)), training, any(unit.update for unit in units)
             )
         return mode
 
     def _run(self, mode: Mode, minibatch: Minibatch, scalars: Sequence[Scalars] = ()) -> None:
-        desk = self._desk
+        state = self._state
         # Scoped, so that nobody else's arrays in this process become double.
         with self._double:
             streams = self.axes.take(minibatch)
-            desk.clear()
+            state.clear()
             self._take(streams)
-            if not desk.residence.here:
-                desk.residence.borrow()
+            if not state.parameters.here:
+                state.parameters.borrow()
             if not mode.training:
                 self._check()
             touched = self._touched() if mode.updates and self.plan.sparse else ()
@@ -234,32 +237,32 @@ class XlaProgram(PlanProgram):
                 if unit.meetings and all(axis in self.axes.layouts for axis in unit.axes):
                     check_axes(unit.meetings, self.axes.layouts)
                 if caller is None:
-                    hosted.compute(desk, unit, training=mode.training)
+                    host_units.compute(state, unit, training=mode.training)
                 else:
-                    gradients = [desk.gradients.take(node) for node in unit.arrives] if unit.arrives else ()
+                    gradients = [state.gradients.take(node) for node in unit.arrives] if unit.arrives else ()
                     caller(gradients, scalars, touched)
         self._ran = True
 
     def _take(self, streams: Mapping[Input, StreamData]) -> None:
         """Take in a minibatch."""
-        desk = self._desk
-        sizes, device = desk.sizes, desk.values.device
+        state = self._state
+        sizes, device = state.sizes, state.values.device
         sizes.begin()
-        desk.staging.begin()
+        state.staging.begin()
         for node, stream in streams.items():
             rows = sizes.rows(node.axis)
             if node in self._with_matrix:
                 self._take_matrix(node, stream, rows)
-            if node not in desk.sparse:
+            if node not in state.sparse:
                 device[node] = self._feeds[node].take(stream, rows)
 
     def _take_matrix(self, node: Input, stream: StreamData, rows: int) -> None:
         """Take in a stream, perhaps an array, as a sparse matrix."""
-        matrix: Any = sparse_matrix(node, stream, self._desk.dtype)
+        matrix: Any = sparse_matrix(node, stream, self._state.dtype)
         self._matrices[node] = matrix
-        if node in self._desk.sparse:
-            self._desk.values[node] = matrix
-            self._desk.values.put_beside(node, entries(matrix, rows))
+        if node in self._state.sparse:
+            self._state.values[node] = matrix
+            self._state.values.put_beside(node, entries(matrix, rows))
 
     def _occurring(self) -> dict[Parameter, NDArray[np.bool_]]:
         """The rows of parameters with sparse gradients that the minibatch has come to."""
@@ -282,4 +285,4 @@ class XlaProgram(PlanProgram):
                 del self._checks[node]
 
     def _input(self, node: Node, place: int) -> NDArray[Any]:
-        return np.asarray(self._desk.value(node.inputs[place]))
+        return np.asarray(self._state.value(node.inputs[place]))

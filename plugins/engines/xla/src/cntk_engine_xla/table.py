@@ -20,12 +20,12 @@ from cntk_engine_xla import (
     chains,
     criteria,
     delays,
+    direct_lowering,
     dropout,
     images,
     moves,
+    negative_samples,
     normalization,
-    partners,
-    plain,
     products,
     regions,
     stack,
@@ -46,9 +46,9 @@ KERNELS: tuple[Kernel, ...] = (
     *chains.KERNELS,
     *vocabulary.KERNELS,
     *regions.KERNELS,
-    *partners.KERNELS,
+    *negative_samples.KERNELS,
 )
-"""The engine's own kernels. Ops that are pure over ``xp`` and go row by row need none: see :mod:`plain`."""
+"""The engine's own kernels. Ops that are pure over ``xp`` and go row by row need none: see :mod:`direct_lowering`."""
 
 
 class Lowerings:
@@ -72,7 +72,7 @@ class Lowerings:
         if makes_axis_by_values(node) or _makes_axis(node):
             return None
         kernels = self._kernels.get(node.op, ())
-        return next((each for each in kernels if each.applies(node)), None) or plain.lowering_of(node.op)
+        return next((each for each in kernels if each.applies(node)), None) or direct_lowering.lowering_of(node.op)
 
     def at(self, node: Node) -> Lowering:
         """Return how a node becomes XLA that does."""

@@ -1,4 +1,4 @@
-"""The aggregation: quantised gradients go to the owners of stripes, and quantised sums come back.
+"""The aggregation: quantized gradients go to the owners of stripes, and quantized sums come back.
 
 What a rank's words do not say of its gradients stays in its residual and is added to its next gradients; what an
 owner's words do not say of a sum stays in the residual of its stripe. So every gradient is used, some of it later.
@@ -106,7 +106,7 @@ class OneBit(GradientAggregation):
     who add up and, for the columns that it adds up itself, once to all others. Numbers that are not finite make their
     column not a number on all ranks.
 
-    Gradients on a GPU (arrays with ``__cuda_array_interface__``) are quantised there, to the same bits.
+    Gradients on a GPU (arrays with ``__cuda_array_interface__``) are quantized there, to the same bits.
     """
 
     requires_api = "1.0"
@@ -131,7 +131,7 @@ class OneBit(GradientAggregation):
             self.restore({})
 
     def works_on_device(self, communicator: Communicator) -> bool:
-        """Quantises there; what is sent goes by way of the processor where the communicator needs that."""
+        """Quantizes there; what is sent goes by way of the processor where the communicator needs that."""
         return True
 
     def aggregate(self, gradients: Array, header: Array, communicator: Communicator) -> None:
@@ -149,16 +149,16 @@ class OneBit(GradientAggregation):
     def _aggregate_few_bits(self, gradients: Array, header: Array, communicator: Communicator) -> None:
         home, run, by_sign = self._home, self._home.kernels, self.settings.use_zero_threshold_for_1_bit_quantization
         bits, dtype, layout = self._bits, self.store.dtype, self._layout()
-        run.quantise(gradients, self._local, layout.words, layout.words.view(dtype), layout.all.blocks, bits, by_sign)
+        run.quantize(gradients, self._local, layout.words, layout.words.view(dtype), layout.all.blocks, bits, by_sign)
         received = home.alltoall([layout.of_rank(rank) for rank in range(communicator.size)], communicator)
         mine = layout.others[communicator.rank].blocks
         for rank, words in enumerate(received):
-            run.unquantise(words, words.view(dtype), gradients, mine, bits, rank > 0)
+            run.unquantize(words, words.view(dtype), gradients, mine, bits, rank > 0)
         words = layout.own_words
-        run.quantise(gradients, self._stripe, words, words.view(dtype), layout.own.blocks, bits, by_sign)
+        run.quantize(gradients, self._stripe, words, words.view(dtype), layout.own.blocks, bits, by_sign)
         found = home.allgather(words, header, communicator)
         for rank, (cut, (sums, part)) in enumerate(zip(layout.others, found, strict=True)):
-            run.unquantise(sums, sums.view(dtype), gradients, cut.blocks, bits, False)
+            run.unquantize(sums, sums.view(dtype), gradients, cut.blocks, bits, False)
             header[...] = part if rank == 0 else header + part
 
     def _settle(self, gradients: Any) -> Array:
@@ -181,7 +181,7 @@ class OneBit(GradientAggregation):
         return self._layouts[self._bits]
 
     def _send_rest(self, gradients: Array) -> None:
-        """Add the residuals to gradients that are not quantised. Without any, nothing changes."""
+        """Add the residuals to gradients that are not quantized. Without any, nothing changes."""
         if self._local.any() or self._stripe.any():
             gradients += self._local
             _add_stripe(gradients, self._stripe, self._matrices, self.communicator.rank, self.communicator.size)

@@ -1,4 +1,4 @@
-"""Quantising and unquantising columns, compiled. Needs numba; ``portable`` gives the same numbers without it.
+"""Quantizing and unquantizing columns, compiled. Needs numba; ``portable`` gives the same numbers without it.
 
 Each kernel goes over the columns once, and over the values of a column several times while they are in the first-level
 cache. Sums are added up in lanes, in an order that does not depend on the processor: see :data:`LANES`. Words hold
@@ -206,8 +206,8 @@ def _longest(blocks):  # noqa: ANN001, ANN202
 
 
 @njit(error_model="numpy", nogil=True, cache=True)
-def quantise(gradients, residual, words, scales, blocks, bits, by_sign):  # noqa: ANN001, ANN201
-    """Write the records of all columns and leave in the residual what they do not say: see ``portable.quantise``."""
+def quantize(gradients, residual, words, scales, blocks, bits, by_sign):  # noqa: ANN001, ANN201
+    """Write the records of all columns and leave in the residual what they do not say: see ``portable.quantize``."""
     lanes = np.zeros(3 * LANES, residual.dtype)
     filled = np.zeros(_longest(blocks), words.dtype)
     per_word = U(8 * words.itemsize // bits)
@@ -274,8 +274,8 @@ def _unpack_bins(words, at, gradients, to, rows, stride, bits, lower, size, add)
 
 
 @njit(error_model="numpy", nogil=True, cache=True)
-def unquantise(words, scales, gradients, blocks, bits, add):  # noqa: ANN001, ANN201
-    """Write or add what the records of all columns stand for: see ``portable.unquantise``."""
+def unquantize(words, scales, gradients, blocks, bits, add):  # noqa: ANN001, ANN201
+    """Write or add what the records of all columns stand for: see ``portable.unquantize``."""
     per_word = U(8 * words.itemsize // bits)
     for index in range(blocks.shape[0]):
         to, record, rows = U(blocks[index, 0]), U(blocks[index, 2]), U(blocks[index, 3])

@@ -1,6 +1,6 @@
 """Gradients on a GPU: kernels in CUDA, launched by CuPy, which is imported only when there are such gradients.
 
-The sources are in ``quantise.cu``. The kernels give the same bits as those for the processor.
+The sources are in ``quantize.cu``. The kernels give the same bits as those for the processor.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ OPTIONS = ("--fmad=false", "--std=c++17")
 def source() -> str:
     """Return the CUDA source, whole."""
     defines = {"LANES": LANES, "SCALES": SCALES, "NEGLIGIBLE": NEGLIGIBLE, "STANDARD_DEVIATIONS": STANDARD_DEVIATIONS}
-    text = Path(__file__).with_name("quantise.cu").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("quantize.cu").read_text(encoding="utf-8")
     return "".join(f"#define {name} {value}\n" for name, value in defines.items()) + text
 
 
@@ -48,7 +48,7 @@ class DeviceKernels:
         self._modules: dict[tuple[Any, int], Any] = {}
         self._tables: dict[int, tuple[Array, Array, int]] = {}
 
-    def quantise(
+    def quantize(
         self,
         gradients: Array,
         residual: Array,
@@ -60,13 +60,13 @@ class DeviceKernels:
         /,
     ) -> None:
         """See ``portable``."""
-        self._launch("quantise", (gradients, residual, words), blocks, gradients.dtype, bits, by_sign)
+        self._launch("quantize", (gradients, residual, words), blocks, gradients.dtype, bits, by_sign)
 
-    def unquantise(
+    def unquantize(
         self, words: Words, scales: Array, gradients: Array, blocks: Blocks, bits: int, add: bool, /
     ) -> None:
         """See ``portable``."""
-        self._launch("unquantise", (words, gradients), blocks, gradients.dtype, bits, add)
+        self._launch("unquantize", (words, gradients), blocks, gradients.dtype, bits, add)
 
     def _launch(self, name: str, arrays: Sequence[Array], blocks: Blocks, dtype: Any, bits: int, flag: bool) -> None:
         table, firsts, columns = self._table(blocks)
@@ -78,7 +78,7 @@ class DeviceKernels:
     def _module(self, dtype: Any, bits: int) -> Any:
         key = np.dtype(dtype), bits
         if key not in self._modules:
-            names = [kernel_name(kernel, dtype, bits) for kernel in ("quantise", "unquantise")]
+            names = [kernel_name(kernel, dtype, bits) for kernel in ("quantize", "unquantize")]
             self._modules[key] = self._cupy.RawModule(code=source(), options=OPTIONS, name_expressions=names)
         return self._modules[key]
 
@@ -169,7 +169,7 @@ def device_of(array: Any) -> Device:
         import cupy
     except ImportError as error:
         raise UnsupportedError(
-            f"gradients on a GPU cannot be quantised: {error}",
+            f"gradients on a GPU cannot be quantized: {error}",
             hint='pip install "cntk-parallel-onebit[cuda12]", or [cuda13]; or train in full precision.',
         ) from None
     return _device(cupy, cupy.asarray(array).device.id)

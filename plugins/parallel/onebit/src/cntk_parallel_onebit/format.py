@@ -1,4 +1,4 @@
-"""Columns, stripes and records: how quantised gradients are cut up and laid out.
+"""Columns, stripes and records: how quantized gradients are cut up and laid out.
 
 A parameter is a matrix whose columns are the runs of its first axis in CNTK's order (its last one in memory). Each
 column becomes a record of words that are as wide as a value: the lower and the upper end of its range as they are, then

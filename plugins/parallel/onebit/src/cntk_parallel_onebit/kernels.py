@@ -17,7 +17,7 @@ Array = NDArray[Any]
 class Kernels(Protocol):
     """What ``portable`` and ``compiled`` have."""
 
-    def quantise(
+    def quantize(
         self,
         gradients: Array,
         residual: Array,
@@ -30,7 +30,7 @@ class Kernels(Protocol):
     ) -> None:
         """See ``portable``."""
 
-    def unquantise(
+    def unquantize(
         self, words: Words, scales: Array, gradients: Array, blocks: Blocks, bits: int, add: bool, /
     ) -> None:
         """See ``portable``."""
@@ -50,5 +50,5 @@ def prepare(dtype: Any) -> None:
     """Have the kernels compiled for a type, or taken from the disk, before it counts."""
     words = np.zeros(1, word_type(dtype))
     nothing, none = np.zeros(1, dtype), np.zeros((0, 5), np.int64)
-    kernels().quantise(nothing, nothing.copy(), words, words.view(dtype), none, 1, True)
-    kernels().unquantise(words, words.view(dtype), nothing, none, 1, False)
+    kernels().quantize(nothing, nothing.copy(), words, words.view(dtype), none, 1, True)
+    kernels().unquantize(words, words.view(dtype), nothing, none, 1, False)

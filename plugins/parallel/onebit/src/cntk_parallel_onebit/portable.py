@@ -1,4 +1,4 @@
-"""Quantising and unquantising columns with NumPy: the same numbers, bit for bit, as ``compiled`` gives."""
+"""Quantizing and unquantizing columns with NumPy: the same numbers, bit for bit, as ``compiled`` gives."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TILE = 65536
 """About how many values are worked on at a time."""
 
 
-def quantise(
+def quantize(
     gradients: Array, residual: Array, words: Words, scales: Array, blocks: Blocks, bits: int, by_sign: bool
 ) -> None:
     """Write the records of all columns and leave in the residual what they do not say.
@@ -49,11 +49,11 @@ def quantise(
             values -= _values(codes, lower[:, None], upper[:, None], bits)
 
 
-def unquantise(words: Words, scales: Array, gradients: Array, blocks: Blocks, bits: int, add: bool) -> None:
+def unquantize(words: Words, scales: Array, gradients: Array, blocks: Blocks, bits: int, add: bool) -> None:
     """Write or add what the records of all columns stand for.
 
     Args:
-        words, scales: what :func:`quantise` wrote.
+        words, scales: what :func:`quantize` wrote.
         gradients: gets the values.
         blocks: of a :class:`~cntk_parallel_onebit.format.Cut`.
         bits: as they were written.

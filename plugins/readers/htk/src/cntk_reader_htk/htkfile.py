@@ -212,7 +212,7 @@ class FeatureFile:
                 "Kinds that can be read: MFCC (6), FBANK (7), USER (9), PLP (11). Or this is no HTK file.",
             )
         if code & _VQ:
-            raise self._wrong(10, "features with vector quantisation (_V) cannot be read", _NO_VQ)
+            raise self._wrong(10, "features with vector quantization (_V) cannot be read", _NO_VQ)
         return _KINDS[base] + "".join(name for bit, name in _QUALIFIERS if code & bit)
 
     def _check_sizes(self, frames: int, dim: int, offset: int) -> None:

@@ -97,10 +97,11 @@ def _inside(folder: Path) -> Iterator[None]:
 
 
 def _draw(recorder: Recorder) -> None:
+    from cntk_core.api.builders import to_svg
     from cntk_tool_demo.curve import draw_curve
 
     if recorder.network is not None:
-        Path("network.svg").write_text(recorder.network._repr_svg_(), encoding="utf-8")
+        Path("network.svg").write_text(to_svg(recorder.network), encoding="utf-8")
     if recorder.epochs:
         draw_curve(recorder.epochs, [Path("learning-curve.png"), Path("learning-curve.svg")])
 

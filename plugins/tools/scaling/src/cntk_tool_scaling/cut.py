@@ -54,7 +54,7 @@ class ModelShape:
     def for_ranks(self, ranks: int, limit: int = ALL_VALUES) -> ModelShape:
         """Return a model that so many ranks can have; this one if they can.
 
-        Columns, as quantised gradients know them, become shorter, so each rank goes on to own as many of them as of the
+        Columns, as quantized gradients know them, become shorter, so each rank goes on to own as many of them as of the
         whole model. Where columns of a single value are still too much there are fewer of them, but enough for all.
         """
         most = max(1, limit // ranks)

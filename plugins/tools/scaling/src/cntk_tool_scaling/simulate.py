@@ -39,7 +39,7 @@ class SimulateRequest:
         bench: a file of ``cntk bench``; empty for none.
         samples_per_second: of a rank; 0 if that is measured.
         jitter, slowness, seed: see ``Pace``.
-        quantise_rate: values per second that a rank compresses; 0 if that is measured; ``inf`` for no time.
+        quantize_rate: values per second that a rank compresses; 0 if that is measured; ``inf`` for no time.
         sum_rate: bytes per second that a rank adds up; 0 for what the file of ``cntk bench`` says, or no time.
         ranks_per_host, local: see ``network_of``.
         failures: how often ranks fail.
@@ -62,7 +62,7 @@ class SimulateRequest:
     jitter: float = 0.0
     slowness: tuple[float, ...] = (1.0,)
     seed: int = 1
-    quantise_rate: float = 0.0
+    quantize_rate: float = 0.0
     sum_rate: float = 0.0
     ranks_per_host: int = 1
     local: str = ""
@@ -118,7 +118,7 @@ def _check(request: SimulateRequest) -> None:
         raise UsageError("--jitter must not be negative")
     if min(request.slowness) <= 0:
         raise UsageError("every number of --slow must be more than 0")
-    if min(request.samples_per_second, request.quantise_rate, request.sum_rate) < 0:
+    if min(request.samples_per_second, request.quantize_rate, request.sum_rate) < 0:
         raise UsageError("rates must be more than 0")
     failures = request.failures
     if failures.mtbf <= 0 or failures.every <= 0 or min(failures.writing, failures.restart) < 0:
@@ -229,8 +229,8 @@ def _value_seconds(
         for name, one in method.make().aggregations.items():
             if name == FULL or name in found:
                 continue
-            if request.quantise_rate:
-                found[name] = 0.0 if math.isinf(request.quantise_rate) else 1 / request.quantise_rate
+            if request.quantize_rate:
+                found[name] = 0.0 if math.isinf(request.quantize_rate) else 1 / request.quantize_rate
             elif name in measured.aggregations:
                 found[name] = measured.aggregations[name]
             else:

@@ -74,7 +74,14 @@ class Simulate(Verb):
             help="how much slower each rank is; the last for all",
         )
         add("--seed", type=int, default=1, help="of the random durations")
-        add("--quantise-rate", type=float, default=0.0, metavar="RATE", help="values per second that a rank compresses")
+        add(
+            "--quantize-rate",
+            "--quantise-rate",
+            type=float,
+            default=0.0,
+            metavar="RATE",
+            help="values per second that a rank compresses",
+        )
         add("--sum-rate", type=float, default=0.0, metavar="RATE", help="bytes per second that a rank adds up")
         add("--mtbf", type=float, default=float("inf"), metavar="HOURS", help="mean time between failures of a rank")
         add("--checkpoint-every", type=float, default=600.0, metavar="SECONDS", help="(default: %(default)g)")
@@ -121,7 +128,7 @@ class Simulate(Verb):
                 options.jitter,
                 options.slow,
                 options.seed,
-                options.quantise_rate,
+                options.quantize_rate,
                 options.sum_rate,
                 options.ranks_per_host,
                 options.local,

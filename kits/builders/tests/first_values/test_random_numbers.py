@@ -1,0 +1,98 @@
+"""Random numbers: those of std::mt19937_64 with Boost's distributions.
+
+The figures come from a program in C++: ``std::mt19937_64`` seeded with 7, ``boost::random`` 1.60.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cntk_core.ops.families.mersenne_twister import STATE, MersenneTwister64
+from cntk_kit_builders.first_values.random_numbers import fill_normal, fill_uniform, ziggurat_tables
+
+COUNT = 20000
+TAILS = {3476: 1.357826594829726, 3851: -1.3450023084759812, 6547: -1.681896589397194, 16772: -1.8989701013702536}
+WIDTH = float(np.float32(0.05))
+
+
+def drawn(how, dtype, count=COUNT) -> np.ndarray:
+    values = np.empty(count, dtype)
+    how(values)
+    return values
+
+
+def uniform(values: np.ndarray) -> None:
+    fill_uniform(values, -WIDTH, WIDTH, 7)
+
+
+def normal(values: np.ndarray) -> None:
+    fill_normal(values, 0.37, 7)
+
+
+def truncated(values: np.ndarray) -> None:
+    fill_normal(values, 0.37, 7, 2.0)
+
+
+def test_the_word_that_the_standard_of_cpp_names() -> None:
+    """[rand.predef]: the 10000th invocation of a default-constructed mt19937_64 gives this."""
+    assert MersenneTwister64(5489).blocks(33)[9999] == 9981545732273789042
+
+
+def test_blocks_go_on_where_the_last_ended() -> None:
+    at_once = MersenneTwister64(3).blocks(5)
+    twister = MersenneTwister64(3 + 2**64)
+    assert np.array_equal(at_once, np.concatenate([twister.blocks(2), twister.blocks(3)]))
+    assert len(at_once) == 5 * STATE
+
+
+@pytest.mark.parametrize(
+    ("how", "dtype", "first", "absolute", "weighted"),
+    [
+        (uniform, "f4", [0.025438528507947922, 0.044930119067430496], 499.6984776761383, -12370.404310762882),
+        (uniform, "f8", [0.025438530794349434, 0.04493012095877538], 499.6984767869491, -12370.432505385827),
+        (normal, "f4", [0.35641443729400635, -0.612862229347229], 5901.539363408472, -340109.9343971397),
+        (normal, "f8", [0.35641446768300694, -0.6128622754620662], 5901.539625301977, -340109.96441194235),
+        (truncated, "f4", [0.35641443729400635, -0.612862229347229], 5341.874875845748, -293490.8703355066),
+        (truncated, "f8", [0.35641446768300694, -0.6128622754620662], 5341.875131954181, -293490.87450488243),
+    ],
+)
+def test_numbers_of_boost(how, dtype: str, first: list[float], absolute: float, weighted: float) -> None:
+    values = drawn(how, dtype).astype(float)
+    assert values[:2].tolist() == first
+    assert np.abs(values).sum() == pytest.approx(absolute, rel=1e-13)
+    assert values @ np.arange(COUNT) == pytest.approx(weighted, rel=1e-11)
+
+
+def test_numbers_of_the_tail() -> None:
+    values = drawn(normal, "f8")
+    assert {place: values[place] for place in TAILS} == TAILS
+    assert drawn(normal, "f4")[list(TAILS)] == pytest.approx(list(TAILS.values()), rel=1e-6)
+
+
+@pytest.mark.parametrize("how", [uniform, normal, truncated])
+@pytest.mark.parametrize("count", [0, 1, 311, 312, 313, 5000])
+def test_fewer_numbers_are_the_first_ones(how, count: int) -> None:
+    assert np.array_equal(drawn(how, "f4", count), drawn(how, "f4")[:count])
+
+
+def test_shapes_are_filled_in_memory_order() -> None:
+    values = np.empty((3, 4, 5), np.float32)
+    fill_normal(values, 0.37, 7)
+    assert np.array_equal(values.ravel(), drawn(normal, "f4", 60))
+
+
+def test_layers_have_the_same_area() -> None:
+    widths, heights = map(np.array, ziggurat_tables())
+    assert widths[1] == 3.4426198558966523  # Marsaglia and Tsang give 3.442619855899
+    assert np.diff(heights) * widths[:-1] == pytest.approx(np.full(128, widths[0] * heights[1]), rel=1e-12)
+    assert heights[1:] == pytest.approx(np.exp(-(widths[1:] ** 2) / 2), rel=1e-14)
+
+
+def test_the_normal_distribution() -> None:
+    from scipy import stats
+
+    values = drawn(lambda values: fill_normal(values, 1.0, 11), "f8", 200000)
+    assert stats.kstest(values, "norm").pvalue > 0.01
+    cut = drawn(lambda values: fill_normal(values, 1.0, 11, 2.0), "f8", 200000)
+    assert stats.kstest(cut, stats.truncnorm(-2, 2).cdf).pvalue > 0.01

@@ -1,0 +1,122 @@
+"""The picture of a network: a well-formed SVG whose boxes do not overlap."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import xml.etree.ElementTree as ET
+from typing import Literal
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cntk_core.network.network import Network
+from cntk_core.network.node import Input, Node, Parameter
+from cntk_core.ops.language.op import Op
+from cntk_core.ops.language.shapes import Shape
+from cntk_core.ops.language.traits import Traits
+from cntk_kit_builders.arrange import arrange
+from cntk_kit_builders.draw import to_svg
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def first(shapes: list[Shape], attributes: object) -> Shape:
+    return shapes[0]
+
+
+def op(name: str, role: str = "operation", delay: Literal[-1, 0, 1] = 0) -> Op:
+    return Op(name, (0, None), first, role=role, traits=Traits(delay=delay))
+
+
+def small_network() -> Network:
+    network = Network()
+    features = network.add(Input.make("features", (4,)))
+    labels = network.add(Input.make("labels", (3,)))
+    weights = network.add(Parameter.make("W<0>", (4, 3)))
+    z = network.add(Node("z", op("Times"), [weights, features], shape=(3,), framed=True))
+    ce = network.add(Node("ce", op("CrossEntropyWithSoftmax"), [labels, z], shape=(1,), framed=False))
+    for node, role in ((features, "feature"), (labels, "label"), (ce, "criterion"), (z, "output")):
+        network.mark(node, role)
+    return network
+
+
+def texts(svg: str) -> list[str]:
+    return [element.text or "" for element in ET.fromstring(svg).iter(f"{SVG}text")]
+
+
+def test_boxes_have_name_operation_shape_and_parameters() -> None:
+    found = texts(small_network()._repr_svg_())
+    assert {"features", "InputValue [4 x *]", "z", "Times [3 x *]", "W<0> [3 x 4]", "ce"} <= set(found)
+    assert "training criterion" in found  # the legend
+    assert "evaluation" not in found
+
+
+def test_one_arrow_for_each_input_that_is_a_box() -> None:
+    assert to_svg(small_network()).count('marker-end="url(#arrow)"') == 3
+
+
+def test_parameter_that_nobody_uses_is_a_box() -> None:
+    network = Network()
+    network.add(Parameter.make("alone", (2, 2)))
+    assert texts(to_svg(network))[:2] == ["alone", "LearnableParameter [2 x 2]"]
+
+
+def test_long_names_are_shortened_and_whole_in_the_tooltip() -> None:
+    network = Network()
+    name = "layer." * 12
+    network.add(Input.make(name, (2,)))
+    svg = to_svg(network)
+    assert "…" in texts(svg)[0]
+    assert len(texts(svg)[0]) <= 34
+    assert f"<title>{name} = InputValue()</title>" in svg
+
+
+def test_delay_is_drawn_upward_and_dashed() -> None:
+    network = Network()
+    past = network.add(Node("past", op("PastValue", delay=1), shape=(2,), framed=True))
+    sigmoid = network.add(Node("h", op("Sigmoid"), [past], shape=(2,), framed=True))
+    past.inputs = [sigmoid]
+    svg = to_svg(network)
+    assert svg.count("stroke-dasharray") == 1
+    assert svg.count('marker-start="url(#arrow)"') == 1
+
+
+def test_empty_network() -> None:
+    assert ET.fromstring(to_svg(Network())).tag == f"{SVG}svg"
+
+
+def test_everything_lies_inside_the_picture() -> None:
+    root = ET.fromstring(to_svg(small_network()))
+    width, height = float(root.attrib["width"]), float(root.attrib["height"])
+    group = root.find(f"{SVG}g")
+    assert group is not None
+    shift = float(re.findall(r"[-\d.]+", group.attrib["transform"])[0])
+    for box in group.iter(f"{SVG}rect"):
+        x, y, w, h = (float(box.attrib[key]) for key in ("x", "y", "width", "height"))
+        assert x + shift >= 0
+        assert x + shift + w <= width
+        assert y >= 0
+        assert y + h <= height
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> tuple[list[float], list[tuple[int, int]]]:
+    count = draw(st.integers(1, 12))
+    widths = draw(st.lists(st.floats(10, 200), min_size=count, max_size=count))
+    pairs = st.tuples(st.integers(0, count - 1), st.integers(0, count - 1)).filter(lambda pair: pair[0] < pair[1])
+    return widths, draw(st.lists(pairs, unique=True, max_size=20)) if count > 1 else []
+
+
+@given(graphs())
+def test_arrangement(graph: tuple[list[float], list[tuple[int, int]]]) -> None:
+    widths, edges = graph
+    found = arrange(widths, edges, gap=20, dummy=8)
+    boxes = {box.item: box for layer in found.layers for box in layer if box.item is not None}
+    assert sorted(boxes) == list(range(len(widths)))
+    for layer in found.layers:
+        for left, right in itertools.pairwise(layer):
+            assert left.x + left.width / 2 + 20 <= right.x - right.width / 2 + 1e-6
+    for (upper, lower), route in zip(edges, found.routes, strict=True):
+        assert [box.layer for box in route] == list(range(boxes[upper].layer, boxes[lower].layer + 1))
+    assert all(box.x - box.width / 2 >= -1e-6 and box.x + box.width / 2 <= found.width + 1e-6 for box in boxes.values())

@@ -1,0 +1,242 @@
+"""``cntk train recipe.cntk -n 4``: starts the ranks, waits for them, and tells what came of it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from cntk_core.contract.parallel import Launcher
+from cntk_core.errors import CntkError, PluginError, UnsupportedError, UsageError
+from cntk_kit_recipes.launch.rank_watch import RankWatch
+from cntk_kit_recipes.recipe.elastic import ELASTIC
+from cntk_kit_recipes.recipe.log import Log
+from cntk_kit_recipes.recipe.ranks import (
+    CONSEQUENCE,
+    DONE,
+    EXPECTED,
+    JOINED,
+    MPI,
+    REPORT,
+    REPORTS,
+    SOCKETS,
+    THREADS,
+    detect,
+)
+
+if TYPE_CHECKING:
+    from cntk_core.plugins.registry import Registry
+
+_GRACE = 10.0
+"""Seconds that the ranks have to save and to end after this process was told to, and again the launcher."""
+
+_LOOK = 0.1
+"""Seconds between two looks at the launcher, and for processes of new ranks."""
+
+_STOPPED = 128 + 15
+"""Exit code of a run that was told to end (SIGTERM)."""
+
+
+def launch(
+    ranks: int,
+    arguments: Sequence[str],
+    plugin_files: Sequence[str] = (),
+    elastic: str = "",
+    communicator: str = "",
+) -> int:
+    """Run ``cntk`` with the arguments on so many ranks of this machine and return the exit code.
+
+    The message of the rank that failed first is printed last.
+
+    Args:
+        ranks: how many.
+        arguments: verb, recipe and so on.
+        plugin_files: further plugins.
+        elastic: what ``CNTK_ELASTIC`` is set to, if the others go on when ranks are lost.
+        communicator: the one that the recipe names; if it has a launcher, that starts the ranks.
+
+    Raises:
+        UsageError: the number makes no sense, or this is one of several ranks already.
+        PluginError: nothing is installed that can start ranks.
+        UnsupportedError: nothing can start ranks that go on without others.
+    """
+    if ranks < 1:
+        raise UsageError(f"-n {ranks} makes no sense: the number of ranks is at least 1")
+    if detect().size > 1:
+        raise UsageError(
+            f"-n {ranks} is given to a process that {detect().by} has started as one of {detect().size}",
+            hint="Give -n to cntk alone, or start it with mpiexec and without -n.",
+        )
+    from cntk_kit_recipes.recipe.context import make_plugins
+
+    registry = make_plugins(Log(), plugin_files).registry
+    launcher = _launcher_of(registry, communicator, ranks, elastic=bool(elastic))
+    if launcher is None:
+        launcher = (_find_elastic_launcher if elastic else _find_launcher)(registry, ranks)
+    with tempfile.TemporaryDirectory(prefix="cntk-ranks-") as folder:
+        environment = {**_environment(ranks), **launcher.environment, EXPECTED: str(ranks), REPORTS: folder}
+        if elastic:
+            environment[ELASTIC] = elastic
+        command = [*launcher.command, sys.executable, "-m", "cntk_core", *arguments]
+        with closing(RankWatch(Path(folder))) as watch:
+            code = _run(command, environment, watch, elastic=bool(elastic))
+        if elastic and (Path(folder) / DONE).exists():
+            return 0  # the launcher may complain of those that were lost
+        return _outcome(code, watch, launcher.title, _ended_early(watch) if elastic else [])
+
+
+def named_in_recipe(arguments: Sequence[str]) -> str:
+    """Return the communicator that a recipe names; of one that cannot be read the ranks will say what is wrong."""
+    from cntk_core.config import load_recipe
+
+    try:
+        return load_recipe(arguments).string("communicator", "")
+    except (CntkError, OSError):
+        return ""
+
+
+def _launcher_of(registry: Registry, name: str, ranks: int, *, elastic: bool) -> Launcher | None:
+    """Return the launcher of a communicator; None if it has none and its ranks are started by somebody else."""
+    if not name:
+        return None
+    try:
+        return registry.communicators.get(name).launcher(ranks, elastic=elastic)
+    except UnsupportedError:
+        return None
+
+
+def _find_launcher(registry: Registry, ranks: int) -> Launcher:
+    """Return the launcher of MPI, or, where MPI is not installed or has none, the one of ranks on sockets."""
+    try:
+        return registry.communicators.get(MPI).launcher(ranks)
+    except (PluginError, UnsupportedError) as error:
+        try:
+            return registry.communicators.get(SOCKETS).launcher(ranks)
+        except PluginError:
+            raise error from None
+
+
+def _find_elastic_launcher(registry: Registry, ranks: int) -> Launcher:
+    """The same, for ranks that go on when others are lost."""
+    try:
+        return registry.communicators.get(MPI).launcher(ranks, elastic=True)
+    except (PluginError, UnsupportedError) as error:
+        try:
+            found = registry.communicators.get(SOCKETS).launcher(ranks, elastic=True)
+        except PluginError:
+            raise error from None
+        if isinstance(error, UnsupportedError):
+            _say(f"{error.message}: the ranks are connected by cntk-parallel-sockets")
+        return found
+
+
+def _environment(ranks: int) -> Mapping[str, str]:
+    """Variables of this process, with the processors shared out where nobody has said how many threads to use."""
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    threads = str(max(1, usable // ranks))
+    return {**dict.fromkeys(THREADS, threads), **os.environ}
+
+
+def _run(command: Sequence[str], environment: Mapping[str, str], watch: RankWatch, *, elastic: bool = False) -> int:
+    """Run the launcher and return its exit code. A request to end this process ends the ranks first.
+
+    Where ranks may be lost, the launcher waits for the others; but before they are connected, they do not notice it.
+    """
+    with subprocess.Popen(command, env=dict(environment)) as process, _told() as told:
+        passed_on = is_over = False
+        while process.poll() is None:
+            try:
+                watch.look(_LOOK)
+            except KeyboardInterrupt:  # the ranks have got it, too
+                continue
+            if told and not passed_on:
+                passed_on = watch.tell()
+                if not passed_on:
+                    process.terminate()
+                    passed_on = True
+            if elastic and not is_over and _ended_early(watch):
+                process.terminate()
+                is_over = True
+            _press(process, told)
+        watch.look(0)
+        # A launcher that lets others go on has no objection to the end of all of them.
+        return _STOPPED if told and (process.returncode or elastic) else process.returncode
+
+
+def _ended_early(watch: RankWatch) -> list[int]:
+    """Return the ranks that ended before they were connected to the others."""
+    return [rank for rank in watch.ended if not (watch.folder / JOINED.format(rank)).exists()]
+
+
+def _press(process: subprocess.Popen[bytes], told: list[float]) -> None:
+    """End a launcher that was told to end long ago."""
+    waited = time.monotonic() - told[0] if told else 0.0
+    if waited > 2 * _GRACE:
+        process.kill()
+    elif waited > _GRACE:
+        process.terminate()
+
+
+@contextmanager
+def _told() -> Iterator[list[float]]:
+    """Within, requests to end this process are only noted: the times when they came."""
+    times: list[float] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        times.append(time.monotonic())
+
+    before = signal.signal(signal.SIGTERM, note)
+    try:
+        yield times
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _outcome(code: int, watch: RankWatch, title: str, early: Sequence[int] = ()) -> int:
+    """Say what came of the ranks; without the mark of rank 0 they have not succeeded, whatever the launcher says.
+
+    A rank that says only that another one is gone comes last: that one is named by how its process ended.
+
+    Args:
+        code: of the launcher.
+        watch: who ended.
+        title: of the launcher.
+        early: ranks that ended before they were connected, so that the others were ended, too.
+    """
+    if code == 0 and (watch.folder / DONE).exists():
+        return 0
+    reports, consequences = _reports(watch.folder, REPORT), _reports(watch.folder, CONSEQUENCE)
+    silent = [rank for rank in watch.ended if rank not in consequences]
+    first = f"rank {silent[0]}" if silent else "a rank"
+    if reports or (consequences and not silent):
+        rank, text = next(iter((reports or consequences).items()))
+        _say(f"\n{text}" if code == _STOPPED else f"\nrank {rank} failed first:\n{text}")
+    elif early:
+        _say(f"\nrank {early[0]} ended before the ranks were connected, without a message")
+    elif code < 0 or code > 128:
+        number = -code if code < 0 else code - 128
+        kept = "what was saved before is kept, and the same command goes on from it"
+        _say(f"\n{first} was ended by signal {number}; {kept}")
+    else:
+        _say(f"\n{first} ended before the work was done, without a message ({title} gave the code {code})")
+    return code if 0 < code < 256 else 1
+
+
+def _reports(folder: Path, name: str) -> dict[int, str]:
+    """What ranks have left, by rank, the first one first."""
+    paths = sorted(folder.glob(name.format("*")), key=lambda path: path.stat().st_mtime_ns)
+    return {
+        int(path.stem.partition("-")[2]): path.read_text(encoding="utf-8", errors="replace").rstrip() for path in paths
+    }
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,77 @@
+"""What is said of an error, and how the other ranks of a run hear of it. Nothing heavy is imported here."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from cntk_core.errors import CntkError, RankGone, RankMissing
+
+TRACEBACK = "CNTK_TRACEBACK"
+"""Set this variable to 1 to see the Python traceback of an error."""
+
+TOLD_TO_END = 128 + 15
+"""Exit code of a rank that was told to end (SIGTERM): by somebody, or by a launcher that has seen another rank end."""
+
+_PATIENCE = 2.0
+"""Seconds that a rank gives rank 0 to tell an error that both have."""
+
+
+def say(text: str) -> None:
+    """Print a line on the console."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def is_main_rank() -> bool:
+    """Whether this process is the first rank, or the only one."""
+    from cntk_kit_recipes.recipe.ranks import detect
+
+    return detect().rank == 0
+
+
+def end_ranks(text: str) -> None:
+    """End the other ranks of this run, if there are any.
+
+    What all ranks find wrong, such as a mistake in the recipe, rank 0 tells; the others give it the time to do so.
+    """
+    from cntk_kit_recipes.recipe.ranks import detect, end_all
+
+    launch = detect()
+    if launch.size == 1:
+        return
+    defect, details = sys.exc_info()[1], ""
+    if launch.rank:
+        if not isinstance(defect, RankGone | RankMissing):
+            time.sleep(_PATIENCE)
+        say(text)
+    if defect is not None and not isinstance(defect, CntkError | KeyboardInterrupt | SystemExit):
+        import traceback
+
+        details = traceback.format_exc()
+        if os.environ.get(TRACEBACK) == "1":
+            say(details.rstrip())
+    told = isinstance(defect, CntkError) and defect.exit_code == TOLD_TO_END
+    end_all(text, details, consequence=told or isinstance(defect, RankGone))
+
+
+def text_of(error: Exception) -> str:
+    """Return what a user is told of an error."""
+    if isinstance(error, CntkError):
+        return str(error)
+    from cntk_core.plugins.faults import fault_error, took_part
+
+    broken = fault_error(error)
+    if broken is not None:
+        return str(broken)
+    if isinstance(error, OSError):
+        name = f"'{error.filename}': " if error.filename else ""
+        return f"{name}{error.strerror or error}"
+    if isinstance(error, MemoryError):
+        return f"there is not enough memory: {error}" if str(error) else "there is not enough memory"
+    others = took_part()
+    return (
+        f"this is a defect of the program: {type(error).__name__}: {error}\n"
+        f"    Please report it with what {TRACEBACK}=1 shows."
+        + (f"\n    It may also come from {', '.join(others)}: try without." if others else "")
+    )

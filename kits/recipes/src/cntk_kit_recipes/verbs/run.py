@@ -1,0 +1,113 @@
+"""``cntk train``, ``cntk test`` and ``cntk write``: the actions of a recipe."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+from cntk_core.contract.verb import Verb
+from cntk_core.errors import UsageError
+from cntk_kit_recipes.cli.arguments import add_recipe, program, recipe_arguments
+from cntk_kit_recipes.cli.plugin_words import join_plugins
+from cntk_kit_recipes.cli.safe_words import join_safe
+
+
+class Write(Verb):
+    """Run the write actions of a recipe."""
+
+    requires_api = "1.0"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the recipe."""
+        add_recipe(parser)
+
+    def run(self, options: argparse.Namespace) -> int:
+        """Run the actions that the verb names."""
+        return run_action(options)
+
+
+class Train(Verb):
+    """Run the train actions of a recipe."""
+
+    requires_api = "1.0"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the recipe and the ranks."""
+        add_recipe(parser)
+        _add_ranks(parser)
+
+    def run(self, options: argparse.Namespace) -> int:
+        """Run the actions that the verb names."""
+        return run_action(options)
+
+
+class Test(Verb):
+    """Run the test actions of a recipe."""
+
+    requires_api = "1.0"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the recipe and the ranks."""
+        add_recipe(parser)
+        _add_ranks(parser)
+
+    def run(self, options: argparse.Namespace) -> int:
+        """Run the actions that the verb names."""
+        return run_action(options)
+
+
+def _add_ranks(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-n", "--ranks", type=int, metavar="N", help="start N ranks that do it together")
+    parser.add_argument("--elastic", action="store_true", help="when ranks are lost, the others go on")
+    parser.add_argument("--min-ranks", type=int, metavar="N", help="ranks that must be left; by default 1")
+
+
+def run_action(options: argparse.Namespace) -> int:
+    """Run the actions of a recipe that the verb names."""
+    elastic = _elastic(options)
+    if getattr(options, "ranks", None) is not None:
+        from cntk_kit_recipes.launch.launcher import launch, named_in_recipe
+        from cntk_kit_recipes.recipe.elastic import AS_RECIPE, asked_in_recipe
+
+        if not elastic and options.ranks > 1:
+            asked = asked_in_recipe(recipe_arguments(options), options.verb, options.plugin)
+            elastic = AS_RECIPE if asked else elastic
+        arguments = [options.verb, options.recipe, *options.overrides, *join_plugins(options.plugin)]
+        arguments += join_safe(options.safe)
+        communicator = named_in_recipe(recipe_arguments(options))
+        return launch(options.ranks, arguments, options.plugin, elastic, communicator)
+    if elastic:
+        from cntk_kit_recipes.recipe.elastic import ELASTIC
+
+        os.environ[ELASTIC] = elastic
+    from cntk_kit_recipes.recipe.driver import run_recipe
+    from cntk_kit_recipes.recipe.log import Log
+
+    log = Log()
+    try:
+        run_recipe(
+            recipe_arguments(options),
+            log,
+            only=options.verb,
+            plugin_files=options.plugin,
+            program=program(),
+            progress=sys.stderr.isatty(),
+        )
+    finally:
+        log.close()
+    return 0
+
+
+def _elastic(options: argparse.Namespace) -> str:
+    """Return what ``--elastic`` and ``--min-ranks`` ask for, as the variable has it."""
+    least: int | None = getattr(options, "min_ranks", None)
+    if not getattr(options, "elastic", False):
+        if least is not None:
+            raise UsageError("--min-ranks says how many ranks must be left, which is for --elastic alone")
+        return ""
+    from cntk_kit_recipes.recipe.elastic import AS_RECIPE
+
+    if least is not None and least < 1:
+        raise UsageError(f"--min-ranks {least} makes no sense: at least 1 rank must be left")
+    return AS_RECIPE if least is None else str(least)

@@ -1,0 +1,168 @@
+"""``cntk train -n``: the same as virtual ranks to the last bit, and what happens when a rank is killed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cntk_core.errors import CntkError
+from cntk_core.plugins.manager import PluginManager
+from cntk_core.training.files.checkpoint import load_checkpoint
+from cntk_kit_recipes.recipe.driver import run_recipe
+from cntk_kit_recipes.recipe.log import Log
+from cntk_testing import VirtualRanks
+
+pytestmark = pytest.mark.slow
+
+RECIPE = """\
+command = Train
+deviceId = -1
+traceLevel = 1
+parallelTrain = true
+Train = [
+    action = train
+    modelPath = "net.dnn"
+    SimpleNetworkBuilder = [ layerSizes = 6:20:3 ; trainingCriterion = CrossEntropyWithSoftmax ]
+    SGD = [
+        maxEpochs = 3 ; minibatchSize = 16 ; learningRatesPerSample = 0.01 ; momentumPerMB = 0.9
+        checkpointEverySamples = 48 ; keepCheckPointFiles = true
+        parallelTrain = [ parallelizationMethod = DataParallelSGD ]
+    ]
+    reader = [
+        file = data.txt
+        input = [ features = [ dim = 6 ; format = dense ] ; labels = [ dim = 3 ; format = dense ] ]
+    ]
+]
+"""
+
+KILLER = """
+import os
+from cntk_core.api import hookimpl
+
+@hookimpl
+def cntk_minibatch_end(job, result):
+    if job.rank == 1 and (result.epoch, result.minibatch) == (1, 7):
+        os.kill(os.getpid(), 9)
+"""
+
+
+@pytest.fixture(scope="module")
+def usable():
+    try:
+        PluginManager(load_hooks=False).registry.communicators.get("mpi").launcher(2)
+    except CntkError as error:
+        pytest.skip(error.message)
+
+
+def prepare(folder):
+    random = np.random.default_rng(8)
+    rows = [
+        f"|features {' '.join(f'{value:.3f}' for value in x)} |labels {' '.join(map(str, np.eye(3, dtype=int)[label]))}"
+        for x, label in zip(random.normal(size=(150, 6)), random.integers(0, 3, 150), strict=True)
+    ]
+    (folder / "data.txt").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    (folder / "r.cntk").write_text(RECIPE, encoding="utf-8")
+    (folder / "killer.py").write_text(KILLER, encoding="utf-8")
+
+
+def train(folder, ranks, *arguments):
+    command = [sys.executable, "-m", "cntk_core", "train", "r.cntk", "-n", str(ranks), *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=300)
+
+
+def arrays(folder):
+    return load_checkpoint(Path(folder, "net.dnn.ckp")).arrays
+
+
+def assert_same(found, expected):
+    assert found.keys() == expected.keys()
+    for name, array in expected.items():
+        np.testing.assert_array_equal(found[name], array, err_msg=name)
+
+
+@pytest.mark.usefixtures("usable")
+def test_processes_and_threads_give_the_same(tmp_path, monkeypatch):
+    prepare(tmp_path)
+    done = train(tmp_path, 3)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.rstrip().endswith("COMPLETED.")
+    found = arrays(tmp_path)
+    monkeypatch.chdir(tmp_path)
+
+    def work(communicator):
+        with closing(Log(quiet=True)) as log:
+            run_recipe(["configFile=r.cntk", "Train=[modelPath=threads/net.dnn]"], log, communicator=communicator)
+
+    VirtualRanks(3, deadline=120.0).run(work)
+    assert_same(found, arrays("threads"))
+
+
+@pytest.mark.usefixtures("usable")
+def test_a_killed_training_goes_on_to_the_last_bit(tmp_path):
+    (tmp_path / "through").mkdir()
+    (tmp_path / "killed").mkdir()
+    for folder in (tmp_path / "through", tmp_path / "killed"):
+        prepare(folder)
+    assert train(tmp_path / "through", 2).returncode == 0
+    done = train(tmp_path / "killed", 2, "--plugin", "killer.py")
+    assert done.returncode != 0
+    kept = "what was saved before is kept, and the same command goes on from it"
+    assert done.stderr.rstrip().endswith(f"\nrank 1 was ended by signal 9; {kept}")
+    done = train(tmp_path / "killed", 2)
+    assert done.returncode == 0, done.stderr
+    assert "minibatches of the next epoch" in done.stderr
+    assert_same(arrays(tmp_path / "killed"), arrays(tmp_path / "through"))
+
+
+SLOW = """
+import time
+from cntk_core.api import hookimpl
+
+@hookimpl
+def cntk_minibatch_end(job, result):
+    time.sleep(0.3)
+    if job.rank == 0 and (result.epoch, result.minibatch) == (1, 2):
+        open("now", "w").close()
+"""
+
+
+@pytest.mark.usefixtures("usable")
+def test_a_launcher_that_is_told_to_end_lets_the_ranks_save(tmp_path):
+    (tmp_path / "through").mkdir()
+    (tmp_path / "told").mkdir()
+    for folder in (tmp_path / "through", tmp_path / "told"):
+        prepare(folder)
+    assert train(tmp_path / "through", 2).returncode == 0
+    (tmp_path / "told" / "slow.py").write_text(SLOW, encoding="utf-8")
+    command = [sys.executable, "-m", "cntk_core", "train", "r.cntk", "-n", "2", "--plugin", "slow.py"]
+    with subprocess.Popen(command, cwd=tmp_path / "told", stderr=subprocess.PIPE, text=True) as process:
+        while not (tmp_path / "told" / "now").exists():
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.terminate()
+        _, said = process.communicate(timeout=300)
+    assert process.returncode == 143
+    assert "training on rank 0, 1 was told to end (SIGTERM): it ends after minibatch " in said
+    assert "failed" not in said
+    assert said.rstrip().endswith("It is saved there; the same command goes on from it.")
+    done = train(tmp_path / "told", 2)
+    assert done.returncode == 0, done.stderr
+    assert "minibatches of the next epoch" in done.stderr
+    assert_same(arrays(tmp_path / "told"), arrays(tmp_path / "through"))
+
+
+@pytest.mark.usefixtures("usable")
+def test_the_message_of_the_rank_that_failed_comes_last(tmp_path):
+    prepare(tmp_path)
+    (tmp_path / "data.txt").write_text("|features 1 2 3\n", encoding="utf-8")
+    done = train(tmp_path, 2)
+    assert done.returncode == 1
+    last = done.stderr.rstrip().rpartition("failed first:\n")[2]
+    assert last.startswith("error: ")
+    assert "data.txt" in last
