@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
 
@@ -18,6 +18,8 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     # Tests of threads say how many they want.
     for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(_name, "1")
+    # Ranks that wait for each other leave the processors to the other workers.
+    os.environ.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")
 
 from hypothesis import settings  # noqa: E402 - what it imports is to be kept too
 
@@ -61,15 +63,33 @@ def pytest_configure(config: pytest.Config) -> None:
         settings.load_profile(tier_of(config).name.lower())
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect tests without looking for garbage among them: there is none."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what belongs to a later tier, and remember the samples for those who ask for ``samples``."""
+    """Leave out what belongs to a later tier, and remember the samples for those who ask for ``samples``.
+
+    What is slow comes first, so that no worker begins with it when the others have ended.
+    """
     arrangement = arrange(items)
     config.stash[SAMPLES] = arrangement.samples
     later = [item for item, first in arrangement.tiers.items() if first > tier_of(config)]
     config.hook.pytest_deselected(items=later)
     gone = set(later)
-    items[:] = [item for item in items if item not in gone]
+    items[:] = sorted((item for item in items if item not in gone), key=is_quick)
+
+
+def is_quick(item: pytest.Item) -> bool:
+    """Whether a test is not marked as slow."""
+    return item.get_closest_marker("slow") is None
 
 
 SAMPLES = pytest.StashKey[list[Group]]()

@@ -15,14 +15,29 @@ import numpy as np
 MOMENTUM = 0.9
 RATE = 0.002
 
+CERTAINTY = 200
+"""How much larger the last weights of a net are that has learned, than those at the start."""
+
 
 class FeedForward(NamedTuple):
-    """A feed-forward net: ``sizes`` from input to output, sigmoid between, softmax cross entropy at the end."""
+    """A feed-forward net: ``sizes`` from input to output, sigmoid between, softmax cross entropy at the end.
+
+    Attributes:
+        name: of the workload.
+        sizes: see above.
+        minibatch: samples.
+        steps: of one round.
+        pixels: inputs are bytes as pictures have them, four of five 0. Nothing scales them, so that the sigmoids
+            saturate, and their gradients are too small for all digits of single precision.
+        late: the net is one that has learned: it answers all classes with certainty, and gradients are as small.
+    """
 
     name: str
     sizes: tuple[int, ...]
     minibatch: int
     steps: int
+    pixels: bool = False
+    late: bool = False
 
     ours = "ours"
     momentum = MOMENTUM
@@ -44,18 +59,29 @@ class FeedForward(NamedTuple):
             weights *= 2 * scale
             values[f"W{layer}"] = weights
             values[f"b{layer}"] = np.zeros(columns, np.float32)
+        if self.late:
+            values[f"W{len(self.sizes) - 2}"] *= np.float32(CERTAINTY)
         return values
 
     def data(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """Minibatches: inputs ``(minibatch, in)`` and class indices ``(minibatch,)``."""
         rng = np.random.default_rng(2)
-        return [
-            (
-                rng.random((self.minibatch, self.sizes[0]), dtype=np.float32),
-                rng.integers(0, self.sizes[-1], self.minibatch),
-            )
-            for _ in range(self.batches)
-        ]
+        return [self._minibatch(rng) for _ in range(self.batches)]
+
+    def _minibatch(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        inputs = rng.random((self.minibatch, self.sizes[0]), dtype=np.float32)
+        if self.pixels:
+            inputs = np.floor(256 * inputs) * (np.arange(self.sizes[0]) % 5 == 0).astype(np.float32)
+        if self.late:
+            return inputs, self._answers(inputs)
+        return inputs, rng.integers(0, self.sizes[-1], self.minibatch)
+
+    def _answers(self, inputs: np.ndarray) -> np.ndarray:
+        """The classes that the net itself gives."""
+        values, rows = self.parameters(), inputs
+        for layer in range(len(self.sizes) - 2):
+            rows = 1 / (1 + np.exp(-(rows @ values[f"W{layer}"] + values[f"b{layer}"])))
+        return (rows @ values[f"W{len(self.sizes) - 2}"]).argmax(axis=1)
 
 
 class Recurrent(NamedTuple):
@@ -271,6 +297,8 @@ WORKLOADS: dict[str, Workload] = {
     for workload in (
         FeedForward("W1a", (784, 256, 10), 32, 1000),
         FeedForward("W1b", (784, 200, 10), 32, 1000),
+        FeedForward("W1s", (784, 256, 10), 32, 1000, pixels=True),
+        FeedForward("W1l", (784, 256, 10), 32, 1000, late=True),
         FeedForward("W2a", (363, 512, 512, 132), 256, 60),
         FeedForward("W2b", (363, 512, 512, 132), 1024, 20),
         FeedForward("W2big", (429, *[2048] * 7, 9304), 1024, 1),

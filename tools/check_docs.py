@@ -11,6 +11,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -41,15 +42,17 @@ def prose_lines(text: str) -> Iterator[tuple[int, str]]:
             yield number, line
 
 
-def anchors(text: str) -> set[str]:
-    """The fragments that lead to the headings of a Markdown text, formed as code hosts form them."""
+@cache
+def anchors(page: Path) -> set[str]:
+    """The fragments that lead to the headings of a page, formed as code hosts form them."""
     found: set[str] = set()
-    for _, line in prose_lines(text):
+    for _, line in prose_lines(page.read_text(encoding="utf-8")):
         heading = HEADING.match(line)
         if heading:
             slug = re.sub(r"[^\w\- ]", "", heading[1].lower()).replace(" ", "-")
-            repeats = sum(1 for other in found if re.fullmatch(re.escape(slug) + r"(-\d+)?", other))
-            found.add(f"{slug}-{repeats}" if slug in found else slug)
+            if slug in found:
+                slug += f"-{sum(1 for other in found if re.fullmatch(re.escape(slug) + r'(-[0-9]+)?', other))}"
+            found.add(slug)
     return found
 
 
@@ -65,7 +68,7 @@ def problem_of(link: str, page: Path, root: Path) -> str | None:
         return f"link to {link} leaves the repository"
     if not target.exists():
         return f"link to {link} leads nowhere"
-    if fragment and target.suffix == ".md" and fragment not in anchors(target.read_text(encoding="utf-8")):
+    if fragment and target.suffix == ".md" and fragment not in anchors(target):
         return f"link to {link}: {target.name} has no such heading"
     return None
 
@@ -73,12 +76,12 @@ def problem_of(link: str, page: Path, root: Path) -> str | None:
 def problems_of_code(file: Path, root: Path) -> Iterator[str]:
     """One line for each page or section that a Python file names and that is not there."""
     for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
-        for name, fragments in REFERENCE.findall(line):
+        for name, fragments in REFERENCE.findall(line) if "docs/" in line else ():
             page = root / name
             if not page.exists():
                 yield f"{file.relative_to(root)}:{number}: {name} is not there"
                 continue
-            known = anchors(page.read_text(encoding="utf-8"))
+            known = anchors(page)
             for fragment in re.findall(r"#([\w-]+)", fragments):
                 if fragment not in known:
                     yield f"{file.relative_to(root)}:{number}: {name} has no heading #{fragment}"

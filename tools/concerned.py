@@ -4,8 +4,9 @@
     python tools/concerned.py cntk_core/plan/loops.py
 
 A module concerns the tests of its room (the folder below ``tests`` that has its name) or of its wheel, those of wheels
-that import it, other test files that import it, and the golden cases. Who imports it is asked by name: a wheel that
-takes ``Plan`` from a door such as ``cntk_core.api`` uses the module that ``Plan`` comes from, not the whole door.
+that import it, other test files that import it or that speak the verbs and actions of its wheel, and the golden cases.
+Who imports it is asked by name: a wheel that takes ``Plan`` from a door such as ``cntk_core.api`` uses the module that
+``Plan`` comes from, not the whole door.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import argparse
 import ast
 import re
 import subprocess
+import tomllib
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -162,7 +164,26 @@ class Workspace:
         for other in self.modules:
             if self.packages[self.modules[other].partition(".")[0]] != Path() and self._takes(other, reached):
                 found.add(self.room(other))
-        return found | {test for test in self.test_files if self._takes(test, reached)}
+        return found | self.taking(file) | self._speaking(self.modules[file].partition(".")[0])
+
+    def _speaking(self, package: str) -> set[str]:
+        """Return the test files that have a plugin's verb as an argument, or one of its actions in a recipe."""
+        wheel = self.packages[package]
+        if wheel.parts[:1] != ("plugins",):  # nearly all recipes train, test or write, with the kit's actions
+            return set()
+        project = tomllib.loads((self.root / wheel / "pyproject.toml").read_text(encoding="utf-8")).get("project", {})
+        points = project.get("entry-points", {})
+        verbs, actions = ("|".join(map(re.escape, points.get(f"cntk.{kind}", ()))) for kind in ("verbs", "actions"))
+        said = [rf"""["'](?:{verbs})["']"""] if verbs else []
+        said += [rf"""\baction *= *["']?(?:{actions})\b"""] if actions else []
+        words = re.compile("|".join(said)) if said else None
+        texts = ((one, (self.root / one).read_text(encoding="utf-8")) for one in self.test_files)
+        return {one for one, text in texts if words is not None and words.search(text)}
+
+    def taking(self, file: str) -> set[str]:
+        """Return the test files that import something from a module, from wherever."""
+        reached = self.reached(self.modules[file])
+        return {test for test in self.test_files if self._takes(test, reached)}
 
     def _takes(self, file: str, reached: Mapping[str, Names]) -> bool:
         text = (self.root / file).read_text(encoding="utf-8")

@@ -1,7 +1,8 @@
 """Plausible mistakes in Python files, for `tools/mutants.py`: where one could be made, and the file with it.
 
 The kinds are the classic operators of mutation testing (R. A. DeMillo, R. J. Lipton, F. G. Sayward, "Hints on Test Data
-Selection", 1978), without those that only crash: names stay, and so do types and the text of messages.
+Selection", 1978), without those that only crash: names stay, and so do types and the text of messages. Nor is there one
+in assertions, in what only developers read, in how long something is kept or waited for: no test could tell.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 from copy import deepcopy
+from itertools import pairwise
 from typing import Any
 
 import attrs
@@ -35,6 +37,21 @@ ARITHMETIC: dict[type[ast.operator], type[ast.operator]] = {
 }
 SPOKEN = ("line", "doing", "info", "debug", "warning", "note", "said", "print")
 """Functions whose arguments are for people: a fault there changes words."""
+UNSEEN = ("repr", "cache", "nogil", "maxsize", "stacklevel")
+"""Keywords that change only what developers read, or how soon something is ready."""
+SYMMETRIC = (
+    "min",
+    "max",
+    "minimum",
+    "maximum",
+    "gcd",
+    "lcm",
+    "array_equal",
+    "shares_memory",
+    "may_share_memory",
+    "samefile",
+)
+"""Functions to which it is all one in which order their first two arguments come."""
 
 
 @attrs.frozen
@@ -117,8 +134,9 @@ Found = tuple[ast.expr | ast.stmt, str, Change]
 
 def _sites(tree: ast.AST) -> Iterator[Found]:
     """Walk through functions and the values of modules and classes, past what is for people or for types."""
+    durations = {one for one, said in pairwise(ast.iter_child_nodes(tree)) if _is_duration(said)}
     for child in ast.iter_child_nodes(tree):
-        if _is_passed(child):
+        if _is_passed(child) or child in durations:
             continue
         if isinstance(child, ast.expr | ast.stmt):
             yield from ((child, kind, change) for kind, change in _kinds(child))
@@ -138,6 +156,14 @@ _CONDITIONS = (ast.Name, ast.Attribute, ast.Call)
 """Conditions that have no fault of their own, as comparisons have."""
 
 
+def _is_duration(said: ast.AST) -> bool:
+    """Whether what stands before this docstring is how long something may take, which no test asserts."""
+    match said:
+        case ast.Expr(value=ast.Constant(value=str(text))):
+            return text.startswith("Seconds")
+    return False
+
+
 def _is_passed(node: ast.AST) -> bool:
     match node:
         case ast.Raise() | ast.Import() | ast.ImportFrom() | ast.JoinedStr() | ast.Assert():
@@ -151,8 +177,15 @@ def _is_passed(node: ast.AST) -> bool:
         case ast.Expr(value=ast.Constant()):
             return True
         case ast.Expr(value=ast.Call(func=called)):
-            return getattr(called, "attr", getattr(called, "id", "")) in SPOKEN
+            return _name(called) in SPOKEN
+        case ast.keyword(arg=name, value=ast.Constant(value=value)):
+            return name in UNSEEN or (name == "strict" and value is True)  # zip's: an assertion
     return False
+
+
+def _name(called: ast.expr) -> str:
+    """The last part of the name of a function that is called."""
+    return str(getattr(called, "attr", getattr(called, "id", "")))
 
 
 def _kinds(node: ast.AST | None) -> Iterator[tuple[str, Change]]:
@@ -182,7 +215,8 @@ def _kinds(node: ast.AST | None) -> Iterator[tuple[str, Change]]:
         case ast.Call(func=ast.Name(id="range"), args=[_, *_]):
             yield "range off by one", _shorter
         case ast.Call(args=[first, second, *_], keywords=_) if ast.dump(first) != ast.dump(second):
-            if not any(isinstance(one, ast.Starred | ast.Constant) for one in (first, second)):
+            fixed = any(isinstance(one, ast.Starred | ast.Constant) for one in (first, second))
+            if not fixed and _name(node.func) not in SYMMETRIC:
                 yield "swap arguments", _swap
 
 

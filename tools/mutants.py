@@ -4,9 +4,10 @@
     python tools/mutants.py --count 10 --seed 7 --only plan/
 
 Faults are drawn from all modules of all wheels, by room and kind, so that the same seed and sources give the same ones.
-They are made in a copy of the working tree, never in the tree itself. Each meets the tests of its room first (with what
-else the module concerns, see `tools/concerned.py`, if those pass), in the quick tier unless another is named, and up to
-the first test that fails; that test has to pass without the fault. What survives is a hole in the tests, or changes
+They are made in a copy of the working tree, never in the tree itself. Each meets the quick tests of its room first; if
+those pass, what else the module concerns (see `tools/concerned.py`); if those pass, too, the tests of its plugin, or
+of core and kits those that import it, that are slow or of which the quick tier has a sample. That ends with the first
+test that fails or never ends; it has to pass without the fault. What survives is a hole in the tests, or changes
 nothing that anybody could see: then it goes to `tools/equivalent_faults.txt`, with the reason.
 """
 
@@ -15,6 +16,7 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -30,16 +32,35 @@ from concerned import ROOT, Workspace
 from faults import Fault, Site, sites_of
 
 EQUIVALENT = ROOT / "tools" / "equivalent_faults.txt"
-LIMIT = 600.0
-"""Seconds for the tests of one stage; a fault may make a loop endless."""
+LIMIT = 240.0
+"""Seconds for one test; a fault may make a loop endless. How long all of them take depends on what else runs."""
 PLUGIN = """
 from pathlib import Path
 
+def _say(file, test):
+    Path(__file__).with_name(file).write_text(test, encoding="utf-8")
+
+def pytest_runtest_logstart(nodeid):
+    _say("begun.txt", nodeid)
+
 def pytest_runtest_logreport(report):
     if report.failed:
-        Path(__file__).with_name("failed.txt").write_text(report.nodeid, encoding="utf-8")
+        _say("failed.txt", report.nodeid)
 """
 """What a run of pytest has to say to this tool: names of tests may have spaces in them."""
+COMPILED = "cache=True"
+"""Who says so has numba keep compiled functions by the time of their own file, not of those that they call."""
+REST = ("-m", "slow or sampled or thinned")
+"""The tests that the default tier has, and the quick one has not, or not all of them."""
+
+
+@attrs.frozen
+class Stage:
+    """Tests that a fault meets together."""
+
+    tests: Sequence[str]
+    tier: str
+    options: tuple[str, ...] = ()
 
 
 @attrs.frozen
@@ -59,22 +80,18 @@ class Copy:
     Args:
         workspace: what is copied.
         folder: where to.
-        tier: of the tests.
     """
 
-    def __init__(self, workspace: Workspace, folder: Path, tier: str) -> None:
-        self._workspace, self.folder, self._tier = workspace, folder, tier
+    def __init__(self, workspace: Workspace, folder: Path) -> None:
+        self._workspace, self.folder = workspace, folder
         for file in workspace.files:
             if (workspace.root / file).is_file():
                 (folder / file).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(workspace.root / file, folder / file)
         (folder / "faults_report.py").write_text(PLUGIN, encoding="utf-8")
         paths = {folder / wheel / "src" for wheel in workspace.packages.values() if wheel != Path()}
-        self._environment = {
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join(map(str, [folder, *sorted(paths)])),
-            "NUMBA_CACHE_DIR": str(folder / ".numba"),
-        }
+        self._environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, [folder, *sorted(paths)]))}
+        self._environment.pop("NUMBA_CACHE_DIR", None)
 
     def write(self, file: str, text: str) -> None:
         """Change a file, and forget what was compiled from it or from what calls it."""
@@ -83,52 +100,81 @@ class Copy:
         for compiled in path.parent.glob(f"__pycache__/{path.stem}.*"):
             compiled.unlink()
         shutil.rmtree(self.folder / ".numba", ignore_errors=True)
+        if self._is_compiled(path):
+            self._environment["NUMBA_CACHE_DIR"] = str(self.folder / ".numba")
+        else:
+            self._environment.pop("NUMBA_CACHE_DIR", None)
 
-    def first_failure(self, tests: Sequence[str]) -> str:
-        """Run tests up to the first that fails; return its name, or what else went wrong; empty if all pass."""
-        options = ["-q", "-x", "-p", "no:cacheprovider", "-p", "faults_report", "--tier", self._tier]
-        (self.folder / "failed.txt").unlink(missing_ok=True)
-        process = subprocess.Popen(
-            [sys.executable, "-m", "pytest", *options, *tests],
-            cwd=self.folder,
-            env=self._environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-        )
-        try:
-            output, _ = process.communicate(timeout=LIMIT)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
-            return "the time is over"
-        if process.returncode in (0, 5):  # 5: there is no test in this tier
-            return ""
-        named = self.folder / "failed.txt"
-        if named.exists():
-            return named.read_text(encoding="utf-8")
-        return f"pytest ended with {process.returncode}: {output.strip()[-200:]}"
+    def _is_compiled(self, path: Path) -> bool:
+        """Whether functions of a module may be compiled into others, here or beside it."""
+        imported = re.compile(rf"^(from|import) .*\b{path.stem}\b", re.MULTILINE)
+        texts = {other: other.read_text(encoding="utf-8") for other in path.parent.glob("*.py")}
+        compiling = {other: text for other, text in texts.items() if COMPILED in text}
+        return path in compiling or any(imported.search(text) for text in compiling.values())
+
+    def first_failure(self, stage: Stage) -> str:
+        """Run tests up to the first that fails or never ends; return its name, or what else went wrong, or nothing."""
+        options = ["-q", "-x", "-p", "no:cacheprovider", "-p", "faults_report", "--tier", stage.tier, *stage.options]
+        for name in ("begun.txt", "failed.txt"):
+            (self.folder / name).unlink(missing_ok=True)
+        with tempfile.TemporaryFile("w+", errors="replace") as output:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "pytest", *options, *stage.tests],
+                cwd=self.folder,
+                env=self._environment,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+            endless = self._endless(process)
+            if endless or process.returncode in (0, 5):  # 5: there is no test in this tier
+                return endless
+            output.seek(0)
+            said = output.read().strip()[-200:]
+        return self._named("failed.txt") or f"pytest ended with {process.returncode}: {said}"
+
+    def _endless(self, process: subprocess.Popen[bytes]) -> str:
+        """Wait for a run; if one of its tests does not end, end the run and return the name of that test."""
+        begun, since = "", time.monotonic()
+        while process.poll() is None:
+            time.sleep(0.1)
+            if (now := self._named("begun.txt")) != begun:
+                begun, since = now, time.monotonic()
+            elif time.monotonic() > since + LIMIT:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+                return begun or "the tests are never collected"
+        return ""
+
+    def _named(self, file: str) -> str:
+        path = self.folder / file
+        return path.read_text(encoding="utf-8") if path.exists() else ""
 
     def outcome(self, fault: Fault) -> Outcome:
         """Try a fault against the tests that it concerns."""
-        began, original = time.monotonic(), (self._workspace.root / fault.file).read_text(encoding="utf-8")
+        began, original = time.monotonic(), (self.folder / fault.file).read_text(encoding="utf-8")
         failed, result = "", "survived"
-        for tests in _stages(self._workspace, fault.file):
+        for stage in stages(self._workspace, fault.file):
             self.write(fault.file, fault.text)
-            failed = self.first_failure(tests)
+            failed = self.first_failure(stage)
             self.write(fault.file, original)
             if failed:
-                result = "unclear" if "::" in failed and self.first_failure([failed]) else "killed"
+                again = "::" in failed and self.first_failure(Stage([failed], stage.tier))
+                result = "unclear" if again else "killed"
                 break
         return Outcome(fault, result, failed, time.monotonic() - began)
 
 
-def _stages(workspace: Workspace, file: str) -> list[list[str]]:
-    """The tests of the module's room, then what else it concerns."""
-    room, others = workspace.room(file), workspace.concerned([file])
-    return [stage for stage in ([room] if room else [], [one for one in others if one != room]) if stage]
+def stages(workspace: Workspace, file: str) -> list[Stage]:
+    """Return what a fault in a file meets, one after the other; first the tests that take something from the module."""
+    room, near = workspace.room(file), sorted(workspace.taking(file))
+    inside = [one for one in near if room and one.startswith(f"{room}/")]
+    outside = [one for one in near if one not in inside]
+    others = [one for one in workspace.concerned([file]) if one not in (room, *outside)]
+    own = [*inside, room] if room else []
+    late = own if room.startswith("plugins/") else inside or own  # all slow tests of a larger room take many minutes
+    found = [Stage(own, "quick"), Stage([*outside, *others], "quick"), Stage(late, "default", REST)]
+    return [stage for stage in found if stage.tests]
 
 
 def draw(workspace: Workspace, count: int, seed: int, only: str = "") -> list[Fault]:
@@ -179,7 +225,6 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=20, help="how many faults")
     parser.add_argument("--seed", type=int, default=1, help="which faults")
     parser.add_argument("--only", default="", help="only in files whose names have this in them")
-    parser.add_argument("--tier", default="quick", help="of the tests: quick, default or thorough")
     parser.add_argument("--least", type=float, default=0.0, help="percent that has to be noticed")
     parser.add_argument("--list", action="store_true", help="only say which faults are drawn")
     options = parser.parse_args()
@@ -187,7 +232,7 @@ def main() -> None:
     faults = draw(workspace, options.count, options.seed, options.only)
     outcomes = []
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
-        copy = None if options.list else Copy(workspace, Path(folder), options.tier)
+        copy = None if options.list else Copy(workspace, Path(folder))
         for number, fault in enumerate(faults, 1):
             outcome = Outcome(fault, "equivalent", "", 0.0)
             if copy is not None and fault.key not in known:

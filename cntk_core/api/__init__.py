@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from cntk_core.config import Config, Schedule, Value, at_least, option, options
 from cntk_core.contract.action import Action, ActionContext, RunLog
 from cntk_core.contract.builder import BuildContext, NetworkBuilder
+from cntk_core.contract.cache import Cache, CacheState
 from cntk_core.contract.component import API_VERSION, Available, Component, NoOptions, Unavailable
 from cntk_core.contract.engine import ExecutionEngine
 from cntk_core.contract.events import (
@@ -93,6 +94,8 @@ __all__ = [
     "Available",
     "BuildContext",
     "BuildError",
+    "Cache",
+    "CacheState",
     "CheckpointError",
     "CntkError",
     "Communicator",

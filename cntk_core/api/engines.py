@@ -66,6 +66,7 @@ from cntk_core.plan.plan import (
 from cntk_core.plan.sparse import is_product, is_sparse_product, is_transposed, label_inputs, sparse_inputs
 from cntk_core.plan.traced import Tree
 from cntk_kit_engines.axes import Axes, stream_of
+from cntk_kit_engines.code_cache import CodeCache
 from cntk_kit_engines.explain import explain
 from cntk_kit_engines.gradient_flow import flow_back
 from cntk_kit_engines.interpreter import Interpreter
@@ -90,6 +91,7 @@ __all__ = [
     "AnyStep",
     "Axes",
     "Buffer",
+    "CodeCache",
     "Expr",
     "Geometry",
     "GradientStep",

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC
+from collections.abc import Sequence
 from typing import Any, ClassVar, final
 
 import attrs
+
+from cntk_core.contract.cache import Cache
 
 API_VERSION = "1.0"
 """Version of the plugin interface. A plugin's major must be equal and its minor not newer."""
@@ -79,3 +82,8 @@ class Component(ABC):
     def availability(cls) -> Available | Unavailable:
         """Say whether this component can run on this machine. Must not raise and must be quick."""
         return Available()
+
+    @classmethod
+    def caches(cls) -> Sequence[Cache]:
+        """Return what it keeps on disk of what it has compiled: ``cntk doctor`` shows and clears it. Must not raise."""
+        return ()

@@ -1,19 +1,34 @@
 """Writing files and folders so that at every instant the old or the new one is there, whole.
 
-New content goes to a temporary name beside the target, is flushed to the disk, and is then renamed; the parent folder
-is flushed last. Temporary names end in ``.tmp``; what a killed run left behind is removed by :func:`remove_leftovers`.
+New content goes to a temporary name on the same disk, is flushed, and is then renamed; the parent folder is flushed
+last. A temporary name is of one process alone, which it names: ``.NAME.TOKEN.tmp`` beside the target, or
+``file-TOKEN.tmp`` and ``new-TOKEN.tmp`` in a folder for them. What a process left that has ended is removed when the
+same file is written again; nothing else is.
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
+import re
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import IO
 
+from cntk_core.system.processes import TOKEN, Process, is_of_dead
+
 TEMPORARY = ".tmp"
+SCRATCH = rf"(?:file|new)-{TOKEN}-[0-9]+\.tmp"
+"""Pattern of temporary names in a folder for them."""
+
+_MOST_OF_NAME = 100
+_NUMBERS = itertools.count()
+
+
+def _unique() -> str:
+    return f"{Process.own().token}-{next(_NUMBERS)}{TEMPORARY}"
 
 
 def write_file(path: Path, chunks: Iterable[bytes | memoryview]) -> None:
@@ -22,17 +37,58 @@ def write_file(path: Path, chunks: Iterable[bytes | memoryview]) -> None:
     Raises:
         OSError: it could not be written; the old file, if any, is untouched.
     """
+    replace_file(path, chunks)
+
+
+def replace_file(
+    path: Path,
+    chunks: Iterable[bytes | memoryview],
+    *,
+    scratch: Path | None = None,
+    seen: Callable[[bytes | memoryview], None] = lambda chunk: None,
+) -> None:
+    """Do the same.
+
+    Args:
+        path, chunks: as above.
+        scratch: a folder for the temporary file, which is made; it is only used if it is on the same disk.
+        seen: told what was written, such as ``update`` of a digest.
+
+    Raises:
+        OSError: as above.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(path.name + TEMPORARY)
+    temporary = _temporary(path, scratch)
     try:
         with temporary.open("wb") as file:
-            _write(file, chunks)
+            _write(file, _told(chunks, seen))
         temporary.replace(path)
     except BaseException:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
+
+
+def _temporary(path: Path, scratch: Path | None) -> Path:
+    if scratch is not None:
+        scratch.mkdir(parents=True, exist_ok=True)
+        if scratch.stat().st_dev == path.parent.stat().st_dev:
+            return scratch / f"file-{_unique()}"
+    name = f".{path.name[:_MOST_OF_NAME]}."
+    pattern = rf"{re.escape(name)}({TOKEN})-[0-9]+\.tmp"
+    for found in os.listdir(path.parent):
+        if found.startswith(name) and is_of_dead(found, pattern):
+            (path.parent / found).unlink(missing_ok=True)
+    return path.with_name(name + _unique())
+
+
+def _told(
+    chunks: Iterable[bytes | memoryview], seen: Callable[[bytes | memoryview], None]
+) -> Iterator[bytes | memoryview]:
+    for chunk in chunks:
+        yield chunk
+        seen(chunk)
 
 
 def _write(file: IO[bytes], chunks: Iterable[bytes | memoryview]) -> None:
@@ -43,13 +99,13 @@ def _write(file: IO[bytes], chunks: Iterable[bytes | memoryview]) -> None:
 
 
 @contextlib.contextmanager
-def temporary_folder(path: Path) -> Iterator[Path]:
-    """Make an empty folder of a temporary name (one that is there is emptied), to be filled and then renamed.
+def temporary_folder(place: Path) -> Iterator[Path]:
+    """Make an empty folder of a temporary name in ``place``, to be filled and then renamed.
 
     Raises:
         OSError: it could not be made or filled; then it is removed again.
     """
-    remove(path)
+    path = place / f"new-{_unique()}"
     try:
         path.mkdir(parents=True)
         yield path
@@ -86,15 +142,6 @@ def remove(path: Path) -> None:
         shutil.rmtree(doomed)
     else:
         path.unlink(missing_ok=True)
-
-
-def remove_leftovers(path: Path) -> None:
-    """Remove what a killed run left: names beside ``path`` that begin like it and end in ``.tmp``."""
-    if not path.parent.is_dir():
-        return
-    for found in list(path.parent.iterdir()):
-        if found.name.startswith(path.name) and found.name.endswith(TEMPORARY):
-            remove(found)
 
 
 def sync_folder(folder: Path) -> None:

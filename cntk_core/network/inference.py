@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 
 import attrs
 
@@ -235,8 +235,7 @@ class _Guesses:
         self.found: dict[Node, Guess] = {}
         self.changes = dict.fromkeys(members, 0)
         self.readers = _readers(members, self.place)
-        self.waiting = list(range(len(members)))
-        heapify(self.waiting)
+        self.waiting = list(range(len(members)))  # a heap
 
     def settle(self) -> None:
         """Guess until every node has a shape.

@@ -62,8 +62,12 @@ class ModelInfo:
     samples: int = 0
 
 
-def save_model(network: Network, path: str | Path, info: ModelInfo | None = None) -> None:
+def save_model(
+    network: Network, path: str | Path, info: ModelInfo | None = None, *, scratch: Path | None = None
+) -> None:
     """Write a network with its values in one step: at every instant the old or the new file is there.
+
+    ``scratch`` is a folder for what is not whole yet; by default that stands beside the file.
 
     Raises:
         OSError: the file cannot be written; an old one is untouched.
@@ -90,7 +94,7 @@ def save_model(network: Network, path: str | Path, info: ModelInfo | None = None
     }
     if network.origins:
         metadata["plugins"] = json.dumps(as_entries(network.origins), sort_keys=True)
-    write_tensors(Path(path), arrays, metadata)
+    write_tensors(Path(path), arrays, metadata, scratch=scratch)
 
 
 def _key(name: str) -> str:

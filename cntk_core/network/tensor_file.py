@@ -11,7 +11,7 @@ import hashlib
 import json
 import math
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cntk_core.errors import CntkError, ModelFormatError
-from cntk_core.network.files import write_file
+from cntk_core.network.files import replace_file
 
 MAX_HEADER = 100_000_000
 """Longest header in bytes, the limit of the format's own library."""
@@ -29,6 +29,7 @@ MAX_RANK = 32
 """Most dimensions of an array."""
 
 _CHECKSUM = "sha256"
+_CHUNK = 1 << 20
 _METADATA = "__metadata__"
 _ALIGNMENT = 8
 _TYPES: dict[str, np.dtype[Any]] = {
@@ -51,8 +52,17 @@ class TensorFile:
     metadata: Mapping[str, str]
 
 
-def write_tensors(path: Path, arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]) -> None:
+def write_tensors(
+    path: Path,
+    arrays: Mapping[str, NDArray[Any]],
+    metadata: Mapping[str, str],
+    *,
+    scratch: Path | None = None,
+    seen: Callable[[bytes | memoryview], None] = lambda chunk: None,
+) -> None:
     """Write arrays and texts in one step, as seen from outside.
+
+    ``scratch`` and ``seen`` are those of :func:`replace_file`.
 
     Raises:
         OSError: the file could not be written; an old one is untouched.
@@ -68,10 +78,10 @@ def write_tensors(path: Path, arrays: Mapping[str, NDArray[Any]], metadata: Mapp
     texts = {**metadata, _CHECKSUM: _checksum(entries, metadata, payload)}
     header = json.dumps({_METADATA: texts, **entries}, separators=(",", ":"), sort_keys=True).encode()
     header += b" " * (-len(header) % _ALIGNMENT)
-    write_file(path, [len(header).to_bytes(8, "little"), header, *payload])
+    replace_file(path, [len(header).to_bytes(8, "little"), header, *payload], scratch=scratch, seen=seen)
 
 
-def _checksum(entries: Mapping[str, Any], metadata: Mapping[str, str], payload: list[memoryview]) -> str:
+def _checksum(entries: Mapping[str, Any], metadata: Mapping[str, str], payload: Iterable[bytes | memoryview]) -> str:
     digest = hashlib.sha256(json.dumps([entries, dict(metadata)], separators=(",", ":"), sort_keys=True).encode())
     for chunk in payload:
         digest.update(chunk)
@@ -113,6 +123,28 @@ def read_tensors(path: Path, *, error: type[CntkError] = ModelFormatError) -> Te
     if _checksum(entries, texts, [memoryview(content)[start:]]) != metadata.get(_CHECKSUM):
         raise error(f"'{path}' is damaged: its SHA-256 checksum does not match its contents")
     return TensorFile({name: array.copy() for name, array in arrays.items()}, texts)
+
+
+def verify_tensors(path: Path) -> None:
+    """Compare a file with its checksum; it is read once, and little memory is needed.
+
+    Raises:
+        ModelFormatError: the file is missing, damaged or not of this format; says what is wrong.
+    """
+    check_is_file(path, "file")
+    try:
+        with path.open("rb") as file:
+            length = min(int.from_bytes(file.read(8), "little"), MAX_HEADER)
+            file.seek(0)
+            header, _ = _header(file.read(8 + length), path, ModelFormatError)
+            metadata = _metadata(header, path, ModelFormatError)
+            entries = {name: entry for name, entry in header.items() if name != _METADATA}
+            texts = {name: text for name, text in metadata.items() if name != _CHECKSUM}
+            found = _checksum(entries, texts, iter(lambda: file.read(_CHUNK), b""))
+    except OSError as reason:
+        raise ModelFormatError(f"'{path}' cannot be read: {reason.strerror}") from None
+    if found != metadata.get(_CHECKSUM):
+        raise ModelFormatError(f"'{path}' is damaged: its SHA-256 checksum does not match its contents")
 
 
 def read_metadata(path: Path) -> Mapping[str, str]:

@@ -192,5 +192,5 @@ def _ours(points: Iterable[EntryPoint]) -> list[EntryPoint]:
 
 
 def _source(distribution: Distribution) -> Source:
-    name = distribution.metadata["Name"]
-    return Source(name, distribution.version or "?")
+    about = distribution.metadata  # parsed at each look
+    return Source(about["Name"], about["Version"] or "?")

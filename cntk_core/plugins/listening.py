@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from cntk_core.errors import CntkError
 from cntk_core.plugins.faults import hook_failure
 from cntk_core.plugins.markers import Check, RetiredHookWarning
 from cntk_core.plugins.offer import Source, short_place
+from cntk_core.system.console import tell
 
 TRACE_SWITCH = "CNTK_TRACE_PLUGINS"
 """Environment variable: with 1, every call of a hook is printed to standard error."""
@@ -23,7 +23,7 @@ Report = Callable[[str], None]
 
 def warn(text: str) -> None:
     """Print a warning to standard error."""
-    print(f"warning: {text}", file=sys.stderr, flush=True)
+    tell(f"warning: {text}")
 
 
 def tracing() -> bool:
@@ -49,7 +49,7 @@ def traced(listener: Listener, hook: str, who: str) -> Listener:
 
     def call(**arguments: Any) -> Any:
         answer = listener(**arguments)
-        print(trace_line(hook, who, arguments, answer), file=sys.stderr, flush=True)
+        tell(trace_line(hook, who, arguments, answer))
         return answer
 
     return call

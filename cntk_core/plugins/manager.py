@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -25,6 +24,7 @@ from cntk_core.plugins.offer import CORE, HERE, HooksOffer, Source, at, last_lin
 from cntk_core.plugins.precedence import DISABLED, Rank
 from cntk_core.plugins.registering import add_registered
 from cntk_core.plugins.registry import Registry
+from cntk_core.system.console import tell
 
 STRICT_SWITCH = "CNTK_PLUGINS_STRICT"
 """Environment variable: with 1, broken hooks of an installed wheel end the run instead of giving a warning."""
@@ -216,7 +216,7 @@ class PluginManager:
     ) -> None:
         who = ", ".join(str(self._sources.get(id(one.plugin), HERE)) for one in reversed(implementations)) or "nobody"
         answer = "an error" if outcome.exception is not None else outcome.get_result()
-        print(trace_line(hook, who, arguments, answer), file=sys.stderr, flush=True)
+        tell(trace_line(hook, who, arguments, answer))
 
     # -- who takes part -----------------------------------------------------------------------------------
 

@@ -85,6 +85,36 @@ def test_includes(folder: Path) -> None:
     )
 
 
+def test_names_without_a_file_and_files_that_were_read_leave_the_rest(folder: Path) -> None:
+    for name in "abc":
+        (folder / name).write_text(f"{name}=1\n")
+    (folder / "t.cntk").write_text("include=a+ +\t+b+a+c\n")
+    config = load_recipe(["configFile=+t.cntk+"])
+    assert config.keys() == ("a", "b", "c")
+    assert config.warnings == ("t.cntk:1:17: 'a' is not included again; it was read before (t.cntk:1:9)",)
+
+
+def test_recipes_in_other_folders(folder: Path) -> None:
+    """An include counts from the current directory; what is not there may lie beside the file."""
+    (folder / "sub").mkdir()
+    (folder / "sub" / "a.cntk").write_text("include=b.cntk\n")
+    (folder / "sub" / "b.cntk").write_text("x=beside")
+    assert load_recipe(["configFile=sub/a.cntk"]).string("x") == "beside"
+    assert load_recipe(["currentDirectory=sub", "configFile=a.cntk"]).where == Location("sub/a.cntk")
+    (folder / "b.cntk").write_text("x=here")
+    assert load_recipe(["configFile=sub/a.cntk"]).string("x") == "here"
+
+
+def test_there_is_an_end_to_included_files(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cntk_core.config.recipe._MAX_INCLUDED", 3)
+    for name in "abc":
+        (folder / name).write_text(f"{name}=1\n")
+    (folder / "t.cntk").write_text("include=a+b\n")
+    assert load_recipe(["configFile=t.cntk"]).keys() == ("a", "b")
+    (folder / "t.cntk").write_text("include=a+b+c\n")
+    assert raised("configFile=t.cntk") == "t.cntk:1:13: too many files are included\n    At most 3."
+
+
 def test_include_on_the_command_line(folder: Path) -> None:
     (folder / "a.cntk").write_text("x=1")
     (folder / "b.cntk").write_text("x=2")

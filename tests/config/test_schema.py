@@ -10,6 +10,7 @@ import attrs
 import pytest
 
 from cntk_core.config import Config, Schedule, Value, bind, option, options, parse_text
+from cntk_core.config.schema import at_least, option_keys
 from cntk_core.errors import CntkError, MissingKeyError, OptionError, Problems
 
 
@@ -174,3 +175,29 @@ def test_an_unsupported_type_is_a_programming_error() -> None:
 
     with pytest.raises(TypeError, match="options cannot be of type"):
         bind(parse_text("a=1"), Wrong)
+
+
+def test_a_least_number_and_options_that_do_not_go_together() -> None:
+    @options
+    class Pair:
+        low: int = option(default=2, validator=at_least(2))
+        high: float = 3.0
+
+        def __attrs_post_init__(self) -> None:
+            if self.low > self.high:
+                raise ValueError("low must not be above high")
+
+    def bound(text: str) -> Pair:
+        return bind(parse_text(text, file="r"), Pair, what="learner 'x'")
+
+    assert bound("low=2") == Pair(low=2)
+    for text, message in (("low=1", "'low' must be at least 2, not 1"), ("low=4", "low must not be above high")):
+        with pytest.raises(CntkError) as caught:
+            bound(text)
+        assert message in str(caught.value)
+        assert str(caught.value).startswith("r")
+
+
+def test_names_of_options() -> None:
+    assert {"maxepochs", "mbsize", "minibatchsize", "clippingwithtruncation"} <= option_keys(Everything)
+    assert option_keys(int) == frozenset()

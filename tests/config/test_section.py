@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from cntk_core.config import Config, Schedule, parse_text
+from cntk_core.config import Config, Schedule, options, parse_text
 from cntk_core.errors import CntkError, ConfigError, Location, MissingKeyError, Problems
 
 RECIPE = """\
@@ -322,3 +322,33 @@ def test_a_text_that_looks_like_assignments_is_a_section() -> None:
     assert parse_text('a="x=1;y=2"').section("a").integer("y") == 2
     with pytest.raises(ConfigError):
         parse_text("a=x").section("a")
+
+
+def test_parts_of_a_section(recipe: Config) -> None:
+    train = recipe.section("Train")
+    assert train.only(["ACTION", "SGD", "none"]).keys() == ("action", "SGD")
+    assert train.block_names() == ["SGD", "reader"]
+    changed = train.with_entries("action=test ; more=[ x=1 ]")
+    assert changed.keys() == ("action", "minibatchSize", "SGD", "reader", "more")
+    assert (changed.string("action"), changed.section("more").integer("x")) == ("test", 1)
+    assert changed.string("DataDir") == "/data"
+    assert [section.name for section in train.sections(leave_out=("sgd",))] == ["Train:reader"]
+
+
+def test_keys_that_somebody_else_has_read(recipe: Config) -> None:
+    @options
+    class Own:
+        action: str = ""
+
+    train = recipe.section("Train")
+    assert train.without(["ACTION", "sgd"]).keys() == ("minibatchSize", "reader")
+    left = train.without(["ACTION", "sgd"], unless=Own)
+    assert left.keys() == ("action", "minibatchSize", "reader")
+    assert left.taken == ("sgd",)
+    assert left.without(["reader"]).taken == ("sgd", "reader")
+
+
+def test_hexadecimal_numbers() -> None:
+    section = parse_text("a=0x1p4 ; b=-0x1p9999")
+    assert section.real("a") == 16.0
+    assert section.real("b") in (math.inf, -math.inf)

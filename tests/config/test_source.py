@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -86,3 +88,18 @@ def test_encodings(tmp_path) -> None:
     assert read_file(path).text == "a=café"
     path.write_bytes(b"a=caf\xe9\n")
     assert read_file(path).text == "a=café"
+
+
+@pytest.mark.parametrize(
+    ("data", "hint"),
+    [
+        ("x=1".encode("utf-16"), "\n    Is it a text in UTF-16? Save it in UTF-8."),
+        (b"\xfe\xff\0x\0=", "\n    Is it a text in UTF-16? Save it in UTF-8."),
+        (b"x=\0", ""),
+    ],
+)
+def test_files_that_are_no_text(tmp_path: Path, data: bytes, hint: str) -> None:
+    (tmp_path / "a.cntk").write_bytes(data)
+    with pytest.raises(ConfigError) as caught:
+        read_file(tmp_path / "a.cntk")
+    assert str(caught.value) == f"the config file '{tmp_path}/a.cntk' is no text: it has bytes that are 0{hint}"

@@ -17,6 +17,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from pathlib import Path
 
 from packaging.requirements import Requirement
@@ -141,17 +142,20 @@ class Shell:
         return self._start([sys.executable, "-m", "pip", "install", *options, str(project)])
 
     def _check_wheel(self, wanted: Requirement) -> None:
-        wheels = {
-            project["name"]: project.get("optional-dependencies", {})
-            for file in [self.root / "pyproject.toml", *self.root.glob("**/pyproject.toml")]
-            if ".venv" not in file.parts
-            for project in [tomllib.loads(file.read_text(encoding="utf-8")).get("project", {"name": ""})]
-        }
+        wheels = _wheels(self.root)
         if wanted.name not in wheels and wanted.name not in OTHER_WHEELS:
             raise CommandError(f"there is no wheel '{wanted.name}'")
-        unknown = wanted.extras - set(wheels.get(wanted.name, ()))
+        unknown = wanted.extras - wheels.get(wanted.name, frozenset())
         if unknown:
             raise CommandError(f"{wanted.name} has no extra {', '.join(sorted(unknown))}")
+
+
+@cache
+def _wheels(root: Path) -> dict[str, frozenset[str]]:
+    """The wheels of the repository, and their extras."""
+    files = [file for file in root.glob("**/pyproject.toml") if ".venv" not in file.parts]
+    projects = [tomllib.loads(file.read_text(encoding="utf-8")).get("project", {"name": ""}) for file in files]
+    return {project["name"]: frozenset(project.get("optional-dependencies", {})) for project in projects}
 
 
 _MPI = ["--oversubscribe", "--bind-to", "none"]

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from cntk_core.network import files
+from cntk_core.system.processes import TOKEN, Process, began
 
 
 def test_a_file_is_written_and_replaced(tmp_path):
@@ -33,7 +39,7 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path):
 
 
 def test_a_folder_gets_its_name_when_it_is_full(tmp_path):
-    with files.temporary_folder(tmp_path / "all" / "new.tmp") as new:
+    with files.temporary_folder(tmp_path / "all") as new:
         files.write_file(new / "x", [b"text"])
         files.settle(new, tmp_path / "all" / "a")
     assert [found.name for found in (tmp_path / "all").iterdir()] == ["a"]
@@ -41,11 +47,8 @@ def test_a_folder_gets_its_name_when_it_is_full(tmp_path):
 
 
 def test_a_folder_that_cannot_be_filled_is_removed(tmp_path):
-    (tmp_path / "new.tmp").mkdir()
-    (tmp_path / "new.tmp" / "left").write_bytes(b"of an earlier run")
-
     def half():
-        with files.temporary_folder(tmp_path / "new.tmp") as new:
+        with files.temporary_folder(tmp_path) as new:
             assert not list(new.iterdir())
             files.write_file(new / "x", [b"text"])
             raise OSError("full")
@@ -62,14 +65,55 @@ def test_folders_are_removed_whole(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_leftovers_are_removed(tmp_path):
-    for name in ("net.dnn", "net.dnn.tmp", "net.dnn.1.ckp.tmp", "other.tmp"):
-        (tmp_path / name).write_bytes(b"")
-    (tmp_path / "net.dnn.checkpoints.tmp").mkdir()
-    files.remove_leftovers(tmp_path / "net.dnn")
-    assert sorted(os.listdir(tmp_path)) == ["net.dnn", "other.tmp"]
+def leftover(token: str) -> str:
+    return f".a.{token}-7.tmp"
+
+
+def test_what_a_process_left_that_has_ended_is_removed(tmp_path):
+    ended = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    dead = Process(Process.own().machine, ended.pid, began(ended.pid)).token
+    ended.communicate()
+    living, elsewhere = Process.own().token, Process("another machine", 1, "1").token
+    kept = {leftover(living), leftover(elsewhere), leftover("notes"), ".ab.tmp", "a.tmp"}
+    for name in (leftover(dead), *kept):
+        (tmp_path / name).write_bytes(b"half")
+    files.write_file(tmp_path / "a", [b"text"])
+    assert set(os.listdir(tmp_path)) == {"a", *kept}
+
+
+def test_temporary_files_have_a_place_of_their_own(tmp_path):
+    seen = []
+
+    def chunks():
+        seen.append([path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.tmp")])
+        yield b"text"
+
+    read = hashlib.sha256()
+    files.replace_file(tmp_path / "a", chunks(), scratch=tmp_path / "own", seen=read.update)
+    files.replace_file(tmp_path / "a", chunks())
+    assert [len(names) for names in seen] == [1, 1]
+    assert re.fullmatch(rf"own/{files.SCRATCH}", seen[0][0])
+    assert re.fullmatch(rf"\.a\.{TOKEN}-[0-9]+\.tmp", seen[1][0])
+    assert read.hexdigest() == hashlib.sha256(b"text").hexdigest()
+    assert not list((tmp_path / "own").iterdir())
+
+
+def test_a_place_on_another_disk_is_not_used(tmp_path):
+    place = Path("/dev/shm") / tmp_path.parent.name
+    if not place.parent.is_dir() or place.parent.stat().st_dev == tmp_path.stat().st_dev:
+        pytest.skip("needs two disks")
+    try:
+        files.replace_file(tmp_path / "a", [b"text"], scratch=place)
+        assert (tmp_path / "a").read_bytes() == b"text"
+    finally:
+        place.rmdir()
+
+
+def test_long_names(tmp_path):
+    name = "n" * 250
+    files.write_file(tmp_path / name, [b"text"])
+    assert os.listdir(tmp_path) == [name]
 
 
 def test_removing_what_is_not_there_is_no_error(tmp_path):
     files.remove(tmp_path / "a")
-    files.remove_leftovers(tmp_path / "nowhere" / "net.dnn")

@@ -191,6 +191,14 @@ def test_regions_of_interest():
     np.testing.assert_array_equal(found[0, :, 0, 0], [[7.0, 9.0], [0.0, 0.0]])
 
 
+def test_a_region_that_begins_before_the_image():
+    """The bins outside are empty; those after them are not."""
+    data = np.arange(30.0).reshape(1, 1, 5, 6)
+    regions = np.array([[[-4, -2, 1, 1]]], float)
+    found = run_forward(ROI_POOLING, np, [data, regions], ROIPoolingAttributes((3, 2), 1.0), context((True, True), 1))
+    np.testing.assert_array_equal(found[0, 0, 0], [[0.0, 0.0, 0.0], [0.0, 0.0, 7.0]])
+
+
 def rounded(value: float) -> int:
     """Round as C's ``round`` does: halves away from 0."""
     return int(math.copysign(math.floor(abs(value) + 0.5), value))
@@ -214,7 +222,7 @@ def region_pooled(image: np.ndarray, region: list[float], size: tuple[int, int],
     return result
 
 
-PLACES = st.integers(0, 40).map(float)
+PLACES = st.integers(-20, 40).map(float)
 
 
 @examples(20)

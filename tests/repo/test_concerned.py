@@ -33,6 +33,15 @@ FILES = {
     "plugins/readers/a/tests/test_a.py": "",
     "plugins/readers/a/tests/data.py": "",
     "plugins/readers/b/pyproject.toml": "",
+    "plugins/tools/look/pyproject.toml": (
+        '[project.entry-points."cntk.verbs"]\nlook-at = "look:Look"\n'
+        '[project.entry-points."cntk.actions"]\nglance = "look:Glance"\n'
+    ),
+    "plugins/tools/look/src/look/__init__.py": "",
+    "plugins/tools/look/tests/test_look.py": "",
+    "tests/other/test_verbs.py": "main(['look-at', 'r.cntk'])\n",
+    "tests/other/test_actions.py": "RECIPE = 'T = [ action = glance ]'\n",
+    "tests/other/test_words.py": "# look-at it and glance\n",
     "plugins/readers/b/src/reader_b/__init__.py": "from core.api import (\n    find,\n)\n",
     "plugins/readers/b/src/reader_b/parts/__init__.py": "",
     "plugins/readers/b/src/reader_b/parts/lines.py": "",
@@ -79,6 +88,10 @@ def small(tool: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
             ["plugins/readers/b/tests", "tests/golden", "tests/other/test_finding.py", "tests/plan"],
         ),
         ("core/errors.py", ["tests/golden"]),
+        (
+            "plugins/tools/look/src/look/__init__.py",
+            ["plugins/tools/look/tests", "tests/golden", "tests/other/test_actions.py", "tests/other/test_verbs.py"],
+        ),
         ("kits/lines/src/kit_lines/unseen.py", ["tests/golden", "tests/other/test_lines.py"]),
         ("plugins/readers/b/src/reader_b/parts/lines.py", ["plugins/readers/b/tests", "tests/golden"]),
         ("plugins/readers/a/tests/data.py", ["plugins/readers/a/tests"]),
@@ -96,6 +109,7 @@ def test_wheels_and_modules(small: Any) -> None:
     assert small.packages == {
         "core": Path(),
         "kit_lines": Path("kits/lines"),
+        "look": Path("plugins/tools/look"),
         "reader_a": Path("plugins/readers/a"),
         "reader_b": Path("plugins/readers/b"),
     }

@@ -6,6 +6,7 @@ import ast
 import re
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -55,31 +56,39 @@ def spelt(requirement: str) -> str:
     return re.sub(r"[-_.]+", "-", found[0]).lower()
 
 
+def last_name(node: ast.expr) -> str | None:
+    """``b`` of ``b`` and of ``a.b``."""
+    return getattr(node, "attr", None) or getattr(node, "id", None)
+
+
 def imports(tree: ast.AST) -> Iterator[str]:
     """Top-level modules that run-time code imports, by a statement or by ``import_module`` with a literal name."""
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+    inside = [tree]
+    while inside:
+        node = inside.pop()
+        if isinstance(node, ast.If) and last_name(node.test) == "TYPE_CHECKING":
             continue
+        # Last in, first out: from the first to the last line.
+        inside.extend(reversed(list(ast.iter_child_nodes(node))))
         names: list[str | None] = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and not node.level:
             names = [node.module]
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+        elif isinstance(node, ast.Call) and last_name(node.func) == "import_module":
             names = [arg.value for arg in node.args[:1] if isinstance(arg, ast.Constant)]
         yield from (name.partition(".")[0] for name in names if name)
         # Whoever goes through the door of a kit needs the kit.
         yield from (kit for name in names if name and (kit := name.replace("cntk_core.api.", "cntk_kit_")) in KITS)
-        yield from imports(node)
 
 
 def package_of(folder: Path, project: dict[str, Any]) -> Path:
     return folder / project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"][0]
 
 
-def imported(folder: Path, project: dict[str, Any]) -> set[str]:
+@cache
+def imported(package: Path) -> set[str]:
     """Modules of other distributions that the sources of a wheel import."""
-    package = package_of(folder, project)
     sources = sorted(package.rglob("*.py"))
     assert sources, package
     found = {name for file in sources for name in imports(ast.parse(file.read_text(encoding="utf-8")))}
@@ -104,7 +113,7 @@ def test_wheels_declare_what_they_import(projects: list[Project]) -> None:
         name = package_of(folder, project).name
         undeclared += [
             f"{name}: {module}"
-            for module in sorted(imported(folder, project) - BROUGHT_BY_OTHERS.get(name, set()))
+            for module in sorted(imported(package_of(folder, project)) - BROUGHT_BY_OTHERS.get(name, set()))
             if not distributions(module) & declared
         ]
     assert undeclared == []
@@ -113,7 +122,7 @@ def test_wheels_declare_what_they_import(projects: list[Project]) -> None:
 def test_wheels_import_what_they_declare(projects: list[Project]) -> None:
     unused = []
     for folder, project in projects:
-        used = {name for module in imported(folder, project) for name in distributions(module)}
+        used = {name for module in imported(package_of(folder, project)) for name in distributions(module)}
         name = package_of(folder, project).name
         declared = {spelt(requirement) for requirement in project["project"].get("dependencies", [])}
         unused += [f"{name}: {need}" for need in sorted(declared - used - NEVER_IMPORTED.get(name, set()))]
@@ -121,7 +130,7 @@ def test_wheels_import_what_they_declare(projects: list[Project]) -> None:
 
 
 def test_the_exceptions_are_needed(projects: list[Project]) -> None:
-    modules = {package_of(folder, project).name: imported(folder, project) for folder, project in projects}
+    modules = {package_of(folder, project).name: imported(package_of(folder, project)) for folder, project in projects}
     declared = {
         package_of(folder, project).name: {spelt(need) for need in project["project"].get("dependencies", [])}
         for folder, project in projects

@@ -64,6 +64,10 @@ def test_kinds_of_faults(tools: dict[str, ModuleType], text: str, expected: list
         'log.line("a")',
         "x: Literal[1, 2]",
         "def __repr__(self):\n    return 1",
+        "x = max(a, b)",
+        "x = zip(a, strict=True)",
+        "x = field(repr=False)",
+        'PATIENCE = 2.0\n"""Seconds that others have."""',
     ],
 )
 def test_what_is_for_people_or_for_types_has_none(tools: dict[str, ModuleType], text: str) -> None:
@@ -83,12 +87,21 @@ def test_all_else_stays_as_it_is_written(tools: dict[str, ModuleType]) -> None:
 
 FILES = {
     "pyproject.toml": "",
-    "conftest.py": "def pytest_addoption(parser):\n    parser.addoption('--tier')\n",
+    "conftest.py": (
+        "def pytest_addoption(parser):\n    parser.addoption('--tier')\n\n\n"
+        "def pytest_configure(config):\n    config.addinivalue_line('markers', 'slow')\n\n\n"
+        "def pytest_collection_modifyitems(config, items):\n    if config.getoption('tier') == 'quick':\n"
+        "        items[:] = [item for item in items if not item.get_closest_marker('slow')]\n"
+    ),
     "core/__init__.py": "",
-    "core/sums.py": "def add(a, b):\n    return a + b\n\n\ndef unseen(a):\n    return a * 2.0\n",
+    "core/sums.py": (
+        "def add(a, b):\n    return a + b\n\n\ndef unseen(a):\n    return a * 2.0\n\n\n"
+        "def late(a, b):\n    return a and b\n"
+    ),
     "tests/sums/test_sums.py": (
-        "import pytest\nfrom core.sums import add\n\n\n"
-        "@pytest.mark.parametrize('a', [2], ids=['a b'])\ndef test_add(a):\n    assert add(a, 3) == 5\n"
+        "import pytest\nfrom core.sums import add, late\n\n\n"
+        "@pytest.mark.parametrize('a', [2], ids=['a b'])\ndef test_add(a):\n    assert add(a, 3) == 5\n\n\n"
+        "@pytest.mark.slow\ndef test_late():\n    assert late(3, 5) == 5\n"
     ),
 }
 
@@ -96,7 +109,7 @@ FILES = {
 def test_faults_meet_the_tests_of_their_room(
     tools: dict[str, ModuleType], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a test notices is killed, by its name; what none notices survives; the tree stays as it was."""
+    """What a test notices is killed, by its name, in the end by a slow one; what none notices survives."""
     for name, text in FILES.items():
         (tmp_path / "tree" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "tree" / name).write_text(text, encoding="utf-8")
@@ -104,17 +117,39 @@ def test_faults_meet_the_tests_of_their_room(
     workspace = tools["concerned"].Workspace(tmp_path / "tree")
     monkeypatch.setattr(type(workspace), "files", sorted(FILES))
     drawn = tools["mutants"].draw(workspace, 20, seed=3)
-    assert {fault.kind for fault in drawn} == {"constant", "swap arithmetic"}
+    assert {fault.kind for fault in drawn} == {"constant", "swap arithmetic", "and/or"}
     assert tools["mutants"].draw(workspace, 20, seed=3) == drawn
-    copy = tools["mutants"].Copy(workspace, tmp_path / "copy", "quick")
+    copy = tools["mutants"].Copy(workspace, tmp_path / "copy")
     outcomes = {fault.before: copy.outcome(fault) for fault in drawn}
     found: dict[str, Any] = {before: (one.result, one.by) for before, one in outcomes.items()}
     assert found == {
         "a + b": ("killed", "tests/sums/test_sums.py::test_add[a b]"),
+        "a and b": ("killed", "tests/sums/test_sums.py::test_late"),
         "a * 2.0": ("survived", ""),
         "2.0": ("survived", ""),
     }
     assert {name: (tmp_path / "tree" / name).read_text(encoding="utf-8") for name in FILES} == FILES
+
+
+def test_a_test_that_never_ends_notices_a_fault(
+    tools: dict[str, ModuleType], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """How long all tests take depends on the machine; that one of them does not end, on the fault."""
+    files = {
+        **FILES,
+        "core/sums.py": "def add(a, b):\n    while a > b:\n        a -= 1\n    return a\n",
+        "tests/sums/test_sums.py": "from core.sums import add\n\n\ndef test_add():\n    assert add(3, 1) == 1\n",
+    }
+    for name, text in files.items():
+        (tmp_path / "tree" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "tree" / name).write_text(text, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path / "tree"))
+    workspace = tools["concerned"].Workspace(tmp_path / "tree")
+    monkeypatch.setattr(type(workspace), "files", sorted(files))
+    monkeypatch.setattr(tools["mutants"], "LIMIT", 3.0)
+    (endless,) = (one for one in tools["mutants"].draw(workspace, 20, seed=3) if one.after == "pass")
+    outcome = tools["mutants"].Copy(workspace, tmp_path / "copy").outcome(endless)
+    assert (outcome.result, outcome.by) == ("killed", "tests/sums/test_sums.py::test_add")
 
 
 def test_faults_that_change_nothing_still_exist(tools: dict[str, ModuleType]) -> None:

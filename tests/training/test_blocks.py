@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import attrs
 import numpy as np
 import pytest
@@ -86,6 +88,39 @@ def test_a_restart_is_exact(tmp_path, strategy, each):
     for (values, _), (expected, _) in zip(train(folder, 4, blocks, lines=lines), through, strict=True):
         assert_close(values, expected, 0.0)
     assert lines[3].with_text("Restored from")
+
+
+@attrs.define
+class Stop(Exception):
+    """Ends all ranks after so many minibatches of rank 0, and notes what was saved inside an epoch by then."""
+
+    folder: Path
+    minibatches: int
+    saved: set[str] = attrs.field(factory=set)
+
+    def listeners(self, name):
+        def look(result, **told):
+            self.saved |= {path.name for path in self.folder.glob("net.dnn.*.*.ckp")}
+            if (result.epoch, result.minibatch) == (1, self.minibatches):
+                raise self
+
+        return [look] if name == "cntk_minibatch_end" else []
+
+
+@pytest.mark.parametrize("each", [1, 2])
+def test_it_is_saved_inside_an_epoch_where_the_models_have_met(tmp_path, each):
+    blocks = averaging(block_size=8, ranks_per_worker=each)
+    given = {"checkpoint_every_samples": 8, "minibatch_size": 8}
+    straight = train(tmp_path / "straight", 4, blocks, minibatch_size=8)
+    folder = tmp_path / "stopped"
+    stop = Stop(folder, 4)
+    with pytest.raises(Stop):
+        train(folder, 4, blocks, hooks=stop, **given)
+    assert "net.dnn.1.3.ckp" in stop.saved
+    lines = [Lines() for _ in range(4)]
+    for (values, _), (expected, _) in zip(train(folder, 4, blocks, lines=lines, **given), straight, strict=True):
+        assert_close(values, expected, 0.0)
+    assert lines[0].with_text(f"Restored from '{folder}/net.dnn.1.")
 
 
 @pytest.fixture

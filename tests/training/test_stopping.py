@@ -1,15 +1,18 @@
-"""SIGTERM: training is saved at the next minibatch and ends."""
+"""SIGTERM, SIGHUP, SIGUSR1: training is saved at the next minibatch and ends."""
 
 from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 
 import attrs
 import pytest
 
 from cntk_core.config import Schedule
+from cntk_core.training.loop import stop_request as module
 from cntk_core.training.loop.ranks import ParallelSettings, Ranks
 from cntk_core.training.loop.stop_request import Stopped, StopRequest, listening
 from cntk_core.training.rates.auto_adjust import AutoAdjust
@@ -135,7 +138,8 @@ def twice(stop, heard):
         os.kill(os.getpid(), signal.SIGTERM)
 
 
-def test_the_signal_is_noted_once():
+def test_the_signal_is_noted_once(monkeypatch):
+    monkeypatch.setattr(module, "ECHO", 0.0)
     before = signal.getsignal(signal.SIGTERM)
     heard = []
     signal.signal(signal.SIGTERM, lambda number, frame: heard.append(number))
@@ -148,6 +152,65 @@ def test_the_signal_is_noted_once():
         assert len(heard) == 2
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def test_the_same_request_may_come_twice():
+    """From the batch system, and from a launcher that passes it on."""
+    stop, heard = StopRequest(), []
+    with pytest.raises(Stopped, match=r"told to end \(SIGTERM\): it ends after its last epoch"):
+        twice(stop, heard)
+
+
+@pytest.mark.parametrize("name", ["SIGHUP", "SIGUSR1"])
+def test_other_signals_are_requests_too(name):
+    number = signal.Signals[name]
+    assert signal.getsignal(number) == signal.SIG_DFL
+    with pytest.raises(Stopped, match=rf"told to end \({name}\)") as caught, listening(StopRequest()):
+        os.kill(os.getpid(), number)
+    assert caught.value.exit_code == 128 + number
+    assert signal.getsignal(number) == signal.SIG_DFL
+
+
+def test_a_signal_that_is_ignored_stays_so():
+    """As nohup does with SIGHUP."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        stop = StopRequest()
+        with listening(stop):
+            os.kill(os.getpid(), signal.SIGHUP)
+        assert not stop.asked
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+BUSY = """
+import hashlib, os, signal
+from cntk_core.training.loop import stop_request
+stop_request.ECHO = 0.0
+with stop_request.listening(stop_request.StopRequest()):
+    os.kill(os.getpid(), signal.SIGUSR1)
+    print("told", flush=True)
+    hashlib.pbkdf2_hmac("sha256", b"a", b"b", 10**9)
+"""
+
+
+def test_a_second_request_ends_a_process_that_is_long_at_a_sum():
+    with subprocess.Popen([sys.executable, "-c", BUSY], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "told\n"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 143
+
+
+def test_ranks_say_which_signal_it_was(tmp_path):
+    def work(communicator):
+        stop = StopRequest(number=signal.SIGUSR1)
+        hooks = AskAfter(stop, 9 if communicator.rank == 1 else 0)
+        ranks = Ranks(communicator, Sums(), "Sums", ParallelSettings(start_epoch=1))
+        make_session(tmp_path, stop=stop, hooks=hooks, minibatch_size=8, ranks=ranks, reader=SharingReader()).run()
+
+    with pytest.raises(Stopped, match=r"^training on rank 1 was told to end \(SIGUSR1\): it ends") as caught:
+        VirtualRanks(2).run(work)
+    assert caught.value.exit_code == 128 + signal.SIGUSR1
 
 
 def test_nobody_asks():

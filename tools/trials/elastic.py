@@ -241,7 +241,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add_option(parser)
     options = parser.parse_args(arguments)
     os.environ["OMP_NUM_THREADS"] = "1"  # a fork has none of the threads of its parent
-    load()
+    load(options.strategy)
     if options.keep is not None:
         options.keep.mkdir(parents=True)
         return 0 if run_all(options.keep, options) else 1

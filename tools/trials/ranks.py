@@ -162,16 +162,16 @@ def write_recipe(folder: Path, trial: Trial, deadline: float) -> None:
     (folder / "fault.py").write_text(_PLUGIN, encoding="utf-8")
 
 
-def load() -> None:
-    """Train once with each strategy, so that the forks have all that is imported and compiled, and begin at once."""
+def load(strategy: str) -> None:
+    """Train once with a strategy, or with all, so that forks have what is imported and compiled, and begin at once."""
     import importlib
 
-    for name in ("scipy.sparse", "cntk_kit_recipes.cli", "cntk_kit_recipes.launch.launcher"):
-        importlib.import_module(name)
+    for module in ("scipy.sparse", "cntk_kit_recipes.cli", "cntk_kit_recipes.launch.launcher"):
+        importlib.import_module(module)
     os.environ["RANK_FAULT"] = "nothing"
-    for strategy in STRATEGIES:
+    for name in STRATEGIES if strategy == "all" else [strategy]:
         with tempfile.TemporaryDirectory(prefix="rank-faults-") as folder, contextlib.chdir(folder):
-            write_recipe(Path(folder), Trial("virtual", strategy, "none", 2, uneven=False), 300.0)
+            write_recipe(Path(folder), Trial("virtual", name, "none", 2, uneven=False), 300.0)
             said = io.StringIO()
             with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
                 status = _virtual(2)
@@ -462,7 +462,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add_option(parser)
     options = parser.parse_args(arguments)
     os.environ["OMP_NUM_THREADS"] = "1"  # a fork has none of the threads of its parent
-    load()
+    load(options.strategy)
     if options.keep is not None:
         options.keep.mkdir(parents=True)
         return 0 if run_all(options.keep.resolve(), options) else 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ from cntk_core.ops.language.define import declare_op, define_op, first_shape, gu
 from cntk_core.ops.language.framing import sample_shape, samples
 from cntk_core.ops.language.op import Array, OpContext
 from cntk_core.ops.language.shapes import Shape, show
+from cntk_core.system.console import tell
 
 
 @attrs.frozen
@@ -55,7 +55,7 @@ def _log(kind: str, value: Array, framed: bool, attributes: TraceAttributes) -> 
     rows = samples(value, framed)[: attributes.only_up_to_t, : attributes.only_up_to_row]
     lines = [f"Trace --> {attributes.say}{kind}"]
     lines += [" ".join(f"{number:.6g}" for number in row) for row in rows.tolist()]
-    print("\n".join(lines), file=sys.stderr)
+    tell("\n".join(lines))
 
 
 def _trace_gradient(

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ from numpy.typing import NDArray
 
 from cntk_core.contract.store import ParameterStore
 from cntk_core.errors import CheckpointError
-from cntk_core.network.files import remove, settle, temporary_folder, write_file
+from cntk_core.network.files import SCRATCH, remove, replace_file, settle, temporary_folder
 from cntk_core.network.network import Network
 from cntk_core.network.node import Parameter
 from cntk_core.network.tensor_file import read_tensors, write_tensors
@@ -41,6 +42,9 @@ FOLDER = ".checkpoints"
 ARRAYS = "arrays.safetensors"
 MANIFEST = "manifest.json"
 MAX_MANIFEST = 1 << 20
+
+_OURS = re.compile(rf"[0-9]+-[0-9a-f]{{16}}(\.tmp)?|new\.tmp|{SCRATCH}")
+"""Names in the folder of generations; ``new.tmp`` is what earlier versions called a new one."""
 
 _STATE = "state/"
 _CARRIED = "carried/"
@@ -140,22 +144,25 @@ def save_checkpoint(
         inside, carried = position.entries()
         progress = attrs.evolve(progress, inside=inside)
         arrays.update({f"{_CARRIED}{number}": array for number, array in enumerate(carried)})
-    with temporary_folder(folder / "new.tmp") as new:
-        write_tensors(new / ARRAYS, arrays, {"format": FORMAT, "version": str(VERSION)})
+    with temporary_folder(folder) as new:
+        written = hashlib.sha256()  # of what was written, not of what is found there
+        texts = {"format": FORMAT, "version": str(VERSION)}
+        write_tensors(new / ARRAYS, arrays, texts, scratch=new, seen=written.update)
         manifest = {
             "format": FORMAT,
             "version": VERSION,
             "progress": attrs.asdict(progress),
-            "files": {ARRAYS: _sha256(new / ARRAYS)},
+            "files": {ARRAYS: written.hexdigest()},
             "plugins": as_entries(network.origins),
         }
-        write_file(new / MANIFEST, [_json(manifest)])
-        digest = _sha256(new / MANIFEST)
+        text = _json(manifest)
+        replace_file(new / MANIFEST, [text], scratch=new)
+        digest = hashlib.sha256(text).hexdigest()
         generation = folder / f"{progress.epochs}-{digest[:16]}"
         remove(generation)  # the same one, written by a run that was killed before it had a name
         settle(new, generation)
     pointer = {"format": FORMAT, "version": VERSION, "generation": f"{folder.name}/{generation.name}", "sha256": digest}
-    write_file(path, [_json(pointer)])
+    replace_file(path, [_json(pointer)], scratch=folder)
 
 
 def _arrays(network: Network, store: ParameterStore, leave_out: set[str]) -> dict[str, NDArray[Any]]:
@@ -230,9 +237,9 @@ def _read(file: Path, path: Path) -> dict[str, Any]:
 
 
 def remove_unnamed(folder: Path) -> None:
-    """Remove the generations that no file beside the folder names.
+    """Remove the generations that no file beside the folder names, and what a killed run had begun to write there.
 
-    Nothing is removed while there is a file that cannot be read.
+    What has other names is not ours. Nothing is removed while there is a file that cannot be read.
     """
     if not folder.is_dir():
         return
@@ -241,7 +248,7 @@ def remove_unnamed(folder: Path) -> None:
     except CheckpointError:
         return
     for generation in list(folder.iterdir()):
-        if generation not in named:
+        if generation not in named and _OURS.fullmatch(generation.name):
             remove(generation)
     if not any(folder.iterdir()):
         folder.rmdir()

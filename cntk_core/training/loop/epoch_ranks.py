@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from signal import Signals
 from typing import TYPE_CHECKING
 
 import attrs
@@ -103,12 +104,13 @@ def save_if_due(loop: EpochLoop, ranks: Ranks, flags: Sequence[float], state: Ru
     if not any(flags):
         return
     # Counts that were on their way when training was saved tell of a request to an earlier run.
-    asked = np.array([loop.stop.asked])
-    told = [bool(one[0]) for one in ranks.communicator.allgather(asked)] if flags[1] else []
+    own = np.array([loop.stop.number if loop.stop.asked else 0])
+    told = [int(one[0]) for one in ranks.communicator.allgather(own)] if flags[1] else []
     saved = keeper.keep(state.position())
     if any(told):
         if ranks.communicator.is_elastic and not told[ranks.rank]:
-            raise RankGone(f"rank {told.index(True)} was told to end (SIGTERM), and has")
+            rank, number = next((rank, number) for rank, number in enumerate(told) if number)
+            raise RankGone(f"rank {rank} was told to end ({Signals(number).name}), and has")
         raise stopped_together(told, state.place, saved=saved)
 
 

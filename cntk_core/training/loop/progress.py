@@ -6,8 +6,9 @@ import math
 import sys
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol, TextIO
+from typing import TYPE_CHECKING, Any, Protocol, TextIO, cast
 
+from cntk_core.system.console import SteadyStream, write_line
 from cntk_core.training.loop.criteria import Criterion, describe, number_format
 
 if TYPE_CHECKING:
@@ -40,9 +41,7 @@ class StreamLog:
 
     def line(self, text: str = "") -> None:
         """Write a line."""
-        stream = self._stream or sys.stderr
-        stream.write((time.strftime(STAMP) if self.timestamps and text else "") + text + "\n")
-        stream.flush()
+        write_line(self._stream or sys.stderr, (time.strftime(STAMP) if self.timestamps and text else "") + text)
 
 
 class RunLog:
@@ -218,6 +217,6 @@ def _make_progress() -> Progress:
         TextColumn("{task.fields[loss]}"),
         TextColumn("{task.fields[rate]}"),
         TimeRemainingColumn(),
-        console=Console(stderr=True),
+        console=Console(file=cast(TextIO, SteadyStream(sys.stderr))),
         transient=True,
     )

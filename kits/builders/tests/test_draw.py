@@ -7,6 +7,7 @@ import re
 import xml.etree.ElementTree as ET
 from typing import Literal
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -120,3 +121,30 @@ def test_arrangement(graph: tuple[list[float], list[tuple[int, int]]]) -> None:
     for (upper, lower), route in zip(edges, found.routes, strict=True):
         assert [box.layer for box in route] == list(range(boxes[upper].layer, boxes[lower].layer + 1))
     assert all(box.x - box.width / 2 >= -1e-6 and box.x + box.width / 2 <= found.width + 1e-6 for box in boxes.values())
+
+
+PLACED = [
+    # widths, edges, by layer the boxes and where their middles are; None is where a long edge passes
+    ("in a column", [40, 100, 20], [(0, 1), (1, 2)], [{0: 50}, {1: 50}, {2: 50}]),
+    ("above its two", [30, 50, 50], [(0, 1), (0, 2)], [{0: 60}, {1: 25, 2: 95}]),
+    ("both ways", [30, 50, 50, 80], [(0, 1), (0, 2), (1, 3), (2, 3)], [{0: 60}, {1: 25, 2: 95}, {3: 60}]),
+    # The lower ones are as near as they may be, the upper ones 0.88 of that from the middle.
+    ("without a crossing", [30, 30, 40, 40], [(0, 3), (1, 2)], [{0: 23.6, 1: 76.4}, {3: 20, 2: 80}]),
+    ("a long edge", [30, 60, 30], [(0, 1), (1, 2), (0, 2)], [{0: 64.2}, {1: 30, None: 84}, {2: 64.2}]),
+    ("a late source", [30, 30, 30, 30], [(0, 1), (1, 2), (3, 2)], [{0: 20.6}, {1: 15, 3: 65}, {2: 42.6}]),
+]
+
+
+@pytest.mark.parametrize(("widths", "edges", "layers"), [each[1:] for each in PLACED], ids=[each[0] for each in PLACED])
+def test_where_boxes_go(
+    widths: list[float], edges: list[tuple[int, int]], layers: list[dict[int | None, float]]
+) -> None:
+    found = arrange(widths, edges, gap=20, dummy=8)
+    assert [list(layer) for layer in layers] == [[box.item for box in layer] for layer in found.layers]
+    for layer, boxes in zip(layers, found.layers, strict=True):
+        assert [box.x for box in boxes] == pytest.approx(list(layer.values()), abs=0.1)
+    assert found.width == max(sum(box.width + 20 for box in layer) - 20 for layer in found.layers)
+
+
+def test_nothing_is_arranged_too() -> None:
+    assert arrange([], [], gap=20, dummy=8).width == 0

@@ -117,6 +117,22 @@ def test_nothing_is_overwritten(tmp_path, monkeypatch):
     assert (folder / "README.md").read_text(encoding="utf-8") == "mine"
 
 
+def test_an_empty_folder_may_be_there_and_a_file_not(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "cntk-op-softsign").mkdir()
+    assert (new_plugin("op", "Softsign", tmp_path) / "README.md").exists()
+    (tmp_path / "cntk-op-mine").write_text("mine", encoding="utf-8")
+    with pytest.raises(CntkError) as caught:
+        new_plugin("op", "Mine")
+    assert str(caught.value) == "'cntk-op-mine' exists already\n    Choose another name or --folder, or remove it."
+    with pytest.raises(CntkError) as caught:
+        new_plugin("op", "Softsign", tmp_path / "cntk-op-mine")
+    assert (
+        str(caught.value)
+        == f"'{tmp_path}/cntk-op-mine/cntk-op-softsign/.github/workflows' cannot be written: Not a directory"
+    )
+
+
 def test_the_command(tmp_path, capsys):
     assert main(["plugins", "new", "op", "Softsign", "--folder", str(tmp_path)]) == 0
     out = capsys.readouterr().out
@@ -161,28 +177,63 @@ def test_the_recipe_of_its_readme_keeps_the_contract(kind, tmp_path, monkeypatch
             getattr(suites[0](), test)(tmp_path / test)
 
 
+TOGETHER = [kind for kind in TEMPLATES if kind != "hook"]
+"""Kinds that can be tried in one environment. A hook takes part in every run that it finds."""
+
+MADE = {"action": "count.txt", "dataset": "my_thing.ctf", "model_format": "model.dnn", "verb": "README.md"}
+"""What the command of a README makes, where that is no model."""
+
+CHECKED = ("op", "hook", "reader")
+
+RUN_ALL = """
+import contextlib, sys
+from cntk_kit_recipes.cli import main
+
+for place in range(1, len(sys.argv), 2):
+    folder, words = sys.argv[place : place + 2]
+    with contextlib.chdir(folder):
+        if main(words.split()):
+            sys.exit(f"{folder}: {words}")
+"""
+"""Runs commands in folders, one after the other in one process: a start takes longer than most of them."""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", TEMPLATES)
-def test_it_works_in_a_fresh_environment(kind, tmp_path, pytestconfig):
-    """Generate it, build a wheel, install that, run its tests and the recipe of its README; then check it."""
-    folder = new_plugin(kind, "my_thing", tmp_path / "sources")
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        pytest.param(TOGETHER, id="together"),
+        pytest.param(["hook"], id="hook"),
+        *(pytest.param([kind], id=f"{kind} alone", marks=pytest.mark.thorough) for kind in TOGETHER),
+    ],
+)
+def test_they_work_in_a_fresh_environment(kinds, tmp_path, pytestconfig):
+    """Generate them, build wheels, install those, run their tests and the recipes of their READMEs; then check some."""
+    folders = {kind: new_plugin(kind, "my_thing", tmp_path / "sources") for kind in kinds}
     python = make_environment(tmp_path / "env", pytestconfig.rootpath)
     pip = [python, "-m", "pip", "--disable-pip-version-check"]
     offline = ["--quiet", "--no-deps", "--no-index"]
-    run([*pip, "wheel", *offline, "--no-build-isolation", "--wheel-dir", str(tmp_path), str(folder)], tmp_path)
-    (wheel,) = tmp_path.glob("*.whl")
-    run([*pip, "install", *offline, str(wheel)], tmp_path)
+    sources = [str(folder) for folder in folders.values()]
+    run([*pip, "wheel", *offline, "--no-build-isolation", "--wheel-dir", str(tmp_path), *sources], tmp_path)
+    wheels = [str(wheel) for wheel in tmp_path.glob("*.whl")]
+    assert len(wheels) == len(kinds)
+    run([*pip, "install", *offline, *wheels], tmp_path)
     # Of the engine's contract, which takes long, half says enough of a wheel that was written as it stands.
-    part = ["-k", "not float64"] if kind == "engine" else []
-    run([python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "error", *part, str(folder)], folder)
-    for command in names_of(kind, "my_thing")["command"].split("&&"):
-        run([python, "-m", "cntk_core", *command.split()[1:]], folder)
-    made = {"action": "count.txt", "dataset": "my_thing.ctf", "model_format": "model.dnn", "verb": "README.md"}
-    assert list(folder.rglob(made.get(kind, "net.dnn"))), f"{command} makes nothing"
+    part = ["-k", "not (cntk-engine and float64)"]
+    files = ["-p", "no:cacheprovider", "--import-mode=importlib", "-W", "error", *part, *sources]
+    run([python, "-m", "pytest", "-q", *files], tmp_path)
+    words = [
+        (str(folder), command.removeprefix("cntk "))
+        for kind, folder in folders.items()
+        for command in names_of(kind, "my_thing")["command"].split(" && ")
+    ]
+    run([python, "-c", RUN_ALL, *(word for pair in words for word in pair)], tmp_path)
+    for kind, folder in folders.items():
+        assert list(folder.rglob(MADE.get(kind, "net.dnn"))), f"the command of the {kind} makes nothing"
     output = run([python, "-m", "cntk_core", "plugins", "list"], tmp_path)
-    (row,) = [line.split() for line in output.splitlines() if " my_thing " in line]
-    assert row[-1] == "usable", output
-    if kind in ("op", "hook", "reader"):
+    rows = [line.split() for line in output.splitlines() if " my_thing " in line]
+    assert [row[-1] for row in rows] == ["usable"] * len(kinds), output
+    for kind in set(kinds).intersection(CHECKED):
         output = run([python, "-m", "cntk_core", "plugins", "check", f"{kind}:my_thing"], tmp_path)
         assert " contract (" in output or "its ReaderContract needs data and was not run" in output
 

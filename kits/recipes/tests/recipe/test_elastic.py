@@ -14,7 +14,7 @@ import pytest
 
 from cntk_core.config import load_recipe
 from cntk_core.contract.parallel import Communicator
-from cntk_core.errors import ConfigError, TrainingError, UnsupportedError
+from cntk_core.errors import ConfigError, RankGone, TrainingError, UnsupportedError
 from cntk_core.network.tensor_file import read_tensors
 from cntk_core.plugins.manager import PluginManager
 from cntk_core.plugins.markers import hookimpl
@@ -266,6 +266,54 @@ class Context:
     @property
     def ranks(self):
         return self.communicator.size
+
+
+def persevered(ranks, act):
+    """What ranks say that part, or are lost, as ``act(context, attempt)`` has it."""
+    said = []
+    job = SimpleNamespace(command="Write", name="write", action=SimpleNamespace(announces_itself=False))
+
+    def run_one(communicator):
+        communicator.tolerate_losses()
+        attempts = iter(range(100))
+        work = Work(
+            job,
+            0,
+            lambda context: act(context, next(attempts)),
+            lambda context: context.communicator.barrier(),
+            lambda context: None,
+        )
+        return persevere(Context(communicator, SimpleNamespace(line=said.append, to_file=False)), work, 1).ranks
+
+    try:
+        return VirtualRanks(ranks).run(run_one), said
+    except RankGone as error:
+        return str(error), said
+
+
+def test_ranks_that_part_for_nothing_again_and_again():
+    """A third time is one too many; each that is lost begins the count anew."""
+    parted = "Warning: the ranks have parted, but all of them are there. 'Write' (write) begins again."
+
+    def always(context, attempt):
+        raise RankGone(f"attempt {attempt}")
+
+    assert persevered(2, always) == ("attempt 2", [parted] * 4)
+
+    def twice(context, attempt):
+        if attempt < 2:
+            raise RankGone(f"attempt {attempt}")
+
+    assert persevered(2, twice) == ([2, 2], [parted] * 4)
+
+    def with_a_loss(context, attempt):
+        if attempt == 2 and context.rank == 2:
+            raise RuntimeError("this was injected")
+        if attempt < 5:
+            raise RankGone(f"attempt {attempt}")
+
+    lost = "Warning: rank 2 is lost; 2 of 3 ranks go on: ranks 0, 1 are left. 'Write' (write) begins again."
+    assert persevered(3, with_a_loss) == ([2, 2], [parted] * 6 + [lost] * 2 + [parted] * 4)
 
 
 def test_who_is_told_to_end_leaves(tmp_path, monkeypatch):

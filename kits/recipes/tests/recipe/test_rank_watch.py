@@ -67,6 +67,12 @@ def test_they_are_told(watch, tmp_path):
     assert [process.wait(30) for process in ranks] == [-signal.SIGTERM] * 2
 
 
+def test_they_are_told_with_the_signal_that_came(watch, tmp_path):
+    ranks = [sleeper(tmp_path, rank) for rank in range(2)]
+    assert watch.tell(signal.SIGUSR1)
+    assert [process.wait(30) for process in ranks] == [-signal.SIGUSR1] * 2
+
+
 def test_ranks_leave_their_numbers(tmp_path, monkeypatch):
     monkeypatch.setenv(REPORTS, str(tmp_path))
     note_process(Launch(0, 1))

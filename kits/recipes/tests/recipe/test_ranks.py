@@ -359,17 +359,18 @@ def test_a_report_of_a_rank_that_is_gone_is_better_than_none(launched, capfd):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_ranks_are_told_when_the_launcher_is(launched, capfd):
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1])
+def test_ranks_are_told_when_the_launcher_is(launched, capfd, number):
     """The rank, not its launcher, gets the signal, and has time to save."""
     program = (
         GONE.replace("time.sleep(60)", "signal.pause()").replace("import time", "import signal, time")
-        + "signal.signal(signal.SIGTERM, lambda *_: None)\n"
-        f"os.kill(os.getppid(), {int(signal.SIGTERM)})\n"
+        + f"signal.signal({int(number)}, lambda *_: None)\n"
+        f"os.kill(os.getppid(), {int(number)})\n"
         "ended = os.waitstatus_to_exitcode(os.wait()[1])\n"
         "print(ended, file=sys.stderr, flush=True); sys.exit(1)"
     )
-    assert launched(program) == 143
-    assert capfd.readouterr().err.startswith("-15\n")
+    assert launched(program) == 128 + number
+    assert capfd.readouterr().err.startswith(f"-{int(number)}\n")
 
 
 def test_without_mpi_the_ranks_meet_on_sockets(monkeypatch, capfd):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -76,6 +78,15 @@ def train(folder, ranks, *arguments):
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=300)
 
 
+@pytest.fixture(scope="module")
+def through(usable, tmp_path_factory):
+    """What two processes reach that nothing stops."""
+    folder = tmp_path_factory.mktemp("through")
+    prepare(folder)
+    assert train(folder, 2).returncode == 0
+    return arrays(folder)
+
+
 def arrays(folder):
     return load_checkpoint(Path(folder, "net.dnn.ckp")).arrays
 
@@ -103,21 +114,16 @@ def test_processes_and_threads_give_the_same(tmp_path, monkeypatch):
     assert_same(found, arrays("threads"))
 
 
-@pytest.mark.usefixtures("usable")
-def test_a_killed_training_goes_on_to_the_last_bit(tmp_path):
-    (tmp_path / "through").mkdir()
-    (tmp_path / "killed").mkdir()
-    for folder in (tmp_path / "through", tmp_path / "killed"):
-        prepare(folder)
-    assert train(tmp_path / "through", 2).returncode == 0
-    done = train(tmp_path / "killed", 2, "--plugin", "killer.py")
+def test_a_killed_training_goes_on_to_the_last_bit(tmp_path, through):
+    prepare(tmp_path)
+    done = train(tmp_path, 2, "--plugin", "killer.py")
     assert done.returncode != 0
     kept = "what was saved before is kept, and the same command goes on from it"
     assert done.stderr.rstrip().endswith(f"\nrank 1 was ended by signal 9; {kept}")
-    done = train(tmp_path / "killed", 2)
+    done = train(tmp_path, 2)
     assert done.returncode == 0, done.stderr
     assert "minibatches of the next epoch" in done.stderr
-    assert_same(arrays(tmp_path / "killed"), arrays(tmp_path / "through"))
+    assert_same(arrays(tmp_path), through)
 
 
 SLOW = """
@@ -132,29 +138,36 @@ def cntk_minibatch_end(job, result):
 """
 
 
-@pytest.mark.usefixtures("usable")
-def test_a_launcher_that_is_told_to_end_lets_the_ranks_save(tmp_path):
-    (tmp_path / "through").mkdir()
-    (tmp_path / "told").mkdir()
-    for folder in (tmp_path / "through", tmp_path / "told"):
-        prepare(folder)
-    assert train(tmp_path / "through", 2).returncode == 0
-    (tmp_path / "told" / "slow.py").write_text(SLOW, encoding="utf-8")
+@pytest.mark.parametrize(
+    ("number", "all_at_once"),
+    [
+        (signal.SIGTERM, False),
+        pytest.param(signal.SIGTERM, True, marks=pytest.mark.thorough),
+        pytest.param(signal.SIGUSR1, False, marks=pytest.mark.thorough),
+        (signal.SIGUSR1, True),
+        pytest.param(signal.SIGHUP, False, marks=pytest.mark.thorough),
+        pytest.param(signal.SIGHUP, True, marks=pytest.mark.thorough),
+    ],
+)
+def test_a_launcher_that_is_told_to_end_lets_the_ranks_save(tmp_path, through, number, all_at_once):
+    """As Slurm does it: one signal to all processes of a job, the launchers of which pass it on as well."""
+    prepare(tmp_path)
+    (tmp_path / "slow.py").write_text(SLOW, encoding="utf-8")
     command = [sys.executable, "-m", "cntk_core", "train", "r.cntk", "-n", "2", "--plugin", "slow.py"]
-    with subprocess.Popen(command, cwd=tmp_path / "told", stderr=subprocess.PIPE, text=True) as process:
-        while not (tmp_path / "told" / "now").exists():
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+        while not (tmp_path / "now").exists():
             assert process.poll() is None
             time.sleep(0.05)
-        process.terminate()
+        (os.killpg if all_at_once else os.kill)(process.pid, number)
         _, said = process.communicate(timeout=300)
-    assert process.returncode == 143
-    assert "training on rank 0, 1 was told to end (SIGTERM): it ends after minibatch " in said
+    assert process.returncode == 128 + number
+    assert f"training on rank 0, 1 was told to end ({number.name}): it ends after minibatch " in said
     assert "failed" not in said
     assert said.rstrip().endswith("It is saved there; the same command goes on from it.")
-    done = train(tmp_path / "told", 2)
+    done = train(tmp_path, 2)
     assert done.returncode == 0, done.stderr
     assert "minibatches of the next epoch" in done.stderr
-    assert_same(arrays(tmp_path / "told"), arrays(tmp_path / "through"))
+    assert_same(arrays(tmp_path), through)
 
 
 @pytest.mark.usefixtures("usable")

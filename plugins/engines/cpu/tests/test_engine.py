@@ -49,9 +49,10 @@ def test_what_is_here(monkeypatch, found, onednn, said):
     """The products of oneDNN take its library and cffi, which calls it."""
     monkeypatch.setattr("importlib.util.find_spec", lambda name: object() if name in found else None)
     monkeypatch.setattr("cntk_engine_cpu.engine.onednn_path", lambda: onednn)
+    monkeypatch.setattr("cntk_engine_cpu.engine.float_control", object)
     answer = CpuEngine.availability()
     assert isinstance(answer, Available)
-    assert answer.detail.partition(", ")[2] == said
+    assert answer.detail.partition(", ")[2] == f"{said}, denormals flushed"
 
 
 def test_the_environment_asks_for_the_portable_path(monkeypatch):
@@ -85,8 +86,10 @@ def test_availability_names_what_it_found(monkeypatch):
     monkeypatch.setattr("cntk_engine_cpu.engine.thread_count", lambda asked: 4)
     monkeypatch.setattr("cntk_engine_cpu.engine.onednn_path", lambda: None)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("cntk_engine_cpu.engine.float_control", object)
     assert CpuEngine.availability() == Available(
-        "4 threads, kernels by NumPy (numba is not installed), products by SciPy's BLAS (oneDNN is not installed)"
+        "4 threads, kernels by NumPy (numba is not installed), products by SciPy's BLAS (oneDNN is not installed), "
+        "denormals flushed"
     )
 
 

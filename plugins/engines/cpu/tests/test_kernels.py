@@ -1,16 +1,9 @@
-"""Generated kernels: NumPy and numba give the same; where they are kept; what is said while they are compiled."""
+"""Generated kernels: NumPy and numba give the same."""
 
 from __future__ import annotations
 
-import logging
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
-from cntk_engine_cpu import kernels
 from cntk_engine_cpu.kernels import KernelLibrary
 from cntk_engine_cpu.source import Result, spec_of
 from hypothesis import given
@@ -106,60 +99,3 @@ def test_nan_and_infinities_stay(values):
         library.get(spec, x.dtype)(1, x.shape[1], x, out)
     np.testing.assert_array_equal(*found)
     assert len(order) == 1
-
-
-PROGRAM = """
-import logging, sys
-import numpy as np
-logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(message)s")
-from cntk_core.api.engines import symbol
-from cntk_engine_cpu.kernels import KernelLibrary, cache_folder
-from cntk_engine_cpu.source import Result, spec_of
-spec, _ = spec_of({"a": "full"}, (), [Result(symbol("a") * 41.5 + 1.0, "full")])
-kernel = KernelLibrary(compiled=True).get(spec, np.dtype("float32"))
-x = np.ones((1, 3), np.float32)
-kernel(1, 3, x, x)
-print(x[0, 0], sum(kernel.stats.cache_hits.values()), cache_folder())
-"""
-
-
-def start(**environment):
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM], env={**os.environ, **environment}, text=True, capture_output=True, check=True
-    )
-    return done.stdout.splitlines()
-
-
-@pytest.mark.slow
-def test_a_second_run_takes_kernels_from_the_disk(numba, tmp_path):
-    said, result = start(CNTK_CACHE=str(tmp_path))
-    assert said.startswith("compiling kernels for this network")
-    assert result.split()[:2] == ["42.5", "0"]
-    (result,) = start(CNTK_CACHE=str(tmp_path))
-    assert result.split()[:2] == ["42.5", "1"]
-
-
-@pytest.mark.slow
-def test_a_cache_folder_that_cannot_be_written(numba, tmp_path):
-    file = tmp_path / "file"
-    file.write_text("not a folder")
-    result = start(CNTK_CACHE=str(file), XDG_CACHE_HOME=str(file))[-1].split()
-    assert result[0] == "42.5"
-    assert not result[2].startswith(str(tmp_path))
-    assert not Path(result[2]).exists()
-
-
-def test_the_message_comes_once(numba, tmp_path, monkeypatch, caplog):
-    monkeypatch.setenv("CNTK_CACHE", str(tmp_path))
-    kernels.cache_folder.cache_clear()
-    kernels.say_compiling.cache_clear()
-    try:
-        with caplog.at_level(logging.INFO, "cntk.engine"):
-            for factor in (7.25, 8.25):
-                spec, _ = spec_of({"a": "full"}, (), [Result(A * factor, "full")])
-                KernelLibrary(compiled=True).get(spec, np.dtype("float32"))
-        folder = kernels.cache_folder()
-        assert folder.is_relative_to(tmp_path)
-        assert caplog.messages == [f"compiling kernels for this network (once; they are kept in {folder})"]
-    finally:
-        kernels.cache_folder.cache_clear()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -288,3 +289,127 @@ def test_networks_that_a_dbn_file_cannot_hold() -> None:
     with pytest.raises(NetworkError) as error:
         dbn_of(network)
     assert str(error.value) == "the statistics MeanOfFeatures are not computed yet\n    Train it first."
+
+
+HINT = "\n    A DBN file holds layers W * x + B, with or without Sigmoid, above normalized features."
+
+
+class Layers:
+    """A network to put together: features of 3 values, and parameters W (3 to 2), V (2 to 3), b (2)."""
+
+    def __init__(self) -> None:
+        self.network = Network()
+        self.x = self.network.add(Input.make("features", (3,)))
+        self.W = self.network.add(Parameter.make("W", (3, 2), value=np.arange(6.0).reshape(3, 2)))
+        self.V = self.network.add(Parameter.make("V", (2, 3), value=np.arange(6.0).reshape(2, 3)))
+        self.b = self.network.add(Parameter.make("b", (2,), value=np.array([7.0, 8.0])))
+
+    def op(self, name: str, *inputs: Node) -> Node:
+        op = core_ops().find("", name)
+        assert op is not None
+        return self.network.add(Node(name.lower(), op, list(inputs), op.attributes()))
+
+    def dbn(self, output: Node) -> Dbn:
+        self.network.mark(output, "output")
+        return dbn_of(self.network)
+
+
+FORMS: dict[str, tuple[Callable[[Layers], Node], str]] = {
+    "a sigmoid at the end": (
+        lambda n: n.op("Sigmoid", n.op("Times", n.W, n.x)),
+        f"Times 'times' cannot be written to a DBN file: the output layer must be linear{HINT}",
+    ),
+    "no bias": (
+        lambda n: n.op("Plus", n.op("Times", n.W, n.x), n.op("Sigmoid", n.x)),
+        f"Plus 'plus' cannot be written to a DBN file: one of its inputs must be a bias{HINT}",
+    ),
+    "two biases": (
+        lambda n: n.op("Plus", n.b, n.W),
+        f"Plus 'plus' cannot be written to a DBN file: one of its inputs must be a bias{HINT}",
+    ),
+    "no matrix": (
+        lambda n: n.op("Times", n.op("Sigmoid", n.W), n.x),
+        f"Times 'times' cannot be written to a DBN file: its first input must be a parameter{HINT}",
+    ),
+    "a bias of another size": (
+        lambda n: n.op("Plus", n.op("Times", n.W, n.x), n.V),
+        "Times 'times' cannot be written to a DBN file: the dimensions of its matrix and its bias are not those of a "
+        f"layer{HINT}",
+    ),
+    "a vector for a matrix": (
+        lambda n: n.op("Times", n.b, n.x),
+        "Times 'times' cannot be written to a DBN file: the dimensions of its matrix and its bias are not those of a "
+        f"layer{HINT}",
+    ),
+    "no layer": (lambda n: n.x, f"the network has no layer that a DBN file could hold{HINT}"),
+    "features that are computed": (
+        lambda n: n.op("Times", n.W, n.op("PerDimMeanVarNormalization", n.op("Abs", n.x), n.b, n.b)),
+        f"PerDimMeanVarNormalization 'perdimmeanvarnormalization' cannot be written to a DBN file: its first input "
+        f"must be an input of the network{HINT}",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FORMS)
+def test_forms_that_a_dbn_file_cannot_hold(case: str) -> None:
+    make, message = FORMS[case]
+    layers = Layers()
+    with pytest.raises(NetworkError) as error:
+        layers.dbn(make(layers))
+    assert str(error.value) == message
+
+
+def test_the_output_must_be_known() -> None:
+    layers = Layers()
+    output = layers.op("Times", layers.W, layers.x)
+    with pytest.raises(NetworkError) as error:
+        dbn_of(layers.network)
+    assert str(error.value) == f"the network has no criterion that shows which node is its output{HINT}"
+    layers.network.mark(output, "output")
+    layers.network.mark(layers.op("Abs", output), "output")
+    with pytest.raises(NetworkError, match="no criterion"):
+        dbn_of(layers.network)
+
+
+def test_parameters_must_have_values() -> None:
+    layers = Layers()
+    layers.W.value = None
+    with pytest.raises(NetworkError) as error:
+        layers.dbn(layers.op("Times", layers.W, layers.x))
+    assert str(error.value) == "the parameter 'W' has no value"
+
+
+def test_a_bias_on_either_side_and_dropout_on_the_way() -> None:
+    for swap in (False, True):
+        layers = Layers()
+        product = layers.op("Times", layers.W, layers.op("Dropout", layers.x))
+        dbn = layers.dbn(layers.op("Plus", *((layers.b, product) if swap else (product, layers.b))))
+        assert dbn.layers[0].bias.tolist() == [7, 8]
+        assert dbn.layers[0].weights.tolist() == [[0, 2, 4], [1, 3, 5]]
+
+
+@pytest.mark.parametrize(
+    ("inverse", "frames"),
+    [([1.0, 2.0] * 3, 3), ([1.0, 2.0] * 2, 1), ([2.0] * 4, 1), ([2.0] * 9, 9), ([2.0] * 51, 51), ([2.0] * 53, 1)],
+)
+def test_one_of_an_odd_number_of_frames_is_kept(inverse: list[float], frames: int) -> None:
+    layers = Layers()
+    size = len(inverse)
+    x = layers.network.add(Input.make("x", (size,)))
+    mean = layers.network.add(Parameter.make("mean", (size,), value=np.arange(float(size))))
+    deviation = layers.network.add(Parameter.make("inverse", (size,), value=np.array(inverse)))
+    matrix = layers.network.add(Parameter.make("M", (size, 2), value=np.ones((size, 2))))
+    dbn = layers.dbn(layers.op("Times", matrix, layers.op("PerDimMeanVarNormalization", x, mean, deviation)))
+    assert dbn.mean.tolist() == list(range(size // frames))
+    assert dbn.deviation.tolist() == [1 / one for one in inverse[: size // frames]]
+
+
+def test_the_prior_is_the_one_that_is_called_so() -> None:
+    layers = Layers()
+    layers.network.add(Parameter.make("logPrior", (2, 1), value=np.array([[0.25], [0.75]])))
+    output = layers.op("Times", layers.W, layers.x)
+    dbn = layers.dbn(output)
+    assert dbn.prior is not None
+    assert dbn.prior.tolist() == [0.25, 0.75]
+    layers.network.add(Parameter.make("otherprior", (2,), value=np.ones(2)))
+    assert dbn_of(layers.network).prior is None

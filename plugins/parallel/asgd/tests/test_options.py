@@ -97,6 +97,7 @@ def test_simulated_time():
         ("simulatedTime = [ seed = -1 ]", "seed must not be negative"),
         ("simulatedTime = [ secondsPerSample = 0 ]", "secondsPerSample must be more than 0"),
         ("simulatedTime = [ jitter = -0.1 ]", "jitter and latency must not be negative"),
+        ("simulatedTime = [ latency = -1 ]", "jitter and latency must not be negative"),
         ("simulatedTime = [ slowness = 1:0 ]", "every number of slowness must be more than 0"),
     ],
 )

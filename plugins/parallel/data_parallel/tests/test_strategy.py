@@ -161,21 +161,27 @@ def test_bits_that_make_no_sense():
 
 
 def test_statistics_are_shown():
-    said = []
+    said, sent = [], [0]
 
     def work(communicator):
         strategy, store = DataParallel(), make_store()
         strategy.show_every = 2
-        if communicator.rank == 0:
-            strategy.say = said.append
         strategy.begin(store, communicator)
         strategy.begin_epoch(0)
-        for _ in range(4):
+        if communicator.rank == 0:
+            strategy.say = said.append
+        for _ in range(6):
             strategy.reduce(store, StepCounts(1, {}))
+            if communicator.rank == 0:
+                sent.append(communicator.bytes_sent)
 
     VirtualRanks(2).run(work)
-    assert len(said) == 2
-    assert all("bytes sent in each of 2 minibatches" in line for line in said)
+    parts = [f"{(sent[step] - sent[step - 2]) / 2:.0f}" for step in (4, 6)]
+    assert said[1:] == [
+        f"\t\t(gradient aggregation stats): {part} bytes sent in each of 2 minibatches" for part in parts
+    ]
+    assert int(parts[0]) > 0
+    assert len(said) == 3
 
 
 class Lender:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -264,3 +265,19 @@ def test_strangers_are_turned_away():
     for reader in [one for one in threading.enumerate() if one.name == "messages"]:
         reader.join(30.0)
         assert not reader.is_alive()
+
+
+TOLD = """
+import os, signal, sys
+signal.signal(signal.SIGUSR1, lambda *_: os._exit(3))
+print("ready", flush=True)
+signal.pause()
+"""
+
+
+def test_all_ranks_hear_what_their_launcher_is_told():
+    command = [*SocketCommunicator.launcher(2).command, sys.executable, "-c", TOLD]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert [process.stdout.readline() for _ in range(2)] == ["ready\n"] * 2
+        process.send_signal(signal.SIGUSR1)
+        assert process.wait(60) == 3

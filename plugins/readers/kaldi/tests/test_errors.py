@@ -124,7 +124,86 @@ def test_alignments(make, case: str) -> None:
     assert str(caught.value) == message
 
 
+def test_ranges_of_alignments(make) -> None:
+    Path("ali.ark").write_bytes(b"utt-a " + alignment([0] * 7))
+    Path("ali.scp").write_text("utt-a ali.ark:6[4:7]\n")
+    with pytest.raises(CntkError) as caught:
+        read(make, F + L.replace("ark:ali.ark", "scp:ali.scp"))
+    assert str(caught.value) == (
+        "ali.scp:1: frame 7 of 'utt-a' is wanted, and its alignment has 7\n"
+        "    A range counts frames from 0 and includes the last."
+    )
+    Path("ali.ark").write_bytes(b"utt-a " + alignment([]))
+    Path("ali.scp").write_text("utt-a ali.ark:6\n")
+    with pytest.raises(CntkError) as caught:
+        read(make, F + L.replace("ark:ali.ark", "scp:ali.scp"))
+    assert str(caught.value) == "ali.scp:1: 'utt-a' has no frames\n    Leave the utterance out."
+
+
+@pytest.mark.parametrize(("number", "more"), [(5, ()), (6, ("... and 1 more",))])
+def test_the_first_few_are_shown(make, number: int, more: tuple[str, ...]) -> None:
+    """A list with many mistakes: five of them are told, and how many there are."""
+    sound = Path("feats.scp").read_text()
+    Path("feats.scp").write_text(sound + "".join(f"wrong-{i}\n" for i in range(number)))
+    wrong = [f"feats.scp:{6 + i}: 'wrong-{i}' has no path{FORMS}" for i in range(number)]
+    with pytest.raises(CntkError) as caught:
+        read(make, F)
+    text = f"feats.scp: {number} malformed entries, maxErrors=0"
+    last = "`cntk check-data` lists them all; maxErrors=n leaves out up to n."
+    expected = "\n".join([text, *wrong[:5], *more, last])
+    assert [line.strip() for line in str(caught.value).splitlines()] == [line.strip() for line in expected.splitlines()]
+    reader = make(f"{F}maxErrors={number}")
+    assert sum(minibatch.samples for minibatch in reader.minibatches(EpochSpec(100))) == sum(LENGTHS.values())
+    many = [f"WARNING: feats.scp: {number} malformed entries left out in all"] if more else []
+    assert reader.told == [*(f"WARNING: left out: {one}" for one in wrong[:5]), *many]
+
+
+def test_archives_that_change_while_they_are_read(make) -> None:
+    reader = make(F + L)
+    assert not list(reader.check())
+    for name in ("feats.ark", "ali.ark"):
+        with Path(name).open("r+b") as file:
+            file.truncate(10)
+    with pytest.raises(CntkError, match="damaged or was not copied to its end"):
+        for _ in reader.minibatches(EpochSpec(minibatch_size=100)):
+            pass
+
+
+LISTED = {
+    "lengths": (
+        {"counts": "utt-c nine\n", "feats.rx": "scp:feats.scp\n"},
+        "counts:1: 'utt-c nine' is no key and length\n"
+        "    A line is the key of an utterance and how many frames it has; feat-to-len writes such a list.",
+    ),
+    "no lengths": (
+        {"feats.rx": "scp:feats.scp\n"},
+        "r.cntk:1:20: cannot open the list of lengths 'counts': no such file or directory\n"
+        "    A relative name starts at the directory in which the command runs.",
+    ),
+    "two specifiers": (
+        {"counts": "utt-c 9\n", "feats.rx": "scp:feats.scp\nscp:feats.scp\n"},
+        "feats.rx: the file with the specifier of a table has 2 lines\n"
+        "    It has one line: scp:feats.scp or ark:feats.ark.",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", LISTED)
+def test_lists_of_lengths(make, case: str) -> None:
+    files, message = LISTED[case]
+    for name, text in files.items():
+        Path(name).write_text(text)
+    with pytest.raises(CntkError) as caught:
+        read(make, "features=[ dim=2 ; rx=feats.rx ; scpFile=counts ]\n")
+    assert str(caught.value) == message
+
+
 BLOCKS = {
+    "window and dim": (F.replace("dim=2", "dim=6 ; contextWindow=3"), "r.cntk:1:38: stream 'features' has dim=6, but a "
+                       "frame of its table has 2 values\n"
+                       "    With contextWindow, dim is the dimension of the table: 2."),
+    "binary list": (F.replace("feats.scp", "bytes.scp"), "bytes.scp:2: byte 3 of the line is not UTF-8, so this is no "
+                    "list of a table\n    An archive is named with ark: in front."),
     "command": (F + L.replace("ark:ali.ark", "ark:ali-to-post ark:a ark:- |"), "r.cntk:2:23: the command 'ali-to-post "
                 "ark:a ark:- |' cannot be read as a table" + RUN),
     "neither": ("features=[ dim=2 ]", "r.cntk:1:1: stream 'features' of reader 'Kaldi2Reader' has neither rx nor "
@@ -146,6 +225,7 @@ BLOCKS = {
 @pytest.mark.parametrize("case", BLOCKS)
 def test_blocks(make, case: str) -> None:
     text, message = BLOCKS[case]
+    Path("bytes.scp").write_bytes(b"a b\nc \xff\n")
     with pytest.raises(CntkError) as caught:
         make(text)
     assert str(caught.value) == message

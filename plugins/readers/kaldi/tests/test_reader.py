@@ -86,6 +86,28 @@ def test_list_of_lengths(make) -> None:
     )
 
 
+def test_long_utterances_are_left_out(make) -> None:
+    text = f"frameMode=false\nmaxUtteranceLength=7\n{ORDER}{F}"
+    reader = make(text)
+    assert utterances(reader) == expected(["utt-a", "utt-b", "utt-d", "utt-e"])
+    assert reader.told == ["WARNING: feats.scp: 1 utterances have more frames than maxUtteranceLength=7"]
+    reader = make(text.replace("=7", "=9"))
+    assert utterances(reader) == expected()
+    assert reader.told == []
+    # Without frameMode=false frames count, not utterances.
+    assert sum(minibatch.samples for minibatch in make(f"maxUtteranceLength=7\n{F}").minibatches(EpochSpec(100))) == 27
+
+
+def test_ranges_of_alignments(make) -> None:
+    """A list may name a part of each alignment; the features have to be as long."""
+    offset = Path("ali.ark").read_bytes().index(b"utt-c ") + 6
+    Path("ali.scp").write_text(f"utt-c ali.ark:{offset}[2:5]\n")
+    (line,) = (line for line in Path("feats.scp").read_text().splitlines() if line.startswith("utt-c "))
+    Path("feats.scp").write_text(f"{line}[2:5]\n")
+    labels = utterances(make(f"frameMode=false\n{ORDER}{F}{L.replace('ark:ali.ark', 'scp:ali.scp')}"), "labels")
+    assert np.argmax(labels["utt-c"], axis=1).tolist() == classes_of("utt-c")[2:6]
+
+
 def test_i_vectors(make) -> None:
     vectors = {name: vector(np.array([i, -i])) for i, name in enumerate(LENGTHS)}
     Path("i.ark").write_bytes(archive(vectors)[0])

@@ -131,3 +131,82 @@ def test_errors_of_words_with_tags(lu) -> None:
     assert error_of(lu) == "lu.txt: the text has no sentences"
     Path("words.txt").unlink()
     assert "the list of words 'words.txt' cannot be read: no such file or directory" in error_of(lu)
+
+
+def test_a_mapping_file_comes_before_the_classes(lm) -> None:
+    Path("none.txt").write_text("</s>\nb\na\nc\n<unk>\n")
+    assert rows(lm(for_writing=True))["features"][0] == [0, 2, 1]
+
+
+WRONG_LM = {
+    "words twice": ({"none.txt": "</s>\na\na\n"}, {}, "none.txt:3: the word 'a' is there twice"),
+    "no words": ({"none.txt": "\n"}, {}, "none.txt: the label mapping file is empty"),
+    "words without a class": (
+        {"none.txt": "</s>\na\nb\nc\n<unk>\nzebra\n"},
+        {},
+        "lm.txt:3: 'zebra' is not in the class file",
+    ),
+    "more labels than words": (
+        {},
+        {"words": "; labelDim = 6"},
+        "r.cntk:3:37: labelDim=6 is larger than the class file, which has 5 words",
+    ),
+    "words of another type": (
+        {},
+        {"words": "; labelType = none"},
+        "r.cntk:5:85: the words 'labelIn' must be of labelType=category",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRONG_LM)
+def test_words_that_do_not_fit(lm, case: str) -> None:
+    files, parts, message = WRONG_LM[case]
+    for name, text in files.items():
+        Path(name).write_text(text)
+    assert error_of(lm, **parts) == message
+
+
+def test_blocks_that_are_missing(lm, lu) -> None:
+    for make, kind in ((lm, "LMSequenceReader"), (lu, "LUSequenceReader")):
+        text = error_of(make, labels="]\n    other = [ labelDim = 3")
+        assert text.startswith(f"r.cntk:2:1: reader '{kind}' needs two blocks of labels, and has 3\n")
+
+
+WRONG_LU = {
+    "isProposal": ({"labels": "; isProposal = true"}, "isProposal=true is not supported"),
+    "ignoresentencebegintag": (
+        {"keys": "; ignoresentencebegintag = true"},
+        "ignoresentencebegintag=true is not supported",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRONG_LU)
+def test_what_is_not_supported(lu, case: str) -> None:
+    parts, message = WRONG_LU[case]
+    assert message in error_of(lu, **parts)
+
+
+def test_word_maps_that_do_not_fit(lu) -> None:
+    Path("map.txt").write_text("EOS EOS\nx\n")
+    assert error_of(lu, words="; useWordMap = true") == (
+        "map.txt:2: the line has 1 column; the word map needs a word and another"
+    )
+    Path("map.txt").write_text("EOS EOS\nx q\n")
+    assert error_of(lu, words="; useWordMap = true", keys="; unk = nothing").startswith(
+        "r.cntk:3:37: the word map makes 'x' another word, but 'q' is not in the list of words, nor is the unknown "
+        "word 'nothing'\n"
+    )
+
+
+def test_which_labels_go_in(lu) -> None:
+    """By their names the first goes in, unless the recipe says otherwise."""
+    expected = rows(lu())
+    assert rows(lu(keys="; inputLabel = LABELIN ; outputLabel = labels")) == expected
+    Path("words.txt").write_text("O\nT\n")
+    Path("tags.txt").write_text("EOS\nx\ny\nz\n<unk>\n")
+    for keys in ("; inputLabel = labels", "; outputLabel = labelIn"):
+        swapped = rows(lu(keys=keys, words="; labelDim = 2", labels="; labelDim = 5 ; endSequence = EOS"))
+        assert swapped["features"] == expected["features"]
+        assert swapped["labelIn"] == expected["labels"]

@@ -10,6 +10,7 @@ from cntk_reader_uci import UCIFastReader
 
 from cntk_core.api import CntkError, EpochSpec, ReaderContext
 from cntk_core.api.builders import parse_text
+from cntk_core.api.readers import Window
 
 RECIPE = """
 reader = [
@@ -209,3 +210,31 @@ def test_errors_of_the_mapping_file() -> None:
     assert error_of() == "map.txt:3: label 'a' is there twice"
     Path("map.txt").write_text("\n")
     assert error_of() == "map.txt: the label mapping file is empty"
+
+
+def test_a_label_map_that_cannot_be_made() -> None:
+    made = {"keys": f"{KEYS} ; allowMapCreation = true", "labels": LABELS.replace("map.txt", "map.txt/new.txt")}
+    with pytest.raises(CntkError) as caught:
+        make(**made)
+    assert str(caught.value) == ("r.cntk:5:5: the label mapping file 'map.txt/new.txt' cannot be written: file exists")
+    Path("t.txt").write_text("b 1 2\n\n3 4\n")
+    with pytest.raises(CntkError) as caught:
+        make(keys=made["keys"], labels="start = 2 ; labelDim = 3 ; labelMappingFile = new.txt")
+    assert str(caught.value) == (
+        "t.txt:3: the line has 2 columns; the labels of stream 'labels' stand in column 2 (from 0)"
+    )
+    assert not Path("new.txt").exists()
+
+
+WINDOWS = [
+    *((text, Window()) for text in ("auto", "TRUE")),
+    *((text, None) for text in ("none", "False", "0")),
+    ("3", Window(3, in_samples=True)),
+]
+
+
+@pytest.mark.parametrize(("text", "window"), WINDOWS)
+def test_windows(text: str, window: Window | None) -> None:
+    recipe = RECIPE.format(keys=f"; randomize = {text}", features=FEATURES, labels=LABELS)
+    block = parse_text(recipe, file="r.cntk").section("reader")
+    assert UCIFastReader.settings_from(block, "reader 'UCIFastReader'").window == window

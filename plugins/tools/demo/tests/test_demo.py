@@ -8,9 +8,12 @@ import shutil
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
+import cntk_tool_demo.data as demo
 import pytest
-from cntk_tool_demo.data import labels_of
+from cntk_tool_demo.curve import draw_curve
+from cntk_tool_demo.listener import Recorder
 
+from cntk_core.api import EpochSummary, Job, Network
 from cntk_kit_recipes.cli import main
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
@@ -44,10 +47,10 @@ def test_demo_keeps_a_recipe_that_was_changed(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("sklearn")
-    assert main(["demo"]) == 0
+    original = Path(demo.__file__).with_name("digits.cntk").read_text(encoding="utf-8")
     recipe = here / "demo/digits.cntk"
-    recipe.write_text(recipe.read_text(encoding="utf-8").replace("maxEpochs = 30", "maxEpochs = 1"), encoding="utf-8")
-    capsys.readouterr()
+    recipe.parent.mkdir()
+    recipe.write_text(original.replace("maxEpochs = 30", "maxEpochs = 1"), encoding="utf-8")
     assert main(["demo"]) == 0
     out = capsys.readouterr().out
     assert f"  {Path('demo/digits.cntk')} was changed and stays as it is" in out
@@ -80,7 +83,7 @@ def test_demo_where_nothing_can_be_written(here: Path, capsys: pytest.CaptureFix
 
 def test_labels_are_read_back(here: Path) -> None:
     (here / "t.ctf").write_text("|labels 7:1 |features 0 1\n|labels 0:1 |features 1 0\n", encoding="utf-8")
-    assert labels_of(here / "t.ctf") == [7, 0]
+    assert demo.labels_of(here / "t.ctf") == [7, 0]
 
 
 @pytest.mark.slow
@@ -95,3 +98,61 @@ def test_two_spirals(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch
     assert float(final[1]) < 5
     assert len((folder / "run/out.p").read_text(encoding="utf-8").splitlines()) == 1000
     assert "V=LearnableParameter [2,64]" in (folder / "run/parameters.txt").read_text(encoding="utf-8")
+
+
+def summaries(validation: bool) -> list[EpochSummary]:
+    return [
+        EpochSummary(
+            epoch, 8, 2, {"ce": 0.5 - epoch / 10, "errs": 0.25}, {"ce": 0.75, "errs": 0.125} if validation else {}
+        )
+        for epoch in range(3)
+    ]
+
+
+@pytest.mark.parametrize("validation", [True, False])
+def test_curves_say_how_they_end(here: Path, validation: bool) -> None:
+    matplotlib = pytest.importorskip("matplotlib")
+    with matplotlib.rc_context({"svg.fonttype": "none"}):
+        draw_curve(summaries(validation), [here / "a.svg", here / "b.svg"])
+    texts = [one.text for one in ET.parse(here / "a.svg").iter() if one.tag.endswith("text") and one.text]
+    assert {"cross entropy per digit", "wrong digits, %", "epoch"} <= set(texts)
+    held_out = [f"held out: {end} at the end" for end in ("0.750", "12.5 %")] if validation else []
+    expected = ["training: 0.300 at the end", *held_out[:1], "training: 25.0 % at the end", *held_out[1:]]
+    assert [text for text in texts if text.endswith(" at the end")] == expected
+    assert (here / "b.svg").exists()
+
+
+def test_epochs_are_told_in_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    network = Network()
+    for tell in (True, False):
+        recorder = Recorder(tell=tell)
+        recorder.cntk_job_begin(Job("Test", "test", network=Network(), epochs=3))
+        assert recorder.network is None
+        recorder.cntk_job_begin(job := Job("Train", "train", network=network, epochs=3))
+        first, *_ = summaries(validation=True)
+        _, second, _ = summaries(validation=False)
+        for summary in (first, second):
+            recorder.cntk_epoch_end(job, summary)
+        assert recorder.epochs == [first, second]
+        assert recorder.network is network
+        out = capsys.readouterr().out
+        assert out == (
+            "  epoch  1 of 3: loss 0.5000  wrong 25.00 %   held out: loss 0.7500  wrong 12.50 %\n"
+            "  epoch  2 of 3: loss 0.4000  wrong 25.00 %\n"
+            if tell
+            else ""
+        )
+
+
+def test_a_folder_in_a_folder_again_and_again(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder may be there already, or those above it not yet; a recipe that was changed stays."""
+    pytest.importorskip("sklearn")
+    pytest.importorskip("matplotlib")
+    monkeypatch.setattr("cntk_tool_demo.data.write_digits", lambda folder: (3, 2))
+    monkeypatch.setattr("cntk_tool_demo.run_recipe", lambda *_, **__: (here / "a/b/digits.cntk").write_text("mine"))
+    monkeypatch.setattr("cntk_tool_demo._draw", lambda recorder: None)
+    monkeypatch.setattr("cntk_tool_demo._count_right", lambda: (1, 2))
+    for _ in range(2):
+        assert main(["demo", "--folder", "a/b"]) == 0
+    assert (here / "a/b/run").is_dir()
+    assert (here / "a/b/digits.cntk").read_text() == "mine"

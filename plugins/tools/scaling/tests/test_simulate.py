@@ -161,6 +161,10 @@ def test_a_figure(simulated, folder):
 # -- mistakes ----------------------------------------------------------------------------------------------
 
 
+RANKS = "-n needs numbers of ranks that are at least 1\n    cntk simulate recipe.cntk -n 2,8,64\n"
+TIMES = "--mtbf and --checkpoint-every must be more than 0, other times not negative\n"
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -197,6 +201,11 @@ def test_a_figure(simulated, folder):
             ["-n", "2", "--compute-per-sample", "1"],
             "--compute-per-sample and --samples-per-second are two ways to say the same; give one of them\n",
         ),
+        *((["-n", ranks], RANKS) for ranks in ("0", "2,0", "-1")),
+        (["-n", "2", "--jitter", "-0.1"], "--jitter must not be negative\n"),
+        *((["-n", "2", name, "-1"], "rates must be more than 0\n") for name in ("--quantise-rate", "--sum-rate")),
+        *((["-n", "2", name, "0"], TIMES) for name in ("--mtbf", "--checkpoint-every")),
+        *((["-n", "2", name, "-1"], TIMES) for name in ("--checkpoint-seconds", "--restart-seconds")),
         (["-n", "2", "--bench", "r.cntk"], "'r.cntk' is not a file that cntk bench has written\n"),
     ],
 )

@@ -19,6 +19,7 @@ from cntk_core.contract.parallel import Communicator
 from cntk_core.errors import CntkError, PluginError
 
 if TYPE_CHECKING:
+    from cntk_core.contract.cache import Cache
     from cntk_core.plugins.manager import PluginManager
 
 _EXTRAS = (
@@ -26,6 +27,9 @@ _EXTRAS = (
     ("sklearn", "the digits of cntk demo", 'pip install "cntk-core[demo]"'),
 )
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+
+_COMPILING = ("engine", "reader", "aggregation")
+"""Kinds of components that may compile."""
 
 
 @attrs.frozen
@@ -57,6 +61,7 @@ def doctor(*, plugin_files: Sequence[str] = ()) -> int:
         "machine": list(machine()),
         "engines": list(components(manager, "engine")),
         "numbers": list(numbers()),
+        "compiled code": list(compiled_code(manager)),
         "plugins": [finding for word in ("builder", "reader", "learner") for finding in components(manager, word)],
         "several processes": list(ranks(manager)),
         "GPU": list(gpu(manager)),
@@ -144,6 +149,47 @@ def numbers() -> Iterator[Finding]:
         yield Finding(
             "missing", "oneDNN", "not installed; products run on NumPy's BLAS", 'pip install "cntk-engine-cpu[onednn]"'
         )
+
+
+def compiled_code(manager: PluginManager) -> Iterator[Finding]:
+    """What components keep on disk of what they have compiled."""
+    for owner, cache in caches(manager):
+        state = cache.state()
+        detail = f"{state.folder}: {state.entries} entries, {size_text(state.size)} of {size_text(state.limit)}"
+        if state.damaged:
+            detail += f"; {state.damaged} damaged, which are compiled anew"
+        if state.problem:
+            detail = f"not kept: {state.problem}"
+        yield Finding("missing" if state.problem else "ok", f"{cache.title} of {owner}", detail, state.mend)
+
+
+def caches(manager: PluginManager) -> Iterator[tuple[str, Cache]]:
+    """The caches of all components that can be loaded, and whose they are."""
+    for word in _COMPILING:
+        for offer in manager.registry.table(word).offers():
+            component = offer.outcome()
+            if not isinstance(component, PluginError):
+                yield from ((f"{word} {offer.name}", cache) for cache in component.caches())
+
+
+def clear_caches(*, plugin_files: Sequence[str] = ()) -> int:
+    """Remove all entries and say how many there were. Return 1 if one cannot be removed."""
+    from cntk_core.plugins.manager import PluginManager
+
+    failed = 0
+    for owner, cache in caches(PluginManager(plugin_files=plugin_files)):
+        name, state = f"{cache.title} of {owner}", cache.state()
+        try:
+            print(f"{name}: removed {cache.clear()} entries ({size_text(state.size)}) from {state.folder}")
+        except OSError as error:
+            print(f"{name}: cannot be removed from {state.folder}: {error.strerror}", file=sys.stderr)
+            failed = 1
+    return failed
+
+
+def size_text(size: int) -> str:
+    """Bytes in a form for people."""
+    return f"{size / 2**20:.1f} MiB" if size >= 2**20 else f"{-(-size // 2**10)} KiB"
 
 
 def _version(distribution: str) -> str:

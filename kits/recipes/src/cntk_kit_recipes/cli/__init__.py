@@ -16,6 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from cntk_core.errors import CntkError
+from cntk_core.system.console import leave, open_missing
 from cntk_kit_recipes.cli.arguments import program
 from cntk_kit_recipes.cli.plugin_words import PLUGIN_OPTIONS, check_words, split_plugins, without_plugins
 from cntk_kit_recipes.cli.safe_words import split_safe, trusting
@@ -40,6 +41,7 @@ _DOCUMENT_OPTIONS = ("-f", "--file", "-I", "-D", "--cd")
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
+    open_missing()
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
         return _dispatch(arguments)
@@ -57,6 +59,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Whatever it is (told to exit, or a traceback is wanted), other ranks must not wait for this one.
         end_ranks(f"{type(error).__name__}: {error}")
         raise
+    finally:
+        leave()
 
 
 def _dispatch(arguments: list[str]) -> int:

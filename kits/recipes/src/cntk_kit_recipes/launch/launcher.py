@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -14,9 +13,14 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
+import attrs
+
 from cntk_core.contract.parallel import Launcher
 from cntk_core.errors import CntkError, PluginError, UnsupportedError, UsageError
+from cntk_core.system.console import tell
+from cntk_core.training.loop.stop_request import REQUESTS, heard_signals
 from cntk_kit_recipes.launch.rank_watch import RankWatch
+from cntk_kit_recipes.launch.report_folder import report_folder
 from cntk_kit_recipes.recipe.elastic import ELASTIC
 from cntk_kit_recipes.recipe.log import Log
 from cntk_kit_recipes.recipe.ranks import (
@@ -41,8 +45,8 @@ _GRACE = 10.0
 _LOOK = 0.1
 """Seconds between two looks at the launcher, and for processes of new ranks."""
 
-_STOPPED = 128 + 15
-"""Exit code of a run that was told to end (SIGTERM)."""
+_STOPPED = 128
+"""Exit code of a run that was told to end, less the number of the signal."""
 
 
 def launch(
@@ -81,14 +85,14 @@ def launch(
     launcher = _launcher_of(registry, communicator, ranks, elastic=bool(elastic))
     if launcher is None:
         launcher = (_find_elastic_launcher if elastic else _find_launcher)(registry, ranks)
-    with tempfile.TemporaryDirectory(prefix="cntk-ranks-") as folder:
-        environment = {**_environment(ranks), **launcher.environment, EXPECTED: str(ranks), REPORTS: folder}
+    with report_folder() as folder:
+        environment = {**_environment(ranks), **launcher.environment, EXPECTED: str(ranks), REPORTS: str(folder)}
         if elastic:
             environment[ELASTIC] = elastic
         command = [*launcher.command, sys.executable, "-m", "cntk_core", *arguments]
-        with closing(RankWatch(Path(folder))) as watch:
+        with closing(RankWatch(folder)) as watch:
             code = _run(command, environment, watch, elastic=bool(elastic))
-        if elastic and (Path(folder) / DONE).exists():
+        if elastic and (folder / DONE).exists():
             return 0  # the launcher may complain of those that were lost
         return _outcome(code, watch, launcher.title, _ended_early(watch) if elastic else [])
 
@@ -134,7 +138,7 @@ def _find_elastic_launcher(registry: Registry, ranks: int) -> Launcher:
         except PluginError:
             raise error from None
         if isinstance(error, UnsupportedError):
-            _say(f"{error.message}: the ranks are connected by cntk-parallel-sockets")
+            tell(f"{error.message}: the ranks are connected by cntk-parallel-sockets")
         return found
 
 
@@ -158,7 +162,7 @@ def _run(command: Sequence[str], environment: Mapping[str, str], watch: RankWatc
             except KeyboardInterrupt:  # the ranks have got it, too
                 continue
             if told and not passed_on:
-                passed_on = watch.tell()
+                passed_on = watch.tell(told[0].number)
                 if not passed_on:
                     process.terminate()
                     passed_on = True
@@ -168,7 +172,7 @@ def _run(command: Sequence[str], environment: Mapping[str, str], watch: RankWatc
             _press(process, told)
         watch.look(0)
         # A launcher that lets others go on has no objection to the end of all of them.
-        return _STOPPED if told and (process.returncode or elastic) else process.returncode
+        return _STOPPED + told[0].number if told and (process.returncode or elastic) else process.returncode
 
 
 def _ended_early(watch: RankWatch) -> list[int]:
@@ -176,9 +180,17 @@ def _ended_early(watch: RankWatch) -> list[int]:
     return [rank for rank in watch.ended if not (watch.folder / JOINED.format(rank)).exists()]
 
 
-def _press(process: subprocess.Popen[bytes], told: list[float]) -> None:
+@attrs.frozen
+class _Request:
+    """A request to end: which signal, and when."""
+
+    number: int
+    at: float
+
+
+def _press(process: subprocess.Popen[bytes], told: list[_Request]) -> None:
     """End a launcher that was told to end long ago."""
-    waited = time.monotonic() - told[0] if told else 0.0
+    waited = time.monotonic() - told[0].at if told else 0.0
     if waited > 2 * _GRACE:
         process.kill()
     elif waited > _GRACE:
@@ -186,18 +198,19 @@ def _press(process: subprocess.Popen[bytes], told: list[float]) -> None:
 
 
 @contextmanager
-def _told() -> Iterator[list[float]]:
-    """Within, requests to end this process are only noted: the times when they came."""
-    times: list[float] = []
+def _told() -> Iterator[list[_Request]]:
+    """Within, requests to end this process are only noted."""
+    requests: list[_Request] = []
 
     def note(number: int, frame: FrameType | None) -> None:
-        times.append(time.monotonic())
+        requests.append(_Request(number, time.monotonic()))
 
-    before = signal.signal(signal.SIGTERM, note)
+    before = {number: signal.signal(number, note) for number in heard_signals()}
     try:
-        yield times
+        yield requests
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _outcome(code: int, watch: RankWatch, title: str, early: Sequence[int] = ()) -> int:
@@ -213,20 +226,21 @@ def _outcome(code: int, watch: RankWatch, title: str, early: Sequence[int] = ())
     """
     if code == 0 and (watch.folder / DONE).exists():
         return 0
+    stops = [_STOPPED + number for number in REQUESTS]
     reports, consequences = _reports(watch.folder, REPORT), _reports(watch.folder, CONSEQUENCE)
     silent = [rank for rank in watch.ended if rank not in consequences]
     first = f"rank {silent[0]}" if silent else "a rank"
     if reports or (consequences and not silent):
         rank, text = next(iter((reports or consequences).items()))
-        _say(f"\n{text}" if code == _STOPPED else f"\nrank {rank} failed first:\n{text}")
+        tell(f"\n{text}" if code in stops else f"\nrank {rank} failed first:\n{text}")
     elif early:
-        _say(f"\nrank {early[0]} ended before the ranks were connected, without a message")
+        tell(f"\nrank {early[0]} ended before the ranks were connected, without a message")
     elif code < 0 or code > 128:
         number = -code if code < 0 else code - 128
         kept = "what was saved before is kept, and the same command goes on from it"
-        _say(f"\n{first} was ended by signal {number}; {kept}")
+        tell(f"\n{first} was ended by signal {number}; {kept}")
     else:
-        _say(f"\n{first} ended before the work was done, without a message ({title} gave the code {code})")
+        tell(f"\n{first} ended before the work was done, without a message ({title} gave the code {code})")
     return code if 0 < code < 256 else 1
 
 
@@ -236,7 +250,3 @@ def _reports(folder: Path, name: str) -> dict[int, str]:
     return {
         int(path.stem.partition("-")[2]): path.read_text(encoding="utf-8", errors="replace").rstrip() for path in paths
     }
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)

@@ -44,13 +44,13 @@ class RankWatch:
             self.ended.append(self._handles.pop(handle))
             os.close(handle)
 
-    def tell(self) -> bool:
-        """Tell all ranks that are there to end; False if there are none."""
+    def tell(self, number: int = signal.SIGTERM) -> bool:
+        """Tell all ranks that are there to end, with a signal; False if there are none."""
         self._find()
         running = self._running()  # children of the launcher, which waits for them, so the numbers are still theirs
         for rank in running:
             with suppress(OSError):
-                os.kill(self._processes[rank], signal.SIGTERM)
+                os.kill(self._processes[rank], number)
         return bool(running)
 
     def close(self) -> None:

@@ -305,14 +305,16 @@ class ActionContext:
 
         Raises:
             DataError: the file cannot be written.
+            Locked: another process writes it.
         """
         from cntk_core.network.model_file import save_model
+        from cntk_kit_recipes.locks.lock import Lock
 
         ask_to_write(path, where=where)
         network.origins = merged(network.origins, op_origins(self.plugins, network))
         try:
-            Path(path).parent.mkdir(parents=True, exist_ok=True)
-            save_model(network, path)
+            with Lock(Path(path), f"the model '{path}'", self.log.line).held():
+                save_model(network, path)
         except OSError as error:
             raise DataError(f"the model '{path}' cannot be written: {error.strerror}", where=where) from None
 

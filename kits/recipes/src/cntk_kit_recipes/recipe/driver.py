@@ -23,7 +23,7 @@ from cntk_kit_recipes.recipe.context import ActionContext, make_plugins, recipe_
 from cntk_kit_recipes.recipe.document import is_document, load_document
 from cntk_kit_recipes.recipe.elastic import Work, min_ranks, persevere, prepare
 from cntk_kit_recipes.recipe.jobs import Job, check_jobs, check_top_level, find_jobs
-from cntk_kit_recipes.recipe.log import Log
+from cntk_kit_recipes.recipe.log import Log, library_warnings
 from cntk_kit_recipes.recipe.ranks import (
     Launch,
     connect,
@@ -71,7 +71,7 @@ def run_recipe(
     Raises:
         CntkError: the recipe or the data is wrong, or the run failed. What fails in a plugin is one, too.
     """
-    with plugins_named():
+    with plugins_named(), library_warnings(log):
         _run_recipe(
             arguments,
             log,

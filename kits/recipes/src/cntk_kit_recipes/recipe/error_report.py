@@ -7,6 +7,7 @@ import sys
 import time
 
 from cntk_core.errors import CntkError, RankGone, RankMissing
+from cntk_core.system.console import tell
 
 TRACEBACK = "CNTK_TRACEBACK"
 """Set this variable to 1 to see the Python traceback of an error."""
@@ -20,7 +21,7 @@ _PATIENCE = 2.0
 
 def say(text: str) -> None:
     """Print a line on the console."""
-    print(text, file=sys.stderr, flush=True)
+    tell(text)
 
 
 def is_main_rank() -> bool:
@@ -59,6 +60,11 @@ def text_of(error: Exception) -> str:
     """Return what a user is told of an error."""
     if isinstance(error, CntkError):
         return str(error)
+    if isinstance(error, UnicodeEncodeError) and error.encoding == sys.getfilesystemencoding():
+        return (
+            f"'{error.object}' cannot be the name of a file here: the locale's encoding is {error.encoding}\n"
+            "    Set LC_ALL=C.UTF-8 or PYTHONUTF8=1."
+        )
     from cntk_core.plugins.faults import fault_error, took_part
 
     broken = fault_error(error)

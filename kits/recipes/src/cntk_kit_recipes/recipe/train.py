@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from cntk_core.config import Config
+from cntk_core.config import Config, Value
 from cntk_core.contract.action import Action
 from cntk_core.contract.events import Job
 from cntk_core.contract.learner import Learner
@@ -60,11 +60,21 @@ class TrainAction(Action):
 
 
 def _check_keys(context: ActionContext, section: Config) -> None:
-    section.require("modelPath")
+    _check_model_path(section.require("modelPath"))
     resumption(section)
     if section.get("optimizer") is not None:
         raise UnsupportedError(
             "optimizer=... is not there yet", where=section.location("optimizer"), hint="Give SGD=[ ... ]."
+        )
+
+
+def _check_model_path(value: Value) -> None:
+    path = Path(value.string())
+    if path.is_dir():
+        raise ConfigError(
+            f"modelPath '{path}' is a folder",
+            where=value.where,
+            hint=f"Give the name of a file, such as {path / 'net.dnn'}.",
         )
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from cntk_core.contract.store import ParameterStore
 from cntk_core.errors import TrainingError
-from cntk_core.network.files import TEMPORARY
+from cntk_core.network.files import replace_file
 from cntk_core.network.model_file import ModelInfo, save_model
 from cntk_core.network.network import Network
 from cntk_core.training.files.checkpoint import Progress, save_checkpoint
@@ -23,6 +23,8 @@ from cntk_core.training.loop.update import NOISE_SLOT
 
 if TYPE_CHECKING:
     from cntk_kit_recipes.session.session import TrainingSession
+
+_CHUNK = 1 << 20
 
 
 @attrs.define(eq=False)
@@ -44,24 +46,26 @@ class Saver:
     def initial(self, epochs: int, samples: int) -> None:
         """Save the model that training begins with."""
         model = self.session.paths.model(epochs)
+        self.session.lock.check()
         if self.session.make_mode:
             self._clear()
-        with _saving(model):
-            save_model(self.network, model, ModelInfo(epochs, samples))
+        with saving(model):
+            save_model(self.network, model, ModelInfo(epochs, samples), scratch=self.session.paths.folder)
 
     def save(self, progress: Progress, *, final: bool, of_ranks: Mapping[str, NDArray[Any]] | None = None) -> None:
         """Save the checkpoint, then the model, then remove checkpoints that are not needed any more.
 
         Raises:
-            TrainingError: a file cannot be written; what was there is untouched.
+            TrainingError: a file cannot be written, or the lock is lost; what was there is untouched.
         """
         paths, settings, log = self.session.paths, self.session.settings, self.session.log
+        self.session.lock.check()
         self._clear()
         model = paths.final if final else paths.model(progress.epochs)
         log.detail(f"SGD: Saving checkpoint model '{model}'")
         self._checkpoint(model, progress, of_ranks)
-        with _saving(model):
-            save_model(self.network, model, ModelInfo(progress.epochs, progress.samples))
+        with saving(model):
+            save_model(self.network, model, ModelInfo(progress.epochs, progress.samples), scratch=paths.folder)
         with tidying(log.line):
             paths.remove_inside()
             if not settings.keep_check_point_files:
@@ -81,6 +85,7 @@ class Saver:
         """
         paths, log = self.session.paths, self.session.log
         path = paths.inside(progress.epochs, position.minibatches)
+        self.session.lock.check()
         self._clear()
         log.detail(f"SGD: Saving checkpoint '{path}'")
         try:
@@ -110,7 +115,7 @@ class Saver:
         if not self._is_first:
             return
         paths, start = self.session.paths, self.start
-        with _saving(paths.final):
+        with saving(paths.final):
             if not self.session.make_mode:
                 if count := paths.remove_all():
                     self.session.log.line(
@@ -129,7 +134,8 @@ class Saver:
             since: the last epoch (counted from 1) of which there is a model.
         """
         paths, log = self.session.paths, self.session.log
-        with _saving(paths.model(progress.epochs)):
+        self.session.lock.check()
+        with saving(paths.model(progress.epochs)):
             paths.remove_inside()  # first: with the new checkpoint they would go back a second time
             self._remove_epochs(progress, since)
         log.line(f"SGD: revoke back to and update checkpoint file for epoch {progress.epochs}")
@@ -151,28 +157,27 @@ class Saver:
             done: epochs of the final model.
         """
         paths, log = self.session.paths, self.session.log
+        self.session.lock.check()
         for name, (_, epochs) in best.items():
             source = paths.final if epochs == done else paths.model(epochs)
             target = paths.final.with_name(f"{paths.final.name}_{name}")
             if not source.is_file():
                 log.line(f"Warning: the best model by '{name}', of epoch {epochs}, is not there any more: '{source}'")
                 continue
-            temporary = target.with_name(target.name + TEMPORARY)
-            with _saving(target):
-                shutil.copyfile(source, temporary)
-                temporary.replace(target)
+            with saving(target), source.open("rb") as file:
+                replace_file(target, iter(partial(file.read, _CHUNK), b""), scratch=paths.folder)
             log.line(f"Best epoch for criterion '{name}' is {epochs} and model {source} copied to {target}")
 
     def _checkpoint(self, model: Path, progress: Progress, of_ranks: Mapping[str, NDArray[Any]] | None) -> None:
         folder, path = self.session.paths.folder, checkpoint_of(model)
-        with _saving(model):
+        with saving(model):
             save_checkpoint(
                 path, folder, self.network, self.store, progress, leave_out=(NOISE_SLOT,), of_ranks=of_ranks
             )
 
 
 @contextmanager
-def _saving(model: Path) -> Iterator[None]:
+def saving(model: Path) -> Iterator[None]:
     """Turn what the system says while a model is saved into a message."""
     try:
         yield

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
 from typing import Any, Protocol
@@ -19,8 +20,7 @@ from cntk_core.contract.engine import ExecutionEngine
 from cntk_core.contract.events import Job, JobOutcome
 from cntk_core.contract.learner import Learner
 from cntk_core.contract.reader import DataReader
-from cntk_core.errors import CheckpointError
-from cntk_core.network.files import remove_leftovers
+from cntk_core.errors import CheckpointError, ModelFormatError, TrainingError
 from cntk_core.network.initializers import initialize_parameters
 from cntk_core.network.network import Network
 from cntk_core.network.remarks import remarks
@@ -31,8 +31,11 @@ from cntk_core.training.loop.progress import RunLog
 from cntk_core.training.loop.ranks import Ranks
 from cntk_core.training.loop.stop_request import StopRequest
 from cntk_core.training.settings import SGDSettings
+from cntk_kit_recipes.locks.lock import Lock
+from cntk_kit_recipes.session.final_model import check_final, mend_final
+from cntk_kit_recipes.session.leftovers import remove_leftovers
 from cntk_kit_recipes.session.run import TrainingRun, TrainingSummary
-from cntk_kit_recipes.session.saving import tidying
+from cntk_kit_recipes.session.saving import saving, tidying
 
 _SHOWN_ONLY = {
     "checkpoint_every_samples",
@@ -48,6 +51,11 @@ _SHOWN_ONLY = {
 """Settings that do not change what is learned in an epoch."""
 _HOW_READ = ("trace_level", "verbosity", "prefetch", "keep_data_in_memory")
 """Settings of readers that do not change what is read."""
+
+_ENDING = 10.0
+"""Seconds that a rank which was lost has to let go of the files."""
+_LOCKS: dict[Path, str] = {}
+"""By model, what tells the lock of the rank that wrote it last; a rank that follows it may take it."""
 
 
 class Hooks(Protocol):
@@ -114,6 +122,7 @@ class TrainingSession:
         self.cv_reader = cv_reader
         self.hooks = hooks
         self.log = log or RunLog(trace_level=settings.trace_level)
+        self.lock = Lock(self.paths.final, f"the model '{self.paths.final}'", self.log.line)
         self.seed = seed
         self.make_mode = make_mode
         self.resume = resume
@@ -129,12 +138,52 @@ class TrainingSession:
 
         Raises:
             CntkError: a model, the network, the data or a criterion is not what it must be.
+            Locked: another process writes this model.
         """
-        if self.ranks is None or self.ranks.is_main:
-            with tidying(self.log.line):
-                remove_leftovers(self.paths.final)
-                remove_unnamed(self.paths.folder)
-        self.meet("tidying up")
+        with self._files():
+            return self._run()
+
+    @contextmanager
+    def _files(self) -> Iterator[None]:
+        """Within, rank 0 alone writes the files, and what is there is in order. Where nothing is left to do, it reads.
+
+        The other ranks are told what tells its lock from others: one of them may have to follow it.
+        """
+        is_main = self.ranks is None or self.ranks.is_main
+        try:
+            if is_main and not self._is_finished():
+                with saving(self.paths.final):
+                    known = _LOCKS.get(self.paths.final, "") if self.after_loss else ""
+                    self.lock.take(patience=_ENDING if self.after_loss else 0.0, predecessor=known)
+                    if self.make_mode:
+                        mend_final(self.paths, self._rebuild, self.log.line)
+                with tidying(self.log.line):
+                    remove_leftovers(self.paths.final)
+                    remove_unnamed(self.paths.folder)
+            if self.ranks is not None:
+                self.ranks.doing("tidying up")
+                _LOCKS[self.paths.final] = self.ranks.first_text(self.lock.token)
+            yield
+        finally:
+            self.lock.release()
+
+    def _is_finished(self) -> bool:
+        """Whether the final model is there, whole, and all that is asked for.
+
+        Raises:
+            TrainingError: there is a folder in its place.
+        """
+        if self.paths.final.is_dir():
+            raise TrainingError(f"the model '{self.paths.final}' cannot be saved: it is a folder")
+        try:
+            if self._epochs_done() is None:
+                return False
+            check_final(self.paths)
+        except ModelFormatError:
+            return False
+        return True
+
+    def _run(self) -> TrainingSummary:
         done = self._finished_before()
         start = self._start() if done is None else None
         if self.ranks is not None:
@@ -192,12 +241,15 @@ class TrainingSession:
 
     # -- where to begin -----------------------------------------------------------------------------------
 
+    def _epochs_done(self) -> int | None:
+        """Epochs of the final model if nothing is left to do."""
+        epochs = final_epochs(self.paths) if self.make_mode else None
+        return None if epochs is None or (self.resume and epochs < self.settings.max_epochs) else epochs
+
     def _finished_before(self) -> TrainingSummary | None:
         """What there is to say if the final model is there already and nothing is left to do."""
-        if not self.make_mode:
-            return None
-        epochs = final_epochs(self.paths)
-        if epochs is None or (self.resume and epochs < self.settings.max_epochs):
+        epochs = self._epochs_done()
+        if epochs is None:
             return None
         self.log.line(f"Final model exists: {self.paths.final}")
         if epochs < self.settings.max_epochs:

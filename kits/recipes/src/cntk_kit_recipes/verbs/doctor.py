@@ -12,8 +12,16 @@ class Doctor(Verb):
 
     requires_api = "1.0"
 
-    def run(self, options: argparse.Namespace) -> int:
-        """Print the findings."""
-        from cntk_kit_recipes.authoring.doctor import doctor
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add what removes compiled code."""
+        parser.add_argument(
+            "--clear-cache", action="store_true", help="remove the compiled code that is kept, and do nothing else"
+        )
 
+    def run(self, options: argparse.Namespace) -> int:
+        """Print the findings, or remove compiled code."""
+        from cntk_kit_recipes.authoring.doctor import clear_caches, doctor
+
+        if options.clear_cache:
+            return clear_caches(plugin_files=options.plugin)
         return doctor(plugin_files=options.plugin)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import os
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from cntk_core.api import (
     Available,
+    Cache,
     ExecutionEngine,
     ParameterStore,
     Plan,
@@ -17,6 +19,8 @@ from cntk_core.api import (
     options,
 )
 from cntk_engine_cpu.binding import KERNELS
+from cntk_engine_cpu.compiler import kernel_cache
+from cntk_engine_cpu.denormals import float_control, mode_for
 from cntk_engine_cpu.gemm import Gemm
 from cntk_engine_cpu.kernels import KernelLibrary
 from cntk_engine_cpu.libraries import load_onednn, onednn_path, thread_count
@@ -41,6 +45,11 @@ class CpuOptions:
     cpu_products: Literal["auto", "onednn", "blas"] = option(
         default="auto", doc="matrix products: oneDNN, or SciPy's BLAS; auto takes oneDNN where it is installed"
     )
+    cpu_denormals: Literal["flush", "keep"] = option(
+        default="flush",
+        doc="numbers below 1.2e-38 while a network is computed in single precision: flush takes them for 0, as other "
+        "engines do, keep computes with them, which is many times slower",
+    )
 
 
 class CpuEngine(ExecutionEngine):
@@ -59,7 +68,15 @@ class CpuEngine(ExecutionEngine):
         numba = "numba" if importlib.util.find_spec("numba") is not None else "NumPy (numba is not installed)"
         has_onednn = importlib.util.find_spec("cffi") is not None and onednn_path() is not None
         products = "oneDNN" if has_onednn else "SciPy's BLAS (oneDNN is not installed)"
-        return Available(f"{thread_count(0)} threads, kernels by {numba}, products by {products}")
+        denormals = "flushed" if float_control() is not None else "kept (this machine has no known way to flush them)"
+        return Available(
+            f"{thread_count(0)} threads, kernels by {numba}, products by {products}, denormals {denormals}"
+        )
+
+    @classmethod
+    def caches(cls) -> Sequence[Cache]:
+        """Return the folder of compiled kernels."""
+        return (kernel_cache(),) if importlib.util.find_spec("numba") is not None else ()
 
     def compile(
         self, plan: Plan, store: ParameterStore, rule: UpdateRule | None = None, *, seed: int = 0
@@ -67,9 +84,11 @@ class CpuEngine(ExecutionEngine):
         """Make a program of a plan."""
         portable = os.environ.get("CNTK_CPU", "").lower() == "numpy"
         gemm = Gemm(None if portable else self._onednn(), thread_count(self.settings.num_cpu_threads))
+        flush = self.settings.cpu_denormals == "flush"
+        floats = mode_for(store.dtype, gemm.threads, flush=flush, openmp=gemm.onednn is not None)
         kernels = KernelLibrary(compiled=not portable and self._compiles(store))
         op_kernels = OpKernels((*(each for each in self.kernels if each not in KERNELS), *KERNELS))
-        return CpuProgram(plan, store, rule, gemm, kernels, op_kernels, seed)
+        return CpuProgram(plan, store, rule, gemm, kernels, op_kernels, floats, seed)
 
     def _onednn(self) -> Any:
         return None if self.settings.cpu_products == "blas" else load_onednn()

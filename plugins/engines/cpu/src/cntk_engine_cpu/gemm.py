@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cntk_engine_cpu.denormals import denormals_kept
 from cntk_engine_cpu.inputs import Ports, address_of
 from cntk_engine_cpu.libraries import OneDnn
 
@@ -130,7 +131,8 @@ def _row_length(matrix: Matrix) -> int:
 
 def _bind_blas(a: Matrix, b: Matrix, c: Matrix, transpose_a: bool, transpose_b: bool, ports: Ports) -> Product:
     """Row-major ``C = A B`` is column-major ``C' = B' A'``; the transposes of row-major arrays are column-major."""
-    from scipy.linalg import blas
+    with denormals_kept():
+        from scipy.linalg import blas
 
     gemm = blas.sgemm if c.dtype == np.float32 else blas.dgemm
     out = c.T

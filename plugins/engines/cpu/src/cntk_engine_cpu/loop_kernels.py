@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from cntk_core.api.engines import Loop, LoopGradient, delay_rows
-from cntk_engine_cpu.kernels import Kernel, compile_file, compile_text
+from cntk_engine_cpu.compiler import Kernel, compile_file, compile_text
 from cntk_engine_cpu.loop_backward import BackwardWriter
 from cntk_engine_cpu.loop_forward import ForwardWriter
 from cntk_engine_cpu.loop_source import LoopText

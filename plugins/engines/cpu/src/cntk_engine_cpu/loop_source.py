@@ -94,7 +94,8 @@ class LoopText:
             return
         matrix = f"{w}.T" if transposed else w
         if accumulate:
-            self._lines.append(f"{y}[a:b] += np.dot({x}[a:b], {matrix})")
+            # `y[a:b] += ...` would also copy the rows onto themselves, and take numba seconds to compile.
+            self._lines += [f"part = {y}[a:b]", f"part += np.dot({x}[a:b], {matrix})"]
         else:
             self._lines.append(f"np.dot({x}[a:b], {matrix}, {y}[a:b])")
 

@@ -25,6 +25,7 @@ from cntk_engine_cpu.binding import (
     Bound,
     contexts_of,
 )
+from cntk_engine_cpu.denormals import FloatMode, computing
 from cntk_engine_cpu.gemm import Gemm
 from cntk_engine_cpu.images import Images, channels_last_nodes, primitives_of, stored_view
 from cntk_engine_cpu.inputs import Inlet, Ports, apart
@@ -51,6 +52,7 @@ class CpuProgram(PlanProgram):
         rule: the update, for training.
         gemm, kernels: the tools.
         op_kernels: of ops.
+        floats: how denormals are treated while it computes.
         seed: keys the random streams.
     """
 
@@ -62,10 +64,12 @@ class CpuProgram(PlanProgram):
         gemm: Gemm,
         kernels: KernelLibrary,
         op_kernels: OpKernels,
+        floats: FloatMode,
         seed: int,
     ) -> None:
         super().__init__(plan, seed)
         self.store = store
+        self.floats = floats
         self._dtype = store.dtype
         self._gemm = gemm
         self._kernels = kernels
@@ -103,10 +107,12 @@ class CpuProgram(PlanProgram):
             if node.value is not None and not isinstance(node, Parameter)
         }
 
+    @computing
     def evaluate(self, minibatch: Minibatch) -> None:
         """Run the forward part."""
         self._run_forward(minibatch, training=False)
 
+    @computing
     def compute_gradients(self, minibatch: Minibatch) -> None:
         """Run forward and backward; the gradients are in the store afterwards.
 
@@ -118,6 +124,7 @@ class CpuProgram(PlanProgram):
         self._touch(self.plan.sparse)
         self.step += 1
 
+    @computing
     def update(self, scalars: Sequence[Scalars]) -> None:
         """Apply the rule with the gradients in the store.
 
@@ -128,6 +135,7 @@ class CpuProgram(PlanProgram):
             raise NetworkError("the program was compiled without an update rule")
         self._apply(scalars)
 
+    @computing
     def train_step(self, minibatch: Minibatch, scalars: Sequence[Scalars]) -> None:
         """Do a whole step; where the rule allows, gradients go straight into the learner's slot."""
         self.check_training()

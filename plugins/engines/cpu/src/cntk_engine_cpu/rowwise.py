@@ -6,7 +6,7 @@ from pathlib import Path
 
 from cntk_core.api import Node
 from cntk_core.api.engines import GradientStep, Step
-from cntk_engine_cpu.kernels import Kernel, compile_file
+from cntk_engine_cpu.compiler import Kernel, compile_file
 from cntk_engine_cpu.site import Array, Call, Site, elements_of
 
 

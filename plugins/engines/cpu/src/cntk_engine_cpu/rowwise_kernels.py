@@ -1,4 +1,4 @@
-"""Kernels that go row by row. Compiled by :func:`cntk_engine_cpu.kernels.compile_file`, for other precisions too.
+"""Kernels that go row by row. Compiled by :func:`cntk_engine_cpu.compiler.compile_file`, for other precisions too.
 
 Loops are written out: what a compiler makes vector code of is a loop without branches over one row.
 """

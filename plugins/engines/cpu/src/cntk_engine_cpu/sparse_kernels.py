@@ -1,4 +1,4 @@
-"""Kernels of products with sparse rows. Compiled by :func:`cntk_engine_cpu.kernels.compile_file`.
+"""Kernels of products with sparse rows. Compiled by :func:`cntk_engine_cpu.compiler.compile_file`.
 
 Sparse rows are ``begins`` (where the entries of each row begin, and the end), ``elements`` and ``numbers`` (of the
 entries).

@@ -12,7 +12,8 @@ from numpy.lib.stride_tricks import as_strided
 
 from cntk_core.api import Parameter, ParameterStore, Plan, UpdateRule
 from cntk_core.api.engines import Expr, TraceMath, symbol
-from cntk_engine_cpu.kernels import Kernel, KernelLibrary
+from cntk_engine_cpu.compiler import Kernel
+from cntk_engine_cpu.kernels import KernelLibrary
 from cntk_engine_cpu.source import Result, number_text, spec_of
 
 Tree = Expr | float

@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 import importlib.util
 import os
+from collections.abc import Sequence
 from importlib.metadata import version
-from pathlib import Path
-from typing import Any
 
 from cntk_core.api import (
     Available,
+    Cache,
     ExecutionEngine,
     ParameterStore,
     Plan,
@@ -21,6 +21,7 @@ from cntk_core.api import (
     options,
 )
 from cntk_core.api.engines import AnyStep
+from cntk_engine_xla.kept import cache_for, keep_compiled
 from cntk_engine_xla.program import XlaProgram
 from cntk_engine_xla.table import KERNELS, Lowerings
 from cntk_engine_xla.units import hosted_steps
@@ -55,6 +56,12 @@ class XlaEngine(ExecutionEngine):
         platforms = os.environ.get("JAX_PLATFORMS") or "the device that JAX finds"
         return Available(f"JAX {version('jax')} on {platforms}")
 
+    @classmethod
+    def caches(cls) -> Sequence[Cache]:
+        """Return the folder of compiled functions that a recipe has which names none."""
+        found = cache_for(cls.options().xla_cache)
+        return () if found is None else (found,)
+
     def on_host(self, plan: Plan) -> frozenset[AnyStep]:
         """Return the steps of a plan whose ops have no form for XLA."""
         return hosted_steps(plan, self._lowerings)
@@ -72,7 +79,7 @@ class XlaEngine(ExecutionEngine):
             PluginUnavailableError: JAX finds no device.
         """
         _check_device()
-        _keep_compiled(self.settings.xla_cache)
+        keep_compiled(self.settings.xla_cache)
         return XlaProgram(plan, store, rule, seed, self._lowerings)
 
 
@@ -84,17 +91,3 @@ def _check_device() -> None:
     except RuntimeError as error:
         message = f"the engine 'xla' cannot run here: JAX {version('jax')} finds no device: {error}"
         raise PluginUnavailableError(message, hint="Set JAX_PLATFORMS=cpu.") from None
-
-
-def _keep_compiled(folder: str) -> None:
-    """Have JAX keep what it compiles on disk, unless the process has its own settings for that."""
-    import jax
-
-    config: Any = jax.config
-    if folder.lower() == "none" or config.jax_compilation_cache_dir is not None:
-        return
-    if folder.lower() == "auto":
-        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-        folder = str(Path(base) / "cntk" / "xla")
-    config.update("jax_compilation_cache_dir", folder)
-    config.update("jax_persistent_cache_min_compile_time_secs", 0.1)

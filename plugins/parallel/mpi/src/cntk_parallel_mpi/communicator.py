@@ -256,9 +256,9 @@ class MPICommunicator(Communicator):
         return time.monotonic()
 
     def abort(self, reason: str) -> None:
-        """End all processes of the program with exit code 1."""
+        """End all processes of the program, with the exit code of the error that is being handled, or 1."""
         print(f"rank {self.rank} ends all ranks: {reason}", file=sys.stderr, flush=True)
-        self._mpi.COMM_WORLD.Abort(1)
+        self._mpi.COMM_WORLD.Abort(getattr(sys.exc_info()[1], "exit_code", 1))
 
     # -- going on without a rank --------------------------------------------------------------------------
 

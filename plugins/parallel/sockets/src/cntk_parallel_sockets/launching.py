@@ -42,7 +42,10 @@ def launch(ranks: int, command: Sequence[str], *, elastic: bool = False) -> int:
         for process in processes:
             process.send_signal(number)
 
-    signal.signal(signal.SIGTERM, stop)
+    for name in ("SIGTERM", "SIGHUP", "SIGUSR1"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) == signal.SIG_DFL:
+            signal.signal(number, stop)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the ranks have it, too
     return _wait_for_those_left(processes) if elastic else _wait(processes)
 

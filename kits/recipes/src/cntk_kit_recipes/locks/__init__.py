@@ -1,0 +1,1 @@
+"""One process at a time writes a model."""

@@ -1,0 +1,67 @@
+"""What the action test asks the evaluation for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cntk_core.errors import DataError
+from cntk_kit_recipes.cli import main
+from cntk_testing.small_recipe import recipe
+
+__all__ = ["recipe"]
+
+
+@pytest.fixture
+def asked(recipe: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """Train, and note what every evaluation is asked for, which then does nothing."""
+    found: list[dict[str, Any]] = []
+
+    def evaluate(network, engine, reader, nodes, minibatch_size, epoch_size, log, **more):
+        names = [node.name for node in nodes]
+        found.append({"nodes": names, "minibatch_size": minibatch_size, "epoch_size": epoch_size, **more})
+        return {}
+
+    assert main(["configFile=r.cntk"]) == 0
+    monkeypatch.setattr("cntk_kit_recipes.recipe.test.evaluate", evaluate)
+    return found
+
+
+NUMBERS = ("minibatch_size", "epoch_size", "show_every", "show_first", "parts")
+
+
+def run(asked: list[dict[str, Any]], keys: str = "") -> tuple[int, ...]:
+    assert main(["configFile=r.cntk", "command=Test", f"Test=[{keys}]"]) == 0
+    return tuple(asked[-1][name] for name in NUMBERS)
+
+
+def test_by_default(asked: list[dict[str, Any]]) -> None:
+    assert run(asked) == (40960, 0, 100, 0, 1)
+    assert asked[0]["nodes"] == ["errs", "ce"]
+    assert asked[0]["ranks"] is None
+
+
+def test_what_a_recipe_says(asked: list[dict[str, Any]]) -> None:
+    assert run(asked, "minibatchSize=7:8;epochSize=3;numMBsToShowResult=5;firstMBsToShowResult=2") == (7, 3, 5, 2, 1)
+    assert run(asked, "minibatchSize=7;numSubminibatches=3") == (7, 0, 100, 0, 3)
+
+
+@pytest.mark.parametrize(("limit", "parts"), [(4, 3), (5, 2), (9, 2), (10, 1), (11, 1)])
+def test_parts_that_fit_into_memory(asked: list[dict[str, Any]], limit: int, parts: int) -> None:
+    assert run(asked, f"minibatchSize=10;maxSamplesInRAM={limit};numSubminibatches=7")[-1] == parts
+
+
+@pytest.mark.usefixtures("asked")
+def test_the_reader_is_closed_whatever_happens(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[str] = []
+
+    def evaluate(network, engine, reader, *arguments, **more):
+        close = reader.close
+        monkeypatch.setattr(reader, "close", lambda: closed.append("closed") or close())
+        raise DataError("this was injected")
+
+    monkeypatch.setattr("cntk_kit_recipes.recipe.test.evaluate", evaluate)
+    assert main(["configFile=r.cntk", "command=Test"]) == 1
+    assert closed == ["closed"]

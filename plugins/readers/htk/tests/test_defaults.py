@@ -1,0 +1,50 @@
+"""What the keys are worth that a recipe does not give."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import pytest
+from cntk_reader_htk.deserializers import DeserializerKeys
+from cntk_reader_htk.options import FeatureKeys, LabelKeys, ReaderKeys
+
+DEFAULTS: list[tuple[type[Any], dict[str, float]]] = [
+    (
+        FeatureKeys,
+        {
+            "expand_to_utterance": False,
+            "defines_mb_size": False,
+        },
+    ),
+    (
+        LabelKeys,
+        {
+            "phone_boundaries": False,
+            "target_dim": 0,
+            "defines_mb_size": False,
+        },
+    ),
+    (
+        ReaderKeys,
+        {
+            "use_numeric_sequence_keys": False,
+            "use_mersenne_twister_rand": False,
+            "hash_sequence_keys": False,
+        },
+    ),
+    (
+        DeserializerKeys,
+        {"chunk_size_in_bytes": 0},
+    ),
+]
+
+
+@pytest.mark.parametrize(("keys", "expected"), DEFAULTS)
+def test_defaults(keys: type[Any], expected: dict[str, float]) -> None:
+    fields = {field.name: field.default for field in attrs.fields(keys) if not field.inherited}
+    numbers = {name: value for name, value in fields.items() if isinstance(value, bool | int | float)}
+    assert numbers == expected
+    assert {name: type(value) for name, value in numbers.items()} == {
+        name: type(value) for name, value in expected.items()
+    }

@@ -1,0 +1,30 @@
+"""What the keys are worth that a recipe does not give."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import pytest
+from cntk_reader_mnist.options import ImageKeys, LabelKeys
+
+DEFAULTS: list[tuple[type[Any], dict[str, float]]] = [
+    (
+        ImageKeys,
+        {"scale": 1.0},
+    ),
+    (
+        LabelKeys,
+        {"label_dim": 10},
+    ),
+]
+
+
+@pytest.mark.parametrize(("keys", "expected"), DEFAULTS)
+def test_defaults(keys: type[Any], expected: dict[str, float]) -> None:
+    fields = {field.name: field.default for field in attrs.fields(keys) if not field.inherited}
+    numbers = {name: value for name, value in fields.items() if isinstance(value, bool | int | float)}
+    assert numbers == expected
+    assert {name: type(value) for name, value in numbers.items()} == {
+        name: type(value) for name, value in expected.items()
+    }

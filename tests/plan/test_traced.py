@@ -1,0 +1,79 @@
+"""What an element-wise op gives while it is traced, and the layouts of roots."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cntk_core.errors import NetworkError, WrongResult
+from cntk_core.network.network import Network
+from cntk_core.network.node import Input, Node
+from cntk_core.ops.language.expression import symbol
+from cntk_core.ops.language.layouts import frame_layout
+from cntk_core.ops.language.op import Elementwise, Op
+from cntk_core.plan.make import make_plan
+from cntk_core.plan.plan import layout_of_root
+from cntk_core.plan.traced import traced_forward, traced_gradient
+
+
+def node_that_gives(value: Any) -> Node:
+    """An element-wise node whose op gives the same value whatever it is asked."""
+
+    def forward(m, attributes, x):
+        return value
+
+    def gradient(m, attributes, g, y, x):
+        return value
+
+    x = Input.make("x", (2,))
+    return Node("z", Op("Own", (1, 1), lambda shapes, _: shapes[0], elementwise=Elementwise(forward, gradient)), [x])
+
+
+X, G, Y = symbol("x"), symbol("g"), symbol("y")
+
+
+@pytest.mark.parametrize("value", [X, X + 1.0, 2.0, 3, -X])
+def test_expressions_and_numbers_are_fine(value: Any) -> None:
+    assert traced_forward(node_that_gives(value), [X]) is value
+    assert traced_gradient(node_that_gives((value,)), G, Y, [X]) == (value,)
+    assert traced_gradient(node_that_gives([None]), G, Y, [X]) == [None]
+
+
+WRONG = [(None, "None"), ("text", "4 values"), ((X, X), "2 values"), ({}, "a dict")]
+
+
+@pytest.mark.parametrize(("value", "shown"), WRONG)
+def test_anything_else_is_told(value: Any, shown: str) -> None:
+    node = node_that_gives(value)
+    with pytest.raises(WrongResult) as caught:
+        traced_forward(node, [X])
+    assert caught.value.message == f"returned {shown}, not an expression over m"
+    with pytest.raises(WrongResult) as caught:
+        traced_gradient(node, G, Y, [X])
+    assert caught.value.message == f"has a gradient that returned {shown}, not one for each of 1 inputs"
+    assert caught.value.function is node.op.elementwise.forward  # type: ignore[union-attr]
+
+
+def test_each_of_the_gradients_has_to_be_one() -> None:
+    with pytest.raises(WrongResult) as caught:
+        traced_gradient(node_that_gives([{}]), G, Y, [X])
+    assert caught.value.message == "has a gradient that returned a dict, not an expression over m"
+
+
+def test_layouts_of_roots() -> None:
+    network = Network()
+    x = network.add(Input.make("X", (2,)))
+    own = Op("Own", (1, 1), lambda shapes, _: shapes[0], elementwise=Elementwise(lambda m, a, x: x, None))  # type: ignore[arg-type]
+    framed = network.add(Node("Framed", own, [x]))
+    summed = network.add(
+        Node("Summed", Op("Sum", (1, 1), lambda shapes, _: (1,), forward=lambda *_: None, reduces_frames=True), [x])
+    )
+    network.infer()
+    plan = make_plan(network, [framed, summed], None)
+    layout = frame_layout(3)
+    assert layout_of_root(plan, "framed", {framed.axis: layout}) is layout
+    for name in ("summed", "X"):
+        with pytest.raises(NetworkError) as caught:
+            layout_of_root(plan, name, {framed.axis: layout})
+        assert str(caught.value) == f"the root '{name}' has no sequences"
