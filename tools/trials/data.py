@@ -88,7 +88,7 @@ def _text(folder: Path, recipe: str) -> None:
     (folder / "r.cntk").write_text(pieces, encoding="utf-8")
 
 
-FORMATS = {
+FORMATS: dict[str, tuple[Callable[[Path], object], str]] = {
     "text": (lambda folder: _text(folder, "sizes"), "frames.ctf"),
     "sequences": (lambda folder: _text(folder, "lstm"), "sequences.ctf"),
     "images": (_images, "images"),

@@ -12,8 +12,8 @@ from cntk_core.system.console import tell
 TRACEBACK = "CNTK_TRACEBACK"
 """Set this variable to 1 to see the Python traceback of an error."""
 
-TOLD_TO_END = 128 + 15
-"""Exit code of a rank that was told to end (SIGTERM): by somebody, or by a launcher that has seen another rank end."""
+SIGNALLED = 128
+"""Exit codes above are of ranks that were told to end: by somebody, or by a launcher that has seen another rank end."""
 
 _PATIENCE = 2.0
 """Seconds that a rank gives rank 0 to tell an error that both have."""
@@ -52,7 +52,7 @@ def end_ranks(text: str) -> None:
         details = traceback.format_exc()
         if os.environ.get(TRACEBACK) == "1":
             say(details.rstrip())
-    told = isinstance(defect, CntkError) and defect.exit_code == TOLD_TO_END
+    told = isinstance(defect, CntkError) and defect.exit_code > SIGNALLED
     end_all(text, details, consequence=told or isinstance(defect, RankGone))
 
 

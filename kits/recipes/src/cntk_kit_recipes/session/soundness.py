@@ -73,4 +73,4 @@ class Soundness:
         return signs
 
     def _fingerprint(self) -> int:
-        return zlib.crc32(self._store.values[: self._store.learned_size].view(np.uint8))
+        return zlib.crc32(self._store.values[: self._store.learned_size].view(np.uint8).data)
