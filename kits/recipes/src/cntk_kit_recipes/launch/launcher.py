@@ -89,7 +89,8 @@ def launch(
         environment = {**_environment(ranks), **launcher.environment, EXPECTED: str(ranks), REPORTS: str(folder)}
         if elastic:
             environment[ELASTIC] = elastic
-        command = [*launcher.command, sys.executable, "-m", "cntk_core", *arguments]
+        # -P: what lies in the working folder (a numpy.py) is no module
+        command = [*launcher.command, sys.executable, "-P", "-m", "cntk_core", *arguments]
         with closing(RankWatch(folder)) as watch:
             code = _run(command, environment, watch, elastic=bool(elastic))
         if elastic and (folder / DONE).exists():

@@ -30,6 +30,7 @@ from cntk_core.training.loop.progress import RunLog
 from cntk_core.training.loop.ranks import ParallelSettings, Ranks
 from cntk_core.trust import ask_to_write
 from cntk_kit_recipes.recipe.changed_data import with_changes
+from cntk_kit_recipes.recipe.core_blocks import offer_core_blocks
 from cntk_kit_recipes.recipe.log import Log
 from cntk_kit_recipes.recipe.lost_ranks import Loss
 
@@ -102,6 +103,8 @@ class ActionContext:
         """
         if plugins is None:
             plugins = make_plugins(log, plugin_files, listeners, recipe=recipe_plugins(config))
+        if config.unread is not None:
+            offer_core_blocks(config.unread)
         for listener in plugins.listeners("cntk_configure"):
             listener(config=config)
         return cls(config, log, plugins, precision_of(config), progress, communicator)
@@ -196,6 +199,7 @@ class ActionContext:
             reader.close()
             raise
         if not wanted:
+            self.say_unread()
             return reader
         source = MinibatchSource(section.name, key, 0, 0, self.rank)
         return with_changes(reader, self.plugins.listeners("cntk_minibatch_read"), source)
@@ -332,11 +336,25 @@ class ActionContext:
     def note_plugins(self, network: Network) -> None:
         """Log the plugins that take part in the job, and let the network say it: it is saved with models.
 
-        To be called when the reader, the engine and whatever else the job needs are made.
+        To be called when the reader, the engine and whatever else the job needs are made. Keys of the recipe that
+        nothing has read until then are logged, too.
+
+        Raises:
+            OptionError, Problems: one of these keys is an option of another block.
         """
+        self.say_unread()
         network.origins = merged(network.origins, now := origins_of(self.plugins, network))
         if now:
             self.log.line(f"Plugins: {summary(now)}")
+
+    def say_unread(self) -> None:
+        """Log the keys of the recipe's blocks that nothing has read, those that were not logged before, in one line.
+
+        Raises:
+            OptionError, Problems: one of them is an option of another block.
+        """
+        if self.config.unread is not None and (line := self.config.unread.take()):
+            self.log.line(line)
 
     # -- engines ------------------------------------------------------------------------------------------
 

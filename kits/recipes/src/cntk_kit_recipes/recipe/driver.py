@@ -26,6 +26,7 @@ from cntk_kit_recipes.recipe.jobs import Job, check_jobs, check_top_level, find_
 from cntk_kit_recipes.recipe.log import Log, library_warnings
 from cntk_kit_recipes.recipe.ranks import (
     Launch,
+    check_variables,
     connect,
     detect,
     disconnect,
@@ -100,6 +101,7 @@ def _run_recipe(
     """Do it: see :func:`run_recipe`."""
     launch = detect() if communicator is None else Launch(communicator.rank, communicator.size)
     if communicator is None:
+        check_variables()
         label_output(launch)
         note_process(launch)
         share_processors()
@@ -249,6 +251,7 @@ def _run(context: ActionContext, jobs: Sequence[Job], least: int, *, quiet: bool
             _meet(now, job)
 
         context = persevere(context, Work(job, index, act, meet, lambda now: _take_over(now, quiet=quiet)), least)
+        context.say_unread()
         if job in epochs:
             context.log.line(f"CNTKCommandTrainEnd: {job.command}")
         context.log.plain()
