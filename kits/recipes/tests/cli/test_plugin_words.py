@@ -143,7 +143,7 @@ def test_a_word_that_means_nothing(capsys, words, text):
     said = capsys.readouterr().err
     assert said == (
         f"\nEXCEPTION occurred: {text}\n"
-        "    cntk configFile=recipe.cntk [key=value ...] [--plugin FILE] [--no-plugin NAME]\n"
+        "    cntk configFile=recipe.cntk [key=value ...] [--plugin FILE] [--no-plugin NAME] [--safe]\n"
     )
 
 

@@ -28,6 +28,7 @@ from cntk_core.plugins.took_part import op_origins, origins_of
 from cntk_core.records.origin import merged, summary
 from cntk_core.training.loop.progress import RunLog
 from cntk_core.training.loop.ranks import ParallelSettings, Ranks
+from cntk_core.trust import ask_to_write
 from cntk_kit_recipes.recipe.changed_data import with_changes
 from cntk_kit_recipes.recipe.core_blocks import offer_core_blocks
 from cntk_kit_recipes.recipe.log import Log
@@ -314,6 +315,7 @@ class ActionContext:
         from cntk_core.network.model_file import save_model
         from cntk_kit_recipes.locks.lock import Lock
 
+        ask_to_write(path, where=where)
         network.origins = merged(network.origins, op_origins(self.plugins, network))
         try:
             with Lock(Path(path), f"the model '{path}'", self.log.line).held():

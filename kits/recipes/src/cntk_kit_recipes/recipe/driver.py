@@ -17,6 +17,7 @@ from cntk_core.config import Config, load_recipe
 from cntk_core.contract import events
 from cntk_core.errors import CntkError, ConfigError
 from cntk_core.plugins.faults import plugins_named
+from cntk_core.trust import ask_to_write, check_folder, policy
 from cntk_kit_recipes.recipe.actions import TRAIN
 from cntk_kit_recipes.recipe.context import ActionContext
 from cntk_kit_recipes.recipe.document import is_document, load_document
@@ -115,6 +116,7 @@ def _run_recipe(
     config = load_recipe(arguments) if plugins is None else load_document(arguments, plugins, log)
     plugin_files = _from_anywhere(plugin_files, config)
     _enter_directory(config, log)
+    _ask_for_files(config)
     config.check_variables()
     log.timestamps = config.boolean("timestamping", False)
     together = launch.size > 1 and config.boolean("parallelTrain", True)
@@ -178,6 +180,17 @@ def _enter_directory(config: Config, log: Log) -> None:
             where=config.location("currentDirectory"),
         ) from None
     log.plain(f"Changed current directory to {directory}")
+
+
+def _ask_for_files(config: Config) -> None:
+    """Make sure that what the top level names may be written: the log at once, the mark of completion at the end."""
+    if policy() is None:
+        return
+    check_folder(Path())
+    for key in ("stderr", "doneFile"):
+        value = config.get(key)
+        if value is not None and value.string() not in ("", "-"):
+            ask_to_write(value.string(), key=key, where=value.where)
 
 
 def _redirect(config: Config, log: Log, banner: str, rank: int, *, together: bool) -> None:

@@ -174,7 +174,7 @@ def end_all(text: str, details: str = "", *, consequence: bool = False) -> None:
     Args:
         text: why.
         details: go before the text in the report.
-        consequence: it has failed because another rank is gone.
+        consequence: it has failed because another rank is gone, or was told to end.
     """
     launch = detect()
     _mark((CONSEQUENCE if consequence else REPORT).format(launch.rank), launch, details + text)

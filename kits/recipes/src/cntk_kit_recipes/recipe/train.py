@@ -37,6 +37,7 @@ class TrainAction(Action):
 
     requires_api = "1.0"
     name = "train"
+    writes = ("modelPath",)
     needs_engine = True
     on_all_ranks = True
     announces_itself = True
