@@ -181,7 +181,9 @@ class TestVerbs:
     @pytest.mark.slow
     def test_plugins_check(self, recipe: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["plugins", "check", "reader:CNTKTextFormatReader"]) == 0
-        assert capsys.readouterr().out.endswith("it belongs in the plugin's own tests\n")
+        assert capsys.readouterr().out.endswith(
+            "keeps its contract (its wheel cntk-reader-cntk-text and ReaderContract and ReaderRecipe of its own tests)\n"
+        )
         assert main(["plugins", "check", "NoSuchReader"]) == 1
 
     def test_new_plugin(self, recipe: Path, capsys: pytest.CaptureFixture[str]) -> None:

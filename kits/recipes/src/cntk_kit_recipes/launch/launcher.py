@@ -227,13 +227,13 @@ def _outcome(code: int, watch: RankWatch, title: str, early: Sequence[int] = ())
     """
     if code == 0 and (watch.folder / DONE).exists():
         return 0
-    stops = [_STOPPED + number for number in REQUESTS]
+    stopped = code in [_STOPPED + number for number in REQUESTS]
     reports, consequences = _reports(watch.folder, REPORT), _reports(watch.folder, CONSEQUENCE)
     silent = [rank for rank in watch.ended if rank not in consequences]
     first = f"rank {silent[0]}" if silent else "a rank"
-    if reports or (consequences and not silent):
+    if reports or (consequences and (stopped or not silent)):
         rank, text = next(iter((reports or consequences).items()))
-        tell(f"\n{text}" if code in stops else f"\nrank {rank} failed first:\n{text}")
+        tell(f"\n{text}" if stopped else f"\nrank {rank} failed first:\n{text}")
     elif early:
         tell(f"\nrank {early[0]} ended before the ranks were connected, without a message")
     elif code < 0 or code > 128:
