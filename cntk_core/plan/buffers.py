@@ -11,7 +11,6 @@ from cntk_core.ops.language.shapes import elements
 from cntk_core.plan.plan import Buffer, GradientStep, Loop, LoopGradient, Step, is_open
 from cntk_core.plan.sharing import same_gradients, same_values
 
-
 _Space = tuple[bool, str, tuple[int, ...]]
 """Whether there are elements for each frame, of which dynamic axis, and the shape without leading ones: values of equal
 spaces are laid out alike.
