@@ -98,6 +98,8 @@ def batch_of(frames: int, seed: int = 3) -> Minibatch:
 @pytest.mark.parametrize("kernels", ["numpy+blas", pytest.param("numba+blas", marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("join", JOINS)
 @pytest.mark.parametrize("first", READERS)
+@pytest.mark.sampled(5)
+@pytest.mark.thinned(5)
 def test_two_readers(first: str, join: str, kernels: str) -> None:
     if "numba" in kernels:
         pytest.importorskip("numba")
