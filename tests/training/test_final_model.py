@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from small import Lines, make_session
 
-from cntk_core.errors import CheckpointError
-from cntk_kit_recipes.locks.lock import Lock
+from cntk_core.errors import CheckpointError, TrainingError
+from cntk_kit_recipes.locks.lock import Lock, Locked
 
 
 @pytest.fixture
@@ -100,6 +100,20 @@ def test_a_new_training_does_not_look_at_it(model):
     assert model.read_bytes() == sound
 
 
-def test_a_model_that_is_complete_can_be_in_a_folder_that_cannot_be_written(model, monkeypatch):
-    monkeypatch.setattr(Lock, "take", lambda *given, **more: pytest.fail("nothing is to be written"))
+@pytest.mark.parametrize("error", [PermissionError(13, "Permission denied"), Locked("somebody has it")])
+def test_a_model_that_is_complete_may_belong_to_somebody_else(model, monkeypatch, error):
+    """Its folder cannot be written, or another run writes there."""
+
+    def take(self, **given):
+        raise error
+
+    monkeypatch.setattr(Lock, "take", take)
     assert again(model).with_text("No further training is necessary.")
+    with pytest.raises(TrainingError):
+        again(model, max_epochs=3, resume=True)
+
+
+def test_a_run_that_has_nothing_to_do_tidies_up(model):
+    (model.parent / "net.dnn.ckp").unlink()
+    assert again(model).with_text("No further training is necessary.")
+    assert not (model.parent / "net.dnn.checkpoints").exists()

@@ -198,7 +198,8 @@ def test_a_second_request_ends_a_process_that_is_long_at_a_sum():
     with subprocess.Popen([sys.executable, "-c", BUSY], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "told\n"
         process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 143
+        # From outside both are the same: the thread ends it, or, just before the sum, the main thread.
+        assert process.wait(30) in (143, -signal.SIGTERM)
 
 
 def test_ranks_say_which_signal_it_was(tmp_path):

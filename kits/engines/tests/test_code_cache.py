@@ -158,19 +158,15 @@ def test_a_group_of_the_users_own_above(tmp_path, monkeypatch, members, kept):
     assert (cache.folder is not None) == kept
 
 
-def test_a_folder_of_somebody_else(cache, caplog, monkeypatch):
-    folder = cache.folder
-    mine = os.geteuid()
-    monkeypatch.setattr(os, "geteuid", lambda: mine + 12345)
+@pytest.mark.parametrize(
+    ("owner", "problem"), [(4711, "'/x' belongs to the user 4711"), (12345, ""), (0, "")], ids=["other", "own", "root"]
+)
+def test_whose_it_is(monkeypatch, owner, problem):
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)
     monkeypatch.setattr(trust, "_user", lambda uid: f"the user {uid}")
-    # Root is believed; so a folder of root is not what is tried here.
-    status = os.stat_result((0o40700, 1, 1, 2, 4711, 4711, 0, 0, 0, 0))
-    assert trust.reason_to_distrust(folder, status) == (
-        f"'{folder}' belongs to the user 4711",
-        "set CNTK_CACHE to a folder of your own",
-    )
-    rooted = os.stat_result((0o40700, 1, 1, 2, 0, 0, 0, 0, 0, 0))
-    assert trust.reason_to_distrust(folder, rooted) == ("", "")
+    status = os.stat_result((0o40700, 1, 1, 2, owner, 4711, 0, 0, 0, 0))
+    mend = "set CNTK_CACHE to a folder of your own" if problem else ""
+    assert trust.reason_to_distrust(Path("/x"), status) == (problem, mend)
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EIO])

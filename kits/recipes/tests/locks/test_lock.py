@@ -157,6 +157,10 @@ def test_of_many_that_start_at_once_one_gets_it(path):
 @pytest.mark.slow
 def test_nobody_meets_another_one_inside(path):
     processes = [start(path, "turns") for _ in range(3)]
+    assert [process.stdout.readline() for process in processes] == ["ready\n"] * 3
+    for process in processes:
+        process.stdin.close()
+        process.stdin = None
     assert [process.communicate(timeout=60)[0] for process in processes] == ["met 0\n"] * 3
 
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from cntk_engine_cpu import compiler
 
 from cntk_core.api.engines import CodeCache
 
-pytest.importorskip("numba")
+pytestmark = pytest.mark.skipif(find_spec("numba") is None, reason="needs numba")
 
 TEXT = """
 import numpy as np
@@ -176,7 +177,7 @@ import numpy as np
 from cntk_engine_cpu.compiler import compile_text
 TEXT = {TEXT!r}
 print("begin", flush=True)
-for number in range(4):
+for number in range(2):
     kernel = compile_text(TEXT.format(number), "add", {SIGNATURE!r})
     out = np.empty(3, np.float32)
     kernel(np.full(3, 2, np.float32), out)
@@ -202,11 +203,11 @@ def test_three_processes_at_once(tmp_path):
     processes = [begin(tmp_path) for _ in range(3)]
     for process in processes:
         lines, errors = said(process)
-        assert [line.split()[:2] for line in lines] == [[str(n), f"{n + 2}.0"] for n in range(4)]
+        assert [line.split()[:2] for line in lines] == [[str(n), f"{n + 2}.0"] for n in range(2)]
         assert errors == ""
-    assert len(list((tmp_path / "kernels").iterdir())) == 4
+    assert len(list((tmp_path / "kernels").iterdir())) == 2
     lines, errors = said(begin(tmp_path))
-    assert lines == [f"{n} {n + 2}.0 True" for n in range(4)]
+    assert lines == [f"{n} {n + 2}.0 True" for n in range(2)]
     assert errors == ""
 
 
@@ -214,7 +215,7 @@ def test_three_processes_at_once(tmp_path):
 @pytest.mark.thorough
 def test_killed_while_compiling(tmp_path):
     """Whatever it leaves, the next run is right, and the one after that compiles nothing."""
-    for delay in np.linspace(0.0, 0.5, 12):
+    for delay in np.linspace(0.0, 2.0, 12):
         process = begin(tmp_path)
         process.stdout.readline()
         time.sleep(delay)
@@ -222,6 +223,6 @@ def test_killed_while_compiling(tmp_path):
         process.communicate()
     for state in ("True|False", "True"):
         lines, errors = said(begin(tmp_path))
-        assert [line.split()[:2] for line in lines] == [[str(n), f"{n + 2}.0"] for n in range(4)]
+        assert [line.split()[:2] for line in lines] == [[str(n), f"{n + 2}.0"] for n in range(2)]
         assert all(line.split()[2] in state.split("|") for line in lines)
         assert errors == ""

@@ -145,27 +145,36 @@ class TrainingSession:
 
     @contextmanager
     def _files(self) -> Iterator[None]:
-        """Within, rank 0 alone writes the files, and what is there is in order. Where nothing is left to do, it reads.
+        """Within, rank 0 alone writes the files, and what is there is in order.
 
         The other ranks are told what tells its lock from others: one of them may have to follow it.
         """
-        is_main = self.ranks is None or self.ranks.is_main
         try:
-            if is_main and not self._is_finished():
-                with saving(self.paths.final):
-                    known = _LOCKS.get(self.paths.final, "") if self.after_loss else ""
-                    self.lock.take(patience=_ENDING if self.after_loss else 0.0, predecessor=known)
-                    if self.make_mode:
-                        mend_final(self.paths, self._rebuild, self.log.line)
-                with tidying(self.log.line):
-                    remove_leftovers(self.paths.final)
-                    remove_unnamed(self.paths.folder)
+            if self.ranks is None or self.ranks.is_main:
+                self._take_files()
             if self.ranks is not None:
                 self.ranks.doing("tidying up")
                 _LOCKS[self.paths.final] = self.ranks.first_text(self.lock.token)
             yield
         finally:
             self.lock.release()
+
+    def _take_files(self) -> None:
+        """Lock the files, and put them in order; where nothing is left to do, they may belong to somebody else."""
+        is_finished = self._is_finished()
+        try:
+            with saving(self.paths.final):
+                known = _LOCKS.get(self.paths.final, "") if self.after_loss else ""
+                self.lock.take(patience=_ENDING if self.after_loss else 0.0, predecessor=known)
+                if self.make_mode and not is_finished:
+                    mend_final(self.paths, self._rebuild, self.log.line)
+        except TrainingError:
+            if not is_finished:
+                raise
+            return
+        with tidying(self.log.line):
+            remove_leftovers(self.paths.final)
+            remove_unnamed(self.paths.folder)
 
     def _is_finished(self) -> bool:
         """Whether the final model is there, whole, and all that is asked for.

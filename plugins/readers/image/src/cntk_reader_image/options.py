@@ -13,7 +13,6 @@ from cntk_core.api import (
     ConfigError,
     Location,
     MissingKeyError,
-    OptionError,
     Problems,
     Value,
     did_you_mean,
@@ -166,6 +165,13 @@ class LegacyFeatureKeys(CropKeys, ScaleKeys, ColorKeys, IntensityKeys, MeanKeys)
     mb_format: Literal["nchw", "cudnn", "nhwc", "legacy"] = option(
         default="nchw", doc="nchw: planes of colours; nhwc and legacy: the colours of each pixel side by side."
     )
+
+
+@options
+class ImageStreamKeys:
+    """The keys of a deserializer's block of images; what a transform needs stands in its own block."""
+
+    transforms: Value = option(doc="The transforms, one after another.")
 
 
 @options
@@ -350,13 +356,8 @@ def _read_labels(section: Config, told: str) -> int:
 
 def _read_transforms(section: Config, told: str) -> tuple[Transform, ...]:
     errors: list[CntkError] = []
-    value = section.own("transforms")
-    assert value is not None
-    for key in section.keys():  # noqa: SIM118 - a Config is no dict
-        if key.lower() != "transforms":
-            text = f"{told} has no option '{key}'{did_you_mean(key, ['transforms'])}"
-            hint = "Options: transforms. What a transform needs stands in its own block."
-            errors.append(OptionError(text, where=section.location(key), hint=hint))
+    keys = collect(lambda: section.bind(ImageStreamKeys, what=told), errors)
+    value = section.require("transforms") if keys is None else keys.transforms
     found = [collect(lambda one=one: _read_transform(one, section, told), errors) for one in value.array()]
     raise_problems(errors)
     raise_problems(_order_errors(found, told))

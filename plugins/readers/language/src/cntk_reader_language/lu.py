@@ -168,7 +168,7 @@ class LUSequenceReader(SentenceReader):
         assert given.wordmap is not None
         pairs = read_pairs(given.wordmap, "the word map", given.where)
         found: dict[str, int] = {}
-        errors = []
+        errors: list[CntkError] = []
         for word in words:
             other = pairs.get(word, given.unk)
             if other not in words:

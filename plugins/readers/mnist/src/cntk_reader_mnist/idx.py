@@ -84,7 +84,7 @@ class IdxFile:
             raise self._error("the file is truncated in its header")
 
     def values(self) -> NDArray[np.uint8]:
-        """Return all values, ``shape``; a plain file is mapped into memory. Raises DataError if the file is damaged."""
+        """Return all values, ``shape``. Raises DataError if the file is damaged."""
         if self._data is None:
             try:
                 self._data = self._load()
@@ -97,8 +97,8 @@ class IdxFile:
         if self._packed:
             data = self._unpacked(needed)
         else:
-            size = self._path.stat().st_size - self._offset
-            data = np.memmap(self._path, np.uint8, "r", self._offset, (size,)) if size else np.zeros(0, np.uint8)
+            # Not mapped: where a mapped file is cut while it is read, the system ends the process (SIGBUS).
+            data = np.fromfile(self._path, np.uint8, offset=self._offset)
         if len(data) != needed:
             sizes = " x ".join(map(str, self.shape))
             what = "truncated" if len(data) < needed else "too long"

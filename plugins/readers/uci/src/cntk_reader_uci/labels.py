@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from cntk_core.api import DataError, Location, raise_problems
+from cntk_core.api import DataError, Location, ask_to_write, raise_problems
 from cntk_core.api.readers import LINE_BYTES, bounded_lines
 from cntk_reader_uci.options import LabelOptions
 from cntk_reader_uci.source import open_table
@@ -46,6 +46,7 @@ def read_classes(stream: LabelOptions, path: Path) -> dict[bytes, int]:
 
 def make_classes(stream: LabelOptions, path: Path, marks: Marks, max_line_bytes: int = LINE_BYTES) -> dict[bytes, int]:
     """Write the label mapping file: the names of the column in the order in which they appear first."""
+    ask_to_write(path, where=stream.where)
     classes: dict[bytes, int] = {}
     for name in _names(stream, marks, max_line_bytes):
         classes.setdefault(name, len(classes))
