@@ -11,6 +11,11 @@ from cntk_core.ops.language.shapes import elements
 from cntk_core.plan.plan import Buffer, GradientStep, Loop, LoopGradient, Step, is_open
 from cntk_core.plan.sharing import same_gradients, same_values
 
+_Space = tuple[bool, str, tuple[int, ...]]
+"""Whether there are elements for each frame, of which dynamic axis, and the shape without leading ones: values of equal
+spaces are laid out alike.
+"""
+
 
 @attrs.define(eq=False)
 class _Item:
@@ -31,12 +36,9 @@ class _Item:
         return bool(self.node.framed), self.node.axis
 
     @property
-    def form(self) -> tuple[int, ...]:
-        """Shape without leading ones: equal forms are laid out alike."""
-        shape = self.node.known_shape
-        while shape and shape[0] == 1:
-            shape = shape[1:]
-        return shape
+    def space(self) -> _Space:
+        """The elements of the node."""
+        return _space_of(self.node)
 
 
 @attrs.define(eq=False)
@@ -55,18 +57,18 @@ def assign_buffers(
     """Give every computed value and gradient a buffer; return both assignments and the buffers.
 
     An element-wise step may write over a value of the same layout whose last reader it is, and so may the gradient of
-    batch normalization, once it has taken its sums; any other step gets buffers that hold nothing it reads. Inside
-    loops, :mod:`sharing` tells what lies in one place. Nodes with a dimension that every minibatch has its own of get
-    none.
+    batch normalization, once it has taken its sums; any other step gets buffers that hold nothing it reads. What such
+    a step sums up (the gradient of a value that it repeats for all samples or elements) is complete only when the step
+    has read everything, so that it lies apart, too. Inside loops, :mod:`sharing` tells what lies in one place. Nodes
+    with a dimension that every minibatch has its own of get none.
     """
     items = [item for item in _life_times(steps, gradients, set(roots)) if not is_open(item.node)]
-    element_by_element = [all(node.op.elementwise is not None for node in step.nodes) for step in steps]
-    element_by_element += [_writes_element_by_element(step) for step in gradients]
+    spaces = [_space(step) for step in (*steps, *gradients)]
     slots: list[_Slot] = []
     values: dict[Node, int] = {}
     grads: dict[Node, int] = {}
     for item in sorted(items, key=lambda item: item.born):
-        slot = _find(slots, item, in_place=element_by_element[item.born])
+        slot = _find(slots, item, in_place=item.space == spaces[item.born])
         if slot is None:
             slot = _Slot(len(slots), item.place, 0, item)
             slots.append(slot)
@@ -76,10 +78,21 @@ def assign_buffers(
     return values, grads, tuple(_freeze(slot) for slot in slots)
 
 
-def _writes_element_by_element(step: GradientStep | LoopGradient) -> bool:
-    if not isinstance(step, GradientStep):
-        return False
-    return all(node.op.traits.ends_by_element for node in step.step.nodes)
+def _space(step: Step | Loop | GradientStep | LoopGradient) -> _Space | None:
+    """The elements that a step goes through one by one, each read before it is written; None if it does not."""
+    if isinstance(step, GradientStep):
+        by_element = all(node.op.traits.ends_by_element for node in step.step.nodes)
+        return _space_of(step.step.nodes[-1]) if by_element else None
+    if isinstance(step, Step) and all(node.op.elementwise is not None for node in step.nodes):
+        return _space_of(step.nodes[-1])
+    return None
+
+
+def _space_of(node: Node) -> _Space:
+    shape = node.known_shape
+    while shape and shape[0] == 1:
+        shape = shape[1:]
+    return bool(node.framed), node.axis, shape
 
 
 def _freeze(slot: _Slot) -> Buffer:
@@ -103,7 +116,7 @@ def _is_free(slot: _Slot, item: _Item, in_place: bool) -> bool:
     if holder.last < item.born:
         return True
     # Two results of one step are born together and never share.
-    return in_place and holder.last == item.born and holder.born < item.born and holder.form == item.form
+    return in_place and holder.last == item.born and holder.born < item.born and holder.space == item.space
 
 
 def _life_times(

@@ -97,7 +97,6 @@ def test_what_is_a_finding(engine: ModuleType) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(reason="the CPU engine's gradient of a value that RowStack and Minus read is wrong", strict=True)
 def test_a_value_that_is_stacked_and_subtracted(engine: ModuleType) -> None:
     from fuzzing import formats
 

@@ -69,6 +69,18 @@ def test_a_result_in_place_of_an_operand(numba):
     same(spec, order, np.float32)
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+def test_an_operand_that_is_passed_on_beside_a_result_in_its_place(compiled):
+    if compiled:
+        pytest.importorskip("numba")
+    spec, order = spec_of(KINDS, (), [Result(-A, "full", into="a"), Result(A, "full"), Result(A, "full", True)])
+    assert order == ("a",)
+    a, passed, added = (np.full((2, 3), value) for value in (2.0, 0.0, 0.5))
+    KernelLibrary(compiled=compiled).get(spec, a.dtype)(2, 3, a, passed, added)
+    for found, wanted in ((a, -2.0), (passed, 2.0), (added, 2.5)):
+        np.testing.assert_array_equal(found, wanted)
+
+
 def test_numbers_are_arguments(numba):
     rate = symbol("rate")
     spec, order = spec_of(KINDS, ("rate", "other"), [Result(A - (1.0 - rate) * B, "full")])

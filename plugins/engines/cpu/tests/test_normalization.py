@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -131,6 +132,24 @@ def pooled_and_read(net: Net, x: Node) -> Node:
     return apply(net, "Plus", inferred(net, net.node("Pooling", made, attributes=attributes)), made)
 
 
+def plain(net: Net, data: Node) -> Node:
+    """An image that lies channels first, of which nobody knows a better order."""
+    rows = inferred(net, net.node("Reshape", data, attributes=OPS["Reshape"].attributes((prod(SHAPE),))))
+    made = apply(net, "Times", net.parameter(prod(SHAPE), prod(SHAPE), scale=0.1), rows)
+    return inferred(net, net.node("Reshape", made, attributes=OPS["Reshape"].attributes(SHAPE[::-1])))
+
+
+def beside_a_plain_image(net: Net, x: Node) -> Node:
+    # The gradient of the plain image goes over that of the difference, which the other gradient is made of.
+    return convolved(net, apply(net, "RectifiedLinear", apply(net, "Minus", plain(net, x), layer(net, x))))
+
+
+def beside_a_plain_image_that_is_read_again(net: Net, x: Node) -> Node:
+    image = plain(net, x)
+    inner = apply(net, "Tanh", apply(net, "Minus", image, layer(net, x)))
+    return apply(net, "Plus", convolved(net, inner), plain(net, image))
+
+
 NETWORKS = (
     rectified_twice,
     behind_other_functions,
@@ -144,6 +163,8 @@ NETWORKS = (
     normalized_twice,
     blended,
     pooled_and_read,
+    beside_a_plain_image,
+    beside_a_plain_image_that_is_read_again,
 )
 
 

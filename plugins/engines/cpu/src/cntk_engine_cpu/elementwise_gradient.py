@@ -72,7 +72,7 @@ def bind_gradient(site: Site, step: GradientStep) -> list[Call] | None:
     # Those that might not be written come last: what is written of the same tree will do for them, too.
     for target in at_once + waiting:
         tree = trees.get(target.node, 0.0)
-        formula = _formula(site, target.node, tree, kernel) if target in waiting else None
+        formula = _formula(site, target.node, tree, kernel, at_once) if target in waiting else None
         if formula is not None:
             site.passing.formulas[target.node] = formula
         else:
@@ -171,19 +171,23 @@ def _can_wait(site: Site, step: GradientStep, node: Node) -> bool:
     return following is not None and following.step.nodes == (node,)
 
 
-def _formula(site: Site, node: Node, tree: Tree, kernel: _Kernel) -> Formula | None:
-    """The gradient of a normalized value as the next step can compute it, if making it costs no less."""
+def _formula(site: Site, node: Node, tree: Tree, kernel: _Kernel, written: Sequence[Target]) -> Formula | None:
+    """The gradient of a normalized value as the next step can compute it, if making it costs no less.
+
+    What it reads must still be there by then: nothing of it may lie where one of the ``written`` gradients goes, be it
+    by a conversion after the kernel.
+    """
     for result, output in zip(kernel.results, kernel.outputs, strict=True):
         if result.kind == "full" and result.expression == tree and not result.accumulate:
             return Formula(symbol("made"), {"made": (output, "full")})
     operands = {name: kernel.arrays[name] for name in _symbols(tree)}
     data = site.normalized[node].affine.data
     read = [array for array, kind in operands.values() if kind == "full" and array is not data]
-    written = [output for result, output in zip(kernel.results, kernel.outputs, strict=True) if result.kind == "full"]
+    places = [*kernel.outputs, *(site.gradients[target.node] for target in written)]
     if (
         len(read) > 2
         or not _is_quick(tree)
-        or any(np.may_share_memory(array, other) for array, _ in operands.values() for other in written)
+        or any(np.may_share_memory(array, place) for array, _ in operands.values() for place in places)
     ):
         return None
     return Formula(tree, operands) if isinstance(tree, Expr) else None

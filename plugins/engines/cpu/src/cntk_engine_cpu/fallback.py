@@ -22,15 +22,15 @@ def bind_forward(site: Site, step: Step) -> Call:
             inputs = [inner[child] if child in inner else site.given(child) for child in node.inputs]
             site.contexts[node].saved.clear()
             inner[node] = run_forward(node.op, np, inputs, node.attributes, site.contexts[node])
-        results = _apart([inner[node] for node in step.writes])
+        results = apart([inner[node] for node in step.writes])
         for node, result in zip(step.writes, results, strict=True):
             site.values[node][...] = result.reshape(site.values[node].shape)
 
     return Call(compute)
 
 
-def _apart(arrays: list[Array]) -> list[Array]:
-    """Copy arrays that are views of others: one may lie where another one is written to."""
+def apart(arrays: list[Array]) -> list[Array]:
+    """Copy those of several results that are views of others: one may lie where another one is written to."""
     if len(arrays) == 1:
         return arrays
     return [array if array.base is None else np.array(array) for array in arrays]
@@ -56,7 +56,7 @@ def bind_gradient(site: Site, step: GradientStep) -> Call:
     def compute() -> None:
         gradients: dict[Node, Array] = {node: site.gradients[node] for node in step.sources}
         flow_back(members, gradients, np, site.given, lambda node: site.contexts[node], site.path)
-        changes = _apart([np.asarray(gradients.get(target.node, 0.0)) for target in step.targets])
+        changes = apart([np.asarray(gradients.get(target.node, 0.0)) for target in step.targets])
         for target, change in zip(step.targets, changes, strict=True):
             out = site.gradients[target.node]
             shaped = change.reshape(out.shape) if change.size == out.size else change

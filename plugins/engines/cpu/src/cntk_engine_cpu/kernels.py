@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from cntk_core.api.engines import Expr
 from cntk_engine_cpu.compiler import Kernel, compile_text
 from cntk_engine_cpu.evaluate import Evaluator
 from cntk_engine_cpu.source import KernelSpec
@@ -18,6 +19,12 @@ class NumpyKernel:
 
     def __init__(self, spec: KernelSpec) -> None:
         self.spec = spec
+        # An operand that is passed on as it is: no result of its own, but the array that another one may lie in.
+        self._passed_on = [
+            index
+            for index, result in enumerate(spec.results)
+            if index and isinstance(result.expression, Expr) and result.expression.operation == "symbol"
+        ]
 
     def __call__(self, rows: int, columns: int, *arguments: Any) -> None:
         """Compute all results, then write them: a result may lie where an operand lies."""
@@ -31,6 +38,9 @@ class NumpyKernel:
         with np.errstate(all="ignore"):
             evaluate = Evaluator(symbols)
             values = [self._reduced(evaluate(result.expression), result.kind, rows, columns) for result in spec.results]
+        for index in self._passed_on:
+            if any(np.may_share_memory(values[index], target) for target in targets[:index]):
+                values[index] = np.array(values[index])
         for result, target, value in zip(spec.results, targets, values, strict=True):
             if result.accumulate:
                 np.add(target, value, out=target)

@@ -24,6 +24,7 @@ from cntk_core.api.engines import (
     run_forward,
     shift_of,
 )
+from cntk_engine_cpu.fallback import apart
 from cntk_engine_cpu.site import Array, Call, Site
 
 
@@ -119,8 +120,8 @@ class _Pass:
             context = self.contexts[node, rows.start] = self._context(node, rows)
             inputs = [inner[child] if child in inner else self._at(child, values[child], rows) for child in node.inputs]
             inner[node] = run_forward(node.op, np, inputs, node.attributes, context)
-        for node in step.writes:
-            values[node][rows] = np.asarray(inner[node]).reshape(-1, *values[node].shape[1:])
+        for node, result in zip(step.writes, apart([inner[node] for node in step.writes]), strict=True):
+            values[node][rows] = np.asarray(result).reshape(-1, *values[node].shape[1:])
 
     def backward(self, step: GradientStep, rows: slice) -> None:
         """Add the gradients of a step for the rows of a time step."""

@@ -61,6 +61,8 @@ void *dnnl_primitive_desc_query_md(void *pd, int what, int index);
 
 # Names and numbers of oneDNN's C interface, version 3.
 _CPU, _IN_ORDER, _FLOAT32, _ANY = 1, 1, 3, 1
+_UNDEFINED = 0
+"""The type of what is added to is that of the result: named, reorders refuse it."""
 TRAINING, DIRECT, _RELU = 64, 1, 0x20
 _USER_SCRATCHPAD = 1
 _IMPLEMENTATION = 8
@@ -209,7 +211,7 @@ class Objects:
             if relu:
                 self._check("dnnl_post_ops_append_eltwise", after, _RELU, 0.0, 0.0)
             if sum_up:
-                self._check("dnnl_post_ops_append_sum", after, 1.0, 0, _FLOAT32)
+                self._check("dnnl_post_ops_append_sum", after, 1.0, 0, _UNDEFINED)
             self._check("dnnl_primitive_attr_set_post_ops", attributes, after)
         return attributes
 
