@@ -182,7 +182,8 @@ class TestVerbs:
     def test_plugins_check(self, recipe: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["plugins", "check", "reader:CNTKTextFormatReader"]) == 0
         assert capsys.readouterr().out.endswith(
-            "keeps its contract (its wheel cntk-reader-cntk-text and ReaderContract and ReaderRecipe of its own tests)\n"
+            "keeps its contract (its wheel cntk-reader-cntk-text and ReaderContract and ReaderRecipe "
+            "of its own tests)\n"
         )
         assert main(["plugins", "check", "NoSuchReader"]) == 1
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import attrs
 
 from cntk_core.config import Config, Value
@@ -86,10 +88,15 @@ def _refused(job: Job) -> list[CntkError]:
     problems: list[CntkError] = []
     for keys, ask in ((job.action.writes, ask_to_write), (job.action.runs, ask_to_run)):
         for value in map(job.section.get, keys):
-            if value is None or value.is_empty or value.string() in ("", "-"):
-                continue
-            collect(lambda ask=ask, value=value: ask(value.string(), key=value.short_name, where=value.where), problems)
+            if value is not None:
+                collect(lambda ask=ask, value=value: _ask(ask, value), problems)
     return problems
+
+
+def _ask(ask: Callable[..., None], value: Value) -> None:
+    text = "" if value.is_empty else value.string()
+    if text not in ("", "-"):
+        ask(text, key=value.short_name, where=value.where)
 
 
 def _commands(config: Config) -> list[Value]:
