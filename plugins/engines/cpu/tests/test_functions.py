@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("numba")
 
 from cntk_engine_cpu import functions, functions_float32, functions_float64
-from cntk_engine_cpu.functions import FAST
+from cntk_engine_cpu.compiler import FAST
 from numba import njit
 
 SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 88.0, 88.5, 88.72, 89.0, -87.0, -100.0, 1e-30, -1e-30, 1e30, -1e30]
