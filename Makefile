@@ -4,6 +4,7 @@
 #   make test WORKERS=0      in one process; by default one more than there are processors
 #   make test FRESH=1        compile everything anew, not what earlier runs have kept
 #   make quick BASE=main     the commit to compare with
+#   make trials RECORD=...   the file in which its figures are kept
 
 UV ?= $(shell command -v uv 2>/dev/null)
 PYTHON ?=
@@ -22,12 +23,13 @@ WORKERS ?= $(shell n=$$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN); echo $$
 FRESH ?=
 BASE ?= main
 N ?= 20
+RECORD ?= trials.jsonl
 SEED ?= $(shell date +%Y%m%d)
 export FRESH
 PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 8 --dist worksteal $(PYTEST_ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test quick nightly mutants lint format types imports docs api lists wheels check bench pin hooks changes release clean
+.PHONY: help setup demo test quick nightly trials mutants fuzz lint format types imports docs api lists wheels check bench pin hooks changes release clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
@@ -49,12 +51,20 @@ quick: $(STAMP) ## run the quick tests that concern what changed since BASE
 	if [ -z "$$tests" ]; then echo "no test is concerned by what changed since $(BASE)"; exit; fi; \
 	echo "concerned:" $$tests; $(PYTEST) --tier quick $$tests
 
-nightly: $(STAMP) ## run all tests there are, compile everything anew, try faults (N=20 SEED=...)
+nightly: $(STAMP) ## run all tests there are, compile everything anew, try faults (N=20 SEED=...), fuzz
 	FRESH=1 $(PYTEST) --tier thorough
 	$(MAKE) mutants
+	$(MAKE) fuzz N=20000
+	$(MAKE) trials
+
+trials: $(STAMP) ## kill, break and cut trainings, and write the figures into docs/reliability.md (hours)
+	$(BIN)/python tools/trials all --record $(RECORD)
 
 mutants: $(STAMP) ## see whether the tests notice N faults drawn with SEED
 	$(BIN)/python tools/mutants.py --count $(N) --seed $(SEED)
+
+fuzz: $(STAMP) ## feed N inputs of each format and language to what reads them (N=20000 SEED=...)
+	$(BIN)/python tools/fuzz.py --inputs $(N) --seed $(SEED)
 
 lint: $(STAMP) ## check style and format
 	$(BIN)/ruff check .
@@ -99,7 +109,7 @@ release: $(STAMP) ## move changes/ to CHANGELOG.md (VERSION=0.2.0)
 	$(BIN)/towncrier build --yes --version $(VERSION)
 
 pin: ## write constraints.txt anew with today's versions (needs uv)
-	UV='$(UV)' tools/pin.sh
+	UV='$(UV)' PYTHON='$(PYTHON)' tools/pin.sh
 
 clean: ## remove the environment and everything that was built
 	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

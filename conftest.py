@@ -101,8 +101,18 @@ def samples(pytestconfig: pytest.Config) -> list[Group]:
     return pytestconfig.stash[SAMPLES]
 
 
-def pytest_collection_finish() -> None:
+EARLY = pytest.StashKey[set[str]]()
+
+
+@pytest.fixture(scope="session")
+def early_imports(pytestconfig: pytest.Config) -> set[str]:
+    """The packages that were imported when all tests were collected."""
+    return pytestconfig.stash[EARLY]
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
     """Take the thousands of collected tests out of the collector's sight: tests that collect garbage are quick then."""
+    session.config.stash[EARLY] = {name.partition(".")[0] for name in sys.modules}
     gc.collect()
     gc.freeze()
 

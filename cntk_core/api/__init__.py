@@ -73,6 +73,7 @@ from cntk_core.ops.table import FindOp, core_ops
 from cntk_core.plugins.markers import hookimpl
 from cntk_core.records.layout import SequenceLayout
 from cntk_core.records.minibatch import Minibatch, StreamData
+from cntk_core.trust import RefusedError, ask_to_load, ask_to_run, ask_to_write
 
 if TYPE_CHECKING:  # as _LATER says
     from cntk_core.contract.dataset import Dataset, DatasetProgress
@@ -151,6 +152,7 @@ __all__ = [
     "RankGone",
     "RankMissing",
     "ReaderContext",
+    "RefusedError",
     "Registry",
     "RunLog",
     "Schedule",
@@ -173,6 +175,9 @@ __all__ = [
     "Value",
     "Verb",
     "WriterContext",
+    "ask_to_load",
+    "ask_to_run",
+    "ask_to_write",
     "at_least",
     "collect",
     "core_ops",

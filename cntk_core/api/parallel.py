@@ -15,8 +15,8 @@ from cntk_core.contract.simulation import (
 from cntk_kit_parallel.background_worker import BackgroundWorker, sum_by_rank
 from cntk_kit_parallel.mesh import Mesh
 from cntk_kit_parallel.mesh_communicator import MeshCommunicator
-from cntk_kit_parallel.mesh_meeting import Rendezvous
 from cntk_kit_parallel.process_locations import Whereabouts
+from cntk_kit_parallel.rendezvous import Rendezvous
 
 KIT_VERSION = "1.0"
 """Version of this kit. Names may change with its major; what goes is announced for two minor versions."""

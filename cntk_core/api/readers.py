@@ -6,7 +6,9 @@ from cntk_core.contract.reader import CACHE_BYTES
 from cntk_core.ops.language.layouts import slot_layout
 from cntk_kit_readers.chunked import ChunkedReader
 from cntk_kit_readers.composite import CompositeSource, FrameSource, Part
+from cntk_kit_readers.lines import LINE_BYTES, bounded_lines, line_too_long
 from cntk_kit_readers.makers import PendingRows, RowMaker
+from cntk_kit_readers.precision import in_precision
 from cntk_kit_readers.randomize import Block, RandomOrder, SweepOrder, Window, chunk_windows
 from cntk_kit_readers.reader_keys import ReaderKeys
 from cntk_kit_readers.slots import Piece, SlotPlan
@@ -28,6 +30,7 @@ KIT_VERSION = "1.0"
 __all__ = [
     "CACHE_BYTES",
     "KIT_VERSION",
+    "LINE_BYTES",
     "Block",
     "Chunk",
     "ChunkInfo",
@@ -49,10 +52,13 @@ __all__ = [
     "UtterancePartKeys",
     "UtteranceReader",
     "Window",
+    "bounded_lines",
     "chunk_windows",
     "class_column",
     "context_window",
     "cut_chunks",
+    "in_precision",
+    "line_too_long",
     "read_utterance_block",
     "read_utterance_part",
     "read_windows",

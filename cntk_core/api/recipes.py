@@ -18,7 +18,7 @@ from cntk_kit_recipes.block.parallel_block import read_parallel
 from cntk_kit_recipes.block.sgd_block import learner_name
 from cntk_kit_recipes.cli.arguments import add_overrides, add_recipe, recipe_arguments
 from cntk_kit_recipes.launch.launcher import launch
-from cntk_kit_recipes.recipe.context import NOT_SECTIONS, make_plugins
+from cntk_kit_recipes.recipe.context import NOT_SECTIONS
 from cntk_kit_recipes.recipe.context import ActionContext as RecipeContext
 from cntk_kit_recipes.recipe.driver import run_recipe
 from cntk_kit_recipes.recipe.jobs import Job as RecipeJob
@@ -26,6 +26,7 @@ from cntk_kit_recipes.recipe.jobs import check_jobs, check_top_level, find_jobs
 from cntk_kit_recipes.recipe.log import Log
 from cntk_kit_recipes.recipe.opening import open_recipe
 from cntk_kit_recipes.recipe.ranks import connect, detect, disconnect
+from cntk_kit_recipes.recipe.run_plugins import make_plugins
 from cntk_kit_recipes.recipe.test import check_evaluation, evaluate_on_reader, evaluation_nodes, inputs_of
 from cntk_kit_recipes.recipe.train import check_readers, settings_of, train
 from cntk_kit_recipes.recipe.write import NodeValues

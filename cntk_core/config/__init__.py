@@ -16,9 +16,10 @@ from cntk_core.config.recipe import (
     split_command_line,
 )
 from cntk_core.config.schedule import Schedule
-from cntk_core.config.schema import at_least, bind, option, option_key, option_keys, options
+from cntk_core.config.schema import at_least, bind, option, option_key, option_keys, options, unknown_keys
 from cntk_core.config.section import MISSING, Config
 from cntk_core.config.source import COMMAND_LINE, SourceText
+from cntk_core.config.unread import UnreadKeys
 from cntk_core.config.values import Value
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "EvaluatedEntry",
     "Schedule",
     "SourceText",
+    "UnreadKeys",
     "Value",
     "at_least",
     "bind",
@@ -42,4 +44,5 @@ __all__ = [
     "parse_text",
     "read_source",
     "split_command_line",
+    "unknown_keys",
 ]

@@ -13,6 +13,7 @@ import attrs
 from cntk_core.config.parser import parse_entries
 from cntk_core.config.section import Config
 from cntk_core.config.source import COMMAND_LINE, SourceText, read_file
+from cntk_core.config.unread import UnreadKeys
 from cntk_core.errors import ConfigError, Location, UsageError
 
 _FILE = "configfile="
@@ -102,7 +103,7 @@ def load_recipe(arguments: Sequence[str], *, directory: Path | None = None) -> C
     text = SourceText.join([reader.with_includes(part) for part in parts], "\n")
     where = Location(next(str(base / (a.directory or "") / a.text) for a in line.arguments if a.is_file))
     entries = parse_entries(text, warnings=reader.warnings)
-    return Config(entries, where=where, current_directory=here, warnings=tuple(reader.warnings))
+    return Config(entries, where=where, current_directory=here, warnings=tuple(reader.warnings), unread=UnreadKeys())
 
 
 def parse_text(text: str, *, file: str = "<text>") -> Config:

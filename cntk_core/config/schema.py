@@ -23,6 +23,7 @@ import attrs
 
 from cntk_core.config.schedule import Schedule
 from cntk_core.config.section import Config
+from cntk_core.config.unread import STRICT, misplaced
 from cntk_core.config.values import Value
 from cntk_core.errors import CntkError, ConfigError, OptionError, Problems, did_you_mean, raise_problems
 
@@ -79,7 +80,8 @@ def option_key(field: attrs.Attribute[Any]) -> str:
 def bind(config: Config, options_class: type[T], *, ignore: Collection[str] = (), what: str = "the section") -> T:
     """Read a section into a class of options.
 
-    Values are looked up like any other, also in the parents; only the section's own keys must all be known.
+    Values are looked up like any other, also in the parents; only the section's own keys should all be known: see
+    :func:`unknown_keys`.
 
     Args:
         options_class: An attrs class whose fields are annotated with ``str``, ``bool``, ``int``, ``float``, ``Path``,
@@ -131,17 +133,43 @@ def _unknown_keys(
 ) -> list[OptionError]:
     keys = [option_key(field) for field in fields if field.init]
     known = {name.lower() for field in fields if field.init for name in _names(field)}
-    known |= {name.lower() for name in ignore}
-    hint = f"Options: {', '.join(keys)}" if keys else "It has no options."
-    return [
-        OptionError(
-            f"{what} has no option '{key}'{did_you_mean(key, [*keys, *ignore, *config.taken])}",
-            where=config.location(key),
-            hint=hint,
-        )
-        for key in config.keys()  # noqa: SIM118 - a Config is no dict
-        if key.lower() not in known
-    ]
+    return unknown_keys(config, known, keys, ignore=ignore, what=what)
+
+
+def unknown_keys(
+    config: Config, known: Collection[str], shown: Collection[str], *, ignore: Collection[str] = (), what: str
+) -> list[OptionError]:
+    """Return what is wrong with those own keys of a section that nobody knows.
+
+    One that is like a known key, or an option of another block of the recipe, is an error. Others are noted at the top
+    level of a recipe that is run, so that recipes with keys of old programs can be run; ``strict=true`` there makes
+    them errors, and so they are where there is no such recipe.
+
+    Args:
+        config: the section.
+        known: all names of its options, in lower case.
+        shown: the options as messages name them.
+        ignore: own keys that belong to somebody else.
+        what: who is asked, for messages.
+    """
+    known = {*known, *(name.lower() for name in ignore)}
+    top = config.top
+    unread = None if top.unread is None or top.boolean(STRICT, False) else top.unread
+    if unread is not None:
+        unread.offer(what, shown)
+    hint = f"Options: {', '.join(shown)}" if shown else "It has no options."
+    errors: list[OptionError] = []
+    for key in config.keys():  # noqa: SIM118 - a Config is no dict
+        if key.lower() in known:
+            continue
+        where, guess = config.location(key), did_you_mean(key, [*shown, *ignore, *config.taken])
+        if guess or unread is None:
+            errors.append(OptionError(f"{what} has no option '{key}'{guess}", where=where, hint=hint))
+        elif owner := unread.owner(key, what):
+            errors.append(misplaced(key, what, where, owner))
+        else:
+            unread.add(key, what, where)
+    return errors
 
 
 def _look_up(config: Config, field: attrs.Attribute[Any], what: str) -> Value | None:

@@ -13,6 +13,7 @@ from cntk_core.config.evaluated import EvaluatedEntry, shown_entry
 from cntk_core.config.parser import Entry, parse_entries
 from cntk_core.config.schedule import Schedule
 from cntk_core.config.source import SourceText
+from cntk_core.config.unread import UnreadKeys
 from cntk_core.config.values import Value
 from cntk_core.config.variables import substitute
 from cntk_core.errors import CntkError, ConfigError, Location, MissingKeyError, did_you_mean, raise_problems
@@ -46,6 +47,7 @@ class Config:
         current_directory: What ``currentDirectory=`` asked for (top level only; nothing is changed by reading it).
         warnings: What was odd but legal while the text was read.
         taken: Keys that :meth:`without` has left out; one that nobody knows may be meant for one of them.
+        unread: Keys of a recipe that is run which nothing reads (top level only); ``None``: they are errors.
     """
 
     _entries: Mapping[str, Entry | EvaluatedEntry]
@@ -55,6 +57,7 @@ class Config:
     current_directory: Path | None = None
     warnings: tuple[str, ...] = ()
     taken: tuple[str, ...] = ()
+    unread: UnreadKeys | None = None
     _resolved: dict[str, SourceText] = attrs.field(factory=dict, init=False)
 
     @classmethod
@@ -116,6 +119,12 @@ class Config:
         while config is not None:
             yield config
             config = config.parent
+
+    @property
+    def top(self) -> Config:
+        """The top level."""
+        *_, top = self.chain()
+        return top
 
     # -- values of a type ---------------------------------------------------------------------------------
 

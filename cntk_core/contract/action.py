@@ -129,12 +129,18 @@ class Action(Component):
         announces_itself: it calls the job hooks itself, with its network. Otherwise they are called around it.
         needs_engine: it computes. That there is an engine is then checked before anything runs, and listeners are told
             its name.
+        writes: keys whose values name files or folders, or what their names begin with, that it writes; an empty value
+            and ``-`` name none. Under ``--safe`` it is seen before anything runs that they may be written. A file that
+            no key names whole is asked for with :func:`cntk_core.api.ask_to_write`.
+        runs: keys whose values are commands of the system; refused under ``--safe``.
     """
 
     name: ClassVar[str] = ""
     on_all_ranks: ClassVar[bool] = False
     announces_itself: ClassVar[bool] = False
     needs_engine: ClassVar[bool] = False
+    writes: ClassVar[tuple[str, ...]] = ()
+    runs: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     def configure(cls, block: Any, what: str) -> Any:

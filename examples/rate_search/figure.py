@@ -31,7 +31,15 @@ Result = dict[str, Any]
 
 def train(strategy: str, seed: int, *more: str) -> Result:
     """Train; return cross entropies and rates by epoch, the number of trials, the seconds of searches and epochs."""
-    command = [sys.executable, "-m", "cntk_core", "configFile=digits.cntk", f"strategy={strategy}", f"seed={seed}"]
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "cntk_core",
+        "configFile=digits.cntk",
+        f"strategy={strategy}",
+        f"seed={seed}",
+    ]
     log = subprocess.run([*command, *more], capture_output=True, text=True, check=True).stderr
     found = [(float(entropy), float(rate)) for entropy, rate in _EPOCH.findall(log)]
     return {

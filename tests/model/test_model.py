@@ -10,6 +10,9 @@ import pytest
 
 from cntk_core.errors import CntkError
 from cntk_core.model import Model
+from cntk_core.network.network import Network
+from cntk_core.network.node import Input, Node
+from cntk_core.ops.table import core_ops
 from cntk_kit_recipes.cli import main
 
 RECIPE = """
@@ -166,3 +169,17 @@ def test_mistakes(model: Model, mistake: Any, message: str) -> None:
 def test_what_looks_ahead_is_no_stream(model: Model) -> None:
     with pytest.raises(CntkError, match="needs whole sequences; the model cannot be evaluated as a stream"):
         model.stream(["last"])
+
+
+def test_random_numbers_are_those_of_every_evaluation() -> None:
+    """Each evaluation begins anew; a stream goes on."""
+    network = Network(np.float64)
+    x = network.add(Input.make("x", (2,)))
+    draw = core_ops().find("", "UniformRandomLike") or core_ops().find("", "RandomDistribution")
+    assert draw is not None
+    network.mark(network.add(Node("z", draw, [x], draw.attributes())), "output")
+    network.infer()
+    model = Model(network)
+    first, second = (model.evaluate({"x": [np.zeros((3, 2))]})["z"][0] for _ in range(2))
+    assert len(np.unique(first)) > 1
+    np.testing.assert_array_equal(first, second)

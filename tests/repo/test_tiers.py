@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cntk_testing.packaging import HEAVY
 from tests.tiers import MARKERS, Group, Tier, arrange, covering_sample, recurring
 
 pytest_plugins = ["pytester"]
@@ -21,6 +22,11 @@ def grid(**values: int) -> list[dict[str, int]]:
 def test_no_sample_loses_a_value(samples: list[Group]) -> None:
     """Of all tests that were collected: with the whole suite, of all there are."""
     assert {group.test: group.lost for group in samples if group.lost} == {}
+
+
+def test_collecting_imports_nothing_that_takes_long(early_imports: set[str]) -> None:
+    """Each worker collects all tests, whichever it runs: what takes long is imported inside of tests and fixtures."""
+    assert early_imports & {*HEAVY, "hatchling"} == set()
 
 
 def test_a_sample_has_every_value_though_their_number_divides_the_distance() -> None:

@@ -12,7 +12,7 @@ from cntk_core.api.engines import kept_kernel, kernel_cache
 from cntk_kit_engines import kept_kernels
 from cntk_testing.kept_kernels import DAMAGES, anew, check_damage, check_full_disk, entry, was_kept
 
-pytest.importorskip("numba")
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="needs numba")
 
 
 def add(a, out):

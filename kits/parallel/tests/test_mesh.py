@@ -12,7 +12,7 @@ from cntk_core.errors import RankGone
 from cntk_kit_parallel.background_worker import BackgroundWorker, sum_by_rank
 from cntk_kit_parallel.mesh import Mesh
 from cntk_kit_parallel.mesh_communicator import DIRECT_BYTES, MeshCommunicator
-from cntk_kit_parallel.mesh_meeting import Rendezvous
+from cntk_kit_parallel.rendezvous import Rendezvous
 
 
 @pytest.fixture
@@ -108,6 +108,25 @@ def test_the_reason_of_a_failure_reaches_the_others(port, length, kept):
     assert run(port, 2, work)[0] == f"rank 1 has failed: {reason[:kept]}"
 
 
+def test_a_rank_that_has_ended_is_not_waited_for(port):
+    """What it sent before it ended is still received."""
+
+    def work(communicator):
+        if communicator.rank == 1:
+            communicator.send(np.array([3.0]), 0, tag=1)
+            return ""
+        first = communicator.receive(1, 1).array.tolist()
+        with pytest.raises(RankGone) as error:
+            communicator.receive()
+        assert communicator.poll() is None, "asking costs nothing"
+        with pytest.raises(RankGone, match=r"^rank 0 waits in a broadcast from rank 1 for rank 1, which has ended$"):
+            communicator.broadcast(np.zeros(1), root=1)
+        return f"{first}: {error.value}"
+
+    expected = "[3.0]: rank 0 waits in receiving a message for rank 1, which has ended"
+    assert run(port, 2, work)[0] == expected
+
+
 def test_where_ranks_meet():
     alone = Rendezvous.of({})
     assert (alone.rank, alone.size, alone.address, alone.port) == (0, 1, "127.0.0.1", 29500)
@@ -116,7 +135,7 @@ def test_where_ranks_meet():
     assert (meeting.rank, meeting.size, meeting.address, meeting.port) == (2, 4, "host", 30000)
     assert Rendezvous.of({**given, "TORCHELASTIC_USE_AGENT_STORE": "False"}) == meeting
     assert Rendezvous.of({**given, "TORCHELASTIC_USE_AGENT_STORE": "True"}).port == 30001
-    assert Rendezvous.of({**given, "CNTK_SECRET": "", "TORCHELASTIC_RUN_ID": "a"}) == meeting
+    assert Rendezvous.of({**given, "CNTK_SECRET": "", "TORCHELASTIC_RUN_ID": "a"}).secret == b"", "everybody knows it"
     assert Rendezvous.of({**given, "CNTK_SECRET": "b"}).secret != meeting.secret
 
 

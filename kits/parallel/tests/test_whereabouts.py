@@ -41,3 +41,13 @@ def test_processes_that_are_let_be(sleeper):
     )
     assert [others.end(rank) for rank in range(3)] == [True, False, False]
     assert sleeper.poll() is None
+
+
+@pytest.mark.parametrize(
+    "text", ["", "x", "a b", "{machine} -1 {began}", "{machine} x {began}", "{machine} \u0663 {began}"]
+)
+def test_what_a_rank_says_of_its_process_is_not_believed(text):
+    """A number that is none could be that of a whole group of processes."""
+    [here] = VirtualRanks(1).run(Whereabouts.gather)
+    machine, _, began = here.texts[0].rsplit(" ", 2)
+    assert not Whereabouts((text.format(machine=machine, began=began),)).end(0)

@@ -110,6 +110,20 @@ def test_a_chunk_is_loaded_once() -> None:
     assert sorted(second.source.loaded) == [0, 1, 2, 3]
 
 
+@pytest.mark.parametrize("key", ["1" * 1001, "1" * 5000, "-1", "\u0661", "1.0", ""])
+def test_keys_that_are_no_numbers(key: str) -> None:
+    second = Part(ListSource("b", [(key, np.ones((2, 1)))]), ("b",))
+    with pytest.raises(DataError) as caught:
+        CompositeSource([part("a", {0: 2}), second], numeric_keys=True).index()
+    assert caught.value.message == f"stream 'b': the key '{key[:1000]}' in b.txt is no number"
+
+
+def test_keys_are_numbers_of_any_size() -> None:
+    second = Part(ListSource("b", [(f"{2**64 - 1:030}", np.ones((2, 1)))]), ("b",))
+    joined = CompositeSource([part("a", {2**64 - 1: 2}), second], numeric_keys=True)
+    assert joined.keys(0) == [2**64 - 1]
+
+
 @pytest.mark.parametrize(
     ("parts", "options", "message"),
     [

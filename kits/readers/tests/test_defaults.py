@@ -27,6 +27,7 @@ DEFAULTS: list[tuple[type[Any], dict[str, float]]] = [
     (
         UtteranceKeys,
         {
+            "max_line_bytes": 67108864,
             "randomization_seed": 0,
             "frame_mode": True,
             "truncated": False,
@@ -43,6 +44,7 @@ DEFAULTS: list[tuple[type[Any], dict[str, float]]] = [
     (
         UtterancePartKeys,
         {
+            "max_line_bytes": 67108864,
             "expand_to_utterance": False,
             "max_errors": 0,
             "verbosity": 0,

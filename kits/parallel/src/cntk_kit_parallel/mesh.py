@@ -11,18 +11,23 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from cntk_core.errors import RankGone
-from cntk_kit_parallel.mesh_bytes import HEADER, Incoming, await_room
-from cntk_kit_parallel.mesh_meeting import Rendezvous, connect
+from cntk_kit_parallel.mesh_bytes import LARGEST, BadMessage, Bytes, await_room
+from cntk_kit_parallel.mesh_meeting import connect
 from cntk_kit_parallel.mesh_views import View, Views
+from cntk_kit_parallel.rendezvous import Rendezvous
 
 _END, _FAILED, _VIEW = -1, -2, -3
 """Channels of messages about the connection itself: the rank needs nothing any more; the rank failed, and why; which
 ranks it takes for lost."""
 
 _TEXT = 4096
+"""Characters of a reason."""
+
+_ATTEMPTS = 1 << 40
+"""Numbers of views are smaller."""
 
 _FAREWELL = 1.0
 """Seconds that it may take to tell a rank about the end."""
@@ -45,7 +50,7 @@ class Mesh:
         self._peers = connect(meeting, patience) if meeting.size > 1 else {}
         self._locks = {peer: threading.Lock() for peer in self._peers}
         self._changed = threading.Condition()
-        self._mail: dict[tuple[int, int], deque[tuple[int, bytes]]] = {}
+        self._mail: dict[tuple[int, int], deque[tuple[int, Bytes]]] = {}
         self._ended: set[int] = set()
         self._early: list[tuple[int, View]] = []
         self._torn: set[int] = set()
@@ -76,22 +81,23 @@ class Mesh:
             return
         try:
             with self._locks[to]:
-                self._write(to, HEADER.pack(channel, tag, len(packed)), be_patient)
-                self._write(to, packed, be_patient)
+                self._write(to, channel, tag, packed, be_patient)
         except OSError:
             raise self._gone(to) from None
 
-    def _write(self, to: int, packed: bytes, be_patient: Callable[[], float]) -> None:
-        """Hand over all bytes, or nothing more ever: half a message cannot be followed by another one."""
+    def _write(self, to: int, channel: int, tag: int, packed: Bytes, be_patient: Callable[[], float]) -> None:
+        """Hand over a message, or nothing more ever: half a one cannot be followed by another one."""
         if to in self._torn:
             raise self._gone(to)
         self._torn.add(to)
-        view = memoryview(packed)
-        while len(view):
-            try:
-                view = view[self._peers[to].send(view) :]
-            except BlockingIOError:
-                await_room(self._peers[to], be_patient())
+        line = self._peers[to]
+        for piece in line.framed(channel, tag, packed):
+            view = memoryview(piece)
+            while len(view):
+                try:
+                    view = view[line.connection.send(view) :]
+                except BlockingIOError:
+                    await_room(line.connection, be_patient())
         self._torn.remove(to)
 
     def _gone(self, rank: int) -> RankGone:
@@ -106,16 +112,50 @@ class Mesh:
         Raises:
             RankGone: a rank has failed; nothing will come any more.
         """
+        found = self.take_bounded(channel, source, tags, LARGEST)
+        return None if found is None else (found[0], bytes(found[1]))
+
+    def take_bounded(self, channel: int, source: int, tags: range, most: int) -> tuple[int, Bytes] | None:
+        """Do the same where something is known about the message, without a copy of it.
+
+        Args:
+            channel, tags: what the message is about.
+            source: the rank.
+            most: bytes that it may have; a rank that sends more, or has begun to, counts as lost.
+
+        Raises:
+            RankGone: a rank has failed; nothing will come any more.
+        """
         with self._changed:
             waiting = self._mail.get((channel, source), deque())
             for index, (number, packed) in enumerate(waiting):
                 if number in tags:
                     del waiting[index]
-                    return number, packed
+                    if len(packed) <= most:
+                        return number, packed
+                    self._drop(source, _too_long(source, len(packed), most))
+                    break
+            coming = self._peers[source].incoming.announced if source in self._peers else None
+            if coming is not None and coming[0] == channel and coming[1] in tags and coming[2] > most:
+                self._drop(source, _too_long(source, coming[2], most))
             failure = self._failure if self.views is None else self.views.alarm()
             if failure:
                 raise RankGone(failure)
             return None
+
+    def drop(self, rank: int, reason: str) -> RankGone:
+        """Take a rank for lost because of what it has sent; return what says so."""
+        with self._changed:
+            self._drop(rank, reason)
+            return RankGone(self._failure or reason)
+
+    def _drop(self, rank: int, reason: str) -> None:
+        self._lose(rank, reason)
+        self.arrivals += 1
+        self._changed.notify_all()
+        if rank in self._peers:
+            with contextlib.suppress(OSError):  # the thread that reads lets go of it
+                self._peers[rank].connection.shutdown(socket.SHUT_RDWR)
 
     @property
     def failure(self) -> str:
@@ -123,22 +163,29 @@ class Mesh:
         with self._changed:
             return self._failure
 
+    def have_ended(self, ranks: Iterable[int]) -> bool:
+        """Whether all of some ranks have said that they need nothing any more: then nothing more comes from them."""
+        with self._changed:
+            return self._ended.issuperset(ranks)
+
     def wait(self, seen: int, seconds: float) -> None:
         """Wait until more has come than was ``seen``, at most so long."""
         with self._changed:
             self._changed.wait_for(lambda: self.arrivals != seen, seconds)
 
-    def _deliver(self, source: int, channel: int, tag: int, packed: bytes) -> None:
+    def _deliver(self, source: int, channel: int, tag: int, packed: Bytes) -> None:
         with self._changed:
             if channel == _END:
                 self._ended.add(source)
             elif channel == _FAILED:
-                self._lose(source, packed.decode(errors="replace"))
+                self._lose(source, bytes(packed).decode(errors="replace"))
             elif channel == _VIEW:
-                self._early.append((source, View(tag // 2, frozenset(map(int, packed.split())), bool(tag % 2))))
+                self._early.append((source, _read_view(tag, bytes(packed), self.size)))
                 self._hear()
-            else:
+            elif channel >= 0:
                 self._mail.setdefault((channel, source), deque()).append((tag, packed))
+            else:
+                raise BadMessage(f"there is no channel {channel}")
             self.arrivals += 1
             self._changed.notify_all()
 
@@ -149,30 +196,39 @@ class Mesh:
             self._failure = self._failure or reason
 
     def _read(self) -> None:
-        with selectors.DefaultSelector() as selector:
-            for peer, connection in self._peers.items():
-                selector.register(connection, selectors.EVENT_READ, (peer, Incoming(connection)))
-            while selector.get_map():
-                for key, _ in selector.select():
-                    peer, incoming = key.data
-                    if not self._read_some(peer, incoming):
-                        selector.unregister(key.fileobj)
-                        self._peers[peer].close()
+        """Read until nothing comes any more. Whatever goes wrong is the loss of ranks, and never goes unnoticed."""
+        try:
+            with selectors.DefaultSelector() as selector:
+                for peer, line in self._peers.items():
+                    selector.register(line.connection, selectors.EVENT_READ, peer)
+                while selector.get_map():
+                    for key, _ in selector.select():
+                        if not self._read_some(key.data):
+                            selector.unregister(key.fileobj)
+                            self._peers[key.data].connection.close()
+        except Exception as error:
+            for peer in self._peers:
+                self.drop(peer, f"nothing can be read from rank {peer} any more: {_words(error)}")
 
-    def _read_some(self, source: int, incoming: Incoming) -> bool:
+    def _read_some(self, source: int) -> bool:
         """Read what has come from a rank; False if nothing will come any more."""
         try:
-            message = incoming.read()
+            message = self._peers[source].incoming.read()
+            if message is not None:
+                self._deliver(source, *message)
+            return True
         except (OSError, EOFError):
-            with self._changed:
-                if source not in self._ended:
-                    self._lose(source, f"rank {source} is gone")
-                self.arrivals += 1
-                self._changed.notify_all()
-            return False
-        if message is not None:
-            self._deliver(source, *message)
-        return True
+            reason = f"rank {source} is gone"
+        except BadMessage as error:
+            reason = f"rank {source} has sent what is no message: {error}"
+        except Exception as error:  # such as no memory for it
+            reason = f"what rank {source} sends cannot be read: {_words(error)}"
+        with self._changed:
+            if source not in self._ended:
+                self._lose(source, reason)
+            self.arrivals += 1
+            self._changed.notify_all()
+        return False
 
     # -- going on without ranks ---------------------------------------------------------------------------
 
@@ -249,9 +305,9 @@ class Mesh:
     def end(self) -> None:
         """Tell all ranks that this one needs nothing any more."""
         self._tell(_END, b"")
-        for connection in self._peers.values():
+        for line in self._peers.values():
             with contextlib.suppress(OSError):
-                connection.shutdown(socket.SHUT_WR)
+                line.connection.shutdown(socket.SHUT_WR)
 
     def _tell(self, channel: int, text: bytes, tag: int = 0) -> list[int]:
         """Tell all ranks; return those that could not be told because they take nothing, or are gone."""
@@ -261,7 +317,7 @@ class Mesh:
                 unreached.append(peer)
                 continue
             try:
-                self._write(peer, HEADER.pack(channel, tag, len(text)) + text, _at_most(_FAREWELL))
+                self._write(peer, channel, tag, text, _at_most(_FAREWELL))
             except (OSError, RankGone):
                 unreached.append(peer)
             finally:
@@ -280,3 +336,26 @@ def _at_most(seconds: float) -> Callable[[], float]:
         return left
 
     return be_patient
+
+
+def _too_long(rank: int, size: int, most: int) -> str:
+    return f"rank {rank} has sent a message of {size} bytes where {most} are the most that can come"
+
+
+def _words(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def _read_view(tag: int, packed: bytes, size: int) -> View:
+    """Read which ranks another one takes for lost.
+
+    Raises:
+        BadMessage: it says no such thing.
+    """
+    try:
+        lost = frozenset(map(int, packed.split()))
+    except ValueError:
+        lost = frozenset({-1})
+    if tag >= _ATTEMPTS or not lost <= set(range(size)):
+        raise BadMessage("it is no view of the ranks")
+    return View(tag // 2, lost, bool(tag % 2))

@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cntk_core.contract.parallel import Communicator, Message, Pending
-from cntk_core.errors import RankMissing
-from cntk_kit_parallel.array_bytes import pack, unpack
+from cntk_core.errors import RankGone, RankMissing
+from cntk_kit_parallel.array_bytes import HEAD_BYTES, pack, unpack
 from cntk_kit_parallel.background_worker import BackgroundWorker, sum_by_rank
 from cntk_kit_parallel.mesh import Mesh
-from cntk_kit_parallel.mesh_meeting import rendezvous_here
+from cntk_kit_parallel.mesh_bytes import LARGEST, Bytes
+from cntk_kit_parallel.rendezvous import rendezvous_here
 
 T = TypeVar("T")
 Array = NDArray[Any]
@@ -57,13 +58,13 @@ class MeshCommunicator(Communicator):
         if self.size == 1:
             return
         if array.nbytes * (self.size - 1) <= DIRECT_BYTES:
-            array[...] = sum_by_rank(self._exchange([array] * self.size, "a sum"))
+            array[...] = sum_by_rank(self._exchange([array] * self.size, "a sum", [array] * self.size))
             return
         flat = np.ascontiguousarray(array).reshape(-1)
         cuts = [flat.size * rank // self.size for rank in range(self.size + 1)]
         stripes = [flat[begin:end] for begin, end in pairwise(cuts)]
-        mine = sum_by_rank(self._exchange(stripes, "a sum"))
-        array[...] = np.concatenate(self._exchange([mine] * self.size, "a sum")).reshape(array.shape)
+        mine = sum_by_rank(self._exchange(stripes, "a sum", [stripes[self.rank]] * self.size))
+        array[...] = np.concatenate(self._exchange([mine] * self.size, "a sum", stripes)).reshape(array.shape)
 
     def allgather(self, array: Array) -> list[Array]:
         """Send the array to all others."""
@@ -82,20 +83,22 @@ class MeshCommunicator(Communicator):
             for to in self._others():
                 self._post(array, to, self._count)
         else:
-            array[...] = self._fetch(root, _only(self._count), f"a broadcast from rank {root}").array
+            array[...] = self._fetch(root, _only(self._count), f"a broadcast from rank {root}", array).array
 
     def barrier(self) -> None:
         """Hear of every other rank."""
-        self._exchange([np.empty(0, np.uint8)] * self.size, "a meeting of all ranks")
+        nothing = [np.empty(0, np.uint8)] * self.size
+        self._exchange(nothing, "a meeting of all ranks", nothing)
 
-    def _exchange(self, arrays: Sequence[Array], operation: str) -> list[Array]:
+    def _exchange(self, arrays: Sequence[Array], operation: str, like: Sequence[Array] | None = None) -> list[Array]:
+        """Send each rank an array and return what they send; ``like`` says of which shapes and types that is."""
         self._count += 1
         number = self._count
         for to in self._others():
             self._post(arrays[to], to, number)
         found = {self.rank: arrays[self.rank].copy()}
         for source in self._others():
-            found[source] = self._fetch(source, _only(number), operation).array
+            found[source] = self._fetch(source, _only(number), operation, None if like is None else like[source]).array
         return [found[rank] for rank in range(self.size)]
 
     def split(self, color: int) -> Self:
@@ -162,21 +165,45 @@ class MeshCommunicator(Communicator):
         waiting = _Waiting(self, "sending an array", [to])
         self._mesh.post(self._members[to], self._channel, tag, pack(array), waiting.go_on)
 
-    def _look(self, source: int | None, tags: range) -> Message | None:
+    def _look(self, source: int | None, tags: range, like: Array | None = None) -> Message | None:
+        most = LARGEST if like is None else like.nbytes + HEAD_BYTES
         for one in range(self.size) if source is None else (source,):
-            found = self._mesh.take(self._channel, self._members[one], tags)
+            found = self._mesh.take_bounded(self._channel, self._members[one], tags, most)
             if found is not None:
-                return Message(one, found[0] % _LETTERS, unpack(found[1]))
+                return Message(one, found[0] % _LETTERS, self._read(one, found[1], like))
         return None
 
-    def _fetch(self, source: int | None, tags: range, operation: str) -> Message:
+    def _read(self, source: int, packed: Bytes, like: Array | None) -> Array:
+        """Return the array that a rank has sent, which is of the shape and type of ``like`` if that is known.
+
+        Raises:
+            RankGone: it is not, and the rank counts as lost.
+        """
+        member = self._members[source]
+        try:
+            array = unpack(packed)
+        except ValueError as error:
+            raise self._mesh.drop(member, f"rank {member} has sent what is no array: {error}") from None
+        if like is not None and (array.dtype, array.shape) != (like.dtype, like.shape):
+            raise self._mesh.drop(
+                member,
+                f"rank {member} has sent an array of {array.dtype} of the shape {array.shape} where one of "
+                f"{like.dtype} of the shape {like.shape} belongs",
+            )
+        return array
+
+    def _fetch(self, source: int | None, tags: range, operation: str, like: Array | None = None) -> Message:
         """Wait for a message; never longer than the deadline, and never in silence."""
-        waiting = _Waiting(self, operation, sorted(self._others()) if source is None else [source])
+        missing = sorted(self._others()) if source is None else [source]
+        waiting = _Waiting(self, operation, missing)
         while True:
-            seen = self._mesh.arrivals
-            found = self._look(source, tags)
+            seen, over = self._mesh.arrivals, self._mesh.have_ended(self._members[rank] for rank in missing)
+            found = self._look(source, tags, like)
             if found is not None:
                 return found
+            if over and missing:
+                named = ", ".join(map(str, missing))
+                raise RankGone(f"rank {self.rank} waits in {operation} for rank {named}, which has ended")
             self._mesh.wait(seen, waiting.go_on())
 
 

@@ -28,11 +28,13 @@ class Whereabouts:
         """Ask all ranks; each of them calls this."""
         process = Process.own()
         own = np.frombuffer(f"{process.machine} {process.number} {process.began}".encode(), np.uint8)
-        return cls(tuple(bytes(one).decode() for one in communicator.allgather(own)))
+        return cls(tuple(bytes(one).decode(errors="replace") for one in communicator.allgather(own)))
 
     def end(self, rank: int) -> bool:
         """End the process of a rank, if it is on this machine; return whether it is, or was."""
-        machine, number, began = self.texts[rank].rsplit(" ", 2)
+        machine, number, began = ["", "", "", *self.texts[rank].rsplit(" ", 2)][-3:]
+        if not (number.isascii() and number.isdecimal()):
+            return False
         process = Process(machine, int(number), began)
         if not process.is_here or not began:
             return False

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 Key = int | str
 
+_MOST_DIGITS = 1000
+"""Digits of a key that is a number: Python refuses to convert many more."""
 _SHOWN = 5
 """Sequences that are named when some are left out."""
 
@@ -337,9 +339,9 @@ def _say_nothing(line: str) -> None:
 
 def _number(key: Any, part: Part) -> int:
     text = str(key)
-    if not (text.isascii() and text.isdigit()):
+    if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS):
         raise DataError(
-            f"{part.title}: the key '{text}' in {part.source} is no number",
+            f"{part.title}: the key '{text[:_MOST_DIGITS]}' in {part.source} is no number",
             hint="useNumericSequenceKeys=true (also where a text format file is read) needs numbers as keys.",
         )
     return int(text)

@@ -13,6 +13,7 @@ from cntk_core.config.schema import at_least, option, options
 from cntk_core.config.section import Config
 from cntk_core.contract.reader import CACHE_BYTES
 from cntk_core.errors import CntkError, ConfigError, MissingKeyError, collect, raise_problems
+from cntk_kit_readers.lines import LINE_BYTES
 
 _OFF = ("none", "false", "f", "0")
 _AUTO = ("auto", "true", "t", "1")
@@ -44,6 +45,9 @@ class UtteranceKeys:
         default=CACHE_BYTES, doc="Parsed data that is kept, if a window has less.", validator=at_least(0)
     )
     prefetch: bool = option(default=True, doc="Prepare the next minibatches in a background thread.")
+    max_line_bytes: int = option(
+        default=LINE_BYTES, doc="A longer line of a list or of text is refused.", validator=at_least(1)
+    )
     verbosity: int = option(default=0, doc="Accepted; traceLevel decides.")
     trace_level: int = option(default=1, doc="0: errors; 1: warnings too.")
     precision: Literal["float", "double"] | None = option(default=None, doc="The network's own precision is used.")
@@ -85,6 +89,9 @@ class UtterancePartKeys:
     )
     expand_to_utterance: bool = option(default=False, doc="One frame (an i-vector), repeated for each frame.")
     max_errors: int = option(default=0, doc="Malformed utterances that are left out.")
+    max_line_bytes: int = option(
+        default=LINE_BYTES, doc="A longer line of a list or of text is refused.", validator=at_least(1)
+    )
     verbosity: int = option(default=0, doc="Accepted; traceLevel decides.")
     trace_level: int = option(default=1, doc="0: errors; 1: warnings too.")
     precision: Literal["float", "double"] | None = option(default=None, doc="The network's own precision is used.")

@@ -96,9 +96,55 @@ def test_a_plugin_file(site, tmp_path, capsys):
     )
     assert check_plugin("Mine", plugin_files=[str(file)]) == 0
     assert capsys.readouterr().out.endswith(
-        f"reader 'Mine' from {file} passes the tests of its class; its ReaderContract needs data and was not run: "
-        "it belongs in the plugin's own tests\n"
+        f"reader 'Mine' from {file} passes the tests of its class; its ReaderContract was not run: "
+        "write test_mine.py beside it, with a class of ReaderContract (docs/testing-plugins.md)\n"
     )
+
+
+MINE = """
+from cntk_core.api import *
+class Even(EpochSchedule):
+    requires_api = '1.0'
+    def value(self, epoch, epochs): return 2.0
+class Odd(EpochSchedule):
+    requires_api = '1.0'
+    def value(self, epoch, epochs): return float(epoch)
+class Alone(EpochSchedule):
+    requires_api = '1.0'
+    def value(self, epoch, epochs): return 3.0
+"""
+TEST = """
+from cntk_testing import ScheduleContract
+from mine import Even, Odd
+class TestEven(ScheduleContract):
+    schedule_class, expected = Even, (2.0, 2.0)
+class TestOdd(ScheduleContract):
+    schedule_class, expected = Odd, (1.0, 2.0)
+def test_that_is_not_asked_for(): raise AssertionError
+"""
+
+
+@pytest.mark.slow  # it runs pytest in a process of its own
+@pytest.mark.parametrize(
+    ("name", "code", "outcome"),
+    [
+        ("Even", 0, "keeps its contract (its class and ScheduleContract of its own tests)"),
+        ("Odd", 1, "does not keep its contract (its class and ScheduleContract of its own tests)"),
+        (
+            "Alone",
+            0,
+            "passes the tests of its class; its ScheduleContract was not run: no class of {} gives it this plugin: "
+            "write test_mine.py beside it, with a class of ScheduleContract (docs/testing-plugins.md)",
+        ),
+    ],
+)
+def test_the_classes_of_its_own_tests_that_are_about_it(site, tmp_path, capsys, monkeypatch, name, code, outcome):
+    file, tests = tmp_path / "mine.py", tmp_path / "test_mine.py"
+    file.write_text(MINE, encoding="utf-8")
+    tests.write_text(TEST, encoding="utf-8")
+    assert check_plugin(name, plugin_files=[str(file)]) == code
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last == f"schedule '{name}' from {file} {outcome.format(tests)}"
 
 
 RULES = """

@@ -13,7 +13,7 @@ from cntk_core.errors import UsageError
 from cntk_kit_recipes.cli import main
 from cntk_kit_recipes.cli.plugin_words import join_plugins, split_plugins
 from cntk_kit_recipes.launch import launcher as launch
-from cntk_kit_recipes.recipe.context import recipe_plugins
+from cntk_kit_recipes.recipe.run_plugins import recipe_plugins
 
 RECIPE = "command = P\nP = [ action = PrintAction ; what = hello ]\n"
 COUNTER = """
@@ -143,7 +143,7 @@ def test_a_word_that_means_nothing(capsys, words, text):
     said = capsys.readouterr().err
     assert said == (
         f"\nEXCEPTION occurred: {text}\n"
-        "    cntk configFile=recipe.cntk [key=value ...] [--plugin FILE] [--no-plugin NAME]\n"
+        "    cntk configFile=recipe.cntk [key=value ...] [--plugin FILE] [--no-plugin NAME] [--safe]\n"
     )
 
 

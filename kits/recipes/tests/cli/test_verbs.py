@@ -125,7 +125,10 @@ def test_what_its_help_says(tmp_path, monkeypatch, capsys):
         main(["hello", "--help"])
     out = capsys.readouterr().out
     usage, _, text = out.partition("\n\n")
-    assert " ".join(usage.split()) == "usage: cntk hello [-h] [--plugin FILE] [--no-plugin NAME] whom [overrides ...]"
+    assert (
+        " ".join(usage.split())
+        == "usage: cntk hello [-h] [--plugin FILE] [--no-plugin NAME] [--safe] whom [overrides ...]"
+    )
     assert text.startswith("Greet 100 % of the world.\n")
     sys.modules.pop("my_hello")
 

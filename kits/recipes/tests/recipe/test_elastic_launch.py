@@ -48,7 +48,7 @@ def launched(monkeypatch):
         for name, kind in (kinds or {"mpi": Alone}).items():
             registry.communicators.add(name, kind)
         monkeypatch.setattr(
-            "cntk_kit_recipes.recipe.context.make_plugins", lambda *_: SimpleNamespace(registry=registry)
+            "cntk_kit_recipes.recipe.run_plugins.make_plugins", lambda *_: SimpleNamespace(registry=registry)
         )
         monkeypatch.setenv("DO", program)
         return launch(3, ["train", "r.cntk"], (), elastic)

@@ -332,20 +332,20 @@ class TestKeys:
 
     def test_a_reader_does_not_see_them(self, recipe):
         with pytest.raises(CntkError, match="has no option 'colour'"):
-            run(self.READER_KEY)
+            run(self.READER_KEY, "strict=true")
         keys = recorder(
             "cntk_section_keys", "section", answer=lambda section: ["Colour"] if section == "reader" else None
         )
         seen = recorder("cntk_job_begin", "job")
-        run(self.READER_KEY, listeners=[keys, seen])
+        run(self.READER_KEY, "strict=true", listeners=[keys, seen])
         assert {told["section"] for told in keys.seen} == {"reader", "SGD"}
         section = seen.seen[0]["job"].block.parent
         assert section.section("reader").string("colour") == "red"
 
     def test_the_sgd_block(self, recipe):
         with pytest.raises(CntkError, match="has no option 'colour'"):
-            run("Train=[SGD=[colour=red]]")
-        run("Train=[SGD=[colour=red]]", listeners=[
+            run("Train=[SGD=[colour=red]]", "strict=true")
+        run("Train=[SGD=[colour=red]]", "strict=true", listeners=[
             recorder("cntk_section_keys", "section", answer=lambda section: ["colour"] if section == "SGD" else None)
         ])  # fmt: skip
 

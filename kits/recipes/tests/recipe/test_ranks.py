@@ -28,6 +28,7 @@ from cntk_kit_recipes.recipe.ranks import (
     THREADS,
     Launch,
     LaunchError,
+    check_variables,
     connect,
     detect,
     end_all,
@@ -177,6 +178,37 @@ def test_launchers(variables, expected):
     assert detect(variables) == expected
 
 
+@pytest.mark.parametrize(
+    ("rank", "size"), [("gold", "2"), ("2", "2"), ("-1", "2"), ("", "2"), ("0", "-3"), ("0", "two"), ("1", "1")]
+)
+def test_ranks_do_not_train_alone_because_their_variables_are_broken(monkeypatch, rank, size):
+    """Each of them would, all into the same files."""
+    monkeypatch.setenv("RANK", rank)
+    monkeypatch.setenv("WORLD_SIZE", size)
+    with pytest.raises(LaunchError) as caught, closing(Log(quiet=True)) as log:
+        run_recipe(["configFile=none.cntk"], log)
+    assert str(caught.value) == (
+        f"RANK={rank!r} and WORLD_SIZE={size!r} in the environment make no sense together\n"
+        "    What starts the ranks sets them: RANK is a number from 0 up to WORLD_SIZE - 1. A single process "
+        "needs neither."
+    )
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"RANK": "0", "WORLD_SIZE": "1"},
+        {"RANK": "5"},
+        {"WORLD_SIZE": "1"},
+        {"WORLD_SIZE": "large"},
+        {"RANK": "", "WORLD_SIZE": ""},
+        {"PMI_RANK": "0", "PMI_SIZE": "1", "RANK": "x", "WORLD_SIZE": "7"},
+    ],
+)
+def test_variables_that_mean_a_single_process(variables):
+    check_variables(variables)
+
+
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="needs affinities")
 @pytest.mark.parametrize(
     ("given", "own", "all_of_them", "threads"),
@@ -267,7 +299,7 @@ def launched(monkeypatch):
     class Plugins:
         registry = registry_of()
 
-    monkeypatch.setattr("cntk_kit_recipes.recipe.context.make_plugins", lambda *_: Plugins())
+    monkeypatch.setattr("cntk_kit_recipes.recipe.run_plugins.make_plugins", lambda *_: Plugins())
 
     def run(program, ranks=3, arguments=("train", "r.cntk")):
         monkeypatch.setenv("DO", program)
@@ -281,7 +313,7 @@ def test_ranks_that_succeed(launched, capfd):
     check = (
         f"e = os.environ; assert (e['{EXPECTED}'], e['LAUNCHED']) == ('3', '3')\n"
         f"assert e['OMP_NUM_THREADS'] == '{threads}'\n"
-        f"assert sys.argv[1:] == [sys.executable, '-m', 'cntk_core', 'train', 'r.cntk'], sys.argv\n"
+        f"assert sys.argv[1:] == [sys.executable, '-P', '-m', 'cntk_core', 'train', 'r.cntk'], sys.argv\n"
         f"open(os.path.join(e['{REPORTS}'], '{DONE}'), 'w').close()"
     )
     assert launched(check) == 0
@@ -389,7 +421,7 @@ def test_without_mpi_the_ranks_meet_on_sockets(monkeypatch, capfd):
         for name, kind in kinds.items():
             registry.communicators.add(name, kind)
         monkeypatch.setattr(
-            "cntk_kit_recipes.recipe.context.make_plugins", lambda *_, r=registry: SimpleNamespace(registry=r)
+            "cntk_kit_recipes.recipe.run_plugins.make_plugins", lambda *_, r=registry: SimpleNamespace(registry=r)
         )
         monkeypatch.setenv("DO", f"open(os.path.join(os.environ['{REPORTS}'], '{DONE}'), 'w').close()")
         if message is None:

@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cntk_core.config import parse_text
+from cntk_core.api.builders import parse_text
+from cntk_core.api.recipes import Log
 from cntk_kit_recipes.cli import main
-from cntk_kit_recipes.recipe.context import ActionContext
-from cntk_kit_recipes.recipe.log import Log
-from cntk_kit_recipes.session.saving import Saver
+from cntk_testing.inside import ActionContext, Saver
 
 ADAPT = """
 Adapt = [

@@ -11,15 +11,9 @@ from cntk_action_classic.bnstat import Statistics, as_rows, normalizations, set_
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cntk_core.errors import NetworkError
-from cntk_core.network.model_file import load_model, save_model
-from cntk_core.network.network import Network
-from cntk_core.network.node import Input, Node, Parameter
-from cntk_core.ops.families.normalization import BatchNormalizationAttributes
-from cntk_core.ops.language.op import Op
-from cntk_core.ops.language.shapes import Shape
-from cntk_core.ops.table import core_ops
+from cntk_core.api import Input, Network, NetworkError, Node, Op, Parameter, Shape, core_ops
 from cntk_kit_recipes.cli import main
+from cntk_testing.inside import BatchNormalizationAttributes, load_model, save_model
 
 
 def first(shapes: list[Shape], attributes: object) -> Shape:

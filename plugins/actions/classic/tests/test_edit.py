@@ -8,10 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cntk_core.network.model_file import load_model
-from cntk_core.network.network import Network
-from cntk_core.ops.table import core_ops
+from cntk_core.api import Network, core_ops
 from cntk_kit_recipes.cli import main
+from cntk_testing.inside import load_model
 
 PRETRAINING = """\
 precision = double

@@ -8,14 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cntk_core.config import parse_text
-from cntk_core.network.model_file import save_model
-from cntk_core.network.network import Network
-from cntk_core.network.node import Input, Node, Parameter
-from cntk_core.ops.families.products import TIMES
+from cntk_core.api import Input, Network, Node, Parameter
+from cntk_core.api.builders import parse_text
+from cntk_core.api.recipes import Log
 from cntk_kit_recipes.cli import main
-from cntk_kit_recipes.recipe.context import ActionContext
-from cntk_kit_recipes.recipe.log import Log
+from cntk_testing.inside import TIMES, ActionContext, save_model
 
 
 @pytest.fixture(autouse=True)

@@ -187,6 +187,26 @@ CASES = {
         X + "5=Tanh(x)",
         "r.cntk:3:1: '5' is a number and cannot be assigned",
     ),
+    "a text for a dimension": (
+        X + 'z=Parameter("4", 3)',
+        "r.cntk:3:14: a dimension must be a number, not the text \"4\"",
+    ),
+    "an array for a dimension": (
+        X + "z=Parameter({4, 2}, 3)",
+        "r.cntk:3:13: a dimension must be a number, not an array",
+    ),
+    "a call for a dimension": (
+        X + "z=Parameter(Tanh(x), 3)",
+        "r.cntk:3:13: a dimension must be a number, not a call of Tanh",
+    ),
+    "a call for a truth value": (
+        X + "z=Parameter(4, 3, needGradient=Tanh(x))",
+        "r.cntk:3:19: 'needGradient' must be a word, not a call of Tanh",
+    ),
+    "a macro for a truth value": (
+        X + "M(a) { z=Tanh(a) }\nz=Parameter(4, 3, needGradient=M(x))",
+        "r.cntk:4:19: 'needGradient' must be a word, not a macro call",
+    ),
     "assignment in an array": (
         X + "FeatureNodes=(x, a=3)",
         "r.cntk:3:18: an array cannot hold 'a=...'",

@@ -24,6 +24,11 @@ CASES = {
         "layerSizes=4:0:3",
         "r.cntk:2:1: a layer of size 0 is not possible",
     ),
+    "no layer type": (
+        "layerSizes=4:3\nlayerTypes=::",
+        "r.cntk:3:1: layerTypes names no type\n"
+        "    Leave it out, or write one or more of Sigmoid, RectifiedLinear, Tanh, None, separated with ':'.",
+    ),
     "layer type": (
         "layerSizes=4:3\nlayerTypes=Sigmoid:Sigmod",
         "r.cntk:3:1: there is no layer type 'Sigmod'; did you mean 'Sigmoid'?\n"

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from cntk_engine_cpu import compiler
 
 from cntk_testing.kept_kernels import DAMAGES, entry
 
-pytest.importorskip("numba")
+pytestmark = pytest.mark.skipif(find_spec("numba") is None, reason="needs numba")
 
 TEXT = """
 import numpy as np

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 import numpy as np
 import pytest
 from cntk_engine_cpu import few_rows
 from recurrent_checks import LENGTHS, assert_same
 from recurrent_networks import minibatches, recurrent_plan
 
-pytest.importorskip("numba")
+pytestmark = pytest.mark.skipif(find_spec("numba") is None, reason="needs numba")
 
 
 def functions(**form):

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from importlib.util import find_spec
+
 import numpy as np
 import pytest
-
-pytest.importorskip("numba")
-
-from cntk_engine_cpu import functions, functions_float32, functions_float64
 from cntk_engine_cpu.compiler import FAST
-from numba import njit
+
+pytestmark = pytest.mark.skipif(find_spec("numba") is None, reason="needs numba")
 
 SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 88.0, 88.5, 88.72, 89.0, -87.0, -100.0, 1e-30, -1e-30, 1e30, -1e30]
-MODULES = {np.float32: functions_float32, np.float64: functions_float64}
+
+
+def function_of(name, dtype=None):
+    """A function of the modules that need numba, which takes long to import."""
+    precision = f"_{np.dtype(dtype).name}" if dtype else ""
+    return getattr(import_module(f"cntk_engine_cpu.functions{precision}"), name)
+
+
+def compiled(loop):
+    from numba import njit
+
+    return njit(fastmath=FAST, error_model="numpy")(loop)
 
 
 def run(function, x):
-    @njit(fastmath=FAST, error_model="numpy")
+    @compiled
     def loop(x, y):
         for i in range(len(x)):
             y[i] = function(x[i])
@@ -44,20 +55,20 @@ def test_close_to_numpy(name, dtype):
     tolerance = 5e-7 if dtype == np.float32 else 1e-14
     # Numbers at the lower end of the range may become 0, and a small sigmoid has few digits in 1 + tanh.
     smallest = 1e-37 if dtype == np.float32 else 1e-15
-    np.testing.assert_allclose(run(getattr(MODULES[dtype], name), x), expected, rtol=tolerance, atol=smallest)
+    np.testing.assert_allclose(run(function_of(name, dtype), x), expected, rtol=tolerance, atol=smallest)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float32", "float64"])
 def test_tanh_is_exact_near_zero(dtype):
     x = (10.0 ** np.random.default_rng(2).uniform(-30, -4, 1000)).astype(dtype)
-    np.testing.assert_allclose(run(MODULES[dtype].tanh, x), np.tanh(x), rtol=5e-7)
+    np.testing.assert_allclose(run(function_of("tanh", dtype), x), np.tanh(x), rtol=5e-7)
 
 
 @pytest.mark.parametrize(("name", "expected"), [("minimum", np.minimum), ("maximum", np.maximum)])
 def test_extremes_keep_nan(name, expected):
-    function = getattr(functions, name)
+    function = function_of(name)
 
-    @njit(fastmath=FAST, error_model="numpy")
+    @compiled
     def loop(a, b, y):
         for i in range(len(a)):
             y[i] = function(a[i], b[i])
@@ -71,4 +82,4 @@ def test_extremes_keep_nan(name, expected):
 
 def test_sign_keeps_nan():
     x = np.array([-3, -0.0, 0, 2, np.nan, np.inf], np.float32)
-    np.testing.assert_array_equal(run(functions.sign, x), np.sign(x))
+    np.testing.assert_array_equal(run(function_of("sign"), x), np.sign(x))

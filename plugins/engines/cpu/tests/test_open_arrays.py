@@ -7,7 +7,7 @@ import pytest
 from cpu_networks import compile_on, engine
 from recurrent_checks import assert_same
 
-from cntk_core.plan.make import make_plan
+from cntk_core.api.engines import make_plan
 from cntk_testing.sequence_networks import SEQUENCE_SAMPLES, sequences_for
 
 LENGTHS = ([3, 1], [6, 2, 2], [3, 1], [1], [2, 2, 2, 2, 2], [6, 2, 2], [1, 3], [0, 4, 0], [9], [3, 1])

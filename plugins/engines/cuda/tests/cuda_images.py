@@ -6,10 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cntk_core.ops.families.convolution import ConvolutionAttributes
-from cntk_core.ops.families.normalization import BatchNormalizationAttributes
-from cntk_core.ops.families.pooling import PoolingAttributes
-from cntk_core.ops.families.products import TimesAttributes
+from cntk_testing.inside import BatchNormalizationAttributes, ConvolutionAttributes, PoolingAttributes, TimesAttributes
 from cntk_testing.networks import Sample, Sketch
 
 

@@ -17,9 +17,8 @@ from cntk_engine_cuda.runner import WARM
 from cntk_engine_cuda.windows import Windows
 
 from cntk_core.api import Available, TrainingError, Unavailable
-from cntk_core.ops.families.convolution import ConvolutionAttributes
-from cntk_core.ops.families.recurrence import DelayAttributes
 from cntk_testing.engine_contract import MOMENTUM, EngineContract, start
+from cntk_testing.inside import ConvolutionAttributes, DelayAttributes
 from cntk_testing.networks import Sketch
 from cntk_testing.reference import ReferenceEngine
 from cntk_testing.sequence_networks import sequences_for

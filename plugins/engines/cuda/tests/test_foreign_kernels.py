@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from cntk_engine_cuda import CudaEngine
 
-from cntk_core.api import BY_ROWS, Node, PluginError, define_op, kernel
+from cntk_core.api import BY_ROWS, Node, ParameterStore, PluginError, define_op, kernel
 from cntk_core.api.engines import make_plan
-from cntk_core.contract.store import ParameterStore
 from cntk_testing.networks import Sketch
 
 

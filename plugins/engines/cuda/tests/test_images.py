@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 from cntk_engine_cuda import CudaEngine, convolution, fallback
 
-from cntk_core.ops.families.convolution import ConvolutionAttributes
-from cntk_core.ops.families.normalization import BatchNormalizationAttributes
-from cntk_core.ops.families.pooling import PoolingAttributes
 from cntk_testing.engine_contract import MOMENTUM, EngineContract, start
+from cntk_testing.inside import BatchNormalizationAttributes, ConvolutionAttributes, PoolingAttributes
 from cntk_testing.networks import Sketch
 from cntk_testing.reference import ReferenceEngine
 
@@ -45,7 +43,7 @@ def image_network(dtype, *, convolution, pooling, normalization=None, count=True
 
 
 def times(rank):
-    from cntk_core.ops.families.products import TimesAttributes
+    from cntk_testing.inside import TimesAttributes
 
     return TimesAttributes(output_rank=1, infer_input_rank_to_map=-1) if rank else TimesAttributes()
 

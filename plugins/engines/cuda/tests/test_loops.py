@@ -10,10 +10,8 @@ from cntk_engine_cuda.gpu import Call
 
 from cntk_core.api import Minibatch, StreamData
 from cntk_core.api.readers import slot_layout
-from cntk_core.ops.families.normalization import BatchNormalizationAttributes
-from cntk_core.ops.families.pooling import PoolingAttributes
-from cntk_core.ops.families.recurrence import DelayAttributes
 from cntk_testing.engine_contract import MOMENTUM, EngineContract, start
+from cntk_testing.inside import BatchNormalizationAttributes, DelayAttributes, PoolingAttributes
 from cntk_testing.reference import ReferenceEngine
 from cntk_testing.sequence_networks import (
     CLASSES,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from cntk_engine_cuda import CudaEngine
 
-from cntk_core.ops.families.reshaping import ReshapeAttributes
 from cntk_testing.engine_contract import MOMENTUM, EngineContract, start
+from cntk_testing.inside import ReshapeAttributes
 from cntk_testing.networks import Sketch
 from cntk_testing.reference import ReferenceEngine
 

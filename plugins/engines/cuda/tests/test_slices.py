@@ -8,8 +8,8 @@ from cntk_engine_cuda.moves import _Piece
 from cntk_engine_cuda.slices import grouped, grouped_gradients
 
 from cntk_core.api import Parameter
-from cntk_core.ops.families.slicing import SliceAttributes, StackAttributes
 from cntk_testing.engine_contract import MOMENTUM, EngineContract, start
+from cntk_testing.inside import SliceAttributes, StackAttributes
 from cntk_testing.networks import Sketch
 from cntk_testing.reference import ReferenceEngine
 from cntk_testing_gpu.cupy_stand_in import launched

@@ -12,15 +12,16 @@ from cntk_engine_xla.alignments import places_bucket
 from cntk_engine_xla.units import units_of
 from cntk_engine_xla.vocabulary import words_bucket
 
-from cntk_core.errors import DataError
-from cntk_core.network.node import Node
-from cntk_core.ops.families.convolution import ConvolutionAttributes
-from cntk_core.ops.families.normalization import BatchNormalizationAttributes
-from cntk_core.ops.families.pooling import PoolingAttributes, ROIPoolingAttributes
-from cntk_core.ops.language.layouts import frame_layout, sequence_layout, slot_layout
-from cntk_core.records.layout import SequenceLayout
-from cntk_core.records.minibatch import Minibatch, StreamData
+from cntk_core.api import DataError, Minibatch, Node, SequenceLayout, StreamData
+from cntk_core.api.engines import frame_layout, sequence_layout
+from cntk_core.api.readers import slot_layout
 from cntk_testing.engine_contract import MOMENTUM, Run, start
+from cntk_testing.inside import (
+    BatchNormalizationAttributes,
+    ConvolutionAttributes,
+    PoolingAttributes,
+    ROIPoolingAttributes,
+)
 from cntk_testing.networks import Sample, Sketch
 from cntk_testing.reference import ReferenceEngine
 from cntk_testing.sequence_networks import (

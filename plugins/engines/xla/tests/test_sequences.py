@@ -11,12 +11,11 @@ from cntk_engine_xla import XlaEngine
 from cntk_engine_xla.layouts import sequences_bucket, slots_bucket
 from cntk_engine_xla.units import units_of
 
-from cntk_core.network.node import Node
-from cntk_core.ops.families.recurrence import DelayAttributes
-from cntk_core.ops.language.layouts import sequence_layout, slot_layout
-from cntk_core.records.layout import SequenceLayout
-from cntk_core.records.minibatch import Minibatch, StreamData
+from cntk_core.api import Minibatch, Node, SequenceLayout, StreamData
+from cntk_core.api.engines import sequence_layout
+from cntk_core.api.readers import slot_layout
 from cntk_testing.engine_contract import MOMENTUM, Run, start
+from cntk_testing.inside import DelayAttributes
 from cntk_testing.networks import Sample
 from cntk_testing.reference import ReferenceEngine
 from cntk_testing.sequence_networks import (

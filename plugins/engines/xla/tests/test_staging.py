@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from cntk_core.api import DataError, Input, StreamData
-from cntk_core.api.engines import sparse_matrix
-from cntk_core.ops.language.layouts import frame_layout
+from cntk_core.api.engines import frame_layout, sparse_matrix
 from cntk_testing.engine_contract import MOMENTUM, start
 from cntk_testing.networks import Sketch, classifier
 from cntk_testing.reference import ReferenceEngine

@@ -6,7 +6,7 @@ import pytest
 from cntk_engine_xla.table import OWN
 
 from cntk_core.api import core_ops
-from cntk_core.plan.make import make_plan
+from cntk_core.api.engines import make_plan
 from cntk_testing.engine_contract import cases_together, network_of
 from cntk_testing.op_examples import EXAMPLES
 from cntk_testing.sequence_networks import SEQUENCE_SAMPLES

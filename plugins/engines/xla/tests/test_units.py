@@ -1,4 +1,4 @@
-"""Units of plans: what is computed in one go, and what goes from one to the next; and the cache of values."""
+"""Units of plans: what is computed in one go, and what goes from one to the next; and the shelf where it lies."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 from cntk_engine_xla import XlaEngine
+from cntk_engine_xla.shelf import Shelf
 from cntk_engine_xla.units import units_of, update_unit
-from cntk_engine_xla.value_cache import ValueCache
 
-from cntk_core.network.node import Node
-from cntk_core.ops.families.shifting import ShiftAttributes
-from cntk_core.plan.make import make_plan
-from cntk_core.plan.plan import Plan
-from cntk_kit_engines.explain import explain
+from cntk_core.api import Node, Plan
+from cntk_core.api.engines import explain, make_plan
+from cntk_testing.inside import ShiftAttributes
 from cntk_testing.sequence_networks import CLASSES, FEATURES, HIDDEN, SEQUENCE_SAMPLES, SequenceSketch
 
 
@@ -115,7 +113,7 @@ def test_explain_marks_the_steps_of_the_host(name: str) -> None:
     assert any("Where" in line for line in marked) == (name == "attention")
 
 
-# -- the cache ------------------------------------------------------------------------------------------------
+# -- the shelf ------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -124,64 +122,64 @@ def node() -> Node:
     return SequenceSketch("float32").x
 
 
-def _cache(*, repeat: bool) -> ValueCache:
-    return ValueCache(np.dtype(np.float32), lambda _: (2, 4), repeat=repeat)
+def _shelf(*, repeat: bool) -> Shelf:
+    return Shelf(np.dtype(np.float32), lambda _: (2, 4), repeat=repeat)
 
 
 @pytest.mark.parametrize("repeat", [True, False])
 def test_what_the_host_puts_there_gets_a_padding(node: Node, repeat: bool) -> None:
-    cache = _cache(repeat=repeat)
-    cache[node] = np.array([[1.0], [2.0]])
-    found = cache.take(node)
+    shelf = _shelf(repeat=repeat)
+    shelf[node] = np.array([[1.0], [2.0]])
+    found = shelf.take(node)
     assert found.dtype == np.float32
     np.testing.assert_array_equal(found[:, 0], [1, 2, 1, 1] if repeat else [1, 2, 0, 0])
-    assert cache.take(node) is found
+    assert shelf.take(node) is found
 
 
 def test_what_the_device_puts_there_loses_its_padding(node: Node) -> None:
-    cache = _cache(repeat=True)
-    cache.put(node, np.arange(4.0)[:, None])
-    assert node in cache
-    np.testing.assert_array_equal(cache[node], [[0.0], [1.0]])
-    cache[node][0] = 5.0  # the host's own copy
-    np.testing.assert_array_equal(cache[node], [[5.0], [1.0]])
+    shelf = _shelf(repeat=True)
+    shelf.put(node, np.arange(4.0)[:, None])
+    assert node in shelf
+    np.testing.assert_array_equal(shelf[node], [[0.0], [1.0]])
+    shelf[node][0] = 5.0  # the host's own copy
+    np.testing.assert_array_equal(shelf[node], [[5.0], [1.0]])
 
 
 def test_a_change_in_place_has_to_be_said(node: Node) -> None:
-    cache = _cache(repeat=False)
-    cache.put(node, np.ones((4, 1)))
-    cache[node][1] = 3.0
-    np.testing.assert_array_equal(cache.take(node)[:, 0], [1, 1, 1, 1])
-    cache.changed(node)
-    np.testing.assert_array_equal(cache.take(node)[:, 0], [1, 3, 0, 0])
+    shelf = _shelf(repeat=False)
+    shelf.put(node, np.ones((4, 1)))
+    shelf[node][1] = 3.0
+    np.testing.assert_array_equal(shelf.take(node)[:, 0], [1, 1, 1, 1])
+    shelf.changed(node)
+    np.testing.assert_array_equal(shelf.take(node)[:, 0], [1, 3, 0, 0])
 
 
 def test_the_newest_value_counts(node: Node) -> None:
-    cache = _cache(repeat=True)
-    cache[node] = np.zeros((2, 1))
-    cache.put(node, np.ones((4, 1)))
-    np.testing.assert_array_equal(cache[node], [[1.0], [1.0]])
-    cache[node] = np.full((2, 1), 7.0)
-    np.testing.assert_array_equal(cache.take(node)[:, 0], [7, 7, 7, 7])
-    assert (len(cache), list(cache)) == (1, [node])
-    cache.clear()
-    assert (len(cache), list(cache), node in cache) == (0, [], False)
+    shelf = _shelf(repeat=True)
+    shelf[node] = np.zeros((2, 1))
+    shelf.put(node, np.ones((4, 1)))
+    np.testing.assert_array_equal(shelf[node], [[1.0], [1.0]])
+    shelf[node] = np.full((2, 1), 7.0)
+    np.testing.assert_array_equal(shelf.take(node)[:, 0], [7, 7, 7, 7])
+    assert (len(shelf), list(shelf)) == (1, [node])
+    shelf.clear()
+    assert (len(shelf), list(shelf), node in shelf) == (0, [], False)
 
 
 def test_a_sparse_input_stays_beside_its_elements(node: Node) -> None:
-    cache = _cache(repeat=True)
+    shelf = _shelf(repeat=True)
     matrix, elements = np.eye(2), (np.arange(2),) * 3
-    cache[node] = matrix
-    cache.put_beside(node, elements)
-    assert cache.take(node) is elements
-    assert cache[node] is matrix
+    shelf[node] = matrix
+    shelf.put_beside(node, elements)
+    assert shelf.take(node) is elements
+    assert shelf[node] is matrix
 
 
 def test_what_is_on_one_side_alone_can_be_taken_off(node: Node) -> None:
-    cache = _cache(repeat=True)
-    for add in (lambda: cache.put(node, np.ones((4, 1))), lambda: cache.__setitem__(node, np.ones((2, 1)))):
+    shelf = _shelf(repeat=True)
+    for add in (lambda: shelf.put(node, np.ones((4, 1))), lambda: shelf.__setitem__(node, np.ones((2, 1)))):
         add()
-        del cache[node]
-        assert node not in cache
+        del shelf[node]
+        assert node not in shelf
     with pytest.raises(KeyError):
-        del cache[node]
+        del shelf[node]

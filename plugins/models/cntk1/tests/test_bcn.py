@@ -12,16 +12,17 @@ from cntk_model_cntk1.bcn.model_format import Cntk1Format
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cntk_core.errors import CntkError, ModelFormatError, UnsupportedError
-from cntk_core.network import model_file
-from cntk_core.network.model_file import ModelInfo, read_model_info, save_model
-from cntk_core.network.node import Input, Parameter
-from cntk_core.ops.families.distances import NegativeSamplesAttributes
-from cntk_core.ops.families.recurrent_stack import RNNStackAttributes
-from cntk_core.ops.table import core_ops
-from cntk_core.plugins.manager import PluginManager
-from cntk_core.plugins.model_formats import ModelFiles
+from cntk_core.api import CntkError, Input, ModelFormatError, Parameter, UnsupportedError, core_ops
+from cntk_core.api.recipes import ModelFiles, PluginManager
 from cntk_testing.examples import examples
+from cntk_testing.inside import (
+    ModelInfo,
+    NegativeSamplesAttributes,
+    RNNStackAttributes,
+    model_file,
+    read_model_info,
+    save_model,
+)
 
 VERSIONS = range(1, 27)
 

@@ -12,26 +12,36 @@ from cntk_model_cntk1.bcn.attributes import READERS, Source
 from cntk_model_cntk1.bcn.images import IMAGE_READERS
 from cntk_model_cntk1.bcn.reader import BinaryReader
 
-from cntk_core.errors import ModelFormatError, UnsupportedError
-from cntk_core.ops.families.alignment import EditDistanceAttributes, ForwardBackwardAttributes
-from cntk_core.ops.families.convolution import ConvolutionAttributes
-from cntk_core.ops.families.cropping import CropAttributes
-from cntk_core.ops.families.leaves import EnvironmentInputAttributes
-from cntk_core.ops.families.monitoring import TraceAttributes
-from cntk_core.ops.families.normalization import BatchNormalizationAttributes
-from cntk_core.ops.families.pooling import LegacyPoolingAttributes, PoolingAttributes, ROIPoolingAttributes
-from cntk_core.ops.families.products import TimesAttributes
-from cntk_core.ops.families.quantized import QuantizedTimesAttributes
-from cntk_core.ops.families.recurrence import DelayAttributes
-from cntk_core.ops.families.recurrent_stack import RNNStackAttributes
-from cntk_core.ops.families.reductions import ReduceAttributes
-from cntk_core.ops.families.reshaping import LegacyReshapeAttributes, ReshapeAttributes, TransposeAttributes
-from cntk_core.ops.families.sampling import RandomSampleAttributes
-from cntk_core.ops.families.sequences import ToSequenceAttributes, UnpackAttributes, WhereAttributes
-from cntk_core.ops.families.shifting import ShiftAttributes
-from cntk_core.ops.families.slicing import RepeatAttributes, SliceAttributes, StackAttributes
-from cntk_core.ops.families.vocabulary import NoiseContrastiveAttributes
-from cntk_core.ops.language.op import NoAttributes
+from cntk_core.api import ModelFormatError, NoAttributes, UnsupportedError
+from cntk_testing.inside import (
+    BatchNormalizationAttributes,
+    ConvolutionAttributes,
+    CropAttributes,
+    DelayAttributes,
+    EditDistanceAttributes,
+    EnvironmentInputAttributes,
+    ForwardBackwardAttributes,
+    LegacyPoolingAttributes,
+    LegacyReshapeAttributes,
+    NoiseContrastiveAttributes,
+    PoolingAttributes,
+    QuantizedTimesAttributes,
+    RandomSampleAttributes,
+    ReduceAttributes,
+    RepeatAttributes,
+    ReshapeAttributes,
+    RNNStackAttributes,
+    ROIPoolingAttributes,
+    ShiftAttributes,
+    SliceAttributes,
+    StackAttributes,
+    TimesAttributes,
+    ToSequenceAttributes,
+    TraceAttributes,
+    TransposeAttributes,
+    UnpackAttributes,
+    WhereAttributes,
+)
 
 UNSET = float(np.finfo(np.float64).max)
 

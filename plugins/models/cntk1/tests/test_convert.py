@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from bcn_writer import Model, int32, size
 
-from cntk_core.network.model_file import load_model
-from cntk_core.ops.table import core_ops
+from cntk_core.api import core_ops
 from cntk_kit_recipes.cli import main
+from cntk_testing.inside import load_model
 
 RECIPE = """\
 command = T

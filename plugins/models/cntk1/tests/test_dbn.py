@@ -14,12 +14,18 @@ from cntk_model_cntk1.to_dbn import dbn_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cntk_core.errors import CntkError, DataError, ModelFormatError, NetworkError
-from cntk_core.network.initializers import initialize_parameters
-from cntk_core.network.network import Network
-from cntk_core.network.node import Input, Node, Parameter
-from cntk_core.ops.table import core_ops
-from cntk_kit_builders.svd import reduce_network
+from cntk_core.api import (
+    CntkError,
+    DataError,
+    Input,
+    ModelFormatError,
+    Network,
+    NetworkError,
+    Node,
+    Parameter,
+    core_ops,
+)
+from cntk_core.api.builders import initialize_parameters, reduce_network
 from cntk_testing.examples import examples
 
 KINDS = ("rbmgaussbernoulli", "rbmbernoullibernoulli", "perceptron")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from cntk_parallel_asgd import AsynchronousOptions, AsynchronousSGD, SimulatedTime, WarmUp
 
-from cntk_core.config.schedule import Schedule
+from cntk_core.api import Schedule
 from cntk_testing import PackagingContract, ParallelizerContract
 
 PERIOD = Schedule.constant(3)

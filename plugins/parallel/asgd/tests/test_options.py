@@ -10,13 +10,10 @@ from cntk_parallel_asgd import AsynchronousOptions, AsynchronousSGD, SimulatedTi
 from cntk_parallel_asgd.shard import ConstantCompensation, NoCompensation, Push, Shard
 from workers import RATE, SIZE, first, gradient, model, options, run, shares
 
-from cntk_core.config import parse_text
-from cntk_core.config.schedule import Schedule
-from cntk_core.contract.parallel import StepCounts
-from cntk_core.contract.store import ParameterStore
-from cntk_core.errors import CntkError
-from cntk_core.network.node import Parameter
-from cntk_kit_recipes.block.parallel_block import read_parallel
+from cntk_core.api import CntkError, Parameter, ParameterStore, Schedule
+from cntk_core.api.builders import parse_text
+from cntk_core.api.parallel import StepCounts
+from cntk_core.api.recipes import read_parallel
 from cntk_testing import VirtualRanks
 
 

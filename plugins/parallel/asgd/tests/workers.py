@@ -8,10 +8,8 @@ import attrs
 import numpy as np
 from cntk_parallel_asgd import AsynchronousOptions, AsynchronousSGD
 
-from cntk_core.config.schedule import Schedule
-from cntk_core.contract.parallel import StepCounts
-from cntk_core.contract.store import ParameterStore
-from cntk_core.network.node import Parameter
+from cntk_core.api import Parameter, ParameterStore, Schedule
+from cntk_core.api.parallel import StepCounts
 from cntk_testing import VirtualRanks
 
 SIZE = 48

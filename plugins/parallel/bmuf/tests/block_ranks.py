@@ -5,10 +5,8 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from cntk_core.contract.learner import Slot
-from cntk_core.contract.parallel import StepCounts
-from cntk_core.contract.store import ParameterStore
-from cntk_core.network.node import Parameter
+from cntk_core.api import Parameter, ParameterStore, Slot
+from cntk_core.api.parallel import StepCounts
 from cntk_testing import VirtualRanks
 
 SIZE = 24

@@ -9,11 +9,10 @@ from cntk_parallel_bmuf import BlockMomentum, BlockMomentumOptions, ModelAveragi
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cntk_core.api import GradientAggregation
-from cntk_core.config import parse_text
-from cntk_core.contract.parallel import StepCounts
-from cntk_core.errors import CntkError, ConfigError, TrainingError
-from cntk_kit_recipes.block.parallel_block import read_parallel
+from cntk_core.api import CntkError, ConfigError, GradientAggregation, TrainingError
+from cntk_core.api.builders import parse_text
+from cntk_core.api.parallel import StepCounts
+from cntk_core.api.recipes import read_parallel
 from cntk_testing import VirtualRanks
 
 SETTINGS = settings(max_examples=25, deadline=None)

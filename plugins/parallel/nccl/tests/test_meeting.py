@@ -131,7 +131,9 @@ def test_slurm():
     assert 20000 <= found.port < 40000
     assert found == meet({**given, "SLURM_PROCID": "5"})
     assert found.port != meet({**given, "SLURM_STEP_ID": "3"}).port, "steps of a job may run at the same time"
-    assert found.secret != meet({**given, "SLURM_JOB_ID": "7"}).secret
+    assert found.secret == b"", "the number of a job is no secret"
+    assert meet({**given, "CNTK_SECRET": "a"}).secret == b"a"
+    assert meet({**given, "SLURM_STEP_NUM_NODES": "1"}).address == "127.0.0.1"
     there = meet({**given, "MASTER_ADDR": "head", "MASTER_PORT": "7"})
     assert (there.address, there.port) == ("head", 7)
     assert meet({**given, "SLURM_STEP_NUM_TASKS": "1"}).size == 1

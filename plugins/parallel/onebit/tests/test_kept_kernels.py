@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +15,13 @@ from cntk_parallel_onebit import format as layout
 from cntk_core.api.engines import kernel_cache
 from cntk_testing.kept_kernels import DAMAGES, check_damage, check_full_disk
 
-pytest.importorskip("numba")
+pytestmark = pytest.mark.skipif(find_spec("numba") is None, reason="needs numba")
 
-from cntk_parallel_onebit import compiled
+
+@pytest.fixture
+def compiled():
+    """The module that needs numba, which takes long to import."""
+    return import_module("cntk_parallel_onebit.compiled")
 
 
 @pytest.fixture
@@ -39,15 +45,15 @@ def unquantize(kernel):
         for name in DAMAGES
     ],
 )
-def test_a_damaged_kernel_is_compiled_anew(kept, caplog, name):
+def test_a_damaged_kernel_is_compiled_anew(compiled, kept, caplog, name):
     check_damage(compiled.unquantize, unquantize, name, kept, caplog)
 
 
-def test_a_full_disk_ends_nothing(kept, caplog, monkeypatch):
+def test_a_full_disk_ends_nothing(compiled, kept, caplog, monkeypatch):
     check_full_disk(compiled.unquantize, unquantize, kept, caplog, monkeypatch)
 
 
-def test_all_kernels_are_kept_like_that():
+def test_all_kernels_are_kept_like_that(compiled):
     public = [compiled.quantize, compiled.unquantize]
     assert {type(kernel._cache).__name__ for kernel in public} == {"VerifiedKernels"}
     tree = ast.parse(Path(compiled.__file__).read_text(encoding="utf-8"))

@@ -46,8 +46,8 @@ def together(work, ranks):
 
 def cut(communicator):
     """End the connections of a rank, as the system does when its process ends."""
-    for connection in communicator._mesh._peers.values():
-        connection.shutdown(socket.SHUT_RDWR)
+    for line in communicator._mesh._peers.values():
+        line.connection.shutdown(socket.SHUT_RDWR)
 
 
 def added(communicator):

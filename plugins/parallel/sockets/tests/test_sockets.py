@@ -183,8 +183,8 @@ def test_a_rank_that_takes_nothing(monkeypatch):
         with pytest.raises(RankGone, match="rank 0 is gone"):  # half an array cannot be followed by anything
             second.send(np.zeros(1), 0)
     for one in (first, second):
-        for connection in one._mesh._peers.values():
-            connection.close()
+        for line in one._mesh._peers.values():
+            line.connection.close()
 
 
 def test_a_rank_that_has_failed_sends_nothing(pair):
@@ -204,7 +204,7 @@ def test_a_slow_sender_keeps_nobody_waiting():
         found = list(threads.map(lambda rank: SocketCommunicator(Mesh(meeting(rank, 3, port))), range(3)))
     with closing(found[0]), closing(found[1]), closing(found[2]):
         packed = pack(np.arange(1000.0))
-        connection = found[1]._mesh._peers[0]
+        connection = found[1]._mesh._peers[0].connection
         letter = HEADER.pack(0, _LETTERS + 7, len(packed)) + packed
         connection.sendall(letter[:3000])
         found[2].send(np.arange(3.0), 0, 7)

@@ -157,8 +157,8 @@ CASES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
 }  # fmt: skip
 
 
-def read(make, data: bytes) -> int:
-    reader = make(data)
+def read(make, data: bytes, **options: str) -> int:
+    reader = make(data, **options)
     return sum(minibatch.samples for minibatch in reader.minibatches(EpochSpec(minibatch_size=100)))
 
 
@@ -219,3 +219,16 @@ def test_any_damage_is_an_error_of_ours_and_needs_little_memory(make) -> None:
 
 def test_magic_number_is_the_original_one() -> None:
     assert struct.pack("<Q", MAGIC) == b"nib_ktnc"
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("uneven", [False, True])
+def test_values_for_double_precision(make, sparse: bool, uneven: bool) -> None:
+    large = {b"a": np.array([[1.0, 1e39]] * (2 if uneven else 1))}
+    data = binary_file([Stream(b"a", 2, sparse=sparse, double=True)], [[large, {b"a": np.array([[3.0, 4]])}]])
+    with pytest.raises(CntkError) as caught:
+        read(make, data, dtype="float32")
+    assert str(caught.value) == (
+        "x.cbf: byte 20: chunk 0: stream 'a': 1e+39 is too large for float32\n    The file is damaged; write it again."
+    )
+    read(make, data, dtype="float64")

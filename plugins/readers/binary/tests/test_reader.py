@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from cntk_core.api import CntkError, EpochSpec, SequenceOutput, SparseRows, WriterContext
-from cntk_core.ops.language.reader_order import unpack_sequences
 from cntk_testing.examples import examples
+from cntk_testing.inside import unpack_sequences
 
 COUNTS = st.integers(0, 4)
 

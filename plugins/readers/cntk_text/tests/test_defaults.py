@@ -16,6 +16,7 @@ DEFAULTS: list[tuple[type[Any], dict[str, float]]] = [
     (
         TextReaderKeys,
         {
+            "max_line_bytes": 67108864,
             "skip_sequence_ids": False,
             "frame_mode": False,
             "max_errors": 0,

@@ -202,3 +202,9 @@ def test_numbers_are_rounded_correctly(numbers: list[float]) -> None:
         expected = [float(word) for word in words]
         assert found[0].tolist() == expected
         assert [math.copysign(1, x) for x in found[0]] == [math.copysign(1, x) for x in expected]
+
+
+def test_zeros_in_front_of_an_index() -> None:
+    text = f"|s {'0' * 30}7:1\n"
+    assert columns(exact(text, SPARSE)) == [([0], [1.0], [7], [1])]
+    assert problem(f"|s {'9' * 30}:1\n") == (4, f"stream 's': index {'9' * 30} is not below dim=9 (the first is 0)")

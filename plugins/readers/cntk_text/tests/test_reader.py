@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -296,6 +297,12 @@ def test_columns_count_over_blocks(make, monkeypatch: pytest.MonkeyPatch) -> Non
     assert "t.ctf:11:6: stream 'a': 'x' is no number" in error_of(lambda: read(make(text, (A, L))))
 
 
+TOO_LARGE = (
+    "the sequence id is above 18446744073709551615 (2^64 - 1), or has too many digits\n"
+    "    Number the sequences anew; skipSequenceIds=true takes each line for a sequence."
+)
+
+
 @pytest.mark.parametrize(
     ("data", "message"),
     [
@@ -311,12 +318,81 @@ def test_columns_count_over_blocks(make, monkeypatch: pytest.MonkeyPatch) -> Non
             "t.ctf:1:1: a sequence id was expected at the start of the file\n"
             "    Begin each line with '|', or each with a number; skipSequenceIds=true ignores ids.",
         ),
-        (b"1 |a 1 2\n12345678901234567890 |a 1 2\n", "t.ctf:2:1: the sequence id has more than 19 digits"),
-        (b"1 |a 1 2\n|a 1 2\n12345678901234567890 |a 1 2\n", "t.ctf:3:1: the sequence id has more than 19 digits"),
+        (b"1 |a 1 2\n000000000000000000001 |a 1 2\n", f"t.ctf:2:1: {TOO_LARGE}"),
+        (b"1 |a 1 2\n18446744073709551616 |a 1 2\n", f"t.ctf:2:1: {TOO_LARGE}"),
+        (b"1 |a 1 2\n|a 1 2\n18446744073709551616 |a 1 2\n", f"t.ctf:3:1: {TOO_LARGE}"),
     ],
 )
 def test_bad_files(make, data: bytes, message: str) -> None:
     assert error_of(lambda: read(make(data))) == message
+
+
+LARGE = [1, 2**63 - 1, 2**63, 2**63 + 1, 9999999999999999998, 2**64 - 1, 0, 18446744073709551609]
+
+
+@pytest.mark.parametrize("piece", [16, 1 << 22])
+@pytest.mark.parametrize("max_errors", [0, 1])
+def test_ids_are_exact_in_all_64_bits(make, monkeypatch: pytest.MonkeyPatch, piece: int, max_errors: int) -> None:
+    monkeypatch.setattr("cntk_reader_cntk_text.source._INDEX_PIECE", piece)
+    text = "".join(f"{key} |a {row} 0\n|a {row} 1\n" for row, key in enumerate(LARGE))
+    reader = make(text, max_errors=max_errors, chunk_size_in_bytes=piece)
+    found = [minibatch.streams["a"].layout for minibatch in reader.minibatches(EpochSpec(minibatch_size=1))]
+    assert [layout.keys for layout in found] == [(key,) for key in LARGE]
+    assert [minibatch.samples for minibatch in reader.minibatches(EpochSpec(minibatch_size=1))] == [2] * len(LARGE)
+
+
+def test_ids_are_joined_over_pieces(make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cntk_reader_cntk_text.source._INDEX_PIECE", 8)
+    reader = make("0 |a 1 2\n0 |a 3 4\n|a 5 6\n9223372036854775808 |a 1 2\n9223372036854775808 |a 3 4\n")
+    assert [minibatch.samples for minibatch in reader.minibatches(EpochSpec(minibatch_size=1))] == [3, 2]
+
+
+@pytest.mark.parametrize("chunk", [1, 10, 1 << 20])
+@pytest.mark.parametrize("key", ["", "7 "])
+@pytest.mark.parametrize("end", ["\n", "", "\n|a 1 2\n"])
+def test_lines_that_are_too_long(make, chunk: int, key: str, end: str) -> None:
+    good, long = f"{key}|a 1 2\n" * 3, f"{key}|a 1 {'2' * 30}"
+    text = good + long + end
+    message = (
+        f"t.ctf:4: the line has more than {len(long) - 1} bytes, maxLineBytes={len(long) - 1}\n"
+        "    Is it the right file? If it is, give the reader a larger maxLineBytes."
+    )
+    reader = make(text, max_line_bytes=len(long) - 1, chunk_size_in_bytes=chunk)
+    assert error_of(lambda: read(reader)) == message
+    assert [str(error) for error in reader.check()] == [message]
+    assert read(make(text, max_line_bytes=len(long), chunk_size_in_bytes=chunk))
+
+
+def test_a_long_line_is_not_collected(make) -> None:
+    reader = make("|a " + "1 " * (8 << 20), max_line_bytes=1 << 20, chunk_size_in_bytes=1 << 16)
+    tracemalloc.start()
+    assert error_of(lambda: read(reader)).startswith("t.ctf:1: the line has more than 1048576 bytes")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 << 20
+
+
+def test_a_long_line_with_too_many_values_is_not_parsed_as_a_whole(make) -> None:
+    reader = make("|a " + "1 " * (4 << 20), prefetch=False)
+    tracemalloc.start()
+    assert "t.ctf:1:8: stream 'a' has more than 2 values" in error_of(lambda: read(reader))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 48 << 20
+
+
+def test_a_long_line_of_many_values(make) -> None:
+    values = list(range(600_000))
+    wide = StreamOptions(name="a", dim=len(values), format="dense")
+    text = "|a " + " ".join(map(str, values)) + "|other " + "9 " * 9 + "\n"
+    (minibatch,) = read(make(text, (wide,)))
+    assert minibatch["a"] == [values]
+
+
+def test_a_row_that_is_a_sequence_has_one_sample(make) -> None:
+    counted = StreamOptions(name="l", dim=3, format="sparse", defines_mb_size=True)
+    message = "t.ctf:2: the row has 2 samples of stream 'l'"
+    assert message in error_of(lambda: read(make("|a 1 2 |l 0:1\n|a 1 2 |l 0:1 |l 1:1\n", (A, counted))))
 
 
 def test_dim_differs_from_the_network(make) -> None:

@@ -13,6 +13,7 @@ DEFAULTS: list[tuple[type[Any], dict[str, float]]] = [
     (
         FeatureKeys,
         {
+            "max_line_bytes": 67108864,
             "expand_to_utterance": False,
             "defines_mb_size": False,
         },
@@ -20,6 +21,7 @@ DEFAULTS: list[tuple[type[Any], dict[str, float]]] = [
     (
         LabelKeys,
         {
+            "max_line_bytes": 67108864,
             "phone_boundaries": False,
             "target_dim": 0,
             "defines_mb_size": False,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ L = "labels=[ labelDim=3 ; mlfFile=ali.mlf ; labelMappingFile=states.list ]\n"
 NO_MAP = "labels=[ labelDim=3 ; mlfFile=ali.mlf ]\n"
 ONE = "one.scp"
 DAMAGED = "\n    The file is damaged or is no HTK feature file."
+LARGER = "\n    Is it the right file? If it is, give the reader a larger maxLineBytes."
 UTF8 = "\n    Save it as UTF-8 text; or the recipe names a file of another kind."
 FORMS = "\n    A line is path, name=path, or name=archive[first,last]."
 DOT = "An entry ends with a line that has only a dot"
@@ -115,6 +117,53 @@ def test_feature_files(make, case: str) -> None:
     assert str(caught.value) == f"one.scp:2: {message}"
 
 
+def test_sizes_of_an_idx_file_are_not_negative(make) -> None:
+    Path("x-ubyte").write_bytes(struct.pack(">4i", 2051, 1, -1, -2) + b"ab")
+    Path(ONE).write_text("x-ubyte\n")
+    with pytest.raises(CntkError) as caught:
+        read(make, f"features=[ dim=2 ; scpFile={ONE} ]")
+    assert caught.value.message == "'x-ubyte', byte 8: the header says that a frame has no values"
+
+
+def test_a_list_reserves_no_room_for_frames_that_are_not_there(make) -> None:
+    Path(ONE).write_text("a=all.chunk[0,2147483646]\n")
+    reader = make(f"features=[ dim=2 ; scpFile={ONE} ]")
+    tracemalloc.start()
+    with pytest.raises(CntkError) as caught:
+        list(reader.minibatches(EpochSpec(minibatch_size=100)))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert caught.value.message.startswith("frame 2147483646 of 'all.chunk' is wanted, but the file has frames")
+    assert peak < 10 << 20
+
+
+def test_a_list_of_many_frames_is_not_believed(make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cntk_reader_htk.features._BELIEVED_IN_ALL", 60)
+    Path(ONE).write_text("".join(f"a{n}=all.chunk[0,29]\n" for n in range(3)))
+    reader = make(f"features=[ dim=2 ; scpFile={ONE} ]")
+    with pytest.raises(CntkError) as caught:
+        reader.source.index()
+    assert str(caught.value).startswith("one.scp:3: frame 29 of 'all.chunk' is wanted")
+
+
+def test_a_long_line_of_a_list(make) -> None:
+    Path(ONE).write_text("a=" + "b" * 99)
+    with pytest.raises(CntkError) as caught:
+        read(make, f"features=[ dim=2 ; scpFile={ONE} ]\nmaxLineBytes=100")
+    assert str(caught.value) == "one.scp:1: the line has more than 100 bytes, maxLineBytes=100" + LARGER
+
+
+@pytest.mark.parametrize("first", [b"\x7f\xc0\0\0", b"\x7f\xb6\xf8\xe6"], ids=["quiet", "signalling"])
+def test_scales_that_are_no_numbers_give_no_warning(make, first: bytes) -> None:
+    scales = first + struct.pack(">3f", 1e-40, float("inf"), 1e38)
+    Path("x.mfc").write_bytes(header(frames=5, size=4, kind=6 | 0o2000) + scales + b"1234")
+    Path(ONE).write_text("x.mfc\n")
+    (minibatch,) = make(f"features=[ dim=2 ; scpFile={ONE} ]").minibatches(EpochSpec(minibatch_size=100))
+    values = minibatch.streams["features"].data
+    assert np.isnan(values[0, 0])
+    assert np.isinf(values[0, 1])
+
+
 def test_idx_file(make) -> None:
     Path("x-ubyte").write_bytes(struct.pack(">4i", 2049, 1, 1, 2) + b"ab")
     Path(ONE).write_text("x-ubyte\n")
@@ -144,6 +193,10 @@ SCRIPTS = {
     "beyond the end": ("a=all.chunk[20,27]", "one.scp:1: frame 27 of 'all.chunk' is wanted, but the file has frames "
                        "0 to 26\n    The range [20,27] of the list counts frames from 0 and includes the last."),
     "too large": ("a=all.chunk[0,9999999999]", "one.scp:1: frame 9999999999 is more than a file can have" + FORMS),
+    "many digits": (f"a=all.chunk[0,{'9' * 5000}]",
+                    f"one.scp:1: the range of frames '[0,{'9' * 5000}]' is not [first,last]" + FORMS),
+    "zero byte": ("a=b.mfc\nc=d\0.mfc",
+                  "one.scp:2: byte 4 of the line is zero, so this is no list of feature files" + UTF8),
     "empty": ("", "one.scp: the list of feature files has no utterances" + FORMS),
     "twice": ("a=all.chunk[0,1]\na=all.chunk[2,3]", "one.scp: the list of feature files has no utterances\n"
               "    Every name occurs more than once, and such utterances are left out."),
@@ -209,7 +262,15 @@ LABELS = {
                   "labelDim=2\n    Classes are counted from 0; labelDim is how many there are."),
     "far end": ('#!MLF!#\n"utt0.lab"\n0 900000000000000 a[2]\n.\n', L, "ali.mlf:3: the end "
      "900000000000000 is more than "
-                "an utterance can have" + RANGES),
+                "an utterance can have: 67108864 frames" + RANGES),
+    "underscore": ('#!MLF!#\n"utt0.lab"\n0 1_0 a[2]\n.\n', L, "ali.mlf:3: '0 1_0' is not a start and an end" + RANGES),
+    "nan": ('#!MLF!#\n"utt0.lab"\n0 nan a[2]\n.\n', L, "ali.mlf:3: '0 nan' is not a start and an end" + RANGES),
+    "many digits": (f'#!MLF!#\n"utt0.lab"\n0 7 a[2] {"9" * 5000}\n.\n', NO_MAP,
+                    f"ali.mlf:3: '{'9' * 40}' is not the number of a class" + COLUMNS),
+    "zero byte": ('#!MLF!#\n"utt0.lab"\n0 7 a\0\n.\n', L, "ali.mlf:3: byte 6 of the line is zero, so "
+                  "this is no label file" + UTF8),
+    "long line": ('#!MLF!#\n"utt0.lab"\n0 7 ' + "a" * 99 + "\n.\n", L + "maxLineBytes=60\n",
+                  "ali.mlf:3: the line has more than 60 bytes, maxLineBytes=60" + LARGER),
     "missing": (None, L, "r.cntk:2:23: cannot open the label file 'ali.mlf': no such file or directory\n"
                 "    A relative name starts at the directory in which the command runs."),
     "not text": (b"#!MLF!#\n\x80", L, "ali.mlf:2: byte 1 of the line is not UTF-8, so this is no label file" + UTF8),

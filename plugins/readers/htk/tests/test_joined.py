@@ -13,8 +13,8 @@ from cntk_reader_htk.old_order import OldOrder, rolling_order
 
 from cntk_core.api import CntkError, EpochSpec
 from cntk_core.api.readers import ChunkInfo, Piece, Window
-from cntk_core.ops.language.reader_order import unpack
 from cntk_kit_readers.randomize import FileOrder
+from cntk_testing.inside import unpack
 
 LENGTHS = {"utt0": 7, "utt1": 4, "utt2": 9, "utt3": 1, "utt4": 6}
 FEATURES = "features=[ dim=2 ; scpFile=archive.scp ]\n"

@@ -10,7 +10,7 @@ import pytest
 from cntk_reader_htk.htkfile import FeatureFile
 
 from cntk_core.api import CntkError, EpochSpec
-from cntk_core.ops.language.reader_order import pack, unpack
+from cntk_testing.inside import pack, unpack
 
 LENGTHS = {"utt0": 7, "utt1": 4, "utt2": 9, "utt3": 1, "utt4": 6}
 FEATURES = "features=[ dim=2 ; scpFile=archive.scp ]\n"

@@ -36,6 +36,8 @@ DEFAULTS: list[tuple[type[Any], dict[str, float]]] = [
     (
         ImageReaderKeys,
         {
+            "max_line_bytes": 67108864,
+            "max_image_pixels": 89478485,
             "num_cpu_threads": 0,
             "max_errors": 0,
             "cache_size_in_bytes": 536870912,

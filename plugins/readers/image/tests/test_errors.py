@@ -101,8 +101,7 @@ def test_recipes_of_the_reader(images: Path, make, text: str, expected: str) -> 
         (deserializer("type=Crop ; sideRation=1"), "has no option 'sideRation'; did you mean 'sideRatio'?"),
         (
             deserializer().replace("transforms=(  )", "transforms=() ; width=3"),
-            "stream 'features' of reader 'ImageDeserializer' has no option 'width'\n    Options: transforms. What a "
-            "transform needs stands in its own block.",
+            "stream 'features' of reader 'ImageDeserializer' has no option 'width'\n    Options: transforms",
         ),
         (
             'file="map.txt"',

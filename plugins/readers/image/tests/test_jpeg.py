@@ -7,7 +7,8 @@ from io import BytesIO
 import numpy as np
 import pytest
 from cntk_reader_image import jpeg
-from cntk_reader_image.decode import BrokenImageError, decode
+from cntk_reader_image.decode import decode
+from cntk_reader_image.limits import BrokenImageError
 from PIL import Image
 
 pytest.importorskip("simplejpeg")

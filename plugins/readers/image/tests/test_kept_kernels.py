@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import ast
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from cntk_reader_image import ImageReader, geometry, kernels, resample
+from cntk_reader_image import ImageReader, geometry, resample
 
 from cntk_core.api.engines import kernel_cache
 from cntk_testing.kept_kernels import DAMAGES, check_damage, check_full_disk
+
+
+@pytest.fixture
+def kernels() -> Any:
+    """The module that needs numba, which takes long to import."""
+    return import_module("cntk_reader_image.kernels")
 
 
 @pytest.fixture
@@ -27,17 +34,17 @@ def taps(kernel: Any) -> None:
 
 
 @pytest.mark.parametrize("name", list(DAMAGES))
-def test_a_damaged_loop_is_compiled_anew(kept: Path, caplog: pytest.LogCaptureFixture, name: str) -> None:
+def test_a_damaged_loop_is_compiled_anew(kernels: Any, kept: Path, caplog: pytest.LogCaptureFixture, name: str) -> None:
     check_damage(kernels.linear_taps, taps, name, kept, caplog)
 
 
 def test_a_full_disk_ends_nothing(
-    kept: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    kernels: Any, kept: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     check_full_disk(kernels.linear_taps, taps, kept, caplog, monkeypatch)
 
 
-def test_all_loops_are_kept_like_that() -> None:
+def test_all_loops_are_kept_like_that(kernels: Any) -> None:
     public = {name: loop for name, loop in vars(kernels).items() if hasattr(loop, "py_func") and name[0] != "_"}
     assert len(public) == 7
     assert {type(loop._cache).__name__ for loop in public.values()} == {"VerifiedKernels"}

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from cntk_reader_image.base64file import read_base64
 from cntk_reader_image.containers import split_container
-from cntk_reader_image.decode import BrokenImageError, decode
+from cntk_reader_image.decode import decode
+from cntk_reader_image.limits import BrokenImageError
 from cntk_reader_image.listing import random_key, read_map
 from cntk_reader_image.views import view
 from hypothesis import given

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from cntk_reader_image import decode as decoding
 from cntk_reader_image import kernels
-from cntk_reader_image.decode import BrokenImageError, decode
+from cntk_reader_image.decode import decode
+from cntk_reader_image.limits import BrokenImageError
 from cntk_reader_image.png import decode_png
 from hypothesis import given
 from hypothesis import strategies as st
@@ -42,6 +43,7 @@ def png(kind: int = 2, columns: int = 5, rows: int = 4, filters: list[int] | Non
 
 
 def own(data: bytes, *, gray: bool = False, most_pixels: int | None = None) -> np.ndarray | None:
+
     return decode_png(data, kernels, gray=gray, most_pixels=most_pixels)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cntk_reader_image import kernels
 from cntk_reader_image.resample import METHODS, UNIT, resize_bytes, resize_floats, rounded, taps
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,6 +19,8 @@ def pixels(rows: int, columns: int, planes: int, seed: int = 0) -> np.ndarray:
 def compiled(
     image: np.ndarray, width: int, height: int, method: str, *, part: tuple[int, int, int, int], flipped: bool = False
 ) -> np.ndarray:
+    from cntk_reader_image import kernels  # imports numba
+
     top, left, rows, columns = part
     across, down = taps(columns, width, method), taps(rows, height, method)
     out = np.empty((height, width, min(image.shape[2], 3)), np.uint8)
@@ -130,6 +131,8 @@ def test_halves_are_rounded_away_from_zero(value: float, expected: int) -> None:
 
 
 def test_planes() -> None:
+    from cntk_reader_image import kernels  # imports numba
+
     image = pixels(3, 4, 3)
     out = np.empty((3, 3, 4), np.float32)
     kernels.to_planes(image, out)

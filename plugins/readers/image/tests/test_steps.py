@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from cntk_reader_image import pipeline as pipelines
 from cntk_reader_image import steps
-from cntk_reader_image.decode import BrokenImageError
 from cntk_reader_image.geometry import CropRule
+from cntk_reader_image.limits import BrokenImageError
 from cntk_reader_image.pipeline import Pipeline
 from cntk_reader_image.resample import resize_bytes
 from cntk_reader_image.steps import Color, Crop, Intensity, Mean, Picture, Scale, Step

@@ -8,7 +8,6 @@ import attrs
 import numpy as np
 import pytest
 from cntk_reader_image import decode as decoding
-from cntk_reader_image import kernels
 from cntk_reader_image import pipeline as pipelines
 from cntk_reader_image.geometry import CropRule
 from cntk_reader_image.jpeg import SMALL, Scratch
@@ -75,6 +74,8 @@ def test_the_same_samples(
 
 @given(st.integers(1, 3000), st.integers(1, 300))
 def test_taps(source: int, target: int) -> None:
+    from cntk_reader_image import kernels  # imports numba
+
     expected = taps(source, target, "linear")
     places, weights = np.empty((target, 2), np.int32), np.empty((target, 2), np.int32)
     kernels.linear_taps(source, places, weights)

@@ -11,7 +11,7 @@ from cntk_reader_kaldi.options import FeatureKeys
 DEFAULTS: list[tuple[type[Any], dict[str, float]]] = [
     (
         FeatureKeys,
-        {"expand_to_utterance": False},
+        {"max_line_bytes": 67108864, "expand_to_utterance": False},
     ),
 ]
 

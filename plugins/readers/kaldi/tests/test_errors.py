@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import random
 import struct
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
+from cntk_reader_kaldi.archive import ArchiveFile
 from kaldi_bytes import LENGTHS, F, L, alignment, compressed, matrix
 
-from cntk_core.api import CntkError, EpochSpec
+from cntk_core.api import CntkError, DataError, EpochSpec
 
 ONE = np.array([[1.0, 2], [3, 4]])
 GOOD = matrix(ONE)
@@ -272,3 +274,86 @@ def test_any_damage_is_an_error_of_ours(make) -> None:
         except CntkError:
             errors += 1
     assert errors > 40
+
+
+LARGER = "\n    Is it the right file? If it is, give the reader a larger maxLineBytes."
+
+
+@pytest.mark.parametrize(
+    ("text", "keys", "message"),
+    [
+        ("utt-a feats.ark\0:5\n", "", "feats.scp:1: byte 16 of the line is zero, so this is no list of a table\n"
+         "    An archive is named with ark: in front."),
+        ("utt-a " + "x" * 99, "maxLineBytes=100", "feats.scp:1: the line has more than 100 bytes, "
+         "maxLineBytes=100" + LARGER),
+    ],
+)  # fmt: skip
+def test_lists_of_anybody(make, text: str, keys: str, message: str) -> None:
+    Path("feats.scp").write_text(text)
+    with pytest.raises(CntkError) as caught:
+        make(F + L + keys)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("length", ["9" * 5000, "-1", "\u0661"])
+def test_lengths_that_are_none(make, length: str) -> None:
+    Path("r").write_text("scp:feats.scp\n")
+    Path("lengths").write_text(f"utt-a {length}\n", encoding="utf-8")
+    with pytest.raises(CntkError) as caught:
+        make("features=[ dim=2 ; rx=r ; scpFile=lengths ]\n" + L)
+    assert str(caught.value.where) == "lengths:1"
+    assert caught.value.message == f"'utt-a {length}'"[:61].rstrip("'") + "' is no key and length"
+
+
+@pytest.mark.parametrize("word", [b"1_0", b"0x10", b"nan0", b"infinity", b"1e", b"."])
+def test_words_that_are_no_numbers(word: bytes) -> None:
+    Path("x.ark").write_bytes(b" [ 1 " + word + b" ]\n")
+    with closing(ArchiveFile("x.ark")) as file, pytest.raises(DataError) as caught:
+        file.header(0)
+    assert caught.value.message == "'x.ark', byte 1: row 0 of the matrix is no row of numbers"
+
+
+@pytest.mark.parametrize("line", [b"1 2_0\n", b"-1\n", b"[ 1 0.5 2 5_0 ]\n", b"1 " + b"9" * 5000 + b"\n"])
+def test_lines_that_are_no_alignments(line: bytes) -> None:
+    Path("x.ark").write_bytes(line)
+    with closing(ArchiveFile("x.ark")) as file, pytest.raises(DataError, match="is neither an alignment nor a post"):
+        file.classes(0)
+
+
+@pytest.mark.parametrize(
+    ("data", "what"), [(b" [\n 1 2 3 4 5\n ]\n", "row 0 of the matrix"), (b"1 2 3 4 5 6\n", "the line")]
+)
+def test_long_lines_of_text(data: bytes, what: str) -> None:
+    Path("x.ark").write_bytes(data)
+    with closing(ArchiveFile("x.ark", max_line_bytes=8)) as file, pytest.raises(DataError) as caught:
+        file.header(0) if b"[" in data else file.classes(0)
+    assert f"{what} has more than 8 bytes, maxLineBytes=8" in caught.value.message
+
+
+def test_values_for_double_precision() -> None:
+    Path("x.ark").write_bytes(matrix(np.array([[1.0, 1e39]]), b"DM "))
+    double = np.zeros((1, 2))
+    with closing(ArchiveFile("x.ark")) as file:
+        header = file.header(0)
+        file.read(header, 0, double)
+        with pytest.raises(DataError) as caught:
+            file.read(header, 0, np.zeros((1, 2), np.float32))
+    assert str(caught.value) == (
+        "'x.ark', byte 15: in the matrix that begins here, 1e+39 is too large for float32\n    Set precision=double."
+    )
+    assert double.tolist() == [[1, 1e39]]
+
+
+def test_a_range_that_is_none_gives_no_warning() -> None:
+    Path("x.ark").write_bytes(compressed(np.array([[0, 9]]), 0.0, float("inf"), b"CM3"))
+    found = np.zeros((1, 2), np.float32)
+    with closing(ArchiveFile("x.ark")) as file:
+        file.read(file.header(0), 0, found)
+    assert np.isnan(found[0, 0])
+    assert np.isinf(found[0, 1])
+
+
+def test_an_archive_with_a_zero_byte_in_its_name() -> None:
+    with pytest.raises(DataError) as caught:
+        ArchiveFile("x\0.ark")
+    assert str(caught.value) == "cannot open archive 'x\0.ark': embedded null byte"

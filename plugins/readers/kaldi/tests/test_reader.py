@@ -10,9 +10,8 @@ from kaldi_bytes import LENGTHS, F, L, archive, classes_of, frames_of, matrix, p
 
 from cntk_core.api import CntkError, Config, EpochSpec
 from cntk_core.api.builders import SourceText
-from cntk_core.ops.language.reader_order import unpack_sequences
-from cntk_kit_recipes.recipe.context import ActionContext
-from cntk_kit_recipes.recipe.log import Log
+from cntk_core.api.recipes import Log
+from cntk_testing.inside import ActionContext, unpack_sequences
 
 ORDER = "readMethod=none\n"
 

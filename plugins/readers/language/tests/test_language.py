@@ -77,11 +77,26 @@ def test_errors_of_the_text(lm) -> None:
         ("0 9 a 0\n1 1 a 0\n", "classes.txt:2: the word 'a' is there twice"),
         ("0 9 a 1\n1 1 b 0\n", "classes.txt:2: class 0 comes after class 1"),
         ("\n", "classes.txt: the class file is empty"),
+        (f"0 9 a {2**63}\n", "classes.txt:1: the line is not 'number count word class'"),
+        (f"0 9 a {'9' * 5000}\n", "classes.txt:1: the line is not 'number count word class'"),
+        ("0 nan a 0\n", "classes.txt:1: the line is not 'number count word class'"),
+        ("0 -1 a 0\n", "classes.txt:1: the line is not 'number count word class'"),
+        ("0 0 a 0\n", "classes.txt: the counts of the class file must have a sum above zero"),
+        ("0 1e308 a 0\n1 1e308 b 0\n", "classes.txt: the counts of the class file must have a sum above zero"),
     ],
 )
 def test_errors_of_the_class_file(lm, text: str, message: str) -> None:
     Path("classes.txt").write_text(text)
     assert error_of(lm) == message
+
+
+def test_the_first_unknown_words_are_compared_with_those_there_are(lm) -> None:
+    Path("words.txt").write_text("apple\nb\n")
+    Path("lm.txt").write_text("<s> appel appel appel appel appel appel appel b\n" * 3)
+    errors = [str(error) for error in lm(keys="; unk = nothing").check()]
+    guesses = ["; did you mean" in error for error in errors]
+    assert len(errors) > 10
+    assert not any(guesses[10:])
 
 
 def test_errors_of_the_recipe(lm, lu) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import struct
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -131,6 +132,7 @@ def test_missing_file() -> None:
         (None, idx(LABELS[:4]), "labels: 4 samples, but 'images' has 5"),
         (None, idx(LABELS + 7), "labels: label 10 of sample 0 is not below labelDim=10"),
         (idx(IMAGES[:0]), idx(LABELS[:0]), "images has no samples"),
+        (idx(IMAGES[:, :0]), None, "images: the images have no pixels: they are 0 x 3"),
         (gzip.compress(idx(IMAGES), mtime=0)[:-12], None, "images: the compressed file is damaged: "
          "Compressed file ended before the end-of-stream marker was reached"),
     ],
@@ -138,6 +140,25 @@ def test_missing_file() -> None:
 def test_bad_files(images: bytes | None, labels: bytes | None, message: str) -> None:
     write(images, labels)
     assert error_of() == message
+
+
+def test_no_more_is_unpacked_than_the_header_says() -> None:
+    write(gzip.compress(idx(IMAGES) + bytes(64 << 20)), None)
+    tracemalloc.start()
+    message = error_of()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert message == "images: the file is too long: its header says 5 x 2 x 3 = 30 values, it has more"
+    assert peak < 4 << 20
+
+
+def test_a_compressed_file_that_promises_too_much() -> None:
+    header = idx(IMAGES)[:4] + struct.pack(">3I", 5, 1 << 20, 1 << 20)
+    write(gzip.compress(header + bytes(100)), None)
+    assert error_of(features="") == (
+        "images: the file is compressed, and its header promises 5497558138880 values, more than are unpacked in "
+        "memory (4294967296)\n    Unpack it (gunzip): a plain file is read where it lies."
+    )
 
 
 def test_check_lists_everything() -> None:

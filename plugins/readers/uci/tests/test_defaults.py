@@ -24,6 +24,7 @@ DEFAULTS: list[tuple[type[Any], dict[str, float]]] = [
     (
         UCIReaderKeys,
         {
+            "max_line_bytes": 67108864,
             "allow_map_creation": False,
             "one_line_per_file": False,
             "chunk_size_in_bytes": 33554432,

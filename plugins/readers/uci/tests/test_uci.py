@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -210,6 +211,45 @@ def test_errors_of_the_mapping_file() -> None:
     assert error_of() == "map.txt:3: label 'a' is there twice"
     Path("map.txt").write_text("\n")
     assert error_of() == "map.txt: the label mapping file is empty"
+
+
+@pytest.mark.parametrize("blank", ["\v", "\f \t", "\r"])
+def test_lines_of_white_space_are_no_samples(blank: str) -> None:
+    Path("t.txt").write_bytes(DATA.encode() + blank.encode() + b"\nc 9 9\n")
+    assert len(read(make(KEYS + "; chunkSizeInBytes = 1"))["features"]) == 5
+
+
+def test_lines_that_are_too_long() -> None:
+    Path("t.txt").write_text(DATA + "b 1 " + "2" * 40 + "\n")
+    message = (
+        "t.txt:6: the line has more than 40 bytes, maxLineBytes=40\n"
+        "    Is it the right file? If it is, give the reader a larger maxLineBytes."
+    )
+    assert error_of(keys=KEYS + "; maxLineBytes = 40") == message
+    keys = KEYS + "; maxLineBytes = 40 ; allowMapCreation = true"
+    assert error_of(keys=keys, labels=LABELS.replace("map.txt", "new.txt")) == message
+    assert len(read(make(KEYS + "; maxLineBytes = 44"))["features"]) == 5
+
+
+def test_a_long_number_takes_no_more_memory_than_its_own() -> None:
+    Path("t.txt").write_text("a 1 2\n" * 2000 + "b 1 " + "0" * 100_000 + "7\n")
+    reader = make()
+    tracemalloc.start()
+    found = read(reader)["features"]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found[-1] == [1, 7]
+    assert peak < 20 << 20
+
+
+def test_the_first_wrong_labels_are_compared_with_those_there_are() -> None:
+    Path("map.txt").write_text("apple\nb\nc\n")
+    Path("t.txt").write_text("appel 1 2\n" * 12)
+    errors = [str(error) for error in make().check()]
+    assert len(errors) == 12
+    message = "column 0 (stream 'labels'): label 'appel' is not in the mapping file"
+    assert errors[9] == f"t.txt:10: {message}; did you mean 'apple'?"
+    assert errors[10] == f"t.txt:11: {message}"
 
 
 def test_a_label_map_that_cannot_be_made() -> None:

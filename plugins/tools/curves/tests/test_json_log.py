@@ -11,11 +11,8 @@ import numpy as np
 import pytest
 from cntk_tool_curves.json_log import JsonLog, plain
 
-from cntk_core.contract.events import JobOutcome
-from cntk_core.errors import CntkError
-from cntk_core.plugins.markers import hookimpl
-from cntk_kit_recipes.recipe.driver import run_recipe
-from cntk_kit_recipes.recipe.log import Log
+from cntk_core.api import CntkError, JobOutcome, hookimpl
+from cntk_core.api.recipes import Log, run_recipe
 
 
 def run(*arguments: str, listeners=(), watchers=()) -> None:
@@ -86,9 +83,9 @@ def test_without_the_key_nothing_is_written(recipe):
 
 
 def test_without_a_file_nobody_hears_of_minibatches(recipe):
-    from cntk_core.config import parse_text
-    from cntk_core.contract.events import Job
-    from cntk_kit_recipes.recipe.context import make_plugins
+    from cntk_core.api import Job
+    from cntk_core.api.builders import parse_text
+    from cntk_core.api.recipes import make_plugins
 
     plugins = make_plugins(Log(quiet=True))
     before = len(plugins.listeners("cntk_minibatch_end"))
@@ -163,8 +160,8 @@ def test_a_disk_that_fills_up_is_reported_once_and_training_goes_on(recipe, monk
 
 
 def test_only_the_first_worker_writes(tmp_path, monkeypatch):
-    from cntk_core.config import parse_text
-    from cntk_core.contract.events import Job
+    from cntk_core.api import Job
+    from cntk_core.api.builders import parse_text
 
     monkeypatch.chdir(tmp_path)
     JsonLog().cntk_job_begin(Job("Train", "train", rank=1, ranks=2, block=parse_text("jsonLog=log.jsonl")))

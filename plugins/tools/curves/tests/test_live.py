@@ -13,9 +13,16 @@ from cntk_tool_curves.live import LiveRun
 from cntk_tool_curves.notebook import run
 from cntk_tool_curves.page import charts, table
 
-from cntk_core.contract.events import EpochStart, EpochSummary, Job, JobOutcome, MinibatchResult
-from cntk_core.errors import CntkError, MissingPluginError
-from cntk_core.network.network import Network
+from cntk_core.api import (
+    CntkError,
+    EpochStart,
+    EpochSummary,
+    Job,
+    JobOutcome,
+    MinibatchResult,
+    MissingPluginError,
+    Network,
+)
 
 
 class Display:

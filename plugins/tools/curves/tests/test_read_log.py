@@ -10,9 +10,8 @@ from cntk_tool_curves.curves import Curves, Epoch, Reading
 from cntk_tool_curves.read_log import read_log
 from written_logs import json_log, reading, text_log
 
-from cntk_core.errors import DataError
-from cntk_kit_recipes.recipe.driver import run_recipe
-from cntk_kit_recipes.recipe.log import Log
+from cntk_core.api import DataError
+from cntk_core.api.recipes import Log, run_recipe
 
 
 def close(found, expected):

@@ -15,15 +15,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cntk_tool_data.cifar10 import CHECKSUMS, convert_cifar10
-from cntk_tool_data.mnist import convert_mnist
+from cntk_tool_data.cifar10 import CHECKSUMS, Cifar10, convert_cifar10
+from cntk_tool_data.mnist import Mnist, convert_mnist
 from cntk_tool_data.pickled import read_batch
 from cntk_tool_data.png import encode_png
+from cntk_tool_data.verb import Data
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cntk_core.errors import CntkError, DataError
+from cntk_core.api import CntkError, DataError
 from cntk_kit_recipes.cli import main
+from cntk_testing import DatasetContract, PackagingContract, VerbContract
 
 BATCHES = [*(f"data_batch_{number}" for number in range(1, 6)), "test_batch"]
 
@@ -393,3 +395,35 @@ def test_usage(capsys: pytest.CaptureFixture[str]) -> None:
     )
     assert main(["data", "mnist", "--from", "raw", "--only", "images"]) == 1
     assert capsys.readouterr().err == "error: MNIST is written as text only\n    Leave out --only images.\n"
+
+
+# -- contracts --------------------------------------------------------------------------------------------
+
+
+class TestMnist(DatasetContract):
+    dataset_class = Mnist
+    files = ("Train-3x4_cntk_text.txt", "Test-3x4_cntk_text.txt")
+
+    def download(self, folder: Path) -> None:
+        write_files(str(folder), mnist_files())
+
+
+class TestCifar10(DatasetContract):
+    dataset_class = Cifar10
+    files = ("Train_cntk_text.txt", "Test_cntk_text.txt", "train_map.txt", "CIFAR-10_mean.xml")
+
+    def download(self, folder: Path) -> None:
+        write_files(str(folder), binary(cifar()))
+
+
+class TestVerb(VerbContract):
+    verb_class = Data
+    command_lines = (("mnist", "--from", "raw", "--to", "new", "--no-checksum"),)
+
+    def prepare(self, folder: Path) -> None:
+        write_files(str(folder / "raw"), mnist_files())
+
+
+class TestPackaging(PackagingContract):
+    distribution = "cntk-tool-data"
+    kind = "verb"

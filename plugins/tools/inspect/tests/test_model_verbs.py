@@ -7,11 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cntk_core.network.model_file import save_model
-from cntk_core.network.network import Network
-from cntk_core.network.node import Input, Node, Parameter
-from cntk_core.ops.families.products import TIMES
+from cntk_core.api import Input, Network, Node, Parameter
 from cntk_kit_recipes.cli import main
+from cntk_testing.inside import TIMES, save_model
 
 RECIPE = """\
 command = T:S

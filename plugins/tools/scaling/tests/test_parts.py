@@ -19,8 +19,8 @@ from cntk_tool_scaling.networks import LOCAL, NETWORKS, network_of, rate, second
 from cntk_tool_scaling.outcome import Failures, amount
 from cntk_tool_scaling.recipes import training_section
 
-from cntk_core.contract.simulation import NetworkModel, WireSize
-from cntk_core.errors import DataError, TrainingError, UsageError
+from cntk_core.api import DataError, TrainingError, UsageError
+from cntk_core.api.parallel import NetworkModel, WireSize
 from cntk_testing import VirtualRanks
 
 # -- networks ----------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 from cntk_core.contract.parallel import Communicator
-from cntk_testing.contract import Contract
+from cntk_testing.contract import CHECKED, Contract
 from cntk_testing.parallel_samples import (
     Array,
     RunRanks,
@@ -44,15 +44,21 @@ class CommunicatorRecipe(RecipeContract):
 
     def launch(self, *words: str) -> tuple[int, str]:
         """Train the recipe that is here with ``cntk train -n``; return the exit status and what was printed."""
-        command = [sys.executable, "-m", "cntk_core", "train", FILE, "-n", str(self.ranks), *words]
+        command = [sys.executable, "-P", "-m", "cntk_core", "train", FILE, "-n", str(self.ranks), *words]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=self.patience)
         return done.returncode, done.stdout + done.stderr
 
+    @pytest.mark.recipe
     @pytest.mark.slow  # it starts processes
     def test_the_recipe_runs_and_resumes(self, tmp_path: Path) -> None:
-        """The ranks train; after one was killed inside an epoch, they go on to the same model."""
+        """The ranks train; after one was killed inside an epoch, they go on to the same model.
+
+        Files in the working folder that are named as modules are imported by none of the processes.
+        """
         plugins = [word for file in self.plugin_files for word in ("--plugin", file)]
         with inside(self.prepare(tmp_path / "straight")):
+            for name in _MODULES:
+                Path(f"{name}.py").write_text(f"raise SystemExit('{name}.py of the working folder was run')")
             model = model_path()
             assert model is not None, "the recipe trains nothing"
             code, output = self.launch(*plugins)
@@ -67,6 +73,9 @@ class CommunicatorRecipe(RecipeContract):
             assert code == 0, f"the training cannot be resumed:\n{output}"
             assert model.read_bytes() == wanted, "a rank killed and the training resumed, it gives another model"
 
+
+_MODULES = ("numpy", "attrs", "queue", "token", "random", "secrets", "cntk_core", "subprocess")
+"""Modules that ranks and what starts them import, and that files of a data folder may be named after."""
 
 _KILL = """
 import os, signal
@@ -98,6 +107,7 @@ class CommunicatorContract(Contract):
 
     def test_ranks_know_themselves(self, run_ranks: RunRanks) -> None:
         """Each rank has its number and the number of ranks."""
+        CHECKED.append(run_ranks(self.sizes[0], type)[0])
         for size in self.sizes:
             found = run_ranks(size, lambda communicator: (communicator.rank, communicator.size))
             assert found == [(rank, size) for rank in range(size)]

@@ -12,6 +12,11 @@ from cntk_core.contract.component import API_VERSION, Component
 HOME = "cntk_testing."
 """The modules whose classes are contracts."""
 
+CHECKED: list[type] = []
+"""Components that were tested, for ``cntk plugins check``, which asks whether its plugin was among them."""
+RECIPES: list[str] = []
+"""Recipes that were run, for the same question."""
+
 
 class Contract:
     """Base of the contract suites. A plugin's test file subclasses one of them and gives it what it asks for.
@@ -49,6 +54,7 @@ def _is_expected_to_fail(test: Any) -> bool:
 
 def check_component(component: type[Component]) -> None:
     """Check what every plugin class has: options as an attrs class, and an interface version that fits."""
+    CHECKED.append(component)
     name = component.__name__
     assert attrs.has(component.options), f"{name}.options is no attrs class"
     taken = option_keys(component.options).intersection(key.lower() for key in component.core_keys)

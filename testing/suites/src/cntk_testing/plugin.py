@@ -5,6 +5,7 @@ It imports nothing of the core before a fixture is used, so that coverage sees t
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -41,8 +42,25 @@ pytest.register_assert_rewrite(*(f"cntk_testing.{name}" for name in MODULES))
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker of those tests of the contracts that take long."""
+    """Register the markers of the contracts' tests."""
     config.addinivalue_line("markers", 'slow: takes long; left out by -m "not slow"')
+    config.addinivalue_line("markers", "recipe: runs the recipe of its class")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the recipe's tests of classes without one, where another class of the wheel's tests has it."""
+    recipes = sys.modules.get("cntk_testing.recipes")
+    if recipes is None:
+        return
+    suites = {suite for item in items if (suite := getattr(item, "cls", None)) and hasattr(suite, "recipe_text")}
+    shown = {recipes.wheel_folder(suite) for suite in suites if suite.recipe} - {None}
+    idle = {suite for suite in suites if not suite.recipe and recipes.wheel_folder(suite) in shown}
+    left_out = [item for item in items if getattr(item, "cls", None) in idle and item.get_closest_marker("recipe")]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        dropped = set(left_out)
+        items[:] = [item for item in items if item not in dropped]
 
 
 @pytest.fixture

@@ -35,7 +35,7 @@ from cntk_core.plugins.markers import hookimpl
 from cntk_kit_recipes.cli import main
 from cntk_kit_recipes.recipe.driver import run_recipe
 from cntk_kit_recipes.recipe.log import Log
-from cntk_testing.contract import Contract
+from cntk_testing.contract import RECIPES, Contract
 from cntk_testing.virtual_ranks import VirtualRanks
 
 README: Final = "README.md"
@@ -136,6 +136,7 @@ class RecipeContract(Contract):
     def prepare(self, folder: Path) -> Path:
         """Make a folder with the recipe and its files, and return it."""
         text = self.recipe_text()
+        RECIPES.append(text)
         folder.mkdir(parents=True)
         self.files(folder)
         (folder / FILE).write_text(text, encoding="utf-8")
@@ -195,6 +196,7 @@ class RecipeContract(Contract):
         except CntkError as error:
             pytest.fail(f"the recipe cannot be trained: {error}\n{printed.getvalue()}", pytrace=False)
 
+    @pytest.mark.recipe
     def test_the_recipe_runs_and_resumes(self, tmp_path: Path) -> None:
         """The recipe runs; stopped inside an epoch, it goes on to the same model."""
         with inside(self.prepare(tmp_path / "straight")):
@@ -242,12 +244,14 @@ class ReaderRecipe(RecipeContract):
         data = file.read_bytes()
         file.write_bytes(data[: len(data) // 2] + b"\n?broken?\n" * (len(data) // 20 + 1))
 
+    @pytest.mark.recipe
     def test_sound_data_of_the_recipe_pass_check_data(self, tmp_path: Path) -> None:
         """``cntk check-data`` finds nothing wrong with the data of the recipe."""
         with inside(self.prepare(tmp_path / "sound")):
             code, output = self.command("check-data", FILE)
             assert (code, output.splitlines()[-1:]) == (0, ["no problems found"]), output
 
+    @pytest.mark.recipe
     def test_broken_data_of_the_recipe_are_found(self, tmp_path: Path) -> None:
         """``cntk check-data`` says what is wrong with data that were damaged."""
         folder = self.prepare(tmp_path / "broken")
@@ -257,6 +261,7 @@ class ReaderRecipe(RecipeContract):
             assert code == 1, f"cntk check-data does not see that the data are broken:\n{output}"
             assert "no problems found" not in output, output
 
+    @pytest.mark.recipe
     def test_missing_data_of_the_recipe_are_told(self, tmp_path: Path) -> None:
         """A file that is not there is told by its name, before and in a training."""
         folder = self.prepare(tmp_path / "missing")
@@ -288,12 +293,16 @@ def inside(folder: Path) -> Iterator[None]:
 
 
 def wheel_folder(suite: type) -> Path | None:
-    """Return the folder of the wheel whose ``tests/`` a class stands in; None if it is no wheel's."""
+    """Return the folder of the wheel whose ``tests/`` a class stands in; None if it is no wheel's.
+
+    In an installed wheel that is the folder ``contract`` of its package, with the same files.
+    """
     try:
         home = Path(inspect.getfile(suite)).resolve().parents[1]
     except (OSError, TypeError, IndexError):
         return None
-    return home if (home / README).is_file() and (home / "pyproject.toml").is_file() else None
+    is_wheel = home.name == "contract" or (home / "pyproject.toml").is_file()
+    return home if (home / README).is_file() and is_wheel else None
 
 
 def first_recipe(text: str, key: str) -> str:

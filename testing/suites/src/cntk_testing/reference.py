@@ -98,7 +98,9 @@ class ReferenceProgram(PlanProgram):
             slots = {name: _double(view[rows]) for name, view in views.items()}
             arrays = ArrayMath(np), _double(value[rows]), _double(gradient[rows]), slots
             means = _means_of(self.rule, *arrays, numbers)
-            new_value, new_slots = self.rule.expression(*arrays, {**numbers, **means})
+            # NumPy's numbers, which can be divided by zero as those of all engines can.
+            known = {name: np.float64(number) for name, number in {**numbers, **means}.items()}
+            new_value, new_slots = self.rule.expression(*arrays, known)
             value[rows] = new_value
             for name, view in views.items():
                 view[rows] = new_slots[name]

@@ -139,6 +139,7 @@ class WriterContract(RecipeContract):
         self.write(writer_factory, tmp_path / "whole", [len(self.lengths)]).close()
         assert written_in(tmp_path / "part1") != written_in(tmp_path / "whole")
 
+    @pytest.mark.recipe
     def test_the_recipe_runs_and_resumes(self, tmp_path: Path) -> None:
         """The recipe leaves files that were not there, the same when it is run again."""
         found = []
@@ -152,14 +153,15 @@ class WriterContract(RecipeContract):
         if self.resumes:  # what is trained and written is the same each time
             assert found[1] == found[0], "the recipe writes something else when it is run again"
 
+    @pytest.mark.recipe
     def test_a_mistake_in_the_block_is_told(self, tmp_path: Path) -> None:
-        """A key that the writer does not have is told with its line, before anything is computed."""
+        """With ``strict=true`` a key that the writer does not have ends the run, before anything is computed."""
         folder = self.prepare(tmp_path / "mistake")
         text = (folder / FILE).read_text(encoding="utf-8")
         place = text.index("writerType")
         (folder / FILE).write_text(f"{text[:place]}noSuchKeyAtAll = 1\n{text[place:]}", encoding="utf-8")
         line = text[:place].count("\n") + 1
         with inside(folder):
-            code, output = self.command("write", FILE)
+            code, output = self.command("write", FILE, "strict=true")
         assert code == 1, f"the writer does not mind the key noSuchKeyAtAll:\n{output}"
         assert f"{FILE}:{line}:" in output, f"the line {line} of the key noSuchKeyAtAll is not told:\n{output}"

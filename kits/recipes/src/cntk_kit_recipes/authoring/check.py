@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
+import json
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from importlib import import_module
+from importlib.metadata import distribution
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import attrs
 
@@ -20,27 +27,26 @@ from cntk_core.plugins.offer import ComponentOffer, HooksOffer, Offer, same_whee
 from cntk_core.plugins.registry import KINDS, Registry
 from cntk_core.plugins.third_party_ops import OpsOffer
 
-CONTRACTS = {
-    "engine": "EngineContract",
-    "learner": "LearnerContract",
-    "parallelizer": "ParallelizerContract",
-    "aggregation": "AggregationContract",
+SUITES = {
+    "engine": ("EngineContract",),
+    "learner": ("LearnerContract",),
+    "parallelizer": ("ParallelizerContract",),
+    "aggregation": ("AggregationContract",),
+    "reader": ("ReaderContract", "ReaderRecipe"),
+    "writer": ("WriterContract",),
+    "builder": ("BuilderContract",),
+    "communicator": ("CommunicatorContract", "CommunicatorRecipe"),
+    "action": ("ActionContract",),
+    "verb": ("VerbContract",),
+    "model_format": ("ModelFormatContract",),
+    "initializer": ("InitializerContract",),
+    "schedule": ("ScheduleContract",),
+    "dataset": ("DatasetContract",),
 }
-"""Contracts that need nothing but the plugin's class."""
+"""The contracts of a kind. What is run is the classes of a plugin's own tests that derive from them."""
 
-OWN_DATA = {
-    "reader": "ReaderContract",
-    "writer": "WriterContract",
-    "builder": "BuilderContract",
-    "communicator": "CommunicatorContract",
-    "action": "ActionContract",
-    "verb": "VerbContract",
-    "model_format": "ModelFormatContract",
-    "initializer": "InitializerContract",
-    "schedule": "ScheduleContract",
-    "dataset": "DatasetContract",
-}
-"""Contracts that need data of the plugin's own: they run in its own tests, and are not run here."""
+CLASS_ALONE = ("engine", "learner", "parallelizer", "aggregation")
+"""Kinds whose contract needs nothing but the plugin's class: it is run also where a plugin has no tests of its own."""
 
 KIND_WORDS = (*(kind.key for kind in KINDS), "ops", "kernels", "hooks")
 """What may stand before the colon of ``KIND:NAME``."""
@@ -55,7 +61,7 @@ class CheckResult:
         passed: whether all tests passed.
         output: what pytest printed.
         tested: what the tests were about, for people; the contract of its kind, its wheel.
-        left_out: the contract that needs data of the plugin's own and was not run, if there is one.
+        left_out: the contract that needs data of the plugin's own, and why it was not run.
     """
 
     title: str
@@ -67,16 +73,15 @@ class CheckResult:
     @property
     def outcome(self) -> str:
         """What came of it: "keeps its contract" only where that contract was run."""
-        rest = f"; its {self.left_out} needs data and was not run: it belongs in the plugin's own tests"
+        rest = f"; {self.left_out}" if self.left_out else ""
         if not self.tested:
-            return f"can be loaded, and nothing else was tested{rest if self.left_out else ''}"
-        what = " and ".join(self.tested)
+            return f"can be loaded, and nothing else was tested{rest}"
+        *most, last = self.tested
+        what = f"{', '.join(most)} and {last}" if most else last
         if not self.passed:
-            return f"does not keep its contract ({what})"
-        if self.left_out:
-            return f"passes the tests of {what}{rest}"
+            return f"does not keep its contract ({what}){rest}"
         only_wheel = self.tested[-1].startswith("its wheel")
-        return f"passes the tests of {what}" if only_wheel else f"keeps its contract ({what})"
+        return f"passes the tests of {what}{rest}" if only_wheel or rest else f"keeps its contract ({what})"
 
 
 def check_plugin(name: str, kind: str | None = None, plugin_files: Sequence[str] = ()) -> int:
@@ -174,33 +179,120 @@ def run_contract(offer: Offer[Any]) -> CheckResult:
             raise PluginUnavailableError(
                 f"{offer.title} is installed but cannot run here: {answer.reason}", hint=answer.hint or None
             )
-    tested, left_out = tests_of(offer)
-    if not tested:
-        return CheckResult(offer.title, True, "", (), left_out)
     with TemporaryDirectory(prefix="cntk-check-") as folder:
-        Path(folder, "test_plugin.py").write_text(contract_module(offer), encoding="utf-8")
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", folder, folder]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
-    return CheckResult(offer.title, done.returncode == 0, done.stdout + done.stderr, tested, left_out)
+        own, left_out = _run_own_tests(offer, folder) if _key(offer) in SUITES else (Own(), "")
+        alone = bool(left_out) and own.passed and _key(offer) in CLASS_ALONE
+        tested, code, output = tests_of(offer, alone), 0, ""
+        if tested:
+            Path(folder, "test_plugin.py").write_text(contract_module(offer, alone), encoding="utf-8")
+            code, output = _run_pytest(["--rootdir", folder, folder], folder)
+    passed = code == 0 and own.passed
+    return CheckResult(offer.title, passed, output + own.output, (*tested, *own.tested), "" if alone else left_out)
 
 
-def tests_of(offer: Offer[Any]) -> tuple[tuple[str, ...], str]:
-    """Return what is tested of a plugin, for people, and the contract that is left out since it needs data."""
+def _run_pytest(arguments: Sequence[str], folder: str, **variables: str) -> tuple[int, str]:
+    """Return the exit status of pytest, and what it printed."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
+    environment = {**os.environ, **variables}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder, env=environment)
+    return done.returncode, done.stdout + done.stderr
+
+
+def tests_of(offer: Offer[Any], alone: bool) -> tuple[str, ...]:
+    """Return what is tested of a plugin without its own tests, for people; ``alone``: its contract, too."""
     if isinstance(offer, HooksOffer):
-        return ("its hooks' names and arguments",), ""
+        return ("its hooks' names and arguments",)
     tested = []
     if offer.source.is_wheel:
         tested.append(f"its wheel {offer.source.name}")
     elif isinstance(offer, ComponentOffer):
         tested.append("its class")
-    contract = "OpContract" if isinstance(offer, OpsOffer) else CONTRACTS.get(offer.word)
-    if contract is not None:
-        tested.append(contract)
-    return tuple(tested), OWN_DATA.get(_key(offer), "")
+    if isinstance(offer, OpsOffer):
+        tested.append("OpContract")
+    elif alone and _key(offer) in CLASS_ALONE:
+        tested.append(SUITES[_key(offer)][0])
+    return tuple(tested)
 
 
-def contract_module(offer: Offer[Any]) -> str:
-    """Return the text of the test module for a plugin."""
+@attrs.frozen
+class Own:
+    """What came of a plugin's own tests: the contracts that were run, and pytest's part."""
+
+    tested: tuple[str, ...] = ()
+    passed: bool = True
+    output: str = ""
+
+
+def _run_own_tests(offer: Offer[Any], folder: str) -> tuple[Own, str]:
+    """Run the classes of a plugin's own tests that test it by the contract of its kind.
+
+    Returns:
+        what came of it, and why the contract was not run; empty if it was.
+    """
+    suites = SUITES[_key(offer)]
+    where = own_tests(offer)
+    if where is None:
+        return Own(), f"its {suites[0]} was not run: {_to_add(offer)}"
+    component = offer.get()
+    others = {"OpContract", *(name for names in SUITES.values() for name in names)}
+    outcome = Path(folder, "outcome.json")
+    wanted = {
+        "suites": suites,
+        "others": sorted(others.difference(suites, ("ReaderRecipe", "CommunicatorRecipe"))),
+        "name": offer.name,
+        "component": f"{Path(inspect.getfile(component)).resolve()}:{component.__qualname__}",
+        "outcome": str(outcome),
+    }
+    files = [where] if where.is_file() else [*where.rglob("test_*.py")]
+    named = (*suites, "RecipeContract")
+    asked = sorted(str(file) for file in files if any(name in file.read_text(encoding="utf-8") for name in named))
+    code, output = _NO_TESTS, ""
+    if asked:
+        code, output = _run_pytest(["-p", "cntk_testing.checking", *asked], folder, CNTK_CHECK=json.dumps(wanted))
+    told = json.loads(outcome.read_text(encoding="utf-8")) if outcome.is_file() else {}
+    found = told.get("passed", {})
+    passed = code in (0, _NO_TESTS) or (code == _FAILED and not told["failed"])
+    own = Own((f"{' and '.join(found)} of its own tests",) if found else (), passed, output)
+    if not any(name in found for name in suites):
+        return own, f"its {suites[0]} was not run: no class of {where} gives it this plugin: {_to_add(offer)}"
+    return own, ""
+
+
+_FAILED, _NO_TESTS = 1, 5
+"""Exit statuses of pytest: a test has failed, none was found."""
+
+
+def own_tests(offer: Offer[Any]) -> Path | None:
+    """Return where a plugin's own tests lie; None if they are not here.
+
+    They are those beside the sources of a wheel that was installed with ``pip install --editable``; those that a wheel
+    brings in the folder ``contract/tests`` of its package; beside a plugin file ``mine.py``, ``test_mine.py``.
+    """
+    if not offer.source.is_wheel:
+        file = Path(offer.source.name).resolve()
+        beside = file.with_name(f"test_{file.stem}.py")
+        return beside if beside.is_file() else None
+    told = distribution(offer.source.name).read_text("direct_url.json")
+    found = json.loads(told) if told else {}
+    places = [Path(url2pathname(urlsplit(found["url"]).path))] if found.get("dir_info", {}).get("editable") else []
+    package = Path(inspect.getfile(import_module(offer.target.partition(":")[0].partition(".")[0]))).parent
+    return next((tests for place in (*places, package / "contract") if (tests := place / "tests").is_dir()), None)
+
+
+def _to_add(offer: Offer[Any]) -> str:
+    """Return what to do for the contract to be run."""
+    suite = SUITES[_key(offer)][0]
+    if not offer.source.is_wheel:
+        stem = Path(offer.source.name).stem
+        return f"write test_{stem}.py beside it, with a class of {suite} (docs/testing-plugins.md)"
+    return (
+        f"give its tests a class of {suite}, and let the wheel bring them as contract/tests or install it with "
+        "pip install --editable (docs/testing-plugins.md)"
+    )
+
+
+def contract_module(offer: Offer[Any], alone: bool = True) -> str:
+    """Return the text of the test module for a plugin; ``alone``: with the contract of a kind that needs the class."""
     load = f"EntryPoint({offer.name!r}, {offer.target!r}, 'cntk').load()"
     if not offer.source.is_wheel:
         module, attribute = f"load_file({str(Path(offer.source.name).resolve())!r})", offer.target.partition(":")[2]
@@ -248,6 +340,6 @@ def contract_module(offer: Offer[Any]) -> str:
             "    body = {'op': found, 'examples': (testing.OpExample(shapes),)}",
             "    globals()[f'Test{number}'] = type(f'Test{found.name}', (testing.OpContract,), body)",
         ]
-    elif offer.word in CONTRACTS:
-        lines += [f"class TestContract(testing.{CONTRACTS[offer.word]}):", f"    {offer.word}_class = PLUGIN"]
+    elif alone and _key(offer) in CLASS_ALONE:
+        lines += [f"class TestContract(testing.{SUITES[_key(offer)][0]}):", f"    {offer.word}_class = PLUGIN"]
     return "\n".join(lines) + "\n"

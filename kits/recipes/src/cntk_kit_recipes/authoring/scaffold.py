@@ -88,6 +88,8 @@ def new_plugin(kind: str, name: str, folder: str | Path = ".") -> Path:
             texts[_fill(path.removesuffix(".tmpl"), words)] = text
     words["requires"] = ", ".join(f'"{need}"' for need in (CORE, *_kits(texts.values())))
     words["example"] = _fill(texts.pop("example.md"), words)
+    has_example = any(path.startswith("example/") for path in texts)
+    words["shipped"] = _fill('\n"example" = "%module%/contract/example"', words) if has_example else ""
     words["trial"] = _trial(texts.get("example/recipe.cntk", ""), words)
     try:
         for path, text in texts.items():

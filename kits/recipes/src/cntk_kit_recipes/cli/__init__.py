@@ -19,6 +19,7 @@ from cntk_core.errors import CntkError
 from cntk_core.system.console import leave, open_missing
 from cntk_kit_recipes.cli.arguments import program
 from cntk_kit_recipes.cli.plugin_words import PLUGIN_OPTIONS, check_words, split_plugins, without_plugins
+from cntk_kit_recipes.cli.safe_words import split_safe, trusting
 from cntk_kit_recipes.cli.words import installed, parser_of, whole_parser
 from cntk_kit_recipes.recipe.error_report import TRACEBACK, end_ranks, is_main_rank, say, text_of
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 USAGE = """\
 -------------------------------------------------------------------
-Usage: cntk configFile=yourConfigFile [key=value ...] [--plugin FILE] [--no-plugin NAME]
+Usage: cntk configFile=yourConfigFile [key=value ...] [--plugin FILE] [--no-plugin NAME] [--safe]
    or: cntk -f recipe.bs [-D "name = value"] [-I folder] [--cd folder]
    or: cntk train|test|write yourConfigFile [key=value ...]
    or: cntk demo        trains on real handwritten digits and shows how
@@ -67,13 +68,18 @@ def _dispatch(arguments: list[str]) -> int:
         say("No command-line argument given.")
         say(USAGE)
         return 1
+    try:
+        arguments, safe = split_safe(arguments)
+    except CntkError as error:
+        say(f"error: {error}")
+        return error.exit_code
     words = without_plugins(arguments)
     first = words[0] if words else ""
     if first in _DOCUMENT_OPTIONS:
-        return _run_as_cntk(arguments)
+        return _run_as_cntk(arguments, safe)
     if any("=" in word for word in words) and not _is_verb(first, arguments):
-        return _run_as_cntk(arguments)
-    return _run_verb(arguments)
+        return _run_as_cntk(arguments, safe)
+    return _run_verb(arguments, safe)
 
 
 def _is_verb(first: str, arguments: list[str]) -> bool:
@@ -88,7 +94,7 @@ def _is_verb(first: str, arguments: list[str]) -> bool:
 # -- as CNTK ----------------------------------------------------------------------------------------------
 
 
-def _run_as_cntk(arguments: list[str]) -> int:
+def _run_as_cntk(arguments: list[str], safe: str) -> int:
     from cntk_kit_recipes.recipe.driver import run_recipe
     from cntk_kit_recipes.recipe.log import Log
 
@@ -97,7 +103,8 @@ def _run_as_cntk(arguments: list[str]) -> int:
         words, plugins = split_plugins(arguments)
         if not any(word in _DOCUMENT_OPTIONS for word in words):
             check_words(words)
-        run_recipe(words, log, plugin_files=plugins, program=program(), progress=sys.stderr.isatty())
+        with trusting(safe):
+            run_recipe(words, log, plugin_files=plugins, program=program(), progress=sys.stderr.isatty())
     except BrokenPipeError:
         raise
     except (CntkError, OSError, MemoryError, Exception) as error:
@@ -138,28 +145,31 @@ def _guarded(step: Callable[[], int]) -> int:
         return error.exit_code if isinstance(error, CntkError) else 1
 
 
-def _run_verb(arguments: list[str]) -> int:
-    return _guarded(partial(_run_words, arguments))
+def _run_verb(arguments: list[str], safe: str) -> int:
+    return _guarded(partial(_run_words, arguments, safe))
 
 
-def _run_words(arguments: list[str]) -> int:
+def _run_words(arguments: list[str], safe: str) -> int:
     words, files = split_plugins(arguments)
     if not words or words[0].startswith("-"):
         parser = whole_parser()
         parser.parse_args(words)
         parser.print_help()
         return 2
-    return _run_word(files, words)
+    return _run_word(files, words, safe)
 
 
-def _run_word(files: list[str], words: list[str]) -> int:
+def _run_word(files: list[str], words: list[str], safe: str) -> int:
     parser = parser_of(words[0], files)
     options = _parse(parser, words)
     if not hasattr(options, "run"):
         parser.print_help()
         return 2
     options.plugin = [*files, *getattr(options, "plugin", ())]
-    return int(options.run(options) or 0)
+    options.safe = safe
+    # A process that starts ranks runs no recipe; they are told.
+    with trusting("" if getattr(options, "ranks", None) is not None else safe):
+        return int(options.run(options) or 0)
 
 
 def _parse(parser: argparse.ArgumentParser, words: list[str]) -> argparse.Namespace:

@@ -72,5 +72,5 @@ def check_words(arguments: Sequence[str]) -> None:
             raise UsageError(
                 f"'{text}' means nothing beside configFile={guess}",
                 where=Location(_COMMAND_LINE, number, 1),
-                hint="cntk configFile=recipe.cntk [key=value ...] [--plugin FILE] [--no-plugin NAME]",
+                hint="cntk configFile=recipe.cntk [key=value ...] [--plugin FILE] [--no-plugin NAME] [--safe]",
             )

@@ -12,6 +12,7 @@ from cntk_core.errors import MissingPluginError, did_you_mean
 from cntk_core.plugins.discovery import SWITCH, VERBS_GROUP, CoreParts, Discovery, unwanted
 from cntk_core.plugins.offer import ComponentOffer, Kind
 from cntk_core.plugins.precedence import Preferences
+from cntk_core.trust import OPTION
 from cntk_kit_recipes.cli.plugin_words import NO_PLUGIN, PLUGIN
 from cntk_kit_recipes.cli.summaries import summary
 
@@ -101,6 +102,12 @@ def _add(verbs: Verbs, word: str, component: type[Verb]) -> None:
         default=argparse.SUPPRESS,
         metavar="NAME",
         help="leave a plugin out: a wheel, wheel:name or kind:name; may be repeated",
+    )
+    parser.add_argument(
+        OPTION,
+        action="store_true",
+        default=argparse.SUPPRESS,
+        help=f"the recipe starts and loads nothing, and writes below this folder only, or below {OPTION}=FOLDER",
     )
     verb = component()
     verb.add_arguments(parser)

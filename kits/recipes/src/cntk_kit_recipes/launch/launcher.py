@@ -79,7 +79,7 @@ def launch(
             f"-n {ranks} is given to a process that {detect().by} has started as one of {detect().size}",
             hint="Give -n to cntk alone, or start it with mpiexec and without -n.",
         )
-    from cntk_kit_recipes.recipe.context import make_plugins
+    from cntk_kit_recipes.recipe.run_plugins import make_plugins
 
     registry = make_plugins(Log(), plugin_files).registry
     launcher = _launcher_of(registry, communicator, ranks, elastic=bool(elastic))
@@ -89,7 +89,8 @@ def launch(
         environment = {**_environment(ranks), **launcher.environment, EXPECTED: str(ranks), REPORTS: str(folder)}
         if elastic:
             environment[ELASTIC] = elastic
-        command = [*launcher.command, sys.executable, "-m", "cntk_core", *arguments]
+        # -P: what lies in the working folder (a numpy.py) is no module
+        command = [*launcher.command, sys.executable, "-P", "-m", "cntk_core", *arguments]
         with closing(RankWatch(folder)) as watch:
             code = _run(command, environment, watch, elastic=bool(elastic))
         if elastic and (folder / DONE).exists():

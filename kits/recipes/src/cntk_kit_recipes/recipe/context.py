@@ -28,9 +28,12 @@ from cntk_core.plugins.took_part import op_origins, origins_of
 from cntk_core.records.origin import merged, summary
 from cntk_core.training.loop.progress import RunLog
 from cntk_core.training.loop.ranks import ParallelSettings, Ranks
+from cntk_core.trust import ask_to_write
 from cntk_kit_recipes.recipe.changed_data import with_changes
+from cntk_kit_recipes.recipe.core_blocks import offer_core_blocks
 from cntk_kit_recipes.recipe.log import Log
 from cntk_kit_recipes.recipe.lost_ranks import Loss
+from cntk_kit_recipes.recipe.run_plugins import make_plugins, recipe_plugins
 
 if TYPE_CHECKING:
     from cntk_core.contract.engine import ExecutionEngine
@@ -101,6 +104,8 @@ class ActionContext:
         """
         if plugins is None:
             plugins = make_plugins(log, plugin_files, listeners, recipe=recipe_plugins(config))
+        if config.unread is not None:
+            offer_core_blocks(config.unread)
         for listener in plugins.listeners("cntk_configure"):
             listener(config=config)
         return cls(config, log, plugins, precision_of(config), progress, communicator)
@@ -195,6 +200,7 @@ class ActionContext:
             reader.close()
             raise
         if not wanted:
+            self.say_unread()
             return reader
         source = MinibatchSource(section.name, key, 0, 0, self.rank)
         return with_changes(reader, self.plugins.listeners("cntk_minibatch_read"), source)
@@ -309,6 +315,7 @@ class ActionContext:
         from cntk_core.network.model_file import save_model
         from cntk_kit_recipes.locks.lock import Lock
 
+        ask_to_write(path, where=where)
         network.origins = merged(network.origins, op_origins(self.plugins, network))
         try:
             with Lock(Path(path), f"the model '{path}'", self.log.line).held():
@@ -330,11 +337,25 @@ class ActionContext:
     def note_plugins(self, network: Network) -> None:
         """Log the plugins that take part in the job, and let the network say it: it is saved with models.
 
-        To be called when the reader, the engine and whatever else the job needs are made.
+        To be called when the reader, the engine and whatever else the job needs are made. Keys of the recipe that
+        nothing has read until then are logged, too.
+
+        Raises:
+            OptionError, Problems: one of these keys is an option of another block.
         """
+        self.say_unread()
         network.origins = merged(network.origins, now := origins_of(self.plugins, network))
         if now:
             self.log.line(f"Plugins: {summary(now)}")
+
+    def say_unread(self) -> None:
+        """Log the keys of the recipe's blocks that nothing has read, those that were not logged before, in one line.
+
+        Raises:
+            OptionError, Problems: one of them is an option of another block.
+        """
+        if self.config.unread is not None and (line := self.config.unread.take()):
+            self.log.line(line)
 
     # -- engines ------------------------------------------------------------------------------------------
 
@@ -381,49 +402,6 @@ class ActionContext:
         return name, self.plugins.engine(
             name, where=where, device=chosen, device_where=None if place is None else place.where
         )
-
-
-def make_plugins(
-    log: Log,
-    plugin_files: Sequence[str] = (),
-    listeners: Sequence[object] = (),
-    watchers: Sequence[object] = (),
-    *,
-    recipe: Sequence[str] = (),
-) -> PluginManager:
-    """Make the plugin manager of a run.
-
-    Args:
-        log: where warnings go.
-        plugin_files: Python files with further components.
-        listeners: get the events; an error in one ends the run.
-        watchers: the same, but an error is only reported.
-        recipe: what the recipe says of plugins: :func:`recipe_plugins`.
-    """
-    from cntk_core.plugins.manager import PluginManager
-
-    return PluginManager(plugin_files, listeners, watchers=watchers, report=log.line, recipe=recipe)
-
-
-def recipe_plugins(config: Config) -> tuple[str, ...]:
-    """Return what the top level of a recipe says of plugins, in the words of a plugin manager."""
-    from cntk_core.plugins.discovery import OFF
-    from cntk_core.plugins.precedence import DISABLED, USED
-
-    switched_off = (f"{OFF}{name}" for name in _words(config, DISABLED))
-    return (*_words(config, USED), *switched_off)
-
-
-def _words(config: Config, key: str) -> tuple[str, ...]:
-    """Read names separated by commas or spaces, since ``kind:name`` has a colon; or an array in parentheses."""
-    value = config.own(key)
-    if value is None:
-        return ()
-    try:
-        text = value.string()
-    except ConfigError:
-        return config.strings(key)
-    return config.strings(key) if text.startswith("(") else tuple(text.replace(",", " ").split())
 
 
 def reader_name(block: Config) -> tuple[str, Location]:

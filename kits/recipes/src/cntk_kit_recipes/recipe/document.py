@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from cntk_core.config import COMMAND_LINE, Config
+from cntk_core.config import COMMAND_LINE, Config, UnreadKeys
 from cntk_core.contract.builder import BuildContext, Document
 from cntk_core.errors import ConfigError, Location, UsageError
 
@@ -106,7 +106,7 @@ def load_document(arguments: Sequence[str], plugins: PluginManager, log: Log) ->
     registry = plugins.registry
     builder = registry.builders.get(LANGUAGE)()
     context = BuildContext(find_op=registry.ops.find, op_names=registry.ops.names, trace=log.line)
-    return builder.read_recipe(line.document, context)
+    return attrs.evolve(builder.read_recipe(line.document, context), unread=UnreadKeys())
 
 
 def _enter(directory: str, where: Location) -> None:

@@ -17,14 +17,16 @@ from cntk_core.config import Config, load_recipe
 from cntk_core.contract import events
 from cntk_core.errors import CntkError, ConfigError
 from cntk_core.plugins.faults import plugins_named
+from cntk_core.trust import ask_to_write, check_folder, policy
 from cntk_kit_recipes.recipe.actions import TRAIN
-from cntk_kit_recipes.recipe.context import ActionContext, make_plugins, recipe_plugins
+from cntk_kit_recipes.recipe.context import ActionContext
 from cntk_kit_recipes.recipe.document import is_document, load_document
 from cntk_kit_recipes.recipe.elastic import Work, min_ranks, persevere, prepare
 from cntk_kit_recipes.recipe.jobs import Job, check_jobs, check_top_level, find_jobs
 from cntk_kit_recipes.recipe.log import Log, library_warnings
 from cntk_kit_recipes.recipe.ranks import (
     Launch,
+    check_variables,
     connect,
     detect,
     disconnect,
@@ -34,6 +36,7 @@ from cntk_kit_recipes.recipe.ranks import (
     patient,
     share_processors,
 )
+from cntk_kit_recipes.recipe.run_plugins import make_plugins, recipe_plugins
 
 if TYPE_CHECKING:
     from cntk_core.contract.parallel import Communicator
@@ -99,6 +102,7 @@ def _run_recipe(
     """Do it: see :func:`run_recipe`."""
     launch = detect() if communicator is None else Launch(communicator.rank, communicator.size)
     if communicator is None:
+        check_variables()
         label_output(launch)
         note_process(launch)
         share_processors()
@@ -112,6 +116,7 @@ def _run_recipe(
     config = load_recipe(arguments) if plugins is None else load_document(arguments, plugins, log)
     plugin_files = _from_anywhere(plugin_files, config)
     _enter_directory(config, log)
+    _ask_for_files(config)
     config.check_variables()
     log.timestamps = config.boolean("timestamping", False)
     together = launch.size > 1 and config.boolean("parallelTrain", True)
@@ -177,6 +182,17 @@ def _enter_directory(config: Config, log: Log) -> None:
     log.plain(f"Changed current directory to {directory}")
 
 
+def _ask_for_files(config: Config) -> None:
+    """Make sure that what the top level names may be written: the log at once, the mark of completion at the end."""
+    if policy() is None:
+        return
+    check_folder(Path())
+    for key in ("stderr", "doneFile"):
+        value = config.get(key)
+        if value is not None and value.string() not in ("", "-"):
+            ask_to_write(value.string(), key=key, where=value.where)
+
+
 def _redirect(config: Config, log: Log, banner: str, rank: int, *, together: bool) -> None:
     value, path = config.get("stderr"), _log_path(config, log, rank, together=together)
     if value is not None and path is not None:
@@ -236,6 +252,7 @@ def _run(context: ActionContext, jobs: Sequence[Job], least: int, *, quiet: bool
             _meet(now, job)
 
         context = persevere(context, Work(job, index, act, meet, lambda now: _take_over(now, quiet=quiet)), least)
+        context.say_unread()
         if job in epochs:
             context.log.line(f"CNTKCommandTrainEnd: {job.command}")
         context.log.plain()

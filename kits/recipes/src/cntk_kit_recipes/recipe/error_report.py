@@ -12,6 +12,9 @@ from cntk_core.system.console import tell
 TRACEBACK = "CNTK_TRACEBACK"
 """Set this variable to 1 to see the Python traceback of an error."""
 
+SIGNALLED = 128
+"""Exit codes above are of ranks that were told to end: by somebody, or by a launcher that has seen another rank end."""
+
 _PATIENCE = 2.0
 """Seconds that a rank gives rank 0 to tell an error that both have."""
 
@@ -49,7 +52,8 @@ def end_ranks(text: str) -> None:
         details = traceback.format_exc()
         if os.environ.get(TRACEBACK) == "1":
             say(details.rstrip())
-    end_all(text, details, consequence=isinstance(defect, RankGone))
+    told = isinstance(defect, CntkError) and defect.exit_code > SIGNALLED
+    end_all(text, details, consequence=told or isinstance(defect, RankGone))
 
 
 def text_of(error: Exception) -> str:

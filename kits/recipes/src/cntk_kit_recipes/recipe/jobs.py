@@ -8,6 +8,7 @@ from cntk_core.config import Config, Value
 from cntk_core.contract.action import Action
 from cntk_core.errors import CntkError, ConfigError, Problems, UnsupportedError, collect, raise_problems
 from cntk_core.plugins.registry import Registry
+from cntk_core.trust import ask_to_run, ask_to_write
 from cntk_kit_recipes.recipe import actions as table
 from cntk_kit_recipes.recipe.context import NOT_SECTIONS, ActionContext, device_of, precision_of
 
@@ -73,10 +74,22 @@ def check_jobs(context: ActionContext, jobs: list[Job]) -> None:
     """Raise everything that is known to be wrong with the sections before the first of them runs."""
     problems: list[CntkError] = []
     for job in jobs:
+        problems += _refused(job)
         collect(lambda job=job: job.action.check(context, job.section), problems)
         if job.action.needs_engine:
             collect(lambda job=job: context.engine_class(job.section), problems)
     raise_problems(list({str(problem): problem for problem in problems}.values()))
+
+
+def _refused(job: Job) -> list[CntkError]:
+    """Return what a section asks for and may not have: see :mod:`cntk_core.trust`."""
+    problems: list[CntkError] = []
+    for keys, ask in ((job.action.writes, ask_to_write), (job.action.runs, ask_to_run)):
+        for value in map(job.section.get, keys):
+            if value is None or value.is_empty or value.string() in ("", "-"):
+                continue
+            collect(lambda ask=ask, value=value: ask(value.string(), key=value.short_name, where=value.where), problems)
+    return problems
 
 
 def _commands(config: Config) -> list[Value]:

@@ -78,6 +78,22 @@ def detect(environment: Mapping[str, str] = os.environ) -> Launch:
     return Launch()
 
 
+def check_variables(environment: Mapping[str, str] = os.environ) -> None:
+    """See that ranks do not each train alone because their variables are broken.
+
+    Raises:
+        LaunchError: ``RANK`` and ``WORLD_SIZE`` are set and do not fit each other.
+    """
+    rank, size = environment.get("RANK", ""), environment.get("WORLD_SIZE", "")
+    alone = not size or (rank in ("", "0") and size == "1")
+    if not detect(environment).by and not alone and (rank or size.isdecimal()):
+        raise LaunchError(
+            f"RANK={rank!r} and WORLD_SIZE={size!r} in the environment make no sense together",
+            hint="What starts the ranks sets them: RANK is a number from 0 up to WORLD_SIZE - 1. A single process "
+            "needs neither.",
+        )
+
+
 def share_processors(environment: MutableMapping[str, str] = os.environ) -> None:
     """Let this rank use its share of the processors where nobody has said how many threads to use.
 
@@ -158,7 +174,7 @@ def end_all(text: str, details: str = "", *, consequence: bool = False) -> None:
     Args:
         text: why.
         details: go before the text in the report.
-        consequence: it has failed because another rank is gone.
+        consequence: it has failed because another rank is gone, or was told to end.
     """
     launch = detect()
     _mark((CONSEQUENCE if consequence else REPORT).format(launch.rank), launch, details + text)

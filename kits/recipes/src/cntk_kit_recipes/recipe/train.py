@@ -37,6 +37,7 @@ class TrainAction(Action):
 
     requires_api = "1.0"
     name = "train"
+    writes = ("modelPath",)
     needs_engine = True
     on_all_ranks = True
     announces_itself = True
@@ -90,10 +91,7 @@ def check_readers(context: ActionContext, section: Config) -> None:
         if key == "reader" or section.get(key) is not None:
             context.reader_class(section, key)
     truncated = section.section("reader").own("truncated")
-    top = section
-    while top.parent is not None:
-        top = top.parent
-    if truncated is not None and top.own("truncated") is None and _sgd(section).own("truncated") is None:
+    if truncated is not None and section.top.own("truncated") is None and _sgd(section).own("truncated") is None:
         raise ConfigError(
             "DisableLegacyUsage: setting Truncated only in reader section are not allowed. Please move "
             "Truncated=true/false to the top level section.",

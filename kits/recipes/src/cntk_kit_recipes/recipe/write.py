@@ -41,6 +41,7 @@ class WriteAction(Action):
 
     requires_api = "1.0"
     name = "write"
+    writes = ("outputPath",)
     needs_engine = True
 
     def check(self, context: ActionContext, section: Config) -> None:

@@ -40,6 +40,7 @@ from cntk_kit_recipes.session.precompute import precompute
 from cntk_kit_recipes.session.rank_saving import OwnState, RankSaver, take_back
 from cntk_kit_recipes.session.rate_control import ControlState, Verdict, judge
 from cntk_kit_recipes.session.saving import Saver
+from cntk_kit_recipes.session.soundness import Soundness
 
 if TYPE_CHECKING:
     from cntk_kit_recipes.session.session import TrainingSession
@@ -106,6 +107,7 @@ class TrainingRun:
         self.loop = self._prepare()
         self.pacing = Pacing(self.loop, self.session.reader)
         self._restore()
+        soundness = Soundness(self.store, self.log.line)
         node_settings = NodeSettings(self.network.order([self.criterion]), self.settings, self.log.line)
         last: EpochResult | None = None
         validation: Mapping[str, Criterion] = {}
@@ -118,6 +120,7 @@ class TrainingRun:
                 self.saver.save(self._progress(last), final=True)
                 break
             last = self._train(pace)
+            soundness.look(pace.epoch, pace.rate, last.loss)
             trained += 1
             validation = self._validate(pace)
             stopped = tell_epoch(self.session, pace, last, validation)

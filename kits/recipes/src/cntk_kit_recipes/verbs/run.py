@@ -10,6 +10,7 @@ from cntk_core.contract.verb import Verb
 from cntk_core.errors import UsageError
 from cntk_kit_recipes.cli.arguments import add_recipe, program, recipe_arguments
 from cntk_kit_recipes.cli.plugin_words import join_plugins
+from cntk_kit_recipes.cli.safe_words import join_safe
 
 
 class Write(Verb):
@@ -73,6 +74,7 @@ def run_action(options: argparse.Namespace) -> int:
             asked = asked_in_recipe(recipe_arguments(options), options.verb, options.plugin)
             elastic = AS_RECIPE if asked else elastic
         arguments = [options.verb, options.recipe, *options.overrides, *join_plugins(options.plugin)]
+        arguments += join_safe(options.safe)
         communicator = named_in_recipe(recipe_arguments(options))
         return launch(options.ranks, arguments, options.plugin, elastic, communicator)
     if elastic:

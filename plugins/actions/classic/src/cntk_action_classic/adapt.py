@@ -46,6 +46,7 @@ class AdaptAction(Action):
 
     requires_api = "1.0"
     name = "adapt"
+    writes = ("modelPath",)
     needs_engine = True
     on_all_ranks = True
     announces_itself = True

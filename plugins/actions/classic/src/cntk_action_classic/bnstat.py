@@ -31,6 +31,7 @@ class BatchNormalizationStatisticsAction(Action):
 
     requires_api = "1.0"
     name = "bnstat"
+    writes = ("newModelPath",)
 
     def check(self, context: RecipeContext, section: Config) -> None:
         """Raise what is wrong with the section before anything runs."""

@@ -17,6 +17,7 @@ class DumpNodesAction(Action):
 
     requires_api = "1.0"
     name = "dumpNodes"
+    writes = ("outputFile",)
 
     def check(self, context: RecipeContext, section: Config) -> None:
         """Raise what is wrong with the section before anything runs."""

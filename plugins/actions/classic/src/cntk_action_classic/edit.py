@@ -19,6 +19,7 @@ class EditAction(Action):
 
     requires_api = "1.0"
     name = "edit"
+    writes = ("outputModelPath",)
 
     def check(self, context: RecipeContext, section: Config) -> None:
         """Raise what is wrong with the section; a script is read, but none of its commands is run."""

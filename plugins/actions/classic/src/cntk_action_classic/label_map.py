@@ -12,7 +12,16 @@ from pathlib import Path
 
 import attrs
 
-from cntk_core.api import Action, Config, ConfigError, DataError, Location, TrainingError, UnsupportedError
+from cntk_core.api import (
+    Action,
+    Config,
+    ConfigError,
+    DataError,
+    Location,
+    TrainingError,
+    UnsupportedError,
+    ask_to_write,
+)
 from cntk_core.api.builders import write_file
 from cntk_core.api.recipes import RecipeContext
 
@@ -49,7 +58,8 @@ class LabelMapAction(Action):
 
     def check(self, context: RecipeContext, section: Config) -> None:
         """Raise what is wrong with the section before anything runs."""
-        _columns(section)
+        for column in _columns(section):
+            ask_to_write(column.target, key="labelMappingFile", where=column.where)
 
     def run(self, context: RecipeContext, section: Config) -> None:
         """Write the names of each label section to its ``labelMappingFile``; one that is there is left alone.

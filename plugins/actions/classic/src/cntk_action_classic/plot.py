@@ -19,6 +19,8 @@ class PlotAction(Action):
 
     requires_api = "1.0"
     name = "plot"
+    writes = ("outputDotFile", "outputFile")
+    runs = ("renderCmd",)
 
     def check(self, context: RecipeContext, section: Config) -> None:
         """Raise what is wrong with the section before anything runs."""

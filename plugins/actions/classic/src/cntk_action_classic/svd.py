@@ -21,6 +21,7 @@ class SvdAction(Action):
 
     requires_api = "1.0"
     name = "SVD"
+    writes = ("outputmodelPath",)
 
     def check(self, context: RecipeContext, section: Config) -> None:
         """Raise what is wrong with the section before anything runs."""

@@ -83,6 +83,7 @@ class WordClassAction(Action):
 
     requires_api = "1.0"
     name = "writeWordAndClass"
+    writes = ("outputVocabFile", "outputWord2Cls", "outputCls2Index", "outputMappingFile")
 
     def check(self, context: RecipeContext, section: Config) -> None:
         """Raise what is wrong with the section before anything runs."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cntk_core.api import BuildError, Location, Network, Node, Parameter, to_cntk
+from cntk_core.api import BuildError, Location, Network, Node, Parameter, ask_to_write, to_cntk
 
 
 def write_dump(network: Network, path: Path, where: Location) -> None:
@@ -13,6 +13,7 @@ def write_dump(network: Network, path: Path, where: Location) -> None:
     Raises:
         BuildError: the file cannot be written.
     """
+    ask_to_write(path, key="dumpFileName", where=where)
     text = "".join(f"\n{_describe(node)}\n" for node in network)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -22,6 +22,7 @@ from cntk_core.api import (
     Network,
     NetworkBuilder,
     Value,
+    ask_to_load,
     did_you_mean,
     option,
     options,
@@ -93,6 +94,8 @@ def _load(settings: PythonBuilderOptions, config: Config, directory: Path) -> Mo
             where=config.where,
             hint='Write PythonNetworkBuilder=[ file="net.py" ; function=build ].',
         )
+    key = "module" if settings.module else "file"
+    ask_to_load(settings.module or settings.file, key=key, where=config.location(key))
     if settings.module:
         try:
             return importlib.import_module(settings.module)

@@ -101,6 +101,14 @@ def _sizes_for(config: Config, chosen: SimpleOptions, kind: Kind) -> Iterator[Cn
 
 def _layer_types(config: Config, chosen: SimpleOptions) -> list[CntkError]:
     known = [name.lower() for name in (*LAYER_TYPES, "")]
+    if not chosen.layer_types:
+        return [
+            ConfigError(
+                "layerTypes names no type",
+                where=config.location("layerTypes"),
+                hint=f"Leave it out, or write one or more of {', '.join(LAYER_TYPES)}, separated with ':'.",
+            )
+        ]
     return [
         ConfigError(
             f"there is no layer type '{name}'{did_you_mean(name, LAYER_TYPES)}",

@@ -74,7 +74,8 @@ class FloatControl:
     def enter(self, *, flush: bool) -> Environment:
         """Set the calling thread's mode; return its environment as it was, for :meth:`leave`."""
         before = self.current()
-        self.set(ctypes.addressof(self.changed(before, flush=flush)))
+        wanted = self.changed(before, flush=flush)  # has to live until it is set: its address alone keeps nothing
+        self.set(ctypes.addressof(wanted))
         return before
 
     def leave(self, before: Environment) -> None:

@@ -14,6 +14,7 @@ from cntk_core.api import (
     Job,
     JobOutcome,
     MinibatchResult,
+    ask_to_write,
     hookimpl,
 )
 from cntk_hook_tensorboard.event_file import EventFile
@@ -50,6 +51,7 @@ class Wishes:
         value = block.get(FOLDER) if block is not None else None
         if block is None or value is None or value.is_empty:
             return None
+        ask_to_write(value.string(), key=FOLDER, where=value.where)
         return cls(Path(value.string()), _count(block, INTERVAL, _EVERY), _count(block, HISTOGRAMS, 0))
 
 

@@ -43,6 +43,7 @@ class ConvertDbnAction(Action):
 
     requires_api = "1.0"
     name = "convertdbn"
+    writes = ("modelPath",)
 
     def check(self, context: RecipeContext, section: Config) -> None:
         """Raise what is wrong with the section before anything runs."""

@@ -13,6 +13,7 @@ class ExportDbnAction(Action):
 
     requires_api = "1.0"
     name = "exportdbn"
+    writes = ("dbnModelPath",)
 
     def check(self, context: RecipeContext, section: Config) -> None:
         """Raise what is wrong with the section before anything runs."""

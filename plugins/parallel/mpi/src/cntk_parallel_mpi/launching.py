@@ -81,7 +81,7 @@ def find_library() -> Library:
     Raises:
         UnsupportedError: it finds no library.
     """
-    probe = subprocess.run([sys.executable, "-c", _PROBE], capture_output=True, text=True, check=False)
+    probe = subprocess.run([sys.executable, "-P", "-c", _PROBE], capture_output=True, text=True, check=False)
     lines = probe.stdout.splitlines()
     if probe.returncode or not lines:
         reason = (probe.stderr.strip().splitlines() or ["it says nothing"])[-1]

@@ -6,7 +6,6 @@ import re
 import secrets
 import socket
 from collections.abc import Mapping
-from hashlib import blake2b
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -16,13 +15,13 @@ from cntk_core.api.parallel import Rendezvous
 if TYPE_CHECKING:
     from mpi4py import MPI
 
+LOOPBACK = "127.0.0.1"
+
 _MPI = (
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"),
     ("PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"),
 )
 """What mpiexec sets: rank, number of ranks, and how many of them are on this machine."""
-
-_PORT = 29500
 
 
 def meet(environment: Mapping[str, str]) -> Rendezvous:
@@ -32,13 +31,13 @@ def meet(environment: Mapping[str, str]) -> Rendezvous:
         UnsupportedError: the ranks are on several machines, and nothing says where rank 0 is.
     """
     for rank, size, local in _MPI:
-        if int(environment.get(size, "1")) > 1 and rank in environment:
+        if _count(environment, size) > 1 and environment.get(rank, "").isdecimal():
             if find_spec("mpi4py") is not None:
                 from mpi4py import MPI
 
                 return meet_by_mpi(MPI.COMM_WORLD, environment)
             return _by_address(int(environment[rank]), int(environment[size]), environment.get(local), environment)
-    if "WORLD_SIZE" not in environment and int(environment.get("SLURM_STEP_NUM_TASKS", "1")) > 1:
+    if "WORLD_SIZE" not in environment and _count(environment, "SLURM_STEP_NUM_TASKS") > 1:
         return _by_slurm(environment)
     return Rendezvous.of(environment)
 
@@ -49,15 +48,16 @@ def meet_by_mpi(world: MPI.Intracomm | Any, environment: Mapping[str, str]) -> R
     hosts = world.allgather(socket.gethostname())
     said = None
     if rank == 0:
-        address = "127.0.0.1" if len(set(hosts)) == 1 else environment.get("MASTER_ADDR") or socket.getfqdn()
+        address = LOOPBACK if len(set(hosts)) == 1 else environment.get("MASTER_ADDR") or socket.getfqdn()
         said = (address, _free_port(), secrets.token_bytes(16))
     address, port, secret = world.bcast(said, root=0)
-    return Rendezvous(rank, size, address, port, secret)
+    return Rendezvous(rank, size, address, port, secret, environment.get("CNTK_BIND", ""))
 
 
 def _free_port() -> int:
-    with socket.create_server(("", 0)) as server:
-        return int(server.getsockname()[1])
+    with socket.socket() as free:  # nobody can connect to it
+        free.bind(("", 0))
+        return int(free.getsockname()[1])
 
 
 def _by_address(rank: int, size: int, local_size: str | None, environment: Mapping[str, str]) -> Rendezvous:
@@ -69,29 +69,30 @@ def _by_address(rank: int, size: int, local_size: str | None, environment: Mappi
             "is not set",
             hint='pip install "cntk-parallel-nccl[mpi]", or let MASTER_ADDR and MASTER_PORT say where rank 0 listens.',
         )
-    port = int(environment.get("MASTER_PORT", str(_PORT)))
-    return Rendezvous(rank, size, address or "127.0.0.1", port, _digest(environment.get("CNTK_SECRET", "")))
+    return Rendezvous.named(environment, rank, size, address or LOOPBACK)
 
 
 def _by_slurm(environment: Mapping[str, str]) -> Rendezvous:
     """Ranks of ``srun``: rank 0 is on the first node of the step, and the port follows from the number of the job."""
-    job, step = environment.get("SLURM_JOB_ID", "0"), environment.get("SLURM_STEP_ID", "0")
-    nodes = environment.get("SLURM_STEP_NODELIST") or environment.get("SLURM_JOB_NODELIST") or "127.0.0.1"
-    port = environment.get("MASTER_PORT") or 20000 + (int(job) * 16 + int(step)) % 20000
-    return Rendezvous(
-        int(environment["SLURM_PROCID"]),
-        int(environment["SLURM_STEP_NUM_TASKS"]),
-        environment.get("MASTER_ADDR") or first_node(nodes),
-        int(port),
-        _digest(environment.get("CNTK_SECRET") or f"{job}.{step}"),
+    job, step = _count(environment, "SLURM_JOB_ID"), _count(environment, "SLURM_STEP_ID")
+    nodes = environment.get("SLURM_STEP_NODELIST") or environment.get("SLURM_JOB_NODELIST") or LOOPBACK
+    here = _count(environment, "SLURM_STEP_NUM_NODES") == 1
+    return Rendezvous.named(
+        environment,
+        _count(environment, "SLURM_PROCID"),
+        _count(environment, "SLURM_STEP_NUM_TASKS"),
+        environment.get("MASTER_ADDR") or (LOOPBACK if here else first_node(nodes)),
+        20000 + (job * 16 + step) % 20000,
     )
+
+
+def _count(environment: Mapping[str, str], name: str) -> int:
+    """Return a number that a launcher sets; 0 if there is none."""
+    text = environment.get(name, "")
+    return int(text) if text.isascii() and text.isdecimal() else 0
 
 
 def first_node(nodes: str) -> str:
     """Return the first name of Slurm's list of nodes: ``gpu03`` of ``gpu[03-07,9],login``."""
     found = re.match(r"([^,\[]*)(?:\[([^\],-]+)[^\]]*\]([^,\[]*))?", nodes)
     return "".join(part or "" for part in found.groups()) if found is not None else nodes
-
-
-def _digest(secret: str) -> bytes:
-    return blake2b(secret.encode(), digest_size=16).digest()

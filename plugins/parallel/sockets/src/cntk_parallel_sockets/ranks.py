@@ -35,7 +35,7 @@ class SocketCommunicator(MeshCommunicator):
     def launcher(cls, ranks: int, *, elastic: bool = False) -> Launcher:
         """A small program that starts processes and waits for them."""
         own = (str(ranks), "--elastic") if elastic else (str(ranks),)
-        command = (sys.executable, "-m", "cntk_parallel_sockets.launching", *own)
+        command = (sys.executable, "-P", "-m", "cntk_parallel_sockets.launching", *own)
         return Launcher(command, {}, "the launcher of cntk-parallel-sockets")
 
     # -- going on without a rank --------------------------------------------------------------------------
@@ -90,9 +90,9 @@ class SocketCommunicator(MeshCommunicator):
             self._note_missing()
             raise
 
-    def _fetch(self, source: int | None, tags: range, operation: str) -> Message:
+    def _fetch(self, source: int | None, tags: range, operation: str, like: Array | None = None) -> Message:
         try:
-            return super()._fetch(source, tags, operation)
+            return super()._fetch(source, tags, operation, like)
         except RankMissing:
             self._note_missing()
             raise

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cntk_core.api import DataError
-from cntk_core.api.readers import Column
+from cntk_core.api.readers import Column, in_precision
 from cntk_reader_binary.binaryfile import IntArray, StoredStream
 
 Wrong = Callable[[int, str], DataError]
@@ -73,7 +73,7 @@ def parse_stream(
         return Block(counts, end, None)
     rows = np.frombuffer(data, dtype=np.uint8, count=end - at, offset=at).reshape(sequences, record)
     values = np.ascontiguousarray(rows[:, 4:]).view(stream.stored)
-    frames = values.reshape(sequences * sizes, *shape).astype(dtype, copy=False)
+    frames = _in_precision(values.reshape(sequences * sizes, *shape), at, stream, wrong, dtype)
     return Block(counts, end, Column(frames, _offsets(counts)))
 
 
@@ -101,6 +101,7 @@ def _parse_dense(
 ) -> Block:
     view = memoryview(data)
     sample = stream.dim * stream.stored.itemsize
+    begin = at
     counts: list[int] = []
     pieces: list[memoryview] = []
     for number in range(sequences):
@@ -118,7 +119,8 @@ def _parse_dense(
     if shape is None:
         return Block(lengths, at, None)
     values = np.frombuffer(bytearray().join(pieces), dtype=stream.stored)
-    return Block(lengths, at, Column(values.reshape(-1, *shape).astype(dtype, copy=False), _offsets(lengths)))
+    frames = _in_precision(values.reshape(-1, *shape), begin, stream, wrong, dtype)
+    return Block(lengths, at, Column(frames, _offsets(lengths)))
 
 
 @attrs.frozen(eq=False)
@@ -134,6 +136,7 @@ def _parse_sparse(
     data: bytes, at: int, sequences: int, stream: StoredStream, wrong: Wrong, dtype: np.dtype[Any] | None
 ) -> Block:
     width = stream.stored.itemsize
+    begin = at
     records: list[_Record] = []
     for number in range(sequences):
         if at + 8 > len(data):
@@ -160,7 +163,8 @@ def _parse_sparse(
     from scipy.sparse import csr_array
 
     pointers = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32 if len(values) < 2**31 else np.int64)
-    matrix = csr_array((values.astype(dtype, copy=False), indices, pointers), shape=(len(sizes), stream.dim))
+    values = _in_precision(values, begin, stream, wrong, dtype)
+    matrix = csr_array((values, indices, pointers), shape=(len(sizes), stream.dim))
     return Block(lengths, at, Column(matrix, _offsets(lengths)))
 
 
@@ -188,6 +192,15 @@ def _check_sparse(
         record = records[number]
         text = f"the samples of sequence {number} of stream '{stream.name}' do not have {record.values} values together"
         raise wrong(record.at + 8 + record.values * (width + 4), text)
+
+
+def _in_precision(
+    values: NDArray[Any], at: int, stream: StoredStream, wrong: Wrong, dtype: np.dtype[Any]
+) -> NDArray[Any]:
+    try:
+        return in_precision(values, dtype)
+    except OverflowError as error:
+        raise wrong(at, f"stream '{stream.name}': {error}") from None
 
 
 def _join(view: memoryview, starts: list[int], ends: list[int], dtype: np.dtype[Any]) -> NDArray[Any]:

@@ -19,6 +19,7 @@ from cntk_core.api import (
     SequenceOutput,
     SparseRows,
     WriterContext,
+    ask_to_write,
     at_least,
     option,
     options,
@@ -61,6 +62,7 @@ class CNTKBinaryWriter(DataWriter):
         self._temporary = options.file.with_name(options.file.name + ".part")
         if not context.outputs:
             raise ConfigError("CNTKBinaryWriter has nothing to write", where=options.where)
+        ask_to_write(options.file, key="file", where=options.where)
         try:
             options.file.parent.mkdir(parents=True, exist_ok=True)
             self._file: BinaryIO = self._temporary.open("wb")

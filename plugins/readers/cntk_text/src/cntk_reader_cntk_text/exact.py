@@ -122,7 +122,8 @@ def _read_sparse(row: bytes, at: int, stream: StreamSpec, sample: _Sample, large
         if pair is None:
             raise _BadRowError(at, f"stream '{stream.name}': '{_show(token)}' is no pair index:value")
         # Very long numbers of digits are compared by their length: Python refuses to convert them.
-        index = int(pair[1]) if len(pair[1]) < 20 else stream.dim
+        digits = pair[1].lstrip(b"0")
+        index = int(digits or b"0") if len(digits) < 20 else stream.dim
         if index >= stream.dim:
             raise _BadRowError(
                 at, f"stream '{stream.name}': index {_show(pair[1])} is not below dim={stream.dim} (the first is 0)"

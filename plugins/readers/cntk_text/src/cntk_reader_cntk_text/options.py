@@ -19,7 +19,7 @@ from cntk_core.api import (
     options,
     raise_problems,
 )
-from cntk_core.api.readers import ReaderKeys, Window
+from cntk_core.api.readers import LINE_BYTES, ReaderKeys, Window
 
 CHUNK_BYTES = 32 * 1024 * 1024
 AUTO_WINDOW_BYTES = 4 * 1024 * 1024 * 1024
@@ -53,6 +53,7 @@ class TextReaderKeys(ReaderKeys):
     frame_mode: bool = option(default=False, doc="Every line is an independent sample.")
     max_errors: int = option(default=0, doc="Malformed rows that are left out.", validator=at_least(0))
     chunk_size_in_bytes: int = option(default=CHUNK_BYTES, doc="Bytes that are read at once.", validator=at_least(1))
+    max_line_bytes: int = option(default=LINE_BYTES, doc="A longer line is refused.", validator=at_least(1))
     truncated: bool = option(default=False, doc="Sequences are read whole whatever this says.")
     truncation_length: int = option(default=0, doc="Accepted with truncated.")
     nbruttsineachrecurrentiter: str = option(default="", doc="Accepted; minibatches are packed without gaps.")

@@ -26,7 +26,7 @@ class CNTKTextFormatReader(ChunkedReader):
             context.trace("CNTKTextFormatReader reads whole sequences, truncated=true does not change that.")
         rules = _rules(options, context)
         trace = context.trace if options.trace_level >= 1 and context.trace is not None else _say_nothing
-        self._text = TextSource(TextFile(options.file, options.file_where), rules, trace)
+        self._text = TextSource(TextFile(options.file, options.file_where, options.max_line_bytes), rules, trace)
         super().__init__(
             options,
             context,

@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 IntArray = NDArray[np.int64]
+IdArray = NDArray[np.uint64]
+"""Sequence ids: all that 64 bits can hold."""
 
 
 @attrs.frozen

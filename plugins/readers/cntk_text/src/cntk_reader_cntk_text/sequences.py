@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cntk_reader_cntk_text.numbers import ranges
-from cntk_reader_cntk_text.records import IntArray, Parsed, RowProblem, Samples, StreamSpec
+from cntk_reader_cntk_text.records import IdArray, IntArray, Parsed, RowProblem, Samples, StreamSpec
 
 
 @attrs.frozen(eq=False)
@@ -28,13 +28,13 @@ class Sequences:
     samples: Sequence[Samples]
     offsets: Sequence[IntArray | None]
     sizes: IntArray
-    keys: IntArray
+    keys: IdArray
     problems: Sequence[RowProblem]
     short: Sequence[int]
 
 
 def find_sequences(
-    parsed: Parsed, streams: Sequence[StreamSpec], ids: IntArray | None, main: int | None, *, first_line: int
+    parsed: Parsed, streams: Sequence[StreamSpec], ids: IdArray | None, main: int | None, *, first_line: int
 ) -> Sequences:
     """Group samples by sequence.
 
@@ -65,19 +65,25 @@ def find_sequences(
         samples=samples,
         offsets=[_offsets(count[keep]) for count in counts],
         sizes=sizes[keep],
-        keys=np.zeros(0, dtype=np.int64) if ids is None else ids[begins[keep]],
+        keys=np.zeros(0, dtype=np.uint64) if ids is None else ids[begins[keep]],
         problems=problems,
         short=[line + first_line for line in parsed.short],
     )
 
 
-def _sequence_of_line(lines: int, ids: IntArray | None) -> tuple[IntArray, IntArray]:
+def _sequence_of_line(lines: int, ids: IdArray | None) -> tuple[IntArray, IntArray]:
     """Return the sequence of each line and the first line of each sequence."""
     if ids is None:
         return np.arange(lines), np.arange(lines)
-    new = np.ones(lines, dtype=bool)
-    new[1:] = ids[1:] != ids[:-1]
+    new = id_changes(ids)
     return np.cumsum(new) - 1, np.flatnonzero(new)
+
+
+def id_changes(ids: IdArray) -> NDArray[np.bool_]:
+    """Return which lines have another id than the line before them; the first one has."""
+    new = np.ones(len(ids), dtype=bool)
+    new[1:] = ids[1:] != ids[:-1]
+    return new
 
 
 def _bad_sequences(rows: IntArray, counts: Sequence[IntArray], main: int | None) -> NDArray[np.bool_]:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import attrs
 import numpy as np
+from numpy.typing import NDArray
 
 from cntk_core.api import CntkError, DataError, Location
 from cntk_core.api.readers import Chunk, ChunkInfo, ChunkSource, Column
 from cntk_reader_cntk_text.exact import parse_exact
 from cntk_reader_cntk_text.fast import parse_fast
-from cntk_reader_cntk_text.records import IntArray, Parsed, RowProblem, Samples, StreamSpec, join
-from cntk_reader_cntk_text.sequences import Sequences, find_sequences
-from cntk_reader_cntk_text.textfile import TextFile, line_ids, line_starts
+from cntk_reader_cntk_text.records import IdArray, IntArray, Parsed, RowProblem, Samples, StreamSpec, join
+from cntk_reader_cntk_text.sequences import Sequences, find_sequences, id_changes
+from cntk_reader_cntk_text.textfile import LARGEST_ID, IdTooLargeError, TextFile, line_ids, line_starts
 
 _BLOCK = 1 << 19
 """Bytes that are parsed together: few enough for the cache, and little is parsed again where a row is unusual."""
@@ -22,6 +24,9 @@ _INDEX_PIECE = 1 << 22
 _SHOWN = 5
 """Bad rows that an error lists."""
 _WARNINGS = 5
+_LONG = 4 * _BLOCK
+"""A block of one line, or of a few long ones."""
+_ITEM = re.compile(rb"\|([^\x00-\x20|]+)([^|\n]*+)")
 
 
 @attrs.frozen
@@ -104,7 +109,7 @@ class TextSource(ChunkSource):
             stream.name: _column(stream, samples, offsets, self._rules.dtype)
             for stream, samples, offsets in zip(self._rules.streams, sequences.samples, sequences.offsets, strict=True)
         }
-        return Chunk(columns, sequences.keys)
+        return Chunk(columns, _as_keys(sequences.keys))
 
     def keys(self, chunk: int) -> Sequence[int | str] | IntArray:
         """Return the ids of a chunk's sequences; where the file has none, their numbers."""
@@ -116,8 +121,8 @@ class TextSource(ChunkSource):
             return self.load(chunk).keys
         piece = self._pieces[chunk]
         data = self._file.lines(piece.offset, piece.size)
-        ids = _fill_forward(self._ids(data, line_starts(np.frombuffer(data, dtype=np.uint8)), piece.line), -1)
-        return ids[np.flatnonzero(np.diff(ids, prepend=-2))]
+        ids = self._filled_ids(data, line_starts(np.frombuffer(data, dtype=np.uint8)), piece.line)
+        return _as_keys(ids[id_changes(ids)])
 
     def check(self) -> Iterator[CntkError]:
         """Yield everything that is wrong with the file."""
@@ -167,36 +172,46 @@ class TextSource(ChunkSource):
         """Return where each sequence begins and how many lines it has."""
         starts: list[IntArray] = []
         counts: list[IntArray] = []
-        line, current = 1, -1
+        line, current = 1, np.uint64(0)
         for offset, data in self._file.pieces(_INDEX_PIECE):
             text = np.frombuffer(data, dtype=np.uint8)
             begins = line_starts(text)
-            ids = self._ids(data, begins, line)
-            if line == 1 and ids[0] < 0:
+            ids, having = self._ids(data, begins, line)
+            if line == 1 and not having[0]:
                 raise DataError(
                     "a sequence id was expected at the start of the file",
                     where=Location(self._file.name, 1, 1),
                     hint="Begin each line with '|', or each with a number; skipSequenceIds=true ignores ids.",
                 )
-            ids = _fill_forward(ids, current)
-            new = np.flatnonzero(ids != np.concatenate([[current], ids[:-1]]))
+            ids = _fill_forward(ids, having, current)
+            changes = id_changes(ids)
+            changes[0] = line == 1 or ids[0] != current
+            new = np.flatnonzero(changes)
             lines = np.diff(np.concatenate([new, [len(ids)]]))
             if not len(new) or new[0]:
                 counts[-1][-1] += new[0] if len(new) else len(ids)
             if len(new):
                 starts.append(offset + begins[new])
                 counts.append(lines)
-            current = int(ids[-1])
+            current = ids[-1]
             line += len(ids)
         return np.concatenate(starts), np.concatenate(counts)
 
-    def _ids(self, data: bytes, begins: IntArray, line: int) -> IntArray:
-        """Return the id of each line, -1 if it has none."""
-        ids, digits = line_ids(np.frombuffer(data, dtype=np.uint8), begins)
-        if (digits < 0).any():
-            where = Location(self._file.name, line + int(np.flatnonzero(digits < 0)[0]), 1)
-            raise DataError("the sequence id has more than 19 digits", where=where)
-        return np.where(digits > 0, ids, -1)
+    def _ids(self, data: bytes, begins: IntArray, line: int) -> tuple[IdArray, NDArray[np.bool_]]:
+        """Return the id of each line (0 if it has none), and which lines have one."""
+        try:
+            return line_ids(np.frombuffer(data, dtype=np.uint8), begins)
+        except IdTooLargeError as error:
+            raise DataError(
+                f"the sequence id is above {LARGEST_ID} (2^64 - 1), or has too many digits",
+                where=Location(self._file.name, line + error.line, 1),
+                hint="Number the sequences anew; skipSequenceIds=true takes each line for a sequence.",
+            ) from None
+
+    def _filled_ids(self, data: bytes, begins: IntArray, line: int) -> IdArray:
+        """Return the id of each line of a chunk; the first line of a chunk has one."""
+        ids, having = self._ids(data, begins, line)
+        return _fill_forward(ids, having, np.uint64(0))
 
     def _parse_all(self, infos: list[ChunkInfo]) -> list[ChunkInfo]:
         """Parse the whole file, to know what is left without bad rows."""
@@ -223,7 +238,7 @@ class TextSource(ChunkSource):
         data = self._file.lines(piece.offset, piece.size)
         parts: list[Parsed] = []
         for block in _blocks(data):
-            fast = parse_fast(block, self._rules.streams, self._rules.dtype)
+            fast = None if self._is_unusual(block) else parse_fast(block, self._rules.streams, self._rules.dtype)
             parts.append(parse_exact(block, self._rules.streams, self._rules.dtype) if fast is None else fast)
             if strict and parts[-1].problems:
                 first = piece.line + sum(part.lines for part in parts[:-1])
@@ -233,11 +248,27 @@ class TextSource(ChunkSource):
         ids = None
         if not self._by_line:
             begins = line_starts(np.frombuffer(data, dtype=np.uint8))
-            ids = _fill_forward(self._ids(data, begins, piece.line), -1)
-        found = find_sequences(parsed, self._rules.streams, ids, self._rules.main, first_line=piece.line)
+            ids = self._filled_ids(data, begins, piece.line)
+        # Where each line is a sequence, it has one sample of each stream, whichever is counted.
+        main = None if self._by_line else self._rules.main
+        found = find_sequences(parsed, self._rules.streams, ids, main, first_line=piece.line)
         if strict and found.problems:
             raise self._too_many(list(self._errors(found.problems)), known_all=False)
         return found
+
+    def _is_unusual(self, block: bytes) -> bool:
+        """Tell whether a long line has too many values: the exact parser ends at the first of them.
+
+        The fast parser takes twenty times the memory of a text, and sees only then what is wrong with it.
+        """
+        if len(block) <= _LONG:
+            return False
+        most = {stream.alias: stream.dim for stream in self._rules.streams if not stream.sparse}
+        for item in _ITEM.finditer(block):
+            dim = most.get(item[1])
+            if dim is not None and len(item[2].split(None, dim)) > dim:
+                return True
+        return False
 
     def _errors(self, problems: Iterable[RowProblem]) -> Iterator[DataError]:
         for problem in problems:
@@ -280,10 +311,14 @@ def _blocks(data: bytes) -> Iterator[bytes]:
         start = end
 
 
-def _fill_forward(ids: IntArray, before: int) -> IntArray:
-    """Give each line without an id (-1) the id of the line before it."""
-    have = np.where(ids >= 0, np.arange(len(ids)), -1)
-    last = np.maximum.accumulate(have)
+def _as_keys(ids: IdArray) -> Sequence[int | str]:
+    """Return ids as what keys are: numbers one can take out of a sequence, here of an array."""
+    return cast("Sequence[int | str]", ids)
+
+
+def _fill_forward(ids: IdArray, having: NDArray[np.bool_], before: np.uint64) -> IdArray:
+    """Give each line without an id the id of the line before it."""
+    last = np.maximum.accumulate(np.where(having, np.arange(len(ids)), -1))
     return np.where(last >= 0, ids[last], before)
 
 

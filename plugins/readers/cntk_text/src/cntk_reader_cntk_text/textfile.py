@@ -8,16 +8,21 @@ from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cntk_core.api import DataError, Location
+from cntk_core.api.readers import LINE_BYTES, line_too_long
 from cntk_reader_cntk_text.numbers import Bytes
-from cntk_reader_cntk_text.records import IntArray
+from cntk_reader_cntk_text.records import IdArray, IntArray
 
 _BOM = b"\xef\xbb\xbf"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _TAIL = 65536
-_MOST_DIGITS = 19
-"""Digits of a sequence id that surely fit into 64 bits."""
+_BLOCK = 1 << 22
+LARGEST_ID = 2**64 - 1
+_MOST_DIGITS = len(str(LARGEST_ID))
+_SURE_DIGITS = _MOST_DIGITS - 1
+"""So many digits are a number of 64 bits whatever they are."""
 
 
 class TextFile:
@@ -28,10 +33,12 @@ class TextFile:
         begin: offset of the first byte after a byte order mark.
         end: offset after the last byte that is not white space.
         ends_with_newline: whether the last line is complete.
+        max_line_bytes: a longer line is refused, before more of it is read.
     """
 
-    def __init__(self, path: Path, where: Location | None = None) -> None:
+    def __init__(self, path: Path, where: Location | None = None, max_line_bytes: int = LINE_BYTES) -> None:
         self.name = str(path)
+        self.max_line_bytes = max_line_bytes
         self._lock = threading.Lock()
         try:
             self._file: BinaryIO = path.open("rb")
@@ -86,23 +93,49 @@ class TextFile:
     def pieces(self, size: int) -> Iterator[tuple[int, bytes]]:
         """Yield the text in pieces of whole lines of at most ``size`` bytes, a longer line alone, with their offsets.
 
-        The last piece may lack its newline.
+        The last piece may lack its newline. Raises DataError for a line of more bytes than are allowed.
         """
         offset = self.begin
         while offset < self.end:
             data = self.read(offset, min(size, self.end - offset))
             cut = data.rfind(b"\n") + 1
             while not cut and offset + len(data) < self.end:
-                more = self.read(offset + len(data), min(max(size, _TAIL), self.end - offset - len(data)))
+                more = self.read(offset + len(data), min(max(size, len(data)), self.end - offset - len(data)))
                 cut = len(data) + more.find(b"\n") + 1 if b"\n" in more else 0
                 data += more
+                if (cut or len(data)) > self.max_line_bytes:
+                    break
+            self._check_lines(offset, data)
             data = data[:cut] if cut and offset + len(data) < self.end else data
             yield offset, data
             offset += len(data)
 
+    def _check_lines(self, offset: int, data: bytes) -> None:
+        """Raise DataError if a line in a piece of the text is too long."""
+        if len(data) <= self.max_line_bytes:
+            return
+        text = np.frombuffer(data, dtype=np.uint8)
+        begins = line_starts(text)
+        lengths = np.diff(np.append(begins, len(text) + (not data.endswith(b"\n")))) - 1
+        long = np.flatnonzero(lengths > self.max_line_bytes)
+        if len(long):
+            raise line_too_long(self.name, self._lines_before(offset) + int(long[0]) + 1, self.max_line_bytes)
+
+    def _lines_before(self, offset: int) -> int:
+        """Return how many lines end before a byte of the file."""
+        return sum(self.read(at, min(_BLOCK, offset - at)).count(b"\n") for at in range(self.begin, offset, _BLOCK))
+
     def close(self) -> None:
         """Close the file. May be called more than once."""
         self._file.close()
+
+
+class IdTooLargeError(Exception):
+    """A sequence id that cannot be told from others: ``line`` counts from 0 in the text."""
+
+    def __init__(self, line: int) -> None:
+        super().__init__(line)
+        self.line = line
 
 
 def line_starts(text: Bytes) -> IntArray:
@@ -113,10 +146,14 @@ def line_starts(text: Bytes) -> IntArray:
     return np.concatenate([[0], starts[:-1]])
 
 
-def line_ids(text: Bytes, starts: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the sequence ids at the starts of lines, and the number of digits of each (0: none; -1: too many)."""
-    ids = np.zeros(len(starts), dtype=np.int64)
-    digits = np.zeros(len(starts), dtype=np.int64)
+def line_ids(text: Bytes, starts: IntArray) -> tuple[IdArray, NDArray[np.bool_]]:
+    """Return the sequence ids at the starts of lines (0 where there is none), and which lines have one.
+
+    Raises:
+        IdTooLargeError: an id is no number of 64 bits, or has so many digits that it need not be one.
+    """
+    ids = np.zeros(len(starts), dtype=np.uint64)
+    having = np.zeros(len(starts), dtype=bool)
     active = np.arange(len(starts))
     for k in range(_MOST_DIGITS + 1):
         places = starts[active] + k
@@ -124,10 +161,13 @@ def line_ids(text: Bytes, starts: IntArray) -> tuple[IntArray, IntArray]:
         values = text[places] - np.uint8(ord("0"))
         active, values = active[values <= 9], values[values <= 9]
         if not len(active):
-            return ids, digits
-        if k == _MOST_DIGITS:
-            digits[active] = -1
-            return ids, digits
-        ids[active] = ids[active] * 10 + values
-        digits[active] += 1
-    return ids, digits
+            break
+        before = ids[active]
+        if k >= _SURE_DIGITS:
+            # Unsigned numbers run over without a word.
+            large = (before > LARGEST_ID // 10) | ((before == LARGEST_ID // 10) & (values > LARGEST_ID % 10))
+            if k == _MOST_DIGITS or large.any():
+                raise IdTooLargeError(int(active[0 if k == _MOST_DIGITS else np.flatnonzero(large)[0]]))
+        ids[active] = before * np.uint64(10) + values
+        having[active] = True
+    return ids, having

@@ -15,6 +15,10 @@ from cntk_reader_htk.chunks import IntArray, say_skipped, too_many
 from cntk_reader_htk.htkfile import FeatureFiles, Header
 from cntk_reader_htk.scp import FORMS, Entry, Script
 
+_BELIEVED = 100_000
+_BELIEVED_IN_ALL = 100_000_000
+"""Frames that a list may name, in a line and in all, before the files are looked at: their numbers take memory."""
+
 
 @attrs.frozen(eq=False)
 class FeatureRules:
@@ -87,10 +91,13 @@ class FeatureSource(ChunkSource):
 
     def _sound_entries(self, errors: list[CntkError]) -> Iterator[Entry]:
         """Yield the utterances with their lengths; note what is wrong with the others."""
-        skipped = 0
+        skipped = believed = 0
         for entry in self._script.entries:
+            own = entry.frames or 0
+            believed += own
+            check = self._rules.max_errors > 0 or own > _BELIEVED or believed > _BELIEVED_IN_ALL
             try:
-                found = self._measured(entry, check=self._rules.max_errors > 0)
+                found = self._measured(entry, check=check)
             except DataError as error:
                 errors.append(error)
                 continue
@@ -161,6 +168,9 @@ class FeatureSource(ChunkSource):
 
     def _read(self, numbers: IntArray) -> Column:
         rules = self._rules
+        # A list can ask for any number of frames: room is made only for those that there are.
+        for number in numbers.tolist():
+            self._check_entry(self._entries[number])
         return read_windows(
             numbers,
             self._lengths[numbers],
@@ -171,12 +181,17 @@ class FeatureSource(ChunkSource):
             dtype=rules.dtype,
         )
 
+    def _check_entry(self, entry: Entry) -> None:
+        try:
+            self._check_style(entry, self._files.header(entry.path))
+            self._files.check_range(entry.path, entry.first, entry.first if entry.last is None else entry.last)
+        except DataError as error:
+            raise self._at(entry, error) from None
+
     def _read_one(self, number: int, target: np.ndarray[Any, Any]) -> None:
         entry = self._entries[number]
         try:
-            self._check_style(entry, self._files.header(entry.path))
             last = entry.first if entry.last is None else entry.last
-            self._files.check_range(entry.path, entry.first, last)
             self._files.read(entry.path, entry.first, last, target)
         except DataError as error:
             raise self._at(entry, error) from None

@@ -102,10 +102,10 @@ class FeatureFile:
         self._path = path
         try:
             self._file: BinaryIO = open(path, "rb")  # noqa: SIM115 - closed by close()
-        except OSError as error:
-            reason = (error.strerror or str(error)).lower()
+        except (OSError, ValueError) as error:
+            reason = (getattr(error, "strerror", None) or str(error)).lower()
             hint = None
-            if not os.path.exists(path):
+            if isinstance(error, OSError) and not os.path.exists(path):
                 hint = "A relative name starts where the command runs; prefixPathInSCP=... puts a folder in front."
             raise DataError(f"cannot open feature file '{path}': {reason}", hint=hint) from None
         try:
@@ -125,10 +125,11 @@ class FeatureFile:
         self._file.seek(header.data + first * header.frame_bytes)
         stored = self._take((last + 1 - first) * header.frame_bytes, f"the frames {first} to {last}")
         values = np.frombuffer(stored, dtype=header.stored).reshape(-1, header.dim)
-        if header.scale is None or header.shift is None:
-            target[:] = values
-        else:
-            target[:] = (values.astype(np.float32) + header.shift) / header.scale
+        with np.errstate(all="ignore"):  # scales and shifts may be anything; what comes of them is like NaN in a file
+            if header.scale is None or header.shift is None:
+                target[:] = values
+            else:
+                target[:] = (values.astype(np.float32) + header.shift) / header.scale
 
     def check_range(self, first: int, last: int) -> None:
         """Raise DataError if the file has no such frames."""
@@ -162,7 +163,7 @@ class FeatureFile:
                 f"the magic number is {magic}, not {_IDX_MAGIC}",
                 "Files whose name ends in -ubyte are IDX files of images; rename it if it is an HTK file.",
             )
-        self._check_sizes(frames, rows * columns, 4)
+        self._check_sizes(frames, min(rows, columns, rows * columns), 4)
         return Header(frames, 0, rows * columns, "USER", ">", _IDX_HEADER, is_bytes=True)
 
     def _read_htk_header(self) -> Header:
@@ -185,8 +186,10 @@ class FeatureFile:
         frames -= 4  # The two vectors in front take the space of four frames and are counted so.
         self._check_sizes(frames, dim, 0)
         vectors = np.frombuffer(self._take(8 * dim, "the scales of a compressed file"), dtype=f"{order}f4")
-        scale, shift = vectors.astype(np.float32).reshape(2, dim)
-        if not scale.all():
+        with np.errstate(invalid="ignore"):  # there are NaNs that processors remark on wherever they see them
+            scale, shift = vectors.astype(np.float32).reshape(2, dim)
+            has_zero = bool((scale == 0).any())
+        if has_zero:
             raise self._wrong(data, "a scale of the compressed values is zero")
         return Header(frames, period, dim, kind, order, data + 8 * dim, scale, shift)
 

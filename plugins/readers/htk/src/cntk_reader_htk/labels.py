@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 
 from cntk_core.api import CntkError, Location
-from cntk_core.api.readers import Chunk, ChunkInfo, ChunkSource, Column, class_column, cut_chunks
+from cntk_core.api.readers import LINE_BYTES, Chunk, ChunkInfo, ChunkSource, Column, class_column, cut_chunks
 from cntk_reader_htk.chunks import IntArray, say_skipped, too_many
 from cntk_reader_htk.mlf import LabelParser, Labels, read_states
 
@@ -32,6 +32,7 @@ class LabelRules:
         max_errors: malformed entries that are left out.
         where: where the recipe names the files.
         places: the lines of a list that names the files, one for each; nothing if the recipe names the file.
+        max_line_bytes: a longer line is refused.
     """
 
     name: str
@@ -43,6 +44,7 @@ class LabelRules:
     max_errors: int = 0
     where: Location | None = None
     places: tuple[Location, ...] = ()
+    max_line_bytes: int = LINE_BYTES
 
 
 class LabelSource(ChunkSource):
@@ -75,10 +77,12 @@ class LabelSource(ChunkSource):
         return self._index
 
     def _read(self) -> Labels:
-        states = None if self._rules.states is None else read_states(self._rules.states, self._rules.where)
-        parser = LabelParser(states, self._rules.dim)
-        places = self._rules.places or (self._rules.where,) * len(self._rules.files)
-        for path, place in zip(self._rules.files, places, strict=True):
+        rules = self._rules
+        longest = rules.max_line_bytes
+        states = None if rules.states is None else read_states(rules.states, rules.where, longest)
+        parser = LabelParser(states, rules.dim, longest)
+        places = rules.places or (rules.where,) * len(rules.files)
+        for path, place in zip(rules.files, places, strict=True):
             parser.read(path, place)
         return parser.labels()
 

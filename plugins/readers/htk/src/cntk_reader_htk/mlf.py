@@ -7,6 +7,7 @@ entry is at least 10 ms long. The ranges follow each other from 0 on without gap
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,11 +16,17 @@ import attrs
 import numpy as np
 
 from cntk_core.api import CntkError, DataError, Location, did_you_mean
+from cntk_core.api.readers import LINE_BYTES
 from cntk_reader_htk.scp import read_lines, sequence_key
 
 HEADER = "#!MLF!#"
 FRAME_TIME = 100_000.0
 """A frame of 10 ms in units of 100 ns."""
+MOST_FRAMES = 2**26
+"""Frames of an utterance: a week of 10 ms each. They are counted in a few bytes of text, and take many in memory."""
+_SUGGESTED = 10
+"""So many unknown states are compared with those that there are."""
+_TIME = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
 _RANGES = "A label is: start end state, in frames or in units of 100 ns; ranges follow each other from 0 on."
@@ -46,7 +53,7 @@ class Labels:
     errors: tuple[CntkError, ...]
 
 
-def read_states(path: Path, where: Location | None = None) -> dict[str, int]:
+def read_states(path: Path, where: Location | None = None, max_line_bytes: int = LINE_BYTES) -> dict[str, int]:
     """Read a state list: one name to a line; the first one is class 0.
 
     Raises:
@@ -54,7 +61,7 @@ def read_states(path: Path, where: Location | None = None) -> dict[str, int]:
     """
     states: dict[str, int] = {}
     lines: dict[str, int] = {}
-    for number, line in read_lines(path, where, "state list"):
+    for number, line in read_lines(path, where, "state list", max_line_bytes):
         if line in states:
             raise DataError(
                 f"state '{line}' stands in line {lines[line]} already",
@@ -74,9 +81,12 @@ class LabelParser:
     Args:
         states: name to class; None if the class stands in the fourth column.
         classes: number of classes.
+        max_line_bytes: a longer line is refused.
     """
 
-    def __init__(self, states: Mapping[str, int] | None, classes: int) -> None:
+    def __init__(self, states: Mapping[str, int] | None, classes: int, max_line_bytes: int = LINE_BYTES) -> None:
+        self._max_line_bytes = max_line_bytes
+        self._suggested = 0
         self._states = states
         self._limit = classes
         self._places: dict[str, Location] = {}
@@ -92,7 +102,7 @@ class LabelParser:
             DataError: it cannot be read, or is no label file.
         """
         name = str(path)
-        lines = read_lines(path, where, "label file")
+        lines = read_lines(path, where, "label file", self._max_line_bytes)
         number, line = next(lines, (1, ""))
         if line != HEADER:
             shown = "the file is empty" if not line else f"the file begins with '{line[:40]}'"
@@ -161,7 +171,7 @@ class LabelParser:
             hint = "A label is: start end state. An entry ends with a line that has only a dot."
             raise DataError(f"a label has at least three columns, not '{line[:40]}'", where=where, hint=hint)
         try:
-            start, end = float(tokens[0]), float(tokens[1])
+            start, end = _time(tokens[0]), _time(tokens[1])
             if end - start >= FRAME_TIME - 1:
                 first, last = int(start / FRAME_TIME + 0.5), int(end / FRAME_TIME + 0.5)
             else:
@@ -178,8 +188,8 @@ class LabelParser:
                 where=where,
                 hint="Labels follow each other from 0 on without gaps.",
             )
-        if last >= 2**31:
-            text = f"the end {tokens[1]} is more than an utterance can have"
+        if last > MOST_FRAMES:
+            text = f"the end {tokens[1]} is more than an utterance can have: {MOST_FRAMES} frames"
             raise DataError(text, where=where, hint=_RANGES)
         entry.classes.append(self._class(tokens, where))
         entry.counts.append(last - first)
@@ -193,13 +203,14 @@ class LabelParser:
                     where=where,
                     hint=_COLUMNS,
                 )
-            if not (tokens[3].isascii() and tokens[3].isdigit()):
-                raise DataError(f"'{tokens[3]}' is not the number of a class", where=where, hint=_COLUMNS)
+            if not (tokens[3].isascii() and tokens[3].isdigit() and len(tokens[3]) < 19):
+                raise DataError(f"'{tokens[3][:40]}' is not the number of a class", where=where, hint=_COLUMNS)
             number = int(tokens[3])
         else:
             known = self._states.get(tokens[2])
             if known is None:
-                guess = did_you_mean(tokens[2], list(self._states))
+                self._suggested += 1
+                guess = did_you_mean(tokens[2], self._states) if self._suggested <= _SUGGESTED else ""
                 text = f"state '{tokens[2]}' is not in the state list{guess}"
                 raise DataError(text, where=where, hint=_STATES)
             number = known
@@ -226,3 +237,10 @@ class _Entry:
     def __attrs_post_init__(self) -> None:
         if isinstance(self.key, DataError):
             self.error = self.key
+
+
+def _time(word: str) -> float:
+    """Return a time. Raises ValueError if it is none, as ``nan`` and ``1_000`` are none."""
+    if _TIME.fullmatch(word) is None:
+        raise ValueError(word)
+    return float(word)

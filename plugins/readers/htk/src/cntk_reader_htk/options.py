@@ -19,7 +19,7 @@ from cntk_core.api import (
     options,
     raise_problems,
 )
-from cntk_core.api.readers import UtteranceKeys, context_window, read_utterance_block
+from cntk_core.api.readers import LINE_BYTES, UtteranceKeys, context_window, read_utterance_block
 from cntk_reader_htk.scp import read_lines
 
 
@@ -32,6 +32,7 @@ class FeatureKeys:
     context_window: tuple[int, ...] = option(default=(1,), doc="Frames of the window, or left:right.")
     prefix_path_in_scp: str = option(default="", key="prefixPathInSCP", doc="Folder in front of each path of the list.")
     expand_to_utterance: bool = option(default=False, doc="One frame (an i-vector), repeated for each frame.")
+    max_line_bytes: int = option(default=LINE_BYTES, doc="A longer line is refused.", validator=at_least(1))
     defines_mb_size: bool = option(default=False, key="definesMBSize", doc="Accepted; the longest stream counts.")
 
 
@@ -47,6 +48,7 @@ class LabelKeys:
     scp_file: Path | None = option(default=None, doc="Accepted; the features say which utterances there are.")
     label_to_target_mapping_file: str = option(default="", doc="Not supported.")
     target_dim: int = option(default=0, doc="Not supported.")
+    max_line_bytes: int = option(default=LINE_BYTES, doc="A longer line is refused.", validator=at_least(1))
     defines_mb_size: bool = option(default=False, key="definesMBSize", doc="Accepted; the longest stream counts.")
 
 
@@ -61,6 +63,7 @@ class FeatureOptions:
     prefix: str = ""
     expand: bool = False
     where: Location | None = None
+    max_line_bytes: int = LINE_BYTES
 
 
 @options
@@ -74,6 +77,7 @@ class LabelOptions:
     phone_boundaries: bool = False
     where: Location | None = None
     places: tuple[Location, ...] = ()
+    max_line_bytes: int = LINE_BYTES
 
 
 StreamOptions = FeatureOptions | LabelOptions
@@ -179,6 +183,7 @@ def _read_features(section: Config, name: str, told: str) -> FeatureOptions:
         prefix=keys.prefix_path_in_scp,
         expand=keys.expand_to_utterance,
         where=section.location("scpFile"),
+        max_line_bytes=keys.max_line_bytes,
     )
 
 
@@ -204,7 +209,7 @@ def _read_labels(section: Config, name: str, told: str) -> LabelOptions:
         where = section.location("mlfFileList")
         assert keys.mlf_file_list is not None
         name_of_list = str(keys.mlf_file_list)
-        lines = list(read_lines(keys.mlf_file_list, where, "list of label files"))
+        lines = list(read_lines(keys.mlf_file_list, where, "list of label files", keys.max_line_bytes))
         if not lines:
             hint = "It has the name of a label file in each line."
             raise DataError("the list of label files is empty", where=Location(name_of_list), hint=hint)
@@ -218,4 +223,5 @@ def _read_labels(section: Config, name: str, told: str) -> LabelOptions:
         phone_boundaries=keys.phone_boundaries,
         where=where,
         places=places,
+        max_line_bytes=keys.max_line_bytes,
     )

@@ -9,9 +9,10 @@ from pathlib import Path
 import attrs
 
 from cntk_core.api import CntkError, DataError, Location
+from cntk_core.api.readers import LINE_BYTES, bounded_lines
 
 _RANGE = re.compile(r"(.*)\[([^\[\]]*)\]")
-_FRAMES = re.compile(r"\s*([0-9]+)\s*,\s*([0-9]+)\s*")
+_FRAMES = re.compile(r"\s*([0-9]{1,18})\s*,\s*([0-9]{1,18})\s*")
 
 
 _TEXT = "Save it as UTF-8 text; or the recipe names a file of another kind."
@@ -62,20 +63,23 @@ def sequence_key(name: str) -> str:
     return f"{folder}{slash}{stem if dot else file}"
 
 
-def read_script(path: Path, prefix: str = "", where: Location | None = None) -> Script:
+def read_script(
+    path: Path, prefix: str = "", where: Location | None = None, max_line_bytes: int = LINE_BYTES
+) -> Script:
     """Read a list.
 
     Args:
         path: the file.
         prefix: folder that is put in front of each path; without one, ``...`` in a line is the folder of the list.
         where: where the recipe names the file, for the error that it cannot be read.
+        max_line_bytes: a longer line is refused.
 
     Raises:
         DataError: the file cannot be read, or is no text.
     """
     entries: list[Entry] = []
     errors: list[CntkError] = []
-    for number, line in read_lines(path, where, "list of feature files"):
+    for number, line in read_lines(path, where, "list of feature files", max_line_bytes):
         try:
             entries.append(
                 _parse(line, prefix.replace("\\", "/").rstrip("/"), path.parent, Location(str(path), number))
@@ -90,20 +94,25 @@ def read_script(path: Path, prefix: str = "", where: Location | None = None) -> 
     return Script(tuple(single), tuple(errors), twice)
 
 
-def read_lines(path: Path, where: Location | None, what: str) -> Iterator[tuple[int, str]]:
+def read_lines(
+    path: Path, where: Location | None, what: str, max_line_bytes: int = LINE_BYTES
+) -> Iterator[tuple[int, str]]:
     """Yield the lines of a text file that are not empty, stripped, with their numbers from 1.
 
     Raises:
-        DataError: the file cannot be read, or is not in UTF-8.
+        DataError: the file cannot be read, is not in UTF-8, or has a zero byte or too long a line.
     """
     try:
         with path.open("rb") as file:
-            for number, raw in enumerate(file, 1):
+            for number, raw in enumerate(bounded_lines(file, max_line_bytes, str(path)), 1):
                 try:
                     line = raw.decode("utf-8").strip("\ufeff \t\r\n")
                 except UnicodeDecodeError as error:
                     text = f"byte {error.start + 1} of the line is not UTF-8, so this is no {what}"
                     raise DataError(text, where=Location(str(path), number), hint=_TEXT) from None
+                if "\0" in line:
+                    text = f"byte {raw.index(0) + 1} of the line is zero, so this is no {what}"
+                    raise DataError(text, where=Location(str(path), number), hint=_TEXT)
                 if line:
                     yield number, line
     except OSError as error:

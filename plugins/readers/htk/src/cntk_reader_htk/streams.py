@@ -28,7 +28,7 @@ def open_features(
     Raises:
         DataError, ConfigError: a file is wrong, or the dimensions do not fit.
     """
-    script = read_script(stream.script, stream.prefix, stream.where)
+    script = read_script(stream.script, stream.prefix, stream.where, stream.max_line_bytes)
     files = FeatureFiles()
     try:
         header = first_header(script, files, stream.script, max_errors)
@@ -69,6 +69,7 @@ def open_labels(
         max_errors=max_errors,
         where=stream.where,
         places=stream.places,
+        max_line_bytes=stream.max_line_bytes,
     )
     return LabelSource(rules, warn), StreamInfo(name, shape, sparse=True)
 

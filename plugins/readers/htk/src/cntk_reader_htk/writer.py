@@ -19,6 +19,7 @@ from cntk_core.api import (
     NoOptions,
     SequenceOutput,
     WriterContext,
+    ask_to_write,
     collect,
     did_you_mean,
     option,
@@ -82,6 +83,8 @@ class HTKMLFWriter(DataWriter):
                 errors.append(ConfigError(text, where=output.dim_where, hint=hint))
             lines = collect(lambda output=output: _read_list(output), errors)
             self._files[name] = lines or []
+            for path in self._files[name]:
+                collect(lambda path=path, place=output.where: ask_to_write(path, where=place), errors)
         errors += _missing(context, options, self._files)
         raise_problems(errors)
 

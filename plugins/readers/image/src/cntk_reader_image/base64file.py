@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cntk_core.api import CntkError, DataError, Location
-from cntk_reader_image.decode import BrokenImageError
+from cntk_core.api.readers import LINE_BYTES, bounded_lines
+from cntk_reader_image.limits import BrokenImageError, Limits
 from cntk_reader_image.listing import Images, LineProblems, cannot_open, class_of
 
 CHUNK_BYTES = 32 * 1024 * 1024
@@ -43,6 +44,7 @@ class Base64Images(Images):
 
     def read(self, image: int) -> bytes:
         """Return the encoded bytes of an image. Raises BrokenImageError."""
+        self.limits.check_file(int(self.sizes[image]) * 3 // 4)
         with self.lock:
             try:
                 self.data.seek(int(self.begins[image]))
@@ -59,13 +61,17 @@ class Base64Images(Images):
         self.data.close()
 
 
-def read_base64(path: Path, labels: int, where: Location | None) -> Base64Images:
+def read_base64(
+    path: Path, labels: int, where: Location | None, limits: Limits | None = None, max_line_bytes: int = LINE_BYTES
+) -> Base64Images:
     """Read where the images of a base64 file are. The first line says whether lines have keys.
 
     Args:
         path: the file.
         labels: number of classes.
         where: what named the file.
+        limits: what an image may take.
+        max_line_bytes: a longer line is refused.
 
     Raises:
         DataError, Problems: the file cannot be read; lines are wrong.
@@ -75,19 +81,19 @@ def read_base64(path: Path, labels: int, where: Location | None) -> Base64Images
     except OSError as error:
         raise cannot_open(path, error, where, "base64 file") from None
     try:
-        return _read(file, path, labels)
+        return _read(file, path, labels, limits or Limits(), max_line_bytes)
     except BaseException:
         file.close()
         raise
 
 
-def _read(file: BinaryIO, path: Path, labels: int) -> Base64Images:
+def _read(file: BinaryIO, path: Path, labels: int, limits: Limits, max_line_bytes: int) -> Base64Images:
     problems = LineProblems()
     rows: list[tuple[int, int, int, int]] = []
     keys: list[str] = []
     starts: list[int] = []
     has_keys: bool | None = None
-    for number, offset, line in _lines(file):
+    for number, offset, line in _lines(bounded_lines(file, max_line_bytes, str(path))):
         columns = line.rstrip(_JUNK).split(b"\t")
         if has_keys is None:
             has_keys = len(columns) > 2 and bool(columns[2])
@@ -115,6 +121,7 @@ def _read(file: BinaryIO, path: Path, labels: int) -> Base64Images:
         data=file,
         begins=begins,
         sizes=sizes,
+        limits=limits,
     )
 
 
@@ -122,10 +129,10 @@ _WRONG_WITHOUT_KEYS = "the line must have a class and an image in base64, with a
 _WRONG_WITH_KEYS = "the line must have a key, a class and an image in base64, with tabs between them, as the first line"
 
 
-def _lines(file: BinaryIO) -> Iterator[tuple[int, int, bytes]]:
+def _lines(lines: Iterator[bytes]) -> Iterator[tuple[int, int, bytes]]:
     """Yield the lines that are not empty, with their numbers from 1 and their offsets."""
     offset = 0
-    for number, line in enumerate(file, start=1):
+    for number, line in enumerate(lines, start=1):
         skipped = len(_BOM) if number == 1 and line.startswith(_BOM) else 0
         if line.strip(_JUNK):
             yield number, offset + skipped, line[skipped:]

@@ -8,7 +8,7 @@ import zipfile
 from pathlib import Path
 
 from cntk_core.api import DataError, Location
-from cntk_reader_image.decode import BrokenImageError
+from cntk_reader_image.limits import BrokenImageError, Limits
 
 _MORE = 1 << 20
 """So many bytes are asked for where a file is longer than the system says."""
@@ -38,15 +38,18 @@ class Folder:
         return self._folder + path[3:] if path.startswith("...") else path
 
 
-def read_file(path: str) -> bytes:
-    """Return the bytes of a file. Raises BrokenImageError."""
+def read_file(path: str, limits: Limits) -> bytes:
+    """Return the bytes of a file. Raises BrokenImageError, before anything is read of a file that is too large."""
     try:
         file = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
         try:
             # A file object would take longer than the reading of a small file.
-            data = os.read(file, os.fstat(file).st_size)
+            size = os.fstat(file).st_size
+            limits.check_file(size)
+            data = os.read(file, size)
             while more := os.read(file, _MORE):
                 data += more
+                limits.check_file(len(data))
             return data
         finally:
             os.close(file)
@@ -67,6 +70,8 @@ class Container:
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
             raise DataError(f"cannot open the container '{path}': {reason}", where=where) from None
+        except (NotImplementedError, ValueError, EOFError) as error:
+            raise DataError(f"cannot read the container '{path}': {str(error).lower()}", where=where) from None
         except zipfile.BadZipFile as error:
             raise DataError(f"the container '{path}' is no zip file: {str(error).lower()}", where=where) from None
         self._names = frozenset(self._zip.namelist())
@@ -74,9 +79,10 @@ class Container:
     def __contains__(self, name: str) -> bool:
         return name in self._names
 
-    def read(self, name: str) -> bytes:
-        """Return the bytes of a file of the container. Raises BrokenImageError."""
+    def read(self, name: str, limits: Limits) -> bytes:
+        """Return the bytes of a file of the container, never more than its directory says. Raises BrokenImageError."""
         try:
+            limits.check_file(self._zip.getinfo(name).file_size)
             return self._zip.read(name)
         except (OSError, KeyError, RuntimeError, NotImplementedError, ValueError, EOFError) as error:
             raise BrokenImageError(str(error)) from None

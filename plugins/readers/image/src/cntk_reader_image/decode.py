@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cntk_reader_image.heard import heard
 from cntk_reader_image.jpeg import Lowest, Scratch, decode_jpeg
+from cntk_reader_image.limits import BrokenImageError, Limits
 from cntk_reader_image.png import decode_png
 from cntk_reader_image.resample import Bytes
 from cntk_reader_image.steps import kernels
@@ -21,30 +24,49 @@ _ORIENTATION = 0x0112
 _PLAIN = ("RGB", "L", "RGBA")
 
 
-class BrokenImageError(Exception):
-    """An image that cannot be used; the text says why, for a message."""
-
-
-def decode(data: bytes, *, gray: bool, scratch: Scratch | None = None, lowest: Lowest | None = None) -> Bytes:
+def decode(
+    data: bytes,
+    *,
+    gray: bool,
+    limits: Limits | None = None,
+    scratch: Scratch | None = None,
+    lowest: Lowest | None = None,
+    tell: Callable[[str], None] | None = None,
+) -> Bytes:
     """Return the pixels of an image file: ``(rows, columns, planes)``, red first.
 
     There is one plane if the image is gray or ``gray`` asks for it; else there are three, and perhaps a fourth that
     does not count. With ``scratch`` they may lie there, until this thread decodes the next image; then with ``lowest``
-    there may be anything in the rows that it does not want.
+    there may be anything in the rows that it does not want. ``tell`` gets what Pillow remarks on the file.
 
     Raises:
-        BrokenImageError: the bytes are no image, or end too early.
+        BrokenImageError: the bytes are no image, end too early, or have more pixels than ``limits`` allow.
     """
-    from PIL import Image, UnidentifiedImageError
-
+    limits = limits or Limits()
     compiled = kernels()
-    found = decode_jpeg(data, gray=gray, most_pixels=Image.MAX_IMAGE_PIXELS, scratch=scratch, lowest=lowest)
+    most, claim = limits.pixels, limits.take
+    found = decode_jpeg(data, gray=gray, most_pixels=most, claim=claim, scratch=scratch, lowest=lowest)
     if found is None and compiled is not None:
-        found = decode_png(data, compiled, gray=gray, most_pixels=Image.MAX_IMAGE_PIXELS)
+        found = decode_png(data, compiled, gray=gray, most_pixels=most, claim=claim)
     if found is not None:
         return found
+    with heard() as remarks:
+        try:
+            return _decode_by_pillow(data, gray, limits)
+        finally:
+            if tell is not None:
+                for remark in dict.fromkeys(remarks):
+                    tell(remark)
+
+
+def _decode_by_pillow(data: bytes, gray: bool, limits: Limits) -> Bytes:
+    from PIL import Image, UnidentifiedImageError
+
+    if Image.MAX_IMAGE_PIXELS is not None and limits.pixels > Image.MAX_IMAGE_PIXELS:
+        Image.MAX_IMAGE_PIXELS = limits.pixels  # the recipe asks for it, and Pillow has no other way to be told
     try:
         with Image.open(BytesIO(data)) as image:
+            limits.take(image.height, image.width)
             if gray:
                 # A JPEG has the gray image in it: its colours need not be decoded.
                 image.draft("L", image.size)

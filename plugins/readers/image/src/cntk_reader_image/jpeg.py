@@ -28,6 +28,11 @@ _SCAN, _LINES = 0xDA, 0xDC
 _MARGIN = 32
 """Rows below those that are wanted: the last ones lack the colours of their neighbours. No block row is larger."""
 
+_LARGEST_KEPT = 1 << 26
+"""Memory for images of more bytes than these is not kept by each thread for the next one."""
+
+Claim = Callable[[int, int], None]
+"""Waits for room for an image of some rows and columns."""
 Lowest = Callable[[int, int, int], int]
 """Says how many of the upper rows of an image of some rows, columns and planes are wanted."""
 
@@ -42,9 +47,9 @@ class Scratch(threading.local):
         self._memory = np.empty(0, np.uint8)
 
     def take(self, rows: int, columns: int, planes: int) -> Bytes | None:
-        """Return room for an image, which the next one will overwrite; None for a small one."""
+        """Return room for an image, which the next one will overwrite; None for a small or a huge one."""
         size = rows * columns * planes
-        if size <= SMALL:
+        if not SMALL < size <= _LARGEST_KEPT:
             return None
         if len(self._memory) < size:
             self._memory = np.empty(size, np.uint8)
@@ -66,6 +71,7 @@ def decode_jpeg(
     *,
     gray: bool,
     most_pixels: int | None,
+    claim: Claim | None = None,
     scratch: Scratch | None = None,
     lowest: Lowest | None = None,
 ) -> Bytes | None:
@@ -73,7 +79,8 @@ def decode_jpeg(
 
     None where Pillow has to look: without the library, for anything but a sound JPEG in gray or colour, for more than
     ``most_pixels``, and where EXIF data may say how a camera was held. With ``scratch`` the pixels of a large image lie
-    there, and with ``lowest`` the rows are decoded that it wants; the others are anything.
+    there, and with ``lowest`` the rows are decoded that it wants; the others are anything. ``claim`` is called before
+    there is any pixel.
     """
     library = _library()
     if library is None or not data.startswith(_BEGIN) or _EXIF in data[:_HEAD]:
@@ -82,6 +89,8 @@ def decode_jpeg(
         rows, columns, colors, _ = library.decode_jpeg_header(data)
         if colors not in _COLORS or (most_pixels is not None and rows * columns > most_pixels):
             return None
+        if claim is not None:
+            claim(rows, columns)
         space = "GRAY" if gray or colors == "Gray" else "RGB"
         planes = 3 if space == "RGB" else 1
         room = None if scratch is None else scratch.take(rows, columns, planes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import attrs
@@ -12,7 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cntk_core.api import CntkError, DataError, Location, raise_problems
+from cntk_core.api.readers import LINE_BYTES, bounded_lines
 from cntk_reader_image.containers import Container, Folder, read_file, split_container
+from cntk_reader_image.limits import Limits
 
 MOST_PROBLEMS = 20
 """So many wrong lines of a file are shown."""
@@ -28,6 +30,7 @@ class Images(ABC):
         classes: the class of each image.
         names: the key of each image; None where these are the numbers of the lines, from 0.
         chunks: the number of the first image of each chunk, and of the end; None: each image is one.
+        limits: what an image may take.
     """
 
     file: str
@@ -35,6 +38,7 @@ class Images(ABC):
     classes: NDArray[np.int64]
     names: Sequence[str] | None = None
     chunks: NDArray[np.int64] | None = None
+    limits: Limits = attrs.field(factory=Limits, kw_only=True)
 
     def __len__(self) -> int:
         return len(self.classes)
@@ -97,8 +101,8 @@ class MappedImages(Images):
         if "@" in path:
             parts = split_container(path)
             if parts is not None:
-                return self.containers[parts[0]].read(parts[1])
-        return read_file(self.folder.resolve(path))
+                return self.containers[parts[0]].read(parts[1], self.limits)
+        return read_file(self.folder.resolve(path), self.limits)
 
     def close(self) -> None:
         """Close the containers."""
@@ -106,13 +110,17 @@ class MappedImages(Images):
             container.close()
 
 
-def read_map(path: Path, labels: int, where: Location | None) -> MappedImages:
+def read_map(
+    path: Path, labels: int, where: Location | None, limits: Limits | None = None, max_line_bytes: int = LINE_BYTES
+) -> MappedImages:
     """Read a map file: ``path TAB class`` or ``key TAB path TAB class`` in each line.
 
     Args:
         path: the file.
         labels: number of classes.
         where: what named the file.
+        limits: what an image may take.
+        max_line_bytes: a longer line is refused.
 
     Raises:
         DataError, Problems: the file or its containers cannot be read; lines are wrong; containers lack images.
@@ -123,14 +131,16 @@ def read_map(path: Path, labels: int, where: Location | None) -> MappedImages:
     lines: list[int] = []
     classes: list[int] = []
     problems = LineProblems()
-    for number, line in numbered_lines(path, where, "map file"):
+    for number, line in numbered_lines(path, where, "map file", max_line_bytes):
         columns = line.split("\t")
         key = ""
         if len(columns) > 2 and columns[2]:
             key, *columns = columns
             has_keys = True
-        if len(columns) < 2 or not columns[0] or not columns[1]:
-            problems.add(DataError(_WRONG_LINE, where=Location(str(path), number)))
+        if len(columns) < 2 or not columns[0] or not columns[1] or "\0" in line:
+            zero = "the line has a zero byte, which no path can have"
+            text = zero if "\0" in line else _WRONG_LINE
+            problems.add(DataError(text, where=Location(str(path), number)))
             continue
         found = class_of(columns[1], labels, columns[0], Location(str(path), number))
         if isinstance(found, CntkError):
@@ -151,6 +161,7 @@ def read_map(path: Path, labels: int, where: Location | None) -> MappedImages:
         paths=paths,
         folder=folder,
         containers=containers,
+        limits=limits or Limits(),
     )
 
 
@@ -223,11 +234,14 @@ def class_of(text: str, labels: int, image: str, where: Location) -> int | DataE
     return int(word)
 
 
-def numbered_lines(path: Path, where: Location | None, what: str) -> Iterator[tuple[int, str]]:
+def numbered_lines(path: Path, where: Location | None, what: str, max_line_bytes: int) -> Iterator[tuple[int, str]]:
     """Yield the lines of a text file that are not empty, with their numbers from 1. Raises DataError."""
     try:
-        with path.open(encoding="utf-8-sig") as file:
-            yield from _not_empty(file)
+        with path.open("rb") as file:
+            for number, line in enumerate(bounded_lines(file, max_line_bytes, str(path)), start=1):
+                text = line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+                if text.strip():
+                    yield number, text
     except OSError as error:
         raise cannot_open(path, error, where, what) from None
     except UnicodeDecodeError:
@@ -239,10 +253,3 @@ def cannot_open(path: Path, error: OSError, where: Location | None, what: str) -
     hint = "A relative name starts at the directory in which the command runs." if not path.exists() else None
     reason = (error.strerror or str(error)).lower()
     return DataError(f"cannot open {what} '{path}': {reason}", where=where, hint=hint)
-
-
-def _not_empty(file: Iterable[str]) -> Iterator[tuple[int, str]]:
-    for number, line in enumerate(file, start=1):
-        text = line.rstrip("\r\n")
-        if text.strip():
-            yield number, text

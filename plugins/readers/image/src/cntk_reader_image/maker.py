@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from cntk_core.api import DataError
 from cntk_core.api.readers import PendingRows, RowMaker
-from cntk_reader_image.decode import BrokenImageError, decode
+from cntk_reader_image.decode import decode
 from cntk_reader_image.jpeg import SMALL, Scratch
-from cntk_reader_image.listing import Images
+from cntk_reader_image.limits import BrokenImageError
+from cntk_reader_image.listing import MOST_PROBLEMS, Images
 from cntk_reader_image.pipeline import Pipeline
 
 _TASKS_OF_THREAD = 4
@@ -48,6 +49,7 @@ class ErrorBudget:
         self._limit = limit
         self._warn = warn
         self._seen: set[int] = set()
+        self._remarked: set[int] = set()
         self._lock = threading.Lock()
 
     def spend(self, image: int, error: DataError) -> None:
@@ -62,6 +64,15 @@ class ErrorBudget:
             raise DataError(error.message, where=error.where, hint=hint)
         if self._warn is not None:
             self._warn(f"WARNING: left out: {error.where}: {error.message}")
+
+    def remark(self, image: int, text: str) -> None:
+        """Say what is odd about an image that is used: once for each, and of the first ones."""
+        with self._lock:
+            known = image in self._remarked or len(self._remarked) > MOST_PROBLEMS
+            self._remarked.add(image)
+            last = len(self._remarked) > MOST_PROBLEMS
+        if not known and self._warn is not None:
+            self._warn("WARNING: there are remarks on more images" if last else f"WARNING: {text}")
 
 
 class PixelCache:
@@ -185,20 +196,24 @@ class ImageMaker(RowMaker):
             places: list[int] = []
             for place in range(first, last):
                 try:
-                    pixels = self.pixels(image_of[place], partial(lowest, place))
-                    if together and pixels.nbytes <= SMALL:
-                        small.append(pixels)
-                        places.append(place)
-                    elif together:
-                        self._pipeline.make_together([pixels], draws, views, np.array([place]), rows)
-                    else:
-                        own = [numbers[place].tolist() for numbers in draws]
-                        self._pipeline.make(pixels, own, view_of[place], rows[place])
+                    with self._images.limits.one_image():
+                        make(place, small, places)
                 except BrokenImageError as error:
                     failures.append((place, str(error)))
             if small:
                 self._pipeline.make_together(small, draws, views, np.array(places), rows)
             return failures
+
+        def make(place: int, small: list[NDArray[np.uint8]], places: list[int]) -> None:
+            pixels = self.pixels(image_of[place], partial(lowest, place))
+            if together and pixels.nbytes <= SMALL:
+                small.append(pixels)
+                places.append(place)
+            elif together:
+                self._pipeline.make_together([pixels], draws, views, np.array([place]), rows)
+            else:
+                own = [numbers[place].tolist() for numbers in draws]
+                self._pipeline.make(pixels, own, view_of[place], rows[place])
 
         def report(place: int, reason: str) -> None:
             image = image_of[place]
@@ -229,7 +244,14 @@ class ImageMaker(RowMaker):
             whole = lowest is None or self._cache.wants(rows * columns * planes)
             return rows if lowest is None or whole else lowest(rows, columns)
 
-        known = decode(self._images.read(image), gray=self._gray, scratch=self._scratch, lowest=wanted)
+        known = decode(
+            self._images.read(image),
+            gray=self._gray,
+            limits=self._images.limits,
+            scratch=self._scratch,
+            lowest=wanted,
+            tell=lambda text: self._budget.remark(image, _remark(self._images, image, text)),
+        )
         if whole:
             self._cache.put(image, known)
         return known
@@ -252,3 +274,7 @@ class ImageMaker(RowMaker):
 def broken_image(images: Images, image: int, reason: str) -> DataError:
     """Return the error of an image that cannot be used."""
     return DataError(f"cannot use image {images.title(image)}: {reason}", where=images.where(image))
+
+
+def _remark(images: Images, image: int, text: str) -> str:
+    return f"{images.where(image)}: image {images.title(image)}: {text}"

@@ -13,7 +13,6 @@ from cntk_core.api import (
     ConfigError,
     Location,
     MissingKeyError,
-    OptionError,
     Problems,
     Value,
     did_you_mean,
@@ -21,7 +20,8 @@ from cntk_core.api import (
     options,
     raise_problems,
 )
-from cntk_core.api.readers import CACHE_BYTES, ReaderKeys, Window
+from cntk_core.api.readers import CACHE_BYTES, LINE_BYTES, ReaderKeys, Window
+from cntk_reader_image.limits import IMAGE_PIXELS
 
 _RANDOM = ("randomside", "randomarea")
 
@@ -168,6 +168,13 @@ class LegacyFeatureKeys(CropKeys, ScaleKeys, ColorKeys, IntensityKeys, MeanKeys)
 
 
 @options
+class ImageStreamKeys:
+    """The keys of a deserializer's block of images; what a transform needs stands in its own block."""
+
+    transforms: Value = option(doc="The transforms, one after another.")
+
+
+@options
 class LabelKeys:
     """The keys of the block of labels."""
 
@@ -199,6 +206,11 @@ class ImageReaderKeys(ReaderKeys):
         validator=_at_least(0),
     )  # fmt: skip
     max_errors: int = option(default=0, doc="Broken images that are left out.", validator=_at_least(0))
+    max_image_pixels: int = option(
+        default=IMAGE_PIXELS, doc="An image with more pixels is broken; all threads together decode no more.",
+        validator=_at_least(1),
+    )  # fmt: skip
+    max_line_bytes: int = option(default=LINE_BYTES, doc="A longer line is refused.", validator=_at_least(1))
     cache_size_in_bytes: int = option(
         default=CACHE_BYTES, doc="Decoded images that are kept, if about all fit.", validator=_at_least(0)
     )
@@ -344,13 +356,8 @@ def _read_labels(section: Config, told: str) -> int:
 
 def _read_transforms(section: Config, told: str) -> tuple[Transform, ...]:
     errors: list[CntkError] = []
-    value = section.own("transforms")
-    assert value is not None
-    for key in section.keys():  # noqa: SIM118 - a Config is no dict
-        if key.lower() != "transforms":
-            text = f"{told} has no option '{key}'{did_you_mean(key, ['transforms'])}"
-            hint = "Options: transforms. What a transform needs stands in its own block."
-            errors.append(OptionError(text, where=section.location(key), hint=hint))
+    keys = collect(lambda: section.bind(ImageStreamKeys, what=told), errors)
+    value = section.require("transforms") if keys is None else keys.transforms
     found = [collect(lambda one=one: _read_transform(one, section, told), errors) for one in value.array()]
     raise_problems(errors)
     raise_problems(_order_errors(found, told))

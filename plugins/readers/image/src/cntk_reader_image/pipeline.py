@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_reader_image.decode import BrokenImageError
 from cntk_reader_image.draws import uniform
 from cntk_reader_image.geometry import WHOLE
+from cntk_reader_image.limits import BrokenImageError
 from cntk_reader_image.steps import Crop, Mean, Picture, Pixels, Scale, Step, kernels, resize_into
 
 _OCCURRENCE = 16

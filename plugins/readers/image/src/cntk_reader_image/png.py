@@ -14,6 +14,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from cntk_reader_image.jpeg import Claim
 from cntk_reader_image.resample import Bytes
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -43,7 +44,9 @@ class _Header:
     pixels: int
 
 
-def decode_png(data: bytes, compiled: Any, *, gray: bool, most_pixels: int | None) -> Bytes | None:
+def decode_png(
+    data: bytes, compiled: Any, *, gray: bool, most_pixels: int | None, claim: Claim | None = None
+) -> Bytes | None:
     """Return the pixels ``(rows, columns, planes)``, red first, of a file that can be decoded as it is.
 
     None where Pillow has to look: for anything but a sound PNG with eight bits, not interlaced, for more than
@@ -54,6 +57,7 @@ def decode_png(data: bytes, compiled: Any, *, gray: bool, most_pixels: int | Non
         compiled: :mod:`cntk_reader_image.kernels`.
         gray: as gray.
         most_pixels: None: any number.
+        claim: is called before there is any pixel.
     """
     header = _read_header(data) if data.startswith(_BEGIN) else None
     if header is None or (gray and header.kind != _GRAY):
@@ -61,6 +65,8 @@ def decode_png(data: bytes, compiled: Any, *, gray: bool, most_pixels: int | Non
     rows, columns, planes = header.rows, header.columns, _PLANES[header.kind]
     if not rows * columns or (most_pixels is not None and rows * columns > most_pixels):
         return None
+    if claim is not None:
+        claim(rows, columns)
     size = columns * planes
     packed = _packed(data, header.pixels)
     unpacked = _unpack(packed, rows * (size + 1)) if packed else None

@@ -21,8 +21,9 @@ from cntk_core.api import (
 )
 from cntk_core.api.readers import ChunkedReader
 from cntk_reader_image.base64file import read_base64
-from cntk_reader_image.decode import BrokenImageError, decode
+from cntk_reader_image.decode import decode
 from cntk_reader_image.geometry import VIEWS, CropRule
+from cntk_reader_image.limits import BrokenImageError, Limits
 from cntk_reader_image.listing import Images, read_map
 from cntk_reader_image.maker import ErrorBudget, ImageMaker, broken_image
 from cntk_reader_image.matrices import read_intensity, read_mean
@@ -39,12 +40,18 @@ class ImageDeserializer(ChunkedReader):
 
     options: ClassVar[type] = ImageOptions
     requires_api: ClassVar[str] = "1.0"
-    read_listing: ClassVar[Callable[[Path, int, Location | None], Images]] = staticmethod(read_map)
+    read_listing: ClassVar[Callable[[Path, int, Location | None, Limits, int], Images]] = staticmethod(read_map)
 
     def __init__(self, options: ImageOptions, context: ReaderContext) -> None:
         trace = context.trace if options.trace_level >= 1 else None
         pipeline = make_pipeline(options, context, trace)
-        images = type(self).read_listing(options.file, options.label_dim, options.file_where)
+        images = type(self).read_listing(
+            options.file,
+            options.label_dim,
+            options.file_where,
+            Limits(options.max_image_pixels),
+            options.max_line_bytes,
+        )
         try:
             self._images, streams = _open(options, context, images, pipeline, trace)
         except BaseException:
@@ -80,7 +87,7 @@ class ImageDeserializer(ChunkedReader):
 class Base64ImageDeserializer(ImageDeserializer):
     """Reads images that are written in base64, one in each line of a file, and their classes."""
 
-    read_listing: ClassVar[Callable[[Path, int, Location | None], Images]] = staticmethod(read_base64)
+    read_listing: ClassVar[Callable[[Path, int, Location | None, Limits, int], Images]] = staticmethod(read_base64)
 
 
 class ImageReader(ImageDeserializer):
@@ -221,7 +228,7 @@ def _first_shape(images: Images, pipeline: Pipeline, gray: bool) -> tuple[int, .
     first: Any = None
     for image in range(len(images)):
         try:
-            pixels = decode(images.read(image), gray=gray)
+            pixels = decode(images.read(image), gray=gray, limits=images.limits)
         except BrokenImageError as error:
             first = first or broken_image(images, image, str(error))
             continue

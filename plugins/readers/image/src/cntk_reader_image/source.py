@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cntk_core.api import DataError
 from cntk_core.api.readers import Chunk, ChunkInfo, ChunkSource, Column, RowMaker, class_column
-from cntk_reader_image.decode import BrokenImageError
+from cntk_reader_image.limits import BrokenImageError
 from cntk_reader_image.listing import Images
 from cntk_reader_image.maker import ImageMaker, broken_image
 

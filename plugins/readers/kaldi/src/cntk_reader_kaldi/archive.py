@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cntk_core.api import DataError
+from cntk_core.api.readers import LINE_BYTES, in_precision
 
 IntArray = NDArray[np.int64]
 
@@ -39,6 +40,8 @@ _BLOCK = 1 << 14
 _LONGEST_KEY = 1000
 _KEY = re.compile(rb"([^ \t\r\n]+)[ \t]")
 _SHOWN = 40
+_NUMBER = re.compile(rb"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|nan|inf)", re.IGNORECASE)
+_CLASS = re.compile(rb"[0-9]{1,9}")
 
 
 @attrs.frozen(eq=False)
@@ -65,18 +68,19 @@ class ArchiveFile:
     Attributes:
         path: its name.
         size: its bytes.
+        max_line_bytes: a longer line of text is refused.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, max_line_bytes: int = LINE_BYTES) -> None:
         self.path = path
+        self.max_line_bytes = max_line_bytes
         try:
             self._file = open(path, "rb")  # noqa: SIM115 - closed by close()
             self.size = os.fstat(self._file.fileno()).st_size
-        except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            hint = (
-                None if os.path.exists(path) else "A relative name starts at the directory in which the command runs."
-            )
+        except (OSError, ValueError) as error:
+            reason = (getattr(error, "strerror", None) or str(error)).lower()
+            missing = isinstance(error, OSError) and not os.path.exists(path)
+            hint = "A relative name starts at the directory in which the command runs." if missing else None
             raise DataError(f"cannot open archive '{path}': {reason}", hint=hint) from None
 
     def close(self) -> None:
@@ -123,17 +127,22 @@ class ArchiveFile:
         return Header(rows, dim, token, data, data + size)
 
     def read(self, header: Header, first: int, target: NDArray[Any]) -> None:
-        """Read rows from ``first`` on into an array ``(rows, dim)``."""
-        last = first + len(target)
+        """Read rows from ``first`` on into an array ``(rows, dim)``. Raises DataError."""
+        try:
+            target[:] = in_precision(self._rows(header, first, first + len(target)), target.dtype)
+        except OverflowError as error:
+            raise self.wrong(header.data, f"in the matrix that begins here, {error}", "Set precision=double.") from None
+
+    def _rows(self, header: Header, first: int, last: int) -> NDArray[Any]:
         if header.token in _PLAIN:
             kind = _PLAIN[header.token]
             row = header.dim * kind.itemsize
-            raw = self._take(header.data + first * row, len(target) * row, "the rows of a matrix")
-            target[:] = np.frombuffer(raw, dtype=kind).reshape(target.shape)
-        elif header.token:
-            target[:] = self._decompress(header)[first:last]
-        else:
-            target[:] = self._text_rows(header.data, header.end)[first:last]
+            raw = self._take(header.data + first * row, (last - first) * row, "the rows of a matrix")
+            return np.frombuffer(raw, dtype=kind).reshape(-1, header.dim)
+        if not header.token:
+            return self._text_rows(header.data, header.end)[first:last]
+        with np.errstate(all="ignore"):  # the range may be anything; what comes of it is like NaN in a file
+            return self._decompress(header)[first:last]
 
     def _decompress(self, header: Header) -> NDArray[np.float64]:
         least, extent = struct.unpack("<ff", self._take(header.data - 16, 8, "the range of a matrix"))
@@ -166,16 +175,18 @@ class ArchiveFile:
         return Header(len(rows), rows.shape[1], b"", begin, self._line_end(close))
 
     def _text_rows(self, begin: int, end: int) -> NDArray[np.float64]:
-        rows: list[list[float]] = []
+        rows: list[NDArray[np.float64]] = []
         text = self._bytes(begin, end - begin).lstrip(b"[").partition(b"]")[0]
         for line in text.split(b"\n"):
+            if len(line) > self.max_line_bytes:
+                raise self._too_long(begin, f"row {len(rows)} of the matrix")
             words = line.split()
             if not words:
                 continue
-            try:
-                rows.append([float(word) for word in words])
-            except ValueError:
-                raise self.wrong(begin, f"row {len(rows)} of the matrix is no row of numbers") from None
+            if not all(map(_NUMBER.fullmatch, words)):
+                raise self.wrong(begin, f"row {len(rows)} of the matrix is no row of numbers")
+            # Not a list of numbers for each row: they take four times the memory.
+            rows.append(np.array([float(word) for word in words]))
             if len(rows[-1]) != len(rows[0]):
                 text_ = f"row {len(rows) - 1} of the matrix has {len(rows[-1])} values, and the first {len(rows[0])}"
                 raise self.wrong(begin, text_)
@@ -221,9 +232,11 @@ class ArchiveFile:
 
     def _text_classes(self, at: int) -> tuple[NDArray[np.int32], int]:
         end = self._line_end(at)
+        if end - at > self.max_line_bytes:
+            raise self._too_long(at, "the line")
         line = self._bytes(at, end - at)
         try:
-            numbers = _best_of(line) if b"[" in line else [int(word) for word in line.split()]
+            numbers = _best_of(line) if b"[" in line else [_class(word) for word in line.split()]
             return np.array(numbers, dtype=np.int32), end
         except (ValueError, OverflowError):
             text = f"'{_show(line.strip())}' is neither an alignment nor a posterior"
@@ -268,6 +281,11 @@ class ArchiveFile:
             at += len(block)
         return -1
 
+    def _too_long(self, at: int, what: str) -> DataError:
+        limit = self.max_line_bytes
+        hint = "Is it the right file? If it is, give the reader a larger maxLineBytes."
+        return self.wrong(at, f"{what} has more than {limit} bytes, maxLineBytes={limit}", hint)
+
     def _check_offset(self, at: int) -> None:
         if at >= self.size:
             raise self.wrong(
@@ -299,16 +317,17 @@ _PAIR = np.dtype([("a", "u1"), ("class", "<i4"), ("b", "u1"), ("weight", "<f4")]
 
 
 class ArchiveFiles:
-    """Opens archives and keeps the last few open."""
+    """Opens archives and keeps the last few open. Lines of text of more than ``max_line_bytes`` are refused."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_line_bytes: int = LINE_BYTES) -> None:
+        self.max_line_bytes = max_line_bytes
         self._open: OrderedDict[str, ArchiveFile] = OrderedDict()
 
     def get(self, path: str) -> ArchiveFile:
         """Return an open archive. Raises DataError."""
         file = self._open.get(path)
         if file is None:
-            file = self._open[path] = ArchiveFile(path)
+            file = self._open[path] = ArchiveFile(path, self.max_line_bytes)
             while len(self._open) > _OPEN_FILES:
                 self._open.popitem(last=False)[1].close()
         self._open.move_to_end(path)
@@ -330,9 +349,23 @@ def _best_of(line: bytes) -> Sequence[int]:
             if found or group.strip():
                 raise ValueError("a frame without classes")
             continue
-        pairs = list(zip(map(int, words[::2]), map(float, words[1::2]), strict=True))
+        pairs = list(zip(map(_class, words[::2]), map(_weight, words[1::2]), strict=True))
         found.append(max(pairs, key=lambda pair: pair[1])[0])
     return found
+
+
+def _class(word: bytes) -> int:
+    """Return the number of a class. Raises ValueError if it is none."""
+    if _CLASS.fullmatch(word) is None:
+        raise ValueError(word)
+    return int(word)
+
+
+def _weight(word: bytes) -> float:
+    """Return a weight. Raises ValueError if it is none."""
+    if _NUMBER.fullmatch(word) is None:
+        raise ValueError(word)
+    return float(word)
 
 
 def _show(data: bytes) -> str:

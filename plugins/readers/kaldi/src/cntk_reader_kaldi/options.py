@@ -18,7 +18,7 @@ from cntk_core.api import (
     options,
     raise_problems,
 )
-from cntk_core.api.readers import UtteranceKeys, context_window, read_utterance_block
+from cntk_core.api.readers import LINE_BYTES, UtteranceKeys, context_window, read_utterance_block
 from cntk_reader_kaldi.tables import read_lines
 
 _SEQUENCE_TRAINING = ("seqTrainCriterion", "denlats", "alignments", "targets_delay")
@@ -37,6 +37,7 @@ class FeatureKeys:
     context_window: tuple[int, ...] = option(default=(1,), doc="Frames of the window, or left:right.")
     feature_transform: str = option(default="", doc=f"Empty or {NO_TRANSFORM}.")
     expand_to_utterance: bool = option(default=False, doc="One frame (an i-vector), repeated for each frame.")
+    max_line_bytes: int = option(default=LINE_BYTES, doc="A longer line is refused.", validator=at_least(1))
 
 
 @options
@@ -48,6 +49,7 @@ class AlignmentKeys:
         aliases=("rx",), doc="The table of alignments or posteriors (ark:... or scp:...), or a file that has that text."
     )
     label_mapping_file: str = option(default="", doc="Accepted: alignments have numbers.")
+    max_line_bytes: int = option(default=LINE_BYTES, doc="A longer line is refused.", validator=at_least(1))
 
 
 @options
@@ -61,6 +63,7 @@ class FeatureOptions:
     lengths: Path | None = None
     expand: bool = False
     where: Location | None = None
+    max_line_bytes: int = LINE_BYTES
 
 
 @options
@@ -71,6 +74,7 @@ class AlignmentOptions:
     dim: int
     table: str
     where: Location | None = None
+    max_line_bytes: int = LINE_BYTES
 
 
 StreamOptions = FeatureOptions | AlignmentOptions
@@ -112,7 +116,13 @@ def read_stream(block: Config, name: str, what: str) -> StreamOptions:
         keys = section.bind(AlignmentKeys, ignore=("type", "labelType"), what=told)
         key = "mlfFile" if section.own("mlfFile") is not None else "rx"
         where = section.location(key)
-        return AlignmentOptions(name=name, dim=keys.label_dim, table=_specifier(keys.mlf_file, where), where=where)
+        return AlignmentOptions(
+            name=name,
+            dim=keys.label_dim,
+            table=_specifier(keys.mlf_file, where, keys.max_line_bytes),
+            where=where,
+            max_line_bytes=keys.max_line_bytes,
+        )
     return _read_features(section, name, told)
 
 
@@ -129,19 +139,20 @@ def _read_features(section: Config, name: str, told: str) -> FeatureOptions:
     return FeatureOptions(
         name=name,
         dim=keys.dim,
-        table=_specifier(keys.rx, where) if keys.rx else keys.scp_file,
+        table=_specifier(keys.rx, where, keys.max_line_bytes) if keys.rx else keys.scp_file,
         window=context_window(keys.context_window, section),
         lengths=Path(keys.scp_file) if keys.rx and keys.scp_file else None,
         expand=keys.expand_to_utterance,
         where=where,
+        max_line_bytes=keys.max_line_bytes,
     )
 
 
-def _specifier(text: str, where: Location) -> str:
+def _specifier(text: str, where: Location, max_line_bytes: int) -> str:
     """Return the specifier that a key gives, or that stands in the file that it names."""
     if text.split(":")[0].split(",")[0] in ("scp", "ark") or text.endswith((".scp", ".ark")):
         return text
-    lines = read_lines(Path(text), where, "file with the specifier of a table")
+    lines = read_lines(Path(text), where, "file with the specifier of a table", max_line_bytes)
     if len(lines) != 1:
         hint = "It has one line: scp:feats.scp or ark:feats.ark."
         raise DataError(

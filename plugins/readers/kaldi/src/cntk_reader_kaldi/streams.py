@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from pathlib import Path
 
 from cntk_core.api import ConfigError, DataError, Location, ReaderContext, StreamInfo, show
 from cntk_core.api.readers import ChunkedReader, Part
@@ -29,7 +28,7 @@ def open_part(
     Raises:
         DataError, ConfigError: a file is wrong, or the dimensions do not fit.
     """
-    files = ArchiveFiles()
+    files = ArchiveFiles(stream.max_line_bytes)
     try:
         if isinstance(stream, FeatureOptions):
             limit = None if stream.expand else longest
@@ -65,7 +64,7 @@ def _open_features(
         window=(left, right),
         max_errors=max_errors,
         longest=longest,
-        counts=None if stream.lengths is None else _read_lengths(stream.lengths, stream.where or _NOWHERE),
+        counts=_read_lengths(stream),
     )
     return FeatureTable(table, files, rules, warn), StreamInfo(name, shape, sequence=True)
 
@@ -96,10 +95,13 @@ def _window(stream: FeatureOptions, dim: int) -> tuple[int, int]:
     return frames // 2, frames // 2
 
 
-def _read_lengths(path: Path, where: Location) -> dict[str, int]:
+def _read_lengths(stream: FeatureOptions) -> dict[str, int] | None:
+    """Return the frames of each utterance; None if the stream has no list of them."""
+    if stream.lengths is None:
+        return None
     found: dict[str, int] = {}
-    for place, words in read_lines(path, where, "list of lengths"):
-        if len(words) != 2 or not (words[1].isascii() and words[1].isdigit()):
+    for place, words in read_lines(stream.lengths, stream.where or _NOWHERE, "list of lengths", stream.max_line_bytes):
+        if len(words) != 2 or not (words[1].isascii() and words[1].isdigit() and len(words[1]) < 19):
             hint = "A line is the key of an utterance and how many frames it has; feat-to-len writes such a list."
             raise DataError(f"'{' '.join(words)[:60]}' is no key and length", where=place, hint=hint)
         found[words[0]] = int(words[1])

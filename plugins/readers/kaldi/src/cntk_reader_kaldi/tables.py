@@ -9,10 +9,11 @@ from pathlib import Path
 import attrs
 
 from cntk_core.api import CntkError, DataError, Location, UnsupportedError
+from cntk_core.api.readers import LINE_BYTES, bounded_lines
 from cntk_reader_kaldi.archive import ArchiveFile, ArchiveFiles
 
-_RANGE = re.compile(r"(.*)\[\s*(\d{1,9})\s*:\s*(\d{1,9})\s*\]")
-_OFFSET = re.compile(r"(.+):(\d{1,18})")
+_RANGE = re.compile(r"(.*)\[\s*([0-9]{1,9})\s*:\s*([0-9]{1,9})\s*\]")
+_OFFSET = re.compile(r"(.+):([0-9]{1,18})")
 _FORMS = "A line is: key path, key path:offset, or with a range of rows behind it, path:offset[first:last]."
 _COMMAND = "Run it yourself and write what it gives to a file: ... ark:features.ark"
 _SHOWN = 60
@@ -67,7 +68,11 @@ def read_table(text: str, where: Location, files: ArchiveFiles, end_of: EndOf) -
     if path.endswith("|") or path.startswith("|") or path in ("", "-"):
         what = f"the command '{path[:_SHOWN]}'" if path.strip("-|") else "the standard input"
         raise UnsupportedError(f"{what} cannot be read as a table", where=where, hint=_COMMAND)
-    return _read_list(Path(path), where) if kind == "scp" else _read_archive(path, where, files, end_of)
+    return (
+        _read_list(Path(path), where, files.max_line_bytes)
+        if kind == "scp"
+        else _read_archive(path, where, files, end_of)
+    )
 
 
 def _split(text: str) -> tuple[str, str]:
@@ -78,36 +83,44 @@ def _split(text: str) -> tuple[str, str]:
     return ("scp" if text.strip().endswith(".scp") else "ark"), text.strip()
 
 
-def read_lines(path: Path, where: Location, what: str) -> list[tuple[Location, list[str]]]:
+def read_lines(
+    path: Path, where: Location, what: str, max_line_bytes: int = LINE_BYTES
+) -> list[tuple[Location, list[str]]]:
     """Return the lines of a text file that are not empty, split at the first blank.
 
     Raises:
-        DataError: it cannot be read, or is no text.
+        DataError: it cannot be read, is no text, or has too long a line.
     """
     try:
-        raw = path.read_bytes()
-    except OSError as error:
-        hint = None if path.exists() else "A relative name starts at the directory in which the command runs."
-        reason = (error.strerror or str(error)).lower()
+        with path.open("rb") as file:
+            lines = enumerate(bounded_lines(file, max_line_bytes, str(path)), 1)
+            split = [(Location(str(path), number), _words(line, path, number, what)) for number, line in lines]
+    except (OSError, ValueError) as error:
+        reason = (getattr(error, "strerror", None) or str(error)).lower()
+        missing = isinstance(error, OSError) and not path.exists()
+        hint = "A relative name starts at the directory in which the command runs." if missing else None
         raise DataError(f"cannot open the {what} '{path}': {reason}", where=where, hint=hint) from None
-    found = []
-    for number, line in enumerate(raw.split(b"\n"), 1):
-        place = Location(str(path), number)
-        try:
-            words = line.decode("utf-8").split(None, 1)
-        except UnicodeDecodeError as error:
-            text = f"byte {error.start + 1} of the line is not UTF-8, so this is no {what}"
-            raise DataError(text, where=place, hint="An archive is named with ark: in front.") from None
-        if words:
-            found.append((place, [word.strip() for word in words]))
-    return found
+    return [(place, words) for place, words in split if words]
 
 
-def _read_list(path: Path, where: Location) -> Table:
+def _words(line: bytes, path: Path, number: int, what: str) -> list[str]:
+    """Return what stands before the first blank of a line, and what stands behind it."""
+    try:
+        text = line.decode("utf-8")
+        wrong = f"byte {line.index(0) + 1} of the line is zero" if b"\0" in line else ""
+    except UnicodeDecodeError as error:
+        wrong = f"byte {error.start + 1} of the line is not UTF-8"
+    if wrong:
+        hint = "An archive is named with ark: in front."
+        raise DataError(f"{wrong}, so this is no {what}", where=Location(str(path), number), hint=hint)
+    return [word.strip() for word in text.split(None, 1)]
+
+
+def _read_list(path: Path, where: Location, max_line_bytes: int) -> Table:
     entries: list[Entry] = []
     errors: list[CntkError] = []
     known: dict[str, Location] = {}
-    for place, words in read_lines(path, where, "list of a table"):
+    for place, words in read_lines(path, where, "list of a table", max_line_bytes):
         try:
             entry = _parse(words, place)
             if entry.key in known:

@@ -189,7 +189,8 @@ class LMSequenceReader(SentenceReader):
         words = self._words[kind]
         found = words.get(word, words.get(self.settings.unk, -1))
         if found < 0:
-            text = unknown_word(word, self.settings.unk, words, f"the words of '{self.settings.label_names[kind]}'")
+            what = f"the words of '{self.settings.label_names[kind]}'"
+            text = unknown_word(word, self.settings.unk, words, what, len(self._problems))
             self._problems.append(DataError(text, where=place))
         elif kind == 1 and self._classes is not None and found >= len(self._classes.rows):
             self._problems.append(DataError(f"'{word}' is not in the class file", where=place))

@@ -168,11 +168,11 @@ class LUSequenceReader(SentenceReader):
         assert given.wordmap is not None
         pairs = read_pairs(given.wordmap, "the word map", given.where)
         found: dict[str, int] = {}
-        errors = []
+        errors: list[CntkError] = []
         for word in words:
             other = pairs.get(word, given.unk)
             if other not in words:
-                text = unknown_word(other, given.unk, words, "the list of words")
+                text = unknown_word(other, given.unk, words, "the list of words", len(errors))
                 errors.append(DataError(f"the word map makes '{word}' another word, but {text}", where=given.where))
             found[word] = words.get(other, -1)
         raise_problems(errors[:_SHOWN])
@@ -208,7 +208,7 @@ class LUSequenceReader(SentenceReader):
     def _number(self, word: str, numbers: dict[str, int], what: str, place: Location) -> int:
         found = numbers.get(word, numbers.get(self.settings.unk, -1))
         if found < 0:
-            text = unknown_word(word, self.settings.unk, numbers, f"the list of {what}")
+            text = unknown_word(word, self.settings.unk, numbers, f"the list of {what}", len(self._problems))
             self._problems.append(DataError(text, where=place))
         return found
 
@@ -244,8 +244,9 @@ def _class_numbers(pairs: dict[str, str], path: Path) -> IntArray:
     """Return the class of each tag. Raises DataError if it is no number, or not in order."""
     numbers: list[int] = []
     for name, group in pairs.items():
-        if not group.isdecimal() or int(group) < (numbers[-1] if numbers else 0):
-            text = f"the class of '{name}' is '{group}'; classes are numbers that do not decrease"
+        usual = group.isascii() and group.isdigit() and len(group) < 10
+        if not usual or int(group) < (numbers[-1] if numbers else 0):
+            text = f"the class of '{name}' is '{group[:40]}'; classes are numbers that do not decrease"
             raise DataError(text, where=Location(str(path)))
         numbers.append(int(group))
     return np.array(numbers, dtype=np.int64)

@@ -60,7 +60,13 @@ def stream_shape(context: ReaderContext, name: str, dim: int, where: Location | 
     return known, shape or (dim,)
 
 
-def unknown_word(word: str, unknown: str, words: Any, what: str) -> str:
-    """Return the message for a word without a number."""
-    near = did_you_mean(word, list(words))
+_SUGGESTED = 10
+
+
+def unknown_word(word: str, unknown: str, words: Any, what: str, before: int) -> str:
+    """Return the message for a word without a number; ``before`` is how many problems are known already.
+
+    To find what was meant takes time for each known word: of many messages the first have it.
+    """
+    near = did_you_mean(word, words) if before < _SUGGESTED else ""
     return f"'{word}' is not in {what}{near}, nor is the unknown word '{unknown}'"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from numpy.typing import NDArray
 from cntk_core.api import DataError, Location, raise_problems
 
 IntArray = NDArray[np.int64]
+
+_LARGEST_CLASS = 2**31 - 1
 
 
 @attrs.frozen(eq=False)
@@ -83,6 +86,8 @@ def read_word_classes(path: Path, where: Location | None) -> WordClasses:
     for place, fields in _fields(path, "the class file", where):
         try:
             number, count, word, group = int(fields[0]), float(fields[1]), fields[2], int(fields[3])
+            if not 0 <= count < math.inf or abs(group) > _LARGEST_CLASS:
+                raise ValueError("a count or a class that is none")
         except (ValueError, IndexError):
             errors.append(DataError("the line is not 'number count word class'", where=place))
             continue
@@ -98,6 +103,8 @@ def read_word_classes(path: Path, where: Location | None) -> WordClasses:
     raise_problems(errors)
     if not words:
         raise DataError("the class file is empty", where=Location(str(path)))
+    if not 0 < sum(counts) < math.inf:
+        raise DataError("the counts of the class file must have a sum above zero", where=Location(str(path)))
     return WordClasses(words, np.array(counts), class_rows(np.array(classes)))
 
 

@@ -21,6 +21,7 @@ from cntk_core.api import (
     Problems,
     SequenceOutput,
     WriterContext,
+    ask_to_write,
     at_least,
     collect,
     did_you_mean,
@@ -80,6 +81,7 @@ class LUSequenceWriter(DataWriter):
                 errors.append(ConfigError(text, where=output.where, hint=hint))
                 continue
             self._outputs[node] = output
+            collect(lambda output=output: ask_to_write(output.file, key="file", where=output.where), errors)
             words: Mapping[str, int] = {}
             try:
                 words = read_words(output.token, "the list of names", output.where)

@@ -16,6 +16,9 @@ from cntk_core.api import DataError, Location, UnsupportedError
 _GZIP = b"\x1f\x8b"
 _UNSIGNED_BYTES = 0x08
 _OTHER_TYPES = {0x09: "signed bytes", 0x0B: "16-bit", 0x0C: "32-bit", 0x0D: "float", 0x0E: "double"}
+_MOST_UNPACKED = 4 << 30
+"""Bytes that a compressed file may have: four GiB, fifty times the digits."""
+_PART = 1 << 24
 _WHAT = {1: "labels", 3: "images"}
 
 
@@ -50,6 +53,8 @@ class IdxFile:
         self._check_magic(header, axes)
         self._offset = len(header)
         self.shape = tuple(int(size) for size in np.frombuffer(header[4:], dtype=">u4"))
+        if not math.prod(self.shape[1:]):
+            raise self._error(f"the images have no pixels: they are {self.shape[1]} x {self.shape[2]}")
         self._data: NDArray[np.uint8] | None = None
 
     def _open(self) -> BinaryIO:
@@ -79,7 +84,7 @@ class IdxFile:
             raise self._error("the file is truncated in its header")
 
     def values(self) -> NDArray[np.uint8]:
-        """Return all values, ``shape``; a plain file is mapped into memory. Raises DataError if the file is damaged."""
+        """Return all values, ``shape``. Raises DataError if the file is damaged."""
         if self._data is None:
             try:
                 self._data = self._load()
@@ -90,16 +95,32 @@ class IdxFile:
     def _load(self) -> NDArray[np.uint8]:
         needed = math.prod(self.shape)
         if self._packed:
-            with self._open() as file:
-                data = np.frombuffer(file.read()[self._offset :], dtype=np.uint8)
+            data = self._unpacked(needed)
         else:
-            size = self._path.stat().st_size - self._offset
-            data = np.memmap(self._path, np.uint8, "r", self._offset, (size,)) if size else np.zeros(0, np.uint8)
+            # Not mapped: where a mapped file is cut while it is read, the system ends the process (SIGBUS).
+            data = np.fromfile(self._path, np.uint8, offset=self._offset)
         if len(data) != needed:
             sizes = " x ".join(map(str, self.shape))
             what = "truncated" if len(data) < needed else "too long"
-            raise self._error(f"the file is {what}: its header says {sizes} = {needed} values, it has {len(data)}")
+            has = "more" if self._packed and len(data) > needed else str(len(data))
+            raise self._error(f"the file is {what}: its header says {sizes} = {needed} values, it has {has}")
         return data.reshape(self.shape)
+
+    def _unpacked(self, needed: int) -> NDArray[np.uint8]:
+        """Return the values of a compressed file: no more of them are unpacked than its header says, and one."""
+        if needed > _MOST_UNPACKED:
+            raise DataError(
+                f"the file is compressed, and its header promises {needed} values, more than are unpacked in memory "
+                f"({_MOST_UNPACKED})",
+                where=Location(self.name),
+                hint="Unpack it (gunzip): a plain file is read where it lies.",
+            )
+        parts = bytearray()
+        with self._open() as file:
+            file.seek(self._offset)
+            while len(parts) <= needed and (part := file.read(min(needed + 1 - len(parts), _PART))):
+                parts += part
+        return np.frombuffer(parts, dtype=np.uint8)
 
     def close(self) -> None:
         """Forget the values."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from cntk_core.api import DataError, Location, raise_problems
+from cntk_core.api import DataError, Location, ask_to_write, raise_problems
+from cntk_core.api.readers import LINE_BYTES, bounded_lines
 from cntk_reader_uci.options import LabelOptions
 from cntk_reader_uci.source import open_table
 from cntk_reader_uci.table import Marks
@@ -43,10 +44,11 @@ def read_classes(stream: LabelOptions, path: Path) -> dict[bytes, int]:
     return classes
 
 
-def make_classes(stream: LabelOptions, path: Path, marks: Marks) -> dict[bytes, int]:
+def make_classes(stream: LabelOptions, path: Path, marks: Marks, max_line_bytes: int = LINE_BYTES) -> dict[bytes, int]:
     """Write the label mapping file: the names of the column in the order in which they appear first."""
+    ask_to_write(path, where=stream.where)
     classes: dict[bytes, int] = {}
-    for name in _names(stream, marks):
+    for name in _names(stream, marks, max_line_bytes):
         classes.setdefault(name, len(classes))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -57,10 +59,10 @@ def make_classes(stream: LabelOptions, path: Path, marks: Marks) -> dict[bytes, 
     return classes
 
 
-def _names(stream: LabelOptions, marks: Marks) -> Iterator[bytes]:
+def _names(stream: LabelOptions, marks: Marks, max_line_bytes: int) -> Iterator[bytes]:
     with open_table(stream.file, stream.where) as file:
-        for number, line in enumerate(file, start=1):
-            cells = marks.split(line.removeprefix(_BOM) if number == 1 else line)
+        for number, line in enumerate(bounded_lines(file, max_line_bytes, str(stream.file)), start=1):
+            cells = marks.split(line.removeprefix(_BOM) if number == 1 else line, stream.start + 1)
             if len(cells) > stream.start:
                 yield cells[stream.start]
             elif cells:

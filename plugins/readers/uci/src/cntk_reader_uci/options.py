@@ -21,7 +21,7 @@ from cntk_core.api import (
     options,
     raise_problems,
 )
-from cntk_core.api.readers import ReaderKeys, Window
+from cntk_core.api.readers import LINE_BYTES, ReaderKeys, Window
 
 CHUNK_BYTES = 32 * 1024 * 1024
 _CACHE_KEYS = ("writerType", "wfile", "wrecords", "wsize", "windowSize", "elementSize", "wref", "mapping", "category")
@@ -84,6 +84,7 @@ class UCIReaderKeys(ReaderKeys):
     allow_map_creation: bool = option(default=False, doc="A missing labelMappingFile is made from the data.")
     one_line_per_file: bool = option(default=False, doc="Not supported.")
     chunk_size_in_bytes: int = option(default=CHUNK_BYTES, doc="Bytes that are read at once.", validator=at_least(1))
+    max_line_bytes: int = option(default=LINE_BYTES, doc="A longer line is refused.", validator=at_least(1))
     trace_level: int = option(default=0, doc="1: say which label maps are made.")
 
 

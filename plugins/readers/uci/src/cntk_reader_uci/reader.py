@@ -35,7 +35,15 @@ class UCIFastReader(ChunkedReader):
                 errors.append(error)
         raise_problems(errors)
         first = options.streams[0]
-        self._table = TableSource(first.file, first.where, streams, marks, options.chunk_size_in_bytes, context.dtype)
+        self._table = TableSource(
+            first.file,
+            first.where,
+            streams,
+            marks,
+            options.chunk_size_in_bytes,
+            context.dtype,
+            options.max_line_bytes,
+        )
         super().__init__(
             options,
             context,
@@ -79,7 +87,7 @@ def _classes(given: LabelOptions, options: UCIReaderOptions, marks: Marks, conte
     path = given.label_mapping_file
     assert path is not None
     if options.allow_map_creation and not path.exists():
-        classes = make_classes(given, path, marks)
+        classes = make_classes(given, path, marks, options.max_line_bytes)
         if options.trace_level >= 1 and context.trace is not None:
             context.trace(f"label mapping file '{path}' written with {len(classes)} labels")
     else:

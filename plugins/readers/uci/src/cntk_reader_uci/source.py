@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cntk_core.api import DataError, Location, raise_problems
-from cntk_core.api.readers import Chunk, ChunkInfo, ChunkSource, Column
+from cntk_core.api.readers import LINE_BYTES, Chunk, ChunkInfo, ChunkSource, Column, bounded_lines
 from cntk_reader_uci.table import Columns, Marks, Table, parse_table
 
 _BOM = b"\xef\xbb\xbf"
@@ -45,11 +45,19 @@ class Piece:
 
 
 class TableSource(ChunkSource):
-    """The chunks of a table."""
+    """The chunks of a table of lines of at most ``max_line_bytes`` bytes."""
 
     def __init__(
-        self, path: Path, where: Location | None, streams: Sequence[Stream], marks: Marks, size: int, dtype: Any
+        self,
+        path: Path,
+        where: Location | None,
+        streams: Sequence[Stream],
+        marks: Marks,
+        size: int,
+        dtype: Any,
+        max_line_bytes: int = LINE_BYTES,
     ) -> None:
+        self._max_line_bytes = max_line_bytes
         self._path = path
         self._name = str(path)
         self._where = where
@@ -73,13 +81,13 @@ class TableSource(ChunkSource):
 
     def _cut(self) -> Iterator[Piece]:
         first, samples = 1, 0
-        blank = b" \t\r\n" + self._marks.delimiter
+        blank = b" \t\r\n\v\f" + self._marks.delimiter
         with open_table(self._path, self._where) as file:
             offset = end = len(_BOM) if file.read(3) == _BOM else 0
             file.seek(offset)
-            for number, line in enumerate(file, start=1):
+            for number, line in enumerate(bounded_lines(file, self._max_line_bytes, self._name), start=1):
                 end += len(line)
-                samples += bool(self._marks.split(line)) if line[:1] in blank else 1
+                samples += bool(self._marks.split(line, 1)) if line[:1] in blank else 1
                 if end - offset >= self._size:
                     yield Piece(offset, end - offset, first, samples)
                     offset, first, samples = end, number + 1, 0

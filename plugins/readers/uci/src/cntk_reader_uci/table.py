@@ -16,6 +16,9 @@ NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 """A number of the table."""
 _NUMERIC = b"0123456789+-.eE"
 _SHOWN = 40
+_SUGGESTED = 10
+_LONGEST = 64
+"""Bytes of a number that is read together with others: they all take as much memory as the longest."""
 
 
 @attrs.frozen
@@ -46,9 +49,9 @@ class Marks:
     delimiter: bytes = b""
     point: bytes = b""
 
-    def split(self, line: bytes) -> list[bytes]:
-        """Return the columns of a line."""
-        return (line.replace(self.delimiter, b" ") if self.delimiter else line).split()
+    def split(self, line: bytes, most: int = -1) -> list[bytes]:
+        """Return the columns of a line; where there are more than ``most``, the others in one."""
+        return (line.replace(self.delimiter, b" ") if self.delimiter else line).split(None, most)
 
 
 @attrs.frozen
@@ -74,8 +77,9 @@ class Table:
 
 def parse_table(text: bytes, streams: Sequence[Columns], marks: Marks, dtype: np.dtype[Any]) -> Table:
     """Read lines; empty lines are no samples."""
-    rows = [(number, cells) for number, line in enumerate(text.split(b"\n")) if (cells := marks.split(line))]
     widest = max(stream.start + stream.count for stream in streams)
+    lines = enumerate(text.split(b"\n"))
+    rows = [(number, cells) for number, line in lines if (cells := marks.split(line, widest))]
     problems: list[LineProblem] = []
     wide: list[tuple[int, list[bytes]]] = []
     for number, cells in rows:
@@ -133,10 +137,11 @@ def _read_classes(
     good: NDArray[np.bool_],
 ) -> NDArray[Any]:
     found = np.array([classes.get(cells[stream.start], -1) for _, cells in rows], dtype=np.int64)
-    for i in np.flatnonzero(found < 0).tolist():
+    for count, i in enumerate(np.flatnonzero(found < 0).tolist()):
         line, cells = rows[i]
         label = _show(cells[stream.start])
-        near = did_you_mean(label, [_show(name) for name in classes])
+        # Each is compared with all classes: of many wrong labels the first show what is wrong.
+        near = did_you_mean(label, [_show(name) for name in classes]) if count < _SUGGESTED else ""
         message = f"column {stream.start} (stream '{stream.name}'): label '{label}' is not in the mapping file{near}"
         problems.append(LineProblem(line, message))
         good[i] = False
@@ -145,7 +150,7 @@ def _read_classes(
 
 def _numbers(cells: list[bytes], marks: Marks, dtype: np.dtype[Any]) -> NDArray[Any] | None:
     """Read regular numbers all at once, or return None."""
-    if marks.point or not cells or b"".join(cells).translate(None, _NUMERIC):
+    if marks.point or not cells or max(map(len, cells)) > _LONGEST or b"".join(cells).translate(None, _NUMERIC):
         return None
     try:
         found = np.array(cells).astype(np.float64)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
-from cntk_core.api import hookimpl
+from cntk_core.api import ask_to_write, hookimpl
 
 if TYPE_CHECKING:
     from cntk_core.api import EpochStart, EpochSummary, Job, JobOutcome, MinibatchResult
@@ -131,7 +131,10 @@ class JsonLog:
 def _path(job: Job) -> Path | None:
     """Return where the log of a job goes; only the first of several workers writes one."""
     value = job.block.get(KEY) if job.block is not None and job.rank == 0 else None
-    return None if value is None or value.is_empty else Path(value.string())
+    if value is None or value.is_empty:
+        return None
+    ask_to_write(value.string(), key=KEY, where=value.where)
+    return Path(value.string())
 
 
 def _open(path: Path) -> TextIO:

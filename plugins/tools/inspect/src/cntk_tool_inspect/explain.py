@@ -28,6 +28,7 @@ def explain_recipe(
     if not described:
         raise ConfigError("no section of the recipe describes a network", where=context.config.where)
     print("\n".join(describe(context, described[0], frames)))
+    context.say_unread()
     return 0
 
 

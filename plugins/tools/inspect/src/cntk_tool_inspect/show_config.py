@@ -247,8 +247,11 @@ def check_config(arguments: Sequence[str], *, plugin_files: Sequence[str] = ()) 
     for section in {job.section.name: job.section for job in jobs}.values():
         _collect(problems, partial(_check_network, context, section))
     raise_problems(list({str(problem): problem for problem in problems}.values()))
+    unread = "" if config.unread is None else config.unread.take()
     for warning in config.warnings:
         print(f"warning: {warning}")
+    if unread:
+        print(unread)
     for job in jobs:
         print(f"{job.command}: {job.name}")
     print("no problems found")

@@ -24,6 +24,7 @@ from cntk_core.api import (
     Node,
     Parameter,
     Problems,
+    ask_to_write,
 )
 from cntk_core.api.builders import (
     SourceText,
@@ -185,6 +186,7 @@ class Script:
         values = _flag(call.options["includeData"], "includeData") if "includeData" in call.options else False
         model.complete()
         path = self._path(file)
+        ask_to_write(path, where=file.where)
         try:
             self._write_dump(nodes, path, values=values)
         except OSError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import random
 import re
@@ -15,7 +14,7 @@ import pytest
 from cntk_core.errors import CntkError
 from cntk_core.plugins.manager import PluginManager
 
-TOOL = Path(__file__).resolve().parents[2] / "tools" / "rank_faults.py"
+TOOL = Path(__file__).resolve().parents[2] / "tools" / "trials"
 CASES = [
     ("virtual", "averaging", "exit"),
     ("sockets", "averaging", "kill"),
@@ -47,21 +46,20 @@ def test_faults(way, strategy, fault):
     given = ["--faults", "1", "--way", way, "--strategy", strategy, "--fault", fault, "--slack", "30"]
     environment = {**os.environ, "PYTHONPATH": paths}
     done = subprocess.run(
-        [sys.executable, str(TOOL), *given], env=environment, capture_output=True, text=True, timeout=500, check=False
+        [sys.executable, str(TOOL), "ranks", *given],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=500,
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"^1 faults, 0 failures; ", done.stdout, re.M), done.stdout
 
 
 @pytest.fixture
-def module(monkeypatch):
-    spec = importlib.util.spec_from_file_location("rank_faults", TOOL)
-    assert spec is not None
-    assert spec.loader is not None
-    found = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "rank_faults", found)
-    spec.loader.exec_module(found)
-    return found
+def module(trial):
+    return trial("ranks")
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import random
 import re
@@ -15,7 +14,7 @@ import pytest
 from cntk_core.errors import CntkError
 from cntk_core.plugins.manager import PluginManager
 
-TOOLS = Path(__file__).resolve().parents[2] / "tools"
+TOOL = Path(__file__).resolve().parents[2] / "tools" / "trials"
 CASES = [
     ("mpi", "one-bit", "kill", 1),
     pytest.param("sockets", "block-momentum", "exit", 2, marks=pytest.mark.thorough),
@@ -34,7 +33,7 @@ def test_faults(way, strategy, fault, seed):
     given = ["--faults", "1", "--way", way, "--strategy", strategy, "--fault", fault, "--seed", str(seed)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     done = subprocess.run(
-        [sys.executable, str(TOOLS / "elastic_faults.py"), *given, "--slack", "200"],
+        [sys.executable, str(TOOL), "elastic", *given, "--slack", "200"],
         env=environment,
         capture_output=True,
         text=True,
@@ -46,16 +45,8 @@ def test_faults(way, strategy, fault, seed):
 
 
 @pytest.fixture
-def tool(monkeypatch):
-    found = {}
-    for name in ("rank_faults", "elastic_faults"):
-        spec = importlib.util.spec_from_file_location(name, TOOLS / f"{name}.py")
-        assert spec is not None
-        assert spec.loader is not None
-        found[name] = importlib.util.module_from_spec(spec)
-        monkeypatch.setitem(sys.modules, name, found[name])
-        spec.loader.exec_module(found[name])
-    return found["elastic_faults"]
+def tool(trial):
+    return trial("elastic")
 
 
 GOOD = "Warning: rank 1 is lost (minibatch 2 of epoch 2); 2 of 3 ranks go on\nCOMPLETED.\n"

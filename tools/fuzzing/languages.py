@@ -1,39 +1,22 @@
-"""Feed mutated texts to the parsers: each has to give a tree or one of our errors, within a second and 512 MB.
-
-    python tools/fuzz_languages.py --language brainscript --inputs 200000
-    python tools/fuzz_languages.py --language brainscript --replay 4711
-
-Inputs are made from the texts in tests/fuzz/corpus/<language>; the same seed gives the same inputs. The exit status
-is 1 if an input made a language fail; each such input is shown and, with --save, written to a folder.
-"""
+"""The languages: mutated texts of a corpus. Each gives a tree or one of our errors; nobody else judges them here."""
 
 from __future__ import annotations
 
-import argparse
 import random
 import re
-import resource
-import signal
-import sys
-import time
-import traceback
-from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from types import FrameType
 
 import attrs
 
 from cntk_core.api import BuildContext, CntkError, Config, Location, Network, core_ops, raise_problems
 from cntk_core.api.builders import SourceText, complete_network, copy_nodes, parse_text
 from cntk_core.config.source import strip_comments
+from fuzzing.engine import Fuzzer
 
-CORPUS = Path(__file__).resolve().parent.parent / "tests" / "fuzz" / "corpus"
-SECONDS = 1.0
-MEGABYTES = 512
+CORPUS = Path(__file__).resolve().parents[2] / "tests" / "fuzz" / "corpus"
 MAX_LENGTH = 20_000
-MAX_SHOWN = 10
 
 Check = Callable[[str], None]
 """Reads a text as far as the language goes. Raises CntkError for what is wrong with the text."""
@@ -299,102 +282,18 @@ class Mutator:
                 ]
 
 
-class TooSlow(BaseException):
-    """An input takes more than its time. No Exception, so that nothing on the way takes it for its own."""
-
-
-@contextmanager
-def limited() -> Iterator[None]:
-    """Raise TooSlow in the block when its time is up: time of the processor, so that a busy machine does not count."""
-
-    def stop(signum: int, frame: FrameType | None) -> None:
-        raise TooSlow
-
-    previous = signal.signal(signal.SIGPROF, stop)
-    signal.setitimer(signal.ITIMER_PROF, SECONDS)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, previous)
-
-
-def judge(check: Check, text: str) -> tuple[str, str]:
-    """Return ``read``, ``error`` or how the language failed, and the details of a failure."""
-    try:
-        with limited():
-            check(text)
-    except CntkError as error:
-        return ("error", "") if str(error) else ("an error without a text", repr(error))
-    except TooSlow:
-        return "too slow", traceback.format_exc(limit=-6)
-    except MemoryError:
-        return "too much memory", traceback.format_exc(limit=-6)
-    except Exception as error:
-        return type(error).__name__, traceback.format_exc(limit=-6)
-    return "read", ""
-
-
 def corpus(language: str) -> list[str]:
     """Return the texts of a language's corpus, in the order of their names."""
     files = sorted(path for path in (CORPUS / language).iterdir() if path.is_file())
     return [path.read_text(encoding="utf-8") for path in files]
 
 
-def limit_memory() -> None:
-    """Let this process have no more than its memory."""
-    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    resource.setrlimit(resource.RLIMIT_DATA, (MEGABYTES << 20, hard))
+def fuzzer(language: str) -> Fuzzer:
+    """Return the fuzzer of a language."""
+    check = LANGUAGES[language]()
+    mutator = Mutator(corpus(language), seed=1)
 
+    def decoded(data: bytes) -> None:
+        check(data.decode("utf-8", "replace"))
 
-def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--language", choices=LANGUAGES, required=True)
-    parser.add_argument("--inputs", type=int, default=10_000)
-    parser.add_argument("--first", type=int, default=0, help="number of the first input")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--replay", type=int, help="show this input and what becomes of it")
-    parser.add_argument("--save", type=Path, help="folder for inputs that made the language fail")
-    options = parser.parse_args(arguments)
-
-    texts = corpus(options.language)
-    check = LANGUAGES[options.language]()
-    mutator = Mutator(texts, options.seed)
-    if options.replay is not None:
-        text = mutator.text(options.replay)
-        print(text, *judge(check, text), sep="\n")
-        return 0
-    for text in texts:
-        judge(check, text)
-    limit_memory()
-    return run(options.language, check, mutator, range(options.first, options.first + options.inputs), options.save)
-
-
-def run(language: str, check: Check, mutator: Mutator, numbers: range, save: Path | None) -> int:
-    """Judge inputs, print the totals and return the exit status."""
-    totals: Counter[str] = Counter()
-    failures = 0
-    slowest = (0.0, 0)
-    began = time.perf_counter()
-    for number in numbers:
-        text = mutator.text(number)
-        start = time.process_time()
-        verdict, details = judge(check, text)
-        slowest = max(slowest, (time.process_time() - start, number))
-        totals[verdict] += 1
-        if verdict not in ("read", "error"):
-            failures += 1
-            if failures <= MAX_SHOWN:
-                print(f"input {number}: {verdict}\n{details}", file=sys.stderr)
-            if save is not None:
-                save.mkdir(parents=True, exist_ok=True)
-                (save / f"{language}-{number}.txt").write_text(text, encoding="utf-8")
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"{language}: {sum(totals.values())} inputs in {time.perf_counter() - began:.0f} s")
-    print("  " + ", ".join(f"{count} {verdict}" for verdict, count in totals.most_common()))
-    print(f"  slowest {slowest[0]:.2f} s (input {slowest[1]}), peak memory {peak:.0f} MB, failures {failures}")
-    return 1 if failures else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return Fuzzer(language, lambda pick: mutator.text(pick.getrandbits(48)).encode("utf-8", "replace"), decoded)

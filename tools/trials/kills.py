@@ -1,7 +1,7 @@
 """Kill trainings with SIGKILL at random moments, let them go on, and compare the final models byte by byte.
 
-    python tools/kill_and_resume.py --recipe all --kills 300
-    python tools/kill_and_resume.py --recipe lstm --kills 10 --seed 7 --keep FOLDER
+    python tools/trials kills --recipe all --kills 300
+    python tools/trials kills --recipe lstm --kills 10 --seed 7 --keep FOLDER
 
 Each kill is one training of its own: it is begun, killed, begun again and run to its end; its final model must have
 the bytes of one that was never stopped. The exit status is 1 if one has not, or if a run that goes on fails. Processes
@@ -12,18 +12,22 @@ Needs a system with fork.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
+import io
 import os
 import random
 import shutil
 import signal
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import attrs
+from figures import Figure, add_option, record
 
 EPOCHS = 4
 MEMORY = "/dev/shm"
@@ -193,24 +197,51 @@ def write_data(folder: Path, network: str) -> None:
     (folder / "frames.ctf").write_text("".join(rows), encoding="utf-8")
 
 
-def load() -> None:
-    """Import what trainings need; nothing is run here, because threads do not survive a fork."""
-    import importlib
+def load(names: Sequence[str] = ()) -> None:
+    """Train each recipe, or these, once, so that forks have all that is imported and compiled, and begin at once.
 
-    modules = (
-        "numba",
-        "scipy.sparse",
-        "cntk_kit_recipes.cli",
-        "cntk_kit_recipes.recipe.train",
-        "cntk_engine_cpu.program",
-    )
-    readers = ("cntk_reader_cntk_text.reader", "cntk_kit_readers.composite", "cntk_kit_readers.truncation")
-    for name in (*modules, *readers, "cntk_builder_brainscript", "cntk_builder_ndl", "cntk_builder_simple"):
-        importlib.import_module(name)
+    Raises:
+        RuntimeError: a training failed.
+        SystemExit: there are threads, which would not survive a fork.
+    """
+    from cntk_kit_recipes.cli import main
+
+    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        os.environ.setdefault(variable, "1")
+    for name in names or RECIPES:
+        said = io.StringIO()
+        with tempfile.TemporaryDirectory(dir=in_memory()) as folder:
+            place = prepared(Path(folder) / "run", name)
+            streams = contextlib.redirect_stdout(said), contextlib.redirect_stderr(said)
+            with contextlib.chdir(place), streams[0], streams[1]:
+                status = main(["configFile=r.cntk"])
+        if status:
+            raise RuntimeError(f"a run that must succeed ended with {status}:\n{said.getvalue()[-1500:]}")
+    if threading.active_count() > 1:
+        raise SystemExit(f"these would not survive a fork: {threading.enumerate()}")
 
 
-def begin(folder: Path, log: str) -> int:
-    """Fork a process that trains in a folder; return its id."""
+def in_memory() -> str | None:
+    """Return a folder in memory, if there is one."""
+    return MEMORY if Path(MEMORY).is_dir() else None
+
+
+def begin(
+    folder: Path,
+    log: str | Path,
+    prepare: Callable[[], object] | None = None,
+    words: Sequence[str] = (),
+    after: Callable[[], object] | None = None,
+) -> int:
+    """Fork a process that trains in a folder; return its id.
+
+    Args:
+        folder: where there is a recipe ``r.cntk``.
+        log: what it says, a name in the folder or elsewhere.
+        prepare: called by the new process before it trains.
+        words: what else its command line has.
+        after: called by it when it has trained.
+    """
     sys.stdout.flush()
     child = os.fork()
     if child:
@@ -223,11 +254,43 @@ def begin(folder: Path, log: str) -> int:
             os.dup2(file.fileno(), 2)
         from cntk_kit_recipes.cli import main
 
-        status = main(["configFile=r.cntk"])
+        if prepare is not None:
+            prepare()
+        status = main(["configFile=r.cntk", *words])
+        if after is not None:
+            after()
         sys.stdout.flush()
         sys.stderr.flush()
     finally:
         os._exit(status)
+
+
+def wait(child: int, seconds: float) -> int:
+    """Wait for a process and return its exit code; one that has not ended after so many seconds is killed.
+
+    Raises:
+        RuntimeError: it had to be killed.
+    """
+    until = time.monotonic() + seconds
+    while True:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            return os.waitstatus_to_exitcode(status)
+        if time.monotonic() > until:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            raise RuntimeError(f"it had not ended after {seconds:.0f} s")
+        time.sleep(0.005)
+
+
+def prepared(folder: Path, name: str, extra: str = "") -> Path:
+    """Make a folder with a recipe and what it reads; ``extra`` are further keys of its SGD block."""
+    recipe = RECIPES[name]
+    folder.mkdir(parents=True)
+    write_data(folder, recipe.network)
+    sgd = f"{recipe.sgd} ; {extra}" if extra else recipe.sgd
+    (folder / "r.cntk").write_text(attrs.evolve(recipe, sgd=sgd).text, encoding="utf-8")
+    return folder
 
 
 def run(folder: Path, log: str = "log.txt") -> None:
@@ -274,11 +337,8 @@ def kill_and_resume(
         say: told about each failure.
         keep: keep the folders of those that failed.
     """
-    recipe, moments = RECIPES[name], random.Random(f"{name} {seed}")
-    data = folder / f"{name}-straight"
-    data.mkdir(parents=True)
-    write_data(data, recipe.network)
-    (data / "r.cntk").write_text(recipe.text, encoding="utf-8")
+    moments = random.Random(f"{name} {seed}")
+    data = prepared(folder / f"{name}-straight", name)
     inputs = [path.name for path in data.iterdir()]
     straight = folder / f"{name}-whole"
     shutil.copytree(data, straight)
@@ -315,7 +375,7 @@ def kill_and_resume(
     return outcome
 
 
-def _wait_for_start(folder: Path, child: int) -> bool:
+def wait_for_start(folder: Path, child: int) -> bool:
     """Wait until the initial model is there; False if the process ended before."""
     while not (folder / "net.dnn.0").exists():
         if os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
@@ -327,7 +387,7 @@ def _wait_for_start(folder: Path, child: int) -> bool:
 def _seconds(folder: Path) -> float:
     """Train to the end; return how long that took from the initial model on."""
     child = begin(folder, "log.txt")
-    _wait_for_start(folder, child)
+    wait_for_start(folder, child)
     began = time.monotonic()
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     if status:
@@ -335,13 +395,17 @@ def _seconds(folder: Path) -> float:
     return time.monotonic() - began
 
 
-def _killed(folder: Path, seconds: float) -> bool:
-    """Begin a training and kill it so long after its initial model is there; False if it had ended."""
-    child = begin(folder, "killed.txt")
-    if _wait_for_start(folder, child):
+def stop_after(folder: Path, child: int, seconds: float) -> bool:
+    """Kill a training so long after its initial model is there; False if it had ended."""
+    if wait_for_start(folder, child):
         time.sleep(seconds)
     os.kill(child, signal.SIGKILL)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+
+
+def _killed(folder: Path, seconds: float) -> bool:
+    """Begin a training and kill it so long after its initial model is there; False if it had ended."""
+    return stop_after(folder, begin(folder, "killed.txt"), seconds)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -351,16 +415,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--kills", type=int, default=40, help="in all; they are shared among the recipes")
     parser.add_argument("--seed", type=int, default=1, help="of the moments")
     parser.add_argument("--keep", type=Path, help="an empty folder to run in; what failed stays there")
+    add_option(parser)
     options = parser.parse_args(arguments)
     names = list(RECIPES) if options.recipe == "all" else [options.recipe]
-    load()
-    good = True
+    load(names)
+    begun, outcomes = time.monotonic(), list[Outcome]()
 
     def say(text: str) -> None:
         print(text, flush=True)
 
-    in_memory = MEMORY if Path(MEMORY).is_dir() else None
-    with tempfile.TemporaryDirectory(dir=in_memory) as temporary:
+    with tempfile.TemporaryDirectory(dir=in_memory()) as temporary:
         folder = options.keep or Path(temporary)
         for index, name in enumerate(names):
             share = options.kills // len(names) + (index < options.kills % len(names))
@@ -371,8 +435,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 f"{outcome.identical} identical, {time.monotonic() - began:.0f} s",
                 flush=True,
             )
-            good = good and outcome.good and outcome.kills == share
-    return 0 if good else 1
+            outcomes.append(outcome)
+    killed, identical = (sum(getattr(one, name) for one in outcomes) for name in ("kills", "identical"))
+    failed = max(killed - identical, sum(len(one.failures) for one in outcomes))
+    inside = sum(one.inside for one in outcomes)
+    seen = f"{identical} final models identical; {inside} went on inside an epoch"
+    record(options.record, Figure("kill -9, one process", killed, failed, seen, time.monotonic() - begun))
+    return 0 if killed == options.kills and not failed else 1
 
 
 if __name__ == "__main__":

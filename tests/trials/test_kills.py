@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import subprocess
@@ -11,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-TOOL = Path(__file__).resolve().parents[2] / "tools" / "kill_and_resume.py"
+TOOL = Path(__file__).resolve().parents[2] / "tools" / "trials"
 KILLS = {"digits": 8, "lstm": 8, "search": 7, "sizes": 7}
 SAMPLE = 1
 """So many of each, unless all are asked for."""
@@ -22,7 +21,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def tool(*arguments: str) -> subprocess.CompletedProcess[str]:
     paths = os.pathsep.join(path for path in sys.path if path)
     environment = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    command = [sys.executable, str(TOOL), *arguments]
+    command = [sys.executable, str(TOOL), "kills", *arguments]
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=900, check=False)
 
 
@@ -40,13 +39,8 @@ def test_killed_trainings_go_on_to_the_same_model(recipe, thorough):
     assert re.search(wanted, done.stdout, re.M), done.stdout
 
 
-def test_another_model_is_a_failure(tmp_path, monkeypatch):
-    spec = importlib.util.spec_from_file_location("kill_and_resume", TOOL)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "kill_and_resume", module)
-    spec.loader.exec_module(module)
+def test_another_model_is_a_failure(tmp_path, monkeypatch, trial):
+    module = trial("kills")
     runs: list[Path] = []
 
     def run(folder, log="log.txt"):

@@ -1,7 +1,7 @@
 """Let ranks fail at random steps, let the training go on, and compare the final models byte by byte.
 
-    python tools/rank_faults.py --faults 200
-    python tools/rank_faults.py --faults 10 --way sockets --strategy one-bit --fault kill --keep FOLDER
+    python tools/trials ranks --faults 200
+    python tools/trials ranks --faults 10 --way sockets --strategy one-bit --fault kill --keep FOLDER
 
 Each fault is a training of its own, with a strategy, a number of ranks, data that are even or not, and a way to run
 them: virtual ranks, ranks on sockets that nobody watches, and ``cntk train -n`` with ranks on sockets or MPI. A rank is
@@ -33,6 +33,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 import attrs
+from figures import Figure, add_option, record
 
 from cntk_core.contract.parallel import Launcher
 from cntk_core.plugins.registry import Registry
@@ -92,10 +93,17 @@ def cntk_minibatch_end(job, result):
         raise TrainingError("this was injected")
     if kind == "exit":
         os._exit(3)
+    if kind == "pause":
+        if os.fork() == 0:
+            time.sleep(1.5)
+            os.kill(os.getppid(), signal.SIGCONT)
+            os._exit(0)
+        kind = "stop"
     os.kill(os.getpid(), {"kill": signal.SIGKILL, "stop": signal.SIGSTOP, "term": signal.SIGTERM}[kind])
 """
-FAULTS = ("kill", "exception", "exit", "stop", "term", "none")
-"""What is done to a rank. With ``none`` the data are uneven, and training must come to its end."""
+FAULTS = ("kill", "exception", "exit", "stop", "term", "pause", "none")
+"""What is done to a rank. With ``none`` the data are uneven, with ``pause`` a rank is stopped for less than the
+deadline: then training must come to its end."""
 WAYS = {"virtual": 2, "alone": 4, "sockets": 1, "mpi": 1}
 """Ways to run ranks, and how often each is drawn."""
 
@@ -360,7 +368,7 @@ def disturb(
     codes, seconds = finish(start(folder, trial, fault, "log.txt"), folder, deadline + slack, 300.0)
     outcome = Outcome(seconds)
     log = (folder / "log.txt").read_text(encoding="utf-8", errors="replace")
-    if trial.fault != "none":
+    if trial.fault not in ("none", "pause"):
         _check_end(folder, trial, rank, codes, log)
         checkpoints = list(folder.glob("net.dnn*.ckp"))
         _go_through(folder, trial, "nothing", "again.txt")
@@ -369,7 +377,7 @@ def disturb(
         if checkpoints and outcome.went_on == "the beginning":
             raise FaultError(f"{fault}: there was a checkpoint, but training began anew")
     elif any(codes):
-        raise FaultError(f"uneven data: it ended with {codes}")
+        raise FaultError(f"{trial.fault}: it ended with {codes}")
     if (folder / "net.dnn").read_bytes() != reference.model:
         raise FaultError(f"{fault}: the model differs")
     return outcome
@@ -397,10 +405,10 @@ def _draw(chosen: random.Random, options: argparse.Namespace) -> Trial:
     [way] = chosen.choices(list(ways), list(ways.values()))
     faults = [one for one in FAULTS if options.fault in ("all", one)]
     if way == "virtual":  # a thread cannot be stopped, nor told to end
-        faults = [one for one in faults if one not in ("stop", "term")] or ["kill"]
+        faults = [one for one in faults if one not in ("stop", "term", "pause")] or ["kill"]
     fault = chosen.choice(faults)
     strategy = chosen.choice([one for one in STRATEGIES if options.strategy in ("all", one)])
-    return Trial(way, strategy, fault, chosen.choice((2, 3)), fault == "none" or chosen.random() < 0.3)
+    return Trial(way, strategy, fault, chosen.choice((2, 3, 4)), fault == "none" or chosen.random() < 0.3)
 
 
 def run_all(folder: Path, options: argparse.Namespace) -> bool:
@@ -433,6 +441,10 @@ def run_all(folder: Path, options: argparse.Namespace) -> bool:
         f"{options.faults} faults, {failed} failures; the longest took {longest:.1f} s to end, with a deadline of "
         f"{options.deadline:g} s"
     )
+    part = "2 to 4 ranks, all strategies: " + ("kill -9" if options.fault == "kill" else "faults of a rank")
+    seen = f"went on inside an epoch {went_on['inside an epoch']}, at its end {went_on['the end of an epoch']}; "
+    seen += f"ended at most {longest:.1f} s after the fault"
+    record(options.record, Figure(part, options.faults, failed, seen, time.monotonic() - begun))
     return not failed
 
 
@@ -447,6 +459,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--deadline", type=float, default=8.0, help="communicationTimeout, in seconds")
     parser.add_argument("--slack", type=float, default=5.0, help="seconds after the deadline in which all must end")
     parser.add_argument("--keep", type=Path, help="a new folder that is kept")
+    add_option(parser)
     options = parser.parse_args(arguments)
     os.environ["OMP_NUM_THREADS"] = "1"  # a fork has none of the threads of its parent
     load(options.strategy)

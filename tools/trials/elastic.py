@@ -1,7 +1,7 @@
 """Let ranks fail in elastic trainings, and compare what the others make of it, byte by byte, with a restart.
 
-    python tools/elastic_faults.py --faults 40
-    python tools/elastic_faults.py --faults 5 --way mpi --strategy one-bit --fault stop --keep FOLDER
+    python tools/trials elastic --faults 40
+    python tools/trials elastic --faults 5 --way mpi --strategy one-bit --fault stop --keep FOLDER
 
 Each fault is a run of ``cntk train -n --elastic`` with a strategy and a number of ranks. One rank, of three and more
 perhaps a second one later, is killed, stopped, told to end, exits or raises an error at one of its steps. Then
@@ -29,7 +29,8 @@ from pathlib import Path
 from unittest.mock import patch
 
 import attrs
-from rank_faults import STRATEGIES, FaultError, Trial, finish, load, write_recipe
+from figures import Figure, add_option, record
+from ranks import STRATEGIES, FaultError, Trial, finish, load, write_recipe
 
 from cntk_core.contract.parallel import Launcher
 from cntk_core.plugins.registry import Registry
@@ -203,7 +204,7 @@ def _minibatch(chosen: random.Random, ranks: int) -> int:
 def run_all(folder: Path, options: argparse.Namespace) -> bool:
     """Do all faults; return whether all went well."""
     chosen, done = random.Random(options.seed), Counter[str]()
-    failed, longest = 0, 0.0
+    failed, longest, begun = 0, 0.0, time.monotonic()
     for number in range(1, options.faults + 1):
         trial, faults = draw(chosen, options)
         place = folder / f"{number}-{trial.way}-{trial.strategy}"
@@ -220,6 +221,9 @@ def run_all(folder: Path, options: argparse.Namespace) -> bool:
             print(f"{number} of {options.faults}, {failed} failures", flush=True)
     print(", ".join(f"{name} {count}" for name, count in sorted(done.items())))
     print(f"{options.faults} elastic runs, {failed} failures; the longest took {longest:.1f} s")
+    seen = f"models identical to those of a restart; the longest run took {longest:.0f} s"
+    seconds = time.monotonic() - begun
+    record(options.record, Figure("elastic runs that lose ranks", options.faults, failed, seen, seconds))
     return failed == 0
 
 
@@ -234,6 +238,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--deadline", type=float, default=6.0, help="communicationTimeout of the ranks, in seconds")
     parser.add_argument("--slack", type=float, default=90.0, help="seconds that a run may take beside its deadlines")
     parser.add_argument("--keep", type=Path, help="a new folder that is kept")
+    add_option(parser)
     options = parser.parse_args(arguments)
     os.environ["OMP_NUM_THREADS"] = "1"  # a fork has none of the threads of its parent
     load(options.strategy)

@@ -1,0 +1,74 @@
+"""Names of the core that our own wheels' tests look at and that no door offers.
+
+They stand here alone, so that a room of the core can change without a change in a wheel. Nothing of it is promised:
+tests of wheels elsewhere use the doors of ``cntk_core.api`` and the suites of ``cntk_testing``.
+"""
+
+from __future__ import annotations
+
+from cntk_core.network import model_file
+from cntk_core.network.model_file import ModelInfo, load_model, read_model_info, save_model
+from cntk_core.ops.families.alignment import EditDistanceAttributes, ForwardBackwardAttributes
+from cntk_core.ops.families.convolution import ConvolutionAttributes
+from cntk_core.ops.families.cropping import CropAttributes
+from cntk_core.ops.families.distances import NegativeSamplesAttributes
+from cntk_core.ops.families.leaves import EnvironmentInputAttributes
+from cntk_core.ops.families.monitoring import TraceAttributes
+from cntk_core.ops.families.normalization import BatchNormalizationAttributes
+from cntk_core.ops.families.pooling import LegacyPoolingAttributes, PoolingAttributes, ROIPoolingAttributes
+from cntk_core.ops.families.products import TIMES, TimesAttributes
+from cntk_core.ops.families.quantized import QuantizedTimesAttributes
+from cntk_core.ops.families.recurrence import DelayAttributes
+from cntk_core.ops.families.recurrent_stack import RNNStackAttributes
+from cntk_core.ops.families.reductions import ReduceAttributes
+from cntk_core.ops.families.reshaping import LegacyReshapeAttributes, ReshapeAttributes, TransposeAttributes
+from cntk_core.ops.families.sampling import RandomSampleAttributes
+from cntk_core.ops.families.sequences import ToSequenceAttributes, UnpackAttributes, WhereAttributes
+from cntk_core.ops.families.shifting import ShiftAttributes
+from cntk_core.ops.families.slicing import RepeatAttributes, SliceAttributes, StackAttributes
+from cntk_core.ops.families.vocabulary import NoiseContrastiveAttributes
+from cntk_core.ops.language.reader_order import pack, unpack, unpack_sequences
+from cntk_kit_recipes.recipe.context import ActionContext
+from cntk_kit_recipes.session.saving import Saver
+
+__all__ = [
+    "TIMES",
+    "ActionContext",
+    "BatchNormalizationAttributes",
+    "ConvolutionAttributes",
+    "CropAttributes",
+    "DelayAttributes",
+    "EditDistanceAttributes",
+    "EnvironmentInputAttributes",
+    "ForwardBackwardAttributes",
+    "LegacyPoolingAttributes",
+    "LegacyReshapeAttributes",
+    "ModelInfo",
+    "NegativeSamplesAttributes",
+    "NoiseContrastiveAttributes",
+    "PoolingAttributes",
+    "QuantizedTimesAttributes",
+    "RNNStackAttributes",
+    "ROIPoolingAttributes",
+    "RandomSampleAttributes",
+    "ReduceAttributes",
+    "RepeatAttributes",
+    "ReshapeAttributes",
+    "Saver",
+    "ShiftAttributes",
+    "SliceAttributes",
+    "StackAttributes",
+    "TimesAttributes",
+    "ToSequenceAttributes",
+    "TraceAttributes",
+    "TransposeAttributes",
+    "UnpackAttributes",
+    "WhereAttributes",
+    "load_model",
+    "model_file",
+    "pack",
+    "read_model_info",
+    "save_model",
+    "unpack",
+    "unpack_sequences",
+]

@@ -1,0 +1,1 @@
+"""Fuzzers of everything that reads what somebody else has written; `tools/fuzz.py` is the command."""
