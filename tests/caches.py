@@ -30,8 +30,6 @@ def shared_caches() -> Iterator[None]:
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(folder / "xla"))
     # The functions of tests are small: all of them together take minutes.
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
-    if fresh:
-        os.environ.setdefault("NUMBA_CACHE_DIR", str(folder / "numba"))
     try:
         yield
     finally:

@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import os
 import random
-import re
 import shutil
 import signal
 import subprocess
@@ -48,8 +47,6 @@ def pytest_runtest_logreport(report):
         _say("failed.txt", report.nodeid)
 """
 """What a run of pytest has to say to this tool: names of tests may have spaces in them."""
-COMPILED = "cache=True"
-"""Who says so has numba keep compiled functions by the time of their own file, not of those that they call."""
 REST = ("-m", "slow or sampled or thinned")
 """The tests that the default tier has, and the quick one has not, or not all of them."""
 
@@ -91,26 +88,13 @@ class Copy:
         (folder / "faults_report.py").write_text(PLUGIN, encoding="utf-8")
         paths = {folder / wheel / "src" for wheel in workspace.packages.values() if wheel != Path()}
         self._environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, [folder, *sorted(paths)]))}
-        self._environment.pop("NUMBA_CACHE_DIR", None)
 
     def write(self, file: str, text: str) -> None:
-        """Change a file, and forget what was compiled from it or from what calls it."""
+        """Change a file, and forget what was compiled from it."""
         path = self.folder / file
         path.write_text(text, encoding="utf-8")
         for compiled in path.parent.glob(f"__pycache__/{path.stem}.*"):
             compiled.unlink()
-        shutil.rmtree(self.folder / ".numba", ignore_errors=True)
-        if self._is_compiled(path):
-            self._environment["NUMBA_CACHE_DIR"] = str(self.folder / ".numba")
-        else:
-            self._environment.pop("NUMBA_CACHE_DIR", None)
-
-    def _is_compiled(self, path: Path) -> bool:
-        """Whether functions of a module may be compiled into others, here or beside it."""
-        imported = re.compile(rf"^(from|import) .*\b{path.stem}\b", re.MULTILINE)
-        texts = {other: other.read_text(encoding="utf-8") for other in path.parent.glob("*.py")}
-        compiling = {other: text for other, text in texts.items() if COMPILED in text}
-        return path in compiling or any(imported.search(text) for text in compiling.values())
 
     def first_failure(self, stage: Stage) -> str:
         """Run tests up to the first that fails or never ends; return its name, or what else went wrong, or nothing."""

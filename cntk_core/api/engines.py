@@ -70,6 +70,7 @@ from cntk_kit_engines.code_cache import CodeCache
 from cntk_kit_engines.explain import explain
 from cntk_kit_engines.gradient_flow import flow_back
 from cntk_kit_engines.interpreter import Interpreter
+from cntk_kit_engines.kept_kernels import kept_kernel, kernel_cache
 from cntk_kit_engines.products import matrices as product_matrices
 from cntk_kit_engines.products import results as product_results
 from cntk_kit_engines.program import PlanProgram, is_total
@@ -145,6 +146,8 @@ __all__ = [
     "is_total",
     "is_transposed",
     "keep_tail",
+    "kept_kernel",
+    "kernel_cache",
     "kernels",
     "kernels_by_op",
     "label_inputs",

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
+from cntk_engine_cpu.compiler import FAST
 
 pytestmark = pytest.mark.skipif(find_spec("numba") is None, reason="needs numba")
 
@@ -22,7 +23,7 @@ def function_of(name, dtype=None):
 def compiled(loop):
     from numba import njit
 
-    return njit(fastmath=function_of("FAST"), error_model="numpy")(loop)
+    return njit(fastmath=FAST, error_model="numpy")(loop)
 
 
 def run(function, x):

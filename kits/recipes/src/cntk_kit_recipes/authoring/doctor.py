@@ -153,23 +153,27 @@ def numbers() -> Iterator[Finding]:
 
 def compiled_code(manager: PluginManager) -> Iterator[Finding]:
     """What components keep on disk of what they have compiled."""
-    for owner, cache in caches(manager):
+    for cache, owners in caches(manager):
         state = cache.state()
         detail = f"{state.folder}: {state.entries} entries, {size_text(state.size)} of {size_text(state.limit)}"
         if state.damaged:
             detail += f"; {state.damaged} damaged, which are compiled anew"
         if state.problem:
             detail = f"not kept: {state.problem}"
-        yield Finding("missing" if state.problem else "ok", f"{cache.title} of {owner}", detail, state.mend)
+        detail += f" ({', '.join(owners)})"
+        yield Finding("missing" if state.problem else "ok", cache.title, detail, state.mend)
 
 
-def caches(manager: PluginManager) -> Iterator[tuple[str, Cache]]:
-    """The caches of all components that can be loaded, and whose they are."""
+def caches(manager: PluginManager) -> list[tuple[Cache, list[str]]]:
+    """The caches of all components that can be loaded, each once, and whose they are."""
+    found: dict[int, tuple[Cache, list[str]]] = {}
     for word in _COMPILING:
         for offer in manager.registry.table(word).offers():
             component = offer.outcome()
             if not isinstance(component, PluginError):
-                yield from ((f"{word} {offer.name}", cache) for cache in component.caches())
+                for cache in component.caches():
+                    found.setdefault(id(cache), (cache, []))[1].append(f"{word} {offer.name}")
+    return list(found.values())
 
 
 def clear_caches(*, plugin_files: Sequence[str] = ()) -> int:
@@ -177,8 +181,8 @@ def clear_caches(*, plugin_files: Sequence[str] = ()) -> int:
     from cntk_core.plugins.manager import PluginManager
 
     failed = 0
-    for owner, cache in caches(PluginManager(plugin_files=plugin_files)):
-        name, state = f"{cache.title} of {owner}", cache.state()
+    for cache, owners in caches(PluginManager(plugin_files=plugin_files)):
+        name, state = f"{cache.title} ({', '.join(owners)})", cache.state()
         try:
             print(f"{name}: removed {cache.clear()} entries ({size_text(state.size)}) from {state.folder}")
         except OSError as error:

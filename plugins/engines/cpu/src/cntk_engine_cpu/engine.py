@@ -18,8 +18,8 @@ from cntk_core.api import (
     option,
     options,
 )
+from cntk_core.api.engines import kernel_cache
 from cntk_engine_cpu.binding import KERNELS
-from cntk_engine_cpu.compiler import kernel_cache
 from cntk_engine_cpu.denormals import float_control, mode_for
 from cntk_engine_cpu.gemm import Gemm
 from cntk_engine_cpu.kernels import KernelLibrary

@@ -5,9 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-FAST = {"reassoc", "nsz", "contract", "arcp"}
-"""Liberties that keep NaN and infinities as they are."""
-
 
 @njit(inline="always", error_model="numpy")
 def minimum(a, b):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201

@@ -21,7 +21,7 @@ _N, _T = ord("N"), ord("T")
 _IMPORTS = """
 from numba import types
 
-from cntk_engine_cpu.functions import FAST
+from cntk_engine_cpu.compiler import FAST
 
 sgemm = types.ExternalFunction(
     "dnnl_sgemm",

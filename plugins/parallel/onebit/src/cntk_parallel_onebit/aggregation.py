@@ -6,6 +6,7 @@ owner's words do not say of a sum stays in the residual of its stripe. So every 
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -14,7 +15,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import Communicator, GradientAggregation, ParameterStore, Schedule, option, options
+from cntk_core.api import Cache, Communicator, GradientAggregation, ParameterStore, Schedule, option, options
 from cntk_parallel_onebit.format import Cut, Matrix, Words, matrices_of, parts_of, stripe_size, word_type
 from cntk_parallel_onebit.homes import HOST, Home, home_of
 from cntk_parallel_onebit.kernels import prepare
@@ -112,6 +113,15 @@ class OneBit(GradientAggregation):
     requires_api = "1.0"
     options = OneBitOptions
     settings: OneBitOptions
+
+    @classmethod
+    def caches(cls) -> Sequence[Cache]:
+        """Return the folder of compiled kernels."""
+        if importlib.util.find_spec("numba") is None:
+            return ()
+        from cntk_core.api.engines import kernel_cache
+
+        return (kernel_cache(),)
 
     def begin(self, store: ParameterStore, communicator: Communicator) -> None:
         """Begin without residuals."""

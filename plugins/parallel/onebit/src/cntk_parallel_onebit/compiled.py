@@ -12,7 +12,11 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from cntk_core.api.engines import kept_kernel
+from cntk_parallel_onebit import format as layout
 from cntk_parallel_onebit.format import LANES, NEGLIGIBLE, SCALES, STANDARD_DEVIATIONS
+
+_kept = kept_kernel(__file__, layout.__file__, error_model="numpy", nogil=True)
 
 # Indices are unsigned: a signed one may be negative and then counts from the end, which keeps loops from being vectors.
 U = np.uint64
@@ -205,7 +209,7 @@ def _longest(blocks):  # noqa: ANN001, ANN202
     return longest
 
 
-@njit(error_model="numpy", nogil=True, cache=True)
+@_kept
 def quantize(gradients, residual, words, scales, blocks, bits, by_sign):  # noqa: ANN001, ANN201
     """Write the records of all columns and leave in the residual what they do not say: see ``portable.quantize``."""
     lanes = np.zeros(3 * LANES, residual.dtype)
@@ -273,7 +277,7 @@ def _unpack_bins(words, at, gradients, to, rows, stride, bits, lower, size, add)
         shift += word(bits)
 
 
-@njit(error_model="numpy", nogil=True, cache=True)
+@_kept
 def unquantize(words, scales, gradients, blocks, bits, add):  # noqa: ANN001, ANN201
     """Write or add what the records of all columns stand for: see ``portable.unquantize``."""
     per_word = U(8 * words.itemsize // bits)

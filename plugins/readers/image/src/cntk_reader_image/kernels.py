@@ -12,7 +12,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from cntk_reader_image import geometry
+from cntk_core.api.engines import kept_kernel
+from cntk_reader_image import geometry, resample
 from cntk_reader_image.geometry import CropNumbers
 from cntk_reader_image.resample import UNIT
 
@@ -21,15 +22,17 @@ Tap = NDArray[np.int32]
 Places = NDArray[np.uint64]
 Line = NDArray[np.int32]
 
-_part_shape = njit(nogil=True, cache=True, error_model="numpy")(geometry.part_shape)
-_part_place = njit(nogil=True, cache=True, error_model="numpy")(geometry.part_place)
-_part_mirrored = njit(nogil=True, cache=True, error_model="numpy")(geometry.part_mirrored)
+_kept = kept_kernel(__file__, geometry.__file__, resample.__file__, nogil=True, error_model="numpy")
+
+_part_shape = njit(nogil=True, error_model="numpy")(geometry.part_shape)
+_part_place = njit(nogil=True, error_model="numpy")(geometry.part_place)
+_part_mirrored = njit(nogil=True, error_model="numpy")(geometry.part_mirrored)
 
 
 # Places are unsigned: a signed index is looked at first whether it counts from the end.
 
 
-@njit(nogil=True, cache=True, error_model="numpy", inline="always")
+@njit(nogil=True, error_model="numpy", inline="always")
 def _unsigned_places(places: Tap, left: int, columns: int, planes: int, flipped: bool) -> Places:
     """Return where the pixels of the taps begin in a row, in bytes."""
     at = np.empty(places.shape, np.uint64)
@@ -40,7 +43,7 @@ def _unsigned_places(places: Tap, left: int, columns: int, planes: int, flipped:
     return at
 
 
-@njit(nogil=True, cache=True, error_model="numpy", inline="always")
+@njit(nogil=True, error_model="numpy", inline="always")
 def _across(source: Pixels, places: Places, weights: Tap, line: Line, planes: int, swapped: bool) -> None:
     """Weigh the pixels of a row; ``line`` has each channel by itself, blue first."""
     channels = line.shape[0]
@@ -68,7 +71,7 @@ def _across(source: Pixels, places: Places, weights: Tap, line: Line, planes: in
             row[x] = total
 
 
-@njit(nogil=True, cache=True, error_model="numpy", inline="always")
+@njit(nogil=True, error_model="numpy", inline="always")
 def _between(upper: np.int32, lower: np.int32, a: np.int32, b: np.int32) -> np.int32:
     """Weigh two sums, rounded as the image library does it."""
     high = np.int32(np.int32(upper >> 4) * a) >> 16
@@ -76,7 +79,7 @@ def _between(upper: np.int32, lower: np.int32, a: np.int32, b: np.int32) -> np.i
     return np.int32(np.int32(high + low + 2) >> 2)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@_kept
 def resize_part(
     pixels: Pixels,
     top: int,
@@ -134,7 +137,7 @@ def resize_part(
                 out[y, x, c] = min(max(totals[x] >> 22, 0), 255)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@_kept
 def resize_to_planes(
     pixels: Pixels,
     top: int,
@@ -174,7 +177,7 @@ def resize_to_planes(
                     target[x] = np.float32(_between(upper[x], lower[x], a, b))
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@_kept
 def to_planes(pixels: Pixels, out: NDArray[Any]) -> None:
     """Put ``(rows, columns, channels)`` into ``(channels, rows, columns)``."""
     rows, columns, channels = pixels.shape
@@ -184,7 +187,7 @@ def to_planes(pixels: Pixels, out: NDArray[Any]) -> None:
                 out[c, y, x] = pixels[y, x, c]
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@_kept
 def to_planes_without(pixels: Pixels, mean: NDArray[Any], out: NDArray[Any]) -> None:
     """Subtract a mean ``(channels, rows, columns)``, and put the difference into planes of the same shape."""
     rows, columns, channels = pixels.shape
@@ -194,7 +197,7 @@ def to_planes_without(pixels: Pixels, mean: NDArray[Any], out: NDArray[Any]) -> 
                 out[c, y, x] = pixels[y, x, c] - mean[c, y, x]
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@_kept
 def linear_taps(source: int, places: Tap, weights: Tap) -> None:
     """Put the two taps of each target pixel into arrays ``(target, 2)``, as :func:`cntk_reader_image.resample.taps`."""
     target = places.shape[0]
@@ -207,7 +210,7 @@ def linear_taps(source: int, places: Tap, weights: Tap) -> None:
         weights[x, 0], weights[x, 1] = UNIT - weight, weight
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@_kept
 def make_samples(
     data: Pixels,
     shapes: NDArray[np.int64],
@@ -252,7 +255,7 @@ def make_samples(
         resize_to_planes(pixels, top, left, wide, flipped, True, across, along, down, heights, mean, sample)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@_kept
 def unfilter(data: Pixels, step: int, out: Pixels) -> bool:
     """Undo the filters of the rows of a PNG image. Returns False for a filter that there is not.
 

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from cntk_core.api import CntkError, Config, ConfigError, Location, ReaderContext, StreamInfo, raise_problems, show
+from cntk_core.api import (
+    Cache,
+    CntkError,
+    Config,
+    ConfigError,
+    Location,
+    ReaderContext,
+    StreamInfo,
+    raise_problems,
+    show,
+)
 from cntk_core.api.readers import ChunkedReader
 from cntk_reader_image.base64file import read_base64
 from cntk_reader_image.decode import decode
@@ -58,6 +69,15 @@ class ImageDeserializer(ChunkedReader):
     def configure(cls, block: Config, what: str) -> ImageOptions:
         """Read the block of a deserializer. Raises all errors together."""
         return read_deserializer(block, what)
+
+    @classmethod
+    def caches(cls) -> Sequence[Cache]:
+        """Return the folder of compiled loops."""
+        if importlib.util.find_spec("numba") is None:
+            return ()
+        from cntk_core.api.engines import kernel_cache
+
+        return (kernel_cache(),)
 
     def check(self) -> Iterator[CntkError]:
         """Yield everything that is wrong with the images."""
