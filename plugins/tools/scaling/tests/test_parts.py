@@ -223,6 +223,64 @@ def test_the_seconds_of_an_aggregation_are_those_of_one_value(monkeypatch):
     assert found == pytest.approx(0.25 / (measure_parallel.COLUMNS * measure_parallel.ROWS))
 
 
+class Clock:
+    """A communicator of rank 0 of three, and the only thing that moves the clock. What comes first is slower."""
+
+    rank, size = 0, 3
+    send_seconds, receive_seconds, exchange_seconds = 3e-6, 45e-6, 0.25
+
+    def __init__(self):
+        self.now, self.met = 100.0, 0
+        self.told = None
+
+    def barrier(self):
+        self.met += 1
+
+    def send(self, array, to):
+        assert (array.nbytes, to) == (8, 1)
+        self.now += self.send_seconds * (3 if self.now < 100.0001 else 1)
+
+    def receive(self, source):
+        assert source == 1
+        self.now += self.receive_seconds
+
+    def alltoall(self, arrays):
+        assert [array.nbytes for array in arrays] == [4 * 1024 * 1024] * 3
+        self.now += self.exchange_seconds * (2 if self.met < 4 else 1)
+
+    def broadcast(self, numbers):
+        self.told = numbers.tolist()
+
+
+def test_a_network_is_measured(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(measure_parallel.time, "perf_counter", lambda: clock.now)
+    found = measure_parallel.measure_network(clock, "here")
+    overhead = (200 * 3e-6 + 45e-6) / 200
+    latency = (3e-6 + 45e-6) / 2 - 2 * overhead
+    bandwidth = 2 * 4 * 1024 * 1024 / (0.25 - latency)
+    assert found.title == "here"
+    assert (found.overhead, found.latency, found.bandwidth) == pytest.approx((overhead, latency, bandwidth), rel=1e-6)
+    assert clock.told == [found.bandwidth, found.latency, found.overhead]
+
+
+def test_a_network_without_delay(monkeypatch):
+    """Latency is at least 0, and a time that nobody can measure is no reason to divide by 0."""
+    clock = Clock()
+    clock.receive_seconds = clock.exchange_seconds = 0.0
+    monkeypatch.setattr(measure_parallel.time, "perf_counter", lambda: clock.now)
+    found = measure_parallel.measure_network(clock, "here")
+    assert found.latency == 0.0
+    assert found.bandwidth == pytest.approx(2 * 4 * 1024 * 1024 / 1e-9)
+
+
+def test_bytes_that_are_added_up_per_second(monkeypatch):
+    """Two arrays of 4 MiB; the clock moves a quarter of a second with each look at it."""
+    ticks = iter(np.arange(100) / 4)
+    monkeypatch.setattr(measure_parallel.time, "perf_counter", lambda: next(ticks))
+    assert measure_parallel.sum_rate() == 2 * 4 * 1024 * 1024 * 4
+
+
 def test_sizes():
     assert sizes_up_to(1) == [1]
     assert sizes_up_to(64) == [1, 4, 16, 64]
