@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 import pytest
-from small import Lines, make_network, make_session
+from scipy.sparse import csr_array
+from small import Lines, ListReader, make_data, make_network, make_session
 
 from cntk_core.errors import TrainingError
 from cntk_core.training.loop.gradient_check import agree
@@ -61,6 +62,21 @@ def test_wrong_gradients_are_named(tmp_path):
     assert first == "gradients are wrong in minibatch 1 of epoch 1: 15 elements differ in the first 6 digits"
     assert all(line.startswith("    dW1 Numeric gradient = ") for line in others)
     assert len(others) == 15
+
+
+def test_parameters_after_one_with_a_sparse_gradient_are_checked(tmp_path):
+    data = make_data()
+    sparse = ListReader({"labels": data["labels"], "features": csr_array(data["features"])})
+    with pytest.raises(TrainingError) as caught:
+        make_session(
+            tmp_path,
+            engine=WrongEngine(),
+            gradient_check=True,
+            reader=sparse,
+            network=lambda: make_network(sparse=True),
+        ).run()
+    assert "15 elements differ" in str(caught.value)
+    assert str(caught.value).count("dW1 Numeric gradient = ") == 15
 
 
 def test_single_precision_is_refused(tmp_path):
