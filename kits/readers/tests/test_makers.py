@@ -183,6 +183,7 @@ def test_frames_of_single_sequences() -> None:
     picked = source.pick(np.array([7, 2]), np.array([0, 0]))
     assert picked is not None
     assert picked.columns["x"].data.tolist() == [7, 2]
+    assert not FrameSource(CompositeSource([Part(Table({1: 1}), ("x",))])).reads_picks
     longer = FrameSource(Table({1: 2}))
     assert not longer.reads_picks
     assert longer.pick(np.array([0]), np.array([0])) is None

@@ -205,22 +205,39 @@ def test_the_seconds_of_an_aggregation_are_those_of_one_value(monkeypatch):
         ticks[own] = ticks.get(own, 0.0) + 0.25
         return ticks[own]
 
-    class Nothing:
-        begin = begin_epoch = aggregate = lambda self, *given: None
+    class Noted:
+        """An aggregation that does nothing but spoil what it was given."""
+
+        def begin(self, store, communicator):
+            assert (store.learned_size, communicator.size) == (measure_parallel.COLUMNS * measure_parallel.ROWS, 2)
+            self.epoch, self.calls = None, 0
+            began.append(self)
+
+        def begin_epoch(self, epoch):
+            self.epoch = epoch
+
+        def aggregate(self, gradients, header, communicator):
+            assert self.epoch == 0
+            assert header.shape == (8,)
+            assert np.std(gradients) == pytest.approx(1.0, rel=0.01)
+            gradients[...] = 0.0
+            self.calls += 1
 
     class Together:
         def __init__(self, plan):
             self.plan = plan
 
         def run(self, work):
-            return VirtualRanks(2).run(work)
+            return VirtualRanks(self.plan.ranks).run(work)
 
     class Registered:
         communicators = {"simulated": type("Simulated", (), {"simulation": staticmethod(Together)})}
 
+    began = []
     monkeypatch.setattr(measure_parallel.time, "thread_time", thread_time)
-    found = measure_parallel.aggregation_seconds(Registered(), Nothing)
+    found = measure_parallel.aggregation_seconds(Registered(), Noted)
     assert found == pytest.approx(0.25 / (measure_parallel.COLUMNS * measure_parallel.ROWS))
+    assert [one.calls for one in began] == [7, 7]
 
 
 class Clock:
@@ -262,6 +279,17 @@ def test_a_network_is_measured(monkeypatch):
     assert found.title == "here"
     assert (found.overhead, found.latency, found.bandwidth) == pytest.approx((overhead, latency, bandwidth), rel=1e-6)
     assert clock.told == [found.bandwidth, found.latency, found.overhead]
+    assert clock.met == 1 + 1 + 7, "before small messages, many of them, and each exchange"
+
+
+def test_all_ranks_measure_the_same_network(monkeypatch):
+    """Those beside the first two only exchange arrays."""
+    for name, value in (("_MANY", 3), ("_TURNS", 2), ("_LARGE", 4096)):
+        monkeypatch.setattr(measure_parallel, name, value)
+    found = VirtualRanks(3).run(lambda one: measure_parallel.measure_network(one, "here"))
+    assert found[1:] == found[:1] * 2
+    assert 0.0 < found[0].overhead < 0.1
+    assert 0.0 < found[0].bandwidth < 1e13
 
 
 def test_a_network_without_delay(monkeypatch):
@@ -276,9 +304,11 @@ def test_a_network_without_delay(monkeypatch):
 
 def test_bytes_that_are_added_up_per_second(monkeypatch):
     """Two arrays of 4 MiB; the clock moves a quarter of a second with each look at it."""
-    ticks = iter(np.arange(100) / 4)
+    ticks, sums = iter(50 + np.arange(100) / 4), []
     monkeypatch.setattr(measure_parallel.time, "perf_counter", lambda: next(ticks))
+    monkeypatch.setattr(measure_parallel, "sum_by_rank", sums.append)
     assert measure_parallel.sum_rate() == 2 * 4 * 1024 * 1024 * 4
+    assert [[part.nbytes for part in parts] for parts in sums] == [[4 * 1024 * 1024] * 2] * 7
 
 
 def test_sizes():
