@@ -18,6 +18,7 @@ from cntk_tool_scaling.methods import find_method, split_methods
 from cntk_tool_scaling.networks import LOCAL, NETWORKS, network_of, rate, seconds
 from cntk_tool_scaling.outcome import Failures, amount
 from cntk_tool_scaling.recipes import training_section
+from cntk_tool_scaling.simulation import _turns
 
 from cntk_core.contract.simulation import NetworkModel, WireSize
 from cntk_core.errors import DataError, TrainingError, UsageError
@@ -164,6 +165,20 @@ def test_failures_against_dice(ranks):
     assert given.useful(ranks) == pytest.approx(done * given.every / now, rel=0.08)
 
 
+@pytest.mark.parametrize(
+    ("ranks", "jitter", "turns"),
+    [
+        *((ranks, jitter, 24 if jitter else 4) for ranks in (1, 64) for jitter in (0.0, 0.1)),
+        *((ranks, jitter, 3) for ranks in (65, 256) for jitter in (0.0, 0.1)),
+        (257, 0.0, 1),
+        (257, 0.1, 3),
+    ],
+)
+def test_exchanges_that_are_measured_by_default(ranks, jitter, turns):
+    """Chance needs more of them; of many ranks each takes long, and there are many to take the mean of."""
+    assert _turns(ranks, jitter) == turns
+
+
 def test_without_failures_only_checkpoints_take_time():
     assert Failures().useful(1000) == 1.0
     assert Failures(every=90.0, writing=10.0).useful(8) == pytest.approx(0.9)
@@ -219,7 +234,7 @@ def test_the_seconds_of_an_aggregation_are_those_of_one_value(monkeypatch):
         def aggregate(self, gradients, header, communicator):
             assert self.epoch == 0
             assert header.shape == (8,)
-            assert np.std(gradients) == pytest.approx(1.0, rel=0.01)
+            assert np.std(gradients) == pytest.approx(1.0, rel=0.1)
             gradients[...] = 0.0
             self.calls += 1
 
@@ -235,6 +250,8 @@ def test_the_seconds_of_an_aggregation_are_those_of_one_value(monkeypatch):
 
     began = []
     monkeypatch.setattr(measure_parallel.time, "thread_time", thread_time)
+    monkeypatch.setattr(measure_parallel, "COLUMNS", 32)
+    monkeypatch.setattr(measure_parallel, "ROWS", 64)
     found = measure_parallel.aggregation_seconds(Registered(), Noted)
     assert found == pytest.approx(0.25 / (measure_parallel.COLUMNS * measure_parallel.ROWS))
     assert [one.calls for one in began] == [7, 7]
