@@ -39,7 +39,9 @@ def test_right_gradients_pass_and_nothing_changes(tmp_path):
 
 
 class WrongEngine(ReferenceEngine):
-    """Its gradients of W1 are 1 percent too large."""
+    """Its gradients of one parameter are 1 percent too large."""
+
+    wrong = "W1"
 
     def compile(self, plan, store, rule=None, *, seed=0):
         program = super().compile(plan, store, rule, seed=seed)
@@ -48,7 +50,7 @@ class WrongEngine(ReferenceEngine):
         def wrong(minibatch):
             right(minibatch)
             for parameter in plan.trained:
-                if parameter.name == "W1":
+                if parameter.name == self.wrong:
                     store.gradient(parameter)[...] *= 1.01
 
         program.compute_gradients = wrong
@@ -64,7 +66,9 @@ def test_wrong_gradients_are_named(tmp_path):
     assert len(others) == 15
 
 
-def test_parameters_after_one_with_a_sparse_gradient_are_checked(tmp_path):
+@pytest.mark.parametrize(("name", "count"), [("b0", 5), ("W1", 15)])
+def test_parameters_beside_one_with_a_sparse_gradient_are_checked(tmp_path, monkeypatch, name, count):
+    monkeypatch.setattr(WrongEngine, "wrong", name)
     data = make_data()
     sparse = ListReader({"labels": data["labels"], "features": csr_array(data["features"])})
     with pytest.raises(TrainingError) as caught:
@@ -75,8 +79,8 @@ def test_parameters_after_one_with_a_sparse_gradient_are_checked(tmp_path):
             reader=sparse,
             network=lambda: make_network(sparse=True),
         ).run()
-    assert "15 elements differ" in str(caught.value)
-    assert str(caught.value).count("dW1 Numeric gradient = ") == 15
+    assert f"{count} elements differ" in str(caught.value)
+    assert str(caught.value).count(f"d{name} Numeric gradient = ") == count
 
 
 def test_single_precision_is_refused(tmp_path):
