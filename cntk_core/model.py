@@ -51,6 +51,7 @@ class Model:
         self._engine.kernels = plugins.registry.kernels.of(engine_class)
         self._store = ParameterStore(network.parameters, network.dtype)
         self._programs: dict[tuple[Node, ...], Program] = {}
+        self._streams: dict[tuple[Node, ...], Program] = {}
 
     @classmethod
     def load(cls, path: str | Path, *, engine: str = AUTO, settings: str = "") -> Model:
@@ -76,7 +77,7 @@ class Model:
             NetworkError: there is no such node.
         """
         nodes = self._nodes(outputs)
-        program = self._program(nodes)
+        program = self._program(nodes, self._programs)
         program.begin_epoch(0)
         return _run(program, nodes, _sequences(program, data), sequence_layout)
 
@@ -96,7 +97,7 @@ class Model:
                     f"'{node.name}' ({node.op.name}) needs whole sequences; the model cannot be evaluated as a stream",
                     where=node.where,
                 )
-        return Stream(self._program(nodes), nodes)
+        return Stream(self._program(nodes, self._streams), nodes)  # evaluations in between leave its state alone
 
     def _nodes(self, names: Sequence[str]) -> tuple[Node, ...]:
         if isinstance(names, str):
@@ -109,10 +110,10 @@ class Model:
             raise NetworkError("the network marks no output", hint="Name the nodes whose values you want.")
         return nodes
 
-    def _program(self, nodes: tuple[Node, ...]) -> Program:
-        if nodes not in self._programs:
-            self._programs[nodes] = self._engine.compile(make_plan(self.network, nodes), self._store)
-        return self._programs[nodes]
+    def _program(self, nodes: tuple[Node, ...], made: dict[tuple[Node, ...], Program]) -> Program:
+        if nodes not in made:
+            made[nodes] = self._engine.compile(make_plan(self.network, nodes), self._store)
+        return made[nodes]
 
 
 class Stream:

@@ -171,15 +171,33 @@ def test_what_looks_ahead_is_no_stream(model: Model) -> None:
         model.stream(["last"])
 
 
-def test_random_numbers_are_those_of_every_evaluation() -> None:
-    """Each evaluation begins anew; a stream goes on."""
+def test_an_evaluation_leaves_a_stream_alone(model: Model) -> None:
+    wanted = model.evaluate({"words": [[3, 1, 4]]}, ["h"])["h"][0]
+    stream = model.stream(["h"])
+    stream.feed({"words": [[3]]})
+    model.evaluate({"words": [[2, 2, 2]]}, ["h"])
+    np.testing.assert_allclose(stream.feed({"words": [[1, 4]]})["h"][0], wanted[1:], rtol=1e-14)
+
+
+def test_every_evaluation_and_every_stream_begins_an_epoch() -> None:
+    """A mean of the epoch so far is of what is evaluated, and random numbers are the first of the first epoch."""
+    ops = {op.name: op for op in core_ops()}
     network = Network(np.float64)
     x = network.add(Input.make("x", (2,)))
-    draw = core_ops().find("", "UniformRandomLike") or core_ops().find("", "RandomDistribution")
-    assert draw is not None
-    network.mark(network.add(Node("z", draw, [x], draw.attributes())), "output")
+    mean = network.add(Node("mean", ops["EpochAccumulator"], [x]))
+    network.mark(network.add(Node("less", ops["Minus"], [x, mean])), "output")
+    draw = ops["RandomDistribution"]
+    network.mark(network.add(Node("random", draw, [x], draw.attributes())), "output")
     network.infer()
     model = Model(network)
-    first, second = (model.evaluate({"x": [np.zeros((3, 2))]})["z"][0] for _ in range(2))
-    assert len(np.unique(first)) > 1
-    np.testing.assert_array_equal(first, second)
+    data = {"x": [np.array([[1.0, 2.0], [3.0, 6.0]])]}
+    first = model.evaluate(data)
+    model.evaluate({"x": [np.ones((3, 2))]})
+    stream = model.stream()
+    stream.feed({"x": [np.ones((3, 2))]})
+    stream.restart()
+    np.testing.assert_array_equal(first["less"][0], [[-1, -2], [1, 2]])
+    assert len(np.unique(first["random"][0])) == 4
+    for found in (model.evaluate(data), stream.feed(data)):
+        for name, (values,) in first.items():
+            np.testing.assert_array_equal(found[name][0], values)

@@ -34,7 +34,9 @@ def operation(network: Network, name: str, op: str, *inputs: Node, **attributes:
     return network.add(Node(name, found, list(inputs), found.attributes(**attributes)))
 
 
-def make_network(dtype: Any = np.float64, *, normalized: bool = False, dropout: bool = False) -> Network:
+def make_network(
+    dtype: Any = np.float64, *, normalized: bool = False, dropout: bool = False, sparse: bool = False
+) -> Network:
     """Return a classifier 4-5-3 with given values, ready to train."""
     random = np.random.default_rng(7)
     network = Network(dtype)
@@ -42,7 +44,7 @@ def make_network(dtype: Any = np.float64, *, normalized: bool = False, dropout: 
     def parameter(name: str, *shape: int) -> Node:
         return network.add(Parameter.make(name, shape, value=random.normal(0, 0.5, shape).astype(dtype)))
 
-    features, labels = network.add(Input.make("features", (4,))), network.add(Input.make("labels", (3,)))
+    features, labels = network.add(Input.make("features", (4,), sparse=sparse)), network.add(Input.make("labels", (3,)))
     x: Node = features
     if normalized:
         mean = operation(network, "mean", "Mean", features)

@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 import pytest
-from small import Lines, make_network, make_session
+from scipy.sparse import csr_array
+from small import Lines, ListReader, make_data, make_network, make_session
 
 from cntk_core.errors import TrainingError
 from cntk_core.training.loop.gradient_check import agree
@@ -38,7 +39,9 @@ def test_right_gradients_pass_and_nothing_changes(tmp_path):
 
 
 class WrongEngine(ReferenceEngine):
-    """Its gradients of W1 are 1 percent too large."""
+    """Its gradients of one parameter are 1 percent too large."""
+
+    wrong = "W1"
 
     def compile(self, plan, store, rule=None, *, seed=0):
         program = super().compile(plan, store, rule, seed=seed)
@@ -47,7 +50,7 @@ class WrongEngine(ReferenceEngine):
         def wrong(minibatch):
             right(minibatch)
             for parameter in plan.trained:
-                if parameter.name == "W1":
+                if parameter.name == self.wrong:
                     store.gradient(parameter)[...] *= 1.01
 
         program.compute_gradients = wrong
@@ -61,6 +64,23 @@ def test_wrong_gradients_are_named(tmp_path):
     assert first == "gradients are wrong in minibatch 1 of epoch 1: 15 elements differ in the first 6 digits"
     assert all(line.startswith("    dW1 Numeric gradient = ") for line in others)
     assert len(others) == 15
+
+
+@pytest.mark.parametrize(("name", "count"), [("b0", 5), ("W1", 15)])
+def test_parameters_beside_one_with_a_sparse_gradient_are_checked(tmp_path, monkeypatch, name, count):
+    monkeypatch.setattr(WrongEngine, "wrong", name)
+    data = make_data()
+    sparse = ListReader({"labels": data["labels"], "features": csr_array(data["features"])})
+    with pytest.raises(TrainingError) as caught:
+        make_session(
+            tmp_path,
+            engine=WrongEngine(),
+            gradient_check=True,
+            reader=sparse,
+            network=lambda: make_network(sparse=True),
+        ).run()
+    assert f"{count} elements differ" in str(caught.value)
+    assert str(caught.value).count(f"d{name} Numeric gradient = ") == count
 
 
 def test_single_precision_is_refused(tmp_path):

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from itertools import pairwise
+from types import SimpleNamespace
 
 import attrs
 import numpy as np
 import pytest
 
-from cntk_core.contract.parallel import Parallelizer
+from cntk_core.contract.parallel import Parallelizer, Watch
 from cntk_core.contract.store import ParameterStore
 from cntk_core.errors import CheckpointError, TrainingError
 from cntk_core.training.files.checkpoint import load_checkpoint
@@ -295,6 +296,15 @@ def test_ranks_draw_different_numbers(tmp_path):
     assert_close(results[1][0], results[0][0], 0.0)
     drawn, _ = masks(1)
     assert not np.array_equal(drawn[0], drawn[1])
+
+
+def test_each_rank_has_streams_of_its_own_in_an_epoch():
+    """Four million for each of a thousand ranks; a program counts 2**32 in an epoch."""
+    firsts = [Ranks(SimpleNamespace(rank=rank, watch=Watch())).first_stream for rank in (0, 1, 999, 1000)]
+    assert firsts[0] == 0
+    assert firsts[1] >= 4_000_000
+    assert firsts[3] - firsts[2] == firsts[1]
+    assert firsts[3] <= 2**32
 
 
 def test_parameters_that_differ_are_noticed(tmp_path):

@@ -180,7 +180,13 @@ def test_frames_of_single_sequences() -> None:
     (minibatch,) = reader(source, X).minibatches(EpochSpec(minibatch_size=50))
     assert minibatch.streams["x"].data.tolist() == [[10 * n, 0] for n in range(12)]
     assert not minibatch.streams["x"].layout.keys
-    assert not FrameSource(Table({1: 2})).reads_picks
+    picked = source.pick(np.array([7, 2]), np.array([0, 0]))
+    assert picked is not None
+    assert picked.columns["x"].data.tolist() == [7, 2]
+    assert not FrameSource(CompositeSource([Part(Table({1: 1}), ("x",))])).reads_picks
+    longer = FrameSource(Table({1: 2}))
+    assert not longer.reads_picks
+    assert longer.pick(np.array([0]), np.array([0])) is None
 
 
 def test_a_rank_without_sequences() -> None:

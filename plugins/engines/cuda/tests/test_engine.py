@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import weakref
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from cntk_engine_cuda import CudaEngine, engine
 from cntk_engine_cuda.engine import CudaOptions
 
-from cntk_core.api import Available, TrainingError, Unavailable
+from cntk_core.api import Available, DataError, Minibatch, NetworkError, TrainingError, Unavailable
 from cntk_testing.engine_contract import MOMENTUM, start
 from cntk_testing.networks import classifier
 
@@ -199,3 +200,33 @@ class TestNumbersStayOnTheDevice:
         run.program.update(numbers)
         for parameter in run.plan.trained:
             np.testing.assert_array_equal(run.store.value(parameter), np.float32(-0.25))
+
+
+@pytest.mark.usefixtures("standin")
+def test_a_minibatch_that_is_refused_leaves_no_value():
+    run = start(CudaEngine(), classifier("float32"))
+    run.program.evaluate(run.sample.minibatch(3))
+    assert run.program.value("ce") > 0.0
+    with pytest.raises(DataError):
+        run.program.evaluate(Minibatch({}, 0))
+    with pytest.raises(NetworkError, match="the root 'ce' has not been computed yet"):
+        run.program.value("ce")
+
+
+@pytest.mark.usefixtures("standin")
+def test_buffers_are_given_back_before_larger_ones_are_asked_for(monkeypatch):
+    """Never are the old ones and the new ones there together."""
+    run = start(CudaEngine(), classifier("float32"), rule=MOMENTUM)
+    run.program.train_step(run.sample.minibatch(3), run.scalars(MOMENTUM))
+    gpu, alive = run.program.gpu, []
+    before = [weakref.ref(one.use().base) for one in run.program._storage._buffers]
+
+    def empty(count, dtype):
+        alive.append(sum(one() is not None for one in before))
+        return made(count, dtype)
+
+    made = gpu.empty
+    monkeypatch.setattr(gpu, "empty", empty)
+    run.program.train_step(run.sample.minibatch(9), run.scalars(MOMENTUM))
+    framed = sum(bool(one.per_frame) for one in run.program.plan.buffers)
+    assert set(alive) >= {len(before) - done for done in range(1, framed + 1)}

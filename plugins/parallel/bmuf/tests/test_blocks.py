@@ -339,6 +339,9 @@ def test_throughput(monkeypatch):
     run(make, [Rank(target, ((5000,) * 2,)) for target in targets(2)], lines=lines)
     shown = [line.split("sync: ")[1] for line in lines[0] if "totalThroughput" in line]
     assert shown[0] == "totalThroughput = 40.00k samplesPerSecond , throughputPerWorker = 20.00k samplesPerSecond"
+    times = [line for line in lines[0] if "since last report" in line]
+    assert all("    0.25 seconds since last report (0.00 seconds on comm.); " in line for line in times)
+    assert all(line.endswith("; 0.00 seconds of this epoch waiting for others") for line in times)
 
 
 class Strategies:

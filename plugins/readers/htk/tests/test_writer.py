@@ -49,10 +49,14 @@ def test_files_are_read_back() -> None:
     ]
 
 
-def test_too_few_files() -> None:
+@pytest.mark.parametrize("pieces", [["abc"], ["a", "bc"], ["ab", "c"]])
+def test_too_few_files(pieces: list[str]) -> None:
     writer = make()
+    *fitting, last = [{"z": [SequenceOutput(key, np.zeros((1, 2))) for key in keys]} for keys in pieces]
+    for one in fitting:
+        writer.write(one)
     with pytest.raises(CntkError) as caught:
-        writer.write({"z": [SequenceOutput(key, np.zeros((1, 2))) for key in "abc"]})
+        writer.write(last)
     assert str(caught.value) == (
         "r.cntk: HTKMLFWriter: utterance 3 ('c') has no file in the list of 'z', which has 2\n"
         "    The list needs one file for each utterance that is read."

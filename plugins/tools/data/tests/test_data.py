@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cntk_tool_data.cifar10 import CHECKSUMS, Cifar10, convert_cifar10
+from cntk_tool_data.files import Progress
 from cntk_tool_data.mnist import Mnist, convert_mnist
 from cntk_tool_data.pickled import read_batch
 from cntk_tool_data.png import encode_png
@@ -35,6 +36,22 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     Path("raw").mkdir()
     return tmp_path
+
+
+def test_every_thousand_images_are_told_on_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And are wiped away when the file is written; elsewhere that alone is told."""
+    for moving in (True, False):
+        monkeypatch.setattr("sys.stderr.isatty", lambda moving=moving: moving)
+        progress = Progress()
+        for count in (1, 999, 1000, 1001, 2000):
+            progress.at("x", count)
+        progress.done("x", "2001 images")
+        wiped = f"\r{'':14}\r"
+        said = capsys.readouterr()
+        assert said.err == (f"\rx: 1000 images\rx: 2000 images{wiped}" if moving else "")
+        assert said.out == "x: 2001 images\n"
 
 
 def md5(data: bytes) -> str:

@@ -18,6 +18,7 @@ from cntk_tool_scaling.methods import find_method, split_methods
 from cntk_tool_scaling.networks import LOCAL, NETWORKS, network_of, rate, seconds
 from cntk_tool_scaling.outcome import Failures, amount
 from cntk_tool_scaling.recipes import training_section
+from cntk_tool_scaling.simulation import _turns
 
 from cntk_core.api import DataError, TrainingError, UsageError
 from cntk_core.api.parallel import NetworkModel, WireSize
@@ -164,6 +165,20 @@ def test_failures_against_dice(ranks):
     assert given.useful(ranks) == pytest.approx(done * given.every / now, rel=0.08)
 
 
+@pytest.mark.parametrize(
+    ("ranks", "jitter", "turns"),
+    [
+        *((ranks, jitter, 24 if jitter else 4) for ranks in (1, 64) for jitter in (0.0, 0.1)),
+        *((ranks, jitter, 3) for ranks in (65, 256) for jitter in (0.0, 0.1)),
+        (257, 0.0, 1),
+        (257, 0.1, 3),
+    ],
+)
+def test_exchanges_that_are_measured_by_default(ranks, jitter, turns):
+    """Chance needs more of them; of many ranks each takes long, and there are many to take the mean of."""
+    assert _turns(ranks, jitter) == turns
+
+
 def test_without_failures_only_checkpoints_take_time():
     assert Failures().useful(1000) == 1.0
     assert Failures(every=90.0, writing=10.0).useful(8) == pytest.approx(0.9)
@@ -205,22 +220,112 @@ def test_the_seconds_of_an_aggregation_are_those_of_one_value(monkeypatch):
         ticks[own] = ticks.get(own, 0.0) + 0.25
         return ticks[own]
 
-    class Nothing:
-        begin = begin_epoch = aggregate = lambda self, *given: None
+    class Noted:
+        """An aggregation that does nothing but spoil what it was given."""
+
+        def begin(self, store, communicator):
+            assert (store.learned_size, communicator.size) == (measure_parallel.COLUMNS * measure_parallel.ROWS, 2)
+            self.epoch, self.calls = None, 0
+            began.append(self)
+
+        def begin_epoch(self, epoch):
+            self.epoch = epoch
+
+        def aggregate(self, gradients, header, communicator):
+            assert self.epoch == 0
+            assert header.shape == (8,)
+            assert np.std(gradients) == pytest.approx(1.0, rel=0.1)
+            gradients[...] = 0.0
+            self.calls += 1
 
     class Together:
         def __init__(self, plan):
             self.plan = plan
 
         def run(self, work):
-            return VirtualRanks(2).run(work)
+            return VirtualRanks(self.plan.ranks).run(work)
 
     class Registered:
         communicators = {"simulated": type("Simulated", (), {"simulation": staticmethod(Together)})}
 
+    began = []
     monkeypatch.setattr(measure_parallel.time, "thread_time", thread_time)
-    found = measure_parallel.aggregation_seconds(Registered(), Nothing)
+    monkeypatch.setattr(measure_parallel, "COLUMNS", 32)
+    monkeypatch.setattr(measure_parallel, "ROWS", 64)
+    found = measure_parallel.aggregation_seconds(Registered(), Noted)
     assert found == pytest.approx(0.25 / (measure_parallel.COLUMNS * measure_parallel.ROWS))
+    assert [one.calls for one in began] == [7, 7]
+
+
+class Clock:
+    """A communicator of rank 0 of three, and the only thing that moves the clock. What comes first is slower."""
+
+    rank, size = 0, 3
+    send_seconds, receive_seconds, exchange_seconds = 3e-6, 45e-6, 0.25
+
+    def __init__(self):
+        self.now, self.met = 100.0, 0
+        self.told = None
+
+    def barrier(self):
+        self.met += 1
+
+    def send(self, array, to):
+        assert (array.nbytes, to) == (8, 1)
+        self.now += self.send_seconds * (3 if self.now < 100.0001 else 1)
+
+    def receive(self, source):
+        assert source == 1
+        self.now += self.receive_seconds
+
+    def alltoall(self, arrays):
+        assert [array.nbytes for array in arrays] == [4 * 1024 * 1024] * 3
+        self.now += self.exchange_seconds * (2 if self.met < 4 else 1)
+
+    def broadcast(self, numbers):
+        self.told = numbers.tolist()
+
+
+def test_a_network_is_measured(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(measure_parallel.time, "perf_counter", lambda: clock.now)
+    found = measure_parallel.measure_network(clock, "here")
+    overhead = (200 * 3e-6 + 45e-6) / 200
+    latency = (3e-6 + 45e-6) / 2 - 2 * overhead
+    bandwidth = 2 * 4 * 1024 * 1024 / (0.25 - latency)
+    assert found.title == "here"
+    assert (found.overhead, found.latency, found.bandwidth) == pytest.approx((overhead, latency, bandwidth), rel=1e-6)
+    assert clock.told == [found.bandwidth, found.latency, found.overhead]
+    assert clock.met == 1 + 1 + 7, "before small messages, many of them, and each exchange"
+
+
+def test_all_ranks_measure_the_same_network(monkeypatch):
+    """Those beside the first two only exchange arrays."""
+    for name, value in (("_MANY", 3), ("_TURNS", 2), ("_LARGE", 4096)):
+        monkeypatch.setattr(measure_parallel, name, value)
+    found = VirtualRanks(3).run(lambda one: measure_parallel.measure_network(one, "here"))
+    assert found[1:] == found[:1] * 2
+    assert 0.0 < found[0].overhead < 0.1
+    assert 0.0 < found[0].bandwidth < 1e13
+
+
+def test_a_network_without_delay(monkeypatch):
+    """Latency is at least 0, and a time that nobody can measure is no reason to divide by 0."""
+    clock = Clock()
+    clock.receive_seconds = clock.exchange_seconds = 0.0
+    monkeypatch.setattr(measure_parallel.time, "perf_counter", lambda: clock.now)
+    found = measure_parallel.measure_network(clock, "here")
+    assert found.latency == 0.0
+    assert found.bandwidth == pytest.approx(2 * 4 * 1024 * 1024 / 1e-9)
+
+
+def test_bytes_that_are_added_up_per_second(monkeypatch):
+    """Two arrays of 4 MiB; the clock moves a quarter of a second with each look at it."""
+    ticks, sums = iter(50 + np.arange(100) / 4), []
+    monkeypatch.setattr(measure_parallel.time, "perf_counter", lambda: next(ticks))
+    monkeypatch.setattr(measure_parallel, "sum_by_rank", sums.append)
+    assert measure_parallel.sum_rate() == 2 * 4 * 1024 * 1024 * 4
+    assert [[part.nbytes for part in parts] for parts in sums] == [[4 * 1024 * 1024] * 2] * 7
 
 
 def test_sizes():

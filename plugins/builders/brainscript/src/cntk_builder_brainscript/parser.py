@@ -133,7 +133,7 @@ class Parser:
         while True:
             self._members(members, "")
             if self._token.kind == "end":
-                return RecordLiteral(start.source, 0 if start.first else start.offset, members)
+                return RecordLiteral(start.source, 0, members)
             self.note(self._unexpected("a definition (name = value)"))
             self._recover("")
 

@@ -157,6 +157,25 @@ def test_texts_that_grow_without_bounds(problem):
     assert problem(text).endswith("this text has more than 1000000 characters")
 
 
+REPLACE = "Replace (arg, replacewhat, withwhat) = new StringFunction [ what = 'Replace' ]\n"
+THOUSAND = f"{REPLACE}text = '{'x' * 1000}'\n"
+
+
+@pytest.mark.parametrize("expression", ["text + ''", "Replace (text, 'y', '')"])
+def test_copying_a_text_counts_a_step_for_ten_characters(script, problem, expression):
+    text = f"{THOUSAND}z = {expression}"
+    assert script(text, max_steps=150).get("z") == "x" * 1000
+    assert "this takes more than 90 steps: does it ever end?" in problem(text, max_steps=90)
+
+
+@pytest.mark.parametrize("more", ["million + ' '", "Replace (million + '', text, text + ' ')"])
+def test_the_longest_text(script, problem, more):
+    text = f"{THOUSAND}million = Replace (text, 'x', text)\n"
+    assert script(f"{text}z = Replace (million + '', 'x', 'y')").get("z") == "y" * 1_000_000
+    message = problem(f"{text}z = {more}").splitlines()[0]
+    assert message.endswith("this text has more than 1000000 characters")
+
+
 def test_arrays_that_grow_without_bounds(problem):
     text = "a0 = 1 : 2\n" + "\n".join(f"a{n + 1} = a{n} : a{n}" for n in range(40)) + "\nz = Length (a40)"
     assert problem(text).splitlines()[0] == "r:17:11: an array has at most 100000 elements, not 131072"

@@ -67,6 +67,12 @@ def test_records_are_sections_that_see_those_around(read):
     assert [section.name for section in config.sections()] == ["Train"]
 
 
+def test_a_member_that_was_changed_stands_where_it_was_changed(read):
+    config = read("actions = 'a' ; r = [ n = 7 ; m = 8 ]\nt = r with [\n n = 2 * 4\n more = 3 * 1 ]").section("t")
+    lines = {name: (config.get(name).key_where.line, config.get(name).where.line) for name in ("n", "m", "more")}
+    assert lines == {"n": (3, 3), "m": (1, 1), "more": (4, 4)}
+
+
 def test_functions_are_no_keys(read):
     config = read("actions = 'a' ; half (x) = x / 2 ; twice = x => 2 * x ; n = half (4) : twice (4)")
     assert config.keys() == ("n", "command")

@@ -143,11 +143,10 @@ class _Pass:
         changes = [np.array(arriving.get(target.node, 0.0)) for target in step.targets]
         for target, change in zip(step.targets, changes, strict=True):
             out = self._at(target.node, gradients[target.node], rows)
-            shaped = change.reshape(out.shape) if change.size == out.size else change
             if target.accumulate:
-                out += shaped
+                out += change
             else:
-                out[...] = shaped
+                out[...] = change
 
     def _value(self, node: Node, rows: slice) -> Array:
         # What the plan does not keep no gradient looks at; only its shape counts.

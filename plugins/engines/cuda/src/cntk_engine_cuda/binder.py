@@ -111,8 +111,8 @@ class Binder:
         self.forget_code()
         self.delays.forget()
 
-    def grow(self, carried: Mapping[Node, Mapping[str, Any]]) -> bool:
-        """Have room for the present minibatch. Returns whether what was bound is forgotten, as buffers are others now.
+    def grow(self, carried: Mapping[Node, Mapping[str, Any]]) -> None:
+        """Have room for the present minibatch. What was bound is forgotten where buffers are others now.
 
         Args:
             carried: what nodes have kept of the minibatch before.
@@ -125,8 +125,6 @@ class Binder:
             self._parts.inlets.reserve(axes, self.storage.capacity)
         if self.delays.grow(self._slots(carried)):
             self.forget_code()
-            return True
-        return axes is not None
 
     def _slots(self, carried: Mapping[Node, Mapping[str, Any]]) -> int:
         """The most slots whose sequences go on, here or in the state that a checkpoint has given back."""

@@ -176,12 +176,13 @@ class CudaProgram(PlanProgram):
 
     def _run_stages(self, minibatch: Minibatch, *, training: bool) -> Bound:
         """Take a minibatch in, run all stages but the last, and return the code of the last."""
+        self._last = None  # else its buffers would still be held while larger ones are asked for
         self._numbers.fetch("values")
         self._send_random(training=training)
         self._take(minibatch)
         bound: Bound | None = None
         for stage in self._stages:
-            self._grow()
+            self._binder.grow(self.carried)
             before, bound = bound, self._binder.bind(stage, bound, training=training)
             if before is not None and before.stage.makes is not None:
                 made = before.stage.makes
@@ -210,13 +211,9 @@ class CudaProgram(PlanProgram):
         streams = self.axes.take(minibatch)
         if self._inlets.note_labels(streams):
             self._binder.forget_code()
-        self._grow()  # inputs need their places
+        self._binder.grow(self.carried)  # inputs need their places
         if self._inlets.take(streams):
             self._binder.forget_code()
-
-    def _grow(self) -> None:
-        if self._binder.grow(self.carried):
-            self._last = None
 
     # -- results ------------------------------------------------------------------------------------------
 
