@@ -10,7 +10,6 @@ from io import BytesIO
 import numpy as np
 import pytest
 from cntk_reader_image import decode as decoding
-from cntk_reader_image import kernels
 from cntk_reader_image.decode import decode
 from cntk_reader_image.limits import BrokenImageError
 from cntk_reader_image.png import decode_png
@@ -43,6 +42,8 @@ def png(kind: int = 2, columns: int = 5, rows: int = 4, filters: list[int] | Non
 
 
 def own(data: bytes, *, gray: bool = False, most_pixels: int | None = None) -> np.ndarray | None:
+
+    from cntk_reader_image import kernels
 
     return decode_png(data, kernels, gray=gray, most_pixels=most_pixels)
 
