@@ -42,7 +42,6 @@ def png(kind: int = 2, columns: int = 5, rows: int = 4, filters: list[int] | Non
 
 
 def own(data: bytes, *, gray: bool = False, most_pixels: int | None = None) -> np.ndarray | None:
-
     from cntk_reader_image import kernels
 
     return decode_png(data, kernels, gray=gray, most_pixels=most_pixels)
