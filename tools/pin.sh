@@ -29,7 +29,7 @@ resolve() {
     # What the workspace's wheels need of each other is in the list itself, so nothing is looked for elsewhere.
     extras_without "$2" |
         "${UV:-uv}" pip compile --quiet --universal --fork-strategy fewest --python-version 3.11 --upgrade \
-            --no-header --no-annotate --no-emit-index-url --no-emit-find-links --group pyproject.toml:dev --group pyproject.toml:hooks - |
+            --no-header --no-annotate --group pyproject.toml:dev --group pyproject.toml:hooks - |
         grep -v '^-e ' > "$new.$1"
 }
 
