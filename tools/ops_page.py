@@ -18,6 +18,7 @@ MARK = "<!-- generated -->"
 TITLES = {
     "leaves": "Leaves",
     "unary": "One input, element by element",
+    "activations": "Activations, element by element",
     "binary": "Several inputs, element by element",
     "products": "Products",
     "distances": "Distances",
@@ -25,6 +26,10 @@ TITLES = {
     "softmax": "Softmax family",
     "reshaping": "Other axes",
     "slicing": "Parts and repetitions",
+    "rearranging": "Axes of length 1, blocks of images",
+    "padding": "Padding",
+    "ordering": "The largest elements",
+    "filling": "Constants and types",
     "dropout": "Dropout",
     "criteria": "Criteria",
     "precompute": "Computed once over the data",
@@ -42,6 +47,7 @@ TITLES = {
     "convolution": "Convolution",
     "pooling": "Pooling",
     "normalization": "Normalization of batches",
+    "layer_normalization": "Normalization of samples",
     "cropping": "Parts of images",
     "monitoring": "Watching and keeping values",
 }

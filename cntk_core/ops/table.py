@@ -18,6 +18,7 @@ LANGUAGES = ("", "ndl", "brainscript", "model")
 FAMILIES = (
     "leaves",
     "unary",
+    "activations",
     "binary",
     "products",
     "distances",
@@ -25,6 +26,10 @@ FAMILIES = (
     "softmax",
     "reshaping",
     "slicing",
+    "rearranging",
+    "padding",
+    "ordering",
+    "filling",
     "dropout",
     "criteria",
     "precompute",
@@ -42,6 +47,7 @@ FAMILIES = (
     "convolution",
     "pooling",
     "normalization",
+    "layer_normalization",
     "cropping",
     "monitoring",
 )
