@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import attrs
+import numpy as np
 
 from cntk_core.errors import ShapeError, did_you_mean
 from cntk_core.ops.language.define import define_op
@@ -54,7 +55,8 @@ def _infer_top(shapes: Sequence[Shape], attributes: TopKAttributes) -> Shape:
 def _places(xp: Any, value: Array, attributes: TopKAttributes) -> Array:
     """Where the largest elements stand, the largest first; of equal ones the first. NaN is smaller than all."""
     axis = value.ndim - attributes.axis
-    order = xp.argsort(-value, axis=axis, kind="stable")
+    # The other modules sort stably without being asked, and do not bear to be.
+    order = xp.argsort(-value, axis=axis, **({"kind": "stable"} if isinstance(value, np.ndarray) else {}))
     return order[(*(slice(None),) * axis, slice(0, attributes.k))]
 
 
