@@ -28,22 +28,21 @@ class LayerNormalizationAttributes:
     axes: int = 0
     epsilon: float = 1e-5
 
+    def rank_of(self, shape: Shape) -> int:
+        """Return how many of the last axes of a sample are normalized together.
 
-def normalized_axes(shape: Shape, attributes: LayerNormalizationAttributes) -> int:
-    """Return how many of the last axes of a sample are normalized together.
-
-    Raises:
-        ShapeError: it has fewer.
-    """
-    axes = attributes.axes or len(shape)
-    if not 1 <= axes <= len(shape):
-        raise ShapeError(f"the input {show(shape)} has no {axes} axes to normalize")
-    return axes
+        Raises:
+            ShapeError: it has fewer.
+        """
+        axes = self.axes or len(shape)
+        if not 1 <= axes <= len(shape):
+            raise ShapeError(f"the input {show(shape)} has no {axes} axes to normalize")
+        return axes
 
 
 def _infer_normalization(shapes: Sequence[Shape], attributes: LayerNormalizationAttributes) -> Shape:
     data = shapes[0]
-    normalized_axes(data, attributes)
+    attributes.rank_of(data)
     for name, shape in zip(("scale", "bias"), shapes[1:], strict=False):
         if broadcast([data, shape]) != data:
             raise ShapeError(f"the {name} {show(shape)} does not fit the input {show(data)}")
@@ -65,7 +64,7 @@ def _standardized(
     xp: Any, data: Array, attributes: LayerNormalizationAttributes, context: OpContext
 ) -> tuple[Array, Array, tuple[int, ...]]:
     """The data with mean 0 and variance 1, the inverse deviations, and the axes that have one."""
-    count = normalized_axes(data.shape[int(context.framed[0]) :], attributes)
+    count = attributes.rank_of(data.shape[int(context.framed[0]) :])
     axes = tuple(range(data.ndim - count, data.ndim))
     centred = data - xp.mean(data, axis=axes, keepdims=True)
     inverse = 1.0 / xp.sqrt(xp.mean(centred * centred, axis=axes, keepdims=True) + attributes.epsilon)
