@@ -327,7 +327,7 @@ WRONG = {
     "Convolution(n, i)": (
         "Convolution takes 3 or 7 arguments, not 2\n"
         "    Convolution(W, x, {kernel}, mapCount=, stride=1, sharing=true, autoPadding=true, lowerPad=0, upperPad=0, "
-        "transpose=false, outputShape=, imageLayout=CHW)\n"
+        "transpose=false, outputShape=, imageLayout=CHW, dilation=1, groups=1)\n"
         "    Convolution(W, x, kernelWidth, kernelHeight, outputChannels, horizontalSubsample, verticalSubsample, "
         "zeroPadding=false, imageLayout=HWC)"
     ),

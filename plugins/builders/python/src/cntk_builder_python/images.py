@@ -110,10 +110,10 @@ class Convolution(Layer):
         self.strides = _for_axes("strides", strides, self.filter_shape)
         self.dilation = _for_axes("dilation", dilation, self.filter_shape)
         self.groups = groups
-        if sequential and (self.strides[0] != 1 or self.dilation[0] != 1 or groups != 1):
-            raise BuildError(
-                "a convolution along sequences has a stride and a dilation of 1 there, and one group", where=caller()
-            )
+        if sequential and self.strides[0] != 1:
+            raise BuildError("a convolution along sequences has a stride of 1 there", where=caller())
+        if sequential and (self.dilation[0] != 1 or groups != 1):
+            raise BuildError("a convolution along sequences has no dilation there, and no groups", where=caller())
         self.reduction_rank = reduction_rank
         self.bias = bias
         self.how: dict[str, Any] = {"init": init, "scale": scale, "seed": seed}
