@@ -58,7 +58,7 @@ class TestTutorial:
         for number, block in enumerate(blocks[:4]):
             (tmp_path / f"p{number}.py").write_text(block, encoding="utf-8")
         registry = PluginManager([str(tmp_path / f"p{number}.py") for number in range(4)], discover=False).registry
-        assert registry.ops.find("ndl", "softsign").name == "Softsign"
+        assert registry.ops.find("ndl", "squash").name == "Squash"
         assert registry.learners.get("SignDescent").slots[0].name == "smoothed"
         learner = registry.learners.get("NormalizedDescent")()
         LearnerContract().test_rule_is_elementwise(learner)
