@@ -1,7 +1,7 @@
 """Record what the original computes of the cases in ``tests/original``: ``python tools/record_original.py PYTHON``.
 
-PYTHON is an interpreter that has CNTK 2.7 (``import cntk``), as published: Python 3.6, on the processor. It is third-party
-software and no part of this project; its results serve as reference values, and nothing else of it is kept.
+PYTHON is an interpreter that has CNTK 2.7 (``import cntk``), as published: Python 3.6, on the processor. It is
+third-party software and no part of this project; its results serve as reference values, and nothing else of it is kept.
 
 For each case the sum of the value's elements, each times a weight, and the same sum of the gradient by each input, with
 those weights as the gradient that comes in: a number for an array, which no wrong array has but by chance. They are

@@ -45,8 +45,8 @@ class Case:
         framed: which are.
         attributes: of our operation.
         settings: what the original's function is given, by name.
-        weights: what the value is multiplied by before its elements are summed, which is the gradient that comes in; then
-            the same for the gradient of each input.
+        weights: what the value is multiplied by before its elements are summed, which is the gradient that comes in;
+            then the same for the gradient of each input.
         wanted: to which inputs there is a gradient.
     """
 
@@ -248,8 +248,8 @@ def _blocks(to_space: bool) -> Make:
 
 
 def _response(random: Random) -> Draft:
-    shape = (int(random.randint(2, 6)), *(int(size) for size in random.randint(1, 4, size=2)))
-    radius = int(random.randint(1, 3))
+    radius = int(random.randint(1, 3))  # the original wants as many channels as it looks at
+    shape = (int(random.randint(2 * radius + 1, 8)), *(int(size) for size in random.randint(1, 4, size=2)))
     # The original's function divides alpha by the number of neighbours.
     attributes = LocalResponseNormalizationAttributes(radius, 2.0, 0.5 / (2 * radius + 1), 0.75)
     return Draft((shape,), attributes, {"radius": radius})
