@@ -134,7 +134,7 @@ def main() -> None:
     from original_cases import MAKERS, cases
 
     described: list[dict[str, Any]] = []
-    arrays: dict[str, np.ndarray] = {}
+    arrays: dict[str, Any] = {}
     for name in MAKERS:
         for case in cases(name):
             number = len(described)
@@ -154,7 +154,9 @@ def main() -> None:
     recorded: dict[str, list[list[float]]] = {}
     for name, precision, sums in rows:
         recorded.setdefault(f"{name}/{precision}", []).append(sums)
-    whole = {key: np.array(sums) for key, sums in recorded.items() if key.replace("/", " in ") not in left}
+    whole: dict[str, Any] = {
+        key: np.array(sums) for key, sums in recorded.items() if key.replace("/", " in ") not in left
+    }
     np.savez_compressed(RECORDED, **whole)
     print(f"{len(whole)} recorded, {RECORDED.stat().st_size} bytes")
 
