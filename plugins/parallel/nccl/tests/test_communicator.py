@@ -184,6 +184,22 @@ def test_what_the_engine_has_begun_is_waited_for():
         assert Ranks()(2, work) == [[2.0] * 1000] * 2
 
 
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_sums_by_nccl_are_counted_as_a_ring_sends_them(ranks):
+    """2 (n - 1) / n of the bytes leave each of n ranks (P. Patarasuk, X. Yuan, J. Parallel Distrib. Comput. 2009)."""
+
+    def work(communicator):
+        sent = []
+        for length in (1, 300, 600):  # with the first the ranks find each other, and each says what it is about to sum
+            before = communicator.bytes_sent
+            communicator.allreduce(np.ones(length, np.float32))
+            sent.append(communicator.bytes_sent - before)
+        return sent[2] - sent[1]
+
+    with gpus():
+        assert Ranks(SumsByNccl)(ranks, work) == [2 * 1200 * (ranks - 1) // ranks] * ranks
+
+
 def test_background_overlaps():
     def work(communicator):
         def add(own):
