@@ -430,7 +430,7 @@ def test_shares_of_a_minibatch():
 
 
 def test_damaged_state_of_a_rank(tmp_path):
-    from cntk_kit_recipes.session.rank_saving import take_back
+    from cntk_core.training.loop.rank_state import take_back
 
     train(tmp_path, 2, Averages)
     checkpoint = load_checkpoint(tmp_path / "net.dnn.ckp")

@@ -74,7 +74,9 @@ def stopped(who: str, place: str, number: int, *, saved: bool) -> Stopped:
 def stopped_together(told: Sequence[int], place: str, *, saved: bool) -> Stopped:
     """Return the error that ends all ranks; ``told`` says by rank which signal it got, 0 for none."""
     named = ", ".join(str(rank) for rank, number in enumerate(told) if number)
-    return stopped(f"training on rank {named}", place, next(filter(None, told)), saved=saved)
+    return stopped(
+        f"training on rank {named}" if len(told) > 1 else "training", place, next(filter(None, told)), saved=saved
+    )
 
 
 def heard_signals() -> list[signal.Signals]:

@@ -18,7 +18,8 @@ from cntk_core.plugins.listening import gathered
 from cntk_core.plugins.model_formats import ModelFiles
 from cntk_core.records.origin import Origin, merged
 from cntk_core.training.files.generations import ModelPaths
-from cntk_core.training.loop.ranks import Ranks
+from cntk_core.training.loop.alone import Alone
+from cntk_core.training.loop.ranks import NoExchange, Ranks
 from cntk_core.training.loop.stop_request import StopRequest, listening
 from cntk_core.training.settings import SGDSettings, for_factors
 from cntk_kit_recipes.block.named_schedules import with_schedules
@@ -126,15 +127,15 @@ def settings_of(
     return settings, learner
 
 
-def ranks_of(context: ActionContext, block: Config) -> Ranks | None:
-    """Return the ranks that train together, with the strategy of an SGD block; None in a serial run."""
+def ranks_of(context: ActionContext, block: Config) -> Ranks:
+    """Return the ranks that train together, with the strategy of an SGD block."""
     if context.communicator is None:
-        return None
+        return Alone()
     registry = context.plugins.registry
     asked = read_parallel(block, registry.parallelizers, registry.aggregations)
-    if asked.parallelizer is not None:
-        asked.parallelizer.say = context.log.line
-    return Ranks(context.communicator, asked.parallelizer, asked.name, asked.settings)
+    strategy = asked.parallelizer or NoExchange()
+    strategy.say = context.log.line
+    return Ranks(context.communicator, strategy, asked.name, asked.settings)
 
 
 def _network(context: ActionContext, section: Config) -> Network:
@@ -181,7 +182,7 @@ def train(
     """
     settings, learner = settings_of(context, sgd, note=context.log.line)
     ranks = ranks_of(context, sgd)
-    if ranks is not None and ranks.parallelizer is None:
+    if context.communicator is not None and not ranks.exchange:
         context.log.line(
             f"Warning: there are {ranks.size} ranks, but the SGD block names no parallelizationMethod: "
             "each of them trains on all the data."
