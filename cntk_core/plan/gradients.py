@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import attrs
 
@@ -28,8 +28,14 @@ class Flow:
     consumers: Mapping[Node, Sequence[Node]]
 
     @classmethod
-    def make(cls, order: Sequence[Node], consumers: Mapping[Node, Sequence[Node]], criterion: Node | None) -> Flow:
-        """Find the way from a criterion to the learned parameters of an order.
+    def make(
+        cls,
+        order: Sequence[Node],
+        consumers: Mapping[Node, Sequence[Node]],
+        criterion: Node | None,
+        learn: Collection[Node] | None = None,
+    ) -> Flow:
+        """Find the way from a criterion to the learned parameters of an order, or to those that are to ``learn``.
 
         Raises:
             NetworkError: there is nothing to learn.
@@ -37,6 +43,7 @@ class Flow:
         if criterion is None:
             return cls(None, frozenset(), consumers)
         learned = [node for node in order if isinstance(node, Parameter) and node.learned]
+        learned = learned if learn is None else [node for node in learned if node in learn]
         needing = _upward(learned, consumers)
         if criterion not in needing:
             # Legal as long as there is something to learn: all gradients are zero (a criterion behind Floor, say).

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import attrs
 
@@ -25,6 +25,7 @@ def make_plan(
     roots: Sequence[Node],
     criterion: Node | None = None,
     *,
+    learn: Collection[Node] | None = None,
     fuse: bool = True,
     runnable: bool = True,
 ) -> Plan:
@@ -35,6 +36,7 @@ def make_plan(
         roots: nodes whose values can be read after a run.
         criterion: a scalar node, or one with a number for each frame; its gradient is that of the sum over the samples
             of the minibatch.
+        learn: those of the learned parameters that are to be trained; by default all.
         fuse: compute neighbouring element-wise nodes in one pass.
         runnable: refuse nodes whose operation is only declared; otherwise the plan is only to look at.
 
@@ -50,7 +52,7 @@ def make_plan(
     order = [node for part in parts for node in part.nodes]
     _check(order, criterion)
     consumers = consumers_of(order)
-    flow = Flow.make(order, consumers, criterion)
+    flow = Flow.make(order, consumers, criterion, learn)
     units = _units(parts, consumers, fuse=fuse)
     steps = _steps(units, flow, consumers, set(wanted))
     gradients = _mark_last(gradient_steps(steps, flow))

@@ -33,6 +33,7 @@ class Stepper:
         job: for those that are called.
         before_update: called with the gradients of each update; usually none.
         steps: updates done so far.
+        idle: learned parameters that these learners leave alone and others may have left gradients of.
     """
 
     program: Program
@@ -43,12 +44,7 @@ class Stepper:
     job: Job = attrs.field(factory=lambda: Job("train", "train"))
     before_update: Sequence[Callable[..., object]] = ()
     steps: int = 0
-    _unlearned: tuple[Parameter, ...] = attrs.field(init=False)
-
-    @_unlearned.default
-    def _find_unlearned(self) -> tuple[Parameter, ...]:
-        learned = {parameter for group in self.learners for parameter in group.trained}
-        return tuple(parameter for parameter in self.program.plan.sparse if parameter not in learned)
+    idle: tuple[Parameter, ...] = ()
 
     def learn(
         self,
@@ -97,7 +93,7 @@ class Stepper:
             self.program.compute_gradients(minibatch)
             self.store.forget_gradients(self.program.plan.sparse)
         elif self._needs_gradients(place):
-            self._compute_gradients(minibatch, place.parts)
+            self.gradients(minibatch, place.parts)
             self.update(counts.samples, counts.counted, place)
         else:
             (group,) = self.learners
@@ -125,7 +121,9 @@ class Stepper:
             self.store.gradients[...] = 0.0
             none = dict.fromkeys(sums.names, 0.0)
             return StepCounts(0, none, flags=flags, learning_rate=place.rates[0].rate)
-        self._compute_gradients(minibatch, place.parts)
+        self.gradients(minibatch, place.parts)
+        for parameter in self.idle:
+            self.store.gradient(parameter)[...] = 0.0
         return attrs.evolve(self._counts(minibatch, place), criteria=sums.take(), flags=flags)
 
     def _counts(self, minibatch: Minibatch, place: StepPlace) -> StepCounts:
@@ -137,7 +135,7 @@ class Stepper:
             learning_rate=place.rates[0].rate,
         )
 
-    def _compute_gradients(self, minibatch: Minibatch, parts: int) -> None:
+    def gradients(self, minibatch: Minibatch, parts: int) -> None:
         """Compute the gradients of a minibatch into the store, part by part if it is divided."""
         divided = list(split(minibatch, parts))
         total = None
@@ -161,7 +159,6 @@ class Stepper:
             offer_gradients(self.before_update, self.job, step, self.store, self.program.plan.trained)
         for group, rates in zip(self.learners, place.rates, strict=True):
             group.program.update(self._scalars(group, rates, samples, counted, place))
-        self.store.forget_gradients(self._unlearned)
         self.steps += 1
 
 
