@@ -48,7 +48,8 @@ def take_arrays(
     for node, frames in _sequences(plan, data).items():
         lengths = [one.shape[0] for one in frames]
         layout = layouts[node.axis] = layouts.get(node.axis) or make_layout(lengths)
-        streams[node.name] = StreamData(pack(frames, layout), layout)
+        rows = pack(frames, layout) if frames else np.zeros((0, *node.known_shape), plan.network.dtype)
+        streams[node.name] = StreamData(rows, layout)
     return Taken(Minibatch(streams, max((layout.frames for layout in layouts.values()), default=0)))
 
 

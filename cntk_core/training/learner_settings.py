@@ -193,7 +193,7 @@ def _named(wanted: Any, parameters: Sequence[Parameter]) -> list[Parameter]:
         found = [one for one in parameters if one is node]
     if not found:
         name = wanted if isinstance(wanted, str) else getattr(getattr(wanted, "node", wanted), "name", wanted)
-        names = [one.name for one in parameters]
+        names = sorted(one.name for one in parameters)
         guess = did_you_mean(str(name), names)
         raise NetworkError(
             f"a learner is given '{name}', which is no learned parameter of the criterion{guess}",
