@@ -125,7 +125,8 @@ def _problems(order: Sequence[Node], roots: Sequence[Node], by: Sequence[Node]) 
     names = ", ".join(f"'{root.name}'" for root in roots)
     for node in by:
         if node not in inside:
-            yield NetworkError(f"there is no gradient by '{node.name}': {names} do not depend on it", where=node.where)
+            depend = "do not depend" if len(roots) > 1 else "does not depend"
+            yield NetworkError(f"there is no gradient by '{node.name}': {names} {depend} on it", where=node.where)
         elif isinstance(node, Input) and node.sparse:
             yield NetworkError(
                 f"there is no gradient by '{node.name}': it is a sparse input",

@@ -49,9 +49,7 @@ def _alike(first: Node, second: Node) -> bool:
     return framed and first.axis == second.axis and first.known_shape == second.known_shape
 
 
-def same_gradients(
-    gradients: Sequence[GradientStep | LoopGradient], seeded: Sequence[Node] = ()
-) -> dict[Node, Node]:
+def same_gradients(gradients: Sequence[GradientStep | LoopGradient], seeded: Sequence[Node] = ()) -> dict[Node, Node]:
     """Return gradients that a loop only passes on (sums do): each with the one that it equals.
 
     No other step may send anything to them, nor may they be ``seeded``.

@@ -98,7 +98,8 @@ class PlanProgram(Program):
         """
         if self._kept != self.axes.begun:
             raise NetworkError(
-                "there is nothing to go back through", hint="Call forward with a minibatch first; evaluate keeps nothing."
+                "there is nothing to go back through",
+                hint="Call forward with a minibatch first; evaluate keeps nothing.",
             )
         given = None
         if seeds is not None:

@@ -139,9 +139,7 @@ class XlaProgram(PlanProgram):
     def run_forward(self, minibatch: Minibatch, *, training: bool) -> None:
         """Run the forward part."""
         if training not in self._ways_back:
-            units = units_of(
-                self.plan, gradients=True, lowerings=self._state.lowerings, training=training, apart=True
-            )
+            units = units_of(self.plan, gradients=True, lowerings=self._state.lowerings, training=training, apart=True)
             forward = self._mode_of([unit for unit in units if not unit.backward], training=training)
             self._ways_back[training] = forward, self._mode_of([u for u in units if u.backward], training=training)
         mode, self._way_back = self._ways_back[training]

@@ -217,7 +217,11 @@ def _computed(step: AnyStep) -> tuple[Node, ...]:
 
 
 def _used(step: AnyStep) -> tuple[Node, ...]:
-    return step.reads
+    if not isinstance(step, GradientStep):
+        return step.reads
+    # A lowering may look at inputs at which the op itself, with what it has kept, does not look again.
+    given = (child for node in step.step.nodes if node.op.elementwise is None for child in node.inputs)
+    return tuple(dict.fromkeys([*step.reads, *given]))
 
 
 def _targets(step: AnyStep) -> tuple[Node, ...]:
