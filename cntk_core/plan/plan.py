@@ -11,7 +11,7 @@ from cntk_core.errors import CntkError, NetworkError
 from cntk_core.network.inference import is_delay
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
-from cntk_core.ops.language.shapes import longest_axes
+from cntk_core.ops.language.shapes import Free, Longest
 from cntk_core.records.layout import SequenceLayout
 
 
@@ -192,7 +192,7 @@ class Plan:
 
 def is_open(node: Node) -> bool:
     """Whether a node has a dimension that every minibatch has its own of."""
-    return bool(longest_axes(node.known_shape))
+    return any(isinstance(dim, Longest | Free) for dim in node.known_shape)
 
 
 def makes_axis_by_values(node: Node) -> bool:

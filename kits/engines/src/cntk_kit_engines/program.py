@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.contract.engine import Program, ProgramState, no_gradients
+from cntk_core.contract.engine import ProgramState, no_gradients
 from cntk_core.errors import DataError, NetworkError, did_you_mean
 from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.ops.language.op import OpContext
@@ -20,9 +20,10 @@ from cntk_core.plan.plan import Plan, layout_of_root
 from cntk_core.records.layout import SequenceLayout
 from cntk_core.records.minibatch import Minibatch
 from cntk_kit_engines.axes import Axes
+from cntk_kit_engines.remaking import RemadeProgram
 
 
-class PlanProgram(Program):
+class PlanProgram(RemadeProgram):
     """A program with the records that every engine keeps: axes, contexts of ops, carried state, totals.
 
     An engine that follows it computes values, and fetches them for :meth:`fetch`.

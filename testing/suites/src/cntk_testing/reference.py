@@ -21,6 +21,7 @@ from cntk_core.plan.plan import (
 )
 from cntk_core.records.layout import IntArray
 from cntk_core.records.minibatch import Minibatch, StreamData
+from cntk_kit_engines.compiling import compiles
 from cntk_kit_engines.interpreter import Interpreter
 from cntk_kit_engines.program import PlanProgram
 
@@ -32,6 +33,7 @@ class ReferenceEngine(ExecutionEngine):
 
     requires_api = "1.0"
 
+    @compiles
     def compile(
         self, plan: Plan, store: ParameterStore, rule: UpdateRule | None = None, *, seed: int = 0
     ) -> ReferenceProgram:
@@ -157,7 +159,7 @@ class ReferenceProgram(PlanProgram):
             if node.sparse:
                 self._columns[node] = _occurring(data)
             rows = _double(dense(data.data))
-            self._values[node] = rows.reshape(rows.shape[0], *node.known_shape)
+            self._values[node] = rows.reshape(*rows.shape[: int(bool(node.framed))], *node.known_shape)
 
 
 def _occurring(stream: StreamData) -> IntArray:

@@ -49,7 +49,9 @@ class Inlets:
     def reserve(self, axes: set[str], capacity: Mapping[str, int]) -> None:
         """Have places for as many frames as there is room for, on some axes."""
         for node, inlet in self._dense.items():
-            if node.axis in axes:
+            if not node.framed:
+                inlet.reserve(1)
+            elif node.axis in axes:
                 inlet.reserve(capacity[node.axis])
 
     def take(self, streams: Mapping[Input, StreamData]) -> bool:
@@ -78,7 +80,11 @@ class Inlets:
     def values(self, frames: Mapping[str, int]) -> dict[Node, Array]:
         """The values of the other inputs, for so many frames."""
         sparse = self.sparse()
-        return {node: inlet.view(frames[node.axis]) for node, inlet in self._dense.items() if node not in sparse}
+        return {
+            node: inlet.view(frames[node.axis]) if node.framed else inlet.view(1)[0]
+            for node, inlet in self._dense.items()
+            if node not in sparse
+        }
 
     def touch(self, touched: Any) -> None:
         """Note which rows of parameters with sparse gradients the minibatch has come to.

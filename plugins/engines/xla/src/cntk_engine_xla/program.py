@@ -288,11 +288,12 @@ class XlaProgram(PlanProgram):
         sizes.begin()
         state.staging.begin()
         for node, stream in streams.items():
-            rows = sizes.rows(node.axis)
+            rows = sizes.rows(node.axis) if node.framed else 1
             if node in self._with_matrix:
                 self._take_matrix(node, stream, rows)
             if node not in state.sparse:
-                device[node] = self._feeds[node].take(stream, rows)
+                found = self._feeds[node].take(stream, rows)
+                device[node] = found if node.framed else found[0]
 
     def _take_matrix(self, node: Input, stream: StreamData, rows: int) -> None:
         """Take in a stream, perhaps an array, as a sparse matrix."""
