@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from numpy.typing import NDArray
@@ -16,18 +17,20 @@ from cntk_core.contract.engine import ExecutionEngine, Program
 from cntk_core.contract.store import ParameterStore
 from cntk_core.errors import DataError, NetworkError
 from cntk_core.network.network import Network
-from cntk_core.network.node import Input, Node, Parameter
+from cntk_core.network.node import Node
 from cntk_core.ops.language.layouts import slot_layout
-from cntk_core.ops.language.reader_order import unpack
-from cntk_core.plan.arrays import take_arrays
+from cntk_core.plan.arrays import OneHot, Taken, one_hot, take_arrays
 from cntk_core.plan.make import make_plan
 from cntk_core.plugins.manager import AUTO, PluginManager
 from cntk_core.plugins.model_formats import ModelFiles
 from cntk_core.records.layout import SequenceLayout
-from cntk_core.records.minibatch import Minibatch
 
-Values = Mapping[str, Sequence[Any]]
-"""For each input by name, its sequences: arrays ``(frames, *shape)``, or whole numbers, which mean one-hot vectors."""
+__all__ = ["Model", "OneHot", "Stream", "one_hot"]
+
+Values = Mapping[str, Any] | Sequence[Any] | NDArray[Any]
+"""For each input by name what it takes, or for the only input: see :mod:`cntk_core.plan.arrays`."""
+
+EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
 class Model:
@@ -53,6 +56,7 @@ class Model:
         plugins: PluginManager | None = None,
     ) -> None:
         self.network = network
+        self._given = engine, settings
         self.plugins = plugins or PluginManager()
         if isinstance(engine, str):
             engine_class = self.plugins.engine(engine)
@@ -62,6 +66,9 @@ class Model:
         self.store = ParameterStore.of(network.parameters, network.dtype)
         self._programs: dict[tuple[Node, ...], Program] = {}
         self._streams: dict[tuple[Node, ...], Program] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _made_again, (type(self), self.network, *self._given)
 
     @classmethod
     def load(cls, path: str | Path, *, engine: str = AUTO, settings: str = "") -> Model:
@@ -75,8 +82,11 @@ class Model:
         network = ModelFiles(plugins.registry).load(path)
         return cls(network, engine=engine, settings=settings, plugins=plugins)
 
-    def evaluate(self, data: Values, outputs: Sequence[str] = ()) -> dict[str, list[NDArray[Any]]]:
+    def evaluate(self, data: Values = EMPTY, outputs: Sequence[str] = ()) -> dict[str, Any]:
         """Return values of nodes, for each a list with one array ``(frames, *shape)`` for each sequence.
+
+        What has no sequences, or gets one array of samples, is one array ``(samples, *shape)``; what has no dynamic
+        axis is one of its shape.
 
         Args:
             data: the inputs that the outputs need.
@@ -89,7 +99,7 @@ class Model:
         nodes = self._nodes(outputs)
         program = self._program(nodes, self._programs)
         program.begin_epoch(0)
-        return _run(program, nodes, take_arrays(program.plan, data).minibatch)
+        return _run(program, nodes, take_arrays(program.plan, data))
 
     def stream(self, outputs: Sequence[str] = ()) -> Stream:
         """Return what evaluates sequences piece by piece, as they come in. One stream at a time.
@@ -113,9 +123,6 @@ class Model:
         if isinstance(names, str):
             names = (names,)
         nodes = tuple(self.network[name] for name in names) or tuple(self.network.roots["output"])
-        for node in nodes:
-            if isinstance(node, Input | Parameter) or not node.framed:
-                raise NetworkError(f"'{node.name}' has no value for each frame that could be evaluated")
         if not nodes:
             raise NetworkError("the network marks no output", hint="Name the nodes whose values you want.")
         return nodes
@@ -126,6 +133,10 @@ class Model:
         return made[nodes]
 
 
+def _made_again(kind: type[Model], network: Network, engine: str | ExecutionEngine, settings: str) -> Model:
+    return kind(network, engine=engine, settings=settings)
+
+
 class Stream:
     """Evaluates sequences piece by piece; the state goes from piece to piece. Made by :meth:`Model.stream`."""
 
@@ -133,14 +144,16 @@ class Stream:
         self._program = program
         self._nodes = nodes
         self._count = 0
+        self._begun = False
         self.restart()
 
     def restart(self) -> None:
         """Forget the state: what comes next begins new sequences."""
         self._count = 0
+        self._begun = False
         self._program.begin_epoch(0)
 
-    def feed(self, data: Values) -> dict[str, list[NDArray[Any]]]:
+    def feed(self, data: Values) -> dict[str, Any]:
         """Take the next frames of each sequence, and return the outputs at them.
 
         Raises:
@@ -149,16 +162,20 @@ class Stream:
 
         def layout(lengths: Sequence[int]) -> SequenceLayout:
             count = len(lengths)
-            if self._count and count != self._count:
+            if self._count not in (0, count):
                 raise DataError(f"the stream has {self._count} sequences; now there are {count}")
-            begun = [self._count > 0] * count
+            begun = [self._begun] * count
+            self._count = count
             return slot_layout([[length] for length in lengths], continued=begun, continues=[True] * count)
 
-        minibatch = take_arrays(self._program.plan, data, make_layout=layout).minibatch
-        self._count = max(stream.layout.slots for stream in minibatch.streams.values())
-        return _run(self._program, self._nodes, minibatch)
+        given = take_arrays(self._program.plan, data, make_layout=layout)
+        self._begun = True
+        return _run(self._program, self._nodes, given)
 
 
-def _run(program: Program, nodes: Iterable[Node], minibatch: Minibatch) -> dict[str, list[NDArray[Any]]]:
-    program.evaluate(minibatch)
-    return {node.name: unpack(program.value(node.name), program.layout(node.name)) for node in nodes}
+def _run(program: Program, nodes: Iterable[Node], given: Taken) -> dict[str, Any]:
+    program.evaluate(given.minibatch)
+    return {
+        node.name: given.value(node, program.value(node.name), program.layout(node.name) if node.framed else None)
+        for node in nodes
+    }
