@@ -147,7 +147,7 @@ class Trainer:
         plan = make_plan(network, self._nodes, self._nodes[0], learn=learned)
         program, groups = compile_learners(engine, plan, store, own, seed=self.seed)
         idle = tuple(one for one in store.parameters if one.learned and one not in learned)
-        sizes = MinibatchSizes(network)
+        sizes = MinibatchSizes(network, criterion=self._nodes[0])
         return Stepper(program, store, groups, sizes, self.seed, idle=idle if len(learned) < len(trained) else ())
 
     # -- minibatches --------------------------------------------------------------------------------------
@@ -164,8 +164,6 @@ class Trainer:
             TrainingError: a rate makes no sense, or the ranks do not come together.
         """
         minibatch = None if data is None else _minibatch(self._stepper.program.plan, data)
-        if minibatch is not None and not has_frames(minibatch):
-            minibatch = None
         self._begin_epoch()
         point = TrainingPoint(self._stepper.steps, self.samples, self.epoch)
         rates = tuple(learner.rates(point) for learner in self.learners)
@@ -207,7 +205,7 @@ class Trainer:
         minibatch = _minibatch(program.plan, data)
         program.begin_epoch(self.epoch, self.op_settings)
         sums = CriterionSums(program, self._nodes)
-        if has_frames(minibatch):
+        if minibatch is not None:
             program.evaluate(minibatch)
             sums.add(self._stepper.sizes.samples(minibatch))
         return sums.read()
@@ -386,8 +384,12 @@ def _node(network: Network, wanted: Any) -> Node:
     return found
 
 
-def _minibatch(plan: Plan, data: Data) -> Minibatch:
-    return data if isinstance(data, Minibatch) else take_arrays(plan, data).minibatch
+def _minibatch(plan: Plan, data: Data) -> Minibatch | None:
+    """Return the minibatch; None if it has no samples."""
+    if isinstance(data, Minibatch):
+        return data if has_frames(data) else None
+    minibatch = take_arrays(plan, data).minibatch
+    return minibatch if minibatch.samples else None
 
 
 def _checkpoint_path(path: str | Path) -> Path:
