@@ -22,7 +22,6 @@ from cntk_core.training.files.position import Position
 from cntk_core.training.loop.alone import Alone
 from cntk_core.training.loop.criteria import CriterionSums
 from cntk_core.training.loop.epoch_progress import EpochProgress, EpochResult, Pace
-from cntk_core.training.loop.gradient_check import GradientCheck
 from cntk_core.training.loop.learner_group import LearnerGroup, Rates, StepPlace
 from cntk_core.training.loop.minibatch_sizes import MinibatchSizes
 from cntk_core.training.loop.progress import RunLog
@@ -42,6 +41,14 @@ class Keeper(Protocol):
 
     def keep(self, position: Position | None) -> bool:
         """Save, and say whether it was done; None says that the program cannot tell what it takes along."""
+        ...
+
+
+class Check(Protocol):
+    """Looks at gradients."""
+
+    def check(self, minibatch: Minibatch, epoch: int, index: int) -> None:
+        """Look at those of a minibatch that is about to be learned, the one with this index in its epoch."""
         ...
 
 
@@ -75,7 +82,7 @@ class EpochLoop:
     seed: int = 0
     listeners: Sequence[Callable[..., object]] = ()
     before_update: Sequence[Callable[..., object]] = ()
-    check: GradientCheck | None = None
+    check: Check | None = None
     ranks: Ranks = attrs.field(factory=Alone)
     stop: StopRequest = attrs.field(factory=StopRequest)
     stepper: Stepper = attrs.field(init=False)

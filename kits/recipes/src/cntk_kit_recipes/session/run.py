@@ -16,32 +16,32 @@ from cntk_core.network.network import Network
 from cntk_core.plan.make import make_plan
 from cntk_core.plan.runnable import check_runnable
 from cntk_core.training.files.checkpoint import Checkpoint, Progress, load_checkpoint, restore_slots, restore_store
-from cntk_core.training.files.generations import Start, checkpoint_of
-from cntk_core.training.files.periodic_saving import InsideKeeper
 from cntk_core.training.files.position import Position
-from cntk_core.training.files.settings_text import differences
 from cntk_core.training.loop.criteria import Criterion, averages
 from cntk_core.training.loop.epoch import EpochLoop
 from cntk_core.training.loop.epoch_progress import EpochResult, NotANumber, Pace
-from cntk_core.training.loop.evaluate import evaluate_program
-from cntk_core.training.loop.evaluation_told import Audience
-from cntk_core.training.loop.gradient_check import GradientCheck
 from cntk_core.training.loop.progress import RunLog, single
 from cntk_core.training.loop.rank_state import OwnState, take_back
-from cntk_core.training.loop.trained_nodes import choose_criteria, describe_training
 from cntk_core.training.loop.update import compose_update
 from cntk_core.training.rates.auto_adjust import RateControl
 from cntk_core.training.rates.schedules import effective_momentum, time_constant
 from cntk_kit_recipes.session.epoch_rates import Pacing
+from cntk_kit_recipes.session.evaluate import evaluate_program
+from cntk_kit_recipes.session.evaluation_told import Audience
+from cntk_kit_recipes.session.generations import Start, checkpoint_of
+from cntk_kit_recipes.session.gradient_check import GradientCheck
 from cntk_kit_recipes.session.listeners import asked_rate, tell_epoch
 from cntk_kit_recipes.session.nan_origin import explained
 from cntk_kit_recipes.session.node_settings import NodeSettings, spare_normalizations
 from cntk_kit_recipes.session.parts import SessionParts
+from cntk_kit_recipes.session.periodic_saving import InsideKeeper
 from cntk_kit_recipes.session.precompute import precompute
 from cntk_kit_recipes.session.rank_saving import RankSaver
 from cntk_kit_recipes.session.rate_control import ControlState, Verdict, judge
 from cntk_kit_recipes.session.saving import Saver
+from cntk_kit_recipes.session.settings_text import differences
 from cntk_kit_recipes.session.soundness import Soundness
+from cntk_kit_recipes.session.trained_nodes import choose_criteria, describe_training
 
 LEAST_RATE = 1e-12
 """Learning rate per sample below which the log says so."""

@@ -17,9 +17,9 @@ from cntk_core.network.files import replace_file
 from cntk_core.network.model_file import ModelInfo, save_model
 from cntk_core.network.network import Network
 from cntk_core.training.files.checkpoint import Progress, save_checkpoint
-from cntk_core.training.files.generations import KEPT, Start, checkpoint_of
 from cntk_core.training.files.position import Position
 from cntk_core.training.loop.update import NOISE_SLOT
+from cntk_kit_recipes.session.generations import KEPT, Start, checkpoint_of
 from cntk_kit_recipes.session.parts import SessionParts
 
 _CHUNK = 1 << 20

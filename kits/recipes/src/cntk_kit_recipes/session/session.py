@@ -24,8 +24,6 @@ from cntk_core.network.initializers import initialize_parameters
 from cntk_core.network.network import Network
 from cntk_core.network.remarks import remarks
 from cntk_core.training.files.checkpoint import Checkpoint, remove_unnamed, restore_values
-from cntk_core.training.files.generations import ModelPaths, Start, final_epochs, find_start
-from cntk_core.training.files.settings_text import differences
 from cntk_core.training.loop.alone import Alone
 from cntk_core.training.loop.progress import RunLog
 from cntk_core.training.loop.ranks import Ranks
@@ -33,10 +31,12 @@ from cntk_core.training.loop.stop_request import StopRequest
 from cntk_core.training.settings import SGDSettings
 from cntk_kit_recipes.locks.lock import Lock
 from cntk_kit_recipes.session.final_model import check_final, mend_final
+from cntk_kit_recipes.session.generations import ModelPaths, Start, final_epochs, find_start
 from cntk_kit_recipes.session.leftovers import remove_leftovers
 from cntk_kit_recipes.session.parts import Hooks, SessionParts
 from cntk_kit_recipes.session.run import TrainingRun, TrainingSummary
 from cntk_kit_recipes.session.saving import saving, tidying
+from cntk_kit_recipes.session.settings_text import differences
 
 _ENDING = 10.0
 """Seconds that a rank which was lost has to let go of the files."""
