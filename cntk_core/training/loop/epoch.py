@@ -170,7 +170,7 @@ class EpochLoop:
         has no samples: that last step, or the one with which the share of a rank ends that learns apart.
         """
         pace, merge = state.pace, team.merge_gradients
-        shares = team.shares(minibatches)
+        place_of, shares = self._places(pace), team.shares(minibatches)
         learned, given = True, state.count
         for read, minibatch in chain(shares, repeat((0, None))) if merge else shares:
             given += 1
@@ -180,7 +180,7 @@ class EpochLoop:
             team.doing(f"minibatch {state.count + 1} of epoch {pace.epoch + 1}")
             learned = minibatch is not None and has_frames(minibatch)
             if merge or learned:
-                total = self._step(team, minibatch if learned else None, state, keeper)
+                total = self._step(team, minibatch if learned else None, place_of(state.count), state, keeper)
             else:
                 total = StepCounts(0, {}, read=0 if minibatch is None else minibatch.samples)
             over = merge and total.is_end
@@ -198,7 +198,7 @@ class EpochLoop:
             state.done(0, 0)
 
     def _step(
-        self, team: Ranks, minibatch: Minibatch | None, state: EpochProgress, keeper: Keeper | None
+        self, team: Ranks, minibatch: Minibatch | None, place: StepPlace, state: EpochProgress, keeper: Keeper | None
     ) -> StepCounts:
         """Make a step; rank 0 decides when to save, and any may be told to end: others hear of it with the counts."""
         pace, merge = state.pace, team.merge_gradients
@@ -208,17 +208,18 @@ class EpochLoop:
         if merge:
             due = keeper is not None and team.is_main and keeper.is_due(state.read)
             flags = (float(due), float(self.stop.asked))
-        place = self._place(pace, state.count)
         return self.stepper.learn(minibatch, place, state.sums, team.strategy, merge=merge, flags=flags)
 
     def step(self, minibatch: Minibatch, pace: Pace, index: int) -> None:
         """Learn a minibatch, the one with this index in its epoch, without other ranks."""
-        self.stepper.learn_alone(minibatch, self._place(pace, index))
+        self.stepper.learn_alone(minibatch, self._places(pace)(index))
 
-    def _place(self, pace: Pace, index: int) -> StepPlace:
+    def _places(self, pace: Pace) -> Callable[[int], StepPlace]:
+        """Return what gives the place of the minibatch with an index in its epoch."""
         learns = pace.rate > 0.01 * self.settings.min_learning_rate_per_sample
-        rates = Rates(pace.rate, self.settings.momentum(pace.epoch))
-        return StepPlace(pace.epoch, index, (rates,), self.settings.parts(pace.minibatch_size), learns)
+        rates = (Rates(pace.rate, self.settings.momentum(pace.epoch)),)
+        parts = self.settings.parts(pace.minibatch_size)
+        return lambda index: StepPlace(pace.epoch, index, rates, parts, learns)
 
     def _compare(self, team: Ranks, state: EpochProgress) -> None:
         every = team.settings.check_every

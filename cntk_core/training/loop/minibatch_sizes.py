@@ -15,7 +15,7 @@ import numpy as np
 from cntk_core.network.network import Network
 from cntk_core.network.node import Node
 from cntk_core.records.layout import SequenceLayout
-from cntk_core.records.minibatch import Minibatch
+from cntk_core.records.minibatch import Minibatch, StreamData
 
 _COLUMNS: WeakKeyDictionary[SequenceLayout, int] = WeakKeyDictionary()
 
@@ -52,7 +52,7 @@ class MinibatchSizes:
         """
         if minibatch.columns is not None:
             return minibatch.columns
-        found = {id(layout): columns(layout) for layout in _layouts(minibatch, self._features)}
+        found = {id(data.layout): columns(data.layout) for data in _streams(minibatch, self._features)}
         return max(found.values(), default=minibatch.samples)
 
     def samples(self, minibatch: Minibatch) -> int:
@@ -62,7 +62,8 @@ class MinibatchSizes:
         """
         if not self._counts:
             return 0
-        return max((layout.frames for layout in _layouts(minibatch, self._counted)), default=minibatch.samples)
+        rows = (data.data.shape[0] for data in _streams(minibatch, self._counted))
+        return max(rows, default=minibatch.samples)
 
 
 def _axis_of(criterion: Node) -> str:
@@ -73,8 +74,8 @@ def _axis_of(criterion: Node) -> str:
     return next((node.axis for node in level if node.framed), "")
 
 
-def _layouts(minibatch: Minibatch, names: Set[str]) -> Iterator[SequenceLayout]:
-    return (data.layout for name, data in minibatch.streams.items() if name.lower() in names)
+def _streams(minibatch: Minibatch, names: Set[str]) -> Iterator[StreamData]:
+    return (data for name, data in minibatch.streams.items() if name.lower() in names)
 
 
 def columns(layout: SequenceLayout) -> int:

@@ -45,6 +45,14 @@ class Stepper:
     before_update: Sequence[Callable[..., object]] = ()
     steps: int = 0
     idle: tuple[Parameter, ...] = ()
+    _is_apart: bool = attrs.field(init=False)
+
+    @_is_apart.default
+    def _look(self) -> bool:
+        """Whether gradients are needed by themselves: for norms, for listeners or for several learners."""
+        (first, *others) = self.learners
+        alone = not others and first.program is self.program
+        return not alone or first.settings.clips_norm or bool(self.before_update)
 
     def learn(
         self,
@@ -92,7 +100,7 @@ class Stepper:
             # In training mode, so that dropout and batch normalisation are as with any other rate.
             self.program.compute_gradients(minibatch)
             self.store.forget_gradients(self.program.plan.sparse)
-        elif self._needs_gradients(place):
+        elif self._is_apart or place.parts > 1:
             self.gradients(minibatch, place.parts)
             self.update(counts.samples, counts.counted, place)
         else:
@@ -102,12 +110,6 @@ class Stepper:
             )
             self.steps += 1
         return counts
-
-    def _needs_gradients(self, place: StepPlace) -> bool:
-        """Whether gradients are needed by themselves: in parts, for norms, for listeners or for several learners."""
-        (first, *others) = self.learners
-        by_itself = others or first.program is not self.program or first.settings.clips_norm
-        return bool(place.parts > 1 or by_itself or self.before_update)
 
     def _scalars(self, group: LearnerGroup, rates: Rates, samples: int, counted: int, place: StepPlace) -> Scalars:
         context = group.begin_step(self.store, samples, place, rates, self.steps, self.seed)
@@ -164,4 +166,4 @@ class Stepper:
 
 def has_frames(minibatch: Minibatch) -> bool:
     """Whether there is anything in a minibatch; one of a network without inputs counts as well."""
-    return not minibatch.streams or any(data.layout.frames for data in minibatch.streams.values())
+    return not minibatch.streams or any(data.data.shape[0] for data in minibatch.streams.values())
