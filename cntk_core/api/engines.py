@@ -67,6 +67,7 @@ from cntk_core.plan.sparse import is_product, is_sparse_product, is_transposed, 
 from cntk_core.plan.traced import Tree
 from cntk_kit_engines.axes import Axes, stream_of
 from cntk_kit_engines.code_cache import CodeCache
+from cntk_kit_engines.compiling import compiles
 from cntk_kit_engines.explain import explain
 from cntk_kit_engines.gradient_flow import flow_back
 from cntk_kit_engines.interpreter import Interpreter
@@ -122,6 +123,7 @@ __all__ = [
     "check_statistics",
     "check_word_classes",
     "clipped_log",
+    "compiles",
     "convolution_geometry",
     "core_op",
     "cosine_gradients",

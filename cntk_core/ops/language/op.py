@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import attrs
 import numpy as np
 
+from cntk_core.errors import PluginError
 from cntk_core.ops.language.shapes import Shape
 from cntk_core.ops.language.traits import BY_ELEMENTS, NO_TRAITS, Traits
 
@@ -86,7 +87,11 @@ class Op:
     An op without ``elementwise``, ``forward`` and ``accumulator`` is only declared: networks with it can be built,
     checked, saved, edited and drawn, but not run.
 
+    Copies are the op itself, and pickles its name: what is compared and looked up is the object.
+
     Attributes:
+        finder: ``name -> Op`` for pickles; raises PluginError if there is none. It knows the core's ops, and those of
+            plugins as soon as there is a plugin manager.
         name: CNTK's operation name (``LearnableParameter``, ``Times``), as model files and dumps write it.
         arity: fewest and most inputs; None is any number.
         infer: ``(input shapes, attributes) -> output shape``, memory order; raises ShapeError.
@@ -116,6 +121,8 @@ class Op:
         random: draws random numbers, so that it is never computed twice nor folded.
         sparse_inputs: inputs whose value may be a ``scipy.sparse`` matrix ``(frames, dim)``; others are given dense.
         unframed: inputs that cannot have a dynamic axis (weights of a convolution), by index.
+        along_sequences: inputs along whose sequences it looks, by index, so that these must have some. Those of delays
+            are known.
         updates: parameters among the inputs that computing the op in training changes (running statistics), by index.
         accumulator: for a precomputed value, makes the object that gathers it in one pass over the data.
         placement: ``(input shapes, attributes, index of an input) -> Placement or None``: how width and height of that
@@ -125,6 +132,8 @@ class Op:
             element-wise op are known; any other has only what it states.
         doc: one line for the reference page.
     """
+
+    finder: ClassVar[Callable[[str], Op]]
 
     name: str
     arity: tuple[int, int | None]
@@ -149,6 +158,7 @@ class Op:
     random: bool = False
     sparse_inputs: frozenset[int] = frozenset()
     unframed: frozenset[int] = frozenset()
+    along_sequences: frozenset[int] = frozenset()
     updates: frozenset[int] = frozenset()
     accumulator: Callable[[Shape], Accumulator] | None = None
     placement: Callable[[Sequence[Shape], Any, int], Placement | None] | None = None
@@ -157,6 +167,24 @@ class Op:
     traits: Traits = attrs.field(
         default=attrs.Factory(lambda op: NO_TRAITS if op.elementwise is None else BY_ELEMENTS, takes_self=True)
     )
+
+    def __copy__(self) -> Op:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Op:
+        return self
+
+    def __reduce__(self) -> tuple[Callable[[str], Op], tuple[str]]:
+        try:
+            found = Op.finder(self.name)
+        except PluginError:
+            found = None
+        if found is not self:
+            raise PluginError(
+                f"the operation {self.name} cannot be pickled: it is not found by its name",
+                hint="Register it with cntk_core.api.register, here and where it is read; or make a plugin of it.",
+            )
+        return Op.finder, (self.name,)
 
     def flows_to(self, index: int) -> bool:
         """Whether a gradient can flow to input ``index``."""
