@@ -85,7 +85,8 @@ class AnySizeProgram(RemadeProgram):
                 sizes = self._last[0][place]  # a rank without a share of the minibatch may not know
             if not fits(node.known_shape, sizes):
                 raise DataError(
-                    f"the input '{node.name}' is {show(node.known_shape)}, but its stream gives samples of {show(sizes)}"
+                    f"the input '{node.name}' is {show(node.known_shape)}, but its stream gives samples of "
+                    f"{show(sizes)}"
                 )
             for dim, size in zip(node.known_shape, sizes, strict=True):
                 if isinstance(dim, Free) and dim.name:
