@@ -10,6 +10,7 @@ import attrs
 from numpy.typing import NDArray
 
 from cntk_core.contract.component import Component
+from cntk_core.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from cntk_core.contract.learner import UpdateRule
@@ -47,6 +48,12 @@ class Program(ABC):
     plan: Plan
     settings: dict[str, float]
     step: int
+
+    def __reduce__(self) -> Any:
+        raise UnsupportedError(
+            f"{type(self).__name__} cannot be pickled: its engine does not say what it was compiled of",
+            hint="Pickle the network, and compile it again.",
+        )
 
     def begin_epoch(
         self, epoch: int, settings: Mapping[str, float] | None = None, *, minibatches_done: int = 0
