@@ -20,6 +20,7 @@ from cntk_core.plan.plan import Plan
 from cntk_core.records.layout import SequenceLayout
 from cntk_core.records.minibatch import Minibatch, StreamData
 from cntk_kit_engines.axes import stream_of
+from cntk_kit_engines.program import is_total
 from cntk_kit_engines.remaking import MadeOf, is_fused, remains_of
 
 KEPT = 16
@@ -57,7 +58,7 @@ class AnySizeProgram(Program):
         self._inputs = [node for node in plan.inputs if is_free(node.known_shape)]
         self._programs: OrderedDict[tuple[Shape, ...], Program] = OrderedDict()
         self._last: tuple[tuple[Shape, ...], Program] | None = None
-        self._state = ProgramState()
+        self._state = ProgramState({}, {node.name: 0.0 for node in plan.roots if is_total(node)})
 
     # -- the program for a minibatch ----------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -43,14 +44,16 @@ def remains_of(program: Program, made_of: MadeOf) -> tuple[Callable[[Remains], P
     """Return how a program is pickled.
 
     Raises:
-        UnsupportedError: its rule is no function of a module.
+        UnsupportedError: its rule cannot be pickled.
     """
     engine, store, rule, seed = made_of
-    if rule is not None and "<locals>" in getattr(rule.expression, "__qualname__", "<locals>"):
+    try:
+        pickle.dumps(rule)
+    except (pickle.PicklingError, AttributeError, TypeError):  # a function of no module, or something inside
         raise UnsupportedError(
             "a program with a learner's update rule cannot be pickled",
             hint="Pickle the network, and compile it again with the learner.",
-        )
+        ) from None
     plan = program.plan
     return remade, (
         Remains(
