@@ -7,7 +7,9 @@ from cntk_core.config.parser import Entry, parse_entries
 from cntk_core.contract.builder import Document, SeedNumbers
 from cntk_core.network.files import write_file
 from cntk_core.network.initializers import FixedValue, initialize_parameters, numbered
+from cntk_core.network.node import BATCH
 from cntk_core.network.unsound import unsound
+from cntk_core.ops.language.shapes import FREE, Free
 from cntk_core.ops.table import OpTable
 from cntk_kit_builders.clone import PARAMETER_USES, clone_nodes, duplicate, nodes_to_clone
 from cntk_kit_builders.dot import to_dot
@@ -41,7 +43,9 @@ KIT_VERSION = "1.0"
 """Version of this kit. Names may change with its major; what goes is announced for two minor versions."""
 
 __all__ = [
+    "BATCH",
     "COMMAND_LINE",
+    "FREE",
     "KIT_VERSION",
     "PARAMETER_USES",
     "Content",
@@ -49,6 +53,7 @@ __all__ = [
     "Entry",
     "EvaluatedEntry",
     "FixedValue",
+    "Free",
     "FromFile",
     "FromLiteral",
     "NamePattern",

@@ -38,7 +38,7 @@ from cntk_core.network.tensor_file import (
 )
 from cntk_core.network.unsound import unsound
 from cntk_core.ops.families.leaves import INPUT, PARAMETER, SPARSE_INPUT
-from cntk_core.ops.language.op import Op
+from cntk_core.ops.language.op import Op, OpNames
 from cntk_core.ops.language.shapes import Free, Longest, Shape, is_free, longest_axes, show
 from cntk_core.ops.table import FindOp
 from cntk_core.records.origin import Origin, as_entries, of_entries
@@ -83,7 +83,7 @@ def save_model(
 
 def pickled(network: Network) -> tuple[Any, ...]:
     """Return how a network is pickled: by the bytes of its model file, and what finds ops in another process."""
-    return network_of_bytes, (b"".join(tensor_chunks(*_content(network, None))), Op.finder)
+    return network_of_bytes, (b"".join(tensor_chunks(*_content(network, None))), OpNames.find)
 
 
 def network_of_bytes(content: bytes, find: Callable[[str], Op]) -> Network:

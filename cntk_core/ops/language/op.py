@@ -90,8 +90,6 @@ class Op:
     Copies are the op itself, and pickles its name: what is compared and looked up is the object.
 
     Attributes:
-        finder: ``name -> Op`` for pickles; raises PluginError if there is none. It knows the core's ops, and those of
-            plugins as soon as there is a plugin manager.
         name: CNTK's operation name (``LearnableParameter``, ``Times``), as model files and dumps write it.
         arity: fewest and most inputs; None is any number.
         infer: ``(input shapes, attributes) -> output shape``, memory order; raises ShapeError.
@@ -121,8 +119,6 @@ class Op:
         random: draws random numbers, so that it is never computed twice nor folded.
         sparse_inputs: inputs whose value may be a ``scipy.sparse`` matrix ``(frames, dim)``; others are given dense.
         unframed: inputs that cannot have a dynamic axis (weights of a convolution), by index.
-        along_sequences: inputs along whose sequences it looks, by index, so that these must have some. Those of delays
-            are known.
         updates: parameters among the inputs that computing the op in training changes (running statistics), by index.
         accumulator: for a precomputed value, makes the object that gathers it in one pass over the data.
         placement: ``(input shapes, attributes, index of an input) -> Placement or None``: how width and height of that
@@ -131,9 +127,9 @@ class Op:
         traits: what else is true of it, from which planners and engines conclude what they may do. Those of an
             element-wise op are known; any other has only what it states.
         doc: one line for the reference page.
+        along_sequences: inputs along whose sequences it looks, by index, so that these must have some. Those of delays
+            are known.
     """
-
-    finder: ClassVar[Callable[[str], Op]]
 
     name: str
     arity: tuple[int, int | None]
@@ -158,7 +154,6 @@ class Op:
     random: bool = False
     sparse_inputs: frozenset[int] = frozenset()
     unframed: frozenset[int] = frozenset()
-    along_sequences: frozenset[int] = frozenset()
     updates: frozenset[int] = frozenset()
     accumulator: Callable[[Shape], Accumulator] | None = None
     placement: Callable[[Sequence[Shape], Any, int], Placement | None] | None = None
@@ -167,6 +162,7 @@ class Op:
     traits: Traits = attrs.field(
         default=attrs.Factory(lambda op: NO_TRAITS if op.elementwise is None else BY_ELEMENTS, takes_self=True)
     )
+    along_sequences: frozenset[int] = frozenset()
 
     def __copy__(self) -> Op:
         return self
@@ -176,7 +172,7 @@ class Op:
 
     def __reduce__(self) -> tuple[Callable[[str], Op], tuple[str]]:
         try:
-            found = Op.finder(self.name)
+            found = OpNames.find(self.name)
         except PluginError:
             found = None
         if found is not self:
@@ -184,7 +180,7 @@ class Op:
                 f"the operation {self.name} cannot be pickled: it is not found by its name",
                 hint="Register it with cntk_core.api.register, here and where it is read; or make a plugin of it.",
             )
-        return Op.finder, (self.name,)
+        return OpNames.find, (self.name,)
 
     def flows_to(self, index: int) -> bool:
         """Whether a gradient can flow to input ``index``."""
@@ -212,3 +208,14 @@ class Op:
             return f"the operation {self.name} is not there yet"
         reason = self.limits(attributes) if self.limits is not None else None
         return None if reason is None else f"{self.name} {reason} is not there yet"
+
+
+class OpNames:
+    """How pickles find ops by name.
+
+    Attributes:
+        find: raises PluginError if there is none. It knows the core's ops, and those of plugins as soon as there is a
+            plugin manager.
+    """
+
+    find: ClassVar[Callable[[str], Op]]

@@ -61,8 +61,11 @@ from cntk_builder_python.recurrence import (
     RecurrentLSTMLayer,
     RecurrentLSTMLayerStack,
 )
+from cntk_core.api.builders import BATCH, FREE, Free
 
 __all__ = [
+    "BATCH",
+    "FREE",
     "GRU",
     "LSTM",
     "Activation",
@@ -86,6 +89,7 @@ __all__ = [
     "Feedback",
     "Fold",
     "For",
+    "Free",
     "GlobalAveragePooling",
     "GlobalMaxPooling",
     "Graph",
