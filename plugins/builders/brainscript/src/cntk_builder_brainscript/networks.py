@@ -199,7 +199,9 @@ class NetworkMaker:
             links = {old: new for old, new in zip(inputs, given, strict=True) if isinstance(new, Node)}
             prefix = path_text(path)
             copies = clone_nodes(members, links, lambda name: f"{prefix}.{name}", frozen=use == "constant")
-            self.graph.copied({old: new for old, new in copies.items() if old not in links})
+            made = {old: new for old, new in copies.items() if old not in links}
+            self.graph.copied(made)
+            self.graph.cloned(made)
             results: dict[str, object] = {name: copies.get(node, node) for name, node in outputs.items()}
             return results[""] if "" in results else Record(results, path=path)
 
