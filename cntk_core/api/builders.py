@@ -8,6 +8,7 @@ from cntk_core.contract.builder import Document, SeedNumbers
 from cntk_core.network.blocks import Block
 from cntk_core.network.files import write_file
 from cntk_core.network.initializers import FixedValue, initialize_parameters, numbered
+from cntk_core.network.node import Placeholder
 from cntk_core.network.unsound import unsound
 from cntk_core.ops.table import OpTable
 from cntk_kit_builders.blocks import as_block, call_block, describe_block, find_block, replace_block
@@ -58,6 +59,7 @@ __all__ = [
     "FromLiteral",
     "NamePattern",
     "OpTable",
+    "Placeholder",
     "Random",
     "Reduction",
     "SeedNumbers",
