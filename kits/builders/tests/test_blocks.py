@@ -167,7 +167,7 @@ def test_a_block_with_blocks_is_called_once_more() -> None:
     both = dict.fromkeys(node for block in network.blocks for node in block.nodes)
     outer = network.add_block(Block("net", "Net", both, [network["two.out"]], {"x": [(network["one.times"], 1)]}))
     made = call_block(network, outer, [network["y"]], name="copy", parameters="learnable")
-    assert [block.name for block in network.blocks] == ["one", "two", "net", "one", "two", "copy"]
+    assert [block.name for block in network.blocks] == ["one", "two", "net", "copy.one", "copy.two", "copy"]
     assert [nest(network.blocks)[block] for block in network.blocks[3:5]] == [made, made]
     assert names(made.nodes)[0] == "copy.one.times"
     assert network.blocks[4].operands["x"] is network.blocks[3].outputs[0]

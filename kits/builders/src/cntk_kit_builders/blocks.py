@@ -177,15 +177,16 @@ def call_block(
     check_use(parameters)
     wanted = {*block.nodes, *(_own(block) if parameters != "shared" else ())}
     stem = name or block.name
-    copies = clone_nodes(
-        [node for node in network if node in wanted],
-        {},
-        lambda old: f"{stem}{old.removeprefix(block.name)}" if old.startswith(block.name) else f"{stem}.{old}",
-        frozen=parameters == "constant",
-    )
+
+    def rename(old: str) -> str:
+        inside = old == block.name or old.startswith(f"{block.name}.")
+        return stem + old.removeprefix(block.name) if inside else f"{stem}.{old}"
+
+    ordered = [node for node in network if node in wanted]
+    copies = clone_nodes(ordered, {}, rename, frozen=parameters == "constant")
     add_all(network, copies.values())
     inside = [other for other in network.blocks if other.nodes.keys() <= block.nodes.keys()]
-    made = carry_blocks(inside, copies, network, lambda old: name if old == block.name and name else old)
+    made = carry_blocks(inside, copies, network, rename)
     changed = any(new.shape != old.shape for old, new in zip(block.operands.values(), given.values(), strict=True))
     for argument, operand in given.items():
         for node, index in block.places(argument):
