@@ -69,9 +69,9 @@ class Graph:
                 self.add(new)
                 self._tags[new] = dict(self._tags.get(old, {}))
 
-    def cloned(self, copies: Mapping[Node, Node]) -> None:
-        """Take note of the blocks of copies that stand beside their originals."""
-        self._blocks += copy_blocks(self._blocks, copies).values()
+    def cloned(self, copies: Mapping[Node, Node], rename: Callable[[str], str]) -> None:
+        """Take note of the blocks of copies that stand beside their originals, and that have other names."""
+        self._blocks += copy_blocks(self._blocks, copies, rename).values()
 
     def attach(self, node: Node) -> None:
         """Evaluate the inputs of a delay, if that has not been done."""
