@@ -48,7 +48,7 @@ def infer_node(node: Node) -> None:
     Raises:
         ShapeError, NetworkError: the inputs do not fit; with the node's name and place.
     """
-    if node.op.role in ("input", "parameter"):
+    if node.op.role in ("input", "parameter", "placeholder"):
         return
     _check_count(node)
     shapes: list[Shape] = [child.known_shape for child in node.inputs]

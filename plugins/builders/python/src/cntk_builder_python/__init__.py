@@ -2,6 +2,7 @@
 
 from cntk_builder_python import sequence
 from cntk_builder_python.attention import Attention
+from cntk_builder_python.blocks import block, call, clone
 from cntk_builder_python.builder import PythonNetworkBuilder
 from cntk_builder_python.cells import GRU, LSTM, Cell, RNNStep, RNNUnit
 from cntk_builder_python.functions import (
@@ -111,7 +112,10 @@ __all__ = [
     "Stabilizer",
     "Term",
     "absolute",
+    "block",
+    "call",
     "classification_error",
+    "clone",
     "cross_entropy_with_softmax",
     "element_select",
     "exp",
