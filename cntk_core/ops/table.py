@@ -37,6 +37,7 @@ FAMILIES = (
     "shifting",
     "recurrent_stack",
     "sequences",
+    "attention",
     "linear_chain",
     "alignment",
     "convolution",
