@@ -221,10 +221,12 @@ def _additive_gradient(
     by_frames, by_vector = np.zeros_like(frames), np.zeros_like(vector)
     for part, sums in _sums(memory, frames, blocks):
         own = by_scores[part]
-        by_vector += np.tensordot(own, sums, 3)
-        by_sums = own[..., None] * vector * (1 - sums * sums)
-        by_memory[part] = np.sum(by_sums, axis=1)
-        by_frames[part] = np.sum(by_sums, axis=2)
+        if needs[2]:
+            by_vector += np.tensordot(own, sums, 3)
+        if needs[0] or needs[1]:
+            by_sums = own[..., None] * vector * (1 - sums * sums)
+            by_memory[part] = np.sum(by_sums, axis=1) if needs[0] else 0
+            by_frames[part] = np.sum(by_sums, axis=2) if needs[1] else 0
     return [
         remembered(context, 0, inputs[0], blocks, by_memory) if needs[0] else None,
         blocks.rows(by_frames).reshape(inputs[1].shape) if needs[1] else None,

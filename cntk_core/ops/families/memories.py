@@ -12,7 +12,7 @@ import attrs
 import numpy as np
 
 from cntk_core.errors import DataError
-from cntk_core.ops.families.frame_moves import layout_of
+from cntk_core.ops.families.frame_moves import layout_of, pieces_of
 from cntk_core.ops.language.op import Array, OpContext
 from cntk_core.ops.language.rows import sequence_rows, sequence_table
 from cntk_core.records.layout import IntArray
@@ -58,7 +58,8 @@ def blocks_of(context: OpContext, frames: int, memories: Sequence[int]) -> Block
     Raises:
         DataError: a sequence is cut.
     """
-    own, rows = sequence_rows(layout_of(context, 1)), slice(context.first, context.first + frames)
+    layout = layout_of(context, 1)
+    own, rows = sequence_rows(layout), slice(context.first, context.first + frames)
     step, every, zeros = own.step[rows] - own.first[rows], np.arange(frames), np.zeros(frames, np.int64)
     if not any(context.framed[index] for index in memories):
         return Blocks(zeros[:0], zeros, every, step, 1, frames)
@@ -68,10 +69,11 @@ def blocks_of(context: OpContext, frames: int, memories: Sequence[int]) -> Block
             "attention needs whole sequences, and those of this minibatch are cut",
             hint="Train without truncated=true.",
         )
-    found, block = np.unique(numbers, return_inverse=True)
-    if len(found) == frames:  # the frames of a time step, as they lie
+    found = sequence_table(layout).number
+    if frames < layout.frames or len(found) == frames:  # the frames of a time step, as they lie
         return Blocks(numbers, every, zeros, step, frames, 1)
-    return Blocks(found, block, step, step, len(found), int(step.max()) + 1)
+    pieces = pieces_of(layout)
+    return Blocks(found, pieces.piece, step, step, len(found), pieces.longest)
 
 
 def _rows_of(context: OpContext, index: int, blocks: Blocks) -> IntArray | slice:

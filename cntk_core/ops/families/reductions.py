@@ -55,9 +55,7 @@ def _infer_reduce(shapes: Sequence[Shape], attributes: ReduceAttributes) -> Shap
     if axis < BATCH_AXIS:
         raise ShapeError(f"there is no axis {axis}")
     if axis == ALL_AXES and operation in ("Argmax", "Argmin"):
-        raise ShapeError(
-            f"{operation} over all axes has no place to tell; it goes along one axis, or over a sample (0)"
-        )
+        raise ShapeError(f"{operation} over all axes has no place to tell; it goes along one axis or over a sample")
     if axis in (SEQUENCE_AXIS, BATCH_AXIS):
         return shape
     if axis > len(shape):
