@@ -127,12 +127,14 @@ def _axis(node: Node, inputs: Sequence[Guess]) -> str | None:
 
 
 def _check_axes(node: Node) -> None:
-    if is_delay(node) and not node.inputs[0].framed:
-        source = node.inputs[0].name
-        raise NetworkError(
-            f"{node.op.name} '{node.name}' looks along the dynamic axis, but its input '{source}' has none",
-            where=node.where,
-        )
+    along = frozenset({0}) if is_delay(node) else node.op.along_sequences
+    for index in sorted(along):
+        child = node.inputs[index] if index < len(node.inputs) else None
+        if child is not None and not child.framed:
+            raise NetworkError(
+                f"{node.op.name} '{node.name}' looks along sequences, but its input '{child.name}' has no dynamic axis",
+                where=node.where,
+            )
     if (
         node.op.relayout is not None
         and not node.inputs[0].framed
@@ -143,13 +145,6 @@ def _check_axes(node: Node) -> None:
             f"{node.op.name} '{node.name}' changes the number of frames, but its input '{source}' has none",
             where=node.where,
         )
-    for index in sorted(node.op.sequences):
-        if index < len(node.inputs) and not node.inputs[index].framed:
-            raise NetworkError(
-                f"{node.op.name} '{node.name}' works on sequences, but its input '{node.inputs[index].name}' has no "
-                "dynamic axis",
-                where=node.where,
-            )
     for index in node.op.unframed:
         if index < len(node.inputs) and node.inputs[index].framed:
             raise NetworkError(

@@ -174,7 +174,7 @@ def test_a_loop_without_frames():
     make = Maker()
     past = make.past("past", 3)
     past.inputs = [make("h", "Sigmoid", past)]
-    assert message(make) == "PastValue 'past' looks along the dynamic axis, but its input 'h' has none"
+    assert message(make) == "PastValue 'past' looks along sequences, but its input 'h' has no dynamic axis"
 
 
 def test_a_loop_whose_operands_do_not_fit():

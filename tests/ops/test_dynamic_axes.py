@@ -114,7 +114,7 @@ def test_a_memory_without_dynamic_axis_is_learned() -> None:
     square = add(network, "square", "ElementTimes", seen, seen)
     criterion = add(network, "c", "SumElements", square)
     value, _ = run(network, "y", whole())
-    shares = np.exp(0.5 * (pack(sequences(), sequence_layout(LENGTHS)) @ memory.value.T))
+    shares = np.exp(0.5 * (pack(sequences(), sequence_layout(LENGTHS)) @ memory.value.T))  # type: ignore[union-attr]
     np.testing.assert_allclose(value, shares / shares.sum(axis=1, keepdims=True) @ memory.value, rtol=1e-12)
     check_gradients(network, criterion, whole())
 
@@ -261,7 +261,6 @@ def test_sequences_of_products_must_be_the_same() -> None:
     ("op", "attributes"),
     [
         ("ReduceElements", {"axis": -2}),
-        ("ReduceElements", {"axis": -3}),
         ("Times", {"infer_input_rank_to_map": -2}),
         ("UnpackSequence", {}),
     ],
@@ -272,7 +271,16 @@ def test_what_has_no_sequences(op: str, attributes: dict[str, Any]) -> None:
     add(network, "y", op, *[w, x][: 2 if op == "Times" else 1], **attributes)
     with pytest.raises(NetworkError) as error:
         network.infer()
-    assert str(error.value) == f"{op} 'y' works on sequences, but its input 'w' has no dynamic axis"
+    assert str(error.value) == f"{op} 'y' looks along sequences, but its input 'w' has no dynamic axis"
+
+
+def test_what_has_no_batch() -> None:
+    network, x = start()
+    w = network.add(Parameter.make("w", (DIM,), value=np.ones(DIM)))
+    add(network, "y", "Plus", x, add(network, "sum", "ReduceElements", w, axis=-3))
+    with pytest.raises(DataError) as error:
+        run(network, "y", whole())
+    assert str(error.value) == "ReduceElements over the batch axis: its input has no dynamic axis"
 
 
 @pytest.mark.parametrize("op", ["ReduceElements", "AttentionSum"])

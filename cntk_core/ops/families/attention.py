@@ -159,7 +159,6 @@ def _weights_gradient(
     attributes=WeightsAttributes,
     differentiable=(True, True, False),
     axis_of=1,
-    sequences=frozenset({1}),
     whole=frozenset({0, 2}),
     traits=TRAITS,
 )
@@ -244,7 +243,6 @@ def _additive_gradient(
     attributes=AdditiveAttributes,
     differentiable=(True, True, True, False),
     axis_of=1,
-    sequences=frozenset({1}),
     unframed=frozenset({2}),
     whole=frozenset({0, 3}),
     traits=TRAITS,
@@ -305,7 +303,6 @@ def _sum_gradient(
     gradient=_sum_gradient,
     reads_output=False,
     axis_of=1,
-    sequences=frozenset({1}),
     whole=frozenset({0}),
     traits=TRAITS,
 )

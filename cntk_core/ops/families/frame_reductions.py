@@ -73,6 +73,8 @@ def _reduce_sequences_gradient(
 
 def _reduce_samples(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:
     """One value for all samples of the minibatch; each is a sequence of one step."""
+    if not context.framed[0]:
+        raise DataError("ReduceElements over the batch axis: its input has no dynamic axis")
     longest = longest_sequence(layout_of(context, 0))
     if longest > 1:
         raise DataError(
@@ -128,8 +130,8 @@ def forms_over_frames(
             forward
         )
 
-    sequences = make(_reduce_sequences, _reduce_sequences_gradient, new_axis=True, sequences=frozenset({0}))
-    samples = make(_reduce_samples, _over_rows_gradient, reduces_frames=True, sequences=frozenset({0}))
+    sequences = make(_reduce_sequences, _reduce_sequences_gradient, new_axis=True, along_sequences=frozenset({0}))
+    samples = make(_reduce_samples, _over_rows_gradient, reduces_frames=True)
     pure = Traits(pure_xp=True, keeps_nothing=True)
     summed = Traits(pure_xp=True, keeps_nothing=True, ignores_zero_rows=True)
     found = {(SEQUENCE_AXIS, is_sum): sequences for is_sum in (True, False)}

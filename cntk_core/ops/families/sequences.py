@@ -266,8 +266,8 @@ def _unpack_gradient(
     gradient=_unpack_gradient,
     attributes=UnpackAttributes,
     new_axis=True,
-    sequences=frozenset({0}),
     unpacks=True,
+    along_sequences=frozenset({0}),
     reads_inputs=False,
     reads_output=False,
 )

@@ -100,7 +100,7 @@ def times_over_steps(
         attributes=attributes,
         form=form,
         new_axis=True,
-        sequences=frozenset({0, 1}),
+        along_sequences=frozenset({0, 1}),
         reads_output=False,
     )
     def over_steps(xp: Any, inputs: Sequence[Array], settings: Any, context: OpContext) -> Array:
