@@ -38,6 +38,7 @@ FAMILIES = (
     "shifting",
     "recurrent_stack",
     "sequences",
+    "attention",
     "linear_chain",
     "alignment",
     "convolution",
