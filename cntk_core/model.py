@@ -134,7 +134,7 @@ class Model:
             NetworkError: there is no such node, or the roots do not depend on one of those.
         """
         nodes, sources = self._nodes(roots), self._nodes(by)
-        program = self._engine.compile(make_plan(self.network, nodes, by=sources), self._store)
+        program = self.engine.compile(make_plan(self.network, nodes, by=sources), self.store)
         program.begin_epoch(0, settings)
         return Differentiable(program)
 

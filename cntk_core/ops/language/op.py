@@ -116,18 +116,11 @@ class Op:
             longest sequence of the first input's dynamic axis.
         limits: ``attributes -> text or None``: what of the op
             nodes with such attributes need that cannot run yet (``of a further output``).
-        form: ``attributes -> op``: the record that nodes with such attributes have in place of this one, for an op that
-            is quite another one with some settings (a reduction of sequences in place of one of samples). All forms
-            have the same name, attributes and ``form``.
-        whole: inputs of which an op with ``axis_of`` looks, for each of its frames, at what belongs to the frame's
-            sequence. So it can be in a loop: it is given these inputs whole in each time step, as they are outside it.
         aliases: language (``ndl``, ``brainscript``, ``model``) to further names.
         role: ``operation``, ``input``, ``parameter``, ``axis``, ``criterion`` (scalar, sums of frames), ``precompute``.
         random: draws random numbers, so that it is never computed twice nor folded.
         sparse_inputs: inputs whose value may be a ``scipy.sparse`` matrix ``(frames, dim)``; others are given dense.
         unframed: inputs that cannot have a dynamic axis (weights of a convolution), by index.
-        along_sequences: inputs along whose sequences it looks, by index, so that these must have some. Those of delays
-            are known.
         updates: parameters among the inputs that computing the op in training changes (running statistics), by index.
         accumulator: for a precomputed value, makes the object that gathers it in one pass over the data.
         placement: ``(input shapes, attributes, index of an input) -> Placement or None``: how width and height of that
@@ -138,6 +131,11 @@ class Op:
         doc: one line for the reference page.
         along_sequences: inputs along whose sequences it looks, by index, so that these must have some. Those of delays
             are known.
+        form: ``attributes -> op``: the record that nodes with such attributes have in place of this one, for an op that
+            is quite another one with some settings (a reduction of sequences in place of one of samples). All forms
+            have the same name, attributes and ``form``.
+        whole: inputs of which an op with ``axis_of`` looks, for each of its frames, at what belongs to the frame's
+            sequence. So it can be in a loop: it is given these inputs whole in each time step, as they are outside it.
     """
 
     name: str
@@ -158,14 +156,11 @@ class Op:
     relayout: Callable[[SequenceLayout, Shape, Any], SequenceLayout] | None = None
     unpacks: bool = False
     limits: Callable[[Any], str | None] | None = None
-    form: Callable[[Any], Op] | None = None
-    whole: frozenset[int] = frozenset()
     aliases: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
     role: str = "operation"
     random: bool = False
     sparse_inputs: frozenset[int] = frozenset()
     unframed: frozenset[int] = frozenset()
-    along_sequences: frozenset[int] = frozenset()
     updates: frozenset[int] = frozenset()
     accumulator: Callable[[Shape], Accumulator] | None = None
     placement: Callable[[Sequence[Shape], Any, int], Placement | None] | None = None
@@ -175,6 +170,8 @@ class Op:
         default=attrs.Factory(lambda op: NO_TRAITS if op.elementwise is None else BY_ELEMENTS, takes_self=True)
     )
     along_sequences: frozenset[int] = frozenset()
+    form: Callable[[Any], Op] | None = None
+    whole: frozenset[int] = frozenset()
 
     def __copy__(self) -> Op:
         return self

@@ -9,10 +9,10 @@ from cntk_core.ops.families.adjoints import SUM_OF_OUTER_PRODUCTS
 from cntk_core.ops.families.products import TIMES, TRANSPOSE_TIMES
 from cntk_core.ops.families.reshaping import TransposeAttributes, transposed_axes
 from cntk_core.ops.families.slicing import ROW_STACK, SLICE, SliceAttributes, StackAttributes, slice_ranges
-from cntk_core.ops.table import core_op
 from cntk_core.ops.language.expression import symbol
 from cntk_core.ops.language.op import Op
 from cntk_core.ops.language.shapes import elements
+from cntk_core.ops.table import core_op
 from cntk_core.plan.traced import traced_gradient
 from cntk_kit_builders.derivatives.writing import DerivativeWriter, NotDifferentiable, Rule, Term
 

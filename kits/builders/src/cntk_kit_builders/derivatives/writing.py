@@ -14,10 +14,10 @@ from cntk_core.network.node import Node, Parameter
 from cntk_core.ops.families.adjoints import BROADCAST_LIKE, SUM_FRAMES
 from cntk_core.ops.families.reductions import REDUCE_ELEMENTS, ReduceAttributes
 from cntk_core.ops.families.reshaping import RESHAPE, ReshapeAttributes
-from cntk_core.ops.table import core_op
 from cntk_core.ops.language.expression import Expr
 from cntk_core.ops.language.op import Op
 from cntk_core.ops.language.shapes import Shape, to_cntk
+from cntk_core.ops.table import core_op
 
 Number = float
 Term = Node | Number
