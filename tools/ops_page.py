@@ -42,6 +42,7 @@ TITLES = {
     "shifting": "Shifts",
     "recurrent_stack": "Recurrent stacks",
     "sequences": "Other dynamic axes",
+    "attention": "Attention to sequences",
     "linear_chain": "Linear chains",
     "alignment": "Criteria of whole sequences",
     "convolution": "Convolution",
@@ -50,6 +51,7 @@ TITLES = {
     "layer_normalization": "Normalization of samples",
     "cropping": "Parts of images",
     "monitoring": "Watching and keeping values",
+    "adjoints": "Gradients as operations",
 }
 
 

@@ -112,9 +112,7 @@ def test_nothing_is_overwritten(tmp_path, monkeypatch):
     (folder / "README.md").write_text("mine", encoding="utf-8")
     with pytest.raises(CntkError) as caught:
         new_plugin("op", "Squash")
-    assert str(caught.value) == (
-        "'cntk-op-squash' exists already\n    Choose another name or --folder, or remove it."
-    )
+    assert str(caught.value) == ("'cntk-op-squash' exists already\n    Choose another name or --folder, or remove it.")
     assert (folder / "README.md").read_text(encoding="utf-8") == "mine"
 
 

@@ -23,14 +23,14 @@ from cntk_builder_python.activations import (
     mean,
     param_relu,
     selu,
-    sin,
     sinh,
     softplus,
     softsign,
     straight_through,
     tan,
 )
-from cntk_builder_python.attention import Attention
+from cntk_builder_python.attention import Attention, LuongAttention, MultiHeadAttention, positional_encoding
+from cntk_builder_python.blocks import block, call, clone
 from cntk_builder_python.builder import PythonNetworkBuilder
 from cntk_builder_python.cells import GRU, LSTM, Cell, RNNStep, RNNUnit
 from cntk_builder_python.functions import (
@@ -44,6 +44,7 @@ from cntk_builder_python.functions import (
     log_softmax,
     relu,
     sigmoid,
+    sin,
     softmax,
     splice,
     sqrt,
@@ -105,8 +106,11 @@ from cntk_builder_python.recurrence import (
     RecurrentLSTMLayer,
     RecurrentLSTMLayerStack,
 )
+from cntk_core.api.builders import BATCH, FREE, Free
 
 __all__ = [
+    "BATCH",
+    "FREE",
     "GRU",
     "LSTM",
     "Activation",
@@ -130,6 +134,7 @@ __all__ = [
     "Feedback",
     "Fold",
     "For",
+    "Free",
     "GlobalAveragePooling",
     "GlobalMaxPooling",
     "Graph",
@@ -138,8 +143,10 @@ __all__ = [
     "Label",
     "Layer",
     "LayerNormalization",
+    "LuongAttention",
     "MaxPooling",
     "MaxUnpooling",
+    "MultiHeadAttention",
     "PReLU",
     "PythonNetworkBuilder",
     "RNNStep",
@@ -160,9 +167,12 @@ __all__ = [
     "asinh",
     "atan",
     "atanh",
+    "block",
+    "call",
     "cast",
     "classification_error",
     "clip",
+    "clone",
     "constant_like",
     "cos",
     "cosh",
@@ -185,6 +195,7 @@ __all__ = [
     "mean",
     "pad",
     "param_relu",
+    "positional_encoding",
     "relu",
     "selu",
     "sequence",

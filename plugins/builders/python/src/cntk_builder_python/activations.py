@@ -6,7 +6,6 @@ from cntk_builder_python.functions import _unary, element_select
 from cntk_builder_python.graph import Operand, Term
 
 cos = _unary("Cosine")
-sin = _unary("Sin")
 tan = _unary("Tan")
 acos = _unary("Acos")
 asin = _unary("Asin")
