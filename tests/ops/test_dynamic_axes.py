@@ -97,6 +97,20 @@ def test_slots_with_several_sequences(make: Callable[[Network, Node], Node]) -> 
         np.testing.assert_allclose(one, other, rtol=1e-12)
 
 
+@pytest.mark.parametrize("lengths", [LENGTHS, [40, 0, 3]])
+@pytest.mark.parametrize("operation", ["Sum", "LogSum", "Mean", "Max", "Min", "Prod", "Argmax", "Argmin"])
+def test_few_sequences_of_many_steps_and_many_of_few(operation: str, lengths: list[int]) -> None:
+    network, x = start()
+    add(network, "y", "ReduceElements", x, reduction_op=operation, axis=-2)
+    value, _ = run(network, "y", data(sequence_layout(lengths), sequences(lengths)))
+    parts = [each for each in sequences(lengths) if len(each)]
+    if operation == "LogSum":
+        expected = [np.log(np.exp(each).sum(axis=0)) for each in parts]
+    else:
+        expected = [getattr(each, operation.lower())(axis=0) for each in parts]
+    np.testing.assert_allclose(value, expected, rtol=1e-12)
+
+
 def test_sums_of_products_of_the_steps_of_a_sequence() -> None:
     network, x = start()
     first = add(network, "first", "Slice", x, begin=0, end=2)
@@ -114,8 +128,8 @@ def test_a_memory_without_dynamic_axis_is_learned() -> None:
     square = add(network, "square", "ElementTimes", seen, seen)
     criterion = add(network, "c", "SumElements", square)
     value, _ = run(network, "y", whole())
-    shares = np.exp(0.5 * (pack(sequences(), sequence_layout(LENGTHS)) @ memory.value.T))  # type: ignore[union-attr]
-    np.testing.assert_allclose(value, shares / shares.sum(axis=1, keepdims=True) @ memory.value, rtol=1e-12)
+    shares = np.exp(0.5 * (pack(sequences(), sequence_layout(LENGTHS)) @ np.asarray(memory.value).T))
+    np.testing.assert_allclose(value, shares / shares.sum(axis=1, keepdims=True) @ np.asarray(memory.value), rtol=1e-12)
     check_gradients(network, criterion, whole())
 
 
