@@ -245,7 +245,8 @@ def test_different_dynamic_axes_are_named():
     x, y = make.input("x", 3, axis="text"), make.input("y", 3)
     make("sum", "Plus", make("s", "Sigmoid", x), y)
     assert message(make) == (
-        "Plus 'sum': its inputs have different dynamic axes: 's' has the axis 'text', 'y' has the default axis\n"
+        "Plus 'sum': its inputs have different dynamic axes: 's' has the axes [batch, sequence 'text'], "
+        "'y' has the axes [batch, sequence]\n"
         "    ReconcileDynamicAxis(s, y) gives the first the axis of the second, if their sequences are equally long."
     )
 

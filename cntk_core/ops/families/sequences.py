@@ -46,7 +46,7 @@ class WhereAttributes:
     dynamic_axis_name: str = ""
 
 
-@define_op("Where", infer=_infer_where, attributes=WhereAttributes, new_axis=True)
+@define_op("Where", infer=_infer_where, attributes=WhereAttributes, new_axis=True, along_sequences=frozenset({0}))
 def WHERE(xp: Any, inputs: Sequence[Array], attributes: WhereAttributes, context: OpContext) -> Array:
     """The indices of the frames of each sequence where the condition is not 0; makes a new dynamic axis."""
     return where(context, inputs[0])
@@ -57,7 +57,7 @@ def _infer_packed_index(shapes: Sequence[Shape], attributes: Any) -> Shape:
     return shapes[1]
 
 
-@define_op("PackedIndex", infer=_infer_packed_index, inputs=2, axis_of=1)
+@define_op("PackedIndex", infer=_infer_packed_index, inputs=2, axis_of=1, along_sequences=frozenset({0}))
 def PACKED_INDEX(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:
     """From indices in a sequence to rows of the minibatch; inputs: the sequences that the indices mean, indices."""
     return packed_index(context, inputs[1])

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import attrs
 import numpy as np
 
+from cntk_core.errors import PluginError
 from cntk_core.ops.language.shapes import Shape
 from cntk_core.ops.language.traits import BY_ELEMENTS, NO_TRAITS, Traits
 
@@ -88,6 +89,8 @@ class Op:
     An op without ``elementwise``, ``forward`` and ``accumulator`` is only declared: networks with it can be built,
     checked, saved, edited and drawn, but not run.
 
+    Copies are the op itself, and pickles its name: what is compared and looked up is the object.
+
     Attributes:
         name: CNTK's operation name (``LearnableParameter``, ``Times``), as model files and dumps write it.
         arity: fewest and most inputs; None is any number.
@@ -113,18 +116,11 @@ class Op:
             longest sequence of the first input's dynamic axis.
         limits: ``attributes -> text or None``: what of the op
             nodes with such attributes need that cannot run yet (``of a further output``).
-        form: ``attributes -> op``: the record that nodes with such attributes have in place of this one, for an op that
-            is quite another one with some settings (a reduction of sequences in place of one of samples). All forms
-            have the same name, attributes and ``form``.
-        whole: inputs of which an op with ``axis_of`` looks, for each of its frames, at what belongs to the frame's
-            sequence. So it can be in a loop: it is given these inputs whole in each time step, as they are outside it.
         aliases: language (``ndl``, ``brainscript``, ``model``) to further names.
         role: ``operation``, ``input``, ``parameter``, ``axis``, ``criterion`` (scalar, sums of frames), ``precompute``.
         random: draws random numbers, so that it is never computed twice nor folded.
         sparse_inputs: inputs whose value may be a ``scipy.sparse`` matrix ``(frames, dim)``; others are given dense.
         unframed: inputs that cannot have a dynamic axis (weights of a convolution), by index.
-        along_sequences: inputs along whose sequences it looks, by index, so that these must have some. Those of delays
-            are known.
         updates: parameters among the inputs that computing the op in training changes (running statistics), by index.
         accumulator: for a precomputed value, makes the object that gathers it in one pass over the data.
         placement: ``(input shapes, attributes, index of an input) -> Placement or None``: how width and height of that
@@ -133,6 +129,13 @@ class Op:
         traits: what else is true of it, from which planners and engines conclude what they may do. Those of an
             element-wise op are known; any other has only what it states.
         doc: one line for the reference page.
+        along_sequences: inputs along whose sequences it looks, by index, so that these must have some. Those of delays
+            are known.
+        form: ``attributes -> op``: the record that nodes with such attributes have in place of this one, for an op that
+            is quite another one with some settings (a reduction of sequences in place of one of samples). All forms
+            have the same name, attributes and ``form``.
+        whole: inputs of which an op with ``axis_of`` looks, for each of its frames, at what belongs to the frame's
+            sequence. So it can be in a loop: it is given these inputs whole in each time step, as they are outside it.
     """
 
     name: str
@@ -153,14 +156,11 @@ class Op:
     relayout: Callable[[SequenceLayout, Shape, Any], SequenceLayout] | None = None
     unpacks: bool = False
     limits: Callable[[Any], str | None] | None = None
-    form: Callable[[Any], Op] | None = None
-    whole: frozenset[int] = frozenset()
     aliases: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
     role: str = "operation"
     random: bool = False
     sparse_inputs: frozenset[int] = frozenset()
     unframed: frozenset[int] = frozenset()
-    along_sequences: frozenset[int] = frozenset()
     updates: frozenset[int] = frozenset()
     accumulator: Callable[[Shape], Accumulator] | None = None
     placement: Callable[[Sequence[Shape], Any, int], Placement | None] | None = None
@@ -169,6 +169,28 @@ class Op:
     traits: Traits = attrs.field(
         default=attrs.Factory(lambda op: NO_TRAITS if op.elementwise is None else BY_ELEMENTS, takes_self=True)
     )
+    along_sequences: frozenset[int] = frozenset()
+    form: Callable[[Any], Op] | None = None
+    whole: frozenset[int] = frozenset()
+
+    def __copy__(self) -> Op:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Op:
+        return self
+
+    def __reduce__(self) -> tuple[Callable[[str], Op], tuple[str]]:
+        try:
+            found = OpNames.find(self.name)
+        except PluginError:
+            found = None
+        is_form = found is not None and self.form is not None and found.form is self.form  # inference finds it again
+        if found is not self and not is_form:
+            raise PluginError(
+                f"the operation {self.name} cannot be pickled: it is not found by its name",
+                hint="Register it with cntk_core.api.register, here and where it is read; or make a plugin of it.",
+            )
+        return OpNames.find, (self.name,)
 
     def flows_to(self, index: int) -> bool:
         """Whether a gradient can flow to input ``index``."""
@@ -200,3 +222,14 @@ class Op:
             return f"the operation {self.name} is not there yet"
         reason = self.limits(attributes) if self.limits is not None else None
         return None if reason is None else f"{self.name} {reason} is not there yet"
+
+
+class OpNames:
+    """How pickles find ops by name.
+
+    Attributes:
+        find: raises PluginError if there is none. It knows the core's ops, and those of plugins as soon as there is a
+            plugin manager.
+    """
+
+    find: ClassVar[Callable[[str], Op]]

@@ -100,6 +100,17 @@ def _stacks() -> tuple[OpExample, ...]:
 
 
 EXAMPLES: dict[str, tuple[OpExample, ...]] = {
+    "BroadcastLike": (
+        OpExample(((1,), (4,)), nan=(0,)),
+        OpExample(((3, 1), (2, 1, 4)), nan=(0,)),
+        OpExample(((2, 3), (3,)), nan=(0,)),
+    ),
+    "SumFrames": UNARY,
+    "SumOfOuterProducts": (
+        OpExample(((4,), (3,)), framed=BOTH),
+        OpExample(((2, 4), (2, 3)), framed=BOTH),
+        OpExample(((4,), (3,)), framed=(False, False)),
+    ),
     "Abs": UNARY,
     "Cosine": UNARY,
     "Sin": UNARY,

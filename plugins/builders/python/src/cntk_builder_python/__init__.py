@@ -2,6 +2,7 @@
 
 from cntk_builder_python import sequence
 from cntk_builder_python.attention import Attention, LuongAttention, MultiHeadAttention, positional_encoding
+from cntk_builder_python.blocks import block, call, clone
 from cntk_builder_python.builder import PythonNetworkBuilder
 from cntk_builder_python.cells import GRU, LSTM, Cell, RNNStep, RNNUnit
 from cntk_builder_python.functions import (
@@ -62,8 +63,11 @@ from cntk_builder_python.recurrence import (
     RecurrentLSTMLayer,
     RecurrentLSTMLayerStack,
 )
+from cntk_core.api.builders import BATCH, FREE, Free
 
 __all__ = [
+    "BATCH",
+    "FREE",
     "GRU",
     "LSTM",
     "Activation",
@@ -87,6 +91,7 @@ __all__ = [
     "Feedback",
     "Fold",
     "For",
+    "Free",
     "GlobalAveragePooling",
     "GlobalMaxPooling",
     "Graph",
@@ -110,7 +115,10 @@ __all__ = [
     "Stabilizer",
     "Term",
     "absolute",
+    "block",
+    "call",
     "classification_error",
+    "clone",
     "cross_entropy_with_softmax",
     "element_select",
     "exp",
