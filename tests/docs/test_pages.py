@@ -15,6 +15,7 @@ PAGES += sorted(str(path.parent.relative_to(ROOT) / "README.md") for path in ROO
 PAGES += ["plugins/tools/demo/src/cntk_tool_demo/README.md"]  # what the demo leaves beside its recipe
 SLOW = {
     "README.md",
+    "docs/attention.md",
     "docs/parallel.md",
     "docs/plugins.md",
     "docs/scaling.md",

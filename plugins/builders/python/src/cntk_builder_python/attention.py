@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
-import attrs
 import numpy as np
 
 from cntk_builder_python import sequence
@@ -19,8 +18,7 @@ Context = Callable[[Term], Term]
 """From a term whose steps look, such as a decoder's state, to what each of them sees."""
 
 
-@attrs.frozen
-class _Memory:
+class _Memory(NamedTuple):
     """Whole sequences as others look at them.
 
     Attributes:
