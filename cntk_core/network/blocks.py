@@ -6,7 +6,7 @@ saves or edits nodes need not know of blocks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import attrs
@@ -44,9 +44,8 @@ class Block:
 
     def places(self, argument: str) -> list[Place]:
         """Return where an argument is read now; edits may have removed places, or linked them to something else."""
-        places = [
-            (node, index) for node, index in self.arguments[argument] if node in self.nodes and index < len(node.inputs)
-        ]
+        given = [(node, index) for node, index in self.arguments[argument] if node in self.nodes]
+        places = [(node, index) for node, index in given if index < len(node.inputs)]
         return [(node, index) for node, index in places if node.inputs[index] is places[0][0].inputs[places[0][1]]]
 
     @property
@@ -111,26 +110,12 @@ def nest(blocks: Iterable[Block]) -> dict[Block, Block | None]:
                 shared[inner] = shared.get(inner, 0) + 1
         for inner, count in shared.items():
             if count < len(inner.nodes):
-                raise overlap(inner, block)
+                names = " and ".join(f"'{one.name}' ({one.kind})" for one in (inner, block))
+                raise NetworkError(
+                    f"the blocks {names} overlap: each has nodes of its own, and some belong to both",
+                    hint="Blocks are apart, or one is inside the other.",
+                )
             outside[inner] = block
         outermost.update(dict.fromkeys(block.nodes, block))
         outside[block] = None
     return outside
-
-
-def overlap(one: Block, other: Block) -> NetworkError:
-    """Return the error for two blocks that are neither apart nor one inside the other."""
-    return NetworkError(
-        f"the blocks '{one.name}' ({one.kind}) and '{other.name}' ({other.kind}) overlap: each has nodes of its own, "
-        "and some belong to both",
-        hint="Blocks are apart, or one is inside the other.",
-    )
-
-
-def check_apart(block: Block, others: Sequence[Block]) -> None:
-    """Raise NetworkError if a block overlaps one of the others."""
-    for other in others:
-        if other.nodes.keys().isdisjoint(block.nodes):
-            continue
-        if not (other.nodes.keys() <= block.nodes.keys() or block.nodes.keys() <= other.nodes.keys()):
-            raise overlap(other, block)

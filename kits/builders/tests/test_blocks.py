@@ -121,6 +121,10 @@ def test_what_is_no_function_of_its_arguments() -> None:
         with pytest.raises(NetworkError) as caught:
             as_block(network, outputs, arguments, "f")
         assert str(caught.value) == message
+    for own in (["a"], ["a", "a"]):
+        with pytest.raises(NetworkError) as caught:
+            as_block(network, [result], {inside: x, other: x}, "f", names=own)
+        assert str(caught.value) == f"the block 'f' needs a name for each of its 2 arguments, not {own}"
     with pytest.raises(Problems) as both:
         as_block(network, [network["x"]], {inside: x, other: x}, "f")
     assert "2 problems found" in str(both.value)
@@ -221,6 +225,12 @@ def test_what_is_called_wrongly() -> None:
             call_block(network, one, operands, parameters=parameters)
         assert str(caught.value) == message
     assert len(network.blocks) == 2
+    for use in (lambda: call_block(two_layers(), one, [x]), lambda: replace_block(two_layers(), one, [])):
+        with pytest.raises(NetworkError) as caught:
+            use()
+        assert str(caught.value) == (
+            "the block 'one' is not in this network\n    Copy its nodes into it, with clone(...)."
+        )
 
 
 def test_a_block_is_replaced() -> None:
