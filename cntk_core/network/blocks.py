@@ -1,7 +1,6 @@
 """Blocks: parts of a network that have a name and are one function of their arguments, such as layers.
 
-A block is a record beside the nodes. Its nodes are nodes of the network like all others, so that whatever computes,
-saves or edits nodes need not know of blocks.
+They are records beside the nodes, so that whatever computes, saves or edits nodes need not know of blocks.
 """
 
 from __future__ import annotations
@@ -20,10 +19,7 @@ Place = tuple[Node, int]
 
 @attrs.define(eq=False)
 class Block:
-    """One use of a named function.
-
-    Two blocks are apart, or one is inside the other. What a block reads without it being an argument (parameters,
-    values from around it) belongs to it as little as the leaves of the network do.
+    """One use of a named function. Two blocks are apart, or one is inside the other.
 
     Attributes:
         name: need not be unique: a layer that is applied twice makes two blocks of its name.
@@ -85,9 +81,8 @@ class Block:
         arguments = {str(name): [(find(node), index) for node, index in places] for name, places in entry["arguments"]}
         block = cls(str(entry["name"]), str(entry["kind"]), nodes, outputs, arguments)
         places = [place for some in arguments.values() for place in some]
-        wrong = any(type(index) is not int or not 0 <= index < len(node.inputs) for node, index in places)
-        outside = any(node not in nodes for node in (*outputs, *(node for node, _ in places)))
-        if wrong or outside or not outputs or len(set(places)) < len(places):
+        sound = all(type(index) is int and 0 <= index < len(node.inputs) and node in nodes for node, index in places)
+        if not (sound and outputs and nodes.keys() >= set(outputs)) or len(set(places)) < len(places):
             raise NetworkError(f"the block '{block.name[:100]}' makes no sense")
         return block
 
