@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from cntk_builder_python import sequence
+from cntk_builder_python.blocks import block, layer
 from cntk_builder_python.functions import log, softmax, tanh
 from cntk_builder_python.graph import Init, Term
 from cntk_builder_python.layers import StabilizedLayer
@@ -55,11 +56,9 @@ class Attention(StabilizedLayer):
             encoded: the encoder's output.
             decoder: any term with the decoder's dynamic axis, such as its input.
         """
-        value, valid = (sequence.broadcast_as(x, decoder) for x in sequence.past_value_window(encoded, self.span))
-        weights = self._own(encoded, "W", (0, self.units), **self.how)
-        projected = self._stabilized(value, "Sw") @ weights  # (span, units)
-        absent = log(valid)  # a large negative number where the encoder has no such step
+        value, projected, absent = self._prepare(encoded, decoder)
 
+        @block("Attention", self.name)
         def context(h: Term) -> Term:
             state = self._stabilized(h, "Su") @ self._own(h, "U", (0, self.units), **self.how)
             compared = self._stabilized(tanh(projected + state), "Sv")
@@ -69,3 +68,10 @@ class Attention(StabilizedLayer):
             return h.graph.apply("Times", value * shares, ones)
 
         return context
+
+    @layer
+    def _prepare(self, encoded: Term, decoder: Term) -> tuple[Term, Term, Term]:
+        """What is attended to, how it is compared, and a large negative number where the encoder has no such step."""
+        value, valid = (sequence.broadcast_as(x, decoder) for x in sequence.past_value_window(encoded, self.span))
+        weights = self._own(encoded, "W", (0, self.units), **self.how)
+        return value, self._stabilized(value, "Sw") @ weights, log(valid)  # the second is (span, units)
