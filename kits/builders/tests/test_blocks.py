@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from layer_networks import add, dense, names, placeholder, two_layers, value
 
-from cntk_core.errors import NetworkError, Problems
+from cntk_core.errors import NetworkError, Problems, ShapeError
 from cntk_core.network.blocks import Block, nest
 from cntk_core.network.network import Network
-from cntk_core.network.node import Input, Parameter
+from cntk_core.network.node import Input, Parameter, Placeholder
 from cntk_kit_builders.blocks import as_block, call_block, describe_block, find_block, reads_of, replace_block
 from cntk_kit_builders.edit import (
     check_links,
@@ -125,6 +125,14 @@ def test_what_is_no_function_of_its_arguments() -> None:
         with pytest.raises(NetworkError) as caught:
             as_block(network, [result], {inside: x, other: x}, "f", names=own)
         assert str(caught.value) == f"the block 'f' needs a name for each of its 2 arguments, not {own}"
+    size = len(network)
+    said = Placeholder.make("said", (3,))
+    network.add(said)
+    with pytest.raises(ShapeError):
+        as_block(network, [said, add(network, "r2", "Tanh", said)], {said: x}, "f")
+    network.remove(network["r2"])
+    network.remove(said)
+    assert len(network) == size
     with pytest.raises(Problems) as both:
         as_block(network, [network["x"]], {inside: x, other: x}, "f")
     assert "2 problems found" in str(both.value)

@@ -92,17 +92,22 @@ def as_block(
         places[argument] = [
             (node, index) for node in members for index, child in enumerate(node.inputs) if child is placeholder
         ]
+    network.replace_placeholders(arguments)
     passed: dict[Node, Node] = {}
     for output in outputs:
         if output not in members and output not in passed:
-            passed[output] = node = network.add(
-                Node(free_name(network, f"{name}.output"), PASS, [output], PASS.attributes(), where=output.where)
-            )
-            members[node] = None
+            passed[output] = _pass(network, f"{name}.output", output)
+            members[passed[output]] = None
             for argument, placeholder in zip(names, arguments, strict=True):
-                places[argument] += [(node, 0)] if output is placeholder else []
-    network.replace_placeholders(arguments)
+                places[argument] += [(passed[output], 0)] if output is placeholder else []
     return network.add_block(Block(name, kind, members, [passed.get(node, node) for node in outputs], places))
+
+
+def _pass(network: Network, name: str, source: Node) -> Node:
+    """Add a node that gives what another one gives, or what has taken its place."""
+    if isinstance(source, Placeholder) and source.replacement is not None:
+        source = source.replacement
+    return network.add(Node(free_name(network, name), PASS, [source], PASS.attributes(), where=source.where))
 
 
 def _check_composite(
