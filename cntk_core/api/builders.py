@@ -8,8 +8,9 @@ from cntk_core.contract.builder import Document, SeedNumbers
 from cntk_core.network.blocks import Block
 from cntk_core.network.files import write_file
 from cntk_core.network.initializers import FixedValue, initialize_parameters, numbered
-from cntk_core.network.node import Placeholder
+from cntk_core.network.node import BATCH, Placeholder
 from cntk_core.network.unsound import unsound
+from cntk_core.ops.language.shapes import FREE, Free
 from cntk_core.ops.table import OpTable
 from cntk_kit_builders.blocks import as_block, call_block, describe_block, find_block, replace_block
 from cntk_kit_builders.carry import carry_blocks, copy_blocks
@@ -46,7 +47,9 @@ KIT_VERSION = "1.0"
 """Version of this kit. Names may change with its major; what goes is announced for two minor versions."""
 
 __all__ = [
+    "BATCH",
     "COMMAND_LINE",
+    "FREE",
     "KIT_VERSION",
     "PARAMETER_USES",
     "Block",
@@ -55,6 +58,7 @@ __all__ = [
     "Entry",
     "EvaluatedEntry",
     "FixedValue",
+    "Free",
     "FromFile",
     "FromLiteral",
     "NamePattern",

@@ -8,9 +8,11 @@ and version of each). The same network always gives the same bytes.
 
 from __future__ import annotations
 
+import functools
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.errors import CntkError, ModelFormatError, NetworkError
+from cntk_core.errors import CntkError, ModelFormatError, NetworkError, PluginError
 from cntk_core.network.attribute_types import wrong_attribute
 from cntk_core.network.blocks import Block, nest
 from cntk_core.network.network import Network, placeholder_left
@@ -28,15 +30,17 @@ from cntk_core.network.tensor_file import (
     MAX_RANK,
     TensorFile,
     check_is_file,
+    parse_tensors,
     read_metadata,
     read_tensors,
+    tensor_chunks,
     whole_numbers,
     write_tensors,
 )
 from cntk_core.network.unsound import unsound
 from cntk_core.ops.families.leaves import INPUT, PARAMETER, SPARSE_INPUT
-from cntk_core.ops.language.op import Op
-from cntk_core.ops.language.shapes import Longest, Shape, longest_axes, show
+from cntk_core.ops.language.op import Op, OpNames
+from cntk_core.ops.language.shapes import Free, Longest, Shape, is_free, longest_axes, show
 from cntk_core.ops.table import FindOp
 from cntk_core.records.origin import Origin, as_entries, of_entries
 
@@ -75,6 +79,36 @@ def save_model(
         ModelFormatError: a parameter has no value, or an attribute of a node cannot be written.
         NetworkError: a placeholder is left.
     """
+    arrays, metadata = _content(network, info)
+    write_tensors(Path(path), arrays, metadata, scratch=scratch)
+
+
+def pickled(network: Network) -> tuple[Any, ...]:
+    """Return how a network is pickled: by the bytes of its model file, and what finds ops in another process."""
+    return network_of_bytes, (b"".join(tensor_chunks(*_content(network, None))), OpNames.find)
+
+
+def network_of_bytes(content: bytes, find: Callable[[str], Op]) -> Network:
+    """Return the network of a model file's bytes.
+
+    Args:
+        content: the bytes.
+        find: ``name -> Op``; raises PluginError where there is none.
+
+    Raises:
+        ModelFormatError: they are damaged, or an operation is not installed here.
+    """
+
+    @functools.cache
+    def find_op(language: str, name: str) -> Op | None:
+        with suppress(PluginError):
+            return find(name)
+        return None
+
+    return _load(Path("the pickled network"), content, find_op, None)
+
+
+def _content(network: Network, info: ModelInfo | None) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
     arrays: dict[str, NDArray[Any]] = {}
     nodes = []
     for node in network:
@@ -98,7 +132,7 @@ def save_model(
     }
     if network.origins:
         metadata["plugins"] = json.dumps(as_entries(network.origins), sort_keys=True)
-    write_tensors(Path(path), arrays, metadata, scratch=scratch)
+    return arrays, metadata
 
 
 def _key(name: str) -> str:
@@ -111,7 +145,7 @@ def _describe(node: Node) -> dict[str, Any]:
         raise placeholder_left(node)
     if node.shape is None:
         raise ModelFormatError(f"{node.op.name} '{node.name}' has no shape yet and cannot be saved", where=node.where)
-    shape = [{"longest": dim.axis} if isinstance(dim, Longest) else dim for dim in node.known_shape]
+    shape = [_open_dim(dim) if isinstance(dim, Longest | Free) else dim for dim in node.known_shape]
     entry: dict[str, Any] = {"name": node.name, "op": node.op.name, "shape": shape}
     if node.axis:
         entry["axis"] = node.axis
@@ -126,7 +160,14 @@ def _describe(node: Node) -> dict[str, Any]:
         entry["learningRateMultiplier"] = node.learning_rate_multiplier
         entry["regularizationMultiplier"] = node.regularization_multiplier
         entry["needsGradient"] = node.needs_gradient
+    if isinstance(node, Input):
+        entry |= {} if node.framed else {"framed": False}
+        entry |= {"needsGradient": True} if node.needs_gradient else {}
     return entry
+
+
+def _open_dim(dim: Longest | Free) -> dict[str, Any]:
+    return {"longest": dim.axis} if isinstance(dim, Longest) else {"free": dim.name, "tried": list(dim.tried)}
 
 
 def _encode(value: Any, node: Node) -> Any:
@@ -211,7 +252,11 @@ def load_model(path: str | Path, find_op: FindOp, dtype: Any = None) -> Network:
     """
     path = Path(path)
     _begin(path)  # what cannot be opened is a model that cannot be read, not a damaged one
-    content = read_tensors(path)
+    return _load(path, None, find_op, dtype)
+
+
+def _load(path: Path, given: bytes | None, find_op: FindOp, dtype: Any) -> Network:
+    content = read_tensors(path) if given is None else parse_tensors(given, path)
     _check_format(content.metadata, path)
     try:
         return _Loader(path, content, find_op, dtype).load()
@@ -311,10 +356,16 @@ class _Loader:
         name, op, axis = str(entry["name"]), entry["op"], str(entry.get("axis", ""))
         shape = _read_shape(entry["shape"])
         is_leaf = op in (INPUT.name, SPARSE_INPUT.name, PARAMETER.name)
-        if shape is None or len(shape) > MAX_RANK or (is_leaf and longest_axes(shape)):
+        wrong = is_leaf and shape is not None and (longest_axes(shape) or (op != INPUT.name and is_free(shape)))
+        if shape is None or len(shape) > MAX_RANK or wrong:
             raise ModelFormatError(f"'{self.path}' is damaged: the dimensions of '{name}' make no sense")
         if op in (INPUT.name, SPARSE_INPUT.name):
-            return Input.make(name, shape, sparse=op == SPARSE_INPUT.name, axis=axis)
+            sparse, framed, wanted = (
+                op == SPARSE_INPUT.name,
+                entry.get("framed", True),
+                entry.get("needsGradient", False),
+            )
+            return Input.make(name, shape, sparse=sparse, axis=axis, framed=bool(framed), needs_gradient=bool(wanted))
         if op == PARAMETER.name:
             return self._parameter(entry, name, shape)
         found = self.find_op(LANGUAGE, str(op))
@@ -366,13 +417,21 @@ class _Loader:
 
 
 def _read_shape(values: Any) -> Shape | None:
-    """Return a shape, None if it is none: whole numbers, and axes whose longest sequence is a dimension."""
+    """Return a shape, None if it is none: whole numbers, and open dimensions."""
     if not isinstance(values, list):
         return None
-    dims = [Longest(v["longest"]) if isinstance(v, dict) and isinstance(v.get("longest"), str) else v for v in values]
-    if whole_numbers([dim for dim in dims if not isinstance(dim, Longest)]) is None:
+    dims: list[Any] = [_read_open(dim) if isinstance(dim, dict) else dim for dim in values]
+    if whole_numbers([dim for dim in dims if not isinstance(dim, Longest | Free)]) is None:
         return None
     return tuple(dims)
+
+
+def _read_open(entry: Mapping[str, Any]) -> int | None:
+    """Return an open dimension, None if it is none."""
+    if isinstance(entry.get("longest"), str):
+        return Longest(entry["longest"])
+    name, tried = entry.get("free"), whole_numbers(entry.get("tried"))
+    return Free(name, tried) if isinstance(name, str) and tried is not None and len(tried) == 2 else None
 
 
 def _decode(value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -11,7 +12,7 @@ from cntk_core.errors import CntkError, NetworkError, ShapeError, did_you_mean, 
 from cntk_core.network.blocks import Block, nest
 from cntk_core.network.components import components, is_loop
 from cntk_core.network.inference import infer_loop, infer_node, is_delay
-from cntk_core.network.node import ROLES, Input, Node, Parameter, Placeholder
+from cntk_core.network.node import ROLES, Input, Node, Parameter, Placeholder, copies_of
 from cntk_core.ops.language.shapes import show
 from cntk_core.records.origin import Origin
 
@@ -43,6 +44,17 @@ class Network:
 
     def __len__(self) -> int:
         return len(self._nodes)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Network:
+        made = memo[id(self)] = type(self)(self.dtype)
+        memo.update({id(node): each for node, each in copies_of(self).items()})
+        made.__dict__.update(copy.deepcopy(self.__dict__, memo))
+        return made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        from cntk_core.network.model_file import pickled
+
+        return pickled(self)
 
     def __contains__(self, name: str) -> bool:
         return name.lower() in self._nodes

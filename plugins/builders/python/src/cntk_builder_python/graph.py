@@ -242,23 +242,44 @@ class Graph:
         return name
 
     def input(
-        self, name: str, shape: int | Sequence[int], *, sparse: bool = False, role: str = "feature", axis: str = ""
+        self,
+        name: str,
+        shape: int | Sequence[int],
+        *,
+        sparse: bool = False,
+        role: str = "feature",
+        axis: str | None = "",
+        needs_gradient: bool = False,
     ) -> Term:
         """Add an input stream.
 
         Args:
             name: of the reader's stream.
-            shape: of a sample.
+            shape: of a sample; ``FREE`` is a dimension whose size each minibatch brings.
             sparse: samples name only their elements that are not zero (one-hot words).
             role: ``feature`` or ``label``.
-            axis: name of the dynamic axis, for sequences of other lengths than those of the other inputs.
+            axis: name of the dynamic axis, for sequences of other lengths than those of the other inputs; ``BATCH`` for
+                one value for each sample, without sequences; None for one value for the whole minibatch.
+            needs_gradient: gradients are wanted by it where nobody says by what.
+
+        Raises:
+            NetworkError: a dimension is 0; a sparse input has no dynamic axis, or a free dimension.
         """
         dims = (shape,) if isinstance(shape, int) else tuple(shape)
-        node = self.network.add(Input.make(name, dims, sparse=sparse, where=caller(), axis=axis))
+        made = Input.make(
+            name,
+            dims,
+            sparse=sparse,
+            where=caller(),
+            axis=axis or "",
+            framed=axis is not None,
+            needs_gradient=needs_gradient,
+        )
+        node = self.network.add(made)
         self.network.mark(node, role)
         return Term(self, node)
 
-    def label(self, name: str, shape: int | Sequence[int], *, sparse: bool = False, axis: str = "") -> Term:
+    def label(self, name: str, shape: int | Sequence[int], *, sparse: bool = False, axis: str | None = "") -> Term:
         """Add a label stream."""
         return self.input(name, shape, sparse=sparse, role="label", axis=axis)
 
