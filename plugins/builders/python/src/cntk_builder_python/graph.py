@@ -149,7 +149,7 @@ class Recording:
     """What is made while a function is called, and where it reads the terms that it is given.
 
     Attributes:
-        nodes: what is made, but for parameters and constants.
+        nodes: what is made, but for parameters.
         terms: what the function is given, and the names of its parameters.
         places: for each of them, nodes and the indices of their inputs.
     """
@@ -341,7 +341,8 @@ class Graph:
         """Add a tensor that is not learned."""
         array = np.atleast_1d(np.asarray(value, self.network.dtype))
         node = Parameter.make(self.unique(name), array.shape, value=array, learning_rate_multiplier=0.0, where=caller())
-        return Term(self, self.network.add(node))
+        self.linked(self.network.add(node), {})
+        return Term(self, node)
 
     def apply(self, operation: str, *operands: Operand, name: str | None = None, **attributes: Any) -> Term:
         """Add the node of an operation, by CNTK's name; ``attributes`` are those of the operation.
