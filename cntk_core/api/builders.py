@@ -10,7 +10,7 @@ from cntk_core.network.initializers import FixedValue, initialize_parameters, nu
 from cntk_core.network.unsound import unsound
 from cntk_core.ops.table import OpTable
 from cntk_kit_builders.clone import PARAMETER_USES, clone_nodes, duplicate, nodes_to_clone
-from cntk_kit_builders.derivatives.differentiate import derivative_name, differentiate
+from cntk_kit_builders.derivatives.differentiate import add_derivatives, derivative_name, differentiate
 from cntk_kit_builders.derivatives.rules import derivative_rule
 from cntk_kit_builders.derivatives.writing import DerivativeWriter, NotDifferentiable
 from cntk_kit_builders.dot import to_dot
@@ -62,6 +62,7 @@ __all__ = [
     "Reduction",
     "SeedNumbers",
     "SourceText",
+    "add_derivatives",
     "check_links",
     "clone_nodes",
     "cntk_initializer",
