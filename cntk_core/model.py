@@ -13,7 +13,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from cntk_core.config import parse_text
-from cntk_core.contract.engine import Program
+from cntk_core.contract.engine import ExecutionEngine, Program
 from cntk_core.contract.store import ParameterStore
 from cntk_core.errors import DataError, NetworkError
 from cntk_core.network.network import Network
@@ -41,26 +41,37 @@ class Model:
 
     Args:
         network: with shapes and values.
-        engine: name of the engine; ``auto`` is the best one here.
+        engine: name of the engine; ``auto`` is the best one here. An engine is taken as it is.
         settings: keys of the engine, as a recipe has them: ``numCPUThreads=1``.
         plugins: the plugin manager, if there is one already.
+
+    Attributes:
+        network, engine, plugins: what it was made of.
+        store: the parameters; those of a network that is being trained are the trainer's.
     """
 
     def __init__(
-        self, network: Network, *, engine: str = AUTO, settings: str = "", plugins: PluginManager | None = None
+        self,
+        network: Network,
+        *,
+        engine: str | ExecutionEngine = AUTO,
+        settings: str = "",
+        plugins: PluginManager | None = None,
     ) -> None:
         self.network = network
-        self._engine_name, self._settings = engine, settings
-        plugins = plugins or PluginManager()
-        engine_class = plugins.engine(engine)
-        self._engine = engine_class(engine_class.settings_from(parse_text(settings), f"engine '{engine}'"))
-        self._engine.kernels = plugins.registry.kernels.of(engine_class)
-        self._store = ParameterStore(network.parameters, network.dtype)
+        self._given = engine, settings
+        self.plugins = plugins or PluginManager()
+        if isinstance(engine, str):
+            engine_class = self.plugins.engine(engine)
+            engine = engine_class(engine_class.settings_from(parse_text(settings), f"engine '{engine}'"))
+            engine.kernels = self.plugins.registry.kernels.of(engine_class)
+        self.engine = engine
+        self.store = ParameterStore.of(network.parameters, network.dtype)
         self._programs: dict[tuple[Node, ...], Program] = {}
         self._streams: dict[tuple[Node, ...], Program] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _made_again, (type(self), self.network, self._engine_name, self._settings)
+        return _made_again, (type(self), self.network, *self._given)
 
     @classmethod
     def load(cls, path: str | Path, *, engine: str = AUTO, settings: str = "") -> Model:
@@ -123,7 +134,7 @@ class Model:
             NetworkError: there is no such node, or the roots do not depend on one of those.
         """
         nodes, sources = self._nodes(roots), self._nodes(by)
-        program = self._engine.compile(make_plan(self.network, nodes, by=sources), self._store)
+        program = self.engine.compile(make_plan(self.network, nodes, by=sources), self.store)
         program.begin_epoch(0, settings)
         return Differentiable(program)
 
@@ -158,7 +169,7 @@ class Model:
 
     def _program(self, nodes: tuple[Node, ...], made: dict[tuple[Node, ...], Program]) -> Program:
         if nodes not in made:
-            made[nodes] = self._engine.compile(make_plan(self.network, nodes), self._store)
+            made[nodes] = self.engine.compile(make_plan(self.network, nodes), self.store)
         return made[nodes]
 
 
@@ -231,7 +242,7 @@ def gradients(
     return Model(network, engine=engine).gradients(data, by, roots, seeds)
 
 
-def _made_again(kind: type[Model], network: Network, engine: str, settings: str) -> Model:
+def _made_again(kind: type[Model], network: Network, engine: str | ExecutionEngine, settings: str) -> Model:
     return kind(network, engine=engine, settings=settings)
 
 

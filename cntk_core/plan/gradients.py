@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import attrs
 
@@ -30,8 +30,14 @@ class Flow:
     seeded: bool = False
 
     @classmethod
-    def make(cls, order: Sequence[Node], consumers: Mapping[Node, Sequence[Node]], criterion: Node | None) -> Flow:
-        """Find the way from a criterion to the learned parameters of an order.
+    def make(
+        cls,
+        order: Sequence[Node],
+        consumers: Mapping[Node, Sequence[Node]],
+        criterion: Node | None,
+        learn: Collection[Node] | None = None,
+    ) -> Flow:
+        """Find the way from a criterion to the learned parameters of an order, or to those that are to ``learn``.
 
         Raises:
             NetworkError: there is nothing to learn.
@@ -39,6 +45,7 @@ class Flow:
         if criterion is None:
             return cls(frozenset(), frozenset(), consumers)
         learned = [node for node in order if isinstance(node, Parameter) and node.learned]
+        learned = learned if learn is None else [node for node in learned if node in learn]
         needing = _upward(learned, consumers)
         if criterion not in needing:
             # Legal as long as there is something to learn: all gradients are zero (a criterion behind Floor, say).
@@ -201,7 +208,7 @@ def _loop(loop: Loop, flow: Flow, written: set[Node]) -> list[GradientStep | Loo
             continue
         outside = flow.targets(step.nodes)
         at_end = all(node.op.traits.summed_at_end for node in step.nodes)
-        batched = [child for child in outside if child not in inside and not child.framed and at_end]
+        batched = [child for child in outside if child not in inside and at_end and not has_rows(child, step.nodes)]
         if is_delay(step.nodes[0]):  # its initial state has no row for each frame
             batched = [child for child in outside if child is not step.nodes[0].inputs[0]]
         stepwise = [child for child in outside if child not in batched]
@@ -223,6 +230,15 @@ def _loop(loop: Loop, flow: Flow, written: set[Node]) -> list[GradientStep | Loo
     ]
     written.update(targets)
     return result + [_straight(step, sources, batched, flow, written) for step, sources, batched in after]
+
+
+def has_rows(child: Node, readers: Sequence[Node]) -> bool:
+    """Whether nodes of a loop are given the rows of a time step of a value, and not all of it."""
+    if not child.framed:
+        return False
+    return not any(
+        child is given for node in readers for index, given in enumerate(node.inputs) if index in node.op.whole
+    )
 
 
 class _LoopState:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import attrs
 
@@ -25,6 +25,7 @@ def make_plan(
     roots: Sequence[Node],
     criterion: Node | None = None,
     *,
+    learn: Collection[Node] | None = None,
     by: Sequence[Node] = (),
     fuse: bool = True,
     runnable: bool = True,
@@ -38,6 +39,7 @@ def make_plan(
         roots: nodes whose values can be read after a run.
         criterion: a scalar node, or one with a number for each frame; its gradient is that of the sum over the samples
             of the minibatch.
+        learn: those of the learned parameters that are to be trained; by default all.
         by: parameters (learned or not), inputs and inner nodes by which the gradients of the roots are wanted; a
             criterion then is one root more.
         fuse: compute neighbouring element-wise nodes in one pass.
@@ -56,7 +58,7 @@ def make_plan(
     _check(order, criterion)
     consumers = consumers_of(order)
     by = tuple(dict.fromkeys(by))
-    flow = Flow.between(order, consumers, wanted, by) if by else Flow.make(order, consumers, criterion)
+    flow = Flow.between(order, consumers, wanted, by) if by else Flow.make(order, consumers, criterion, learn)
     # What is fused with its readers has no gradient of its own.
     units = _units(parts, consumers, fuse=fuse, apart=frozenset(by))
     steps = _steps(units, flow, consumers, set(wanted))
