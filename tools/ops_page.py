@@ -45,6 +45,7 @@ TITLES = {
     "normalization": "Normalization of batches",
     "cropping": "Parts of images",
     "monitoring": "Watching and keeping values",
+    "adjoints": "What derivatives are made of",
 }
 
 
