@@ -46,6 +46,7 @@ TITLES = {
     "cropping": "Parts of images",
     "monitoring": "Watching and keeping values",
     "adjoints": "What gradients are made of",
+    "adjoints": "What derivatives are made of",
 }
 
 

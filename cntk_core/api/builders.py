@@ -16,6 +16,9 @@ from cntk_kit_builders.blocks import as_block, call_block, describe_block, find_
 from cntk_kit_builders.carry import carry_blocks, copy_blocks
 from cntk_kit_builders.clone import PARAMETER_USES, clone, clone_nodes, duplicate, nodes_to_clone
 from cntk_kit_builders.collapse import collapse, find, outline
+from cntk_kit_builders.derivatives.differentiate import add_derivatives, derivative_name, differentiate
+from cntk_kit_builders.derivatives.rules import derivative_rule
+from cntk_kit_builders.derivatives.writing import DerivativeWriter, NotDifferentiable
 from cntk_kit_builders.dot import to_dot
 from cntk_kit_builders.draw import to_svg
 from cntk_kit_builders.dump import dump, write_dump
@@ -54,6 +57,7 @@ __all__ = [
     "PARAMETER_USES",
     "Block",
     "Content",
+    "DerivativeWriter",
     "Document",
     "Entry",
     "EvaluatedEntry",
@@ -62,12 +66,14 @@ __all__ = [
     "FromFile",
     "FromLiteral",
     "NamePattern",
+    "NotDifferentiable",
     "OpTable",
     "Placeholder",
     "Random",
     "Reduction",
     "SeedNumbers",
     "SourceText",
+    "add_derivatives",
     "as_block",
     "call_block",
     "carry_blocks",
@@ -81,7 +87,10 @@ __all__ = [
     "copy_inputs",
     "copy_nodes",
     "copy_sub_tree",
+    "derivative_name",
+    "derivative_rule",
     "describe_block",
+    "differentiate",
     "dump",
     "duplicate",
     "find",
