@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import attrs
 import numpy as np
@@ -129,9 +130,14 @@ def _by_name(plan: Plan, data: Any) -> dict[Input, Any]:
     return {node: given[node.name.lower()] for node in plan.inputs}
 
 
+_LOOKED_ALONG: WeakKeyDictionary[Plan, dict[str, Node]] = WeakKeyDictionary()
+
+
 def _looked_along(plan: Plan) -> dict[str, Node]:
-    """The dynamic axes along whose sequences something looks, with one such node."""
-    found: dict[str, Node] = {}
+    """The dynamic axes along whose sequences something looks, with one such node. Found once for a plan."""
+    if plan in _LOOKED_ALONG:
+        return _LOOKED_ALONG[plan]
+    found = _LOOKED_ALONG[plan] = {}
     for node in (node for step in plan.steps for node in step.nodes):
         along = {0} if is_delay(node) or node.op.relayout is not None else set(node.op.along_sequences)
         if node.op.axis_of is not None and not node.op.traits.passes_through:
@@ -224,7 +230,7 @@ class _Reader:
             raise self._wrong(value if array is None else array)
         if not len(value):
             raise DataError(f"no sequences are given for the input '{node.name}'")
-        sequences = [self._sequence(one) for one in value]
+        sequences = [self._sequence(one) for one in (value if array is None else array)]
         sizes = dict.fromkeys(each.shape[1:] for each in sequences)
         if len(sizes) > 1:
             raise self._wrong(f"sequences of samples {_shapes(sizes)}; in a minibatch all have one size")
