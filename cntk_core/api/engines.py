@@ -47,7 +47,6 @@ from cntk_core.ops.language.layouts import frame_layout, sequence_layout
 from cntk_core.ops.language.rows import delay_rows, longest_sequence, reader_slots, sequence_rows
 from cntk_core.ops.language.shapes import broadcast, longest_axes, with_lengths
 from cntk_core.ops.language.sparse_rows import best_columns
-from cntk_core.plan.lengths import check_lengths
 from cntk_core.plan.make import make_plan
 from cntk_core.plan.plan import (
     AnyStep,
@@ -63,7 +62,7 @@ from cntk_core.plan.plan import (
     layout_of_root,
     makes_axis_by_values,
 )
-from cntk_core.plan.sparse import is_product, is_sparse_product, is_transposed, label_inputs, sparse_inputs
+from cntk_core.plan.sparse import is_sparse_product
 from cntk_core.plan.traced import Tree
 from cntk_kit_engines.axes import Axes, stream_of
 from cntk_kit_engines.code_cache import CodeCache
@@ -72,9 +71,11 @@ from cntk_kit_engines.explain import explain
 from cntk_kit_engines.gradient_flow import flow_back
 from cntk_kit_engines.interpreter import Interpreter
 from cntk_kit_engines.kept_kernels import kept_kernel, kernel_cache
+from cntk_kit_engines.lengths import check_lengths
 from cntk_kit_engines.products import matrices as product_matrices
 from cntk_kit_engines.products import results as product_results
 from cntk_kit_engines.program import PlanProgram, is_total
+from cntk_kit_engines.sparse_inputs import is_product, is_transposed, label_inputs, sparse_inputs
 from cntk_kit_engines.stages import Meeting, Stage, check_axes, meetings_of, stages_of
 from cntk_kit_engines.streams import check_size, sparse_matrix
 from cntk_kit_engines.trees import Names, forward_trees, gradient_trees, path_of, rename_symbols, symbols_in_order
