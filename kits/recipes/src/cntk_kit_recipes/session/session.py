@@ -23,7 +23,6 @@ from cntk_core.contract.reader import DataReader
 from cntk_core.errors import CheckpointError, ModelFormatError, TrainingError
 from cntk_core.network.initializers import initialize_parameters
 from cntk_core.network.network import Network
-from cntk_core.network.remarks import remarks
 from cntk_core.training.files.checkpoint import Checkpoint, remove_unnamed, restore_values
 from cntk_core.training.files.generations import ModelPaths, Start, final_epochs, find_start
 from cntk_core.training.files.settings_text import differences, settings_text
@@ -34,6 +33,7 @@ from cntk_core.training.settings import SGDSettings
 from cntk_kit_recipes.locks.lock import Lock
 from cntk_kit_recipes.session.final_model import check_final, mend_final
 from cntk_kit_recipes.session.leftovers import remove_leftovers
+from cntk_kit_recipes.session.remarks import remarks
 from cntk_kit_recipes.session.run import TrainingRun, TrainingSummary
 from cntk_kit_recipes.session.saving import saving, tidying
 
