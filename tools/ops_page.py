@@ -37,6 +37,7 @@ TITLES = {
     "shifting": "Shifts",
     "recurrent_stack": "Recurrent stacks",
     "sequences": "Other dynamic axes",
+    "attention": "Attention to sequences",
     "linear_chain": "Linear chains",
     "alignment": "Criteria of whole sequences",
     "convolution": "Convolution",

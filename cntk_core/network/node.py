@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cntk_core.errors import Location, NetworkError
 from cntk_core.network.initializers import Initializer
-from cntk_core.ops.families.leaves import INPUT, PARAMETER, SPARSE_INPUT
+from cntk_core.ops.families.leaves import INPUT, PARAMETER, PLACEHOLDER, SPARSE_INPUT
 from cntk_core.ops.language.op import NoAttributes, Op
 from cntk_core.ops.language.shapes import Free, Shape, placed, show
 
@@ -207,3 +207,30 @@ def copies_of(nodes: Iterable[Node], *, share_parameters: bool = False) -> dict[
         if made is not node:
             made.inputs = [copies.get(child, child) for child in node.inputs]
     return copies
+
+
+@attrs.define(eq=False, repr=False)
+class Placeholder(Node):
+    """Stands for a node that is not known yet, in a network that is being made.
+
+    Attributes:
+        replacement: the node that has taken its place.
+    """
+
+    op: Op = PLACEHOLDER
+    replacement: Node | None = attrs.field(default=None, init=False)
+
+    @classmethod
+    def make(
+        cls, name: str, shape: Shape | None = None, *, axis: str | None = "", where: Location | None = None
+    ) -> Placeholder:
+        """Make a placeholder.
+
+        Args:
+            name: unique in the network.
+            shape: what is known of the sample shape (memory order): all of it or nothing.
+            axis: name of the dynamic axis; None if the value has none.
+            where: the place in the recipe.
+        """
+        framed = None if shape is None else axis is not None
+        return cls(name=name, shape=shape, framed=framed, where=where, axis=axis or "")

@@ -38,6 +38,7 @@ FAMILIES = (
     "shifting",
     "recurrent_stack",
     "sequences",
+    "attention",
     "linear_chain",
     "alignment",
     "convolution",
@@ -45,6 +46,7 @@ FAMILIES = (
     "normalization",
     "cropping",
     "monitoring",
+    "adjoints",
 )
 """The modules with the core's ops, in the order of the reference page. They are imported when ops are asked for."""
 

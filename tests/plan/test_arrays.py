@@ -222,7 +222,7 @@ def test_mistakes_in_several_inputs():
     for data, message in (
         (
             [1.0],
-            "one array has no name\n    The inputs are 'first', 'second', 'third': give {name: array}.",
+            "one array was given without a name\n    The inputs are 'first', 'second', 'third': give {name: array}.",
         ),
         (
             {"first": [1.0], "thirds": [1.0], "second": [1.0]},

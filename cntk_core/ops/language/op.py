@@ -40,6 +40,7 @@ class OpContext:
         settings: numbers that training changes from outside, by name (``dropoutRate``).
         carried: what the node keeps from one minibatch to the next (the end of a sequence that goes on).
         new_layout: the sequences of the axis that an op with ``new_axis`` makes; its ``forward`` sets it.
+        first: in a loop, the row of ``layouts`` at which the rows of the present time step begin.
     """
 
     framed: tuple[bool, ...]
@@ -52,6 +53,7 @@ class OpContext:
     settings: Mapping[str, float] = attrs.field(factory=dict)
     carried: dict[str, Any] = attrs.field(factory=dict)
     new_layout: SequenceLayout | None = None
+    first: int = 0
 
 
 @attrs.frozen
@@ -113,7 +115,7 @@ class Op:
         unpacks: the result has one static axis more than ``infer`` says, CNTK's last and our first: as long as the
             longest sequence of the first input's dynamic axis.
         limits: ``attributes -> text or None``: what of the op
-            nodes with such attributes need that cannot run yet (``over dynamic axes``).
+            nodes with such attributes need that cannot run yet (``of a further output``).
         aliases: language (``ndl``, ``brainscript``, ``model``) to further names.
         role: ``operation``, ``input``, ``parameter``, ``axis``, ``criterion`` (scalar, sums of frames), ``precompute``.
         random: draws random numbers, so that it is never computed twice nor folded.
@@ -129,6 +131,11 @@ class Op:
         doc: one line for the reference page.
         along_sequences: inputs along whose sequences it looks, by index, so that these must have some. Those of delays
             are known.
+        form: ``attributes -> op``: the record that nodes with such attributes have in place of this one, for an op that
+            is quite another one with some settings (a reduction of sequences in place of one of samples). All forms
+            have the same name, attributes and ``form``.
+        whole: inputs of which an op with ``axis_of`` looks, for each of its frames, at what belongs to the frame's
+            sequence. So it can be in a loop: it is given these inputs whole in each time step, as they are outside it.
     """
 
     name: str
@@ -163,6 +170,8 @@ class Op:
         default=attrs.Factory(lambda op: NO_TRAITS if op.elementwise is None else BY_ELEMENTS, takes_self=True)
     )
     along_sequences: frozenset[int] = frozenset()
+    form: Callable[[Any], Op] | None = None
+    whole: frozenset[int] = frozenset()
 
     def __copy__(self) -> Op:
         return self
@@ -175,7 +184,8 @@ class Op:
             found = OpNames.find(self.name)
         except PluginError:
             found = None
-        if found is not self:
+        # Inference has nodes have the form that their attributes ask for.
+        if found is not self and (found is None or found.form is None or found.form is not self.form):
             raise PluginError(
                 f"the operation {self.name} cannot be pickled: it is not found by its name",
                 hint="Register it with cntk_core.api.register, here and where it is read; or make a plugin of it.",
@@ -191,6 +201,10 @@ class Op:
         if callable(self.new_axis):
             return shape is not None and self.new_axis(shape, attributes)
         return self.new_axis
+
+    def form_of(self, attributes: Any) -> Op:
+        """Return the record that nodes with such attributes have: mostly this one."""
+        return self if self.form is None else self.form(attributes)
 
     @property
     def computable(self) -> bool:

@@ -19,11 +19,13 @@ class Axes:
     Attributes:
         frames: rows of each axis that is known by now.
         layouts: the sequences of each axis that is known by now.
+        begun: how many minibatches were begun.
     """
 
     def __init__(self, plan: Plan) -> None:
         self.frames: dict[str, int] = {}
         self.layouts: dict[str, SequenceLayout] = {}
+        self.begun = 0
         self._inputs = plan.inputs
         self._derived = derived_nodes(plan)
 
@@ -33,6 +35,7 @@ class Axes:
         Raises:
             DataError: an input has no stream, or streams of one axis differ in length.
         """
+        self.begun += 1
         frames = self.frames = {}
         layouts = self.layouts = {}
         streams: dict[Input, StreamData] = {}

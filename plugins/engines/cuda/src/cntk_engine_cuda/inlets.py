@@ -26,7 +26,7 @@ class Inlets:
 
     def __init__(self, gpu: Gpu, plan: Plan, dtype: np.dtype[Any]) -> None:
         stays_sparse = sparse_inputs(plan.steps, plan.roots)
-        labels = label_inputs(plan.steps, plan.roots)
+        labels = label_inputs(plan.steps, (*plan.roots, *plan.by))
         self._by_rows: Mapping[Parameter, tuple[Input, ...]] = plan.sparse
         occurring = {node for inputs in plan.sparse.values() for node in inputs}
         self._labels = {node: SparseInlet(gpu, node, dtype) for node in plan.inputs if node in labels}
