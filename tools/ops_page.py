@@ -45,7 +45,6 @@ TITLES = {
     "normalization": "Normalization of batches",
     "cropping": "Parts of images",
     "monitoring": "Watching and keeping values",
-    "adjoints": "What gradients are made of",
     "adjoints": "What derivatives are made of",
 }
 

@@ -123,7 +123,8 @@ def _axis(node: Node, inputs: Sequence[Guess]) -> str | None:
         return None
     if op.axis_of is not None:
         return axes[op.axis_of]
-    return next((axis for axis in axes if axis is not None), None)
+    # With samples meets what has, by the data, one frame for each of them.
+    return BATCH if BATCH in axes else next((axis for axis in axes if axis is not None), None)
 
 
 def _check_axes(node: Node) -> None:

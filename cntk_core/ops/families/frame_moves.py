@@ -15,7 +15,7 @@ import numpy as np
 from cntk_core.errors import DataError
 from cntk_core.ops.language.layouts import sequence_layout
 from cntk_core.ops.language.op import Array, OpContext
-from cntk_core.ops.language.rows import sequence_rows, sequence_table
+from cntk_core.ops.language.rows import reader_slots, sequence_rows, sequence_table
 from cntk_core.records.layout import IntArray, SequenceLayout
 
 _NEARLY = 1.0 - 1e-9
@@ -119,6 +119,8 @@ def scatter_add(xp: Any, like: Array, rows: IntArray, values: Array) -> Array:
 def reconciled_rows(context: OpContext) -> IntArray | None:
     """Return the row of the first input for each row of the second's axis; None if all are the same.
 
+    A sequence that goes on from the minibatch before is in the slot of its frame, if each slot has one frame.
+
     Raises:
         DataError: the sequences differ in length.
     """
@@ -126,6 +128,10 @@ def reconciled_rows(context: OpContext) -> IntArray | None:
     if source is None or source is wanted or same_sequences(source, wanted):
         return None
     table, own = sequence_table(source), sequence_rows(wanted)
+    alone = source.is_frames and source.slots == wanted.slots and not wanted.begins[:, 1].any()
+    if alone and not own.begun.all():
+        rows: IntArray = reader_slots(wanted)[own.slot]
+        return rows
     places = table.find(own.number)
     lengths = np.where(places >= 0, table.length[np.maximum(places, 0)], 0)
     full = own.last - own.first + 1
