@@ -131,7 +131,7 @@ class Op:
         doc: one line for the reference page.
         along_sequences: inputs along whose sequences it looks, by index, so that these must have some. Those of delays
             are known.
-        form: ``attributes -> op``: the record of the same name that nodes with such attributes have in place of this one,
+        form: ``attributes -> op``: the record of the same name that nodes with such attributes have in place of this,
             for an op that is quite another one with some settings. All forms have the same attributes and ``form``.
         whole: inputs of which an op with ``axis_of`` looks, for each frame, at what belongs to the frame's sequence. It
             can be in a loop, where it is given these inputs whole in each time step, as they are outside it.
