@@ -231,7 +231,8 @@ class _Reader:
                     hint=self._wanted().splitlines()[1].replace("It takes", "Give"),
                 )
             return _Frames(node, rows=rows)
-        several = isinstance(value, Sequence) if array is None else not array.size or self._is_sequences(array)
+        empty = array is not None and not array.size and (self.width > 0 or array.ndim == 1)
+        several = isinstance(value, Sequence) if array is None else empty or self._is_sequences(array)
         if not node.framed or node.axis == BATCH or isinstance(value, str) or not several:
             raise self._wrong(value if array is None else array)
         if not len(value):
@@ -302,7 +303,7 @@ class _Reader:
 
     def _is_sample(self, sizes: tuple[int, ...]) -> bool:
         """Whether a sample has the input's shape, or is it laid out as one row."""
-        return fits(self.shape, sizes) or (not sizes and self.shape == (1,)) or sizes == (self.width,)
+        return fits(self.shape, sizes) or (not sizes and self.shape == (1,)) or sizes == (self.width,) != (0,)
 
     def _rows(self, array: Array, form: tuple[int, ...] = (-1,)) -> Any:
         if self.node.sparse:
@@ -322,6 +323,8 @@ class _Reader:
     def _of_numbers(self, numbers: Array) -> Any:
         from scipy.sparse import csr_array
 
+        if not self.width:
+            raise self._wrong("one-hot samples, but how many elements there are is not known")
         if numbers.size and not 0 <= numbers.min() <= numbers.max() < self.width:
             given = f"given are {numbers.min()} to {numbers.max()}"
             raise DataError(f"the input '{self.node.name}' has elements 0 to {self.width - 1}; {given}")
