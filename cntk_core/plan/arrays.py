@@ -113,12 +113,12 @@ def take_arrays(
             continue
         _check_counts(found, counted)
         if node.axis not in layouts:
-            count = len(found.lengths)
-            layouts[node.axis] = frame_layout(count) if node.axis == BATCH else make_layout(found.lengths)
+            single = found.sequences is None and (node.axis == BATCH or make_layout is sequence_layout)
+            layouts[node.axis] = frame_layout(found.count) if single else make_layout(found.lengths)
         layout, rows = layouts[node.axis], found.rows
         if found.sequences is not None:
             flat.discard(node.axis)
-            rows = pack(found.sequences, layout)
+            rows = _packed(found.sequences, layout)
         streams[node.name] = StreamData(rows, layout)
     samples = max((layout.frames for layout in layouts.values()), default=1)
     return Taken(Minibatch(streams, samples), frozenset(flat))
@@ -169,22 +169,35 @@ class _Frames:
 
     node: Input
     rows: Any = None
-    sequences: Sequence[Any] | None = None
+    sequences: Any = None
+
+    @property
+    def count(self) -> int:
+        return len(self.sequences) if self.sequences is not None else int(self.rows.shape[0])
 
     @property
     def lengths(self) -> list[int]:
-        return [1] * self.rows.shape[0] if self.sequences is None else [one.shape[0] for one in self.sequences]
+        return [1] * self.count if self.sequences is None else [one.shape[0] for one in self.sequences]
+
+
+def _packed(sequences: Any, layout: SequenceLayout) -> Any:
+    """The frames of sequences in the packed order; one array of them has all equally long, and needs no list."""
+    if isinstance(sequences, list):
+        return pack(sequences, layout)
+    return np.ascontiguousarray(sequences.swapaxes(0, 1)).reshape(-1, *sequences.shape[2:])
 
 
 def _check_counts(found: _Frames, counted: dict[str, _Frames]) -> None:
     """On one axis lengths are equal; on all axes there are as many sequences."""
-    lengths, other = found.lengths, counted.setdefault(found.node.axis, found)
-    if lengths != other.lengths:
-        told = " and ".join(f"{each[:20]} ..." if len(each) > 20 else str(each) for each in (other.lengths, lengths))
+    other = counted.setdefault(found.node.axis, found)
+    alike = found.sequences is None and other.sequences is None and found.count == other.count
+    if other is not found and not alike and found.lengths != other.lengths:
+        lengths = other.lengths, found.lengths
+        told = " and ".join(f"{each[:20]} ..." if len(each) > 20 else str(each) for each in lengths)
         raise DataError(f"the sequences of '{other.node.name}' and '{found.node.name}' have different lengths: {told}")
     first = next(iter(counted.values()))
-    if len(lengths) != len(first.lengths):
-        counts = ", ".join(f"'{each.node.name}' has {len(each.lengths)}" for each in (first, found))
+    if found.count != first.count:
+        counts = ", ".join(f"'{each.node.name}' has {each.count}" for each in (first, found))
         raise DataError(f"the inputs differ in the number of samples or sequences: {counts}")
 
 
@@ -218,11 +231,14 @@ class _Reader:
                     hint=self._wanted().splitlines()[1].replace("It takes", "Give"),
                 )
             return _Frames(node, rows=rows)
-        several = isinstance(value, Sequence) if array is None else not array.size or self._is_sequences(array)
+        empty = array is not None and not array.size and (self.width > 0 or array.ndim == 1)
+        several = isinstance(value, Sequence) if array is None else empty or self._is_sequences(array)
         if not node.framed or node.axis == BATCH or isinstance(value, str) or not several:
             raise self._wrong(value if array is None else array)
         if not len(value):
             raise DataError(f"no sequences are given for the input '{node.name}'")
+        if array is not None and array.size and not (node.sparse or self.hot):
+            return _Frames(node, sequences=self._rows(array.reshape(-1, *array.shape[2:]), array.shape[:2]))
         sequences = [self._sequence(one) for one in (value if array is None else array)]
         sizes = dict.fromkeys(each.shape[1:] for each in sequences)
         if len(sizes) > 1:
@@ -287,13 +303,13 @@ class _Reader:
 
     def _is_sample(self, sizes: tuple[int, ...]) -> bool:
         """Whether a sample has the input's shape, or is it laid out as one row."""
-        return fits(self.shape, sizes) or (not sizes and self.shape == (1,)) or sizes == (self.width,)
+        return fits(self.shape, sizes) or (not sizes and self.shape == (1,)) or sizes == (self.width,) != (0,)
 
-    def _rows(self, array: Array) -> Any:
+    def _rows(self, array: Array, form: tuple[int, ...] = (-1,)) -> Any:
         if self.node.sparse:
             return self._matrix(array.reshape(array.shape[0], self.width))
-        shape = array.shape if is_free(self.shape) else (array.shape[0], *self.shape)
-        return array.astype(self.dtype, copy=False).reshape(shape)
+        shape = array.shape[1:] if is_free(self.shape) else self.shape
+        return array.astype(self.dtype, copy=False).reshape(*form, *shape)
 
     def _matrix(self, matrix: Any) -> Any:
         """The rows of a sparse matrix, as the input takes them."""
@@ -307,6 +323,8 @@ class _Reader:
     def _of_numbers(self, numbers: Array) -> Any:
         from scipy.sparse import csr_array
 
+        if not self.width:
+            raise self._wrong("one-hot samples, but how many elements there are is not known")
         if numbers.size and not 0 <= numbers.min() <= numbers.max() < self.width:
             given = f"given are {numbers.min()} to {numbers.max()}"
             raise DataError(f"the input '{self.node.name}' has elements 0 to {self.width - 1}; {given}")
