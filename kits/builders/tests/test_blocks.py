@@ -11,6 +11,7 @@ from cntk_core.network.blocks import Block, nest
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Parameter, Placeholder
 from cntk_kit_builders.blocks import as_block, call_block, describe_block, find_block, reads_of, replace_block
+from cntk_kit_builders.derivatives.differentiate import differentiate
 from cntk_kit_builders.edit import (
     check_links,
     complete_network,
@@ -343,6 +344,16 @@ def test_what_several_blocks_read_stays_where_it_is() -> None:
     nest(network.blocks)
     assert "one.W_SVD" in names(find_block(network, "one").nodes)
     assert find_block(network, "other").operands == {"x": network["one.W_SVD"]}
+
+
+def test_a_derivative_has_the_blocks_of_what_is_derived() -> None:
+    network = two_layers()
+    made = differentiate(network, "two.out", "x")
+    assert [(block.name, names(block.operands.values())) for block in made.blocks] == [
+        ("one", ["x"]),
+        ("two", ["one.out"]),
+    ]
+    assert made.blocks[0].operands["x"] is made["x"]
 
 
 def test_layers_can_be_made_in_any_number() -> None:

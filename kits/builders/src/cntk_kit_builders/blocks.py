@@ -202,7 +202,7 @@ def call_block(
             copies[node].inputs[index] = operand
     if changed:
         for node in block.nodes:  # what a loop is guessed from must not be what it was elsewhere
-            copies[node].shape = None
+            copies[node].shape = node.shape if _is_leaf(node) else None
     return made[block]
 
 

@@ -20,6 +20,8 @@ from cntk_builder_python import (
     Fold,
     Graph,
     LayerNormalization,
+    LuongAttention,
+    MultiHeadAttention,
     Recurrence,
     RecurrenceFrom,
     RecurrentLSTMLayer,
@@ -176,6 +178,29 @@ def test_numbers_belong_to_their_block() -> None:
     assert names(network.parameters) == {
         "s.param", "constant", "constant1", "constant2", "t.constant", "t.constant1", "t.constant2"
     }  # fmt: skip
+
+
+def test_a_block_with_numbers_is_called_on_something_wider() -> None:
+    graph = Graph()
+    x, wide = graph.input("x", 2), graph.input("wide", 5)
+    Stabilizer(name="s")(x)
+    again = call("s", wide, name="t")
+    graph.network.infer()
+    assert again.node.shape == (5,)
+
+
+@pytest.mark.parametrize(
+    ("layer", "wanted"),
+    [
+        (MultiHeadAttention(4, 2), ["MultiHeadAttention"]),
+        (lambda x: LuongAttention(4)(x)(x), ["Unpack", "LuongAttention"]),
+        (lambda x: Attention(4)(x, x)(x), ["Unpack", "Attention"]),
+    ],
+)
+def test_attention_to_whole_sequences_is_a_block(layer: Any, wanted: list[str]) -> None:
+    graph = Graph()
+    graph.output(layer(graph.input("x", 4)))
+    assert [node.op.name for node in collapse(graph.finish()) if node.op.role == "block"] == wanted
 
 
 def test_a_layer_that_makes_nothing_is_no_block() -> None:

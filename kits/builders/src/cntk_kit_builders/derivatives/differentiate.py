@@ -18,6 +18,7 @@ from cntk_core.ops.families.recurrence import FUTURE_VALUE, PAST_VALUE, DelayAtt
 from cntk_core.ops.language.shapes import to_cntk
 from cntk_core.plan.fusion import consumers_of
 from cntk_core.plan.gradients import Flow
+from cntk_kit_builders.carry import carry_blocks
 from cntk_kit_builders.derivatives.rules import rule_of
 from cntk_kit_builders.derivatives.writing import DerivativeWriter, NotDifferentiable, Term
 
@@ -54,6 +55,7 @@ def differentiate(network: Network, root: Node | str, by: Node | str | Iterable[
     for role, group in network.roots.items():
         made.roots[role] = [copies[node] for node in group if node in copies]
     made.origins = network.origins
+    carry_blocks(network.blocks, copies, made)
     for derivative in add_derivatives(made, copies[begin], [copies[node] for node in wanted]).values():
         made.mark(derivative, "output")
     made.infer()

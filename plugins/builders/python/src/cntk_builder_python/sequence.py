@@ -151,6 +151,7 @@ def past_value_window(x: Term, size: int) -> tuple[Term, Term]:
     return stack(values), stack(valid)
 
 
+@block("Unpack", "unpack")
 def unpack(x: Term, padding_value: float = 0.0) -> tuple[Term, Term]:
     """Return whole sequences as matrices, which have one step in each sequence.
 
