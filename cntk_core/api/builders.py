@@ -16,7 +16,7 @@ from cntk_kit_builders.blocks import as_block, call_block, describe_block, find_
 from cntk_kit_builders.carry import carry_blocks, copy_blocks
 from cntk_kit_builders.clone import PARAMETER_USES, clone, clone_nodes, duplicate, nodes_to_clone
 from cntk_kit_builders.collapse import collapse, find, outline
-from cntk_kit_builders.derivatives.differentiate import add_derivatives, derivative_name, differentiate
+from cntk_kit_builders.derivatives.differentiate import add_derivatives, differentiate
 from cntk_kit_builders.derivatives.rules import derivative_rule
 from cntk_kit_builders.derivatives.writing import DerivativeWriter, NotDifferentiable
 from cntk_kit_builders.dot import to_dot
@@ -87,7 +87,6 @@ __all__ = [
     "copy_inputs",
     "copy_nodes",
     "copy_sub_tree",
-    "derivative_name",
     "derivative_rule",
     "describe_block",
     "differentiate",

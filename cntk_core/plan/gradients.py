@@ -57,11 +57,7 @@ class Flow:
 
     @classmethod
     def between(
-        cls,
-        order: Sequence[Node],
-        consumers: Mapping[Node, Sequence[Node]],
-        roots: Sequence[Node],
-        by: Sequence[Node],
+        cls, order: Sequence[Node], consumers: Mapping[Node, Sequence[Node]], roots: Sequence[Node], by: Sequence[Node]
     ) -> Flow:
         """Find the ways from some roots to the nodes by which their gradients are wanted.
 

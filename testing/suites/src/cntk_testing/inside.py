@@ -6,6 +6,7 @@ tests of wheels elsewhere use the doors of ``cntk_core.api`` and the suites of `
 
 from __future__ import annotations
 
+from cntk_core.model import Model
 from cntk_core.network import model_file
 from cntk_core.network.model_file import ModelInfo, load_model, read_model_info, save_model
 from cntk_core.ops.families.alignment import EditDistanceAttributes, ForwardBackwardAttributes
@@ -43,6 +44,7 @@ __all__ = [
     "ForwardBackwardAttributes",
     "LegacyPoolingAttributes",
     "LegacyReshapeAttributes",
+    "Model",
     "ModelInfo",
     "NegativeSamplesAttributes",
     "NoiseContrastiveAttributes",

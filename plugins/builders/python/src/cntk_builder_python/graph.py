@@ -29,7 +29,7 @@ from cntk_core.api import (
     did_you_mean,
     raise_problems,
 )
-from cntk_core.api.builders import FixedValue, Placeholder, add_derivatives, cntk_initializer, initialize_parameters
+from cntk_core.api.builders import FixedValue, Placeholder, cntk_initializer, initialize_parameters
 
 MakeInitializer = Callable[[str, InitializerSettings], Initializer]
 
@@ -447,17 +447,6 @@ class Graph:
         except CntkError as error:
             error.where = error.where or caller()
             raise
-
-    def derivative(self, term: Term, by: Term) -> Term:
-        """Add the derivative of a term by another, as nodes: that of the sum of all its elements over all frames.
-
-        Raises:
-            Problems, ShapeError, BuildError: as of :meth:`infer`, for what is there so far.
-            NetworkError: the one does not depend on the other.
-            UnsupportedError, Problems: all nodes whose derivatives cannot be written as nodes.
-        """
-        self.infer()
-        return Term(self, add_derivatives(self.network, term.node, [by.node])[by.node])
 
     def criterion(self, term: Term, name: str | None = None) -> Term:
         """Mark what is minimised, and name it."""
