@@ -14,6 +14,7 @@ from typing import Any, Self
 import numpy as np
 
 from cntk_core.contract.engine import ExecutionEngine, Program
+from cntk_core.contract.events import Job
 from cntk_core.contract.parallel import StepCounts
 from cntk_core.errors import CheckpointError, NetworkError, TrainingError
 from cntk_core.model import Model
@@ -87,6 +88,7 @@ class Trainer:
         parallel: how several ranks train together; None is a training of one.
         seed: of parameters without values and of all random streams.
         parts: compute each minibatch in so many parts, where all of it does not fit into memory.
+        before_update: called with ``job``, ``step`` and ``gradients`` by parameter name, as ``cntk_before_update`` is.
         plugins: the plugin manager, if there is one already.
 
     Attributes:
@@ -113,6 +115,7 @@ class Trainer:
         parallel: Parallel | None = None,
         seed: int = 0,
         parts: int = 1,
+        before_update: Sequence[Callable[..., object]] = (),
         plugins: PluginManager | None = None,
     ) -> None:
         self.learners = (learners,) if isinstance(learners, LearnerSettings) else tuple(learners)
@@ -126,7 +129,7 @@ class Trainer:
         self.model = Model(network, engine=engine, settings=settings, plugins=plugins)
         self._nodes = _choose(network, criterion, evaluations)
         self._ranks = Alone() if parallel is None else parallel.ranks(self.model.plugins.registry)
-        self._stepper = self._compile(network)
+        self._stepper = self._compile(network, before_update)
         self._sums = CriterionSums(self._stepper.program, self._nodes)
         self._shown: Mapping[str, Criterion] = {}
         self._team: Ranks = Alone()
@@ -134,7 +137,7 @@ class Trainer:
         self._has_begun = False
         self._evaluation: Program | None = None
 
-    def _compile(self, network: Network) -> Stepper:
+    def _compile(self, network: Network, before_update: Sequence[Callable[..., object]]) -> Stepper:
         engine, store = self.model.engine, self.model.store
         trained = make_plan(network, self._nodes, self._nodes[0]).trained
         shares = share_parameters(self.learners, trained)
@@ -148,7 +151,21 @@ class Trainer:
         program, groups = compile_learners(engine, plan, store, own, seed=self.seed)
         idle = tuple(one for one in store.parameters if one.learned and one not in learned)
         sizes = MinibatchSizes(network, criterion=self._nodes[0])
-        return Stepper(program, store, groups, sizes, self.seed, idle=idle if len(learned) < len(trained) else ())
+        return Stepper(
+            program,
+            store,
+            groups,
+            sizes,
+            self.seed,
+            Job("trainer", "train", network=network, rank=self._ranks.rank, ranks=self._ranks.size),
+            before_update,
+            idle=idle if len(learned) < len(trained) else (),
+        )
+
+    @property
+    def steps(self) -> int:
+        """Updates done."""
+        return self._stepper.steps
 
     # -- minibatches --------------------------------------------------------------------------------------
 
@@ -174,6 +191,8 @@ class Trainer:
         self._calls += 1
         self._index += minibatch is not None or merge
         self.samples += total.read
+        if merge:
+            team.compare(self._stepper.store, self._index, self.epoch)
         return StepResult(total.counted, self._stepper.steps > point.steps, merge and total.is_end, self._values(total))
 
     def _values(self, total: StepCounts) -> Callable[[], Mapping[str, Criterion]]:

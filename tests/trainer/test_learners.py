@@ -103,6 +103,24 @@ def test_the_mean_with_norms_that_are_limited():
         np.testing.assert_allclose(values(mean)[name], value, rtol=1e-12)
 
 
+def test_gradients_are_seen_and_changed_before_the_update():
+    seen, one = [], minibatches()[0]
+
+    def watch(job, step, gradients):
+        seen.append((step.step, step.samples, sorted(gradients), job.network is network))
+        gradients["W0"][...] = 0.0
+        return {"b0": np.zeros_like(gradients["b0"])}
+
+    network = make_network()
+    before = values(network)
+    made = trainer(network, before_update=[watch])
+    made.train_minibatch(one)
+    made.train_minibatch(one)
+    assert seen == [(step, 8, ["W0", "W1", "b0", "b1"], True) for step in (0, 1)]
+    assert made.steps == 2
+    assert [name for name, value in values(network).items() if not np.array_equal(value, before[name])] == ["W1", "b1"]
+
+
 def test_units_of_momentum():
     one, found = minibatches()[0], []
     for unit, momentum in (("minibatch", 0.5), ("sample", 0.5 ** (1 / 8)), ("time", -8 / np.log(0.5))):
