@@ -25,7 +25,10 @@ from cntk_core.plugins.manager import AUTO, PluginManager
 from cntk_core.plugins.model_formats import ModelFiles
 from cntk_core.records.layout import SequenceLayout
 
-__all__ = ["Model", "OneHot", "Stream", "one_hot"]
+__all__ = ["Differentiable", "Model", "OneHot", "Stream", "gradients", "one_hot"]
+
+Names = str | Sequence[str]
+"""One name of a node, or several."""
 
 Values = Mapping[str, Any] | Sequence[Any] | NDArray[Any]
 """For each input by name what it takes, or for the only input: see :mod:`cntk_core.plan.arrays`."""
@@ -119,6 +122,43 @@ class Model:
                 )
         return Stream(self._program(nodes, self._streams), nodes)  # evaluations in between leave its state alone
 
+    def differentiable(self, by: Names, roots: Names = (), *, settings: Mapping[str, float] = EMPTY) -> Differentiable:
+        """Return what evaluates nodes and lets gradients flow back from them, any number of times.
+
+        Args:
+            by: the nodes by which gradients are wanted: inputs that are not sparse, parameters, inner nodes.
+            roots: the nodes to begin from, of any shape; by default the network's outputs.
+            settings: numbers that operations ask for in training, such as ``dropoutRate``.
+
+        Raises:
+            NetworkError: there is no such node, or the roots do not depend on one of those.
+        """
+        nodes, sources = self._nodes(roots), self._nodes(by)
+        program = self.engine.compile(make_plan(self.network, nodes, by=sources), self.store)
+        program.begin_epoch(0, settings)
+        return Differentiable(program)
+
+    def gradients(
+        self, data: Values, by: Names, roots: Names = (), seeds: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """Return the gradients of nodes by others, by name, each as :meth:`evaluate` gives values.
+
+        Nothing is dropped, and statistics are those that were learned. For several minibatches
+        :meth:`differentiable` compiles once.
+
+        Args:
+            data: the inputs that the roots need.
+            by, roots: as of :meth:`differentiable`.
+            seeds: as of :meth:`Differentiable.backward`.
+
+        Raises:
+            DataError: an input is missing, or it or a seed does not fit.
+            NetworkError: there is no such node, or the roots do not depend on one of those.
+        """
+        found = self.differentiable(by, roots)
+        found.forward(data)
+        return found.backward(seeds)
+
     def _nodes(self, names: Sequence[str]) -> tuple[Node, ...]:
         if isinstance(names, str):
             names = (names,)
@@ -131,6 +171,75 @@ class Model:
         if nodes not in made:
             made[nodes] = self.engine.compile(make_plan(self.network, nodes), self.store)
         return made[nodes]
+
+
+class Differentiable:
+    """Values of nodes, and gradients of these by other nodes. Made by :meth:`Model.differentiable`.
+
+    Attributes:
+        program: what computes them; after :meth:`backward`, the gradients by parameters are in its store.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self._given: Taken | None = None
+
+    def forward(self, data: Values = EMPTY, *, training: bool = False) -> dict[str, Any]:
+        """Compute the roots, and keep what gradients need; return their values as :meth:`Model.evaluate` does.
+
+        Args:
+            data: the inputs that the roots need.
+            training: as in training, elements are dropped, and statistics are those of the minibatch.
+
+        Raises:
+            DataError: an input is missing or does not fit.
+        """
+        self._given = given = take_arrays(self.program.plan, data)
+        self.program.forward(given.minibatch, training=training)
+        return {node.name: self._value(given, node, self.program.value(node.name)) for node in self.program.plan.roots}
+
+    def backward(self, seeds: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Let gradients flow back; any number of times for one :meth:`forward`, while parameters stay what they are.
+
+        Args:
+            seeds: by root, the gradient of what is sought by the root's value: laid out as the value was given, or one
+                number for all elements. Roots that are not named get none; None are ones for all roots, which gives
+                gradients of the sum of their elements.
+
+        Returns:
+            For each node by which gradients are wanted what :meth:`Model.evaluate` would give of its value.
+
+        Raises:
+            DataError: a seed does not fit.
+            NetworkError: there is no such root, or nothing was computed yet.
+        """
+        given, program = self._given, self.program
+        if given is None:
+            raise NetworkError("there is nothing to go back through", hint="Call forward first.")
+        roots = {node.name.lower(): node for node in program.plan.roots}
+        if seeds is not None:
+            seeds = {name: self._seed(given, roots.get(name.lower()), seed) for name, seed in seeds.items()}
+        program.backward(seeds)
+        return {node.name: self._value(given, node, program.gradient(node.name)) for node in program.plan.by}
+
+    def _value(self, given: Taken, node: Node, value: NDArray[Any]) -> Any:
+        return given.value(node, value, self.program.layout(node.name) if node.framed else None)
+
+    def _seed(self, given: Taken, node: Node | None, seed: Any) -> Any:
+        return seed if node is None or not node.framed else given.packed(node, seed, self.program.layout(node.name))
+
+
+def gradients(
+    network: Network,
+    roots: Names,
+    by: Names,
+    data: Values,
+    seeds: Mapping[str, Any] | None = None,
+    *,
+    engine: str = AUTO,
+) -> dict[str, Any]:
+    """Return gradients of a network's nodes by others, as :meth:`Model.gradients` does."""
+    return Model(network, engine=engine).gradients(data, by, roots, seeds)
 
 
 def _made_again(kind: type[Model], network: Network, engine: str | ExecutionEngine, settings: str) -> Model:

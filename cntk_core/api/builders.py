@@ -10,6 +10,9 @@ from cntk_core.network.initializers import FixedValue, initialize_parameters, nu
 from cntk_core.network.unsound import unsound
 from cntk_core.ops.table import OpTable
 from cntk_kit_builders.clone import PARAMETER_USES, clone_nodes, duplicate, nodes_to_clone
+from cntk_kit_builders.derivatives.differentiate import derivative_name, differentiate
+from cntk_kit_builders.derivatives.rules import derivative_rule
+from cntk_kit_builders.derivatives.writing import DerivativeWriter, NotDifferentiable
 from cntk_kit_builders.dot import to_dot
 from cntk_kit_builders.draw import to_svg
 from cntk_kit_builders.dump import dump, write_dump
@@ -45,6 +48,7 @@ __all__ = [
     "KIT_VERSION",
     "PARAMETER_USES",
     "Content",
+    "DerivativeWriter",
     "Document",
     "Entry",
     "EvaluatedEntry",
@@ -52,6 +56,7 @@ __all__ = [
     "FromFile",
     "FromLiteral",
     "NamePattern",
+    "NotDifferentiable",
     "OpTable",
     "Random",
     "Reduction",
@@ -64,6 +69,9 @@ __all__ = [
     "copy_inputs",
     "copy_nodes",
     "copy_sub_tree",
+    "derivative_name",
+    "derivative_rule",
+    "differentiate",
     "dump",
     "duplicate",
     "find_nodes",

@@ -124,7 +124,11 @@ class Program(ABC):
 
     @abstractmethod
     def layout(self, name: str) -> SequenceLayout:
-        """Return the sequences of a root's dynamic axis in the last run. Raises NetworkError if it has none."""
+        """Return the sequences of a root's dynamic axis in the last run, or of that of a node of ``plan.by``.
+
+        Raises:
+            NetworkError: it has none, or there is no such node.
+        """
 
     @abstractmethod
     def read_totals(self) -> Mapping[str, float]:

@@ -45,6 +45,7 @@ FAMILIES = (
     "normalization",
     "cropping",
     "monitoring",
+    "adjoints",
 )
 """The modules with the core's ops, in the order of the reference page. They are imported when ops are asked for."""
 

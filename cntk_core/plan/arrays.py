@@ -20,6 +20,7 @@ from cntk_core.network.inference import is_delay
 from cntk_core.network.node import BATCH, Input, Node
 from cntk_core.ops.language.layouts import frame_layout, sequence_layout
 from cntk_core.ops.language.reader_order import pack, unpack
+from cntk_core.ops.language.rows import reader_slots
 from cntk_core.ops.language.shapes import elements, fits, is_free, show
 from cntk_core.plan.plan import Plan
 from cntk_core.records.layout import SequenceLayout
@@ -73,6 +74,25 @@ class Taken:
             return value
         found = unpack(value, layout)
         return np.concatenate(found) if node.axis == BATCH and found else found
+
+    def packed(self, node: Node, value: Any, layout: SequenceLayout) -> Array:
+        """Return what is given as :meth:`value` gives a node's value as the program has it; a number as it is.
+
+        Raises:
+            DataError: there are other sequences than the node has.
+        """
+        if node.axis in self.flat or np.isscalar(value):
+            return np.asarray(value)
+        frames = [np.asarray(one) for one in (np.asarray(value)[:, None] if node.axis == BATCH else value)]
+        lengths = np.zeros(layout.slots, np.int64)
+        lengths[reader_slots(layout)] = layout.lengths
+        if [one.shape[:1] for one in frames] != [(length,) for length in lengths.tolist()]:
+            given = ", ".join(str(len(one) if one.ndim else "a number") for one in frames)
+            raise DataError(
+                f"'{node.name}' has sequences of {', '.join(map(str, lengths))} frames; given are sequences of {given}"
+            )
+        found: Array = pack(frames, layout)
+        return found
 
 
 def take_arrays(plan: Plan, data: Any, *, make_layout: MakeLayout = sequence_layout) -> Taken:

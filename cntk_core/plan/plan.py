@@ -232,12 +232,12 @@ def derive_layout(node: Node, layouts: Mapping[str, SequenceLayout | None]) -> S
 
 
 def layout_of_root(plan: Plan, name: str, layouts: Mapping[str, SequenceLayout | None]) -> SequenceLayout:
-    """Return the layout of a root's dynamic axis.
+    """Return the layout of the dynamic axis of a root, or of a node by which gradients are asked for.
 
     Raises:
         NetworkError: the plan has no such root, or it has no sequences.
     """
-    node = next((root for root in plan.roots if root.name.lower() == name.lower()), None)
+    node = next((root for root in (*plan.roots, *plan.by) if root.name.lower() == name.lower()), None)
     layout = layouts.get(node.axis) if node is not None and node.framed else None
     if layout is None:
         raise NetworkError(f"the root '{name}' has no sequences")

@@ -163,6 +163,20 @@ class AnySizeProgram(RemadeProgram):
         program.train_step(minibatch, scalars)
         self.step = program.step
 
+    def forward(self, minibatch: Minibatch, *, training: bool = True) -> None:
+        """Run the forward part, and keep what gradients need."""
+        program = self._for(minibatch)
+        program.forward(minibatch, training=training)
+        self.step = program.step
+
+    def backward(self, seeds: Mapping[str, NDArray[Any]] | None = None) -> None:
+        """Let gradients flow back through what the last forward part has computed."""
+        self._current(self.plan.roots[0].name).backward(seeds)
+
+    def gradient(self, name: str) -> NDArray[Any]:
+        """Return a copy of the gradient by a node."""
+        return self._current(name).gradient(name)
+
     def value(self, name: str) -> NDArray[Any]:
         """Return a copy of a root's value after the last run."""
         return self._current(name).value(name)
@@ -236,4 +250,4 @@ def sized_plan(plan: Plan, sizes: Mapping[Node, Shape]) -> Plan:
     network.roots = {role: [copies[node] for node in group] for role, group in plan.network.roots.items()}
     roots = [copies[node] for node in plan.roots]
     criterion = copies[plan.criterion] if plan.criterion is not None else None
-    return make_plan(network, roots, criterion, fuse=is_fused(plan))
+    return make_plan(network, roots, criterion, by=[copies[node] for node in plan.by], fuse=is_fused(plan))

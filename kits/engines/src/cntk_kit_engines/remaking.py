@@ -39,6 +39,7 @@ class Remains:
     network: Network
     roots: tuple[str, ...]
     criterion: str | None
+    by: tuple[str, ...]
     fuse: bool
     parameters: tuple[str, ...]
     numbers: Mapping[str, Any]
@@ -75,6 +76,7 @@ def remains_of(program: RemadeProgram) -> tuple[Callable[[Remains], Program], tu
             plan.network,
             tuple(node.name for node in plan.roots),
             plan.criterion.name if plan.criterion is not None else None,
+            tuple(node.name for node in plan.by),
             is_fused(plan),
             tuple(parameter.name for parameter in store.parameters),
             store.snapshot(),
@@ -94,7 +96,7 @@ def remade(remains: Remains) -> Program:
     criterion = network[remains.criterion] if remains.criterion is not None else None
     parameters = [node for name in remains.parameters if isinstance(node := network[name], Parameter)]
     store = ParameterStore(parameters, network.dtype)
-    plan = make_plan(network, roots, criterion, fuse=remains.fuse)
+    plan = make_plan(network, roots, criterion, by=[network[name] for name in remains.by], fuse=remains.fuse)
     engine = remains.engine(remains.options)
     program = engine.compile(plan, store, remains.rule, seed=remains.seed)
     store.restore(remains.numbers)

@@ -100,6 +100,28 @@ def _stacks() -> tuple[OpExample, ...]:
 
 
 EXAMPLES: dict[str, tuple[OpExample, ...]] = {
+    "BroadcastLike": (
+        OpExample(((1,), (4,)), nan=(0,)),
+        OpExample(((3, 1), (2, 1, 4)), nan=(0,)),
+        OpExample(((2, 3), (3,)), nan=(0,)),
+    ),
+    "ConvolutionWeights": tuple(
+        OpExample(shapes, attributes, framed=framed, nan=())
+        for framed in ((False, True, True), (False, False, False))
+        for shapes, attributes in (
+            (((3, 2, 3, 3), (2, 4, 5), (3, 4, 5)), ConvolutionAttributes((3, 3), (3,))),
+            (
+                ((2, 3, 3, 3), (2, 3, 4), (3, 5, 7)),
+                ConvolutionAttributes((3, 3, 3), (2,), (2, 2, 3), (True,), PLANE, transpose=True),
+            ),
+        )
+    ),
+    "SumFrames": UNARY,
+    "SumOfOuterProducts": (
+        OpExample(((4,), (3,)), framed=BOTH),
+        OpExample(((2, 4), (2, 3)), framed=BOTH),
+        OpExample(((4,), (3,)), framed=(False, False)),
+    ),
     "Abs": UNARY,
     "Cosine": UNARY,
     "Sin": UNARY,
