@@ -200,6 +200,35 @@ def test_rates_that_make_no_sense(given, message):
     assert caught.value.message == message
 
 
+def test_a_rate_that_is_no_number():
+    made = trainer(make_network(), learner(rate="fast"))
+    with pytest.raises(CntkError) as caught:
+        made.train_minibatch(minibatches()[0])
+    assert caught.value.message == "the learning rate of step 1 is 'fast', which is no number"
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"learners": "sgd"}, "a trainer takes LearnerSettings, one or several, not 'sgd'"),
+        ({"learners": []}, "a trainer takes LearnerSettings, one or several, not ()"),
+        ({"learners": learner(momentum_unit="hour")}, "momentum_unit is minibatch, sample or time, not 'hour'"),
+        ({"network": "net.dnn"}, "a trainer takes a Network, not a str"),
+        ({"criterion": 3}, "3 is no node of the network"),
+        ({"criterion": make_network()["ce"]}, "<CrossEntropyWithSoftmax ce> is no node of the network"),
+        (
+            {"op_settings": {"dropoutrate": 0.5}},
+            "no operation of the network asks for the number 'dropoutrate'; did you mean 'dropoutRate'?",
+        ),
+    ],
+)
+def test_what_a_trainer_is_not_made_of(given, message):
+    made = {"network": make_network(dropout=True), "criterion": "ce", "learners": learner(), **given}
+    with pytest.raises(CntkError) as caught:
+        Trainer(**made, engine=ReferenceEngine())
+    assert caught.value.message == message
+
+
 def test_no_criterion():
     network = make_network()
     network.roots["criterion"].clear()
