@@ -37,6 +37,7 @@ TITLES = {
     "shifting": "Shifts",
     "recurrent_stack": "Recurrent stacks",
     "sequences": "Other dynamic axes",
+    "attention": "Attention to sequences",
     "linear_chain": "Linear chains",
     "alignment": "Criteria of whole sequences",
     "convolution": "Convolution",
@@ -44,6 +45,7 @@ TITLES = {
     "normalization": "Normalization of batches",
     "cropping": "Parts of images",
     "monitoring": "Watching and keeping values",
+    "adjoints": "What derivatives are made of",
 }
 
 

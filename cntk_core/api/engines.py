@@ -31,7 +31,7 @@ from cntk_core.ops.families.softmax import log_softmax
 from cntk_core.ops.families.unary import clipped_log
 from cntk_core.ops.families.vocabulary import TRAINS, UNNORMALIZED, check_word_classes
 from cntk_core.ops.kernel import by_op as kernels_by_op
-from cntk_core.ops.kernel import core_op, in_form_of, kernels
+from cntk_core.ops.kernel import in_form_of, kernels
 from cntk_core.ops.language.expression import Expr, TraceMath, symbol
 from cntk_core.ops.language.framing import (
     align,
@@ -47,6 +47,7 @@ from cntk_core.ops.language.layouts import frame_layout, sequence_layout
 from cntk_core.ops.language.rows import delay_rows, longest_sequence, reader_slots, sequence_rows
 from cntk_core.ops.language.shapes import broadcast, longest_axes, with_lengths
 from cntk_core.ops.language.sparse_rows import best_columns
+from cntk_core.ops.table import core_op
 from cntk_core.plan.lengths import check_lengths
 from cntk_core.plan.make import make_plan
 from cntk_core.plan.plan import (

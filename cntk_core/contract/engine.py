@@ -49,6 +49,12 @@ class Program(ABC):
     settings: dict[str, float]
     step: int
 
+    def __reduce__(self) -> Any:
+        raise UnsupportedError(
+            f"{type(self).__name__} cannot be pickled: its engine does not say what it was compiled of",
+            hint="Pickle the network, and compile it again.",
+        )
+
     def begin_epoch(
         self, epoch: int, settings: Mapping[str, float] | None = None, *, minibatches_done: int = 0
     ) -> None:

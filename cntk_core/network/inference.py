@@ -48,9 +48,9 @@ def infer_node(node: Node) -> None:
     Raises:
         ShapeError, NetworkError: the inputs do not fit; with the node's name and place.
     """
-    if node.op.role in ("input", "parameter"):
+    if node.op.role in ("input", "parameter", "placeholder"):
         return
-    _check_count(node)
+    _begin(node)
     shapes: list[Shape] = [child.known_shape for child in node.inputs]
     try:
         if node.op.complete is not None and any(0 in shape for shape in shapes):
@@ -82,7 +82,9 @@ def _set_axis(node: Node, axis: str | None) -> None:
     node.axis = axis or ""
 
 
-def _check_count(node: Node) -> None:
+def _begin(node: Node) -> None:
+    """Have the record of the node's op that its attributes ask for, and as many inputs as that takes."""
+    node.op = node.op.form_of(node.attributes)
     fewest, most = node.op.arity
     count = len(node.inputs)
     if count < fewest or (most is not None and count > most):
@@ -205,7 +207,7 @@ def infer_loop(members: Sequence[Node]) -> list[CntkError]:
     """
     try:
         for node in members:
-            _check_count(node)
+            _begin(node)
         guesses = _Guesses(members)
         guesses.settle()
         guesses.adopt()

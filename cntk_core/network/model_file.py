@@ -1,9 +1,9 @@
 """Model files: one file per model, a safetensors file whose metadata describe the network.
 
 The arrays are the parameters and precomputed values by node name (memory order). The metadata have ``format``,
-``version``, ``network`` (JSON: the nodes in order, the groups of roots, the precision), ``training`` (JSON: how far
-training had come) and, where any took part, ``plugins`` (JSON: kind, name, wheel and version of each). The same network
-always gives the same bytes.
+``version``, ``network`` (JSON: the nodes in order, the groups of roots, the precision and, where there are any, the
+blocks), ``training`` (JSON: how far training had come) and, where any took part, ``plugins`` (JSON: kind, name, wheel
+and version of each). The same network always gives the same bytes.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from numpy.typing import NDArray
 
 from cntk_core.errors import CntkError, ModelFormatError, NetworkError, PluginError
 from cntk_core.network.attribute_types import wrong_attribute
+from cntk_core.network.blocks import Block, nest
 from cntk_core.network.network import Network
-from cntk_core.network.node import ROLES, Input, Node, Parameter
+from cntk_core.network.node import ROLES, Input, Node, Parameter, Placeholder
 from cntk_core.network.tensor_file import (
     MAX_HEADER,
     MAX_RANK,
@@ -38,7 +39,7 @@ from cntk_core.network.tensor_file import (
 )
 from cntk_core.network.unsound import unsound
 from cntk_core.ops.families.leaves import INPUT, PARAMETER, SPARSE_INPUT
-from cntk_core.ops.language.op import Op
+from cntk_core.ops.language.op import Op, OpNames
 from cntk_core.ops.language.shapes import Free, Longest, Shape, is_free, longest_axes, show
 from cntk_core.ops.table import FindOp
 from cntk_core.records.origin import Origin, as_entries, of_entries
@@ -83,7 +84,7 @@ def save_model(
 
 def pickled(network: Network) -> tuple[Any, ...]:
     """Return how a network is pickled: by the bytes of its model file, and what finds ops in another process."""
-    return network_of_bytes, (b"".join(tensor_chunks(*_content(network, None))), Op.finder)
+    return network_of_bytes, (b"".join(tensor_chunks(*_content(network, None))), OpNames.find)
 
 
 def network_of_bytes(content: bytes, find: Callable[[str], Op]) -> Network:
@@ -115,11 +116,13 @@ def _content(network: Network, info: ModelInfo | None) -> tuple[dict[str, NDArra
             arrays[_key(node.name)] = node.value
         elif isinstance(node, Parameter):
             raise ModelFormatError(f"the parameter '{node.name}' has no value that could be saved", where=node.where)
-    graph = {
+    graph: dict[str, Any] = {
         "nodes": nodes,
         "precision": "double" if network.dtype == np.float64 else "float",
         "roots": {role: [node.name for node in network.roots[role]] for role in ROLES},
     }
+    if network.blocks:
+        graph["blocks"] = [block.as_entry() for block in network.blocks]
     metadata = {
         "format": FORMAT,
         "version": str(VERSION),
@@ -137,6 +140,12 @@ def _key(name: str) -> str:
 
 
 def _describe(node: Node) -> dict[str, Any]:
+    if isinstance(node, Placeholder):
+        raise ModelFormatError(
+            f"the placeholder '{node.name}' cannot be saved: what it stands for is not known",
+            where=node.where,
+            hint="Say with replace_placeholders what takes its place.",
+        )
     if node.shape is None:
         raise ModelFormatError(f"{node.op.name} '{node.name}' has no shape yet and cannot be saved", where=node.where)
     shape = [_open_dim(dim) if isinstance(dim, Longest | Free) else dim for dim in node.known_shape]
@@ -320,6 +329,9 @@ class _Loader:
             for role in ROLES:
                 members = [self._find(network, name) for name in self.graph["roots"].get(role, ())]
                 network.roots[role] = list(dict.fromkeys(members))
+            entries = self.graph.get("blocks", [])
+            network.blocks = [Block.of_entry(entry, lambda name: self._find(network, name)) for entry in entries]
+            nest(network.blocks)
             declared = {node: node.shape for node in network}
             network.infer()
         except ModelFormatError:

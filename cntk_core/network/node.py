@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from cntk_core.errors import Location, NetworkError
 from cntk_core.network.initializers import Initializer
-from cntk_core.ops.families.leaves import INPUT, PARAMETER, SPARSE_INPUT
+from cntk_core.ops.families.leaves import INPUT, PARAMETER, PLACEHOLDER, SPARSE_INPUT
 from cntk_core.ops.language.op import NoAttributes, Op
-from cntk_core.ops.language.shapes import Shape, placed, show
+from cntk_core.ops.language.shapes import Free, Shape, placed, show
 
 ROLES = ("feature", "label", "criterion", "evaluation", "output")
 """Groups of nodes that a recipe names, in the order of CNTK's model files."""
@@ -111,8 +111,11 @@ class Input(Node):
         """Make an input of a sample shape (memory order).
 
         Raises:
-            NetworkError: it is sparse and has no dynamic axis, or has open dimensions.
+            NetworkError: a dimension is 0 or negative; it is sparse and has no dynamic axis, or has open dimensions.
         """
+        if any(dim < 1 and not isinstance(dim, Free) for dim in shape):
+            hint = "FREE is a dimension whose size each minibatch brings."
+            raise NetworkError(f"the input '{name}' cannot be {show(shape)}", where=where, hint=hint)
         if sparse and not (framed and min(shape, default=0) >= 0):
             what = "an open dimension" if framed else "no dynamic axis"
             raise NetworkError(f"the sparse input '{name}' has {what}; only dense inputs can", where=where)
@@ -204,3 +207,30 @@ def copies_of(nodes: Iterable[Node], *, share_parameters: bool = False) -> dict[
         if made is not node:
             made.inputs = [copies.get(child, child) for child in node.inputs]
     return copies
+
+
+@attrs.define(eq=False, repr=False)
+class Placeholder(Node):
+    """Stands for a node that is not known yet, in a network that is being made.
+
+    Attributes:
+        replacement: the node that has taken its place.
+    """
+
+    op: Op = PLACEHOLDER
+    replacement: Node | None = attrs.field(default=None, init=False)
+
+    @classmethod
+    def make(
+        cls, name: str, shape: Shape | None = None, *, axis: str | None = "", where: Location | None = None
+    ) -> Placeholder:
+        """Make a placeholder.
+
+        Args:
+            name: unique in the network.
+            shape: what is known of the sample shape (memory order): all of it or nothing.
+            axis: name of the dynamic axis; None if the value has none.
+            where: the place in the recipe.
+        """
+        framed = None if shape is None else axis is not None
+        return cls(name=name, shape=shape, framed=framed, where=where, axis=axis or "")

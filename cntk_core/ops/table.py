@@ -8,7 +8,7 @@ from importlib import import_module
 from types import ModuleType
 
 from cntk_core.errors import PluginError, did_you_mean
-from cntk_core.ops.language.op import Op
+from cntk_core.ops.language.op import Op, OpNames
 
 FindOp = Callable[[str, str], Op | None]
 """``(language, name)`` to the operation, None if there is none. The language of model files is ``"model"``."""
@@ -38,6 +38,7 @@ FAMILIES = (
     "shifting",
     "recurrent_stack",
     "sequences",
+    "attention",
     "linear_chain",
     "alignment",
     "convolution",
@@ -137,4 +138,4 @@ def _core() -> OpTable:
     return core_ops()
 
 
-Op.finder = core_op
+OpNames.find = core_op

@@ -113,7 +113,7 @@ def take_arrays(plan: Plan, data: Any, *, make_layout: MakeLayout = sequence_lay
     whole = {node.axis for node in plan.inputs if node.framed}
     counted: dict[str, _Frames] = {}
     for node in plan.inputs:
-        found = _Reader(node, plan.network.dtype).read(given[node])
+        found = _Reader(node, plan.network.dtype, in_time=node.axis in in_time).read(given[node])
         if not node.framed:
             streams[node.name] = StreamData(found.rows[None], frame_layout(1))
             continue
@@ -212,8 +212,9 @@ def _said(node: Input) -> str:
 class _Reader:
     """Reads what an input is given."""
 
-    def __init__(self, node: Input, dtype: np.dtype[Any]) -> None:
+    def __init__(self, node: Input, dtype: np.dtype[Any], *, in_time: bool) -> None:
         self.node = node
+        self.in_time = in_time
         self.shape = node.known_shape
         self.dtype = dtype
         self.width = 0 if is_free(self.shape) else elements(self.shape)
@@ -346,10 +347,12 @@ class _Reader:
             lines += ["It takes one array of this shape."]
         elif node.axis == BATCH:
             lines += [f"It takes one array (samples, {sample})."]
-        else:
+        elif self.in_time:
             lines += [
                 f"It takes a list of sequences, each (frames, {sample}), or one array (sequences, frames, {sample})."
             ]
+        else:
+            lines += [f"It takes one array (samples, {sample}) or a list of sequences, each (frames, {sample})."]
         return "\n".join([*lines, *(["Whole numbers mean one-hot samples."] if node.sparse else [])])
 
 

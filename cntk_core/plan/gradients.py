@@ -208,7 +208,7 @@ def _loop(loop: Loop, flow: Flow, written: set[Node]) -> list[GradientStep | Loo
             continue
         outside = flow.targets(step.nodes)
         at_end = all(node.op.traits.summed_at_end for node in step.nodes)
-        batched = [child for child in outside if child not in inside and not child.framed and at_end]
+        batched = [child for child in outside if child not in inside and at_end and not has_rows(child, step.nodes)]
         if is_delay(step.nodes[0]):  # its initial state has no row for each frame
             batched = [child for child in outside if child is not step.nodes[0].inputs[0]]
         stepwise = [child for child in outside if child not in batched]
@@ -230,6 +230,15 @@ def _loop(loop: Loop, flow: Flow, written: set[Node]) -> list[GradientStep | Loo
     ]
     written.update(targets)
     return result + [_straight(step, sources, batched, flow, written) for step, sources, batched in after]
+
+
+def has_rows(child: Node, readers: Sequence[Node]) -> bool:
+    """Whether nodes of a loop are given the rows of a time step of a value, and not all of it."""
+    if not child.framed:
+        return False
+    return not any(
+        child is given for node in readers for index, given in enumerate(node.inputs) if index in node.op.whole
+    )
 
 
 class _LoopState:

@@ -14,7 +14,7 @@ import pluggy
 from cntk_core.contract.component import Unavailable
 from cntk_core.contract.engine import ExecutionEngine
 from cntk_core.errors import BrokenPluginError, Location, PluginError, PluginUnavailableError, did_you_mean
-from cntk_core.ops.language.op import Op
+from cntk_core.ops.language.op import Op, OpNames
 from cntk_core.ops.table import core_op
 from cntk_core.plugins import specs
 from cntk_core.plugins.calling import HookCalls
@@ -352,4 +352,4 @@ def op_named(name: str) -> Op:
     return found
 
 
-Op.finder = op_named  # pickles are read with all ops from now on
+OpNames.find = op_named  # pickles are read with all ops from now on

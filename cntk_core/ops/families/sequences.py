@@ -273,7 +273,7 @@ def _unpack_gradient(
 )
 def UNPACK_SEQUENCE(xp: Any, inputs: Sequence[Array], attributes: UnpackAttributes, context: OpContext) -> Array:
     """The dynamic axis becomes a static one as long as the longest sequence; a sequence is one frame of a new axis."""
-    made = context.new_layout = single_frames(context)
+    made = context.new_layout = single_frames(context, "UnpackSequence")
     longest = longest_sequence(layout_of(context, 0))
     out = xp.full((made.frames, longest, *inputs[0].shape[1:]), attributes.padding_value, inputs[0].dtype)
     out[unpacked_places(context, made)] = inputs[0]

@@ -40,6 +40,7 @@ class OpContext:
         settings: numbers that training changes from outside, by name (``dropoutRate``).
         carried: what the node keeps from one minibatch to the next (the end of a sequence that goes on).
         new_layout: the sequences of the axis that an op with ``new_axis`` makes; its ``forward`` sets it.
+        first: in a loop, the row of ``layouts`` at which the rows of the present time step begin.
     """
 
     framed: tuple[bool, ...]
@@ -52,6 +53,7 @@ class OpContext:
     settings: Mapping[str, float] = attrs.field(factory=dict)
     carried: dict[str, Any] = attrs.field(factory=dict)
     new_layout: SequenceLayout | None = None
+    first: int = 0
 
 
 @attrs.frozen
@@ -90,8 +92,6 @@ class Op:
     Copies are the op itself, and pickles its name: what is compared and looked up is the object.
 
     Attributes:
-        finder: ``name -> Op`` for pickles; raises PluginError if there is none. It knows the core's ops, and those of
-            plugins as soon as there is a plugin manager.
         name: CNTK's operation name (``LearnableParameter``, ``Times``), as model files and dumps write it.
         arity: fewest and most inputs; None is any number.
         infer: ``(input shapes, attributes) -> output shape``, memory order; raises ShapeError.
@@ -115,14 +115,12 @@ class Op:
         unpacks: the result has one static axis more than ``infer`` says, CNTK's last and our first: as long as the
             longest sequence of the first input's dynamic axis.
         limits: ``attributes -> text or None``: what of the op
-            nodes with such attributes need that cannot run yet (``over dynamic axes``).
+            nodes with such attributes need that cannot run yet (``of a further output``).
         aliases: language (``ndl``, ``brainscript``, ``model``) to further names.
         role: ``operation``, ``input``, ``parameter``, ``axis``, ``criterion`` (scalar, sums of frames), ``precompute``.
         random: draws random numbers, so that it is never computed twice nor folded.
         sparse_inputs: inputs whose value may be a ``scipy.sparse`` matrix ``(frames, dim)``; others are given dense.
         unframed: inputs that cannot have a dynamic axis (weights of a convolution), by index.
-        along_sequences: inputs along whose sequences it looks, by index, so that these must have some. Those of delays
-            are known.
         updates: parameters among the inputs that computing the op in training changes (running statistics), by index.
         accumulator: for a precomputed value, makes the object that gathers it in one pass over the data.
         placement: ``(input shapes, attributes, index of an input) -> Placement or None``: how width and height of that
@@ -131,9 +129,14 @@ class Op:
         traits: what else is true of it, from which planners and engines conclude what they may do. Those of an
             element-wise op are known; any other has only what it states.
         doc: one line for the reference page.
+        along_sequences: inputs along whose sequences it looks, by index, so that these must have some. Those of delays
+            are known.
+        form: ``attributes -> op``: the record that nodes with such attributes have in place of this one, for an op that
+            is quite another one with some settings (a reduction of sequences in place of one of samples). All forms
+            have the same name, attributes and ``form``.
+        whole: inputs of which an op with ``axis_of`` looks, for each of its frames, at what belongs to the frame's
+            sequence. So it can be in a loop: it is given these inputs whole in each time step, as they are outside it.
     """
-
-    finder: ClassVar[Callable[[str], Op]]
 
     name: str
     arity: tuple[int, int | None]
@@ -158,7 +161,6 @@ class Op:
     random: bool = False
     sparse_inputs: frozenset[int] = frozenset()
     unframed: frozenset[int] = frozenset()
-    along_sequences: frozenset[int] = frozenset()
     updates: frozenset[int] = frozenset()
     accumulator: Callable[[Shape], Accumulator] | None = None
     placement: Callable[[Sequence[Shape], Any, int], Placement | None] | None = None
@@ -167,6 +169,9 @@ class Op:
     traits: Traits = attrs.field(
         default=attrs.Factory(lambda op: NO_TRAITS if op.elementwise is None else BY_ELEMENTS, takes_self=True)
     )
+    along_sequences: frozenset[int] = frozenset()
+    form: Callable[[Any], Op] | None = None
+    whole: frozenset[int] = frozenset()
 
     def __copy__(self) -> Op:
         return self
@@ -176,7 +181,7 @@ class Op:
 
     def __reduce__(self) -> tuple[Callable[[str], Op], tuple[str]]:
         try:
-            found = Op.finder(self.name)
+            found = OpNames.find(self.name)
         except PluginError:
             found = None
         if found is not self:
@@ -184,7 +189,7 @@ class Op:
                 f"the operation {self.name} cannot be pickled: it is not found by its name",
                 hint="Register it with cntk_core.api.register, here and where it is read; or make a plugin of it.",
             )
-        return Op.finder, (self.name,)
+        return OpNames.find, (self.name,)
 
     def flows_to(self, index: int) -> bool:
         """Whether a gradient can flow to input ``index``."""
@@ -195,6 +200,10 @@ class Op:
         if callable(self.new_axis):
             return shape is not None and self.new_axis(shape, attributes)
         return self.new_axis
+
+    def form_of(self, attributes: Any) -> Op:
+        """Return the record that nodes with such attributes have: mostly this one."""
+        return self if self.form is None else self.form(attributes)
 
     @property
     def computable(self) -> bool:
@@ -212,3 +221,14 @@ class Op:
             return f"the operation {self.name} is not there yet"
         reason = self.limits(attributes) if self.limits is not None else None
         return None if reason is None else f"{self.name} {reason} is not there yet"
+
+
+class OpNames:
+    """How pickles find ops by name.
+
+    Attributes:
+        find: raises PluginError if there is none. It knows the core's ops, and those of plugins as soon as there is a
+            plugin manager.
+    """
+
+    find: ClassVar[Callable[[str], Op]]

@@ -20,7 +20,8 @@ from cntk_core.plan.plan import Plan
 from cntk_core.records.layout import SequenceLayout
 from cntk_core.records.minibatch import Minibatch, StreamData
 from cntk_kit_engines.axes import stream_of
-from cntk_kit_engines.remaking import RemadeProgram, is_fused
+from cntk_kit_engines.program import is_total
+from cntk_kit_engines.remaking import MadeOf, is_fused, remains_of
 
 KEPT = 16
 """Sizes whose programs are kept, those that came last."""
@@ -33,13 +34,21 @@ def has_free_inputs(plan: Plan) -> bool:
     return any(is_free(node.known_shape) for node in plan.inputs)
 
 
-class AnySizeProgram(RemadeProgram):
+class AnySizeProgram(Program):
     """Gives each minibatch to the program for its size. All have the same parameters.
 
     Args:
         compile_plan: makes a program of a plan without free dimensions.
         plan: with free dimensions.
+
+    Attributes:
+        made_of: what it was compiled of, by which it is pickled.
     """
+
+    made_of: MadeOf | None = None
+
+    def __reduce__(self) -> Any:
+        return super().__reduce__() if self.made_of is None else remains_of(self, self.made_of)
 
     def __init__(self, compile_plan: Callable[[Plan], Program], plan: Plan) -> None:
         self.plan = plan
@@ -49,7 +58,7 @@ class AnySizeProgram(RemadeProgram):
         self._inputs = [node for node in plan.inputs if is_free(node.known_shape)]
         self._programs: OrderedDict[tuple[Shape, ...], Program] = OrderedDict()
         self._last: tuple[tuple[Shape, ...], Program] | None = None
-        self._state = ProgramState()
+        self._state = ProgramState({}, {node.name: 0.0 for node in plan.roots if is_total(node)})
 
     # -- the program for a minibatch ----------------------------------------------------------------------
 
@@ -85,7 +94,8 @@ class AnySizeProgram(RemadeProgram):
                 sizes = self._last[0][place]  # a rank without a share of the minibatch may not know
             if not fits(node.known_shape, sizes):
                 raise DataError(
-                    f"the input '{node.name}' is {show(node.known_shape)}, but its stream gives samples of {show(sizes)}"
+                    f"the input '{node.name}' is {show(node.known_shape)}, but its stream gives samples of "
+                    f"{show(sizes)}"
                 )
             for dim, size in zip(node.known_shape, sizes, strict=True):
                 if isinstance(dim, Free) and dim.name:

@@ -11,7 +11,7 @@ from cntk_core.contract.learner import UpdateRule
 from cntk_core.contract.store import ParameterStore
 from cntk_core.plan.plan import Plan
 from cntk_kit_engines.any_size import AnySizeProgram, has_free_inputs
-from cntk_kit_engines.remaking import RemadeProgram
+from cntk_kit_engines.program import PlanProgram
 
 P = TypeVar("P", bound=Program)
 
@@ -37,7 +37,7 @@ def compiles(make: Callable[..., P]) -> Callable[..., P]:
             program = AnySizeProgram(lambda sized: make(engine, sized, store, rule, seed=seed), plan)
         else:
             program = make(engine, plan, store, rule, seed=seed)
-        if isinstance(program, RemadeProgram):
+        if isinstance(program, PlanProgram | AnySizeProgram):
             program.made_of = engine, store, rule, seed
         return program
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.contract.engine import ProgramState, no_gradients
+from cntk_core.contract.engine import Program, ProgramState, no_gradients
 from cntk_core.errors import DataError, NetworkError, did_you_mean
 from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.ops.language.op import OpContext
@@ -20,10 +20,10 @@ from cntk_core.plan.plan import Plan, layout_of_root
 from cntk_core.records.layout import SequenceLayout
 from cntk_core.records.minibatch import Minibatch
 from cntk_kit_engines.axes import Axes
-from cntk_kit_engines.remaking import RemadeProgram
+from cntk_kit_engines.remaking import MadeOf, remains_of
 
 
-class PlanProgram(RemadeProgram):
+class PlanProgram(Program):
     """A program with the records that every engine keeps: axes, contexts of ops, carried state, totals.
 
     An engine that follows it computes values, and fetches them for :meth:`fetch`.
@@ -38,7 +38,13 @@ class PlanProgram(RemadeProgram):
         scalars: the roots that are summed into totals.
         totals: their sums since they were last read, by name.
         place: the number of each node in the network, which keys its random stream.
+        made_of: what it was compiled of, by which it is pickled; :func:`~cntk_kit_engines.compiling.compiles` sets it.
     """
+
+    made_of: MadeOf | None = None
+
+    def __reduce__(self) -> Any:
+        return super().__reduce__() if self.made_of is None else remains_of(self, self.made_of)
 
     def __init__(self, plan: Plan, seed: int) -> None:
         self.plan = plan

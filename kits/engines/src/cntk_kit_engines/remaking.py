@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -16,18 +17,8 @@ from cntk_core.network.node import Parameter
 from cntk_core.plan.make import make_plan
 from cntk_core.plan.plan import Loop, Plan
 
-
-class RemadeProgram(Program):
-    """A program that is pickled and copied by what it was compiled of.
-
-    Attributes:
-        made_of: engine, store, rule and seed; :func:`~cntk_kit_engines.compiling.compiles` sets it.
-    """
-
-    made_of: tuple[ExecutionEngine, ParameterStore, UpdateRule | None, int] | None = None
-
-    def __reduce__(self) -> tuple[Callable[[Remains], Program], tuple[Remains]]:
-        return remains_of(self)
+MadeOf = tuple[ExecutionEngine, ParameterStore, UpdateRule | None, int]
+"""Engine, store, rule and seed."""
 
 
 @attrs.frozen(eq=False)
@@ -50,24 +41,20 @@ class Remains:
     state: ProgramState | None
 
 
-def remains_of(program: RemadeProgram) -> tuple[Callable[[Remains], Program], tuple[Remains]]:
+def remains_of(program: Program, made_of: MadeOf) -> tuple[Callable[[Remains], Program], tuple[Remains]]:
     """Return how a program is pickled.
 
     Raises:
-        UnsupportedError: its engine does not say what it was made of, or its rule is no function of a module.
+        UnsupportedError: its rule cannot be pickled.
     """
-    made_of = program.made_of
-    if made_of is None:
-        raise UnsupportedError(
-            f"{type(program).__name__} cannot be pickled: its engine does not say what it was compiled of",
-            hint="Pickle the network, and compile it again.",
-        )
     engine, store, rule, seed = made_of
-    if rule is not None and "<locals>" in getattr(rule.expression, "__qualname__", "<locals>"):
+    try:
+        pickle.dumps(rule)
+    except (pickle.PicklingError, AttributeError, TypeError):  # a function of no module, or something inside
         raise UnsupportedError(
             "a program with a learner's update rule cannot be pickled",
             hint="Pickle the network, and compile it again with the learner.",
-        )
+        ) from None
     plan = program.plan
     return remade, (
         Remains(

@@ -1,11 +1,9 @@
 """The contract of an execution engine: it computes what the reference engine computes.
 
-A plugin's test file gives the engine::
+A plugin's test file gives the engine, or one with options as a fixture ``engine``::
 
     class TestMyEngine(EngineContract):
         engine_class = MyEngine
-
-or, for an engine with options, a fixture ``engine``.
 """
 
 from __future__ import annotations
@@ -30,6 +28,7 @@ from cntk_core.records.minibatch import Minibatch, StreamData
 from cntk_testing.contract import check_component
 from cntk_testing.foreign_ops import ForeignOpsContract
 from cntk_testing.gradient_contract import GradientContract
+from cntk_testing.input_contract import InputsContract
 from cntk_testing.networks import SAMPLES, Sample, classifier, dropout
 from cntk_testing.op_cases import ExampleCase
 from cntk_testing.op_examples import EXAMPLES
@@ -138,7 +137,7 @@ def start(
 
 
 @pytest.mark.filterwarnings("ignore:.*encountered in:RuntimeWarning")
-class EngineContract(TrainerContract, GradientContract, ForeignOpsContract):
+class EngineContract(TrainerContract, GradientContract, ForeignOpsContract, InputsContract):
     """Tests of an engine for pytest: subclass it with ``engine_class`` or a fixture ``engine``.
 
     Attributes:

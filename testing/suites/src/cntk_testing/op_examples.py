@@ -428,6 +428,17 @@ NOT_COMPUTED = {
 """Ops whose values do not come from inputs: leaves and precomputed values."""
 
 MOVES = frozenset(
-    {"Where", "PackedIndex", "GatherPacked", "ScatterPacked", "ToSequence", "ToSequenceLike", "UnpackSequence"}
+    {
+        "AttentionWeights",
+        "AdditiveAttentionWeights",
+        "AttentionSum",
+        "Where",
+        "PackedIndex",
+        "GatherPacked",
+        "ScatterPacked",
+        "ToSequence",
+        "ToSequenceLike",
+        "UnpackSequence",
+    }
 )
 """Ops whose inputs and results have different dynamic axes; they are checked on whole networks."""

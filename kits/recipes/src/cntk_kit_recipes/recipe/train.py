@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from cntk_core.contract.action import Action
 from cntk_core.contract.events import Job
 from cntk_core.contract.learner import Learner
 from cntk_core.contract.reader import DataReader
-from cntk_core.errors import CntkError, ConfigError, Problems, UnsupportedError, raise_problems
+from cntk_core.errors import CntkError, ConfigError, UnsupportedError, collect, raise_problems
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input
 from cntk_core.plugins.listening import gathered
@@ -49,12 +50,7 @@ class TrainAction(Action):
         """Raise what is wrong with the section before anything runs; all of it together."""
         problems: list[CntkError] = []
         for step in (_check_keys, _check_builder, check_readers, _check_sgd):
-            try:
-                step(context, section)
-            except Problems as error:
-                problems += error.errors
-            except CntkError as error:
-                problems.append(error)
+            collect(partial(step, context, section), problems)
         raise_problems(problems)
 
     def run(self, context: ActionContext, section: Config) -> None:

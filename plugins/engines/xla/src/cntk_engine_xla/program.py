@@ -203,7 +203,11 @@ class XlaProgram(PlanProgram):
 
     def fetch(self, node: Node) -> NDArray[Any] | None:
         """Return a root's value of the last run, None if there was no run."""
-        return self._state.values[node] if self._ran else None
+        if not self._ran:
+            return None
+        if node in self._state.values:
+            return self._state.values[node]
+        return self.store.value(node) if isinstance(node, Parameter) else node.value
 
     def memory(self) -> int:
         """Bytes that the program keeps on the device."""
