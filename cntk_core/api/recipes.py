@@ -11,7 +11,7 @@ from cntk_core.plugins.model_formats import ModelFiles
 from cntk_core.training.loop.epoch import EpochLoop
 from cntk_core.training.loop.epoch_progress import Pace
 from cntk_core.training.loop.update import compose_update
-from cntk_core.training.settings import SGDSettings, for_factors
+from cntk_core.training.settings import SGDSettings
 from cntk_kit_recipes.block.parallel_block import KEY as PARALLEL_KEY
 from cntk_kit_recipes.block.parallel_block import read_parallel
 from cntk_kit_recipes.block.sgd_block import learner_name
@@ -29,6 +29,7 @@ from cntk_kit_recipes.recipe.run_plugins import make_plugins
 from cntk_kit_recipes.recipe.test import check_evaluation, evaluate_on_reader, evaluation_nodes, inputs_of
 from cntk_kit_recipes.recipe.train import check_readers, settings_of, train
 from cntk_kit_recipes.recipe.write import NodeValues
+from cntk_kit_recipes.session.minibatch_factors import for_factors
 from cntk_kit_recipes.session.precompute import precompute
 from cntk_kit_recipes.session.trained_nodes import choose_criteria
 from cntk_kit_recipes.verbs.run import run_action

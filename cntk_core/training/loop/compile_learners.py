@@ -38,8 +38,7 @@ def compile_learners(
 ) -> tuple[Program, tuple[LearnerGroup, ...]]:
     """Compile a plan for training.
 
-    One learner with all trained parameters is compiled into the program, whose steps then are as fast as can be.
-    Others get programs that update and compute nothing else.
+    One learner is compiled into the program; several get programs that update and compute nothing else.
 
     Raises:
         UnsupportedError: learners have slots of one name with different first values.

@@ -187,7 +187,7 @@ class EpochLoop:
             if not over or team.distributed:
                 state.done(total.counted, total.read)
             if merge:
-                self._compare(team, state)
+                team.compare(self.store, state.count, pace.epoch)
             if over or state.is_over:
                 break
             if merge or learned:
@@ -220,11 +220,6 @@ class EpochLoop:
         rates = (Rates(pace.rate, self.settings.momentum(pace.epoch)),)
         parts = self.settings.parts(pace.minibatch_size)
         return lambda index: StepPlace(pace.epoch, index, rates, parts, learns)
-
-    def _compare(self, team: Ranks, state: EpochProgress) -> None:
-        every = team.settings.check_every
-        if every and team.strategy.group is None and state.count and state.count % every == 0:
-            team.check_parameters(self.store, f"after minibatch {state.count} of epoch {state.pace.epoch + 1}")
 
     def _save_if_due(
         self, team: Ranks, flags: Sequence[float], state: EpochProgress, keeper: Keeper | None, *, is_known: bool

@@ -20,7 +20,7 @@ from cntk_core.training.files.position import Position
 from cntk_core.training.loop.criteria import Criterion, averages
 from cntk_core.training.loop.epoch import EpochLoop
 from cntk_core.training.loop.epoch_progress import EpochResult, NotANumber, Pace
-from cntk_core.training.loop.progress import RunLog, single
+from cntk_core.training.loop.progress import RunLog
 from cntk_core.training.loop.rank_state import OwnState, take_back
 from cntk_core.training.loop.update import compose_update
 from cntk_core.training.rates.auto_adjust import RateControl
@@ -37,7 +37,7 @@ from cntk_kit_recipes.session.parts import SessionParts
 from cntk_kit_recipes.session.periodic_saving import InsideKeeper
 from cntk_kit_recipes.session.precompute import precompute
 from cntk_kit_recipes.session.rank_saving import RankSaver
-from cntk_kit_recipes.session.rate_control import ControlState, Verdict, judge
+from cntk_kit_recipes.session.rate_control import ControlState, Verdict, judge, single
 from cntk_kit_recipes.session.saving import Saver
 from cntk_kit_recipes.session.settings_text import differences
 from cntk_kit_recipes.session.soundness import Soundness
