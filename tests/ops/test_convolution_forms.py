@@ -36,10 +36,20 @@ class Form:
     upper: tuple[int, ...]
     maps: tuple[int, ...]
     sharing: tuple[bool, ...]
+    dilation: tuple[int, ...] = attrs.field()
+    groups: int = 1
+
+    @dilation.default
+    def _undilated(self) -> tuple[int, ...]:
+        return (1,) * len(self.dims)
+
+    def reach(self, axis: int) -> int:
+        """Elements that the kernel reaches over."""
+        return (self.kernel[axis] - 1) * self.dilation[axis] + 1
 
     def begins(self, axis: int) -> list[int]:
         """Where each window begins along an axis; before 0 it stands in the padding."""
-        size, width, step = self.dims[axis], self.kernel[axis], self.stride[axis]
+        size, width, step = self.dims[axis], self.reach(axis), self.stride[axis]
         if self.auto[axis]:
             count = (size - 1) // step + 1
             first = (size - ((count - 1) * step + 1)) // 2 - (width - 1) // 2
@@ -63,20 +73,40 @@ class Form:
         return all(
             self.auto[axis]
             or not (self.lower[axis] or self.upper[axis])
-            or self.begins(axis)[-1] + self.kernel[axis] == size + self.upper[axis]
+            or self.begins(axis)[-1] + self.reach(axis) == size + self.upper[axis]
             for axis, size in enumerate(self.dims)
         )
 
     def attributes(self, **more: object) -> ConvolutionAttributes:
         return ConvolutionAttributes(
-            self.kernel, self.maps, self.stride, self.sharing, self.auto, self.lower, self.upper, **more
+            (*self.kernel[:-1], self.kernel[-1] // self.groups),
+            self.maps,
+            self.stride,
+            self.sharing,
+            self.auto,
+            self.lower,
+            self.upper,
+            dilation=self.dilation,
+            groups=self.groups,
+            **more,
         )
 
     def values(self, frames: int) -> tuple[np.ndarray, np.ndarray]:
         """Random weights, with one row for each kernel, and data."""
         rng = np.random.default_rng(frames)
         weights = rng.normal(size=(self.kernels, math.prod(self.kernel)))
+        if self.groups > 1:
+            weights = weights.reshape(self.kernels, self.groups, -1)[:, 0]
         return weights, rng.normal(size=(frames, *reversed(self.dims)))
+
+    def whole(self, weights: np.ndarray) -> np.ndarray:
+        """Weights for all channels: zeros for those of other groups, the channels being the slowest."""
+        if self.groups == 1:
+            return weights
+        found = np.zeros((self.kernels, self.groups, weights.shape[1]))
+        for number in range(self.kernels):
+            found[number, number * self.groups // self.kernels] = weights[number]
+        return found.reshape(self.kernels, -1)
 
 
 def flat(coordinates: Sequence[int], dims: Sequence[int]) -> int:
@@ -89,7 +119,7 @@ def flat(coordinates: Sequence[int], dims: Sequence[int]) -> int:
 
 def convolved(form: Form, weights: np.ndarray, sample: np.ndarray) -> np.ndarray:
     """One sample's result, memory order."""
-    axes = range(len(form.dims))
+    axes, weights = range(len(form.dims)), form.whole(weights)
     begins = [form.begins(axis) for axis in axes]
     data, result = sample.reshape(-1), np.zeros(math.prod(form.output))
     for number, place in enumerate(product(*(range(size) for size in reversed(form.output)))):
@@ -101,14 +131,14 @@ def convolved(form: Form, weights: np.ndarray, sample: np.ndarray) -> np.ndarray
                 kernel, factor = kernel + factor * window, factor * len(begins[axis])
             kernel, factor = kernel + factor * which, factor * form.maps[axis]
         for inside in product(*(range(width) for width in form.kernel)):
-            at = [begin + offset for begin, offset in zip(corner, inside, strict=True)]
+            at = [begin + offset * apart for begin, offset, apart in zip(corner, inside, form.dilation, strict=True)]
             if all(0 <= index < size for index, size in zip(at, form.dims, strict=True)):
                 result[number] += weights[kernel, flat(inside, form.kernel)] * data[flat(at, form.dims)]
     return result.reshape(tuple(reversed(form.output)))
 
 
 @st.composite
-def forms(draw: st.DrawFn, *, sharing: bool = True) -> Form:
+def forms(draw: st.DrawFn, *, sharing: bool = True, dilated: bool = False) -> Form:
     dims = draw(st.lists(st.integers(1, 5), min_size=1, max_size=3))
     axes = range(len(dims))
     flags = st.tuples(*(st.booleans() for _ in axes))
@@ -123,7 +153,11 @@ def forms(draw: st.DrawFn, *, sharing: bool = True) -> Form:
         upper=draw(pads),
         maps=tuple(draw(st.integers(1, 3)) for _ in axes),
         sharing=(True,) * len(dims) if sharing else draw(flags),
+        dilation=tuple(draw(st.integers(1, 3)) for _ in axes) if dilated else (1,) * len(dims),
     )
+    if form.kernel[-1] == dims[-1]:  # channels that are taken whole are not dilated
+        form = attrs.evolve(form, dilation=(*form.dilation[:-1], 1))
+    assume(all(form.auto[axis] or form.begins(axis) for axis in axes))
     assume(form.fills and math.prod(form.output) * math.prod(form.kernel) <= 3000)
     return form
 
@@ -170,7 +204,37 @@ def test_weights_that_are_not_shared(form):
 
 
 @examples(30)
-@given(forms() | forms(sharing=False), st.booleans())
+@given(forms(dilated=True) | forms(sharing=False, dilated=True))
+def test_dilation(form):
+    check(form)
+
+
+@examples(20)
+@given(st.data())
+def test_groups(data):
+    """Each group is a convolution of its own; with one channel each it is depthwise."""
+    groups, channels, maps = (data.draw(st.integers(1, 3)) for _ in range(3))
+    width, height = (data.draw(st.integers(1, 4)) for _ in range(2))
+    kernel = data.draw(st.integers(1, width)), data.draw(st.integers(1, height))
+    stride, dilation = (data.draw(st.integers(1, 2)) for _ in range(2))
+    form = Form(
+        dims=(width, height, groups * channels),
+        kernel=(*kernel, groups * channels),
+        stride=(stride, stride, 1),
+        auto=(data.draw(st.booleans()), True, False),
+        lower=(0,) * 3,
+        upper=(0,) * 3,
+        maps=(1, 1, groups * maps),
+        sharing=(True,) * 3,
+        dilation=(dilation, dilation, 1),
+        groups=groups,
+    )
+    assume(form.begins(0) and form.fills)
+    check(form)
+
+
+@examples(30)
+@given(forms(dilated=True) | forms(sharing=False), st.booleans())
 def test_transposed(form, given_shape):
     """A transposed convolution is the adjoint of the convolution of what it makes."""
     attributes = form.attributes(transpose=True, output_shape=form.dims if given_shape else (0,))
@@ -220,6 +284,75 @@ def test_usual_forms(form):
     check(form)
 
 
+GROUPED = Form(
+    (5, 4, 6), (3, 2, 6), (2, 1, 1), (True, True, False), (0,) * 3, (0,) * 3, (1, 1, 4), (True,) * 3, (1, 2, 1), 2
+)
+
+
+def test_transposed_groups():
+    """The adjoint, with the channels of the result divided."""
+    weights, large = GROUPED.values(2)
+    small = np.random.default_rng(2).normal(size=(2, *reversed(GROUPED.output)))
+    attributes = GROUPED.attributes(transpose=True, output_shape=GROUPED.dims)
+    raised = run(weights, small, attributes)
+    lowered = np.array([convolved(GROUPED, weights, sample) for sample in large])
+    np.testing.assert_allclose(np.sum(raised * large), np.sum(small * lowered), atol=1e-9)
+    to_weights, to_data = gradients(weights, small, attributes, large)
+    np.testing.assert_allclose(to_data, lowered, atol=1e-12)
+    np.testing.assert_allclose(np.sum(to_weights * weights), np.sum(raised * large), atol=1e-9)
+
+
+def test_weights_of_groups_are_completed():
+    attributes = ConvolutionAttributes((3, 3), (4,), groups=2)
+    assert CONVOLUTION.complete([(4, 0, 3, 3), (6, 5, 5)], attributes)[0] == (4, 3, 3, 3)
+    assert CONVOLUTION.infer([(4, 3, 3, 3), (6, 5, 5)], attributes) == (4, 5, 5)
+    inferred = ConvolutionAttributes((3, 3, 3), auto_padding=(True, True, False), groups=2)
+    assert CONVOLUTION.infer([(4, 3, 3, 3), (6, 5, 5)], inferred) == (4, 5, 5)
+    assert CONVOLUTION.complete([(0, 4), (6, 5, 5)], attributes)[0] == (27, 4)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "shapes", "message"),
+    [
+        (
+            ConvolutionAttributes((3, 3), (4,), groups=4),
+            ((4, 1, 3, 3), (6, 5, 5)),
+            "6 channels and 4 output maps cannot be divided into 4 groups",
+        ),
+        (
+            ConvolutionAttributes((3, 3), (3,), groups=2),
+            ((3, 3, 3, 3), (6, 5, 5)),
+            "6 channels and 3 output maps cannot be divided into 2 groups",
+        ),
+        (
+            ConvolutionAttributes((3, 3), (4,), sharing=(False,), groups=2),
+            ((4, 3, 3, 3), (6, 5, 5)),
+            "a convolution in groups takes the channels whole, with shared weights and maps for the channels only",
+        ),
+        (
+            ConvolutionAttributes((3, 3), (4,), image_layout="HWC", groups=2),
+            ((4, 3, 3, 3), (5, 5, 6)),
+            "the image layout HWC has shared weights without groups, and output maps for the channels only",
+        ),
+        (
+            ConvolutionAttributes((3, 3), (4,), auto_padding=(False,), dilation=3),
+            ((4, 6, 3, 3), (6, 5, 5)),
+            "the kernel reaches over 7 elements along axis 1, but the input only 5; the kernel reaches over 7 elements "
+            "along axis 2, but the input only 5",
+        ),
+        (
+            ConvolutionAttributes((3, 3), (4,), dilation=0),
+            ((4, 6, 3, 3), (6, 5, 5)),
+            "dilation is 0 along axis 1, less than 1; dilation is 0 along axis 2, less than 1",
+        ),
+    ],
+)
+def test_what_does_not_fit(attributes, shapes, message):
+    with pytest.raises(ShapeError) as raised:
+        CONVOLUTION.infer(list(shapes), attributes)
+    assert raised.value.message == message
+
+
 def test_maps_may_be_counted_for_every_axis():
     attributes = ConvolutionAttributes((2,), (2, 3), auto_padding=(False,))
     assert CONVOLUTION.infer([(6, 1, 10), (5, 3)], attributes) == (3, 4)
@@ -266,7 +399,7 @@ def test_the_old_layout_has_shared_weights_only():
     with pytest.raises(ShapeError) as error:
         CONVOLUTION.infer([(8, 3), (4, 4, 2)], attributes)
     assert str(error.value) == (
-        "the image layout HWC has shared weights, and output maps for the channels only\n"
+        "the image layout HWC has shared weights without groups, and output maps for the channels only\n"
         "    Use the layout CHW (imageLayout='CHW', NDL: cudnn)."
     )
 

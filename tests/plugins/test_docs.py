@@ -44,7 +44,7 @@ def test_every_trait_and_the_examples(pytestconfig, tmp_path):
     for number, block in enumerate(re.findall(r"```python\n(.*?)```", text, re.DOTALL)):
         (tmp_path / f"p{number}.py").write_text(block, encoding="utf-8")
     registry = PluginManager([str(tmp_path / "p0.py"), str(tmp_path / "p1.py")], discover=False).registry
-    check_op(registry.ops.find("ndl", "softplus"), shapes=((4,),))
+    check_op(registry.ops.find("ndl", "smoothabs"), shapes=((4,),))
     assert [(each.engine, each.op.name) for _, each in registry.kernels.added()] == [("xla", "Pass")]
 
 
@@ -58,7 +58,7 @@ class TestTutorial:
         for number, block in enumerate(blocks[:4]):
             (tmp_path / f"p{number}.py").write_text(block, encoding="utf-8")
         registry = PluginManager([str(tmp_path / f"p{number}.py") for number in range(4)], discover=False).registry
-        assert registry.ops.find("ndl", "softsign").name == "Softsign"
+        assert registry.ops.find("ndl", "squash").name == "Squash"
         assert registry.learners.get("SignDescent").slots[0].name == "smoothed"
         learner = registry.learners.get("NormalizedDescent")()
         LearnerContract().test_rule_is_elementwise(learner)

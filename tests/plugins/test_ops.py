@@ -15,8 +15,8 @@ MODULE = """
 from cntk_core.api import elementwise_op
 
 
-@elementwise_op("Softsign", aliases={"ndl": ("SoftSgn",)})
-def softsign(m, attributes, x):
+@elementwise_op("Squash", aliases={"ndl": ("SoftSgn",)})
+def squash(m, attributes, x):
     return x / (1 + m.abs(x))
 """
 
@@ -26,26 +26,26 @@ def ops():
 
 
 def test_wheels_are_loaded_only_for_names_that_the_core_has_not(install):
-    install("cntk-op-softsign", {"cntk.ops": {"Softsign": "cntk_op_softsign"}}, MODULE)
+    install("cntk-op-squash", {"cntk.ops": {"Squash": "cntk_op_squash"}}, MODULE)
     table = ops()
     assert table.find("ndl", "sigmoid").name == "Sigmoid"
-    assert "cntk_op_softsign" not in sys.modules
-    assert table.find("ndl", "softsgn").name == "Softsign"
+    assert "cntk_op_squash" not in sys.modules
+    assert table.find("ndl", "softsgn").name == "Squash"
     assert table.find("brainscript", "softsgn") is None
-    assert {"SoftSgn", "Softsign", "Sigmoid"} <= set(table.names("ndl"))
+    assert {"SoftSgn", "Squash", "Sigmoid"} <= set(table.names("ndl"))
     assert len(table) == len(core_ops()) + 1 == len(list(table))
 
 
 def test_an_entry_point_may_be_one_op(install):
-    install("cntk-op-softsign", {"cntk.ops": {"Softsign": "cntk_op_softsign:softsign"}}, MODULE)
-    assert ops().find("", "Softsign").name == "Softsign"
+    install("cntk-op-squash", {"cntk.ops": {"Squash": "cntk_op_squash:squash"}}, MODULE)
+    assert ops().find("", "Squash").name == "Squash"
 
 
 def test_a_broken_wheel_stops_nothing(install):
     install("cntk-op-bad", {"cntk.ops": {"Bad": "cntk_op_bad"}}, "import missing_library\n")
-    install("cntk-op-softsign", {"cntk.ops": {"Softsign": "cntk_op_softsign"}}, MODULE)
+    install("cntk-op-squash", {"cntk.ops": {"Squash": "cntk_op_squash"}}, MODULE)
     table = ops()
-    assert table.find("ndl", "Softsign").name == "Softsign"
+    assert table.find("ndl", "Squash").name == "Squash"
     assert table.find("ndl", "Nothing") is None
     with pytest.raises(BrokenPluginError) as caught:
         table.find("ndl", "bad")
@@ -58,20 +58,20 @@ def test_a_broken_wheel_stops_nothing(install):
 
 def test_two_wheels_with_one_op(install):
     for name in ("cntk-op-one", "cntk-op-two"):
-        install(name, {"cntk.ops": {"Softsign": name.replace("-", "_")}}, MODULE)
+        install(name, {"cntk.ops": {"Squash": name.replace("-", "_")}}, MODULE)
     table = ops()
     with pytest.raises(AmbiguousPluginError) as caught:
-        table.find("ndl", "Softsign")
+        table.find("ndl", "Squash")
     assert str(caught.value) == (
-        "op 'Softsign' is offered by cntk-op-one 0.1.0 and cntk-op-two 0.1.0\n"
-        "    Write which one you mean: 'cntk-op-one:Softsign' or 'cntk-op-two:Softsign', or leave the other out: "
+        "op 'Squash' is offered by cntk-op-one 0.1.0 and cntk-op-two 0.1.0\n"
+        "    Write which one you mean: 'cntk-op-one:Squash' or 'cntk-op-two:Squash', or leave the other out: "
         "--no-plugin cntk-op-two"
     )
-    assert table.find("ndl", "cntk-op-two:Softsign").name == "Softsign"
+    assert table.find("ndl", "cntk-op-two:Squash").name == "Squash"
 
 
 def test_the_core_s_names_are_taken(install):
-    install("cntk-op-sigmoid", {"cntk.ops": {"MySigmoid": "cntk_op_sigmoid"}}, MODULE.replace("Softsign", "Sigmoid"))
+    install("cntk-op-sigmoid", {"cntk.ops": {"MySigmoid": "cntk_op_sigmoid"}}, MODULE.replace("Squash", "Sigmoid"))
     table = ops()
     (offer,) = table.offers()
     assert str(table.problem(offer)) == (
@@ -104,9 +104,9 @@ def test_what_is_no_op(install, target, text):
 
 
 def test_an_unknown_language(site):
-    @elementwise_op("Softsign", aliases={"cobol": ("SOFTSIGN",)})
-    def softsign(m, attributes, x):
+    @elementwise_op("Squash", aliases={"cobol": ("SOFTSIGN",)})
+    def squash(m, attributes, x):
         return x
 
     with pytest.raises(PluginError, match="has names in the unknown language 'cobol'"):
-        ops().add(softsign)
+        ops().add(squash)

@@ -21,7 +21,7 @@ class sgd(Learner):
     def scalars(self, context): return {}
     def rule(self, m, value, gradient, slots, scalars): return value, {}
 """
-OPS = "from cntk_core.api import *\n@elementwise_op('Softsign')\ndef f(m, a, x): return x / (1 + m.abs(x))\n"
+OPS = "from cntk_core.api import *\n@elementwise_op('Squash')\ndef f(m, a, x): return x / (1 + m.abs(x))\n"
 HOOKS = "from cntk_core.api import hookimpl\n@hookimpl\ndef cntk_epoch_end(summary): pass\n"
 
 
@@ -94,14 +94,14 @@ class TestOrder:
             who(strangers)
 
     def test_ops(self, install, tmp_path):
-        install("cntk-op-one", {"cntk.ops": {"Softsign": "cntk_op_one"}}, OPS)
+        install("cntk-op-one", {"cntk.ops": {"Squash": "cntk_op_one"}}, OPS)
         file = tmp_path / "ops.py"
         file.write_text(OPS, encoding="utf-8")
         manager = PluginManager([str(file)])
         manager.registry.ops.names("ndl")
-        mine = manager.registry.ops.find("ndl", "Softsign")
+        mine = manager.registry.ops.find("ndl", "Squash")
         assert mine.elementwise.forward.__module__.endswith("_ops")
-        assert manager.registry.ops.find("ndl", "cntk-op-one:Softsign").elementwise.forward.__module__ == "cntk_op_one"
+        assert manager.registry.ops.find("ndl", "cntk-op-one:Squash").elementwise.forward.__module__ == "cntk_op_one"
 
     def test_a_file_that_is_none(self, wheels):
         with pytest.raises(MissingPluginError, match=r"^there is no plugin file 'cntk-learner-three'$"):
@@ -158,16 +158,16 @@ class TestSwitchedOff:
         assert who(manager) == "mine.py"
 
     def test_ops(self, install):
-        install("cntk-op-one", {"cntk.ops": {"Softsign": "cntk_op_one"}}, OPS)
-        for word in ("cntk-op-one", "op:softsign", "ops:Softsign"):
+        install("cntk-op-one", {"cntk.ops": {"Squash": "cntk_op_one"}}, OPS)
+        for word in ("cntk-op-one", "op:squash", "ops:Squash"):
             manager = PluginManager([f"-{word}"])
-            assert manager.registry.ops.find("ndl", "Softsign") is None
-            assert "Softsign" not in manager.registry.ops.names("ndl")
-        assert PluginManager().registry.ops.find("ndl", "Softsign") is not None
+            assert manager.registry.ops.find("ndl", "Squash") is None
+            assert "Squash" not in manager.registry.ops.names("ndl")
+        assert PluginManager().registry.ops.find("ndl", "Squash") is not None
 
     def test_the_table(self, install, wheels):
         install("cntk-hook-good", {"cntk.hooks": {"good": "cntk_hook_good"}}, HOOKS)
-        install("cntk-op-one", {"cntk.ops": {"Softsign": "cntk_op_one"}}, OPS)
+        install("cntk-op-one", {"cntk.ops": {"Squash": "cntk_op_one"}}, OPS)
         off = ["-cntk-learner-two", "-cntk-hook-good", "-cntk-op-one"]
         for check in (False, True):
             rows = {
@@ -189,7 +189,7 @@ class TestSwitchedOff:
         assert {row.wheel: row.state for row in list_plugins(check=True)}["cntk-kernel-one"] == "broken"
 
     def test_nothing_of_it_is_loaded_by_the_table(self, install):
-        install("cntk-op-one", {"cntk.ops": {"Softsign": "cntk_op_one"}}, OPS)
+        install("cntk-op-one", {"cntk.ops": {"Squash": "cntk_op_one"}}, OPS)
         list_plugins(["-cntk-op-one"], check=True)
         assert "cntk_op_one" not in sys.modules
 

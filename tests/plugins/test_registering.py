@@ -93,14 +93,14 @@ def test_a_cell_that_runs_twice(taken):
 
 
 def test_an_op(taken):
-    @elementwise_op("Softsign")
-    def softsign(m, a, x):
+    @elementwise_op("Squash")
+    def squash(m, a, x):
         return x / (1 + m.abs(x))
 
-    taken(softsign)
-    assert manager().registry.ops.find("brainscript", "softsign") is softsign
-    again = taken(elementwise_op("Softsign")(lambda m, a, x: x))
-    assert manager().registry.ops.find("ndl", "Softsign") is again
+    taken(squash)
+    assert manager().registry.ops.find("brainscript", "squash") is squash
+    again = taken(elementwise_op("Squash")(lambda m, a, x: x))
+    assert manager().registry.ops.find("ndl", "Squash") is again
 
 
 def test_hooks(taken):

@@ -23,8 +23,8 @@ def cntk_job_begin(job):
 OPS = """
 from cntk_core.api import elementwise_op
 
-@elementwise_op("Softsign")
-def softsign(m, a, x):
+@elementwise_op("Squash")
+def squash(m, a, x):
     return x / (1 + m.abs(x))
 """
 
@@ -106,11 +106,11 @@ def test_requirements(install, requires, requirement, state):
 @pytest.mark.parametrize("of_module", [True, False])
 def test_ops_and_hooks_say_which_interface(install, version, state, reason, of_module):
     line = f'requires_api = "{version}"\n'
-    op, hooks = ("cntk_op_good", "cntk_hook_good") if of_module else ("cntk_op_good:softsign", "cntk_hook_good:Watch")
+    op, hooks = ("cntk_op_good", "cntk_hook_good") if of_module else ("cntk_op_good:squash", "cntk_hook_good:Watch")
     in_class = "class Watch:\n" + "".join(f"    {text}\n" for text in (line + HOOKS).splitlines())
-    install("cntk-op-good", {"cntk.ops": {"Softsign": op}}, line + OPS)
+    install("cntk-op-good", {"cntk.ops": {"Squash": op}}, line + OPS)
     install("cntk-hook-good", {"cntk.hooks": {"watch": hooks}}, line + HOOKS if of_module else in_class)
-    for wheel, title in (("cntk-op-good", "ops 'Softsign'"), ("cntk-hook-good", "hooks 'watch'")):
+    for wheel, title in (("cntk-op-good", "ops 'Squash'"), ("cntk-hook-good", "hooks 'watch'")):
         found = record(wheel)
         assert found.state == state
         assert reason in found.reason
@@ -118,7 +118,7 @@ def test_ops_and_hooks_say_which_interface(install, version, state, reason, of_m
 
 
 def test_without_a_version_they_are_taken(install):
-    install("cntk-op-good", {"cntk.ops": {"Softsign": "cntk_op_good"}}, OPS)
+    install("cntk-op-good", {"cntk.ops": {"Squash": "cntk_op_good"}}, OPS)
     install("cntk-hook-good", {"cntk.hooks": {"watch": "cntk_hook_good"}}, HOOKS)
     assert {record("cntk-op-good").state, record("cntk-hook-good").state} == {"usable"}
 

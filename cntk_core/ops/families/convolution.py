@@ -52,6 +52,11 @@ class ConvolutionAttributes:
         max_temp_mem_size_in_samples: a hint for the work space; no effect on the result.
         convolution_2d: NDL's form for images: kernel and stride are width and height, the weights a matrix
             [maps x kernel elements].
+        dilation: distance between the kernel's places in the input; the last value is repeated, but not for channels
+            that the kernel takes whole.
+        groups: parts of the channels (the last axis) and of the maps: a map sees the channels of its own part alone,
+            and so many of them have the weights. With as many groups as channels it is a depthwise convolution. For a
+            transposed one, the output's channels are divided.
     """
 
     kernel_shape: Dims = attrs.field(converter=ints)
@@ -66,6 +71,8 @@ class ConvolutionAttributes:
     image_layout: str = "CHW"
     max_temp_mem_size_in_samples: int = 0
     convolution_2d: bool = False
+    dilation: Dims = attrs.field(default=(1,), converter=ints)
+    groups: int = 1
 
     @classmethod
     def image(
@@ -100,11 +107,13 @@ class Setup:
         geometry: from ``dims`` of the convolution's input; for a transposed one from those of its output.
         window: the settings for each axis.
         output: dimensions of the result in CNTK's order; width, height and channels whatever the layout.
+        kernel: dimensions of the weights of one kernel: of the window's channels those of one group.
     """
 
     geometry: Geometry
     window: Window
     output: Dims
+    kernel: Dims
 
 
 def convolution_setup(weights: Shape, data: Shape, attributes: ConvolutionAttributes) -> Setup:
@@ -119,7 +128,9 @@ def convolution_setup(weights: Shape, data: Shape, attributes: ConvolutionAttrib
         image = ImageDims.of(dims, attributes.image_layout)
         dims = image.dims("CHW")
         attributes = _image_settings(attributes, image.channels) if attributes.convolution_2d else attributes
-    window = window_of(dims, attributes, reduces=True)
+    attributes = _whole_channels(attributes, len(dims))
+    window = window_of(dims, attributes, reduces=True, dilation=attributes.dilation)
+    kernel = (*window.kernel[:-1], window.kernel[-1] // attributes.groups)
     maps = _maps(weights, dims, window, attributes)
     if attributes.transpose:
         geometry = _transposed(dims, window, maps, attributes)
@@ -131,7 +142,34 @@ def convolution_setup(weights: Shape, data: Shape, attributes: ConvolutionAttrib
         if elements(wanted) and wanted != in_layout(output, attributes):
             shown = show(from_cntk(in_layout(output, attributes)))
             raise ShapeError(f"outputShape is {show(from_cntk(wanted))}, but the result is {shown}")
-    return Setup(_legacy_windows(geometry, window, attributes) if legacy else geometry, window, output)
+    _check_groups(geometry, attributes)
+    return Setup(_legacy_windows(geometry, window, attributes) if legacy else geometry, window, output, kernel)
+
+
+def _whole_channels(attributes: ConvolutionAttributes, rank: int) -> ConvolutionAttributes:
+    """The settings with a kernel of all groups' channels, where it was given with those of one."""
+    if attributes.groups == 1 or len(attributes.kernel_shape) < rank or attributes.convolution_2d:
+        return attributes
+    *others, channels = attributes.kernel_shape
+    return attrs.evolve(attributes, kernel_shape=(*others, channels * attributes.groups))
+
+
+def _check_groups(geometry: Geometry, attributes: ConvolutionAttributes) -> None:
+    """Make sure that the channels and the maps can be divided.
+
+    Raises:
+        ShapeError: they cannot.
+    """
+    groups, channels, maps = attributes.groups, geometry.input[-1], geometry.maps[-1]
+    if groups == 1:
+        return
+    if groups < 1 or channels % groups or maps % groups:
+        raise ShapeError(f"{channels} channels and {maps} output maps cannot be divided into {groups} groups")
+    whole = geometry.counts[-1] == 1 and geometry.kernel[-1] == channels and not geometry.lower[-1]
+    if not whole or elements(geometry.maps[:-1]) > 1 or not all(sharing_of(geometry, attributes)):
+        raise ShapeError(
+            "a convolution in groups takes the channels whole, with shared weights and maps for the channels only"
+        )
 
 
 def in_layout(dims: Dims, attributes: ConvolutionAttributes) -> Dims:
@@ -147,13 +185,15 @@ def _legacy_windows(geometry: Geometry, window: Window, attributes: ConvolutionA
     Raises:
         ShapeError: there are several maps along width or height, or weights that are not shared.
     """
-    if elements(geometry.maps[:2]) > 1 or not all(sharing_of(geometry, attributes)):
+    if elements(geometry.maps[:2]) > 1 or not all(sharing_of(geometry, attributes)) or attributes.groups > 1:
         raise ShapeError(
-            "the image layout HWC has shared weights, and output maps for the channels only",
+            "the image layout HWC has shared weights without groups, and output maps for the channels only",
             hint="Use the layout CHW (imageLayout='CHW', NDL: cudnn).",
         )
-    axes = zip(geometry.kernel[:2], window.auto[:2], geometry.lower[:2], strict=True)
-    return attrs.evolve(geometry, lower=(*(size // 2 if auto else low for size, auto, low in axes), geometry.lower[2]))
+    axes = zip(geometry.reach[:2], window.auto[:2], geometry.lower[:2], strict=True)
+    return attrs.evolve(
+        geometry, lower=(*(reach // 2 if auto else low for reach, auto, low in axes), geometry.lower[2])
+    )
 
 
 def _image_settings(attributes: ConvolutionAttributes, channels: int) -> ConvolutionAttributes:
@@ -172,7 +212,7 @@ def _image_settings(attributes: ConvolutionAttributes, channels: int) -> Convolu
 def _maps(weights: Shape, dims: Dims, window: Window, attributes: ConvolutionAttributes) -> Dims:
     if elements(attributes.map_count):
         return attributes.map_count
-    kernel, count = elements(window.kernel), elements(weights)
+    kernel, count = elements(window.kernel) // attributes.groups, elements(weights)
     if attributes.transpose and not count:  # the maps are the channels of what comes in
         return (dims[-1],)
     if not attributes.transpose and not all(attributes.sharing):
@@ -220,9 +260,9 @@ def _kernels(setup: Setup, attributes: ConvolutionAttributes) -> int:
 def _infer_convolution(shapes: Sequence[Shape], attributes: ConvolutionAttributes) -> Shape:
     weights, data = shapes
     setup = convolution_setup(weights, data, attributes)
-    wanted = elements(setup.window.kernel) * _kernels(setup, attributes)
+    wanted = elements(setup.kernel) * _kernels(setup, attributes)
     if elements(weights) != wanted:
-        kernel = show(from_cntk(setup.window.kernel))
+        kernel = show(from_cntk(setup.kernel))
         raise ShapeError(
             f"the weights {show(weights)} have {elements(weights)} elements, but {_kernels(setup, attributes)} kernels "
             f"{kernel} have {wanted}"
@@ -239,11 +279,11 @@ def _complete_convolution(shapes: Sequence[Shape], attributes: ConvolutionAttrib
     setup = convolution_setup(weights, data, known)
     maps = known.map_count if elements(known.map_count) else setup.geometry.maps[-1:]
     if _places(setup.geometry, attributes) > 1:
-        return [_filled(weights, elements(setup.window.kernel) * _kernels(setup, attributes)), data]
+        return [_filled(weights, elements(setup.kernel) * _kernels(setup, attributes)), data]
     if len(weights) == 2:
-        dims: Dims = (elements(maps), elements(setup.window.kernel))
+        dims: Dims = (elements(maps), elements(setup.kernel))
     else:
-        dims = (*setup.window.kernel, *maps)
+        dims = (*setup.kernel, *maps)
     return [from_cntk(dims), data]
 
 
@@ -281,7 +321,7 @@ class _Form:
         windows = Windows.of(geometry)
         sharing = sharing_of(geometry, attributes)
         if all(sharing):
-            return cls(geometry, legacy, Correlation.of(windows, elements(geometry.maps)))
+            return cls(geometry, legacy, Correlation.of(windows, elements(geometry.maps), attributes.groups))
         return cls(geometry, legacy, Unshared(windows, from_cntk(geometry.maps), tuple(reversed(sharing))))
 
     def image(self, value: Array, framed: bool) -> Array:

@@ -16,6 +16,7 @@ from typing import Any
 
 import attrs
 
+from cntk_core.ops.families.geometry import reach_of
 from cntk_core.ops.families.windows import Windows
 from cntk_core.ops.language.op import Array
 from cntk_core.ops.language.shapes import Shape, elements
@@ -39,9 +40,12 @@ def _number(place: Sequence[int], dims: Sequence[int]) -> int:
 class Correlation:
     """Products of weights ``(maps, kernel elements)`` with data ``(frames, *sizes)`` of a sample.
 
+    Of several groups, the elements of a kernel are those of one group's channels.
+
     Attributes:
         windows: where the weights are applied.
         maps: how many sets of weights there are.
+        groups: parts of the first axis, the channels, each of which goes into as many maps of its own.
         whole: leading axes of a sample that a window takes whole, such as the channels.
         runs: whether whole runs are copied.
         lines: the windows that are computed along the other axes.
@@ -51,6 +55,7 @@ class Correlation:
 
     windows: Windows
     maps: int
+    groups: int
     whole: int
     runs: bool
     lines: Shape
@@ -58,20 +63,21 @@ class Correlation:
 
     @classmethod
     @lru_cache(maxsize=256)
-    def of(cls, windows: Windows, maps: int) -> Correlation:
-        """Prepare the products of windows with so many maps."""
-        axes = zip(windows.sizes, windows.kernel, windows.lower, windows.counts, strict=True)
-        flags = [size == width and not pad and count == 1 for size, width, pad, count in axes]
+    def of(cls, windows: Windows, maps: int, groups: int = 1) -> Correlation:
+        """Prepare the products of windows with so many maps. If there are groups, windows take the first axis whole."""
+        reach = reach_of(windows.kernel, windows.dilation)
+        axes = zip(windows.sizes, windows.kernel, reach, windows.lower, windows.counts, strict=True)
+        flags = [size == width == across and not pad and count == 1 for size, width, across, pad, count in axes]
         whole = flags.index(False) if False in flags else len(flags)
         counts, padded = windows.counts[whole:], windows.padded[whole:]
         lines = (*counts[:1], *padded[1:])
         runs = set(windows.stride[whole:]) <= {1} and elements(lines) <= _WASTE * elements(counts)
         if not runs:
             slices = (windows.slices((*(0,) * whole, *place))[whole:] for place in windows.places(whole))
-            return cls(windows, maps, whole, runs, counts, tuple((..., *view) for view in slices))
+            return cls(windows, maps, groups, whole, runs, counts, tuple((..., *view) for view in slices))
         begins = (_number(place, padded) for place in windows.places(whole))
         views = tuple((..., slice(begin, begin + elements(lines))) for begin in begins)
-        return cls(windows, maps, whole, runs, lines, views)
+        return cls(windows, maps, groups, whole, runs, lines, views)
 
     @property
     def channels(self) -> int:
@@ -82,6 +88,10 @@ class Correlation:
     def kernel(self) -> int:
         """Elements of the kernel along the other axes."""
         return elements(self.windows.kernel[self.whole :])
+
+    def _by_group(self, matrix: Array) -> Array:
+        """A matrix whose rows are channels, or maps, as one matrix for each group if there are several."""
+        return matrix if self.groups == 1 else matrix.reshape(self.groups, -1, matrix.shape[1])
 
     def _parts(self, frames: int) -> Iterator[slice]:
         """Samples that are done at once."""
@@ -142,25 +152,29 @@ class Correlation:
         frames = data.shape[0]
         counts = self.windows.counts[self.whole :]
         result = xp.empty((frames, self.maps, *counts), dtype=data.dtype)
+        own = self._by_group(weights)
         for part in self._parts(frames):
-            found = (weights @ self._matrix(xp, data[part])).reshape(self.maps, -1, *self.lines)
+            found = (own @ self._by_group(self._matrix(xp, data[part]))).reshape(self.maps, -1, *self.lines)
             result[part] = found[self._kept()].swapaxes(0, 1)
         return result.reshape(frames, self.maps, *self.windows.counts)
 
     def to_weights(self, xp: Any, data: Array, products: Array) -> Array:
         """Gradient of the weights ``(maps, kernel elements)`` from that of the products."""
         # Products with the larger matrix on the left are much faster where there are few maps.
-        result = xp.zeros((self.channels * self.kernel, self.maps), dtype=data.dtype)
+        shape = self.channels * self.kernel // self.groups, self.maps // self.groups
+        result = xp.zeros(shape if self.groups == 1 else (self.groups, *shape), dtype=data.dtype)
         for part in self._parts(data.shape[0]):
-            result += self._matrix(xp, data[part]) @ self._spread(xp, products[part]).T
-        return xp.ascontiguousarray(result.T)
+            covered = self._by_group(self._matrix(xp, data[part]))
+            result += covered @ self._by_group(self._spread(xp, products[part])).swapaxes(-1, -2)
+        return xp.ascontiguousarray(result.swapaxes(-1, -2)).reshape(self.maps, -1)
 
     def to_data(self, xp: Any, products: Array, weights: Array) -> Array:
         """Gradient of the data ``(frames, *sizes)`` from that of the products; also the transposed convolution."""
         frames = products.shape[0]
         result = xp.empty((frames, *self.windows.sizes), dtype=products.dtype)
+        turned = self._by_group(weights).swapaxes(-1, -2)
         for part in self._parts(frames):
-            matrix = weights.T @ self._spread(xp, products[part])
+            matrix = turned @ self._by_group(self._spread(xp, products[part]))
             result[part] = self._from_matrix(xp, matrix, len(products[part]))
         return result
 

@@ -8,7 +8,8 @@ and with padding given as ``lower`` and ``upper`` (0 by default)
 
     out = floor((d + lower + upper - k) / s) + 1
 
-rounded up instead of down if asked for. A transposed convolution goes the other way round.
+rounded up instead of down if asked for. With a dilation of ``r``, ``k`` is the kernel's reach ``(k - 1) r + 1``. A
+transposed convolution goes the other way round.
 """
 
 from __future__ import annotations
@@ -56,6 +57,15 @@ class WindowAttributes(Protocol):
         ...
 
 
+def reach_of(kernel: Sequence[int], dilation: Sequence[int]) -> Dims:
+    """How many elements a kernel reaches over along each axis, those between its places included."""
+    return tuple((width - 1) * apart + 1 for width, apart in zip(kernel, dilation, strict=True))
+
+
+def _undilated(instance: Geometry | Window) -> Dims:
+    return (1,) * len(instance.kernel)
+
+
 @attrs.frozen
 class Geometry:
     """Windows over an input, axis by axis in CNTK's order.
@@ -67,6 +77,7 @@ class Geometry:
         lower: padding before the first element; negative where the first elements are left out.
         counts: windows along each axis.
         maps: output maps for each axis; the output has ``counts * maps`` elements.
+        dilation: distance between the kernel's places in the input; 1 where they stand side by side.
     """
 
     input: Dims
@@ -75,6 +86,12 @@ class Geometry:
     lower: Dims
     counts: Dims
     maps: Dims
+    dilation: Dims = attrs.field(default=attrs.Factory(_undilated, takes_self=True))
+
+    @property
+    def reach(self) -> Dims:
+        """Elements that the kernel reaches over."""
+        return reach_of(self.kernel, self.dilation)
 
     @property
     def output(self) -> Dims:
@@ -87,7 +104,7 @@ class Geometry:
         return tuple(
             (count - 1) * step + width - size - pad
             for count, step, width, size, pad in zip(
-                self.counts, self.stride, self.kernel, self.input, self.lower, strict=True
+                self.counts, self.stride, self.reach, self.input, self.lower, strict=True
             )
         )
 
@@ -101,6 +118,12 @@ class Window:
     auto: tuple[bool, ...]
     lower: Dims
     upper: Dims
+    dilation: Dims = attrs.field(default=attrs.Factory(_undilated, takes_self=True))
+
+    @property
+    def reach(self) -> Dims:
+        """Elements that the kernel reaches over."""
+        return reach_of(self.kernel, self.dilation)
 
 
 def extended(
@@ -115,17 +138,18 @@ def extended(
     return tuple(found)
 
 
-def window_of(dims: Dims, attributes: WindowAttributes, *, reduces: bool) -> Window:
+def window_of(dims: Dims, attributes: WindowAttributes, *, reduces: bool, dilation: Sequence[int] = (1,)) -> Window:
     """The settings for an input of ``dims``. Axes that the kernel lacks are summed over (convolution) or kept.
 
-    A pooling whose kernel has no dimensions at all is global: it takes all axes but the last one.
+    A pooling whose kernel has no dimensions at all is global: it takes all axes but the last one. A kernel that takes
+    the last axis (channels) whole is not dilated there.
 
     Raises:
         ShapeError: a setting has more values than the input has axes, or a stride or kernel is not positive.
     """
     kernel_shape = attributes.kernel_shape or (() if reduces else (*dims[:-1], 1)[: len(dims)])
     rank, kernel_rank = len(dims), len(kernel_shape)
-    given = (attributes.stride, attributes.auto_padding, attributes.lower_pad, attributes.upper_pad)
+    given = (attributes.stride, attributes.auto_padding, attributes.lower_pad, attributes.upper_pad, dilation)
     if not kernel_rank or max(kernel_rank, *(len(values) for values in given)) > rank:
         kernel = show(from_cntk(kernel_shape))
         raise ShapeError(f"the kernel {kernel} and its settings do not fit the {rank} axes of {show(from_cntk(dims))}")
@@ -136,8 +160,11 @@ def window_of(dims: Dims, attributes: WindowAttributes, *, reduces: bool) -> Win
         auto=extended(attributes.auto_padding, kernel_rank, rank, False),
         lower=extended(attributes.lower_pad, kernel_rank, rank, 0),
         upper=extended(attributes.upper_pad, kernel_rank, rank, 0),
+        dilation=extended(dilation, kernel_rank, rank, 1),
     )
     _check_window(window)
+    if window.kernel[-1] == dims[-1]:
+        window = attrs.evolve(window, dilation=(*window.dilation[:-1], 1))
     return window
 
 
@@ -147,6 +174,7 @@ def _check_window(window: Window) -> None:
         ("stride", window.stride, 1),
         ("lowerPad", window.lower, 0),
         ("upperPad", window.upper, 0),
+        ("dilation", window.dilation, 1),
     )
     problems = [
         f"{name} is {value} along axis {axis + 1}, less than {least}"
@@ -171,20 +199,21 @@ def make_geometry(dims: Dims, window: Window, maps: Sequence[int] = (1,), *, cei
     remedies: list[str] = []
     for axis in range(rank):
         size, width, step = dims[axis], window.kernel[axis], window.stride[axis]
-        lower, upper = window.lower[axis], window.upper[axis]
-        if width > size:
-            problems.append(f"the kernel has {width} elements along axis {axis + 1}, but the input only {size}")
+        lower, upper, reach = window.lower[axis], window.upper[axis], window.reach[axis]
+        whole = size - 1 if window.auto[axis] else size + lower + upper - reach
+        if width > size or whole < 0:
+            reaches = "has" if reach == width else "reaches over"
+            problems.append(f"the kernel {reaches} {reach} elements along axis {axis + 1}, but the input only {size}")
             continue
-        whole = size - 1 if window.auto[axis] else size + lower + upper - width
         count = -(-whole // step) + 1 if ceil else whole // step + 1
         if window.auto[axis]:
             # The halves of a negative number are rounded towards 0.
             extra = size - ((count - 1) * step + 1)
-            lower = (width - 1) // 2 - int(extra / 2)
+            lower = (reach - 1) // 2 - int(extra / 2)
         elif (lower or upper) and (count - 1) * step != whole:
             padded = size + lower + upper
             problems.append(
-                f"windows of {width} every {step} do not fill the {padded} padded elements of axis {axis + 1}"
+                f"windows of {reach} every {step} do not fill the {padded} padded elements of axis {axis + 1}"
             )
             remedies.append(f"{lower + upper + step - whole % step} along axis {axis + 1}")
         counts.append(count)
@@ -192,7 +221,8 @@ def make_geometry(dims: Dims, window: Window, maps: Sequence[int] = (1,), *, cei
     if problems:
         hint = f"lowerPad + upperPad would have to be {', '.join(remedies)}." if remedies else None
         raise ShapeError("; ".join(problems), hint=hint)
-    return Geometry(dims, window.kernel, window.stride, tuple(lowers), tuple(counts), maps_of(maps, rank))
+    placed = maps_of(maps, rank)
+    return Geometry(dims, window.kernel, window.stride, tuple(lowers), tuple(counts), placed, window.dilation)
 
 
 def maps_of(maps: Sequence[int], rank: int) -> Dims:
@@ -222,7 +252,7 @@ def transposed_dims(dims: Dims, window: Window, maps: Sequence[int]) -> Dims:
         if window.auto[axis]:
             result.append(steps + 1)
         else:
-            size = steps + window.kernel[axis] - window.lower[axis] - window.upper[axis]
+            size = steps + window.reach[axis] - window.lower[axis] - window.upper[axis]
             if size < 1:
                 raise ShapeError(f"nothing is left of axis {axis + 1} when its padding is taken off")
             result.append(size)

@@ -1,7 +1,8 @@
-"""Element-wise ops of one input, and Clip."""
+"""Element-wise ops of one input, and Clip. Activations that came later: :mod:`~cntk_core.ops.families.activations`."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -41,6 +42,46 @@ def _unary(
 ABS = _unary("Abs", "Absolute value.", lambda m, x: m.abs(x), lambda m, g, y, x: g * m.sign(x))
 COSINE = _unary("Cosine", "Cosine.", lambda m, x: m.cos(x), lambda m, g, y, x: -(g * m.sin(x)), ndl="Cos")
 SINE = _unary("Sin", "Sine.", lambda m, x: m.sin(x), lambda m, g, y, x: g * m.cos(x))
+TAN = _unary("Tan", "Tangent.", lambda m, x: m.tan(x), lambda m, g, y, x: g * (1.0 + y * y))
+ASIN = _unary(
+    "Asin",
+    "Angle with this sine; NaN beyond -1 and 1.",
+    lambda m, x: m.arcsin(x),
+    lambda m, g, y, x: g / m.sqrt(1.0 - x * x),
+)
+ACOS = _unary(
+    "Acos",
+    "Angle with this cosine; NaN beyond -1 and 1.",
+    lambda m, x: m.arccos(x),
+    lambda m, g, y, x: -(g / m.sqrt(1.0 - x * x)),
+)
+ATAN = _unary("Atan", "Angle with this tangent.", lambda m, x: m.arctan(x), lambda m, g, y, x: g / (1.0 + x * x))
+SINH = _unary("Sinh", "Hyperbolic sine.", lambda m, x: m.sinh(x), lambda m, g, y, x: g * m.cosh(x))
+COSH = _unary("Cosh", "Hyperbolic cosine.", lambda m, x: m.cosh(x), lambda m, g, y, x: g * m.sinh(x))
+ASINH = _unary(
+    "Asinh",
+    "Inverse of the hyperbolic sine.",
+    lambda m, x: m.arcsinh(x),
+    lambda m, g, y, x: g / m.sqrt(1.0 + x * x),
+)
+ACOSH = _unary(
+    "Acosh",
+    "Inverse of the hyperbolic cosine; NaN below 1.",
+    lambda m, x: m.arccosh(x),
+    lambda m, g, y, x: g / m.sqrt(x * x - 1.0),
+)
+ATANH = _unary(
+    "Atanh",
+    "Inverse of the hyperbolic tangent; NaN beyond -1 and 1.",
+    lambda m, x: m.arctanh(x),
+    lambda m, g, y, x: g / (1.0 - x * x),
+)
+ERF = _unary(
+    "Erf",
+    "Error function.",
+    lambda m, x: m.erf(x),
+    lambda m, g, y, x: g * (2.0 / math.sqrt(math.pi) * m.exp(-(x * x))),
+)
 EXP = _unary("Exp", "Exponential.", lambda m, x: m.exp(x), lambda m, g, y, x: g * y)
 LOG = _unary(
     "Log",
@@ -73,13 +114,26 @@ RECTIFIED_LINEAR = _unary(
     ndl="ReLU",
     brainscript="ReLU",
 )
-EXPONENTIAL_LINEAR_UNIT = _unary(
+
+
+@attrs.frozen
+class ELUAttributes:
+    """Attributes of ExponentialLinearUnit: the limit for small numbers is ``-alpha``; alpha is positive."""
+
+    alpha: float = 1.0
+
+
+@elementwise_op(
     "ExponentialLinearUnit",
-    "x where it is not negative, else exp(x) - 1.",
-    lambda m, x: m.where(m.greater_equal(x, 0.0), x, m.expm1(x)),
-    lambda m, g, y, x: m.where(m.greater_equal(y, 0.0), g, g * (1.0 + y)),
-    brainscript="ELU",
+    gradient=lambda m, attributes, g, y, x: m.where(m.greater_equal(y, 0.0), g, g * (attributes.alpha + y)),
+    attributes=ELUAttributes,
+    aliases={"brainscript": ("ELU",)},
 )
+def EXPONENTIAL_LINEAR_UNIT(m: Any, attributes: ELUAttributes, x: Any) -> Any:
+    """The input where it is not negative, else alpha * (exp(x) - 1)."""
+    return m.where(m.greater_equal(x, 0.0), x, attributes.alpha * m.expm1(x))
+
+
 SIGMOID = _unary("Sigmoid", "1 / (1 + exp(-x)).", lambda m, x: m.sigmoid(x), lambda m, g, y, x: g * (y * (1.0 - y)))
 STABLE_SIGMOID = _unary(
     "StableSigmoid",
@@ -104,6 +158,16 @@ OPS = (
     ABS,
     COSINE,
     SINE,
+    TAN,
+    ACOS,
+    ASIN,
+    ATAN,
+    SINH,
+    COSH,
+    ASINH,
+    ACOSH,
+    ATANH,
+    ERF,
     EXP,
     LOG,
     SQRT,

@@ -13,7 +13,7 @@ def of_windows(geometry: Geometry) -> Placement | None:
     if len(geometry.input) < 2:
         return None
     x, y = (
-        Along(Fraction(geometry.stride[axis]), Fraction((geometry.kernel[axis] - 1) // 2 - geometry.lower[axis]))
+        Along(Fraction(geometry.stride[axis]), Fraction((geometry.reach[axis] - 1) // 2 - geometry.lower[axis]))
         for axis in range(2)
     )
     return Placement(x, y)

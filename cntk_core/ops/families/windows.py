@@ -14,7 +14,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from cntk_core.ops.families.geometry import Geometry
+from cntk_core.ops.families.geometry import Geometry, reach_of
 from cntk_core.ops.language.op import Array
 from cntk_core.ops.language.shapes import Shape, from_cntk
 
@@ -22,7 +22,7 @@ OUTSIDE = -1
 """Place of an element that lies in the padding, for :func:`add_at`."""
 
 Place = tuple[int, ...]
-"""A place in a window, memory order."""
+"""A place in a window, memory order: elements from its first one."""
 
 
 @attrs.frozen
@@ -35,6 +35,7 @@ class Windows:
         stride: distance between windows.
         lower: padding before the first element; negative where the first elements are left out.
         counts: windows along each axis.
+        dilation: distance between the places of a window.
         padded: dimensions of what the windows cover: the sample with its padding, less what no window reaches.
         within, taken: where the padded sample has elements of the sample, and which these are.
     """
@@ -44,14 +45,15 @@ class Windows:
     stride: Shape
     lower: tuple[int, ...]
     counts: Shape
+    dilation: Shape = attrs.field(default=attrs.Factory(lambda self: (1,) * len(self.kernel), takes_self=True))
     padded: Shape = attrs.field(init=False, eq=False)
     within: tuple[slice, ...] = attrs.field(init=False, eq=False)
     taken: tuple[slice, ...] = attrs.field(init=False, eq=False)
 
     @padded.default
     def _cover(self) -> Shape:
-        axes = zip(self.counts, self.stride, self.kernel, strict=True)
-        return tuple((count - 1) * step + width for count, step, width in axes)
+        axes = zip(self.counts, self.stride, reach_of(self.kernel, self.dilation), strict=True)
+        return tuple((count - 1) * step + reach for count, step, reach in axes)
 
     @within.default
     def _within(self) -> tuple[slice, ...]:
@@ -67,12 +69,15 @@ class Windows:
     @lru_cache(maxsize=256)
     def of(cls, geometry: Geometry) -> Windows:
         """Return the windows of a geometry."""
-        fields = (geometry.input, geometry.kernel, geometry.stride, geometry.lower, geometry.counts)
+        fields = (
+            geometry.input, geometry.kernel, geometry.stride, geometry.lower, geometry.counts, geometry.dilation
+        )  # fmt: skip
         return cls(*(from_cntk(values) for values in fields))
 
     def places(self, first: int = 0) -> Iterator[Place]:
         """The places in a window, in memory order; only along the axes from ``first`` on."""
-        return product(*(range(width) for width in self.kernel[first:]))
+        axes = zip(self.kernel[first:], self.dilation[first:], strict=True)
+        return product(*(range(0, width * apart, apart) for width, apart in axes))
 
     def pad(self, xp: Any, data: Array, fill: float) -> Array:
         """Return samples with their padding, ``(frames, *padded)``: a view where none is needed."""
@@ -100,7 +105,7 @@ class Windows:
         return padded[(slice(None), *self.slices(place))]
 
     def covered(self) -> Array:
-        """How many elements of the sample each window covers, ``counts``; padding is none."""
+        """How many elements of the sample each window spans, ``counts``; padding is none."""
         found = np.ones((1,) * len(self.counts))
         axes = zip(self.sizes, self.kernel, self.stride, self.lower, self.counts, strict=True)
         for axis, (size, width, step, pad, count) in enumerate(axes):

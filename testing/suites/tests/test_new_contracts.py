@@ -62,7 +62,7 @@ class TestChecked(ActionContract):
 
 class TestPlugins(VerbContract):
     verb_class = Plugins
-    command_lines = ((), ("list", "--names"), ("new", "op", "Softsign"))
+    command_lines = ((), ("list", "--names"), ("new", "op", "Squash"))
 
 
 class CountsNodes(Action):

@@ -20,8 +20,8 @@ def wheels(install):
     install("cntk-hook-bad", {"cntk.hooks": {"watch": "cntk_hook_bad"}}, "import missing_library\n")
     install(
         "cntk-op-good",
-        {"cntk.ops": {"Softsign": "cntk_op_good"}},
-        "from cntk_core.api import *\n@elementwise_op('Softsign')\ndef f(m, a, x): return x / (1 + m.abs(x))\n",
+        {"cntk.ops": {"Squash": "cntk_op_good"}},
+        "from cntk_core.api import *\n@elementwise_op('Squash')\ndef f(m, a, x): return x / (1 + m.abs(x))\n",
     )
 
 
@@ -49,7 +49,7 @@ def test_check(wheels, capsys):
     assert found[("engine", "far", "cntk-engine-far")] == "unavailable"
     assert found[("learner", "x", "cntk-learner-two")] == "ambiguous"
     assert found[("hooks", "watch", "cntk-hook-bad")] == "broken"
-    assert found[("ops", "Softsign", "cntk-op-good")] == "usable"
+    assert found[("ops", "Squash", "cntk-op-good")] == "usable"
     assert capsys.readouterr().err == ""
 
 

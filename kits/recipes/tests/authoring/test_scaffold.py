@@ -108,37 +108,35 @@ def test_names_that_cannot_be(kind, name, message, tmp_path):
 
 def test_nothing_is_overwritten(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    folder = new_plugin("op", "Softsign")
+    folder = new_plugin("op", "Squash")
     (folder / "README.md").write_text("mine", encoding="utf-8")
     with pytest.raises(CntkError) as caught:
-        new_plugin("op", "Softsign")
-    assert str(caught.value) == (
-        "'cntk-op-softsign' exists already\n    Choose another name or --folder, or remove it."
-    )
+        new_plugin("op", "Squash")
+    assert str(caught.value) == ("'cntk-op-squash' exists already\n    Choose another name or --folder, or remove it.")
     assert (folder / "README.md").read_text(encoding="utf-8") == "mine"
 
 
 def test_an_empty_folder_may_be_there_and_a_file_not(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "cntk-op-softsign").mkdir()
-    assert (new_plugin("op", "Softsign", tmp_path) / "README.md").exists()
+    (tmp_path / "cntk-op-squash").mkdir()
+    assert (new_plugin("op", "Squash", tmp_path) / "README.md").exists()
     (tmp_path / "cntk-op-mine").write_text("mine", encoding="utf-8")
     with pytest.raises(CntkError) as caught:
         new_plugin("op", "Mine")
     assert str(caught.value) == "'cntk-op-mine' exists already\n    Choose another name or --folder, or remove it."
     with pytest.raises(CntkError) as caught:
-        new_plugin("op", "Softsign", tmp_path / "cntk-op-mine")
+        new_plugin("op", "Squash", tmp_path / "cntk-op-mine")
     assert (
         str(caught.value)
-        == f"'{tmp_path}/cntk-op-mine/cntk-op-softsign/.github/workflows' cannot be written: Not a directory"
+        == f"'{tmp_path}/cntk-op-mine/cntk-op-squash/.github/workflows' cannot be written: Not a directory"
     )
 
 
 def test_the_command(tmp_path, capsys):
-    assert main(["plugins", "new", "op", "Softsign", "--folder", str(tmp_path)]) == 0
+    assert main(["plugins", "new", "op", "Squash", "--folder", str(tmp_path)]) == 0
     out = capsys.readouterr().out
     assert out.startswith("A new op:\n")
-    folder = tmp_path / "cntk-op-softsign"
+    folder = tmp_path / "cntk-op-squash"
     assert f"  pytest {folder}\n" in out
     assert out.endswith(f"  cd {folder}\n  cntk train example/recipe.cntk\n")
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from cntk_builder_brainscript.builder import evaluate_network
 from cntk_builder_brainscript.parser import parse_expression
+from scipy.special import erf
 
 from cntk_core.api import BuildContext, Location, Minibatch, Parameter, ParameterStore, StreamData, core_ops
 from cntk_core.api.builders import SourceText, initialize_parameters
@@ -217,6 +218,30 @@ ELEMENTWISE = [
     ("BS.Constants.ZeroesLike1 (x)", np.zeros_like),
     ("BS.Constants.OnesTensor (4) .* x", lambda x: x),
     ("CosDistance (x, Exp (x))", lambda x: cosine(x, np.exp(x))),
+    ("Atan (x)", np.arctan),
+    ("Asinh (Sinh (x))", lambda x: x),
+    ("Erf (x)", erf),
+    ("Gelu (x)", lambda x: 0.5 * x * (1 + erf(x / np.sqrt(2)))),
+    ("SoftPlus (x, steepness = 2)", lambda x: np.logaddexp(2 * x, 0) / 2),
+    ("SoftSign (x)", lambda x: x / (1 + np.abs(x))),
+    ("HardSigmoid (x, alpha = 0.5)", lambda x: np.clip(0.5 * x + 0.5, 0, 1)),
+    ("ELU (x, alpha = 0.5)", lambda x: np.where(x < 0, 0.5 * np.expm1(x), x)),
+    ("SELU (x, alpha = 0.5, gamma = 2)", lambda x: np.where(x < 0, np.expm1(x), 2 * x)),
+    ("LeakyReLU (x, alpha = 0.2)", lambda x: np.where(x < 0, 0.2 * x, x)),
+    ("PReLU (0.2, x)", lambda x: np.where(x < 0, 0.2 * x, x)[:, None]),
+    ("PReLULayer {} (x)", lambda x: np.where(x < 0, 0.25 * x, x)),
+    ("StraightThrough (x)", lambda x: np.where(x > 0, 1.0, -1.0)),
+    ("ConstantOp (x, fillValue = 2)", lambda x: np.full_like(x, 2)),
+    ("Cast (x, 'float16')", lambda x: x.astype(np.float16).astype(float)),
+    ("Squeeze (ExpandDims (x, axis = 1), axes = 1)", lambda x: x),
+    ("Pad (x, 1, 2, mode = 'reflect')", lambda x: np.pad(x, [(0, 0), (1, 2)], "reflect")),
+    ("Pad (x, 1, 0, value = 3)", lambda x: np.pad(x, [(0, 0), (1, 0)], constant_values=3)),
+    ("TopK (x, 2)", lambda x: -np.sort(-x)[:, :2]),
+    ("TopK (x, 2, output = 'indices')", lambda x: np.argsort(-x)[:, :2]),
+    (
+        "LayerNormalization (x, ConstantTensor (2, (4)), ConstantTensor (1, (4)), epsilon = 0.1)",
+        lambda x: (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + 0.1) * 2 + 1,
+    ),
 ]
 
 

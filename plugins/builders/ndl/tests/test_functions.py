@@ -199,6 +199,7 @@ CALLS = {
     "Convolve(k, h, 4, 4, 8, 2, 2)": (4, 5, 8),
     "Convolution(k, i, 4, 4, 8, 2, 2, zeroPadding=true, imageLayout=cudnn)": (8, 5, 6),
     "Convolution(n, i, {3, 3, 3}, mapCount=3, stride={1,1,3}, autoPadding={true, true, false})": (3, 10, 12),
+    "Convolution(c1, i, {1, 1}, mapCount=3, groups=3, dilation=2)": (3, 10, 12),
     "CosDist(x, y)": (1,),
     "CosWithNegSamples(x, y, 1, 3)": (4,),
     "CRF(y, x, p)": (1,),
@@ -244,6 +245,22 @@ def test_every_function(net, call: str) -> None:
     function = BY_NAME[call.partition("(")[0].lower()]
     assert made["r"].op.name == function.op_name
     assert made["r"].shape == CALLS[call]
+
+
+LATER = {
+    "Gelu(x, approximate=tanh)": (8,),
+    "LayerNormalization(x, v, v2, epsilon=0.1)": (8,),
+    "Pad(x, head=1, foot=2, mode=reflect)": (11,),
+    "TopK(x, k=3, output=indices)": (3,),
+    "PReLU(v, x)": (8,),
+}
+
+
+@pytest.mark.parametrize("call", LATER)
+def test_functions_that_came_later(net, call: str) -> None:
+    made = net(f"{IMAGES}\nr={call}")
+    assert made["r"].op.name == call.partition("(")[0]
+    assert made["r"].shape == LATER[call]
 
 
 SETTINGS = {
@@ -327,7 +344,7 @@ WRONG = {
     "Convolution(n, i)": (
         "Convolution takes 3 or 7 arguments, not 2\n"
         "    Convolution(W, x, {kernel}, mapCount=, stride=1, sharing=true, autoPadding=true, lowerPad=0, upperPad=0, "
-        "transpose=false, outputShape=, imageLayout=CHW)\n"
+        "transpose=false, outputShape=, imageLayout=CHW, dilation=1, groups=1)\n"
         "    Convolution(W, x, kernelWidth, kernelHeight, outputChannels, horizontalSubsample, verticalSubsample, "
         "zeroPadding=false, imageLayout=HWC)"
     ),

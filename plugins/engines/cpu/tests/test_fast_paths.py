@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from cntk_engine_cpu import convolution, primitives, rowwise
+from cntk_engine_cpu import convolution, layer_norm, primitives, rowwise
 from cntk_engine_cpu.libraries import load_onednn
 from cpu_networks import OPS, Net, compile_on, engine, minibatch, momentum_rule, train
 
@@ -56,6 +56,46 @@ def test_convolutions_with_bias_and_rectification(monkeypatch, functions):
     (tail,) = tails
     assert tail is not None
     assert (tail.bias is not None, tail.relu) == ("Plus" in functions, "RectifiedLinear" in functions)
+
+
+@pytest.mark.skipif(load_onednn() is None, reason="oneDNN is not installed")
+@pytest.mark.parametrize("transpose", [False, True])
+@pytest.mark.parametrize(("groups", "dilation"), [(1, 2), (2, 1), (4, 1), (4, 2)])
+def test_groups_and_dilation(monkeypatch, groups, dilation, transpose):
+    """Value and gradients are primitives'."""
+    names = ("forward", "backward_data", "backward_weights")
+    found = [
+        watch(monkeypatch, primitives.Primitives, f"convolution_{name}", lambda self, shape, *rest: shape.weights.dims)
+        for name in names
+    ]
+    net = Net()
+    attributes = OPS["Convolution"].attributes(
+        kernel_shape=(3, 3, 4 // groups),
+        map_count=(4,),
+        auto_padding=(True, True, False),
+        dilation=(dilation, dilation, 1),
+        groups=groups,
+        transpose=transpose,
+    )
+    scaled = net.node("ElementTimes", net.input("x", 4, 6, 6), net.parameter(4, 6, 6))
+    made = net.node("Convolution", net.parameter(4, 4 // groups, 3, 3), scaled, attributes=attributes)
+    trained(net, net.node("SumElements", net.node("ElementTimes", made, made)), {"x": (4, 6, 6)})
+    each = 4 // groups
+    assert [set(own) for own in found] == [{(4, 4, 3, 3) if groups == 1 else (groups, each, each, 3, 3)}] * 3
+
+
+@pytest.mark.parametrize("axes", [1, 2])
+def test_layer_normalization(monkeypatch, axes):
+    """Samples, or lines of them, with a scale and a bias for each element have kernels of their own."""
+    pytest.importorskip("numba")
+    found = watch(monkeypatch, layer_norm, "_kernel", lambda site, name: name)
+    net = Net()
+    shape = (3, 4)[-axes:]
+    scaled = net.node("ElementTimes", net.input("x", 3, 4), net.parameter(3, 4))
+    attributes = OPS["LayerNormalization"].attributes(axes=axes)
+    made = net.node("LayerNormalization", scaled, net.parameter(*shape), net.parameter(*shape), attributes=attributes)
+    trained(net, net.node("SumElements", net.node("ElementTimes", made, made)), {"x": (3, 4)})
+    assert found == ["layer_norm", "layer_norm_sums", "layer_norm_gradient"]
 
 
 @pytest.mark.skipif(load_onednn() is None, reason="oneDNN is not installed")

@@ -18,6 +18,8 @@ KINDS = {"a": "full", "b": "row", "c": "col", "d": "scalar"}
 TREES = {
     "arithmetic": (A + B) * C - 2.0 / (D * D + 1.0) + -A,
     "functions": M.exp(A) + M.tanh(B) + M.sigmoid(A * C) + M.sqrt(M.abs(A)) + M.sin(A) * M.cos(B),
+    "angles": M.tan(A * 0.1) + M.arcsin(M.sin(A)) + M.arccos(M.cos(B)) + M.arctan(C),
+    "hyperbolic": M.sinh(A) + M.cosh(B) + M.arcsinh(C) + M.arccosh(1.0 + D * D) + M.arctanh(M.tanh(A)) + M.erf(A),
     "rounding": M.floor(A) + M.ceil(B) + M.sign(C),
     "choice": M.where(M.less(A, B), M.maximum(A, D), M.minimum(B, C)),
     "comparisons": M.greater(A, B) + M.less_equal(A, C) + M.greater_equal(A, D) + M.equal(A, A) + M.not_equal(A, B),

@@ -51,6 +51,9 @@ def times(rank):
 CONVOLUTIONS = {
     "same": ConvolutionAttributes((3, 3, 2), map_count=4, stride=(1, 1, 2), auto_padding=(True, True, False)),
     "strided": ConvolutionAttributes((3, 2, 2), map_count=4, stride=(2, 1, 2), auto_padding=(False,)),
+    "dilated": ConvolutionAttributes(
+        (3, 2, 2), map_count=4, stride=(1, 2, 2), auto_padding=(True, False, False), dilation=(2, 3)
+    ),
     "one": ConvolutionAttributes((1, 1, 2), map_count=4, stride=(1, 1, 2), auto_padding=(False,)),
     "padded": ConvolutionAttributes(
         (3, 3, 2), map_count=4, stride=(2, 2, 2), auto_padding=(False,), lower_pad=(2, 1, 0), upper_pad=(1, 1, 0)

@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import math
 
+from cntk_core.ops.families.activations import (
+    GeluAttributes,
+    HardSigmoidAttributes,
+    LeakyReLUAttributes,
+    SELUAttributes,
+    SoftPlusAttributes,
+)
 from cntk_core.ops.families.alignment import EditDistanceAttributes, ForwardBackwardAttributes
 from cntk_core.ops.families.convolution import ConvolutionAttributes
 from cntk_core.ops.families.cropping import CropAttributes
 from cntk_core.ops.families.distances import NegativeSamplesAttributes
+from cntk_core.ops.families.filling import CastAttributes, FillAttributes
+from cntk_core.ops.families.layer_normalization import LayerNormalizationAttributes
 from cntk_core.ops.families.monitoring import TraceAttributes
 from cntk_core.ops.families.normalization import BatchNormalizationAttributes, LocalResponseNormalizationAttributes
+from cntk_core.ops.families.ordering import TopKAttributes
+from cntk_core.ops.families.padding import MODES, PadAttributes
 from cntk_core.ops.families.pooling import LegacyPoolingAttributes, PoolingAttributes, ROIPoolingAttributes
 from cntk_core.ops.families.products import TimesAttributes
 from cntk_core.ops.families.quantized import QuantizedTimesAttributes
+from cntk_core.ops.families.rearranging import BlockAttributes, ExpandDimsAttributes, SqueezeAttributes
 from cntk_core.ops.families.recurrence import DelayAttributes
 from cntk_core.ops.families.recurrent_stack import OVER_COLUMNS, RNNStackAttributes, stack_weights
 from cntk_core.ops.families.reductions import ReduceAttributes
@@ -20,10 +32,12 @@ from cntk_core.ops.families.reshaping import LegacyReshapeAttributes, ReshapeAtt
 from cntk_core.ops.families.sampling import RandomDistributionAttributes, RandomSampleAttributes
 from cntk_core.ops.families.shifting import ShiftAttributes
 from cntk_core.ops.families.slicing import OneHotAttributes, RepeatAttributes, SliceAttributes, StackAttributes
+from cntk_core.ops.families.unary import ELUAttributes
 from cntk_core.ops.families.vocabulary import NoiseContrastiveAttributes
 from cntk_testing.op_cases import OpExample
 
 UNARY = (OpExample(((4,),)), OpExample(((2, 3),)))
+SMALL = (OpExample(((4,),), kinds=("chance",)), OpExample(((2, 3),), kinds=("chance",)))
 POSITIVE = (OpExample(((4,),), kinds=("positive",)),)
 BINARY = (OpExample(((4,), (4,))), OpExample(((3, 1), (2, 1, 4))), OpExample(((1,), (2, 3))))
 NOT_SMOOTH = tuple(OpExample(example.shapes, gradient=False) for example in BINARY)
@@ -41,6 +55,7 @@ CHAIN = [[0, 1, 0], [1, 0, 0], [0, 0, 1]]
 """Labels of three frames."""
 ON_A_MATRIX = (True, True, False)
 ON_A_TABLE = (True, False)
+ON_A_SAMPLE = (True, False, False)
 
 
 def _reductions() -> tuple[OpExample, ...]:
@@ -70,6 +85,14 @@ CONVOLUTIONS = tuple(
         (((2, 3, 3, 3), (2, 3, 4)), ConvolutionAttributes((3, 3, 3), (2,), (2, 2, 3), (True,), PLANE, transpose=True)),
         (((18, 3), (4, 5, 2)), ConvolutionAttributes.image(3, 3, 3, 2, 1, zero_padding=True)),
         (((12, 3), (4, 5, 2)), ConvolutionAttributes.image(2, 3, 3, 1, 2)),
+        (((3, 2, 2, 2), (2, 6, 5)), ConvolutionAttributes((2, 2), (3,), auto_padding=NO_PADDING, dilation=(2, 3))),
+        (((3, 2, 3, 3), (2, 7, 6)), ConvolutionAttributes((3, 3), (3,), (2,), dilation=2)),
+        (((6, 2, 3, 2), (4, 5, 4)), ConvolutionAttributes((2, 3), (6,), groups=2)),
+        (((3, 1, 3, 3), (3, 6, 5)), ConvolutionAttributes((3, 3, 1), (3,), auto_padding=PLANE, groups=3, dilation=2)),
+        (
+            ((4, 1, 2, 3), (4, 3, 3)),
+            ConvolutionAttributes((3, 2, 1), (4,), (2, 1, 1), (True,), NO_PADDING, transpose=True, groups=2),
+        ),
     )
 )
 POOLINGS = tuple(
@@ -125,6 +148,16 @@ EXAMPLES: dict[str, tuple[OpExample, ...]] = {
     "Abs": UNARY,
     "Cosine": UNARY,
     "Sin": UNARY,
+    "Tan": UNARY,
+    "Asin": SMALL,
+    "Acos": SMALL,
+    "Atan": UNARY,
+    "Sinh": UNARY,
+    "Cosh": UNARY,
+    "Asinh": UNARY,
+    "Acosh": (OpExample(((4,),), values={0: [1.2, 1.5, 2.0, 7.0]}),),
+    "Atanh": SMALL,
+    "Erf": UNARY,
     "Exp": UNARY,
     "Log": POSITIVE,
     "Sqrt": POSITIVE,
@@ -134,7 +167,42 @@ EXAMPLES: dict[str, tuple[OpExample, ...]] = {
     "Pass": UNARY,
     "StopGradient": UNARY,
     "RectifiedLinear": UNARY,
-    "ExponentialLinearUnit": UNARY,
+    "ExponentialLinearUnit": (*UNARY, OpExample(((4,),), ELUAttributes(0.5))),
+    "Gelu": (*UNARY, OpExample(((4,),), GeluAttributes("tanh"))),
+    "SoftPlus": (*UNARY, OpExample(((4,),), SoftPlusAttributes(3.0))),
+    "SoftSign": UNARY,
+    "HardSigmoid": (*UNARY, OpExample(((4,),), HardSigmoidAttributes(0.7, 0.3))),
+    "LeakyReLU": (*UNARY, OpExample(((4,),), LeakyReLUAttributes(0.3))),
+    # A slope shows where x is negative alone.
+    "PReLU": tuple(OpExample(example.shapes, nan=(1,)) for example in BINARY),
+    "SELU": (*UNARY, OpExample(((4,),), SELUAttributes(0.5, 2.0))),
+    # The gradient is not that of the value.
+    "StraightThrough": tuple(OpExample(example.shapes, gradient=False) for example in UNARY),
+    "ConstantOp": (*UNARY, OpExample(((4,),), FillAttributes(2.5))),
+    "EyeLikeOp": (OpExample(((3, 3),)), OpExample(((2, 4),))),
+    "Cast": (
+        OpExample(((4,),), CastAttributes("double")),
+        *(OpExample(((2, 3),), CastAttributes(name), gradient=False) for name in ("float", "float16")),
+    ),
+    "Squeeze": (OpExample(((1, 3, 1),)), OpExample(((1, 3, 1),), SqueezeAttributes(3)), OpExample(((4,),))),
+    "ExpandDims": (OpExample(((2, 3),)), OpExample(((2, 3),), ExpandDimsAttributes(3))),
+    "DepthToSpace": (OpExample(((8, 2, 3),), BlockAttributes(2)),),
+    "SpaceToDepth": (OpExample(((2, 4, 6),), BlockAttributes(2)),),
+    "Pad": (
+        *(OpExample(((3, 4),), PadAttributes((2, 1), (3, 2), mode)) for mode in MODES),
+        OpExample(((2, 3),), PadAttributes(1, 0, value=0.5)),
+    ),
+    "TopK": (
+        OpExample(((5,),), TopKAttributes(2), nan=()),
+        OpExample(((4, 3),), TopKAttributes(3, 2), nan=()),
+        OpExample(((5,),), TopKAttributes(2, 1, "indices"), nan=()),
+    ),
+    "LayerNormalization": (
+        OpExample(((4,), (4,), (4,)), framed=ON_A_SAMPLE),
+        OpExample(((2, 3),)),
+        OpExample(((2, 3), (2, 1)), LayerNormalizationAttributes(1, 0.1), framed=ON_A_SAMPLE[:2]),
+        OpExample(((2, 3, 4), (1,), (3, 1)), LayerNormalizationAttributes(2), framed=(False, False, False)),
+    ),
     "Sigmoid": UNARY,
     "StableSigmoid": UNARY,
     "Tanh": UNARY,

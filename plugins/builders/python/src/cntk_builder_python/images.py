@@ -62,6 +62,9 @@ class Convolution(Layer):
         pad: centre filters on every place of the input, with zeros around it; one value, or one for each axis. A
             sequence without padding gets shorter by the filter's first extent minus 1.
         strides: distance between filters; one value, or one for each axis. Along a sequence it is 1.
+        dilation: distance between a filter's places in the input; one value, or one for each axis.
+        groups: parts of the channels and of the filters: a filter sees one part alone, and ``W`` has its channels. With
+            as many groups as channels it is a depthwise convolution.
         reduction_rank: 0 if the input has no axis of channels.
         bias: whether to add a learned bias for each filter.
         init, scale, seed: how the weights start; see :meth:`Graph.parameter`. Arrays have the shape of ``W``, those
@@ -84,6 +87,8 @@ class Convolution(Layer):
         sequential: bool = False,
         pad: bool | Sequence[bool] = False,
         strides: int | Sequence[int] = 1,
+        dilation: int | Sequence[int] = 1,
+        groups: int = 1,
         reduction_rank: int = 1,
         bias: bool = True,
         init: Init = "glorotUniform",
@@ -104,8 +109,12 @@ class Convolution(Layer):
         self.sequential = sequential
         self.pad = _for_axes("pad", pad, self.filter_shape)
         self.strides = _for_axes("strides", strides, self.filter_shape)
+        self.dilation = _for_axes("dilation", dilation, self.filter_shape)
+        self.groups = groups
         if sequential and self.strides[0] != 1:
             raise BuildError("a convolution along sequences has a stride of 1 there", where=caller())
+        if sequential and (self.dilation[0] != 1 or groups != 1):
+            raise BuildError("a convolution along sequences has no dilation there, and no groups", where=caller())
         self.reduction_rank = reduction_rank
         self.bias = bias
         self.how: dict[str, Any] = {"init": init, "scale": scale, "seed": seed}
@@ -132,6 +141,8 @@ class Convolution(Layer):
             map_count=maps,
             stride=self.strides[::-1],
             auto_padding=pad[::-1],
+            dilation=self.dilation[::-1],
+            groups=self.groups,
         )
         if self.sequential and not self.pad[0]:
             y = _inner(y, before, steps - 1 - before)
@@ -203,6 +214,8 @@ class ConvolutionTranspose(Layer):
         activation: function applied to the result, None for none.
         pad: the result is what a convolution with automatic padding takes; one value, or one for each axis.
         strides: distance between filters in the result; one value, or one for each axis.
+        dilation: distance between a filter's places in the result; one value, or one for each axis.
+        groups: parts of the channels of the input and of the result, each of which goes into one.
         output_shape: height and width of the result, where several would do because of strides.
         bias: whether to add a learned bias for each channel of the result.
         init, scale, seed: how the weights start; see :meth:`Graph.parameter`. ``bilinear`` interpolates.
@@ -223,6 +236,8 @@ class ConvolutionTranspose(Layer):
         *,
         pad: bool | Sequence[bool] = False,
         strides: int | Sequence[int] = 1,
+        dilation: int | Sequence[int] = 1,
+        groups: int = 1,
         output_shape: int | Sequence[int] | None = None,
         bias: bool = True,
         init: Init = "glorotUniform",
@@ -237,6 +252,10 @@ class ConvolutionTranspose(Layer):
         self.activation = activation
         self.pad = _for_axes("pad", pad, self.filter_shape)
         self.strides = _for_axes("strides", strides, self.filter_shape)
+        self.dilation = _for_axes("dilation", dilation, self.filter_shape)
+        if groups < 1 or num_filters % groups:
+            raise BuildError(f"{num_filters} filters cannot be divided into {groups} groups", where=caller())
+        self.groups = groups
         wanted = None if output_shape is None else _for_axes("output_shape", output_shape, self.filter_shape)
         self.output_shape = (0,) if wanted is None else (*wanted[::-1], num_filters)
         self.bias = bias
@@ -247,18 +266,19 @@ class ConvolutionTranspose(Layer):
     def __call__(self, x: Term) -> Term:
         """Apply the layer."""
         rank = len(self.filter_shape)
-        weights = self._own(
-            x, "W", (0, self.num_filters, *self.filter_shape), **self.how, filter_rank=rank, output_rank=-1
-        )
+        each = self.num_filters // self.groups
+        weights = self._own(x, "W", (0, each, *self.filter_shape), **self.how, filter_rank=rank, output_rank=-1)
         y = x.graph.apply(
             "Convolution",
             weights,
             x,
-            kernel_shape=(*self.filter_shape[::-1], self.num_filters),
+            kernel_shape=(*self.filter_shape[::-1], each),
             stride=self.strides[::-1],
             auto_padding=(*self.pad[::-1], False),
             transpose=True,
             output_shape=self.output_shape,
+            dilation=(*self.dilation[::-1], 1),
+            groups=self.groups,
         )
         if self.bias:
             y = y + self._own(x, "b", (self.num_filters, *(1,) * rank), init=self.init_bias)

@@ -165,6 +165,31 @@ class Stabilizer(Layer):
         return self._factors[param] * x
 
 
+class PReLU(Layer):
+    """ReLU that learns its slope for negative numbers (He et al., arXiv:1502.01852).
+
+    Args:
+        spatial_rank: how many axes follow the channels, such as 2 for images: there is a slope for each channel. For
+            vectors, 0 has one for each element.
+        shared: one slope for all.
+        init: how slopes start.
+        name: stem of the parameter name ``name.slope``.
+    """
+
+    stem = "prelu"
+
+    def __init__(
+        self, spatial_rank: int = 0, *, shared: bool = False, init: float = 0.25, name: str | None = None
+    ) -> None:
+        super().__init__(name)
+        self.shape = (1,) if shared else (0, *(1,) * spatial_rank)
+        self.init = init
+
+    def __call__(self, x: Term) -> Term:
+        """Apply the layer."""
+        return x.graph.apply("PReLU", self._own(x, "slope", self.shape, init=self.init), x)
+
+
 class StabilizedLayer(Layer):
     """Base of the layers that may put a :class:`Stabilizer` at several places.
 

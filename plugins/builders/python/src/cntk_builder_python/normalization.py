@@ -69,15 +69,21 @@ class BatchNormalization(Layer):
 
 
 class LayerNormalization(Layer):
-    """``(x - mean) / (deviation + epsilon) * scale + bias``: mean and deviation of all elements of each sample.
+    """``(x - mean) / deviation * scale + bias``: each sample by its own mean and deviation.
 
-    After J. L. Ba, J. R. Kiros and G. E. Hinton, arXiv:1607.06450; scale and bias are two learned numbers. With
-    ``epsilon=0`` it is BrainScript's ``LayerNormalizationLayer``.
+    After J. L. Ba, J. R. Kiros and G. E. Hinton, arXiv:1607.06450. As CNTK has it, mean and deviation are those of all
+    elements of a sample, scale and bias are two learned numbers, and ``epsilon`` is added to the deviation; with
+    ``epsilon=0`` it is BrainScript's ``LayerNormalizationLayer``. With ``axes`` it is the layer of today: scale and
+    bias have a number for each element of the normalized axes, and ``epsilon`` is added to the variance.
 
     Args:
         initial_scale, initial_bias: how they start.
-        epsilon: added to the standard deviation.
+        axes: how many of the last axes are normalized together; None is CNTK's layer.
+        epsilon: added to the standard deviation, or to the variance.
         name: stem of ``name.scale`` and ``name.bias``.
+
+    Raises:
+        BuildError: there are no such axes.
     """
 
     stem = "layer_normalization"
@@ -87,10 +93,56 @@ class LayerNormalization(Layer):
         initial_scale: float = 1.0,
         initial_bias: float = 0.0,
         *,
+        axes: int | None = None,
         epsilon: float = 1e-5,
         name: str | None = None,
     ) -> None:
         super().__init__(name)
+        if axes is not None and axes < 1:
+            raise BuildError(f"axes is how many of the last axes are normalized, not {axes}", where=caller())
+        self.initial_scale = initial_scale
+        self.initial_bias = initial_bias
+        self.axes = axes
+        self.epsilon = epsilon
+
+    def __call__(self, x: Term) -> Term:
+        """Apply the layer."""
+        shape = (1,) if self.axes is None else (0,) * self.axes
+        scale = self._own(x, "scale", shape, init=self.initial_scale)
+        bias = self._own(x, "bias", shape, init=self.initial_bias)
+        if self.axes is not None:
+            return x.graph.apply("LayerNormalization", x, scale, bias, axes=self.axes, epsilon=self.epsilon)
+        return _standardized(x, self.epsilon) * scale + bias
+
+
+class GroupNormalization(Layer):
+    """``(x - mean) / sqrt(variance + epsilon) * scale + bias``: a mean and a variance for each group of channels.
+
+    Y. Wu and K. He, arXiv:1803.08494. Samples are ``(channels, *space)``; scale and bias are those of channels.
+
+    Args:
+        groups: how many parts of the channels; 1 is the whole sample.
+        spatial_rank: how many axes follow the channels.
+        initial_scale, initial_bias: how they start.
+        epsilon: added to the variance.
+        name: stem of ``name.scale`` and ``name.bias``.
+    """
+
+    stem = "group_normalization"
+
+    def __init__(
+        self,
+        groups: int,
+        *,
+        spatial_rank: int = 2,
+        initial_scale: float = 1.0,
+        initial_bias: float = 0.0,
+        epsilon: float = 1e-5,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(name)
+        self.groups = groups
+        self.spatial_rank = spatial_rank
         self.initial_scale = initial_scale
         self.initial_bias = initial_bias
         self.epsilon = epsilon
@@ -98,13 +150,58 @@ class LayerNormalization(Layer):
     @layer
     def __call__(self, x: Term) -> Term:
         """Apply the layer."""
-        scale = self._own(x, "scale", (1,), init=self.initial_scale)
-        bias = self._own(x, "bias", (1,), init=self.initial_bias)
-        centred = x - _mean(x)
-        deviation = sqrt(_mean(centred * centred))
-        if self.epsilon:
-            deviation = deviation + self.epsilon
-        return centred / deviation * scale + bias
+        shape = (0, *(1,) * self.spatial_rank)
+        scale = self._own(x, "scale", shape, init=self.initial_scale)
+        bias = self._own(x, "bias", shape, init=self.initial_bias)
+        return self._normalized(x) * scale + bias
+
+    def _normalized(self, x: Term) -> Term:
+        channels = self.spatial_rank + 1
+        parted = x.graph.apply("Reshape", x, dims=(0, self.groups), begin_axis=channels, end_axis=channels + 1)
+        found = x.graph.apply("LayerNormalization", parted, axes=channels, epsilon=self.epsilon)
+        return x.graph.apply("Reshape", found, dims=0, begin_axis=channels, end_axis=channels + 2)
+
+
+class InstanceNormalization(GroupNormalization):
+    """``(x - mean) / sqrt(variance + epsilon) * scale + bias``: a mean and a variance for each channel of each sample.
+
+    D. Ulyanov, A. Vedaldi and V. Lempitsky, arXiv:1607.08022.
+
+    Args:
+        spatial_rank: how many axes follow the channels.
+        initial_scale, initial_bias: how they start.
+        epsilon: added to the variance.
+        name: stem of ``name.scale`` and ``name.bias``.
+    """
+
+    stem = "instance_normalization"
+
+    def __init__(
+        self,
+        *,
+        spatial_rank: int = 2,
+        initial_scale: float = 1.0,
+        initial_bias: float = 0.0,
+        epsilon: float = 1e-5,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(
+            0,
+            spatial_rank=spatial_rank,
+            initial_scale=initial_scale,
+            initial_bias=initial_bias,
+            epsilon=epsilon,
+            name=name,
+        )
+
+    def _normalized(self, x: Term) -> Term:
+        return x.graph.apply("LayerNormalization", x, axes=self.spatial_rank, epsilon=self.epsilon)
+
+
+def _standardized(x: Term, epsilon: float) -> Term:
+    centred = x - _mean(x)
+    deviation = sqrt(_mean(centred * centred))
+    return centred / (deviation + epsilon if epsilon else deviation)
 
 
 def _mean(x: Term) -> Term:

@@ -24,6 +24,7 @@ from cntk_engine_cpu import (
     elementwise,
     elementwise_gradient,
     fallback,
+    layer_norm,
     loop_kernels,
     loops,
     normalization,
@@ -79,6 +80,7 @@ KERNELS: tuple[Kernel, ...] = (
         begins=convolution.writes_channels_last,
     ),
     *pooling.KERNELS,
+    *layer_norm.KERNELS,
     *kernels(
         "cpu",
         ["BatchNormalization"],

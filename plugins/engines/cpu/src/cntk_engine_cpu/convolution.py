@@ -26,7 +26,8 @@ class ConvolutionForm:
 
     Attributes:
         windows: along the spatial axes, in the order of memory.
-        maps, channels: of the weights.
+        maps, channels: of the weights; of each group if there are several.
+        groups: how many.
         transpose: input and output change places.
         legacy: images lie channels last already, and weights with their maps fastest.
     """
@@ -34,13 +35,15 @@ class ConvolutionForm:
     windows: Windows
     maps: int
     channels: int
+    groups: int
     transpose: bool
     legacy: bool
 
     def weights(self, value: Array) -> Array:
-        """Weights as ``(maps, channels, *kernel)``."""
+        """Weights as ``(maps, channels, *kernel)``, with the groups in front if there are several."""
         if not self.legacy:
-            return value.reshape(self.maps, self.channels, *self.windows.kernel)
+            groups = (self.groups,) if self.groups > 1 else ()
+            return value.reshape(*groups, self.maps, self.channels, *self.windows.kernel)
         return np.moveaxis(value.reshape(self.channels, *self.windows.kernel, self.maps), -1, 0)
 
 
@@ -55,13 +58,16 @@ def convolution_form(node: Node) -> ConvolutionForm | None:
     if legacy and attributes.transpose:
         return None
     order = slice(0, -1) if legacy else slice(-2, None, -1)
-    windows = Windows(*(tuple(of[order]) for of in (geometry.kernel, geometry.stride, geometry.lower, geometry.upper)))
+    fields = (geometry.kernel, geometry.stride, geometry.lower, geometry.upper, geometry.dilation)
+    windows = Windows(*(tuple(of[order]) for of in fields))
     whole = geometry.counts[-1] == 1 and geometry.kernel[-1] == geometry.input[-1] and geometry.lower[-1] == 0
     plain_maps = all(count == 1 for count in geometry.maps[:-1])
     if not (whole and plain_maps and all(attributes.sharing) and takes(windows)):
         return None
     windows = attrs.evolve(windows, upper=tuple(max(0, pad) for pad in windows.upper))
-    return ConvolutionForm(windows, geometry.maps[-1], geometry.kernel[-1], attributes.transpose, legacy)
+    groups = attributes.groups
+    maps, channels = geometry.maps[-1] // groups, geometry.kernel[-1] // groups
+    return ConvolutionForm(windows, maps, channels, groups, attributes.transpose, legacy)
 
 
 def writes_channels_last(node: Node) -> bool:

@@ -26,3 +26,9 @@ def tanh(x):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
 def sigmoid(x):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
     """1 / (1 + e^-x)."""
     return 0.5 + 0.5 * math.tanh(0.5 * x)
+
+
+@njit(inline="always", error_model="numpy")
+def erf(x):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+    """Error function."""
+    return math.erf(x)

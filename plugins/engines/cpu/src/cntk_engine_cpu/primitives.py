@@ -2,7 +2,8 @@
 
 Arrays are described by their logical dimensions ``(samples, channels, *space)`` and the elements from one place to the
 next along each of them, so that any order of axes in memory can be told. Weights are ``(maps, channels, *kernel)``; a
-convolution reads them in an order of its own choice (``any``), into which they are brought at every call.
+convolution reads them in an order of its own choice (``any``), into which they are brought at every call. Those in
+groups are ``(groups, maps of each, channels of each, *kernel)``.
 """
 
 from __future__ import annotations
@@ -43,17 +44,28 @@ FEW_CHANNELS = 16
 
 @attrs.frozen
 class Windows:
-    """A convolution's or pooling's geometry along the spatial axes."""
+    """A convolution's or pooling's geometry along the spatial axes; ``dilation`` is 1 where places stand together."""
 
     kernel: tuple[int, ...]
     strides: tuple[int, ...]
     lower: tuple[int, ...]
     upper: tuple[int, ...]
+    dilation: tuple[int, ...] = attrs.field(
+        default=attrs.Factory(lambda self: (1,) * len(self.kernel), takes_self=True)
+    )
+
+    @property
+    def between(self) -> tuple[int, ...]:
+        """Elements between two places of the kernel, which is what the library calls dilation."""
+        return tuple(apart - 1 for apart in self.dilation)
 
 
 @attrs.frozen
 class ConvolutionShape:
-    """A convolution: forms of its input, output and weights (as stored), and its windows."""
+    """A convolution: forms of its input, output and weights (as stored), and its windows.
+
+    Weights in groups have the groups as first axis.
+    """
 
     src: Form
     dst: Form
@@ -230,8 +242,7 @@ class Primitives(Binder):
 
     @staticmethod
     def _pooling_windows(windows: Windows) -> Sequence[Sequence[int]]:
-        none = [0] * len(windows.kernel)
-        return windows.strides, windows.kernel, none, windows.lower, windows.upper
+        return windows.strides, windows.kernel, windows.between, windows.lower, windows.upper
 
     # Making
 
@@ -261,9 +272,8 @@ class Primitives(Binder):
         """Input, weights, output; strides, dilation and padding."""
         weights = self._objects.describe_any(shape.weights.dims)
         windows = shape.windows
-        none = [0] * len(windows.kernel)
         data = [self._objects.describe(shape.src), weights, self._objects.describe(shape.dst)]
-        return [*data, windows.strides, none, windows.lower, windows.upper]
+        return [*data, windows.strides, windows.between, windows.lower, windows.upper]
 
     def _own_weights(self, primitive: Primitive, argument: int, weights: Array) -> tuple[Array, Run | None]:
         """Weights in the order that a primitive wants, and what brings them there."""

@@ -102,10 +102,12 @@ class KernelSpec:
 
 HEADER = '''"""Generated kernel."""
 
+import math
+
 import numpy as np
 from numba import njit
 
-from cntk_engine_cpu.functions_{dtype} import exp, sigmoid, tanh
+from cntk_engine_cpu.functions_{dtype} import erf, exp, sigmoid, tanh
 from cntk_engine_cpu.functions import logaddexp, maximum, minimum, sign
 
 F = np.{dtype}
@@ -220,9 +222,11 @@ class _Writer:
             return f"abs({args[0]})"
         if operation == "power":
             return f"({args[0]} ** {args[1]})"
-        known = ("exp", "tanh", "sigmoid", "logaddexp", "minimum", "maximum", "sign")
+        known = ("exp", "erf", "tanh", "sigmoid", "logaddexp", "minimum", "maximum", "sign")
         if operation in known and not double:
             return f"{operation}({', '.join(args)})"
+        if operation == "erf":
+            return f"math.erf({args[0]})"
         return f"np.{operation}({', '.join(args)})"
 
     def _atom(self, value: Expr | float | str) -> str:
@@ -234,7 +238,7 @@ class _Writer:
 
 
 def number_text(tree: Expr | float) -> str:
-    """Python text of a tree over numbers alone, in double precision; it may use ``np``."""
+    """Python text of a tree over numbers alone, in double precision; it may use ``np`` and ``math``."""
     return _Writer(KernelSpec((), (), ())).double(tree)
 
 

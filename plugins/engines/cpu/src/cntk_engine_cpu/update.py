@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
@@ -262,7 +263,7 @@ class Update:
         arguments = "".join(f"{name}, " for name in self.rule.scalars)
         take = f"    {arguments}= numbers\n" if arguments else ""
         alpha, beta = number_text(self.fold.alpha), number_text(self.fold.beta)
-        names: dict[str, Any] = {"np": np}
+        names: dict[str, Any] = {"np": np, "math": math}
         exec(f"def factors(numbers):\n{take}    return {alpha}, {beta}\n", names)
         result: Callable[[Numbers], tuple[float, float]] = names["factors"]
         return result

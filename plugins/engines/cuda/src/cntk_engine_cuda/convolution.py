@@ -7,7 +7,8 @@ kernel and a column for each window of each sample ("im2col"); its product with 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import attrs
 import numpy as np
@@ -41,12 +42,19 @@ class Form:
 
     Attributes:
         legacy: its arrays lie in the legacy layout.
+        groups: parts of the channels, and of the maps that see them.
     """
 
     windows: Windows
     maps: int
     transpose: bool
     legacy: bool
+    groups: int
+
+    @property
+    def covered(self) -> int:
+        """Elements of a window that one map sees."""
+        return self.windows.covered // self.groups
 
 
 def form_of(node: Node) -> Form | None:
@@ -62,7 +70,7 @@ def form_of(node: Node) -> Form | None:
     legacy = is_legacy(attributes.image_layout)
     if legacy and (len(geometry.input) != 3 or geometry.counts[-1] != 1):
         return None
-    return Form(windows, geometry.maps[-1], attributes.transpose, legacy)
+    return Form(windows, geometry.maps[-1], attributes.transpose, legacy, attributes.groups)
 
 
 def _swap(site: Site, given: Array, out: Array, dims: tuple[int, int, int], *, accumulate: bool = False) -> list[Call]:
@@ -78,7 +86,8 @@ def _swap(site: Site, given: Array, out: Array, dims: tuple[int, int, int], *, a
 class GemmProducts:
     """The products of one convolution by copying what windows cover.
 
-    Its arrays are an image ``(frames, elements)``, maps ``(frames, maps * windows)`` and weights ``(maps, covered)``.
+    Its arrays are an image ``(frames, elements)``, maps ``(frames, maps * windows)`` and weights ``(maps, covered)``;
+    in the matrices of what windows cover and of the maps, each group has rows of its own.
     """
 
     def __init__(self, site: Site, form: Form, frames: int) -> None:
@@ -99,6 +108,15 @@ class GemmProducts:
         cut = windows.covered * columns
         return flat[:cut].reshape(windows.covered, columns), flat[cut:].reshape(self.form.maps, columns)
 
+    def _by_group(self, multiply: Callable[[Array, Array, Array], list[Call]], *matrices: Array) -> list[Call]:
+        """The calls of a product of two matrices into a third, group by group."""
+        groups = self.form.groups
+        calls: list[Call] = []
+        for group in range(groups):
+            parts = (slice(group * len(each) // groups, (group + 1) * len(each) // groups) for each in matrices)
+            calls += multiply(*(each[part] for each, part in zip(matrices, parts, strict=True)))
+        return calls
+
     def _cover(self, image: Array, cols: Array) -> list[Call]:
         windows, count = self.form.windows, len(image)
         columns = count * windows.places
@@ -110,7 +128,7 @@ class GemmProducts:
         for part in self.parts():
             cols, rows = self._room(part.stop - part.start)
             calls += self._cover(image[part], cols)
-            calls += gemm(self.site.gpu, weights, cols, rows)
+            calls += self._by_group(partial(gemm, self.site.gpu), weights, cols, rows)
             dims = (self.form.maps, part.stop - part.start, self.form.windows.places)
             calls += _swap(self.site, rows, maps[part], dims, accumulate=accumulate)
         return calls
@@ -125,7 +143,8 @@ class GemmProducts:
             cols, rows = self._room(part.stop - part.start)
             calls += self._cover(image[part], cols)
             calls += self._spread(maps[part], rows)
-            calls += gemm(self.site.gpu, rows, cols, weights, turn_b=True, accumulate=accumulate or part.start > 0)
+            multiply = partial(gemm, self.site.gpu, turn_b=True, accumulate=accumulate or part.start > 0)
+            calls += self._by_group(multiply, rows, cols, weights)
         return calls if self.frames or accumulate else self.site.gpu.fill(weights, 0.0)
 
     def to_image(self, maps: Array, weights: Array, image: Array, *, accumulate: bool = False) -> list[Call]:
@@ -136,7 +155,7 @@ class GemmProducts:
             count = part.stop - part.start
             cols, rows = self._room(count)
             calls += self._spread(maps[part], rows)
-            calls += gemm(self.site.gpu, weights, rows, cols, turn_a=True)
+            calls += self._by_group(partial(gemm, self.site.gpu, turn_a=True), weights, rows, cols)
             arguments = (cols, image[part], np.int64(count), np.int64(accumulate))
             calls += launch(self.site, windows, "col2im", count * windows.size, arguments)
         return calls
@@ -186,7 +205,7 @@ class Products:
     def _plan(self, product: Product, frames: int) -> Plan | None:
         cudnn, form = self._site.gpu.cudnn, self._form
         assert cudnn is not None
-        correlation = correlation_of(form.windows, form.maps, frames, self._site.dtype)
+        correlation = correlation_of(form.windows, form.maps, frames, self._site.dtype, form.groups)
         found = Missing(correlation) if isinstance(correlation, str) else cudnn.plan(correlation, product)
         if isinstance(found, Plan):
             return found
@@ -262,7 +281,7 @@ def _layout(site: Site, node: Node, form: Form) -> Plain:
     if form.legacy:
         return Legacy(site, node, dims)
     dims[Operand.IMAGE] = rows, windows.size
-    dims[Operand.WEIGHTS] = form.maps, windows.covered
+    dims[Operand.WEIGHTS] = form.maps, form.covered
     dims[Operand.MAPS] = rows, form.maps * windows.places
     return Plain(site, node, dims)
 

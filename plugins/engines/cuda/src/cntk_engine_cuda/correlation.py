@@ -52,11 +52,12 @@ class Correlation:
 
     Attributes:
         image: ``(frames, channels, *sizes)``.
-        weights: ``(maps, channels, *kernel)``.
+        weights: ``(maps, channels, *kernel)``; with fewer channels than the image there are groups.
         maps: ``(frames, maps, *counts)``.
         strides: from window to window.
         lower, upper: padding before the first and after the last element.
         dtype: precision.
+        dilation: distance between the places of a kernel.
     """
 
     image: tuple[int, ...]
@@ -66,6 +67,9 @@ class Correlation:
     lower: tuple[int, ...]
     upper: tuple[int, ...]
     dtype: np.dtype[Any]
+    dilation: tuple[int, ...] = attrs.field(
+        default=attrs.Factory(lambda self: (1,) * len(self.strides), takes_self=True)
+    )
 
     def shape(self, operand: Operand) -> tuple[int, ...]:
         """Shape of what takes part."""
@@ -74,50 +78,54 @@ class Correlation:
 
 @attrs.frozen
 class _Axis:
-    """One axis: elements, kernel, stride, padding, windows."""
+    """One axis: elements, kernel, stride, padding, windows, distance of the kernel's places."""
 
     size: int
     kernel: int
     stride: int
     lower: int
     count: int
+    dilation: int
 
     @property
     def upper(self) -> int:
         """Padding that the last window needs; below 0, the last elements are left out."""
-        return (self.count - 1) * self.stride + self.kernel - self.size - self.lower
+        reach = (self.kernel - 1) * self.dilation + 1
+        return (self.count - 1) * self.stride + reach - self.size - self.lower
 
     @property
     def whole(self) -> bool:
         """Whether one window covers all of it: then it is summed over, as channels are."""
-        return self.kernel == self.size and self.count == 1 and self.lower == 0
+        return self.kernel == self.size and self.count == 1 and self.lower == 0 == self.upper
 
 
-_NOTHING = _Axis(1, 1, 1, 0, 1)
+_NOTHING = _Axis(1, 1, 1, 0, 1, 1)
 
 
-def correlation_of(windows: Windows, maps: int, frames: int, dtype: np.dtype[Any]) -> Correlation | str:
+def correlation_of(
+    windows: Windows, maps: int, frames: int, dtype: np.dtype[Any], groups: int = 1
+) -> Correlation | str:
     """The convolution of so many samples; or, if cuDNN has no such windows, why."""
-    axes = [
-        _Axis(*numbers)
-        for numbers in zip(windows.sizes, windows.kernel, windows.strides, windows.lower, windows.counts, strict=True)
-    ]
+    axes = [_Axis(*numbers) for numbers in zip(*attrs.astuple(windows, recurse=False), strict=True)]
     if any(axis.lower < 0 or axis.upper <= -axis.stride for axis in axes):
         return "its windows leave out elements at the edge"
     first = next((index for index, axis in enumerate(axes) if not axis.whole), len(axes))
     channels = math.prod(axis.size for axis in axes[:first])
-    moving = [axis for axis in axes[first:] if axis != attrs.evolve(_NOTHING, stride=axis.stride)]
+    moving = [
+        axis for axis in axes[first:] if axis != attrs.evolve(_NOTHING, stride=axis.stride, dilation=axis.dilation)
+    ]
     if len(moving) > MOST_AXES:
         return f"its windows move along {len(moving)} axes"
     moving = [_NOTHING] * (LEAST_AXES - len(moving)) + moving
     return Correlation(
         image=(frames, channels, *(axis.size for axis in moving)),
-        weights=(maps, channels, *(axis.kernel for axis in moving)),
+        weights=(maps, channels // groups, *(axis.kernel for axis in moving)),
         maps=(frames, maps, *(axis.count for axis in moving)),
         strides=tuple(axis.stride for axis in moving),
         lower=tuple(axis.lower for axis in moving),
         upper=tuple(max(0, axis.upper) for axis in moving),
         dtype=dtype,
+        dilation=tuple(axis.dilation for axis in moving),
     )
 
 
@@ -148,7 +156,7 @@ def make_graph(cudnn: Any, correlation: Correlation, product: Product, **setting
         "pre_padding": list(correlation.lower),
         "post_padding": list(correlation.upper),
         "stride": list(correlation.strides),
-        "dilation": [1] * len(correlation.strides),
+        "dilation": list(correlation.dilation),
         "compute_data_type": kind,
     }
     if product is Product.MAPS:

@@ -305,6 +305,8 @@ class _Writer:
             "neg": "(-{0})", "where": "({0} != 0.0 ? {1} : {2})", "power": "pow({0}, {1})", "abs": "fabs({0})",
             "minimum": "fmin({0}, {1})", "maximum": "fmax({0}, {1})", "sigmoid": "(1.0 / (1.0 + exp(-{0})))",
             "sign": "({0} > 0.0 ? 1.0 : {0} < 0.0 ? -1.0 : {0})", "logaddexp": "log(exp({0}) + exp({1}))",
+            "arcsin": "asin({0})", "arccos": "acos({0})", "arctan": "atan({0})", "arcsinh": "asinh({0})",
+            "arccosh": "acosh({0})", "arctanh": "atanh({0})",
         }  # fmt: skip
         return simple.get(tree.operation, tree.operation + "({0})").format(*args)
 

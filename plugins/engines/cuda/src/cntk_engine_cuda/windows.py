@@ -39,6 +39,7 @@ class Windows:
         strides: from window to window.
         lower: padding before the first element; negative where the first elements are left out.
         counts: windows.
+        dilation: distance between the places of a window; 1 where they stand side by side.
     """
 
     sizes: tuple[int, ...]
@@ -46,6 +47,7 @@ class Windows:
     strides: tuple[int, ...]
     lower: tuple[int, ...]
     counts: tuple[int, ...]
+    dilation: tuple[int, ...] = (1,) * AXES
 
     @classmethod
     def of(cls, geometry: Geometry) -> Windows | None:
@@ -53,8 +55,9 @@ class Windows:
         missing = AXES - len(geometry.input)
         if missing < 0 or 0 in geometry.input:
             return None
-        parts = (geometry.input, geometry.kernel, geometry.stride, geometry.lower, geometry.counts)
-        return cls(*((fill,) * missing + tuple(part[::-1]) for part, fill in zip(parts, (1, 1, 1, 0, 1), strict=True)))
+        fields = ("input", "kernel", "stride", "lower", "counts", "dilation")
+        parts = zip((getattr(geometry, field)[::-1] for field in fields), (1, 1, 1, 0, 1, 1), strict=True)
+        return cls(*((fill,) * missing + tuple(part) for part, fill in parts))
 
     @property
     def size(self) -> int:
@@ -74,7 +77,7 @@ class Windows:
     def text(self, name: str) -> str:
         """The kernels of these windows that go with one of them."""
         part = "CONVOLUTION" if name in ("im2col", "col2im") else name.partition("_")[0].upper()
-        letters = zip("SKTLN", (self.sizes, self.kernel, self.strides, self.lower, self.counts), strict=True)
+        letters = zip("SKTLND", attrs.astuple(self, recurse=False), strict=True)
         lines = [f"#define {letter}{axis} ({number})" for letter, of in letters for axis, number in enumerate(of)]
         return "\n".join([*lines, _text(part)])
 

@@ -207,7 +207,9 @@ class pygraph:
             "conv_wgrad": (operands[0], out, operands[1]),
         }[operation]
         counts = window.counts(image.dim[2:], weights.dim[2:])
-        if maps.dim != [image.dim[0], weights.dim[0], *counts] or image.dim[1] != weights.dim[1] or min(counts) < 1:
+        groups, rest = divmod(image.dim[1], weights.dim[1])
+        divided = groups > 0 == rest == weights.dim[0] % max(groups, 1)
+        if maps.dim != [image.dim[0], weights.dim[0], *counts] or not divided or min(counts) < 1:
             raise ValueError(f"CUDNN_STATUS_BAD_PARAM: {operation}: {image.dim}, {weights.dim}, {maps.dim}")
 
     def build_operation_graph(self) -> None:
@@ -293,9 +295,9 @@ class pygraph:
             if operation == "conv_fprop":
                 result[...] = window.to_maps(one, other)
             elif operation == "conv_dgrad":
-                result[...] = window.to_image(one, other, out.dim[2:])
+                result[...] = window.to_image(one, other, out.dim[1], out.dim[2:])
             else:
-                result[...] = window.to_weights(one, other, out.dim[2:])
+                result[...] = window.to_weights(one, other, out.dim[1], out.dim[2:])
             room[...] = 255
 
         launch("cudnn", work)

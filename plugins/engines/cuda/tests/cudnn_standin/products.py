@@ -1,4 +1,7 @@
-"""The three products of a convolution with NumPy, in double precision: ``(frames, channels, *sizes)`` and so on."""
+"""The three products of a convolution with NumPy, in double precision: ``(frames, channels, *sizes)`` and so on.
+
+Where weights have fewer channels than images, there are groups of channels, and of maps that see one of them.
+"""
 
 from __future__ import annotations
 
@@ -34,6 +37,10 @@ class Window:
 
     def to_maps(self, image: Array, weights: Array) -> Array:
         """Maps of an image."""
+        groups = image.shape[1] // weights.shape[1]
+        if groups > 1:
+            parts = zip(np.split(image, groups, 1), np.split(weights, groups), strict=True)
+            return np.concatenate([self.to_maps(*part) for part in parts], 1)
         counts = self.counts(image.shape[2:], weights.shape[2:])
         padded = self._padded(image)
         out = np.zeros((len(image), len(weights), *counts))
@@ -41,16 +48,24 @@ class Window:
             out += np.einsum("nc...,kc->nk...", padded[met], weights[(..., *at)])
         return out
 
-    def to_image(self, maps: Array, weights: Array, sizes: Sequence[int]) -> Array:
+    def to_image(self, maps: Array, weights: Array, channels: int, sizes: Sequence[int]) -> Array:
         """The gradient of an image."""
+        groups = channels // weights.shape[1]
+        if groups > 1:
+            parts = zip(np.split(maps, groups, 1), np.split(weights, groups), strict=True)
+            return np.concatenate([self.to_image(*part, weights.shape[1], sizes) for part in parts], 1)
         padded = self._padded(np.zeros((len(maps), weights.shape[1], *sizes)))
         for at, met in self._places(weights.shape[2:], maps.shape[2:]):
             padded[met] += np.einsum("nk...,kc->nc...", maps, weights[(..., *at)])
         inner = tuple(slice(low, low + size) for low, size in zip(self.before, sizes, strict=True))
         return padded[(slice(None), slice(None), *inner)]
 
-    def to_weights(self, image: Array, maps: Array, kernel: Sequence[int]) -> Array:
-        """The gradient of weights."""
+    def to_weights(self, image: Array, maps: Array, channels: int, kernel: Sequence[int]) -> Array:
+        """The gradient of weights that have so many channels."""
+        groups = image.shape[1] // channels
+        if groups > 1:
+            parts = zip(np.split(image, groups, 1), np.split(maps, groups, 1), strict=True)
+            return np.concatenate([self.to_weights(*part, channels, kernel) for part in parts])
         padded = self._padded(image)
         out = np.zeros((maps.shape[1], image.shape[1], *kernel))
         flat = maps.reshape(*maps.shape[:2], -1)

@@ -26,27 +26,37 @@ from cntk_engine_xla.lowering import Array, Forward, Gradient, Trace
 
 def _pads(geometry: Geometry) -> list[tuple[int, int]]:
     """Padding before and after each axis, memory order; negative where elements are left out."""
-    axes = zip(geometry.input, geometry.kernel, geometry.stride, geometry.lower, geometry.counts, strict=True)
-    return [(lower, (count - 1) * step + width - lower - size) for size, width, step, lower, count in axes][::-1]
+    return list(zip(geometry.lower, geometry.upper, strict=True))[::-1]
 
 
 # -- convolution ------------------------------------------------------------------------------------------
 
 
-def _correlate(geometry: Geometry, image: Array, weights: Array) -> Array:
-    """Return ``(rows, maps, *counts)``: the products of weights with the windows on images ``(rows, *sizes)``."""
+def _correlate(geometry: Geometry, image: Array, weights: Array, groups: int) -> Array:
+    """Return ``(rows, maps, *counts)``: the products of weights with the windows on images ``(rows, *sizes)``.
+
+    Of several groups, each part of the channels goes into as many maps of its own.
+    """
     from jax import lax
 
     sizes, kernel, stride = (from_cntk(of) for of in (geometry.input, geometry.kernel, geometry.stride))
-    pads = _pads(geometry)
+    pads, dilation = _pads(geometry), from_cntk(geometry.dilation)
     maps = elements(geometry.maps)
     whole = kernel[0] == sizes[0] and pads[0] == (0, 0)
     if whole:  # the channels, which every window covers, are XLA's features
-        data, filters = image, weights.reshape(maps, *kernel)
-        stride, pads = stride[1:], pads[1:]
+        data, filters = image, weights.reshape(maps, kernel[0] // groups, *kernel[1:])
+        stride, pads, dilation = stride[1:], pads[1:], dilation[1:]
     else:
         data, filters = image[:, None], weights.reshape(maps, 1, *kernel)
-    found = lax.conv_general_dilated(data, filters, stride, pads, precision=lax.Precision.HIGHEST)
+    found = lax.conv_general_dilated(
+        data,
+        filters,
+        stride,
+        pads,
+        rhs_dilation=dilation,
+        feature_group_count=groups,
+        precision=lax.Precision.HIGHEST,
+    )
     return found[:, :, None] if whole else found
 
 
@@ -77,11 +87,11 @@ def covered_places(geometry: Geometry) -> NDArray[np.int32]:
     Places outside of the sample have the number behind the last.
     """
     sizes, kernel, counts = (from_cntk(of) for of in (geometry.input, geometry.kernel, geometry.counts))
-    stride, lower = from_cntk(geometry.stride), from_cntk(geometry.lower)
+    stride, lower, dilation = (from_cntk(of) for of in (geometry.stride, geometry.lower, geometry.dilation))
     rank = len(sizes)
     index, outside = np.zeros((*kernel, *counts), np.int32), np.zeros((*kernel, *counts), bool)
     for axis, size in enumerate(sizes):
-        along = np.arange(kernel[axis])[:, None] + np.arange(counts[axis]) * stride[axis] - lower[axis]
+        along = np.arange(kernel[axis])[:, None] * dilation[axis] + np.arange(counts[axis]) * stride[axis] - lower[axis]
         dims = [1] * (2 * rank)
         dims[axis], dims[rank + axis] = kernel[axis], counts[axis]
         shaped = along.reshape(dims)
@@ -103,13 +113,15 @@ class _Form:
     geometry: Geometry
     legacy: bool
     shared: tuple[bool, ...]
+    groups: int
 
     @classmethod
     def of(cls, node: Node) -> _Form:
         """Return that of a node."""
         weights, data = node.inputs
         geometry = convolution_geometry(weights.known_shape, data.known_shape, node.attributes)
-        return cls(geometry, is_legacy(node.attributes.image_layout), sharing_of(geometry, node.attributes))
+        legacy, shared = is_legacy(node.attributes.image_layout), sharing_of(geometry, node.attributes)
+        return cls(geometry, legacy, shared, node.attributes.groups)
 
     def products(self, image: Array, weights: Array) -> Array:
         """Products of the weights with the windows on an image."""
@@ -118,7 +130,7 @@ class _Form:
         if self.legacy:
             width, height, channels = self.geometry.kernel
             weights = weights.reshape(channels, width, height, self.geometry.maps[2]).transpose(3, 0, 2, 1)
-        return _correlate(self.geometry, image, weights)
+        return _correlate(self.geometry, image, weights, self.groups)
 
     def image(self, rows: Array) -> Array:
         """Samples of the covered side, from rows as they lie in memory."""

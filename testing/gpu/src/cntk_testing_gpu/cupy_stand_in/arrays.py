@@ -105,10 +105,18 @@ class ndarray:
         if name in ("sum", "max", "min", "mean", "prod", "argmax", "argmin", "any", "all", "cumsum", "dot", "clip"):
             return lambda *arguments, **settings: compute(getattr(np.ndarray, name), self, *arguments, **settings)
         if name in ("reshape", "transpose", "swapaxes", "ravel", "squeeze", "view"):
-            return lambda *arguments, **settings: self._like(getattr(self._array, name)(*arguments, **settings))
+            return lambda *arguments, **settings: self._seen(name, *arguments, **settings)
         if name in ("astype", "take", "nonzero", "argsort", "flatten", "repeat", "round"):
             return lambda *arguments, **settings: compute(getattr(np.ndarray, name), self, *arguments, **settings)
         raise AttributeError(f"'cupy.ndarray' object has no attribute '{name}'")
+
+    def _seen(self, name: str, *arguments: Any, **settings: Any) -> ndarray:
+        """What a method gives that looks at the same memory; where it has to copy, that is done in its turn."""
+        found = getattr(self._array, name)(*arguments, **settings)
+        if found.size and not np.may_share_memory(found, self._array):
+            made: ndarray = compute(getattr(np.ndarray, name), self, *arguments, **settings)
+            return made
+        return self._like(found)
 
     def __repr__(self) -> str:
         return f"standin {self._array!r}"

@@ -12,7 +12,8 @@ from cntk_testing_gpu.cupy_stand_in.memory import allocate, held
 from cntk_testing_gpu.cupy_stand_in.streams import settle, submit
 
 SAME = frozenset({
-    "abs", "all", "amax", "amin", "any", "arange", "argmax", "argmin", "argsort", "bincount",
+    "abs", "all", "amax", "amin", "any", "arange", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctanh",
+    "argmax", "argmin", "argsort", "bincount",
     "broadcast_arrays", "ceil", "clip", "concatenate", "cos", "cosh", "count_nonzero", "cumprod", "cumsum",
     "diagonal", "diff", "divide", "dot", "einsum", "equal", "exp", "expand_dims", "expm1", "eye", "flatnonzero", "flip",
     "floor", "floor_divide", "full_like", "greater", "greater_equal", "hstack", "isfinite", "isinf", "isnan",

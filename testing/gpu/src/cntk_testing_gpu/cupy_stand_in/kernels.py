@@ -52,6 +52,7 @@ unsigned long long host_exchange(unsigned long long, int);
 int host_lane();
 #define ONE(n) float n##f(float); double n(double);
 ONE(exp) ONE(log) ONE(log1p) ONE(expm1) ONE(sqrt) ONE(tanh) ONE(sin) ONE(cos) ONE(fabs) ONE(floor) ONE(ceil)
+ONE(tan) ONE(sinh) ONE(cosh) ONE(asin) ONE(acos) ONE(atan) ONE(asinh) ONE(acosh) ONE(atanh) ONE(erf)
 float powf(float, float); double pow(double, double);
 float fmaxf(float, float); double fmax(double, double);
 float fminf(float, float); double fmin(double, double);

@@ -1,5 +1,5 @@
 // Windows over samples of four axes, whose numbers stand before this text: sizes S, kernel K, strides T, padding before
-// the first element L, windows N.
+// the first element L, windows N, distance of a kernel's places D.
 
 #define SIZE (S0 * S1 * S2 * S3)
 #define KERNEL (K0 * K1 * K2 * K3)
@@ -12,8 +12,12 @@ typedef long long Int;
               a = (index) / (A3) / (A2) / (A1);
 
 // Calls ``body`` with ``k``, ``p`` for each place k of a kernel and window p along one axis that has element x there.
-#define COVERING(x, K, T, L, N, k, p)                                                                                  \
-    for (int k = first_place((x) + (L), T, N), p = ((x) + (L) - k) / (T); k < (K) && k <= (x) + (L); k += (T), --p)
+// Where places stand side by side, the next one is known; else each of them is tried.
+#define COVERING(x, K, T, L, N, D, k, p)                                                                               \
+    for (int k = (D) == 1 ? first_place((x) + (L), T, N) : 0, p = ((x) + (L) - k) / (T);                                \
+         k < (K) && k * (D) <= (x) + (L);                                                                              \
+         k += (D) == 1 ? (T) : 1, p = ((x) + (L) - k * (D)) / (T))                                                     \
+        if ((D) == 1 || (p * (T) == (x) + (L) - k * (D) && p < (N)))
 
 __device__ __forceinline__ int first_place(int x, int step, int count)
 {
@@ -32,7 +36,8 @@ extern "C" __global__ void im2col(const F* data, F* cols, Int frames)
         for (Int i = (Int)blockIdx.x * blockDim.x + threadIdx.x; i < columns; i += stride) {
             const int p = (int)(i % PLACES);
             SPLIT(p, N1, N2, N3, p0, p1, p2, p3)
-            const int x0 = p0 * T0 - L0 + k0, x1 = p1 * T1 - L1 + k1, x2 = p2 * T2 - L2 + k2, x3 = p3 * T3 - L3 + k3;
+            const int x0 = p0 * T0 - L0 + k0 * D0, x1 = p1 * T1 - L1 + k1 * D1;
+            const int x2 = p2 * T2 - L2 + k2 * D2, x3 = p3 * T3 - L3 + k3 * D3;
             const bool inside = x0 >= 0 && x0 < S0 && x1 >= 0 && x1 < S1 && x2 >= 0 && x2 < S2 && x3 >= 0 && x3 < S3;
             cols[k * columns + i] = inside ? data[i / PLACES * SIZE + ((x0 * S1 + x1) * S2 + x2) * S3 + x3] : F(0);
         }
@@ -48,10 +53,10 @@ extern "C" __global__ void col2im(const F* cols, F* data, Int frames, Int accumu
         const Int begin = i / SIZE * PLACES;
         SPLIT(x, S1, S2, S3, x0, x1, x2, x3)
         F sum = F(0);
-        COVERING(x0, K0, T0, L0, N0, k0, p0)
-        COVERING(x1, K1, T1, L1, N1, k1, p1)
-        COVERING(x2, K2, T2, L2, N2, k2, p2)
-        COVERING(x3, K3, T3, L3, N3, k3, p3)
+        COVERING(x0, K0, T0, L0, N0, D0, k0, p0)
+        COVERING(x1, K1, T1, L1, N1, D1, k1, p1)
+        COVERING(x2, K2, T2, L2, N2, D2, k2, p2)
+        COVERING(x3, K3, T3, L3, N3, D3, k3, p3)
             sum += cols[(Int)(((k0 * K1 + k1) * K2 + k2) * K3 + k3) * columns + begin
                         + ((p0 * N1 + p1) * N2 + p2) * N3 + p3];
         data[i] = accumulate ? data[i] + sum : sum;
@@ -114,10 +119,10 @@ extern "C" __global__ void average_gradient(const F* g, F* data, Int frames, Int
         const F* incoming = g + i / SIZE * PLACES;
         SPLIT(x, S1, S2, S3, x0, x1, x2, x3)
         F sum = F(0);
-        COVERING(x0, K0, T0, L0, N0, k0, p0)
-        COVERING(x1, K1, T1, L1, N1, k1, p1)
-        COVERING(x2, K2, T2, L2, N2, k2, p2)
-        COVERING(x3, K3, T3, L3, N3, k3, p3)
+        COVERING(x0, K0, T0, L0, N0, D0, k0, p0)
+        COVERING(x1, K1, T1, L1, N1, D1, k1, p1)
+        COVERING(x2, K2, T2, L2, N2, D2, k2, p2)
+        COVERING(x3, K3, T3, L3, N3, D3, k3, p3)
             sum += incoming[((p0 * N1 + p1) * N2 + p2) * N3 + p3] / F(padding ? KERNEL : covered(p0, p1, p2, p3));
         data[i] = accumulate ? data[i] + sum : sum;
     }
@@ -170,10 +175,10 @@ extern "C" __global__ void largest_gradient(const F* g, const int* places, F* da
         const Int begin = i / SIZE * PLACES;
         SPLIT(x, S1, S2, S3, x0, x1, x2, x3)
         F sum = F(0);
-        COVERING(x0, K0, T0, L0, N0, k0, p0)
-        COVERING(x1, K1, T1, L1, N1, k1, p1)
-        COVERING(x2, K2, T2, L2, N2, k2, p2)
-        COVERING(x3, K3, T3, L3, N3, k3, p3) {
+        COVERING(x0, K0, T0, L0, N0, D0, k0, p0)
+        COVERING(x1, K1, T1, L1, N1, D1, k1, p1)
+        COVERING(x2, K2, T2, L2, N2, D2, k2, p2)
+        COVERING(x3, K3, T3, L3, N3, D3, k3, p3) {
             const Int at = begin + ((p0 * N1 + p1) * N2 + p2) * N3 + p3;
             if (places[at] == x)
                 sum += g[at];
