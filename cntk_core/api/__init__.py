@@ -66,6 +66,7 @@ from cntk_core.ops.kernel import Kernel, kernel
 from cntk_core.ops.language.define import define_op, elementwise_op
 from cntk_core.ops.language.expression import ArrayMath
 from cntk_core.ops.language.op import Accumulator, Elementwise, NoAttributes, Op, OpContext
+from cntk_core.ops.language.outputs import define_outputs
 from cntk_core.ops.language.random import random_stream
 from cntk_core.ops.language.shapes import Shape, elements, from_cntk, show, to_cntk
 from cntk_core.ops.language.traits import BY_ROWS, MatrixProduct, Traits
@@ -182,6 +183,7 @@ __all__ = [
     "collect",
     "core_ops",
     "define_op",
+    "define_outputs",
     "did_you_mean",
     "elements",
     "elementwise_op",

@@ -36,6 +36,7 @@ from cntk_kit_builders.first_values.initializers import FromFile, FromLiteral, R
 from cntk_kit_builders.patterns import NamePattern, find_nodes, paired_names
 from cntk_kit_builders.svd import Reduction, reduce_network
 from cntk_kit_builders.text_file import write_text
+from cntk_kit_builders.user_function import UserFunction, op_of
 
 KIT_VERSION = "1.0"
 """Version of this kit. Names may change with its major; what goes is announced for two minor versions."""
@@ -57,6 +58,7 @@ __all__ = [
     "Reduction",
     "SeedNumbers",
     "SourceText",
+    "UserFunction",
     "check_links",
     "clone_nodes",
     "cntk_initializer",
@@ -72,6 +74,7 @@ __all__ = [
     "initializer",
     "nodes_to_clone",
     "numbered",
+    "op_of",
     "paired_names",
     "parse_entries",
     "parse_text",

@@ -16,6 +16,7 @@ import attrs
 from cntk_core.errors import CntkError, NetworkError, ShapeError
 from cntk_core.network.cropping import locate_crop
 from cntk_core.network.node import Node, Parameter
+from cntk_core.network.outputs import locate_output
 from cntk_core.ops.language.op import Op
 from cntk_core.ops.language.open_shapes import complete_shapes, infer_shape
 from cntk_core.ops.language.shapes import Longest, Shape, elements, from_cntk, longest_axes, show
@@ -57,6 +58,7 @@ def infer_node(node: Node) -> None:
             shapes = list(complete_shapes(node.op, shapes, node.attributes))
             _complete_parameters(node, shapes)
         locate_crop(node)
+        locate_output(node)
         axes = [child.axis for child in node.inputs]
         node.shape = _unpacked(node.op, infer_shape(node.op, shapes, node.attributes), axes)
     except ShapeError as error:
@@ -277,6 +279,7 @@ class _Guesses:
         """Guess a node anew; return whether that changes something."""
         known = [self._of(child) for child in node.inputs]
         old = self._of(node)
+        locate_output(node, self._of)
         shape = _guess_delay(node, known[0].shape) if is_delay(node) else _guess_shape(node, known, bold=bold)
         new = Guess(shape or old.shape, _axis(node, known))
         if new == old:

@@ -37,6 +37,7 @@ FAMILIES = (
     "shifting",
     "recurrent_stack",
     "sequences",
+    "outputs",
     "linear_chain",
     "alignment",
     "convolution",

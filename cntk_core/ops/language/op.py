@@ -118,6 +118,7 @@ class Op:
         unframed: inputs that cannot have a dynamic axis (weights of a convolution), by index.
         updates: parameters among the inputs that computing the op in training changes (running statistics), by index.
         accumulator: for a precomputed value, makes the object that gathers it in one pass over the data.
+        outputs: of an op with several (:mod:`~cntk_core.ops.language.outputs`): their names with their shape rules.
         placement: ``(input shapes, attributes, index of an input) -> Placement or None``: how width and height of that
             input lie on those of the output. Element-wise ops keep them and need none.
         remark: ``(input shapes, attributes) -> text or None``: what is legal with such inputs, but hardly meant.
@@ -154,6 +155,7 @@ class Op:
     placement: Callable[[Sequence[Shape], Any, int], Placement | None] | None = None
     remark: Callable[[Sequence[Shape], Any], str | None] | None = None
     doc: str = ""
+    outputs: Mapping[str, Callable[[Sequence[Shape], Any], Shape]] = attrs.field(factory=dict)
     traits: Traits = attrs.field(
         default=attrs.Factory(lambda op: NO_TRAITS if op.elementwise is None else BY_ELEMENTS, takes_self=True)
     )

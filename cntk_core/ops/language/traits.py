@@ -60,7 +60,7 @@ class Traits:
         delay: 1 if the value of a time step is the first input's some steps before, -1 if some steps after; the
             attribute ``time_step`` says how many. A cycle is legal through it. 0: no delay.
         part: ``(shape of the first input, attributes) -> {axis of a sample: (first, end)}``: the value is these ranges
-            of the first input's elements, and the gradient goes there and nowhere else.
+            of the first input's elements, perhaps in another shape, and the gradient goes there and nowhere else.
         product: how it is a matrix product.
         log_likelihood: a criterion that is a negative log likelihood, so that the exponential of its mean is a
             perplexity.

@@ -61,6 +61,7 @@ from cntk_builder_python.recurrence import (
     RecurrentLSTMLayer,
     RecurrentLSTMLayerStack,
 )
+from cntk_builder_python.user_functions import output_of, outputs_of, user_function
 
 __all__ = [
     "GRU",
@@ -114,6 +115,8 @@ __all__ = [
     "hardmax",
     "log",
     "log_softmax",
+    "output_of",
+    "outputs_of",
     "relu",
     "sequence",
     "sigmoid",
@@ -123,4 +126,5 @@ __all__ = [
     "squared_error",
     "stop_gradient",
     "tanh",
+    "user_function",
 ]
