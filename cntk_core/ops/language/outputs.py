@@ -8,6 +8,7 @@ outputs come together in the gradient of the vector; then the op's own gradient 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import wraps
 from itertools import accumulate
 from typing import Any
 
@@ -88,6 +89,7 @@ def define_outputs(
             given = [sample_shape(value, framed) for value, framed in zip(values, context.framed, strict=True)]
             return shapes_of(outputs, given, attributes)
 
+        @wraps(function)  # errors in it are those of its module
         def forward(xp: Any, values: Sequence[Array], attributes: Any, context: OpContext) -> Array:
             shapes, results = known(values, attributes, context), function(xp, values, attributes, context)
             _check(function, results, dict(zip(outputs, shapes, strict=True)))

@@ -49,6 +49,11 @@ class UserFunction(ABC):
         super().__init_subclass__(**options)
         attrs.define(cls, slots=False, eq=False)
 
+    @classmethod
+    def as_op(cls) -> Op:
+        """Return the op that the class is: plugins and ``register`` offer it by itself."""
+        return op_of(cls)
+
     def infer_outputs(self, *shapes: Shape) -> Any:
         """Return the shape of the output, or of several a tuple of shapes; by default those of the first input.
 
@@ -139,12 +144,12 @@ def _rule(function: type[UserFunction], index: int) -> Callable[[Sequence[Shape]
     """The shape rule of an output."""
 
     def rule(shapes: Sequence[Shape], attributes: Any) -> Shape:
-        found = attributes.infer_outputs(*map(tuple, shapes))
+        given = attributes.infer_outputs(*map(tuple, shapes))
         several = len(function.outputs) > 1
-        found = found if several else (found,)
+        found = given if several else (given,)
         if not isinstance(found, Sequence) or len(found) != len(function.outputs) or not all(map(_is_shape, found)):
             wanted = "a tuple of as many shapes as outputs" if several else "a shape"
-            raise WrongResult(function.infer_outputs, f"returned {found!r}, not {wanted}")
+            raise WrongResult(function.infer_outputs, f"returned {given!r}, not {wanted}")
         return tuple(int(dim) for dim in found[index])
 
     return rule
