@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from cntk_core.config import parse_text
 from cntk_core.contract.engine import Program
+from cntk_core.contract.host_program import compile_plan
 from cntk_core.contract.store import ParameterStore
 from cntk_core.errors import DataError, NetworkError
 from cntk_core.network.network import Network
@@ -112,7 +113,7 @@ class Model:
 
     def _program(self, nodes: tuple[Node, ...], made: dict[tuple[Node, ...], Program]) -> Program:
         if nodes not in made:
-            made[nodes] = self._engine.compile(make_plan(self.network, nodes), self._store)
+            made[nodes] = compile_plan(self._engine, make_plan(self.network, nodes), self._store)
         return made[nodes]
 
 

@@ -31,6 +31,7 @@ from cntk_core.contract.model_format import ModelFormat
 from cntk_core.contract.parallel import Communicator, GradientAggregation, Parallelizer
 from cntk_core.contract.reader import DataReader, EpochSpec, ReaderContext, StreamInfo
 from cntk_core.contract.store import ParameterStore
+from cntk_core.contract.user_learner import ParameterUpdate, UserLearner
 from cntk_core.contract.writer import DataWriter, SequenceOutput, SparseRows, WriterContext
 from cntk_core.errors import (
     BuildError,
@@ -146,6 +147,7 @@ __all__ = [
     "Parameter",
     "ParameterInitializer",
     "ParameterStore",
+    "ParameterUpdate",
     "Plan",
     "PluginError",
     "PluginUnavailableError",
@@ -173,6 +175,7 @@ __all__ = [
     "UpdateRule",
     "UpdateStep",
     "UsageError",
+    "UserLearner",
     "Value",
     "Verb",
     "WriterContext",

@@ -100,7 +100,13 @@ def _complete_parameters(node: Node, shapes: Sequence[Shape]) -> None:
 
 def _check_updated(node: Node) -> None:
     """What an op changes by itself, such as running statistics, has to be kept somewhere: in a parameter."""
-    for index in sorted(node.op.updates):
+    if node.op.traits.assigns and node.inputs[1].framed:
+        raise NetworkError(
+            f"{node.op.name} '{node.name}': '{node.inputs[1].name}' has a value for each frame, and a parameter one",
+            where=node.where,
+            hint="Reduce it first, to its sum or mean over the frames.",
+        )
+    for index in sorted(node.op.updates | ({0} if node.op.traits.assigns else frozenset())):
         child = node.inputs[index] if index < len(node.inputs) else None
         if child is not None and not isinstance(child, Parameter):
             raise NetworkError(

@@ -49,6 +49,7 @@ def make_plan(
     parts = components(wanted, stop_at_constants=True)
     order = [node for part in parts for node in part.nodes]
     _check(order, criterion)
+    wanted = tuple(dict.fromkeys([*wanted, *(node for node in order if node.op.traits.assigns)]))
     consumers = consumers_of(order)
     flow = Flow.make(order, consumers, criterion)
     units = _units(parts, consumers, fuse=fuse)

@@ -189,6 +189,12 @@ def is_open(node: Node) -> bool:
     return bool(longest_axes(node.known_shape))
 
 
+def assignments(plan: Plan) -> dict[Parameter, Node]:
+    """Return the parameters that a plan assigns to after a minibatch, each with the node whose value it gets."""
+    nodes = (node for step in plan.steps for node in step.nodes if node.op.traits.assigns)
+    return {node.inputs[0]: node for node in nodes if isinstance(node.inputs[0], Parameter)}
+
+
 def makes_axis_by_values(node: Node) -> bool:
     """Whether a node makes a dynamic axis whose sequences are known only after it was computed."""
     op = node.op

@@ -16,6 +16,7 @@ from cntk_core.ops.families.unary import TANH
 from cntk_core.ops.language.outputs import define_outputs
 from cntk_core.ops.table import core_ops
 
+
 @define_outputs(
     "Halves", {"whole": lambda shapes, attributes: shapes[0], "half": lambda shapes, attributes: (shapes[0][-1] // 2,)}
 )

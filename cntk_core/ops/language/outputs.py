@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any
 
 from cntk_core.errors import WrongResult
@@ -30,7 +30,7 @@ def shapes_of(outputs: Outputs, shapes: Sequence[Shape], attributes: Any) -> lis
 def ranges_of(shapes: Iterable[Shape]) -> list[tuple[int, int]]:
     """Return the first and the past-the-end element of each output in the vector of all."""
     ends = list(accumulate(map(elements, shapes), initial=0))
-    return list(zip(ends[:-1], ends[1:], strict=True))
+    return list(pairwise(ends))
 
 
 def pack(xp: Any, values: Sequence[Array], shapes: Sequence[Shape]) -> Array:

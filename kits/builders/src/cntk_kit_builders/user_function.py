@@ -54,7 +54,7 @@ class UserFunction(ABC):
         """Return the op that the class is: plugins and ``register`` offer it by itself."""
         return op_of(cls)
 
-    def infer_outputs(self, *shapes: Shape) -> Any:
+    def infer_outputs(self, *shapes: Any) -> Any:
         """Return the shape of the output, or of several a tuple of shapes; by default those of the first input.
 
         Raises:

@@ -1,4 +1,4 @@
-"""What every engine does with ops that have several outputs, and with functions in Python."""
+"""What every engine does with ops that have several outputs, functions and learners in Python, and assignments."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ import pytest
 from numpy.typing import NDArray
 
 from cntk_core.contract.engine import ExecutionEngine, Program
+from cntk_core.contract.host_program import compile_plan
+from cntk_core.contract.learner import Slot, UpdateContext, UpdateRule
 from cntk_core.contract.store import ParameterStore
+from cntk_core.contract.user_learner import ParameterUpdate, UserLearner
 from cntk_core.network.node import Node
 from cntk_core.ops.families.outputs import MultiplexerAttributes
 from cntk_core.ops.language.op import Array, OpContext
@@ -90,6 +93,20 @@ class Normed(UserFunction):
         return by_x, np.sum(scaled * x / root, axis=0), None
 
 
+class _Signed(UserLearner):
+    """Steps of one size, smoothed."""
+
+    requires_api = "1.0"
+    slots = (Slot("smoothed"),)
+
+    def update(self, parameters: Sequence[ParameterUpdate]) -> None:
+        """Go against the smoothed gradient of each."""
+        for each in parameters:
+            smoothed = each.slots["smoothed"]
+            smoothed[...] = each.context.momentum * smoothed + each.gradient
+            each.value -= each.context.learning_rate * smoothed
+
+
 def _output(made: SequenceSketch, source: Node, index: int) -> Node:
     return made.op("OutputMultiplexer", source, attributes=MultiplexerAttributes(index))
 
@@ -140,6 +157,18 @@ def _python_recurrent(dtype: str) -> Sample:
     return made.classify(close(_normed(made, made.weighted((made.x, FEATURES), (past, HIDDEN)))))
 
 
+def assigned(dtype: str) -> Sample:
+    """Add a network that keeps the mean of a hidden layer over the epoch, and looks at the one before."""
+    made = SequenceSketch(dtype)
+    hidden = made.op("Tanh", made.weighted((made.x, FEATURES)), name="hidden")
+    kept = made.given("kept", np.full(HIDDEN, 0.5), multiplier=0.0)
+    sample = made.classify(made.op("Minus", hidden, kept))
+    mean = made.op("EpochAccumulator", hidden, name="mean")
+    sample.roots.append(made.op("Assign", kept, mean, name="assign"))
+    sample.network.infer()
+    return sample
+
+
 SEVERAL_OUTPUTS: Mapping[str, Callable[[str], Sample]] = {
     "straight": _straight,
     "unread": _unread,
@@ -152,7 +181,7 @@ IN_PYTHON: Mapping[str, Callable[[str], Sample]] = {"python": _python, "python_r
 
 
 class PythonOpsContract(RecipeContract):
-    """The part of the contract of engines that is about several outputs and functions in Python.
+    """The part of the contract of engines that is about several outputs, Python, and assignments.
 
     Attributes:
         tolerance: largest error, by precision, relative to the largest element (at least 1).
@@ -166,7 +195,7 @@ class PythonOpsContract(RecipeContract):
     @pytest.mark.parametrize("name", [*SEVERAL_OUTPUTS, *IN_PYTHON])
     def test_several_outputs(self, engine: ExecutionEngine, name: str, dtype: str) -> None:
         """The gradients of all outputs flow together; an op that says it can is computed where the core's are."""
-        make = (SEVERAL_OUTPUTS | IN_PYTHON)[name]
+        make = {**SEVERAL_OUTPUTS, **IN_PYTHON}[name]
         ours, reference = make(dtype), make(dtype)
         if not self.supports_sequences and name.endswith("recurrent"):
             pytest.skip("the engine computes no recurrent networks")
@@ -184,15 +213,46 @@ class PythonOpsContract(RecipeContract):
         for node in ours.roots:
             self._alike([program.value(node.name) for program, _ in programs], dtype, node.name)
 
+    def test_assignments(self, engine: ExecutionEngine, dtype: str) -> None:
+        """A parameter has the value that was assigned when the next minibatch comes, also where nothing is trained."""
+        ours, reference = assigned(dtype), assigned(dtype)
+        programs = [started(maker, sample) for maker, sample in ((engine, ours), (ReferenceEngine(), reference))]
+        for step, lengths in enumerate(self.lengths):
+            for program, _ in programs:
+                run = program.evaluate if step == 1 else program.compute_gradients
+                run(sequences_for(ours, lengths, step))
+            for node in ours.roots:
+                self._alike([program.value(node.name) for program, _ in programs], dtype, node.name)
+            self._alike([store.values for _, store in programs], dtype, "values")
+            self._alike([store.gradients for _, store in programs], dtype, "gradients")
+
+    def test_updates_in_python(self, engine: ExecutionEngine, dtype: str) -> None:
+        """A learner in Python sees gradients and changes values, wherever the engine keeps them."""
+        learner = _Signed()
+        names = tuple(learner.scalars(UpdateContext(1, 0.1, 0.5)))
+        rule = UpdateRule(
+            learner.slots, names, learner.rule, on_host=lambda parameters, scalars: learner.update(parameters)
+        )
+        ours, reference = assigned(dtype), assigned(dtype)
+        programs = [started(maker, made, rule) for maker, made in ((engine, ours), (ReferenceEngine(), reference))]
+        for step, lengths in enumerate(self.lengths):
+            numbers = dict(learner.scalars(UpdateContext(4, 0.1, 0.5, step)))
+            for program, _ in programs:
+                program.train_step(sequences_for(ours, lengths, step), [numbers] * len(program.plan.trained))
+            self._alike([store.values for _, store in programs], dtype, "values")
+            self._alike([store.slots["smoothed"] for _, store in programs], dtype, "slots")
+        assert [program.step for program, _ in programs] == [len(self.lengths)] * 2
+
     def _alike(self, arrays: Sequence[NDArray[Any]], dtype: str, what: str) -> None:
         found, expected = arrays
         scale = max(1.0, float(np.max(np.abs(expected), initial=0.0)))
         np.testing.assert_allclose(found, expected, rtol=0, atol=scale * self.tolerance[dtype], err_msg=what)
 
 
-def started(engine: ExecutionEngine, sample: Sample) -> tuple[Program, ParameterStore]:
+def started(engine: ExecutionEngine, sample: Sample, rule: UpdateRule | None = None) -> tuple[Program, ParameterStore]:
     """Compile a network with a store of its own."""
     store = ParameterStore(sample.network.parameters, sample.network.dtype)
-    program = engine.compile(make_plan(sample.network, sample.roots, sample.criterion), store, None, seed=3)
+    plan = make_plan(sample.network, sample.roots, sample.criterion)
+    program = compile_plan(engine, plan, store, rule, seed=3)
     program.begin_epoch(0, sample.settings)
     return program, store

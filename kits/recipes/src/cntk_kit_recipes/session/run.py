@@ -10,6 +10,7 @@ import numpy as np
 
 from cntk_core.contract.engine import Program
 from cntk_core.contract.events import EpochStart
+from cntk_core.contract.host_program import compile_plan
 from cntk_core.contract.reader import SWEEP, EpochSpec
 from cntk_core.contract.store import ParameterStore
 from cntk_core.errors import TrainingError
@@ -146,15 +147,17 @@ class TrainingRun:
         new = precompute(self.network, session.engine, self.store, session.reader, spec, self.log)
         if new or self.start is None:
             self.saver.initial(self.first, self.samples)
-        plan = make_plan(self.network, self.nodes, self.criterion)
+        marked = dict.fromkeys(node for group in self.network.roots.values() for node in group)
+        assigning = [node for node in marked if node.op.traits.assigns]
+        plan = make_plan(self.network, [*self.nodes, *assigning], self.criterion)
         for listener in session.listeners("cntk_plan_ready"):
             listener(plan=plan, engine=session.job.engine)
         rule = compose_update(session.learner, self.settings)
         self.store.add_slots(rule.slots)
-        program = session.engine.compile(plan, self.store, rule, seed=session.seed)
+        program = compile_plan(session.engine, plan, self.store, rule, seed=session.seed)
         check = None
         if self.settings.gradient_check:
-            own = session.engine.compile(plan, self.store, rule, seed=session.seed)
+            own = session.engine.compile(plan, self.store, seed=session.seed)
             numbers, digits = self.settings.program_settings, int(self.settings.sig_figs)
             check = GradientCheck(own, self.store, self.criterion.name, digits, numbers, session.seed)
         return EpochLoop(
