@@ -37,6 +37,7 @@ TITLES = {
     "shifting": "Shifts",
     "recurrent_stack": "Recurrent stacks",
     "sequences": "Other dynamic axes",
+    "outputs": "Operations with several outputs",
     "linear_chain": "Linear chains",
     "alignment": "Criteria of whole sequences",
     "convolution": "Convolution",

@@ -52,6 +52,15 @@ def test_an_op_with_several_outputs_keeps_the_contract_of_ops():
     assert ORDERED.doc == "Elements from the largest to the smallest, and the largest."
 
 
+def test_an_output_is_a_part_that_keeps_the_contract_of_ops():
+    check_op(
+        OUTPUT_MULTIPLEXER,
+        OpExample(((5,),), MultiplexerAttributes(1, 2, 4, (2,)), nan=()),
+        OpExample(((7,),), MultiplexerAttributes(1, 1, 7, (2, 3)), nan=()),
+        OpExample(((2, 7),), MultiplexerAttributes(0, 0, 3, (3,)), nan=()),
+    )
+
+
 def test_the_gradients_of_all_outputs_come_together():
     x, context = np.array([[1.0, 3.0, 2.0]]), OpContext((True,), 1)
     y = run_forward(ORDERED, np, [x], NoAttributes(), context)

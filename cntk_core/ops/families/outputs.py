@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from cntk_core.ops.language.define import define_op
-from cntk_core.ops.language.op import Array, OpContext
+from cntk_core.ops.language.op import LATER, Array, OpContext
 from cntk_core.ops.language.shapes import Shape, elements
 from cntk_core.ops.language.traits import BY_ROWS
 
@@ -25,9 +25,9 @@ class MultiplexerAttributes:
     """
 
     output_index: int = 0
-    begin: int = 0
-    end: int = 0
-    dims: tuple[int, ...] = ()
+    begin: int = attrs.field(default=0, metadata=LATER)
+    end: int = attrs.field(default=0, metadata=LATER)
+    dims: tuple[int, ...] = attrs.field(default=(), metadata=LATER)
 
 
 def _infer(shapes: Sequence[Shape], attributes: MultiplexerAttributes) -> Shape:

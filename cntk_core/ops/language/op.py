@@ -19,6 +19,11 @@ Array = Any
 """A NumPy array, or one of a module like it (CuPy)."""
 
 
+LATER = {"later": True}
+"""Metadata of an attribute that an op gained later: files have it where it is not the default, so that older programs
+read the others."""
+
+
 @attrs.frozen
 class NoAttributes:
     """Attributes of an op that has none."""

@@ -10,7 +10,6 @@ from cntk_core.ops.families.cropping import CropAttributes
 from cntk_core.ops.families.distances import NegativeSamplesAttributes
 from cntk_core.ops.families.monitoring import TraceAttributes
 from cntk_core.ops.families.normalization import BatchNormalizationAttributes, LocalResponseNormalizationAttributes
-from cntk_core.ops.families.outputs import MultiplexerAttributes
 from cntk_core.ops.families.pooling import LegacyPoolingAttributes, PoolingAttributes, ROIPoolingAttributes
 from cntk_core.ops.families.products import TimesAttributes
 from cntk_core.ops.families.quantized import QuantizedTimesAttributes
@@ -126,6 +125,8 @@ EXAMPLES: dict[str, tuple[OpExample, ...]] = {
         OpExample(((4,), (4,)), kinds=("positive", "smooth")),
         OpExample(((3, 1), (2, 1, 4)), kinds=("positive", "smooth")),
     ),
+    # What is assigned to does not show.
+    "Assign": (OpExample(((4,), (4,)), framed=(False, False), nan=(1,)),),
     "Less": NOT_SMOOTH,
     "LessEqual": NOT_SMOOTH,
     "Equal": NOT_SMOOTH,
@@ -180,11 +181,7 @@ EXAMPLES: dict[str, tuple[OpExample, ...]] = {
         OpExample(((2,), (4, 3)), framed=ON_A_TABLE, kinds=("index", "smooth"), nan=()),
         OpExample(((1,), (5,)), framed=(False, False), kinds=("index", "smooth"), nan=()),
     ),
-    "OutputMultiplexer": (
-        *UNARY,
-        OpExample(((5,),), MultiplexerAttributes(1, 2, 4, (2,)), nan=()),
-        OpExample(((7,),), MultiplexerAttributes(1, 1, 7, (2, 3)), nan=()),
-    ),
+    "OutputMultiplexer": UNARY,
     "OptimizedRNNStack": _stacks(),
     "CosDistance": (OpExample(((4,), (4,))), OpExample(((2, 3), (2, 3)))),
     "CosDistanceWithNegativeSamples": (
