@@ -12,6 +12,7 @@ from cntk_core.ops.families.alignment import EditDistanceAttributes, ForwardBack
 from cntk_core.ops.families.convolution import ConvolutionAttributes
 from cntk_core.ops.families.cropping import CropAttributes
 from cntk_core.ops.families.distances import NegativeSamplesAttributes
+from cntk_core.ops.families.dropout import DropoutAttributes
 from cntk_core.ops.families.leaves import EnvironmentInputAttributes
 from cntk_core.ops.families.monitoring import TraceAttributes
 from cntk_core.ops.families.normalization import BatchNormalizationAttributes
@@ -38,6 +39,7 @@ __all__ = [
     "ConvolutionAttributes",
     "CropAttributes",
     "DelayAttributes",
+    "DropoutAttributes",
     "EditDistanceAttributes",
     "EnvironmentInputAttributes",
     "ForwardBackwardAttributes",
