@@ -63,11 +63,11 @@ from cntk_core.network.inference import is_delay
 from cntk_core.network.initializers import Initializer
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
+from cntk_core.ops.families.outputs import define_outputs
 from cntk_core.ops.kernel import Kernel, kernel
 from cntk_core.ops.language.define import define_op, elementwise_op
 from cntk_core.ops.language.expression import ArrayMath
 from cntk_core.ops.language.op import Accumulator, Elementwise, NoAttributes, Op, OpContext
-from cntk_core.ops.language.outputs import define_outputs
 from cntk_core.ops.language.random import random_stream
 from cntk_core.ops.language.shapes import Shape, elements, from_cntk, show, to_cntk
 from cntk_core.ops.language.traits import BY_ROWS, MatrixProduct, Traits

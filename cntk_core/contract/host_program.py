@@ -23,15 +23,7 @@ from cntk_core.records.minibatch import Minibatch
 def compile_plan(
     engine: ExecutionEngine, plan: Plan, store: ParameterStore, rule: UpdateRule | None = None, *, seed: int = 0
 ) -> Program:
-    """Make a program of a plan, as the engine does; with assignments and updates in Python around it if there are some.
-
-    Args:
-        engine: computes.
-        plan: what to compute.
-        store: the parameters.
-        rule: of the update, for training.
-        seed: keys the random streams.
-    """
+    """Make a program as the engine does, with assignments and an update in Python around it if there are some."""
     on_host = rule is not None and rule.on_host is not None
     if not on_host and not assignments(plan):
         return engine.compile(plan, store, rule, seed=seed)
@@ -43,11 +35,6 @@ class HostProgram(Program):
 
     Assignments are done when a minibatch has been evaluated, or its gradients have been computed, and before the
     update; all values are those of before, and of two to the same parameter the later one in the plan counts.
-
-    Args:
-        inner: computes values and gradients.
-        store: its parameters.
-        rule: of the update.
     """
 
     def __init__(self, inner: Program, store: ParameterStore, rule: UpdateRule | None) -> None:

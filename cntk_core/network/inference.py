@@ -7,7 +7,7 @@ every node is checked as outside loops, which also completes the parameters in t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from heapq import heappop, heappush
 
@@ -16,7 +16,7 @@ import attrs
 from cntk_core.errors import CntkError, NetworkError, ShapeError
 from cntk_core.network.cropping import locate_crop
 from cntk_core.network.node import Node, Parameter
-from cntk_core.network.outputs import locate_output
+from cntk_core.ops.families.outputs import MultiplexerAttributes
 from cntk_core.ops.language.op import Op
 from cntk_core.ops.language.open_shapes import complete_shapes, infer_shape
 from cntk_core.ops.language.shapes import Longest, Shape, elements, from_cntk, longest_axes, show
@@ -58,7 +58,7 @@ def infer_node(node: Node) -> None:
             shapes = list(complete_shapes(node.op, shapes, node.attributes))
             _complete_parameters(node, shapes)
         locate_crop(node)
-        locate_output(node)
+        _locate_output(node, lambda child: child.shape)
         axes = [child.axis for child in node.inputs]
         node.shape = _unpacked(node.op, infer_shape(node.op, shapes, node.attributes), axes)
     except ShapeError as error:
@@ -77,6 +77,17 @@ def infer_node(node: Node) -> None:
 def _unpacked(op: Op, shape: Shape, axes: Sequence[str | None]) -> Shape:
     """Return a shape with the static axis that an op makes of the dynamic axis of its first input, if it does."""
     return (Longest(axes[0] or ""), *shape) if op.unpacks else shape
+
+
+def _locate_output(node: Node, known: Callable[[Node], Shape | None]) -> None:
+    """Let an OutputMultiplexer know its part of its input, once the shapes of that one's inputs are known."""
+    if isinstance(node.attributes, MultiplexerAttributes):
+        source = node.inputs[0]
+        try:
+            node.attributes = node.attributes.within(source.op, source.attributes, list(map(known, source.inputs)))
+        except NetworkError as error:
+            error.message, error.where = f"{node.op.name} '{node.name}': {error.message}", node.where
+            raise
 
 
 def _set_axis(node: Node, axis: str | None) -> None:
@@ -285,7 +296,7 @@ class _Guesses:
         """Guess a node anew; return whether that changes something."""
         known = [self._of(child) for child in node.inputs]
         old = self._of(node)
-        locate_output(node, self._of)
+        _locate_output(node, lambda child: self._of(child).shape)
         shape = _guess_delay(node, known[0].shape) if is_delay(node) else _guess_shape(node, known, bold=bold)
         new = Guess(shape or old.shape, _axis(node, known))
         if new == old:

@@ -9,11 +9,10 @@ from cntk_core.errors import ModelFormatError, NetworkError
 from cntk_core.network.model_file import load_model, save_model
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node
-from cntk_core.ops.families.outputs import OUTPUT_MULTIPLEXER, MultiplexerAttributes
+from cntk_core.ops.families.outputs import OUTPUT_MULTIPLEXER, MultiplexerAttributes, define_outputs
 from cntk_core.ops.families.recurrence import DelayAttributes
 from cntk_core.ops.families.sequences import UNPACK_SEQUENCE
 from cntk_core.ops.families.unary import TANH
-from cntk_core.ops.language.outputs import define_outputs
 from cntk_core.ops.table import core_ops
 
 
@@ -76,7 +75,7 @@ def test_an_output_that_is_not_there_is_refused(index):
     with pytest.raises(NetworkError) as caught:
         network.infer()
     assert str(caught.value) == (
-        f"OutputMultiplexer 'output': Halves 'source' has no output {index}\n    Outputs: 0 'whole', 1 'half'."
+        f"OutputMultiplexer 'output': Halves has no output {index}\n    Outputs: 0 is whole, 1 is half."
     )
 
 
@@ -86,7 +85,7 @@ def test_an_op_with_one_output_has_no_other():
     network.add(Node("output", OUTPUT_MULTIPLEXER, [x], MultiplexerAttributes(1)))
     with pytest.raises(NetworkError) as caught:
         network.infer()
-    assert str(caught.value) == "OutputMultiplexer 'output': InputValue 'x' has no output 1\n    Outputs: 0."
+    assert str(caught.value) == "OutputMultiplexer 'output': InputValue has no output 1\n    Outputs: 0 is its value."
 
 
 def test_outputs_as_long_as_the_longest_sequence_are_refused():

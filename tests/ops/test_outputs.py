@@ -6,10 +6,16 @@ import numpy as np
 import pytest
 
 from cntk_core.errors import WrongResult
-from cntk_core.ops.families.outputs import OUTPUT_MULTIPLEXER, MultiplexerAttributes
+from cntk_core.ops.families.outputs import (
+    OUTPUT_MULTIPLEXER,
+    MultiplexerAttributes,
+    define_outputs,
+    pack,
+    ranges_of,
+    unpack,
+)
 from cntk_core.ops.language.framing import run_forward, run_gradient
 from cntk_core.ops.language.op import NoAttributes, OpContext
-from cntk_core.ops.language.outputs import define_outputs, pack, ranges_of, unpack
 from cntk_testing.op_cases import OpExample
 from cntk_testing.op_contract import check_op
 

@@ -123,7 +123,7 @@ class Op:
         unframed: inputs that cannot have a dynamic axis (weights of a convolution), by index.
         updates: parameters among the inputs that computing the op in training changes (running statistics), by index.
         accumulator: for a precomputed value, makes the object that gathers it in one pass over the data.
-        outputs: of an op with several (:mod:`~cntk_core.ops.language.outputs`): their names with their shape rules.
+        outputs: of an op with several (:mod:`~cntk_core.ops.families.outputs`): their names with their shape rules.
         placement: ``(input shapes, attributes, index of an input) -> Placement or None``: how width and height of that
             input lie on those of the output. Element-wise ops keep them and need none.
         remark: ``(input shapes, attributes) -> text or None``: what is legal with such inputs, but hardly meant.

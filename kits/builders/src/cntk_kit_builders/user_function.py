@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cntk_core.errors import PluginError, WrongResult
+from cntk_core.ops.families.outputs import Outputs, define_outputs
 from cntk_core.ops.language.framing import sample_shape
 from cntk_core.ops.language.op import Op, OpContext
-from cntk_core.ops.language.outputs import Outputs, define_outputs
 from cntk_core.ops.language.shapes import Shape
 
 Array = NDArray[Any]

@@ -15,9 +15,8 @@ from cntk_core.contract.learner import Slot, UpdateContext, UpdateRule
 from cntk_core.contract.store import ParameterStore
 from cntk_core.contract.user_learner import ParameterUpdate, UserLearner
 from cntk_core.network.node import Node
-from cntk_core.ops.families.outputs import MultiplexerAttributes
+from cntk_core.ops.families.outputs import MultiplexerAttributes, define_outputs
 from cntk_core.ops.language.op import Array, OpContext
-from cntk_core.ops.language.outputs import define_outputs
 from cntk_core.ops.language.shapes import Shape
 from cntk_core.ops.language.traits import BY_ROWS
 from cntk_core.plan.make import make_plan
