@@ -297,7 +297,12 @@ class _Guesses:
         known = [self._of(child) for child in node.inputs]
         old = self._of(node)
         _locate_output(node, lambda child: self._of(child).shape)
-        shape = _guess_delay(node, known[0].shape) if is_delay(node) else _guess_shape(node, known, bold=bold)
+        if is_delay(node):
+            shape = _guess_delay(node, known[0].shape)
+            if shape is None and bold and len(known) > 1:  # perhaps that of the state before the first step
+                shape = known[1].shape
+        else:
+            shape = _guess_shape(node, known, bold=bold)
         new = Guess(shape or old.shape, _axis(node, known))
         if new == old:
             return False

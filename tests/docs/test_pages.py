@@ -17,6 +17,7 @@ SLOW = {
     "README.md",
     "docs/parallel.md",
     "docs/plugins.md",
+    "docs/python-ops.md",
     "docs/scaling.md",
     "docs/three-spellings.md",
     "docs/writing-a-plugin.md",

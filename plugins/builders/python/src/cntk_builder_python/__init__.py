@@ -61,6 +61,7 @@ from cntk_builder_python.recurrence import (
     RecurrentLSTMLayer,
     RecurrentLSTMLayerStack,
 )
+from cntk_builder_python.unfolding import UnfoldFrom, unfold
 from cntk_builder_python.user_functions import output_of, outputs_of, user_function
 
 __all__ = [
@@ -107,6 +108,7 @@ __all__ = [
     "SequentialClique",
     "Stabilizer",
     "Term",
+    "UnfoldFrom",
     "absolute",
     "classification_error",
     "cross_entropy_with_softmax",
@@ -126,5 +128,6 @@ __all__ = [
     "squared_error",
     "stop_gradient",
     "tanh",
+    "unfold",
     "user_function",
 ]
