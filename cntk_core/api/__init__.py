@@ -31,7 +31,6 @@ from cntk_core.contract.model_format import ModelFormat
 from cntk_core.contract.parallel import Communicator, GradientAggregation, Parallelizer
 from cntk_core.contract.reader import DataReader, EpochSpec, ReaderContext, StreamInfo
 from cntk_core.contract.store import ParameterStore
-from cntk_core.contract.user_learner import ParameterUpdate, UserLearner
 from cntk_core.contract.writer import DataWriter, SequenceOutput, SparseRows, WriterContext
 from cntk_core.errors import (
     BuildError,
@@ -63,7 +62,6 @@ from cntk_core.network.inference import is_delay
 from cntk_core.network.initializers import Initializer
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
-from cntk_core.ops.families.outputs import define_outputs
 from cntk_core.ops.kernel import Kernel, kernel
 from cntk_core.ops.language.define import define_op, elementwise_op
 from cntk_core.ops.language.expression import ArrayMath
@@ -81,7 +79,9 @@ if TYPE_CHECKING:  # as _LATER says
     from cntk_core.contract.dataset import Dataset, DatasetProgress
     from cntk_core.contract.local_rank import local_rank
     from cntk_core.contract.schedule import EpochSchedule
+    from cntk_core.contract.user_learner import ParameterUpdate, UserLearner
     from cntk_core.contract.verb import Verb
+    from cntk_core.ops.families.outputs import define_outputs
     from cntk_core.plan.plan import Plan
     from cntk_core.plugins.registering import register, unregister
     from cntk_core.plugins.registry import Registry
@@ -210,9 +210,12 @@ _LATER = {
     "Dataset": "cntk_core.contract.dataset",
     "DatasetProgress": "cntk_core.contract.dataset",
     "EpochSchedule": "cntk_core.contract.schedule",
+    "ParameterUpdate": "cntk_core.contract.user_learner",
     "Plan": "cntk_core.plan.plan",
     "Registry": "cntk_core.plugins.registry",
+    "UserLearner": "cntk_core.contract.user_learner",
     "Verb": "cntk_core.contract.verb",
+    "define_outputs": "cntk_core.ops.families.outputs",
     "local_rank": "cntk_core.contract.local_rank",
     "register": "cntk_core.plugins.registering",
     "unregister": "cntk_core.plugins.registering",

@@ -16,7 +16,6 @@ import attrs
 from cntk_core.errors import CntkError, NetworkError, ShapeError
 from cntk_core.network.cropping import locate_crop
 from cntk_core.network.node import Node, Parameter
-from cntk_core.ops.families.outputs import MultiplexerAttributes
 from cntk_core.ops.language.op import Op
 from cntk_core.ops.language.open_shapes import complete_shapes, infer_shape
 from cntk_core.ops.language.shapes import Longest, Shape, elements, from_cntk, longest_axes, show
@@ -58,7 +57,7 @@ def infer_node(node: Node) -> None:
             shapes = list(complete_shapes(node.op, shapes, node.attributes))
             _complete_parameters(node, shapes)
         locate_crop(node)
-        _locate_output(node, lambda child: child.shape)
+        _locate(node, lambda child: child.shape)
         axes = [child.axis for child in node.inputs]
         node.shape = _unpacked(node.op, infer_shape(node.op, shapes, node.attributes), axes)
     except ShapeError as error:
@@ -79,12 +78,13 @@ def _unpacked(op: Op, shape: Shape, axes: Sequence[str | None]) -> Shape:
     return (Longest(axes[0] or ""), *shape) if op.unpacks else shape
 
 
-def _locate_output(node: Node, known: Callable[[Node], Shape | None]) -> None:
-    """Let an OutputMultiplexer know its part of its input, once the shapes of that one's inputs are known."""
-    if isinstance(node.attributes, MultiplexerAttributes):
+def _locate(node: Node, known: Callable[[Node], Shape | None]) -> None:
+    """Let a node know what it has to of its first input, with what is known of the shapes of that one's inputs."""
+    if node.op.located is not None:
         source = node.inputs[0]
+        shapes = list(map(known, source.inputs))
         try:
-            node.attributes = node.attributes.within(source.op, source.attributes, list(map(known, source.inputs)))
+            node.attributes = node.op.located(node.attributes, source.op, source.attributes, shapes)
         except NetworkError as error:
             error.message, error.where = f"{node.op.name} '{node.name}': {error.message}", node.where
             raise
@@ -296,7 +296,7 @@ class _Guesses:
         """Guess a node anew; return whether that changes something."""
         known = [self._of(child) for child in node.inputs]
         old = self._of(node)
-        _locate_output(node, lambda child: self._of(child).shape)
+        _locate(node, lambda child: self._of(child).shape)
         if is_delay(node):
             shape = _guess_delay(node, known[0].shape)
             if shape is None and bold and len(known) > 1:  # perhaps that of the state before the first step

@@ -156,27 +156,25 @@ class MultiplexerAttributes:
     end: int = attrs.field(default=0, metadata=LATER)
     dims: tuple[int, ...] = attrs.field(default=(), metadata=LATER)
 
-    def within(self, op: Op, attributes: Any, shapes: Sequence[Shape | None]) -> MultiplexerAttributes:
-        """Return these attributes with the place of the output among those of an op.
 
-        Args:
-            op: which computes the outputs.
-            attributes: of its node.
-            shapes: of its inputs; the place stays as it is if one is not known yet.
+def _located(
+    attributes: MultiplexerAttributes, op: Op, its_attributes: Any, shapes: Sequence[Shape | None]
+) -> MultiplexerAttributes:
+    """Return attributes with the place of the output, as soon as the shapes are known.
 
-        Raises:
-            NetworkError: the op has no such output.
-        """
-        index, names = self.output_index, list(op.outputs) or ["its value"]
-        if not 0 <= index < len(names):
-            known = ", ".join(f"{number} is {name}" for number, name in enumerate(names))
-            raise NetworkError(f"{op.name} has no output {index}", hint=f"Outputs: {known}.")
-        given = [shape for shape in shapes if shape is not None]
-        if op.outputs and len(given) < len(shapes):
-            return self
-        found = shapes_of(op.outputs, given, attributes)
-        begin, end = ranges_of(found)[index] if found else (0, 0)
-        return MultiplexerAttributes(index, begin, end, found[index] if found else ())
+    Raises:
+        NetworkError: the op has no such output.
+    """
+    index, names = attributes.output_index, list(op.outputs) or ["its value"]
+    if not 0 <= index < len(names):
+        known = ", ".join(f"{number} is {name}" for number, name in enumerate(names))
+        raise NetworkError(f"{op.name} has no output {index}", hint=f"Outputs: {known}.")
+    given = [shape for shape in shapes if shape is not None]
+    if op.outputs and len(given) < len(shapes):
+        return attributes
+    found = shapes_of(op.outputs, given, its_attributes)
+    begin, end = ranges_of(found)[index] if found else (0, 0)
+    return MultiplexerAttributes(index, begin, end, found[index] if found else ())
 
 
 def _infer(shapes: Sequence[Shape], attributes: MultiplexerAttributes) -> Shape:
@@ -212,6 +210,7 @@ def _gradient(
     infer=_infer,
     gradient=_gradient,
     attributes=MultiplexerAttributes,
+    located=_located,
     reads_inputs=False,
     reads_output=False,
     traits=attrs.evolve(BY_ROWS, part=_part),

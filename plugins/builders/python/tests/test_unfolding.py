@@ -7,7 +7,7 @@ import pytest
 from cntk_builder_python import Graph, UnfoldFrom, hardmax, sequence, tanh, unfold
 
 from cntk_core.api import BuildError, DataError
-from cntk_core.model import Model
+from cntk_testing.inside import Model
 
 LIKE = [np.zeros((4, 1)), np.zeros((2, 1)), np.zeros((6, 1))]
 

@@ -8,10 +8,7 @@ from cntk_builder_python import Graph, output_of, outputs_of, user_function
 
 from cntk_core.api import BuildError, ModelFormatError, register
 from cntk_core.api.builders import UserFunction, op_of
-from cntk_core.model import Model
-from cntk_core.network.model_file import save_model
-from cntk_core.plugins.faults import fault_error
-from cntk_core.plugins.registering import registrations_kept
+from cntk_testing.inside import Model, fault_error, registrations_kept, save_model
 
 
 class Above(UserFunction):

@@ -6,6 +6,7 @@ tests of wheels elsewhere use the doors of ``cntk_core.api`` and the suites of `
 
 from __future__ import annotations
 
+from cntk_core.model import Model
 from cntk_core.network import model_file
 from cntk_core.network.model_file import ModelInfo, load_model, read_model_info, save_model
 from cntk_core.ops.families.alignment import EditDistanceAttributes, ForwardBackwardAttributes
@@ -29,6 +30,8 @@ from cntk_core.ops.families.shifting import ShiftAttributes
 from cntk_core.ops.families.slicing import RepeatAttributes, SliceAttributes, StackAttributes
 from cntk_core.ops.families.vocabulary import NoiseContrastiveAttributes
 from cntk_core.ops.language.reader_order import pack, unpack, unpack_sequences
+from cntk_core.plugins.faults import fault_error
+from cntk_core.plugins.registering import registrations_kept
 from cntk_kit_recipes.recipe.context import ActionContext
 from cntk_kit_recipes.session.saving import Saver
 
@@ -45,6 +48,7 @@ __all__ = [
     "ForwardBackwardAttributes",
     "LegacyPoolingAttributes",
     "LegacyReshapeAttributes",
+    "Model",
     "ModelInfo",
     "NegativeSamplesAttributes",
     "NoiseContrastiveAttributes",
@@ -66,10 +70,12 @@ __all__ = [
     "TransposeAttributes",
     "UnpackAttributes",
     "WhereAttributes",
+    "fault_error",
     "load_model",
     "model_file",
     "pack",
     "read_model_info",
+    "registrations_kept",
     "save_model",
     "unpack",
     "unpack_sequences",
