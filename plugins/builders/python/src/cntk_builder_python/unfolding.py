@@ -52,7 +52,7 @@ class UnfoldFrom:
         axis = axis_like
         if self._increase != 1:
             axis = sequence.where(sequence.zeros_like(axis_like) + float(self._increase))
-        first = list(initial_state) if isinstance(initial_state, tuple | list) else [initial_state]
+        first: list[Any] = list(initial_state) if isinstance(initial_state, tuple | list) else [initial_state]
         before = [
             graph.feedback(1, initial_state=graph.constant(state) if isinstance(state, int | float) else state)
             for state in first
