@@ -26,6 +26,8 @@ N ?= 20
 RECORD ?= trials.jsonl
 SEED ?= $(shell date +%Y%m%d)
 export FRESH
+# Tests start hundreds of processes, each of which would compile all modules anew.
+unexport PYTHONDONTWRITEBYTECODE
 PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 8 --dist worksteal $(PYTEST_ARGS)
 
 .DEFAULT_GOAL := help

@@ -5,31 +5,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from cntk_core.config import parse_text
-from cntk_core.contract.engine import Program
+from cntk_core.contract.engine import ExecutionEngine, Program
 from cntk_core.contract.host_program import compile_plan
 from cntk_core.contract.store import ParameterStore
 from cntk_core.errors import DataError, NetworkError
 from cntk_core.network.network import Network
-from cntk_core.network.node import Input, Node, Parameter
-from cntk_core.ops.language.layouts import sequence_layout, slot_layout
-from cntk_core.ops.language.reader_order import pack, unpack
-from cntk_core.ops.language.shapes import elements, show
+from cntk_core.network.node import Node
+from cntk_core.ops.language.layouts import slot_layout
+from cntk_core.plan.arrays import OneHot, Taken, one_hot, take_arrays
 from cntk_core.plan.make import make_plan
 from cntk_core.plugins.manager import AUTO, PluginManager
 from cntk_core.plugins.model_formats import ModelFiles
 from cntk_core.records.layout import SequenceLayout
-from cntk_core.records.minibatch import Minibatch, StreamData
 
-Values = Mapping[str, Sequence[Any]]
-"""For each input by name, its sequences: arrays ``(frames, *shape)``, or whole numbers, which mean one-hot vectors."""
+__all__ = ["Differentiable", "Model", "OneHot", "Stream", "gradients", "one_hot"]
+
+Names = str | Sequence[str]
+"""One name of a node, or several."""
+
+Values = Mapping[str, Any] | Sequence[Any] | NDArray[Any]
+"""For each input by name what it takes, or for the only input: see :mod:`cntk_core.plan.arrays`."""
+
+EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
 class Model:
@@ -37,22 +42,37 @@ class Model:
 
     Args:
         network: with shapes and values.
-        engine: name of the engine; ``auto`` is the best one here.
+        engine: name of the engine; ``auto`` is the best one here. An engine is taken as it is.
         settings: keys of the engine, as a recipe has them: ``numCPUThreads=1``.
         plugins: the plugin manager, if there is one already.
+
+    Attributes:
+        network, engine, plugins: what it was made of.
+        store: the parameters; those of a network that is being trained are the trainer's.
     """
 
     def __init__(
-        self, network: Network, *, engine: str = AUTO, settings: str = "", plugins: PluginManager | None = None
+        self,
+        network: Network,
+        *,
+        engine: str | ExecutionEngine = AUTO,
+        settings: str = "",
+        plugins: PluginManager | None = None,
     ) -> None:
         self.network = network
-        plugins = plugins or PluginManager()
-        engine_class = plugins.engine(engine)
-        self._engine = engine_class(engine_class.settings_from(parse_text(settings), f"engine '{engine}'"))
-        self._engine.kernels = plugins.registry.kernels.of(engine_class)
-        self._store = ParameterStore(network.parameters, network.dtype)
+        self._given = engine, settings
+        self.plugins = plugins or PluginManager()
+        if isinstance(engine, str):
+            engine_class = self.plugins.engine(engine)
+            engine = engine_class(engine_class.settings_from(parse_text(settings), f"engine '{engine}'"))
+            engine.kernels = self.plugins.registry.kernels.of(engine_class)
+        self.engine = engine
+        self.store = ParameterStore.of(network.parameters, network.dtype)
         self._programs: dict[tuple[Node, ...], Program] = {}
         self._streams: dict[tuple[Node, ...], Program] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _made_again, (type(self), self.network, *self._given)
 
     @classmethod
     def load(cls, path: str | Path, *, engine: str = AUTO, settings: str = "") -> Model:
@@ -66,8 +86,11 @@ class Model:
         network = ModelFiles(plugins.registry).load(path)
         return cls(network, engine=engine, settings=settings, plugins=plugins)
 
-    def evaluate(self, data: Values, outputs: Sequence[str] = ()) -> dict[str, list[NDArray[Any]]]:
+    def evaluate(self, data: Values = EMPTY, outputs: Sequence[str] = ()) -> dict[str, Any]:
         """Return values of nodes, for each a list with one array ``(frames, *shape)`` for each sequence.
+
+        What has no sequences, or gets one array of samples, is one array ``(samples, *shape)``; what has no dynamic
+        axis is one of its shape.
 
         Args:
             data: the inputs that the outputs need.
@@ -80,7 +103,7 @@ class Model:
         nodes = self._nodes(outputs)
         program = self._program(nodes, self._programs)
         program.begin_epoch(0)
-        return _run(program, nodes, _sequences(program, data), sequence_layout)
+        return _run(program, nodes, take_arrays(program.plan, data))
 
     def stream(self, outputs: Sequence[str] = ()) -> Stream:
         """Return what evaluates sequences piece by piece, as they come in. One stream at a time.
@@ -100,21 +123,128 @@ class Model:
                 )
         return Stream(self._program(nodes, self._streams), nodes)  # evaluations in between leave its state alone
 
+    def differentiable(self, by: Names, roots: Names = (), *, settings: Mapping[str, float] = EMPTY) -> Differentiable:
+        """Return what evaluates nodes and lets gradients flow back from them, any number of times.
+
+        Args:
+            by: the nodes by which gradients are wanted: inputs that are not sparse, parameters, inner nodes.
+            roots: the nodes to begin from, of any shape; by default the network's outputs.
+            settings: numbers that operations ask for in training, such as ``dropoutRate``.
+
+        Raises:
+            NetworkError: there is no such node, or the roots do not depend on one of those.
+        """
+        nodes, sources = self._nodes(roots), self._nodes(by)
+        program = compile_plan(self.engine, make_plan(self.network, nodes, by=sources), self.store)
+        program.begin_epoch(0, settings)
+        return Differentiable(program)
+
+    def gradients(
+        self, data: Values, by: Names, roots: Names = (), seeds: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """Return the gradients of nodes by others, by name, each as :meth:`evaluate` gives values.
+
+        Nothing is dropped, and statistics are those that were learned. For several minibatches
+        :meth:`differentiable` compiles once.
+
+        Args:
+            data: the inputs that the roots need.
+            by, roots: as of :meth:`differentiable`.
+            seeds: as of :meth:`Differentiable.backward`.
+
+        Raises:
+            DataError: an input is missing, or it or a seed does not fit.
+            NetworkError: there is no such node, or the roots do not depend on one of those.
+        """
+        found = self.differentiable(by, roots)
+        found.forward(data)
+        return found.backward(seeds)
+
     def _nodes(self, names: Sequence[str]) -> tuple[Node, ...]:
         if isinstance(names, str):
             names = (names,)
         nodes = tuple(self.network[name] for name in names) or tuple(self.network.roots["output"])
-        for node in nodes:
-            if isinstance(node, Input | Parameter) or not node.framed:
-                raise NetworkError(f"'{node.name}' has no value for each frame that could be evaluated")
         if not nodes:
             raise NetworkError("the network marks no output", hint="Name the nodes whose values you want.")
         return nodes
 
     def _program(self, nodes: tuple[Node, ...], made: dict[tuple[Node, ...], Program]) -> Program:
         if nodes not in made:
-            made[nodes] = compile_plan(self._engine, make_plan(self.network, nodes), self._store)
+            made[nodes] = compile_plan(self.engine, make_plan(self.network, nodes), self.store)
         return made[nodes]
+
+
+class Differentiable:
+    """Values of nodes, and gradients of these by other nodes. Made by :meth:`Model.differentiable`.
+
+    Attributes:
+        program: what computes them; after :meth:`backward`, the gradients by parameters are in its store.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self._given: Taken | None = None
+
+    def forward(self, data: Values = EMPTY, *, training: bool = False) -> dict[str, Any]:
+        """Compute the roots, and keep what gradients need; return their values as :meth:`Model.evaluate` does.
+
+        Args:
+            data: the inputs that the roots need.
+            training: as in training, elements are dropped, and statistics are those of the minibatch.
+
+        Raises:
+            DataError: an input is missing or does not fit.
+        """
+        self._given = given = take_arrays(self.program.plan, data)
+        self.program.forward(given.minibatch, training=training)
+        return {node.name: self._value(given, node, self.program.value(node.name)) for node in self.program.plan.roots}
+
+    def backward(self, seeds: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Let gradients flow back; any number of times for one :meth:`forward`, while parameters stay what they are.
+
+        Args:
+            seeds: by root, the gradient of what is sought by the root's value: laid out as the value was given, or one
+                number for all elements. Roots that are not named get none; None are ones for all roots, which gives
+                gradients of the sum of their elements.
+
+        Returns:
+            For each node by which gradients are wanted what :meth:`Model.evaluate` would give of its value.
+
+        Raises:
+            DataError: a seed does not fit.
+            NetworkError: there is no such root, or nothing was computed yet.
+        """
+        given, program = self._given, self.program
+        if given is None:
+            raise NetworkError("there is nothing to go back through", hint="Call forward first.")
+        roots = {node.name.lower(): node for node in program.plan.roots}
+        if seeds is not None:
+            seeds = {name: self._seed(given, roots.get(name.lower()), seed) for name, seed in seeds.items()}
+        program.backward(seeds)
+        return {node.name: self._value(given, node, program.gradient(node.name)) for node in program.plan.by}
+
+    def _value(self, given: Taken, node: Node, value: NDArray[Any]) -> Any:
+        return given.value(node, value, self.program.layout(node.name) if node.framed else None)
+
+    def _seed(self, given: Taken, node: Node | None, seed: Any) -> Any:
+        return seed if node is None or not node.framed else given.packed(node, seed, self.program.layout(node.name))
+
+
+def gradients(
+    network: Network,
+    roots: Names,
+    by: Names,
+    data: Values,
+    seeds: Mapping[str, Any] | None = None,
+    *,
+    engine: str = AUTO,
+) -> dict[str, Any]:
+    """Return gradients of a network's nodes by others, as :meth:`Model.gradients` does."""
+    return Model(network, engine=engine).gradients(data, by, roots, seeds)
+
+
+def _made_again(kind: type[Model], network: Network, engine: str | ExecutionEngine, settings: str) -> Model:
+    return kind(network, engine=engine, settings=settings)
 
 
 class Stream:
@@ -124,95 +254,38 @@ class Stream:
         self._program = program
         self._nodes = nodes
         self._count = 0
+        self._begun = False
         self.restart()
 
     def restart(self) -> None:
         """Forget the state: what comes next begins new sequences."""
         self._count = 0
+        self._begun = False
         self._program.begin_epoch(0)
 
-    def feed(self, data: Values) -> dict[str, list[NDArray[Any]]]:
+    def feed(self, data: Values) -> dict[str, Any]:
         """Take the next frames of each sequence, and return the outputs at them.
 
         Raises:
             DataError: an input is missing or does not fit, or there are other sequences than before.
         """
-        sequences = _sequences(self._program, data)
-        count = max(map(len, sequences.values()))
-        if self._count and count != self._count:
-            raise DataError(f"the stream has {self._count} sequences; now there are {count}")
-        begun = [self._count > 0] * count
-        self._count = count
 
         def layout(lengths: Sequence[int]) -> SequenceLayout:
+            count = len(lengths)
+            if self._count not in (0, count):
+                raise DataError(f"the stream has {self._count} sequences; now there are {count}")
+            begun = [self._begun] * count
+            self._count = count
             return slot_layout([[length] for length in lengths], continued=begun, continues=[True] * count)
 
-        return _run(self._program, self._nodes, sequences, layout)
+        given = take_arrays(self._program.plan, data, make_layout=layout)
+        self._begun = True
+        return _run(self._program, self._nodes, given)
 
 
-def _run(
-    program: Program,
-    nodes: Iterable[Node],
-    sequences: Mapping[Input, Sequence[Any]],
-    make_layout: Callable[[Sequence[int]], SequenceLayout],
-) -> dict[str, list[NDArray[Any]]]:
-    layouts: dict[str, SequenceLayout] = {}
-    streams = {}
-    for node, frames in sequences.items():
-        layout = layouts.setdefault(node.axis, make_layout([one.shape[0] for one in frames]))
-        streams[node.name] = StreamData(pack(frames, layout), layout)
-    program.evaluate(Minibatch(streams, max(layout.frames for layout in layouts.values())))
-    return {node.name: unpack(program.value(node.name), program.layout(node.name)) for node in nodes}
-
-
-def _sequences(program: Program, data: Values) -> dict[Input, list[Any]]:
-    """The sequences of each input that a program needs.
-
-    Raises:
-        DataError: an input is missing or does not fit; inputs of one dynamic axis have other lengths.
-    """
-    given = {name.lower(): sequences for name, sequences in data.items()}
-    found: dict[Input, list[Any]] = {}
-    of_axis: dict[str, Input] = {}
-    for node in program.plan.inputs:
-        if node.name.lower() not in given:
-            hint = f"Given: {', '.join(data) or 'nothing'}"
-            raise DataError(f"there are no sequences for the input '{node.name}'", hint=hint)
-        found[node] = [_frames(node, one, program.plan.network.dtype) for one in given[node.name.lower()]]
-        other = of_axis.setdefault(node.axis, node)
-        lengths, others = ([one.shape[0] for one in found[each]] for each in (node, other))
-        if lengths != others:
-            raise DataError(
-                f"the sequences of '{other.name}' and '{node.name}' have different lengths: {others} and {lengths}"
-            )
-    return found
-
-
-def _frames(node: Input, sequence: Any, dtype: np.dtype[Any]) -> Any:
-    """The frames of a sequence as a network takes them, from an array or from numbers of one-hot elements."""
-    from scipy.sparse import csr_array, issparse
-
-    width = elements(node.known_shape)
-    values: Any = sequence if issparse(sequence) else np.asarray(sequence)
-    if values.ndim == 1 and (values.dtype.kind in "iu" or not values.shape[0]):
-        values = _one_hot(node, values.astype(np.int64), width, dtype)
-    elif values.ndim == 0 or elements(values.shape[1:]) != width or (values.ndim == 1 and width > 1):
-        raise DataError(
-            f"a sequence of the input '{node.name}' has the shape {values.shape}",
-            hint=f"Frames are {show(node.known_shape)}, in memory {node.known_shape}, or numbers of one-hot elements.",
-        )
-    is_sparse = bool(issparse(values))
-    if node.sparse:
-        return csr_array(values if is_sparse else values.reshape(len(values), width), dtype=dtype)
-    rows = values.toarray() if is_sparse else values
-    return rows.astype(dtype).reshape(len(rows), *node.known_shape)
-
-
-def _one_hot(node: Input, words: NDArray[np.int64], width: int, dtype: np.dtype[Any]) -> Any:
-    from scipy.sparse import csr_array
-
-    if words.size and not 0 <= words.min() <= words.max() < width:
-        raise DataError(
-            f"the input '{node.name}' has elements 0 to {width - 1}; given are {words.min()} to {words.max()}"
-        )
-    return csr_array((np.ones(words.size, dtype), words, np.arange(words.size + 1)), shape=(words.size, width))
+def _run(program: Program, nodes: Iterable[Node], given: Taken) -> dict[str, Any]:
+    program.evaluate(given.minibatch)
+    return {
+        node.name: given.value(node, program.value(node.name), program.layout(node.name) if node.framed else None)
+        for node in nodes
+    }

@@ -52,6 +52,7 @@ DOORS = (
     Door("builders", "cntk_core.api.builders"),
     Door("parallel", "cntk_core.api.parallel"),
     Door("recipes", "cntk_core.api.recipes"),
+    Door("training", "cntk_core.api.training"),
 )
 
 

@@ -38,6 +38,7 @@ TITLES = {
     "recurrent_stack": "Recurrent stacks",
     "sequences": "Other dynamic axes",
     "outputs": "Operations with several outputs",
+    "attention": "Attention to sequences",
     "linear_chain": "Linear chains",
     "alignment": "Criteria of whole sequences",
     "convolution": "Convolution",
@@ -45,6 +46,7 @@ TITLES = {
     "normalization": "Normalization of batches",
     "cropping": "Parts of images",
     "monitoring": "Watching and keeping values",
+    "adjoints": "Gradients of other operations",
 }
 
 

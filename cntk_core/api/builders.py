@@ -5,11 +5,17 @@ from __future__ import annotations
 from cntk_core.config import COMMAND_LINE, Content, EvaluatedEntry, SourceText, parse_text, read_source
 from cntk_core.config.parser import Entry, parse_entries
 from cntk_core.contract.builder import Document, SeedNumbers
+from cntk_core.network.blocks import Block
 from cntk_core.network.files import write_file
 from cntk_core.network.initializers import FixedValue, initialize_parameters, numbered
+from cntk_core.network.node import BATCH, Placeholder
 from cntk_core.network.unsound import unsound
+from cntk_core.ops.language.shapes import FREE, Free
 from cntk_core.ops.table import OpTable
-from cntk_kit_builders.clone import PARAMETER_USES, clone_nodes, duplicate, nodes_to_clone
+from cntk_kit_builders.blocks import as_block, call_block, describe_block, find_block, replace_block
+from cntk_kit_builders.carry import carry_blocks, copy_blocks
+from cntk_kit_builders.clone import PARAMETER_USES, clone, clone_nodes, duplicate, nodes_to_clone
+from cntk_kit_builders.collapse import collapse, find, outline
 from cntk_kit_builders.dot import to_dot
 from cntk_kit_builders.draw import to_svg
 from cntk_kit_builders.dump import dump, write_dump
@@ -42,32 +48,46 @@ KIT_VERSION = "1.0"
 """Version of this kit. Names may change with its major; what goes is announced for two minor versions."""
 
 __all__ = [
+    "BATCH",
     "COMMAND_LINE",
+    "FREE",
     "KIT_VERSION",
     "PARAMETER_USES",
+    "Block",
     "Content",
     "Document",
     "Entry",
     "EvaluatedEntry",
     "FixedValue",
+    "Free",
     "FromFile",
     "FromLiteral",
     "NamePattern",
     "OpTable",
+    "Placeholder",
     "Random",
     "Reduction",
     "SeedNumbers",
     "SourceText",
     "UserFunction",
+    "as_block",
+    "call_block",
+    "carry_blocks",
     "check_links",
+    "clone",
     "clone_nodes",
     "cntk_initializer",
+    "collapse",
     "complete_network",
+    "copy_blocks",
     "copy_inputs",
     "copy_nodes",
     "copy_sub_tree",
+    "describe_block",
     "dump",
     "duplicate",
+    "find",
+    "find_block",
     "find_nodes",
     "freeze_statistics",
     "initialize_parameters",
@@ -75,6 +95,7 @@ __all__ = [
     "nodes_to_clone",
     "numbered",
     "op_of",
+    "outline",
     "paired_names",
     "parse_entries",
     "parse_text",
@@ -82,6 +103,7 @@ __all__ = [
     "reduce_network",
     "remove_nodes",
     "rename_nodes",
+    "replace_block",
     "replace_node",
     "revise_parameter",
     "set_input",

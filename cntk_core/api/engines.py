@@ -32,7 +32,7 @@ from cntk_core.ops.families.softmax import log_softmax
 from cntk_core.ops.families.unary import clipped_log
 from cntk_core.ops.families.vocabulary import TRAINS, UNNORMALIZED, check_word_classes
 from cntk_core.ops.kernel import by_op as kernels_by_op
-from cntk_core.ops.kernel import core_op, in_form_of, kernels
+from cntk_core.ops.kernel import in_form_of, kernels
 from cntk_core.ops.language.expression import Expr, TraceMath, symbol
 from cntk_core.ops.language.framing import (
     align,
@@ -49,6 +49,7 @@ from cntk_core.ops.language.random import stream_key
 from cntk_core.ops.language.rows import delay_rows, longest_sequence, reader_slots, sequence_rows
 from cntk_core.ops.language.shapes import broadcast, longest_axes, with_lengths
 from cntk_core.ops.language.sparse_rows import best_columns
+from cntk_core.ops.table import core_op
 from cntk_core.plan.lengths import check_lengths
 from cntk_core.plan.make import make_plan
 from cntk_core.plan.plan import (
@@ -69,6 +70,7 @@ from cntk_core.plan.sparse import is_product, is_sparse_product, is_transposed, 
 from cntk_core.plan.traced import Tree
 from cntk_kit_engines.axes import Axes, stream_of
 from cntk_kit_engines.code_cache import CodeCache
+from cntk_kit_engines.compiling import compiles
 from cntk_kit_engines.explain import explain
 from cntk_kit_engines.gradient_flow import flow_back
 from cntk_kit_engines.interpreter import Interpreter
@@ -124,6 +126,7 @@ __all__ = [
     "check_statistics",
     "check_word_classes",
     "clipped_log",
+    "compiles",
     "convolution_geometry",
     "core_op",
     "cosine_gradients",

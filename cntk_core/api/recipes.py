@@ -11,7 +11,6 @@ from cntk_core.plugins.manager import PluginManager
 from cntk_core.plugins.model_formats import ModelFiles
 from cntk_core.training.loop.epoch import EpochLoop
 from cntk_core.training.loop.epoch_progress import Pace
-from cntk_core.training.loop.trained_nodes import choose_criteria
 from cntk_core.training.loop.update import compose_update
 from cntk_core.training.settings import SGDSettings, for_factors
 from cntk_kit_recipes.block.parallel_block import KEY as PARALLEL_KEY
@@ -32,9 +31,10 @@ from cntk_kit_recipes.recipe.test import check_evaluation, evaluate_on_reader, e
 from cntk_kit_recipes.recipe.train import check_readers, settings_of, train
 from cntk_kit_recipes.recipe.write import NodeValues
 from cntk_kit_recipes.session.precompute import precompute
+from cntk_kit_recipes.session.trained_nodes import choose_criteria
 from cntk_kit_recipes.verbs.run import run_action
 
-KIT_VERSION = "0.1"
+KIT_VERSION = "0.2"
 """Version of this kit. Below 1.0 names may change with its minor."""
 
 __all__ = [

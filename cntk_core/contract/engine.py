@@ -10,6 +10,7 @@ import attrs
 from numpy.typing import NDArray
 
 from cntk_core.contract.component import Component
+from cntk_core.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from cntk_core.contract.learner import UpdateRule
@@ -48,6 +49,12 @@ class Program(ABC):
     settings: dict[str, float]
     step: int
 
+    def __reduce__(self) -> Any:
+        raise UnsupportedError(
+            f"{type(self).__name__} cannot be pickled: its engine does not say what it was compiled of",
+            hint="Pickle the network, and compile it again.",
+        )
+
     def begin_epoch(
         self, epoch: int, settings: Mapping[str, float] | None = None, *, minibatches_done: int = 0
     ) -> None:
@@ -80,13 +87,54 @@ class Program(ABC):
         self.compute_gradients(minibatch)
         self.update(scalars)
 
+    def forward(self, minibatch: Minibatch, *, training: bool = True) -> None:
+        """Run the forward part as :meth:`evaluate` does, and keep what gradients need.
+
+        Args:
+            minibatch: the data; the program may go on reading its arrays until the last :meth:`backward`.
+            training: dropout is on and statistics are those of the minibatch, as in training; it counts as a step.
+
+        Raises:
+            NetworkError: the plan was made without nodes ``by`` which gradients are wanted.
+            UnsupportedError: the engine computes gradients in training alone.
+        """
+        raise no_gradients(self)
+
+    def backward(self, seeds: Mapping[str, NDArray[Any]] | None = None) -> None:
+        """Let gradients flow back through what :meth:`forward` has computed; any number of times.
+
+        The gradients of parameters are in the store then, where :meth:`update` finds them.
+
+        Args:
+            seeds: by root, the gradient of what is sought by the root's value, in the shape of :meth:`value`, or a
+                number for all its elements. Roots that are not named get none. None are ones for all roots: gradients
+                of the sum of all their elements.
+
+        Raises:
+            NetworkError: :meth:`forward` did not run before, or there is no such root.
+            DataError: a seed has another shape than its root.
+        """
+        raise no_gradients(self)
+
+    def gradient(self, name: str) -> NDArray[Any]:
+        """Return a copy of the gradient by a node of ``plan.by``, in the shape of its value.
+
+        Raises:
+            NetworkError: there is no such node, or :meth:`backward` did not run.
+        """
+        raise no_gradients(self)
+
     @abstractmethod
     def value(self, name: str) -> NDArray[Any]:
         """Return a copy of a root's value after the last run: ``(frames, *shape)`` or ``shape``."""
 
     @abstractmethod
     def layout(self, name: str) -> SequenceLayout:
-        """Return the sequences of a root's dynamic axis in the last run. Raises NetworkError if it has none."""
+        """Return the sequences of a root's dynamic axis in the last run, or of that of a node of ``plan.by``.
+
+        Raises:
+            NetworkError: it has none, or there is no such node.
+        """
 
     @abstractmethod
     def read_totals(self) -> Mapping[str, float]:
@@ -113,6 +161,11 @@ class Program(ABC):
     def remarks(self) -> Sequence[str]:
         """Lines for the log when training has ended: what the engine has to say of this program."""
         return ()
+
+
+def no_gradients(program: Program) -> UnsupportedError:
+    """What is raised where a program computes no gradients but those of training."""
+    return UnsupportedError(f"{type(program).__name__} computes the gradients of training alone")
 
 
 class ExecutionEngine(Component):

@@ -80,6 +80,19 @@ class HostProgram(Program):
         self.inner.compute_gradients(minibatch)
         self._assign()
 
+    def forward(self, minibatch: Minibatch, *, training: bool = True) -> None:
+        """Run the forward part, and keep what gradients need."""
+        self.inner.forward(minibatch, training=training)
+
+    def backward(self, seeds: Mapping[str, NDArray[Any]] | None = None) -> None:
+        """Let gradients flow back, and assign."""
+        self.inner.backward(seeds)
+        self._assign()
+
+    def gradient(self, name: str) -> NDArray[Any]:
+        """Return a copy of the gradient by a node of ``plan.by``."""
+        return self.inner.gradient(name)
+
     def update(self, scalars: Sequence[Mapping[str, float]]) -> None:
         """Apply the rule with the gradients in the store."""
         if self.rule is None or self.rule.on_host is None:

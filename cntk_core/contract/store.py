@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import functools
+import copy
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
@@ -44,11 +44,32 @@ class Lender(Holder, Protocol):
         ...
 
 
+class _Common:
+    """What all stores of the same parameters have in common: the buffers, and who holds their numbers."""
+
+    def __init__(self, values: FloatArray) -> None:
+        self.values = values
+        self.gradients: FloatArray | None = None
+        self.touched: dict[Parameter, NDArray[np.bool_]] = {}
+        self.holder: Holder | None = None
+
+
+class _Collect:
+    """Makes the value of a parameter in a store current."""
+
+    def __init__(self, store: ParameterStore) -> None:
+        self.store = store
+
+    def __call__(self) -> None:
+        self.store._recall("values")
+
+
 class ParameterStore:
     """Values, gradients and learner slots of a network's parameters.
 
     Learned parameters come first, those with equal multipliers together, so that an update is one pass over few runs.
-    Each parameter's ``value`` becomes a view of the buffer, so the network sees every update.
+    Each parameter's ``value`` becomes a view of the buffer, so the network sees every update. What is made for
+    parameters that are in a store already (:meth:`of`) has slots and state of its own beside the same buffers.
 
     Args:
         parameters: each with its value.
@@ -57,7 +78,6 @@ class ParameterStore:
     Attributes:
         size: elements of each buffer.
         learned_size: elements up to the first parameter that is not learned; all learned ones lie before it.
-        holder: who holds the numbers now (:meth:`hold`), None if they are here.
         state: the numbers that the learner keeps from step to step, by name.
     """
 
@@ -78,19 +98,48 @@ class ParameterStore:
         self.size = offset
         fixed = (self._range[parameter][0] for parameter in self.parameters if not parameter.learned)
         self.learned_size = next(fixed, offset)
-        self.holder: Holder | None = None
-        self._values = self._allocate()
+        self._common = _Common(self._allocate())
+        self._forget()
+        for parameter in self.parameters:
+            self._take_in(parameter)
+
+    @classmethod
+    def of(cls, parameters: Iterable[Parameter], dtype: Any) -> ParameterStore:
+        """Return a store of the numbers that parameters have, wherever they are: in other stores, too, or in none.
+
+        All stores of a network then see each update. Values that somebody has put into parameters meanwhile count.
+        """
+        wanted = tuple(parameters)
+        found = {one.collect.store if isinstance(one.collect, _Collect) else None for one in wanted}
+        there = found.pop() if len(found) == 1 else None
+        if there is None or there.dtype != np.dtype(dtype):
+            return cls(wanted, dtype)
+        for parameter in wanted:
+            value = parameter.value
+            if value is not None and not np.shares_memory(value, there._common.values):
+                there._recall("values")
+                there._take_in(parameter)
+        made = copy.copy(there)
+        made._forget()
+        return made
+
+    def _forget(self) -> None:
+        """Have no slots and no state."""
         self._slots: dict[str, FloatArray] = {}
         self.state: dict[str, float] = {}
         self._initial: dict[str, float] = {}
-        self._gradients: FloatArray | None = None
-        self._touched: dict[Parameter, NDArray[np.bool_]] = {}
-        for parameter in self.parameters:
-            view = self._view(self._values, parameter)
-            assert parameter.value is not None, f"parameter '{parameter.name}' has no value"
-            view[...] = parameter.value.reshape(parameter.known_shape)
-            parameter.value = view
-            parameter.collect = functools.partial(self._recall, "values")
+
+    def _take_in(self, parameter: Parameter) -> None:
+        view = self._view(self._common.values, parameter)
+        assert parameter.value is not None, f"parameter '{parameter.name}' has no value"
+        view[...] = parameter.value.reshape(parameter.known_shape)
+        parameter.value = view
+        parameter.collect = _Collect(self)
+
+    @property
+    def holder(self) -> Holder | None:
+        """Who holds the numbers now (:meth:`hold`), None if they are here."""
+        return self._common.holder
 
     def hold(self, holder: Holder) -> None:
         """Let somebody hold the numbers from now on; who held them before gives all of them back.
@@ -101,7 +150,7 @@ class ParameterStore:
         if self.holder is not holder:
             for kind in get_args(Kind):
                 self._recall(kind)
-            self.holder = holder
+            self._common.holder = holder
 
     def _allocate(self) -> FloatArray:
         # NumPy aligns to 16 or 64 bytes depending on the size; a margin makes the alignment certain.
@@ -114,13 +163,13 @@ class ParameterStore:
     def values(self) -> FloatArray:
         """All parameters."""
         self._recall("values")
-        return self._values
+        return self._common.values
 
     @values.setter
     def values(self, array: FloatArray) -> None:
         # What changes the buffer in place (``values += 1``) ends in an assignment of itself.
-        if array is not self._values:
-            self._values[...] = array
+        if array is not self._common.values:
+            self._common.values[...] = array
 
     @property
     def gradients(self) -> FloatArray:
@@ -146,12 +195,12 @@ class ParameterStore:
         """The arrays of a kind as they are here, for the holder: the slots by name, others under the kind's name."""
         if kind == "slots":
             return self._slots
-        return {kind: self._values if kind == "values" else self._made_gradients()}
+        return {kind: self._common.values if kind == "values" else self._made_gradients()}
 
     def _made_gradients(self) -> FloatArray:
-        if self._gradients is None:
-            self._gradients = self._allocate()
-        return self._gradients
+        if self._common.gradients is None:
+            self._common.gradients = self._allocate()
+        return self._common.gradients
 
     def add_slots(self, slots: Iterable[Slot]) -> None:
         """Make the learner's slots that are not there yet, with their initial values."""
@@ -195,9 +244,9 @@ class ParameterStore:
             parameter: one of ``Plan.sparse``.
             rows: how many it has.
         """
-        if parameter not in self._touched:
-            self._touched[parameter] = np.zeros(rows, np.bool_)
-        return self._touched[parameter]
+        if parameter not in self._common.touched:
+            self._common.touched[parameter] = np.zeros(rows, np.bool_)
+        return self._common.touched[parameter]
 
     def take_touched(self, parameter: Parameter, rows: int) -> NDArray[np.intp]:
         """Return the indices of the touched rows and of those whose gradient is not zero; none is touched afterwards.
@@ -213,8 +262,8 @@ class ParameterStore:
         """Clear gradients that no update took, and what :meth:`touched` noted of them."""
         for parameter in parameters:
             self.gradient(parameter)[...] = 0.0
-            if parameter in self._touched:
-                self._touched[parameter][...] = False
+            if parameter in self._common.touched:
+                self._common.touched[parameter][...] = False
 
     def snapshot(self) -> dict[str, FloatArray]:
         """Copies of the values, slots and state, by name; what a roll-back needs."""

@@ -68,6 +68,8 @@ def replace_file(
             temporary.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
+    if temporary.parent != path.parent:  # otherwise the old name may come back, and a strict disk forget the new one
+        sync_folder(temporary.parent)
 
 
 def _temporary(path: Path, scratch: Path | None) -> Path:

@@ -15,10 +15,10 @@ import attrs
 
 from cntk_core.errors import CntkError, NetworkError, ShapeError
 from cntk_core.network.cropping import locate_crop
-from cntk_core.network.node import Node, Parameter
+from cntk_core.network.node import BATCH, Node, Parameter
 from cntk_core.ops.language.op import Op
 from cntk_core.ops.language.open_shapes import complete_shapes, infer_shape
-from cntk_core.ops.language.shapes import Longest, Shape, elements, from_cntk, longest_axes, show
+from cntk_core.ops.language.shapes import Free, Longest, Shape, elements, from_cntk, is_free, longest_axes, show
 
 MOST_CHANGES = 20
 """How often a guess may change before the loop counts as one without a solution."""
@@ -48,9 +48,9 @@ def infer_node(node: Node) -> None:
     Raises:
         ShapeError, NetworkError: the inputs do not fit; with the node's name and place.
     """
-    if node.op.role in ("input", "parameter"):
+    if node.op.role in ("input", "parameter", "placeholder"):
         return
-    _check_count(node)
+    _begin(node)
     shapes: list[Shape] = [child.known_shape for child in node.inputs]
     try:
         if node.op.complete is not None and any(0 in shape for shape in shapes):
@@ -95,7 +95,9 @@ def _set_axis(node: Node, axis: str | None) -> None:
     node.axis = axis or ""
 
 
-def _check_count(node: Node) -> None:
+def _begin(node: Node) -> None:
+    """Have the record of the node's op that its attributes ask for, and as many inputs as that takes."""
+    node.op = node.op.form_of(node.attributes)
     fewest, most = node.op.arity
     count = len(node.inputs)
     if count < fewest or (most is not None and count > most):
@@ -144,12 +146,14 @@ def _axis(node: Node, inputs: Sequence[Guess]) -> str | None:
 
 
 def _check_axes(node: Node) -> None:
-    if is_delay(node) and not node.inputs[0].framed:
-        source = node.inputs[0].name
-        raise NetworkError(
-            f"{node.op.name} '{node.name}' looks along the dynamic axis, but its input '{source}' has none",
-            where=node.where,
-        )
+    along = frozenset({0}) if is_delay(node) else node.op.along_sequences
+    for index in sorted(along):
+        child = node.inputs[index] if index < len(node.inputs) else None
+        if child is not None and (not child.framed or child.axis == BATCH):
+            raise NetworkError(
+                f"{node.op.name} '{node.name}' looks along sequences, but its input {child.describe_axes()}",
+                where=node.where,
+            )
     if (
         node.op.relayout is not None
         and not node.inputs[0].framed
@@ -175,12 +179,21 @@ def _check_axes(node: Node) -> None:
     framed = [child for child in framed if not _is_found_by_running(child)]
     other = next((child for child in framed if child.axis != framed[0].axis), None)
     if other is not None:
-        first, second = (f"'{child.name}' has {_describe(child.axis)}" for child in (framed[0], other))
+        first, second = framed[0], other
+        if second.axis != BATCH == first.axis:
+            hint = f"ReconcileDynamicAxis({first.name}, {second.name}) repeats the first for each step of the second."
+        elif first.axis != BATCH == second.axis:
+            hint = f"ReconcileDynamicAxis({second.name}, {first.name}) repeats the second for each step of the first."
+        else:
+            hint = (
+                f"ReconcileDynamicAxis({first.name}, {second.name}) gives the first the axis of the second, "
+                "if their sequences are equally long."
+            )
         raise NetworkError(
-            f"{node.op.name} '{node.name}': its inputs have different dynamic axes: {first}, {second}",
+            f"{node.op.name} '{node.name}': its inputs have different dynamic axes: {first.describe_axes()}, "
+            f"{second.describe_axes()}",
             where=node.where,
-            hint=f"ReconcileDynamicAxis({framed[0].name}, {other.name}) gives the first the axis of the second, "
-            "if their sequences are equally long.",
+            hint=hint,
         )
 
 
@@ -199,10 +212,6 @@ def _is_found_by_running(node: Node) -> bool:
     return False
 
 
-def _describe(axis: str) -> str:
-    return f"the axis '{axis}'" if axis else "the default axis"
-
-
 # -- loops ------------------------------------------------------------------------------------------------
 
 
@@ -217,7 +226,7 @@ def infer_loop(members: Sequence[Node]) -> list[CntkError]:
     """
     try:
         for node in members:
-            _check_count(node)
+            _begin(node)
         guesses = _Guesses(members)
         guesses.settle()
         guesses.adopt()
@@ -354,11 +363,12 @@ def _guess_shape(node: Node, known: Sequence[Guess], *, bold: bool) -> Shape | N
     if op.guess is not None:
         with suppress(CntkError):
             found = _sound(op.guess(shapes, node.attributes))
-    return found if found is None or bold or longest_axes(found) or elements(found) > 1 else None
+    is_open = found is not None and (longest_axes(found) or is_free(found))
+    return found if found is None or bold or is_open or elements(found) > 1 else None
 
 
 def _sound(shape: Shape | None) -> Shape | None:
-    if shape is None or any(dim <= 0 and not isinstance(dim, Longest) for dim in shape):
+    if shape is None or any(dim <= 0 and not isinstance(dim, Longest | Free) for dim in shape):
         return None
     return tuple(shape)
 

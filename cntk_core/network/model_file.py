@@ -1,16 +1,18 @@
 """Model files: one file per model, a safetensors file whose metadata describe the network.
 
 The arrays are the parameters and precomputed values by node name (memory order). The metadata have ``format``,
-``version``, ``network`` (JSON: the nodes in order, the groups of roots, the precision), ``training`` (JSON: how far
-training had come) and, where any took part, ``plugins`` (JSON: kind, name, wheel and version of each). The same network
-always gives the same bytes.
+``version``, ``network`` (JSON: the nodes in order, the groups of roots, the precision and, where there are any, the
+blocks), ``training`` (JSON: how far training had come) and, where any took part, ``plugins`` (JSON: kind, name, wheel
+and version of each). The same network always gives the same bytes.
 """
 
 from __future__ import annotations
 
+import functools
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,24 +20,27 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.errors import CntkError, ModelFormatError, NetworkError
+from cntk_core.errors import CntkError, ModelFormatError, NetworkError, PluginError
 from cntk_core.network.attribute_types import wrong_attribute
+from cntk_core.network.blocks import Block, nest
 from cntk_core.network.network import Network
-from cntk_core.network.node import ROLES, Input, Node, Parameter
+from cntk_core.network.node import ROLES, Input, Node, Parameter, Placeholder
 from cntk_core.network.tensor_file import (
     MAX_HEADER,
     MAX_RANK,
     TensorFile,
     check_is_file,
+    parse_tensors,
     read_metadata,
     read_tensors,
+    tensor_chunks,
     whole_numbers,
     write_tensors,
 )
 from cntk_core.network.unsound import unsound
 from cntk_core.ops.families.leaves import INPUT, PARAMETER, SPARSE_INPUT
-from cntk_core.ops.language.op import Op
-from cntk_core.ops.language.shapes import Longest, Shape, longest_axes, show
+from cntk_core.ops.language.op import Op, OpNames
+from cntk_core.ops.language.shapes import Free, Longest, Shape, is_free, longest_axes, show
 from cntk_core.ops.table import FindOp
 from cntk_core.records.origin import Origin, as_entries, of_entries
 
@@ -73,6 +78,36 @@ def save_model(
         OSError: the file cannot be written; an old one is untouched.
         ModelFormatError: a parameter has no value, or an attribute of a node cannot be written.
     """
+    arrays, metadata = _content(network, info)
+    write_tensors(Path(path), arrays, metadata, scratch=scratch)
+
+
+def pickled(network: Network) -> tuple[Any, ...]:
+    """Return how a network is pickled: by the bytes of its model file, and what finds ops in another process."""
+    return network_of_bytes, (b"".join(tensor_chunks(*_content(network, None))), OpNames.find)
+
+
+def network_of_bytes(content: bytes, find: Callable[[str], Op]) -> Network:
+    """Return the network of a model file's bytes.
+
+    Args:
+        content: the bytes.
+        find: ``name -> Op``; raises PluginError where there is none.
+
+    Raises:
+        ModelFormatError: they are damaged, or an operation is not installed here.
+    """
+
+    @functools.cache
+    def find_op(language: str, name: str) -> Op | None:
+        with suppress(PluginError):
+            return find(name)
+        return None
+
+    return _load(Path("the pickled network"), content, find_op, None)
+
+
+def _content(network: Network, info: ModelInfo | None) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
     arrays: dict[str, NDArray[Any]] = {}
     nodes = []
     for node in network:
@@ -81,11 +116,13 @@ def save_model(
             arrays[_key(node.name)] = node.value
         elif isinstance(node, Parameter):
             raise ModelFormatError(f"the parameter '{node.name}' has no value that could be saved", where=node.where)
-    graph = {
+    graph: dict[str, Any] = {
         "nodes": nodes,
         "precision": "double" if network.dtype == np.float64 else "float",
         "roots": {role: [node.name for node in network.roots[role]] for role in ROLES},
     }
+    if network.blocks:
+        graph["blocks"] = [block.as_entry() for block in network.blocks]
     metadata = {
         "format": FORMAT,
         "version": str(VERSION),
@@ -94,7 +131,7 @@ def save_model(
     }
     if network.origins:
         metadata["plugins"] = json.dumps(as_entries(network.origins), sort_keys=True)
-    write_tensors(Path(path), arrays, metadata, scratch=scratch)
+    return arrays, metadata
 
 
 def _key(name: str) -> str:
@@ -103,9 +140,15 @@ def _key(name: str) -> str:
 
 
 def _describe(node: Node) -> dict[str, Any]:
+    if isinstance(node, Placeholder):
+        raise ModelFormatError(
+            f"the placeholder '{node.name}' cannot be saved: what it stands for is not known",
+            where=node.where,
+            hint="Say with replace_placeholders what takes its place.",
+        )
     if node.shape is None:
         raise ModelFormatError(f"{node.op.name} '{node.name}' has no shape yet and cannot be saved", where=node.where)
-    shape = [{"longest": dim.axis} if isinstance(dim, Longest) else dim for dim in node.known_shape]
+    shape = [_open_dim(dim) if isinstance(dim, Longest | Free) else dim for dim in node.known_shape]
     entry: dict[str, Any] = {"name": node.name, "op": node.op.name, "shape": shape}
     if node.axis:
         entry["axis"] = node.axis
@@ -122,7 +165,14 @@ def _describe(node: Node) -> dict[str, Any]:
         entry["learningRateMultiplier"] = node.learning_rate_multiplier
         entry["regularizationMultiplier"] = node.regularization_multiplier
         entry["needsGradient"] = node.needs_gradient
+    if isinstance(node, Input):
+        entry |= {} if node.framed else {"framed": False}
+        entry |= {"needsGradient": True} if node.needs_gradient else {}
     return entry
+
+
+def _open_dim(dim: Longest | Free) -> dict[str, Any]:
+    return {"longest": dim.axis} if isinstance(dim, Longest) else {"free": dim.name, "tried": list(dim.tried)}
 
 
 def _encode(value: Any, node: Node) -> Any:
@@ -207,7 +257,11 @@ def load_model(path: str | Path, find_op: FindOp, dtype: Any = None) -> Network:
     """
     path = Path(path)
     _begin(path)  # what cannot be opened is a model that cannot be read, not a damaged one
-    content = read_tensors(path)
+    return _load(path, None, find_op, dtype)
+
+
+def _load(path: Path, given: bytes | None, find_op: FindOp, dtype: Any) -> Network:
+    content = read_tensors(path) if given is None else parse_tensors(given, path)
     _check_format(content.metadata, path)
     try:
         return _Loader(path, content, find_op, dtype).load()
@@ -277,6 +331,9 @@ class _Loader:
             for role in ROLES:
                 members = [self._find(network, name) for name in self.graph["roots"].get(role, ())]
                 network.roots[role] = list(dict.fromkeys(members))
+            entries = self.graph.get("blocks", [])
+            network.blocks = [Block.of_entry(entry, lambda name: self._find(network, name)) for entry in entries]
+            nest(network.blocks)
             declared = {node: node.shape for node in network}
             network.infer()
         except ModelFormatError:
@@ -304,10 +361,16 @@ class _Loader:
         name, op, axis = str(entry["name"]), entry["op"], str(entry.get("axis", ""))
         shape = _read_shape(entry["shape"])
         is_leaf = op in (INPUT.name, SPARSE_INPUT.name, PARAMETER.name)
-        if shape is None or len(shape) > MAX_RANK or (is_leaf and longest_axes(shape)):
+        wrong = is_leaf and shape is not None and (longest_axes(shape) or (op != INPUT.name and is_free(shape)))
+        if shape is None or len(shape) > MAX_RANK or wrong:
             raise ModelFormatError(f"'{self.path}' is damaged: the dimensions of '{name}' make no sense")
         if op in (INPUT.name, SPARSE_INPUT.name):
-            return Input.make(name, shape, sparse=op == SPARSE_INPUT.name, axis=axis)
+            sparse, framed, wanted = (
+                op == SPARSE_INPUT.name,
+                entry.get("framed", True),
+                entry.get("needsGradient", False),
+            )
+            return Input.make(name, shape, sparse=sparse, axis=axis, framed=bool(framed), needs_gradient=bool(wanted))
         if op == PARAMETER.name:
             return self._parameter(entry, name, shape)
         found = self.find_op(LANGUAGE, str(op))
@@ -359,13 +422,21 @@ class _Loader:
 
 
 def _read_shape(values: Any) -> Shape | None:
-    """Return a shape, None if it is none: whole numbers, and axes whose longest sequence is a dimension."""
+    """Return a shape, None if it is none: whole numbers, and open dimensions."""
     if not isinstance(values, list):
         return None
-    dims = [Longest(v["longest"]) if isinstance(v, dict) and isinstance(v.get("longest"), str) else v for v in values]
-    if whole_numbers([dim for dim in dims if not isinstance(dim, Longest)]) is None:
+    dims: list[Any] = [_read_open(dim) if isinstance(dim, dict) else dim for dim in values]
+    if whole_numbers([dim for dim in dims if not isinstance(dim, Longest | Free)]) is None:
         return None
     return tuple(dims)
+
+
+def _read_open(entry: Mapping[str, Any]) -> int | None:
+    """Return an open dimension, None if it is none."""
+    if isinstance(entry.get("longest"), str):
+        return Longest(entry["longest"])
+    name, tried = entry.get("free"), whole_numbers(entry.get("tried"))
+    return Free(name, tried) if isinstance(name, str) and tried is not None and len(tried) == 2 else None
 
 
 def _decode(value: Any) -> Any:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 from cntk_core.errors import CntkError, NetworkError, ShapeError, did_you_mean, raise_problems
+from cntk_core.network.blocks import Block, check_apart
 from cntk_core.network.components import components, is_loop
 from cntk_core.network.inference import infer_loop, infer_node, is_delay
-from cntk_core.network.node import ROLES, Input, Node, Parameter
+from cntk_core.network.node import ROLES, Input, Node, Parameter, Placeholder, copies_of
 from cntk_core.ops.language.shapes import show
 from cntk_core.records.origin import Origin
 
@@ -23,6 +25,7 @@ class Network:
 
     Attributes:
         roots: the groups by role.
+        blocks: parts of it that have a name, such as layers.
         origins: the plugins that took part in making it what it is; they are saved with it.
         picture: makes an SVG of a network; the kit of builders sets it when it is there (``cntk_kit_builders.draw``).
     """
@@ -33,6 +36,7 @@ class Network:
         self.dtype = np.dtype(dtype)
         self._nodes: dict[str, Node] = {}
         self.roots: dict[str, list[Node]] = {role: [] for role in ROLES}
+        self.blocks: list[Block] = []
         self.origins: tuple[Origin, ...] = ()
 
     def __iter__(self) -> Iterator[Node]:
@@ -40,6 +44,17 @@ class Network:
 
     def __len__(self) -> int:
         return len(self._nodes)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Network:
+        made = memo[id(self)] = type(self)(self.dtype)
+        memo.update({id(node): each for node, each in copies_of(self).items()})
+        made.__dict__.update(copy.deepcopy(self.__dict__, memo))
+        return made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        from cntk_core.network.model_file import pickled
+
+        return pickled(self)
 
     def __contains__(self, name: str) -> bool:
         return name.lower() in self._nodes
@@ -71,8 +86,11 @@ class Network:
         return node
 
     def remove(self, node: Node) -> None:
-        """Take a node out of the network and of all groups."""
+        """Take a node out of the network and of all groups and blocks."""
         del self._nodes[node.name.lower()]
+        for block in self.blocks:
+            block.remove(node)
+        self.blocks = [block for block in self.blocks if block.outputs]
         for group in self.roots.values():
             if node in group:
                 group.remove(node)
@@ -114,6 +132,42 @@ class Network:
         """All parameters, in the order of their making."""
         return [node for node in self if isinstance(node, Parameter)]
 
+    @property
+    def placeholders(self) -> list[Placeholder]:
+        """All placeholders that still have to be replaced, in the order of their making."""
+        return [node for node in self if isinstance(node, Placeholder)]
+
+    def replace_placeholders(self, substitutions: Mapping[Placeholder, Node]) -> None:
+        """Put nodes in the place of placeholders, all at once: where they are read, and in all groups.
+
+        A node may depend on the placeholder whose place it takes; that closes a loop. It may itself be a placeholder.
+
+        Raises:
+            NetworkError: something is no placeholder, or no node of this network; placeholders stand for each other;
+                a dimension is not what was said. Nothing is changed then.
+        """
+        found = _replacements(self, substitutions)
+        for node in self:
+            if not found.keys().isdisjoint(node.inputs):
+                node.inputs = [found.get(child, child) for child in node.inputs]
+        for role, group in self.roots.items():
+            self.roots[role] = list(dict.fromkeys(found.get(node, node) for node in group))
+        for placeholder in substitutions:
+            placeholder.replacement = found[placeholder]
+            self.remove(placeholder)
+
+    def add_block(self, block: Block) -> Block:
+        """Give a part of the network a name, and return it. Inner blocks come before those around them.
+
+        Raises:
+            NetworkError: it has no output, an output is none of its nodes, or it overlaps another block.
+        """
+        if not block.outputs or any(node not in block.nodes for node in block.outputs):
+            raise NetworkError(f"the outputs of the block '{block.name}' must be among its nodes, at least one")
+        check_apart(block, self.blocks)
+        self.blocks.append(block)
+        return block
+
     def _repr_svg_(self) -> str | None:
         """Draw the network, where something has come that can; notebooks show the picture."""
         return None if Network.picture is None else Network.picture(self)
@@ -135,15 +189,21 @@ class Network:
                 _visit(root, done, waiting, stop_at_constants)
         return list(done)
 
-    def infer(self) -> None:
+    def infer(self, *, partial: bool = False) -> None:
         """Work out every node's shape and complete the parameters' shapes.
 
+        Args:
+            partial: the network is still being made: shapes that depend on a placeholder without one stay None, and
+                parameters may have dimensions 0.
+
         Raises:
-            Problems, ShapeError, NetworkError: all that is wrong, with the places in the recipe.
+            Problems, ShapeError, NetworkError: all that is wrong, with the places in the recipe; placeholders too,
+                unless ``partial``.
         """
-        problems: list[CntkError] = []
-        broken: set[Node] = set()
         place = {node: index for index, node in enumerate(self.order(self))}
+        placeholders = [node for node in place if isinstance(node, Placeholder)]
+        problems: list[CntkError] = [] if partial else [placeholder_left(node) for node in placeholders]
+        broken: set[Node] = {node for node in placeholders if node.shape is None}
         for members in components(self):
             if any(child in broken for node in members for child in node.inputs):
                 broken.update(members)
@@ -155,7 +215,7 @@ class Network:
             if found:
                 broken.update(members)
                 problems += found
-        problems += self._incomplete_parameters(broken)
+        problems += [] if partial else self._incomplete_parameters(broken)
         raise_problems(problems)
 
     def _incomplete_parameters(self, broken: set[Node]) -> list[CntkError]:
@@ -169,6 +229,39 @@ class Network:
             for node in self.parameters
             if 0 in node.known_shape and node not in reached
         ]
+
+
+def placeholder_left(node: Placeholder) -> NetworkError:
+    """Return the error for a placeholder where a network has to be complete."""
+    return NetworkError(
+        f"the placeholder '{node.name}' still stands for something that is not known",
+        where=node.where,
+        hint="Say with replace_placeholders what takes its place.",
+    )
+
+
+def _replacements(network: Network, substitutions: Mapping[Placeholder, Node]) -> dict[Node, Node]:
+    """Return what takes the place of each placeholder in the end. Raises NetworkError for what cannot be."""
+    found: dict[Node, Node] = {}
+    for old in substitutions:
+        passed: list[Node] = [old]
+        while isinstance(passed[-1], Placeholder) and passed[-1] in substitutions:
+            passed.append(substitutions[passed[-1]])
+            if passed[-1] in passed[:-1]:
+                names = " -> ".join(node.name for node in passed)
+                raise NetworkError(f"placeholders stand for each other: {names}", where=old.where)
+        found[old] = new = passed[-1]
+        if not isinstance(old, Placeholder):
+            raise NetworkError(f"{old.op.name} '{old.name}' is no placeholder", where=old.where)
+        for node in passed:
+            if node.name not in network or network[node.name] is not node:
+                raise NetworkError(f"{node.op.name} '{node.name}' is no node of this network", where=node.where)
+        if None not in (old.shape, new.shape) and 0 not in new.known_shape and old.shape != new.shape:
+            said, is_now = show(old.known_shape), show(new.known_shape)
+            raise ShapeError(
+                f"the placeholder '{old.name}' was said to be {said}, but '{new.name}' is {is_now}", where=old.where
+            )
+    return found
 
 
 def _infer_alone(node: Node) -> list[CntkError]:

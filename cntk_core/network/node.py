@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import copy
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.errors import Location
+from cntk_core.errors import Location, NetworkError
 from cntk_core.network.initializers import Initializer
-from cntk_core.ops.families.leaves import INPUT, PARAMETER, SPARSE_INPUT
+from cntk_core.ops.families.leaves import INPUT, PARAMETER, PLACEHOLDER, SPARSE_INPUT
 from cntk_core.ops.language.op import NoAttributes, Op
-from cntk_core.ops.language.shapes import Shape, show
+from cntk_core.ops.language.shapes import Free, Shape, placed, show
 
 ROLES = ("feature", "label", "criterion", "evaluation", "output")
 """Groups of nodes that a recipe names, in the order of CNTK's model files."""
+
+BATCH = "#"
+"""The dynamic axis of values that have no sequences: one for each sample of the minibatch, in the reader's order."""
 
 
 @attrs.define(eq=False)
@@ -31,7 +35,7 @@ class Node:
         where: the place in the recipe that made it.
         shape: sample shape in memory order, None before inference.
         framed: whether the value has a dynamic axis, None before inference.
-        axis: name of the dynamic axis, "" for the default one.
+        axis: name of the dynamic axis, "" for the default one, :data:`BATCH` where there are no sequences.
         value: the constant value of a precomputed node; parameters keep theirs here too.
     """
 
@@ -62,6 +66,13 @@ class Node:
         shape = f" : {show(self.shape, framed=bool(self.framed))}" if self.shape is not None else ""
         return f"{self.name} = {self.op.name} ({', '.join(node.name for node in self.inputs)}){shape}"
 
+    def describe_axes(self) -> str:
+        """``'z' has the axes [batch, sequence 'words']`` as messages say it."""
+        if not self.framed:
+            return f"'{self.name}' has no dynamic axis"
+        sequence = "" if self.axis == BATCH else f", sequence '{self.axis}'" if self.axis else ", sequence"
+        return f"'{self.name}' has the axes [batch{sequence}]"
+
     @property
     def known_shape(self) -> Shape:
         """The shape after inference."""
@@ -71,18 +82,53 @@ class Node:
 
 @attrs.define(eq=False, repr=False)
 class Input(Node):
-    """A stream of the reader. Its shape is declared; ``sparse`` streams give index:value pairs."""
+    """What each minibatch brings, of a declared shape; the minibatch gives the sizes of ``Free`` dimensions.
+
+    With the dynamic axis ``""`` or a name of its own it brings sequences, with :data:`BATCH` one value for each sample,
+    and without (``framed`` is False) one value for the whole minibatch.
+
+    Attributes:
+        sparse: it gives index:value pairs.
+        needs_gradient: gradients are wanted by it, too, where nobody says by what.
+    """
 
     op: Op = INPUT
     sparse: bool = False
+    needs_gradient: bool = False
 
     @classmethod
     def make(
-        cls, name: str, shape: Shape, *, sparse: bool = False, where: Location | None = None, axis: str = ""
+        cls,
+        name: str,
+        shape: Shape,
+        *,
+        sparse: bool = False,
+        where: Location | None = None,
+        axis: str = "",
+        framed: bool = True,
+        needs_gradient: bool = False,
     ) -> Input:
-        """Make an input of a sample shape (memory order)."""
-        op = SPARSE_INPUT if sparse else INPUT
-        return cls(name=name, op=op, shape=shape, framed=True, where=where, sparse=sparse, axis=axis)
+        """Make an input of a sample shape (memory order).
+
+        Raises:
+            NetworkError: a dimension is 0 or negative; it is sparse and has no dynamic axis, or has open dimensions.
+        """
+        if any(dim < 1 and not isinstance(dim, Free) for dim in shape):
+            hint = "FREE is a dimension whose size each minibatch brings."
+            raise NetworkError(f"the input '{name}' cannot be {show(shape)}", where=where, hint=hint)
+        if sparse and not (framed and min(shape, default=0) >= 0):
+            what = "an open dimension" if framed else "no dynamic axis"
+            raise NetworkError(f"the sparse input '{name}' has {what}; only dense inputs can", where=where)
+        return cls(
+            name=name,
+            op=SPARSE_INPUT if sparse else INPUT,
+            shape=placed(shape),
+            framed=framed,
+            where=where,
+            sparse=sparse,
+            axis=axis if framed else "",
+            needs_gradient=needs_gradient,
+        )
 
 
 @attrs.define(eq=False, repr=False)
@@ -141,3 +187,50 @@ class Parameter(Node):
             initializer=initializer,
             learning_rate_multiplier=learning_rate_multiplier,
         )
+
+
+def copies_of(nodes: Iterable[Node], *, share_parameters: bool = False) -> dict[Node, Node]:
+    """Return copies of nodes, linked among themselves as these are.
+
+    Parameters, unless they are shared, have values of their own that no store holds.
+    """
+    copies: dict[Node, Node] = {}
+    for node in nodes:
+        if isinstance(node, Parameter) and share_parameters:
+            copies[node] = node
+            continue
+        made = copies[node] = copy.copy(node)
+        if isinstance(made, Parameter):
+            made.collect = None
+            made.value = None if node.value is None else node.value.copy()
+    for node, made in copies.items():
+        if made is not node:
+            made.inputs = [copies.get(child, child) for child in node.inputs]
+    return copies
+
+
+@attrs.define(eq=False, repr=False)
+class Placeholder(Node):
+    """Stands for a node that is not known yet, in a network that is being made.
+
+    Attributes:
+        replacement: the node that has taken its place.
+    """
+
+    op: Op = PLACEHOLDER
+    replacement: Node | None = attrs.field(default=None, init=False)
+
+    @classmethod
+    def make(
+        cls, name: str, shape: Shape | None = None, *, axis: str | None = "", where: Location | None = None
+    ) -> Placeholder:
+        """Make a placeholder.
+
+        Args:
+            name: unique in the network.
+            shape: what is known of the sample shape (memory order): all of it or nothing.
+            axis: name of the dynamic axis; None if the value has none.
+            where: the place in the recipe.
+        """
+        framed = None if shape is None else axis is not None
+        return cls(name=name, shape=shape, framed=framed, where=where, axis=axis or "")

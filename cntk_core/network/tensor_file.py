@@ -67,6 +67,11 @@ def write_tensors(
     Raises:
         OSError: the file could not be written; an old one is untouched.
     """
+    replace_file(path, tensor_chunks(arrays, metadata), scratch=scratch, seen=seen)
+
+
+def tensor_chunks(arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]) -> list[bytes | memoryview]:
+    """Return the bytes of a file, piece by piece."""
     ordered = {name: np.asarray(arrays[name], order="C") for name in sorted(arrays)}
     entries: dict[str, Any] = {}
     offset = 0
@@ -78,7 +83,7 @@ def write_tensors(
     texts = {**metadata, _CHECKSUM: _checksum(entries, metadata, payload)}
     header = json.dumps({_METADATA: texts, **entries}, separators=(",", ":"), sort_keys=True).encode()
     header += b" " * (-len(header) % _ALIGNMENT)
-    replace_file(path, [len(header).to_bytes(8, "little"), header, *payload], scratch=scratch, seen=seen)
+    return [len(header).to_bytes(8, "little"), header, *payload]
 
 
 def _checksum(entries: Mapping[str, Any], metadata: Mapping[str, str], payload: Iterable[bytes | memoryview]) -> str:
@@ -115,6 +120,11 @@ def read_tensors(path: Path, *, error: type[CntkError] = ModelFormatError) -> Te
         content = path.read_bytes()
     except OSError as reason:
         raise error(f"'{path}' cannot be read: {reason.strerror}") from None
+    return parse_tensors(content, path, error=error)
+
+
+def parse_tensors(content: bytes, path: Path, *, error: type[CntkError] = ModelFormatError) -> TensorFile:
+    """Read the bytes of a file, which messages call by a path; as :func:`read_tensors`."""
     header, start = _header(content, path, error)
     metadata = _metadata(header, path, error)
     arrays = _arrays(header, memoryview(content)[start:], path, error)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache
 from typing import Any, TypeVar
 
 import attrs
 
 from cntk_core.errors import PluginError, did_you_mean
 from cntk_core.ops.language.op import Op
-from cntk_core.ops.table import OpTable, core_ops
+from cntk_core.ops.table import core_op
 
 
 @attrs.frozen(eq=False)
@@ -66,27 +65,6 @@ def kernels(
 ) -> tuple[Kernel, ...]:
     """Make the same kernel for several ops; as :func:`kernel`."""
     return tuple(kernel(engine, op, gradient=gradient, **settings)(forward) for op in ops)
-
-
-def core_op(name: str) -> Op:
-    """Return the core's op of a name. Case does not count.
-
-    Raises:
-        PluginError: it has none.
-    """
-    table = _core()
-    found = table.find("", name)
-    if found is None:
-        raise PluginError(
-            f"the core has no operation '{name}'{did_you_mean(name, table.names(''))}",
-            hint="For an operation of a plugin, give the op itself.",
-        )
-    return found
-
-
-@cache
-def _core() -> OpTable:
-    return core_ops()
 
 
 R = TypeVar("R")

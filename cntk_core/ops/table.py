@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from importlib import import_module
 from types import ModuleType
 
-from cntk_core.errors import PluginError
-from cntk_core.ops.language.op import Op
+from cntk_core.errors import PluginError, did_you_mean
+from cntk_core.ops.language.op import Op, OpNames
 
 FindOp = Callable[[str, str], Op | None]
 """``(language, name)`` to the operation, None if there is none. The language of model files is ``"model"``."""
@@ -38,6 +39,7 @@ FAMILIES = (
     "recurrent_stack",
     "sequences",
     "outputs",
+    "attention",
     "linear_chain",
     "alignment",
     "convolution",
@@ -45,6 +47,7 @@ FAMILIES = (
     "normalization",
     "cropping",
     "monitoring",
+    "adjoints",
 )
 """The modules with the core's ops, in the order of the reference page. They are imported when ops are asked for."""
 
@@ -113,3 +116,27 @@ def core_ops() -> OpTable:
         for op in family.OPS:
             table.add(op)
     return table
+
+
+def core_op(name: str) -> Op:
+    """Return the core's op of a name. Case does not count.
+
+    Raises:
+        PluginError: it has none.
+    """
+    table = _core()
+    found = table.find("", name)
+    if found is None:
+        raise PluginError(
+            f"the core has no operation '{name}'{did_you_mean(name, table.names(''))}",
+            hint="For an operation of a plugin, give the op itself.",
+        )
+    return found
+
+
+@cache
+def _core() -> OpTable:
+    return core_ops()
+
+
+OpNames.find = core_op

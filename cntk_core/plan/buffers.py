@@ -52,7 +52,12 @@ class _Slot:
 
 
 def assign_buffers(
-    steps: Sequence[Step | Loop], gradients: Sequence[GradientStep | LoopGradient], roots: Sequence[Node]
+    steps: Sequence[Step | Loop],
+    gradients: Sequence[GradientStep | LoopGradient],
+    roots: Sequence[Node],
+    *,
+    seeded: Sequence[Node] = (),
+    by: Sequence[Node] = (),
 ) -> tuple[dict[Node, int], dict[Node, int], tuple[Buffer, ...]]:
     """Give every computed value and gradient a buffer; return both assignments and the buffers.
 
@@ -61,14 +66,17 @@ def assign_buffers(
     a step sums up (the gradient of a value that it repeats for all samples or elements) is complete only when the step
     has read everything, so that it lies apart, too. Inside loops, :mod:`sharing` tells what lies in one place. Nodes
     with a dimension that every minibatch has its own of get none.
+
+    If gradients are asked for ``by`` nodes, these stay, and so do all values that gradients look at. The gradients of
+    ``seeded`` nodes are there before the first gradient step.
     """
-    items = [item for item in _life_times(steps, gradients, set(roots)) if not is_open(item.node)]
+    items = [item for item in _life_times(steps, gradients, set(roots), seeded, by) if not is_open(item.node)]
     spaces = [_space(step) for step in (*steps, *gradients)]
     slots: list[_Slot] = []
     values: dict[Node, int] = {}
     grads: dict[Node, int] = {}
     for item in sorted(items, key=lambda item: item.born):
-        slot = _find(slots, item, in_place=item.space == spaces[item.born])
+        slot = _find(slots, item, in_place=bool(spaces) and item.space == spaces[item.born])
         if slot is None:
             slot = _Slot(len(slots), item.place, 0, item)
             slots.append(slot)
@@ -120,7 +128,11 @@ def _is_free(slot: _Slot, item: _Item, in_place: bool) -> bool:
 
 
 def _life_times(
-    steps: Sequence[Step | Loop], gradients: Sequence[GradientStep | LoopGradient], roots: set[Node]
+    steps: Sequence[Step | Loop],
+    gradients: Sequence[GradientStep | LoopGradient],
+    roots: set[Node],
+    seeded: Sequence[Node],
+    by: Sequence[Node],
 ) -> Iterator[_Item]:
     end = len(steps) + len(gradients)
     values: dict[Node, _Item] = {}
@@ -130,11 +142,13 @@ def _life_times(
                 values[node].last = max(values[node].last, position)
         for node in step.writes:
             values[node] = _Item(node, False, position, end if node in roots else position)
-    grads: dict[Node, _Item] = {}
+    # Seeds come when the forward part is done.
+    before = len(steps) - 1
+    grads = {node: _Item(node, True, before, before) for node in seeded if not isinstance(node, Parameter)}
     for position, step_back in enumerate(gradients, start=len(steps)):
         for node in step_back.reads:
             if node in values:
-                values[node].last = max(values[node].last, position)
+                values[node].last = end if by else max(values[node].last, position)
         for node in step_back.sources:
             if node in grads:
                 grads[node].last = position
@@ -142,8 +156,11 @@ def _life_times(
             if not isinstance(target.node, Parameter):
                 item = grads.setdefault(target.node, _Item(target.node, True, position, position))
                 item.last = max(item.last, position)
+    for node in by:
+        if node in grads:
+            grads[node].last = end
     yield from _joined(values, same_values(steps, gradients, roots))
-    yield from _joined(grads, same_gradients(gradients))
+    yield from _joined(grads, same_gradients(gradients, seeded))
 
 
 def _joined(items: Mapping[Node, _Item], same: Mapping[Node, Node]) -> Iterator[_Item]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from cntk_core.network.node import Node
 from cntk_core.ops.language.expression import symbol
@@ -27,7 +27,12 @@ def consumers_of(order: Sequence[Node]) -> dict[Node, list[Node]]:
 
 
 def group(
-    order: Sequence[Node], consumers: Mapping[Node, Sequence[Node]], place: Mapping[Node, int], *, fuse: bool
+    order: Sequence[Node],
+    consumers: Mapping[Node, Sequence[Node]],
+    place: Mapping[Node, int],
+    *,
+    fuse: bool,
+    apart: Collection[Node] = (),
 ) -> list[tuple[Node, ...]]:
     """Cut an order of computed nodes into steps: single nodes, or element-wise nodes of one shape fused.
 
@@ -40,15 +45,16 @@ def group(
         consumers: who reads a node in the same pass over the frames.
         place: position of every node, consumers included.
         fuse: otherwise every node is a group.
+        apart: nodes that are groups of their own.
     """
     group_of: dict[Node, list[Node]] = {}
     for node in order:
         group_of[node] = [node]
-        if not (fuse and is_elementwise(node)):
+        if not (fuse and is_elementwise(node)) or node in apart:
             continue
         for child in dict.fromkeys(node.inputs):
             candidate = group_of.get(child)
-            if candidate is None or candidate is group_of[node] or not is_elementwise(child):
+            if candidate is None or candidate is group_of[node] or child in apart or not is_elementwise(child):
                 continue
             if not _same_space(node, child) or _needed_before(candidate, node, consumers, place, group_of):
                 continue

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import attrs
 
-from cntk_core.errors import NetworkError
+from cntk_core.errors import CntkError, NetworkError, raise_problems
 from cntk_core.network.inference import is_delay
-from cntk_core.network.node import Node, Parameter
+from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.plan.fusion import gradient_reads
 from cntk_core.plan.plan import GradientStep, Loop, LoopGradient, Step, Target
 
@@ -18,33 +18,60 @@ class Flow:
     """Where gradients flow.
 
     Attributes:
-        criterion: where they begin, None if nowhere.
-        path: nodes through which one flows from the criterion to a learned parameter.
+        begins: where they begin.
+        path: nodes through which one flows from there to where one is wanted.
         consumers: for each node, who reads it.
+        seeded: they begin with what they are given, to which others of these nodes may add; else with ones.
     """
 
-    criterion: Node | None
+    begins: frozenset[Node]
     path: frozenset[Node]
     consumers: Mapping[Node, Sequence[Node]]
+    seeded: bool = False
 
     @classmethod
-    def make(cls, order: Sequence[Node], consumers: Mapping[Node, Sequence[Node]], criterion: Node | None) -> Flow:
-        """Find the way from a criterion to the learned parameters of an order.
+    def make(
+        cls,
+        order: Sequence[Node],
+        consumers: Mapping[Node, Sequence[Node]],
+        criterion: Node | None,
+        learn: Collection[Node] | None = None,
+    ) -> Flow:
+        """Find the way from a criterion to the learned parameters of an order, or to those that are to ``learn``.
 
         Raises:
             NetworkError: there is nothing to learn.
         """
         if criterion is None:
-            return cls(None, frozenset(), consumers)
+            return cls(frozenset(), frozenset(), consumers)
         learned = [node for node in order if isinstance(node, Parameter) and node.learned]
+        learned = learned if learn is None else [node for node in learned if node in learn]
         needing = _upward(learned, consumers)
         if criterion not in needing:
             # Legal as long as there is something to learn: all gradients are zero (a criterion behind Floor, say).
             if not learned:
                 message = f"the criterion '{criterion.name}' depends on no learned parameter"
                 raise NetworkError(message, where=criterion.where)
-            return cls(criterion, frozenset(), consumers)
-        return cls(criterion, frozenset(_downward(criterion, needing)), consumers)
+            return cls(frozenset([criterion]), frozenset(), consumers)
+        return cls(frozenset([criterion]), frozenset(_downward([criterion], needing)), consumers)
+
+    @classmethod
+    def between(
+        cls,
+        order: Sequence[Node],
+        consumers: Mapping[Node, Sequence[Node]],
+        roots: Sequence[Node],
+        by: Sequence[Node],
+    ) -> Flow:
+        """Find the ways from some roots to the nodes by which their gradients are wanted.
+
+        Raises:
+            NetworkError, Problems: the roots do not depend on one of these, or it is a sparse input.
+        """
+        raise_problems(list(_problems(order, roots, by)))
+        needing = _upward(by, consumers)
+        begins = [root for root in roots if root in needing]
+        return cls(frozenset(begins), frozenset(_downward(begins, needing)), consumers, seeded=True)
 
     def needs(self, node: Node) -> list[bool]:
         """For each input of a node, whether its gradient is wanted."""
@@ -63,7 +90,7 @@ class Flow:
             for node in members
             if node in self.path
             and (
-                node is self.criterion
+                node in self.begins
                 or any(self.takes(user, node) for user in self.consumers[node] if user not in inside)
             )
         )
@@ -100,10 +127,25 @@ class Flow:
         return tuple(found)
 
 
-def _upward(learned: Sequence[Node], consumers: Mapping[Node, Sequence[Node]]) -> set[Node]:
-    """Everything that a gradient by one of the parameters could come from."""
-    found = set(learned)
-    work = list(learned)
+def _problems(order: Sequence[Node], roots: Sequence[Node], by: Sequence[Node]) -> Iterator[CntkError]:
+    inside = set(order)
+    names = ", ".join(f"'{root.name}'" for root in roots)
+    for node in by:
+        if node not in inside:
+            depend = "do not depend" if len(roots) > 1 else "does not depend"
+            yield NetworkError(f"there is no gradient by '{node.name}': {names} {depend} on it", where=node.where)
+        elif isinstance(node, Input) and node.sparse:
+            yield NetworkError(
+                f"there is no gradient by '{node.name}': it is a sparse input",
+                where=node.where,
+                hint="Declare the input dense, or ask for the gradient by a node that reads it.",
+            )
+
+
+def _upward(wanted: Sequence[Node], consumers: Mapping[Node, Sequence[Node]]) -> set[Node]:
+    """Everything that a gradient by one of the nodes could come from."""
+    found = set(wanted)
+    work = list(wanted)
     while work:
         node = work.pop()
         for user in consumers[node]:
@@ -115,12 +157,12 @@ def _upward(learned: Sequence[Node], consumers: Mapping[Node, Sequence[Node]]) -
     return found
 
 
-def _downward(criterion: Node, needing: set[Node]) -> set[Node]:
-    found = {criterion}
-    work = [criterion]
+def _downward(begins: Sequence[Node], needing: set[Node]) -> set[Node]:
+    found = set(begins)
+    work = list(begins)
     while work:
         node = work.pop()
-        if isinstance(node, Parameter):
+        if node.value is not None:
             continue
         for index, child in enumerate(node.inputs):
             if child in needing and child not in found and node.op.flows_to(index):
@@ -132,14 +174,14 @@ def _downward(criterion: Node, needing: set[Node]) -> set[Node]:
 def gradient_steps(steps: Sequence[Step | Loop], flow: Flow) -> list[GradientStep | LoopGradient]:
     """Return the gradient steps of all steps, in the order in which they are done."""
     result: list[GradientStep | LoopGradient] = []
-    written: set[Node] = set()
+    written: set[Node] = set(flow.begins) if flow.seeded else set()
     for step in reversed(steps):
         if isinstance(step, Loop):
             result += _loop(step, flow, written)
             continue
-        sources = flow.sources(step.nodes, set(step.nodes))
-        if sources:
-            result.append(_straight(step, sources, flow.targets(step.nodes), flow, written))
+        sources, outside = flow.sources(step.nodes, set(step.nodes)), flow.targets(step.nodes)
+        if sources and outside:
+            result.append(_straight(step, sources, outside, flow, written))
     return result
 
 
@@ -166,7 +208,7 @@ def _loop(loop: Loop, flow: Flow, written: set[Node]) -> list[GradientStep | Loo
             continue
         outside = flow.targets(step.nodes)
         at_end = all(node.op.traits.summed_at_end for node in step.nodes)
-        batched = [child for child in outside if child not in inside and not child.framed and at_end]
+        batched = [child for child in outside if child not in inside and at_end and not has_rows(child, step.nodes)]
         if is_delay(step.nodes[0]):  # its initial state has no row for each frame
             batched = [child for child in outside if child is not step.nodes[0].inputs[0]]
         stepwise = [child for child in outside if child not in batched]
@@ -188,6 +230,15 @@ def _loop(loop: Loop, flow: Flow, written: set[Node]) -> list[GradientStep | Loo
     ]
     written.update(targets)
     return result + [_straight(step, sources, batched, flow, written) for step, sources, batched in after]
+
+
+def has_rows(child: Node, readers: Sequence[Node]) -> bool:
+    """Whether nodes of a loop are given the rows of a time step of a value, and not all of it."""
+    if not child.framed:
+        return False
+    return not any(
+        child is given for node in readers for index, given in enumerate(node.inputs) if index in node.op.whole
+    )
 
 
 class _LoopState:

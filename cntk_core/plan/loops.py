@@ -123,6 +123,8 @@ def _needs_whole_sequences(node: Node, loop: Component) -> bool:
         return False
     if node.op.reduces_frames or node.op.makes_axis(node.inputs[0].shape, node.attributes):
         return True
+    if node.op.whole:
+        return any(node.inputs[index] in loop.nodes for index in node.op.whole if index < len(node.inputs))
     # Within a loop all sequences are the same, so that nothing has to be reconciled.
     same = node.op.traits.passes_through and node.inputs[0] in loop.nodes
     return node.op.axis_of is not None and not same

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import attrs
 
@@ -25,22 +25,29 @@ def make_plan(
     roots: Sequence[Node],
     criterion: Node | None = None,
     *,
+    learn: Collection[Node] | None = None,
+    by: Sequence[Node] = (),
     fuse: bool = True,
     runnable: bool = True,
 ) -> Plan:
     """Plan the computation of ``roots`` and, if a criterion is given, of its gradients by the learned parameters.
+
+    With ``by``, gradients flow from all the roots by any nodes instead, from seeds that the program is given.
 
     Args:
         network: with shapes inferred.
         roots: nodes whose values can be read after a run.
         criterion: a scalar node, or one with a number for each frame; its gradient is that of the sum over the samples
             of the minibatch.
+        learn: those of the learned parameters that are to be trained; by default all.
+        by: parameters (learned or not), inputs and inner nodes by which the gradients of the roots are wanted; a
+            criterion then is one root more.
         fuse: compute neighbouring element-wise nodes in one pass.
         runnable: refuse nodes whose operation is only declared; otherwise the plan is only to look at.
 
     Raises:
-        NetworkError: the criterion is not a scalar or depends on no learned parameter; a precomputed node has no value;
-            a loop is not one that can be computed.
+        NetworkError: the criterion is not a scalar or depends on no learned parameter; the roots do not depend on one
+            of ``by``, or it is a sparse input; a precomputed node has no value; a loop is not one that can be computed.
         UnsupportedError, Problems: names every node that cannot run yet.
     """
     wanted = tuple(dict.fromkeys([*roots, *([criterion] if criterion is not None else [])]))
@@ -49,18 +56,21 @@ def make_plan(
     parts = components(wanted, stop_at_constants=True)
     order = [node for part in parts for node in part.nodes]
     _check(order, criterion)
-    wanted = tuple(dict.fromkeys([*wanted, *(node for node in order if node.op.traits.assigns)]))
+    asked, wanted = wanted, tuple(dict.fromkeys([*wanted, *(node for node in order if node.op.traits.assigns)]))
     consumers = consumers_of(order)
-    flow = Flow.make(order, consumers, criterion)
-    units = _units(parts, consumers, fuse=fuse)
+    by = tuple(dict.fromkeys(by))
+    flow = Flow.between(order, consumers, asked, by) if by else Flow.make(order, consumers, criterion, learn)
+    # What is fused with its readers has no gradient of its own.
+    units = _units(parts, consumers, fuse=fuse, apart=frozenset(by))
     steps = _steps(units, flow, consumers, set(wanted))
     gradients = _mark_last(gradient_steps(steps, flow))
     trained = tuple(node for node in order if isinstance(node, Parameter) and node in flow.path)
-    value_buffer, gradient_buffer, buffers = assign_buffers(steps, gradients, wanted)
+    seeded = tuple(node for node in wanted if node in flow.begins) if by else ()
+    value_buffer, gradient_buffer, buffers = assign_buffers(steps, gradients, wanted, seeded=seeded, by=by)
     return Plan(
         network=network,
         roots=wanted,
-        criterion=criterion,
+        criterion=None if by else criterion,
         inputs=tuple(node for node in order if isinstance(node, Input)),
         parameters=tuple(node for node in order if isinstance(node, Parameter)),
         trained=trained,
@@ -71,7 +81,9 @@ def make_plan(
         gradient_buffer=gradient_buffer,
         sparse=find_sparse(gradients, trained),
         open_values=tuple(node for step in steps for node in step.writes if is_open(node)),
-        open_gradients=_open_gradients(gradients),
+        open_gradients=_open_gradients(gradients, seeded),
+        seeded=seeded,
+        by=by,
     )
 
 
@@ -97,15 +109,17 @@ class _Unit:
         return self.groups[-1][-1]
 
 
-def _units(parts: Sequence[Component], consumers: dict[Node, list[Node]], *, fuse: bool) -> list[_Unit]:
+def _units(
+    parts: Sequence[Component], consumers: dict[Node, list[Node]], *, fuse: bool, apart: frozenset[Node]
+) -> list[_Unit]:
     """Group nodes for fusion, outside loops and in each loop by itself, and put all in a valid order."""
     order = [node for part in parts for node in part.nodes]
     place = {node: index for index, node in enumerate(order)}
     straight = [node for part in parts if not part.direction for node in part.nodes if _is_computed(node)]
-    units = [_Unit((members,)) for members in group(straight, consumers, place, fuse=fuse)]
+    units = [_Unit((members,)) for members in group(straight, consumers, place, fuse=fuse, apart=apart)]
     for part in parts:
         if part.direction:
-            units.append(_Unit(tuple(_body(part, consumers, fuse=fuse)), part.direction))
+            units.append(_Unit(tuple(_body(part, consumers, fuse=fuse, apart=apart)), part.direction))
     return sorted(units, key=lambda unit: place[unit.last])
 
 
@@ -113,12 +127,14 @@ def _is_computed(node: Node) -> bool:
     return node.value is None and not isinstance(node, Input | Parameter)
 
 
-def _body(part: Component, consumers: dict[Node, list[Node]], *, fuse: bool) -> list[tuple[Node, ...]]:
+def _body(
+    part: Component, consumers: dict[Node, list[Node]], *, fuse: bool, apart: frozenset[Node]
+) -> list[tuple[Node, ...]]:
     """Group the nodes of a loop for one time step. A delay reads what another time step left: it is no consumer."""
     inside = {node for node in part.nodes if not is_delay(node)}
     same_step = {node: [user for user in consumers[node] if user in inside] for node in part.nodes}
     place = {node: index for index, node in enumerate(part.nodes)}
-    return group(part.nodes, same_step, place, fuse=fuse)
+    return group(part.nodes, same_step, place, fuse=fuse, apart=apart)
 
 
 def _steps(
@@ -144,10 +160,10 @@ def _step(members: tuple[Node, ...], consumers: dict[Node, list[Node]], kept: se
     return Step(members, tuple(reads), tuple(writes))
 
 
-def _open_gradients(gradients: Sequence[GradientStep | LoopGradient]) -> tuple[Node, ...]:
+def _open_gradients(gradients: Sequence[GradientStep | LoopGradient], seeded: Sequence[Node]) -> tuple[Node, ...]:
     """The nodes whose gradients have a dimension that every minibatch has its own of, those inside loops included."""
     targets = (target.node for step in gradients for target in step.targets)
-    return tuple(dict.fromkeys(node for node in targets if is_open(node)))
+    return tuple(dict.fromkeys(node for node in (*seeded, *targets) if is_open(node)))
 
 
 def _mark_last(gradients: Sequence[GradientStep | LoopGradient]) -> tuple[GradientStep | LoopGradient, ...]:

@@ -11,7 +11,7 @@ from cntk_core.errors import CntkError, NetworkError
 from cntk_core.network.inference import is_delay
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
-from cntk_core.ops.language.shapes import longest_axes
+from cntk_core.ops.language.shapes import Free, Longest
 from cntk_core.records.layout import SequenceLayout
 
 
@@ -141,18 +141,22 @@ class Plan:
     Attributes:
         network: the network, with shapes inferred.
         roots: values that can be read after a run; scalar ones are summed into totals.
-        criterion: the node whose gradient is computed; None for evaluation.
+        criterion: the node whose gradient is computed in training; None for evaluation and for gradients ``by`` nodes.
         inputs: streams that are read.
         parameters: parameters that are read.
-        trained: parameters whose gradients are computed, in the order of the store.
+        trained: parameters whose gradients are computed into the store.
         steps: forward steps in order.
         gradients: gradient steps in order; empty for evaluation.
         buffers: the shared storage.
         value_buffer: node to index of the buffer of its value. Inputs, parameters and precomputed nodes have none, nor
             have nodes with a dimension that every minibatch has its own of
             (:class:`~cntk_core.ops.language.shapes.Longest`).
-        gradient_buffer: node to index of the buffer of its gradient. Trained parameters have none (the store).
+        gradient_buffer: node to index of the buffer of its gradient, or of its seed. Trained parameters have none (the
+            store).
         open_values, open_gradients: nodes with such a dimension, whose values and gradients need storage.
+        seeded: the roots where gradients begin that :meth:`Program.backward` is given; none in a plan for training.
+        by: the nodes by which gradients are asked for, empty in a plan for training. What their gradients look at is
+            kept until the next minibatch, so that gradients may flow again from other seeds.
         sparse: the trained parameters whose gradients come from products with sparse inputs alone, with these inputs.
             An update touches only the rows (in memory order) whose elements occur in the minibatch, unless the rule
             changes all values (``UpdateRule.everywhere``).
@@ -172,6 +176,8 @@ class Plan:
     sparse: Mapping[Parameter, tuple[Input, ...]] = attrs.field(factory=dict)
     open_values: tuple[Node, ...] = ()
     open_gradients: tuple[Node, ...] = ()
+    seeded: tuple[Node, ...] = ()
+    by: tuple[Node, ...] = ()
 
     @property
     def training(self) -> bool:
@@ -186,13 +192,19 @@ class Plan:
 
 def is_open(node: Node) -> bool:
     """Whether a node has a dimension that every minibatch has its own of."""
-    return bool(longest_axes(node.known_shape))
+    return any(isinstance(dim, Longest | Free) for dim in node.known_shape)
 
 
 def assignments(plan: Plan) -> dict[Parameter, Node]:
     """Return the parameters that a plan assigns to after a minibatch, each with the node whose value it gets."""
     nodes = (node for step in plan.steps for node in step.nodes if node.op.traits.assigns)
     return {node.inputs[0]: node for node in nodes if isinstance(node.inputs[0], Parameter)}
+
+
+def marked_assignments(network: Network) -> tuple[Node, ...]:
+    """Return the marked nodes of a network that assign, which a training does although nothing else needs them."""
+    marked = dict.fromkeys(node for group in network.roots.values() for node in group)
+    return tuple(node for node in marked if node.op.traits.assigns)
 
 
 def makes_axis_by_values(node: Node) -> bool:
@@ -232,12 +244,12 @@ def derive_layout(node: Node, layouts: Mapping[str, SequenceLayout | None]) -> S
 
 
 def layout_of_root(plan: Plan, name: str, layouts: Mapping[str, SequenceLayout | None]) -> SequenceLayout:
-    """Return the layout of a root's dynamic axis.
+    """Return the layout of the dynamic axis of a root, or of a node by which gradients are asked for.
 
     Raises:
         NetworkError: the plan has no such root, or it has no sequences.
     """
-    node = next((root for root in plan.roots if root.name.lower() == name.lower()), None)
+    node = next((root for root in (*plan.roots, *plan.by) if root.name.lower() == name.lower()), None)
     layout = layouts.get(node.axis) if node is not None and node.framed else None
     if layout is None:
         raise NetworkError(f"the root '{name}' has no sequences")

@@ -5,21 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from cntk_core.errors import CntkError, UnsupportedError, raise_problems
-from cntk_core.network.network import Network
-from cntk_core.network.node import Node
+from cntk_core.network.network import Network, placeholder_left
+from cntk_core.network.node import Node, Placeholder
 
 
 def check_runnable(network: Network, roots: Iterable[Node]) -> None:
     """Make sure that everything that the roots need can be computed.
 
     Raises:
-        UnsupportedError, Problems: names every node whose operation is only declared.
+        UnsupportedError, NetworkError, Problems: names every node whose operation is only declared, and placeholders.
     """
     problems: list[CntkError] = []
     needed = _needed(roots)
     for node in network:
         reason = node.op.missing(node.attributes) if node in needed else None
-        if reason is not None:
+        if reason is not None and isinstance(node, Placeholder):
+            problems.append(placeholder_left(node))
+        elif reason is not None:
             problems.append(UnsupportedError(f"the node '{node.name}' cannot run yet: {reason}", where=node.where))
     raise_problems(problems)
 

@@ -49,12 +49,13 @@ def _alike(first: Node, second: Node) -> bool:
     return framed and first.axis == second.axis and first.known_shape == second.known_shape
 
 
-def same_gradients(gradients: Sequence[GradientStep | LoopGradient]) -> dict[Node, Node]:
+def same_gradients(gradients: Sequence[GradientStep | LoopGradient], seeded: Sequence[Node] = ()) -> dict[Node, Node]:
     """Return gradients that a loop only passes on (sums do): each with the one that it equals.
 
-    No other step may send anything to them.
+    No other step may send anything to them, nor may they be ``seeded``.
     """
     senders = Counter(target.node for step in _all_gradients(gradients) for target in step.targets)
+    senders.update(seeded)
     found: dict[Node, Node] = {}
     for loop in gradients:
         if not isinstance(loop, LoopGradient):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, Literal
@@ -13,6 +14,8 @@ import pluggy
 from cntk_core.contract.component import Unavailable
 from cntk_core.contract.engine import ExecutionEngine
 from cntk_core.errors import BrokenPluginError, Location, PluginError, PluginUnavailableError, did_you_mean
+from cntk_core.ops.language.op import Op, OpNames
+from cntk_core.ops.table import core_op
 from cntk_core.plugins import specs
 from cntk_core.plugins.calling import HookCalls
 from cntk_core.plugins.discovery import HOOKS_GROUP, OFF, CoreParts, Discovery, unwanted
@@ -330,3 +333,23 @@ def _cannot_register(title: str, error: BaseException) -> BrokenPluginError:
         f"{title} failed when it was asked what it offers: {type(error).__name__}: {error}",
         hint=f"raised by {last_line(error)}",
     )
+
+
+def op_named(name: str) -> Op:
+    """Return the op of a name: the core's, one of an installed wheel, or one that this process has registered.
+
+    Raises:
+        PluginError: there is none.
+    """
+    with suppress(PluginError):
+        return core_op(name)
+    found = PluginManager(load_hooks=False).registry.ops.find("", name)
+    if found is None:
+        raise PluginError(
+            f"the operation '{name}' is not there",
+            hint="Install the wheel that has it, or register it in this process.",
+        )
+    return found
+
+
+OpNames.find = op_named  # pickles are read with all ops from now on

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cntk_core.errors import CntkError
-from cntk_core.model import Model
+from cntk_core.model import Model, one_hot
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node
 from cntk_core.ops.table import core_ops
@@ -95,7 +95,8 @@ def test_words_in_several_forms(model: Model) -> None:
 
     wanted = model.evaluate({"words": WORDS}, ["h"])["h"]
     dense = [np.eye(5)[words] for words in WORDS]
-    for forms in (dense, [csr_array(one) for one in dense], [np.array(words, np.int8) for words in WORDS]):
+    sparse, numbers = [csr_array(one) for one in dense], [np.array(words, np.int8) for words in WORDS]
+    for forms in (dense, sparse, numbers, one_hot(WORDS)):
         for found, expected in zip(model.evaluate({"WORDS": forms}, "h")["h"], wanted, strict=True):
             np.testing.assert_array_equal(found, expected)
 
@@ -132,23 +133,21 @@ def feed_twice(model: Model) -> None:
 @pytest.mark.parametrize(
     ("mistake", "message"),
     [
-        (lambda model: model.evaluate({}), "there are no sequences for the input 'words'\n    Given: nothing"),
+        (lambda model: model.evaluate({}), "there are no values for the input 'words'\n    Given: nothing"),
         (
             lambda model: model.evaluate({"words": [[1, 5]]}, ["h"]),
             "the input 'words' has elements 0 to 4; given are 1 to 5",
         ),
         (
             lambda model: model.evaluate({"words": [[0.5, 1]]}, ["h"]),
-            "a sequence of the input 'words' has the shape (2,)\n"
-            "    Frames are [5], in memory (5,), or numbers of one-hot elements.",
+            "the input 'words' has the shape (1, 2)\n"
+            "    A sample is [5], in memory (5).\n"
+            "    It takes a list of sequences, each (frames, 5), or one array (sequences, frames, 5).\n"
+            "    Whole numbers mean one-hot samples.",
         ),
         (
             lambda model: model.evaluate({"words": [[1]]}, ["hh"]),
             "the network has no node 'hh'; did you mean 'h'?",
-        ),
-        (
-            lambda model: model.evaluate({"words": [[1]]}, ["ce"]),
-            "'ce' has no value for each frame that could be evaluated",
         ),
         (
             lambda model: model.evaluate({"words": WORDS, "extra": EXTRA[:2]}),

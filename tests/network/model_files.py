@@ -8,6 +8,7 @@ import math
 import attrs
 import numpy as np
 import pytest
+from hypothesis import strategies as st
 
 from cntk_core.errors import ModelFormatError
 from cntk_core.network.model_file import load_model
@@ -78,3 +79,18 @@ def rewrite(path, change) -> None:
 
 def node(graph, name):
     return next(entry for entry in graph["nodes"] if entry["name"] == name)
+
+
+def mutated(value, data):
+    """A copy of JSON with one thing in it replaced, removed or doubled."""
+    if isinstance(value, dict) and value and data.draw(st.integers(0, 3)):
+        key = data.draw(st.sampled_from(sorted(value)))
+        return {**value, key: mutated(value[key], data)}
+    if isinstance(value, list) and value and data.draw(st.integers(0, 3)):
+        at = data.draw(st.integers(0, len(value) - 1))
+        kind = data.draw(st.sampled_from(["inner", "removed", "doubled"]))
+        inner = {"inner": [mutated(value[at], data)], "removed": [], "doubled": [value[at]] * 2}[kind]
+        return [*value[:at], *inner, *value[at + 1 :]]
+    simple = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3)
+    names = st.sampled_from(["z", "odd", "W", "mean", "features", "PastValue", "Times", "Reshape", "Slice", "output"])
+    return data.draw(simple | names | st.lists(simple | names, max_size=3) | st.dictionaries(names, simple, max_size=2))

@@ -38,6 +38,15 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_both_folders_are_flushed_after_a_name_has_moved(tmp_path, monkeypatch):
+    flushed = []
+    monkeypatch.setattr(files, "sync_folder", flushed.append)
+    files.replace_file(tmp_path / "a", [b"text"], scratch=tmp_path / "scratch")
+    assert flushed == [tmp_path, tmp_path / "scratch"]
+    files.replace_file(tmp_path / "b", [b"text"])
+    assert flushed[2:] == [tmp_path]
+
+
 def test_a_folder_gets_its_name_when_it_is_full(tmp_path):
     with files.temporary_folder(tmp_path / "all") as new:
         files.write_file(new / "x", [b"text"])

@@ -174,7 +174,7 @@ def test_a_loop_without_frames():
     make = Maker()
     past = make.past("past", 3)
     past.inputs = [make("h", "Sigmoid", past)]
-    assert message(make) == "PastValue 'past' looks along the dynamic axis, but its input 'h' has none"
+    assert message(make) == "PastValue 'past' looks along sequences, but its input 'h' has no dynamic axis"
 
 
 def test_a_loop_whose_operands_do_not_fit():
@@ -245,7 +245,8 @@ def test_different_dynamic_axes_are_named():
     x, y = make.input("x", 3, axis="text"), make.input("y", 3)
     make("sum", "Plus", make("s", "Sigmoid", x), y)
     assert message(make) == (
-        "Plus 'sum': its inputs have different dynamic axes: 's' has the axis 'text', 'y' has the default axis\n"
+        "Plus 'sum': its inputs have different dynamic axes: 's' has the axes [batch, sequence 'text'], "
+        "'y' has the axes [batch, sequence]\n"
         "    ReconcileDynamicAxis(s, y) gives the first the axis of the second, if their sequences are equally long."
     )
 

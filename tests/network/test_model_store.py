@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from model_files import TABLE, find_op, make_network, rewrite
+from model_files import TABLE, find_op, make_network, mutated, rewrite
 
 from cntk_core.errors import CntkError, ModelFormatError
 from cntk_core.network.attribute_types import wrong_attribute
@@ -87,21 +87,6 @@ def test_a_model_of_the_first_version_is_read(tmp_path):
     save_model(make_network(), tmp_path / "new", ModelInfo(3, 129))
     assert (tmp_path / "now").read_bytes() == (tmp_path / "new").read_bytes()
     assert read_model_info(Path(__file__).parent / "model_v1.dnn") == ModelInfo(3, 129)
-
-
-def mutated(value, data):
-    """A copy of JSON with one thing in it replaced, removed or doubled."""
-    if isinstance(value, dict) and value and data.draw(st.integers(0, 3)):
-        key = data.draw(st.sampled_from(sorted(value)))
-        return {**value, key: mutated(value[key], data)}
-    if isinstance(value, list) and value and data.draw(st.integers(0, 3)):
-        at = data.draw(st.integers(0, len(value) - 1))
-        kind = data.draw(st.sampled_from(["inner", "removed", "doubled"]))
-        inner = {"inner": [mutated(value[at], data)], "removed": [], "doubled": [value[at]] * 2}[kind]
-        return [*value[:at], *inner, *value[at + 1 :]]
-    simple = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3)
-    names = st.sampled_from(["z", "odd", "W", "mean", "features", "PastValue", "Times", "Reshape", "Slice", "output"])
-    return data.draw(simple | names | st.lists(simple | names, max_size=3) | st.dictionaries(names, simple, max_size=2))
 
 
 @given(data=st.data())

@@ -7,6 +7,7 @@ import pytest
 from cntk_core.errors import CntkError, ShapeError
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
+from cntk_core.ops.families.attention import WeightsAttributes
 from cntk_core.ops.families.distances import NegativeSamplesAttributes
 from cntk_core.ops.families.leaves import EnvironmentInputAttributes
 from cntk_core.ops.families.products import TimesAttributes
@@ -74,6 +75,30 @@ CASES = [
     ("RowRepeat", [(4,)], RepeatAttributes(0), "RowRepeat needs at least 1 repetition, not 0"),
     ("Diagonal", [(2, 3)], None, "only a square matrix has a diagonal, not [3 x 2]"),
     ("OneHot", [(1,)], OneHotAttributes(0), "OneHot needs at least 1 class, not 0"),
+    ("ReduceElements", [(4,)], ReduceAttributes("Sum", -4), "there is no axis -4"),
+    (
+        "ReduceElements",
+        [(4,)],
+        ReduceAttributes("Argmin", -1),
+        "Argmin over all axes has no place to tell; it goes along one axis or over a sample",
+    ),
+    ("AttentionWeights", [(), (1,)], None, "the memory [1] has no axis for its steps"),
+    ("AttentionWeights", [(5, 4), (3,)], None, "a step of the memory [4 x 5] has 4 elements, a frame 3"),
+    ("AttentionWeights", [(5, 4), (4,)], WeightsAttributes(3), "4 elements cannot be parted among 3 heads"),
+    (
+        "AttentionWeights",
+        [(5, 4), (4,), (4,)],
+        None,
+        "[4] does not say of each of the 5 steps whether it is there",
+    ),
+    (
+        "AdditiveAttentionWeights",
+        [(5, 4), (4,), (3,)],
+        None,
+        "a step of the memory [4 x 5] has 4 elements, unlike [4] and [3]",
+    ),
+    ("AttentionSum", [(5, 4), (4,)], None, "[4] does not give each of the 5 steps of the memory a weight"),
+    ("AttentionSum", [(5, 4), (3, 5)], None, "4 elements cannot be parted among 3 heads"),
 ]
 
 
@@ -88,16 +113,10 @@ def test_shape_mistake(name, shapes, attributes, text):
 
 LIMITS = [
     (
-        "Times",
-        [(4, 5), (4,)],
+        "TransposeTimes",
+        [(4, 5), (5,)],
         TimesAttributes(1, -2),
-        "Times over the sequence axis (inferInputRankToMap=-2) is not there yet",
-    ),
-    (
-        "ReduceElements",
-        [(4,)],
-        ReduceAttributes("Sum", -2),
-        "ReduceElements over dynamic axes (axis=-2) is not there yet",
+        "TransposeTimes over the sequence axis (inferInputRankToMap=-2) is not there yet",
     ),
 ]
 

@@ -11,8 +11,8 @@ from small import Lines, ListReader, make_data, make_network, operation
 
 from cntk_core.errors import DataError
 from cntk_core.training.loop.criteria import CriterionSums
-from cntk_core.training.loop.evaluate import evaluate
 from cntk_core.training.loop.progress import RunLog
+from cntk_kit_recipes.session.evaluate import evaluate
 from cntk_testing.reference import ReferenceEngine
 
 DATA = make_data(20, 5)

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from small import Lines, ListReader, make_data, make_network, make_session
 
 from cntk_core.errors import TrainingError
-from cntk_core.training.loop.gradient_check import agree
+from cntk_kit_recipes.session.gradient_check import agree
 from cntk_testing.reference import ReferenceEngine
 
 

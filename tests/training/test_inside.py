@@ -16,9 +16,9 @@ from small import Lines, ListReader, make_data, make_network, make_session, sett
 from cntk_core.contract.reader import EpochSpec
 from cntk_core.errors import CntkError
 from cntk_core.records.minibatch import Minibatch
-from cntk_core.training.files.generations import ModelPaths
-from cntk_core.training.files.periodic_saving import InsideKeeper
 from cntk_core.training.loop.progress import RunLog
+from cntk_kit_recipes.session.generations import ModelPaths
+from cntk_kit_recipes.session.periodic_saving import InsideKeeper
 from cntk_testing.reference import ReferenceEngine, ReferenceProgram
 
 GIVEN = {
@@ -342,5 +342,5 @@ def test_names(tmp_path):
 def test_settings_that_only_say_when_to_save_make_no_difference(tmp_path):
     first = make_session(tmp_path, checkpoint_every_samples=5)
     other = make_session(tmp_path, checkpoint_every_minutes=5.0, max_epochs=9)
-    assert first.recipe() == other.recipe()
+    assert first.parts.recipe() == other.parts.recipe()
     assert settings(checkpoint_every_samples=5).checkpoint_every_samples == 5

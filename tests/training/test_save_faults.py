@@ -12,7 +12,7 @@ from test_inside import StopAfter
 
 from cntk_core.errors import CntkError, TrainingError
 from cntk_core.network.model_file import load_model
-from cntk_core.training.files.generations import ModelPaths, find_start
+from cntk_kit_recipes.session.generations import ModelPaths, find_start
 from cntk_kit_recipes.session.saving import Saver
 from cntk_kit_recipes.session.session import TrainingSession
 from cntk_testing.faults import KINDS, SHORT, Crash, Faults

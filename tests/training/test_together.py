@@ -15,11 +15,11 @@ from cntk_core.contract.parallel import Parallelizer, Watch
 from cntk_core.contract.store import ParameterStore
 from cntk_core.errors import CheckpointError, TrainingError
 from cntk_core.training.files.checkpoint import load_checkpoint
-from cntk_core.training.loop.evaluate import evaluate
 from cntk_core.training.loop.progress import RunLog
 from cntk_core.training.loop.ranks import ParallelSettings, Ranks
 from cntk_core.training.loop.subminibatch import share
 from cntk_core.training.rates.auto_adjust import AutoAdjust
+from cntk_kit_recipes.session.evaluate import evaluate
 from cntk_testing import ReferenceEngine, VirtualRanks
 from tests.training.small import FRAMES, Lines, ListReader, make_network, make_session, minibatch
 
@@ -430,7 +430,7 @@ def test_shares_of_a_minibatch():
 
 
 def test_damaged_state_of_a_rank(tmp_path):
-    from cntk_kit_recipes.session.rank_saving import take_back
+    from cntk_core.training.loop.rank_state import take_back
 
     train(tmp_path, 2, Averages)
     checkpoint = load_checkpoint(tmp_path / "net.dnn.ckp")

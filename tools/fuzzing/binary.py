@@ -139,7 +139,8 @@ def _judge_chunk(
     longest = [0] * sequences
     for name, sparse, double, dim in streams:
         for number in range(sequences):
-            rows, at = (_sparse if sparse else _dense)(data, at, double, dim)
+            read = _sparse(data, at, double, dim, read=name in found) if sparse else _dense(data, at, double, dim)
+            rows, at = read
             longest[number] = max(longest[number], len(rows))
             if name in found:
                 found[name].append([_row(row, dim, dtype) for row in rows])
@@ -168,11 +169,15 @@ def _dense(data: bytes, at: int, double: bool, dim: int) -> tuple[list[dict[int,
     return rows, at + 4 + count * dim * width
 
 
-def _sparse(data: bytes, at: int, double: bool, dim: int) -> tuple[list[dict[int, list[float]]], int]:
+def _sparse(data: bytes, at: int, double: bool, dim: int, *, read: bool) -> tuple[list[dict[int, list[float]]], int]:
+    """The rows of a sequence, and where it ends; a stream that is not read is skipped."""
     count, total = struct.unpack_from("<Ii", data, at)
     width = 8 if double else 4
     if total < 0 or at + 8 + total * (width + 4) + 4 * count > len(data):
         raise ValueError("sparse")
+    end = at + 8 + total * (width + 4) + 4 * count
+    if not read:
+        return [{}] * count, end
     values = struct.unpack_from(f"<{total}{'d' if double else 'f'}", data, at + 8)
     indices = struct.unpack_from(f"<{total}i", data, at + 8 + total * width)
     sizes = struct.unpack_from(f"<{count}i", data, at + 8 + total * (width + 4))
@@ -185,4 +190,4 @@ def _sparse(data: bytes, at: int, double: bool, dim: int) -> tuple[list[dict[int
             row.setdefault(indices[place], []).append(values[place])
         rows.append(row)
         first += size
-    return rows, at + 8 + total * (width + 4) + 4 * count
+    return rows, end

@@ -80,6 +80,7 @@ def count_edits(first: Sequence[int], second: Sequence[int], attributes: EditDis
     reduces_frames=True,
     role="criterion",
     attributes=EditDistanceAttributes,
+    along_sequences=frozenset({0}),
 )
 def EDIT_DISTANCE_ERROR(
     xp: Any, inputs: Sequence[Array], attributes: EditDistanceAttributes, context: OpContext
@@ -133,6 +134,7 @@ def _forward_backward_gradient(
     role="criterion",
     reads_output=False,
     attributes=ForwardBackwardAttributes,
+    along_sequences=frozenset({1}),
 )
 def FORWARD_BACKWARD(
     xp: Any, inputs: Sequence[Array], attributes: ForwardBackwardAttributes, context: OpContext

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
+import attrs
 import numpy as np
 
 from cntk_core.errors import DataError
@@ -175,18 +177,31 @@ def sequence_places(context: OpContext, made: SequenceLayout) -> tuple[IntArray,
     return table.rows(layout, places, np.zeros_like(places)), own.step - own.first
 
 
-def single_frames(context: OpContext) -> SequenceLayout:
+def need_whole(layout: SequenceLayout, who: str) -> None:
+    """Make sure that no sequence goes on from the minibatch before or into the next.
+
+    Raises:
+        DataError: one does; it names ``who`` needs whole ones.
+    """
+    if layout.continues or not sequence_rows(layout).begun.all():
+        raise DataError(
+            f"{who} needs whole sequences, and those of this minibatch are cut",
+            hint="Train without truncated=true.",
+        )
+
+
+def single_frames(context: OpContext, who: str) -> SequenceLayout:
     """Return the layout that has one frame for each sequence of the first input.
+
+    Args:
+        context: of an operation.
+        who: its name.
 
     Raises:
         DataError: a sequence goes on from the minibatch before or into the next.
     """
     layout = layout_of(context, 0)
-    if layout.continues or not sequence_rows(layout).begun.all():
-        raise DataError(
-            "UnpackSequence needs whole sequences, and those of this minibatch are cut",
-            hint="Train without truncated=true.",
-        )
+    need_whole(layout, who)
     table = sequence_table(layout)
     lengths = np.zeros(int(table.number[-1]) + 1 if len(table.number) else 0, np.int64)
     lengths[table.number] = 1
@@ -198,3 +213,39 @@ def unpacked_places(context: OpContext, made: SequenceLayout) -> tuple[IntArray,
     own, table = sequence_rows(layout_of(context, 0)), sequence_table(made)
     places = table.find(own.number)
     return table.rows(made, places, np.zeros_like(places)), own.step - own.first
+
+
+@attrs.frozen(eq=False)
+class Pieces:
+    """The rows of a minibatch sequence by sequence.
+
+    Attributes:
+        rows: of all frames, those of each sequence in the order of time. Shape ``(frames,)``.
+        starts: where in ``rows`` each sequence begins, in the reader's order. Shape ``(sequences,)``.
+        lengths: of the sequences. Shape ``(sequences,)``.
+        piece: which of the sequences each row of the minibatch belongs to. Shape ``(frames,)``.
+    """
+
+    rows: IntArray
+    starts: IntArray
+    lengths: IntArray
+    piece: IntArray
+
+    @property
+    def longest(self) -> int:
+        """Frames of the longest sequence."""
+        return int(self.lengths.max(initial=0))
+
+
+_PIECES: WeakKeyDictionary[SequenceLayout, Pieces] = WeakKeyDictionary()
+
+
+def pieces_of(layout: SequenceLayout) -> Pieces:
+    """Return the rows of a minibatch of whole sequences, sequence by sequence. Computed once for a layout."""
+    found = _PIECES.get(layout)
+    if found is None:
+        own, table = sequence_rows(layout), sequence_table(layout)
+        rows = np.lexsort((own.step, own.number)).astype(np.int64)
+        starts = np.cumsum(table.length) - table.length
+        found = _PIECES[layout] = Pieces(rows, starts, table.length, table.find(own.number))
+    return found

@@ -28,6 +28,9 @@ DYNAMIC_AXIS = Op(
     "DynamicAxis", (0, 0), scalar_shape, role="axis", new_axis=True, doc="A dynamic axis that inputs name as theirs."
 )
 
+PLACEHOLDER = Op("Placeholder", (0, 0), _declared, role="placeholder", doc="What is not known yet.")
+"""Of nodes that are replaced before a network is complete; no language and no model file has it."""
+
 
 @attrs.frozen
 class EnvironmentInputAttributes:

@@ -165,6 +165,7 @@ def _crf_gradient(
     reads_output=False,
     differentiable=(False, True, True),
     unframed=frozenset({2}),
+    along_sequences=frozenset({1}),
 )
 def CRF(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:
     """-log of the probability of the label path of a linear chain; inputs: labels, scores, transitions [to x from]."""
@@ -203,6 +204,7 @@ def _infer_decoder(shapes: Sequence[Shape], attributes: Any) -> Shape:
     guess=guess_first,
     differentiable=(False,),
     unframed=frozenset({2}),
+    along_sequences=frozenset({1}),
 )
 def SEQUENCE_DECODER(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:
     """Best path of a linear chain between the first and the last label, one-hot; inputs: labels, scores, transitions.

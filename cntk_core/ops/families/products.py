@@ -8,11 +8,15 @@ from typing import Any
 import attrs
 
 from cntk_core.errors import ShapeError
+from cntk_core.ops.families.step_products import Split, times_over_steps
 from cntk_core.ops.language.define import define_op
 from cntk_core.ops.language.framing import dense, flat_rows, sample_shape, samples
-from cntk_core.ops.language.op import Array, OpContext
+from cntk_core.ops.language.op import Array, Op, OpContext
 from cntk_core.ops.language.shapes import Shape, elements, from_cntk, show, to_cntk
 from cntk_core.ops.language.traits import BY_ROWS, MatrixProduct
+
+REDUCE_SEQUENCE_AXIS = -2
+"""The value of ``inferInputRankToMap`` by which Times sums over the steps of a sequence."""
 
 
 @attrs.frozen
@@ -22,23 +26,15 @@ class TimesAttributes:
     Attributes:
         output_rank: how many of the left operand's first axes stay; the others are summed over.
         infer_input_rank_to_map: when the left operand's last dimension is to be inferred: how many of the right
-            operand's last axes the product keeps; -1 infers no more axes than the left operand has.
+            operand's last axes the product keeps; -1 infers no more axes than the left operand has. -2: the products of
+            all steps of a sequence are summed up.
     """
 
     output_rank: int = 1
     infer_input_rank_to_map: int = -1
 
 
-@attrs.frozen
-class _Split:
-    """How the axes of a product are grouped: sums over ``inner`` elements; shapes in memory order."""
-
-    inner: int
-    rest: Shape
-    out: Shape
-
-
-def _split(left: Shape, right: Shape, attributes: TimesAttributes) -> _Split:
+def _split(left: Shape, right: Shape, attributes: TimesAttributes) -> Split:
     """Group the axes of ``left * right``; the operands' shapes are the sample shapes.
 
     Raises:
@@ -57,7 +53,7 @@ def _split(left: Shape, right: Shape, attributes: TimesAttributes) -> _Split:
         found = len(summed)
     rest = from_cntk(other[found:])
     # Two vectors of which no axis stays have a product of one element.
-    return _Split(elements(summed), rest, from_cntk(dims[:rank]) or (() if rest else (1,)))
+    return Split(elements(summed), rest, from_cntk(dims[:rank]) or (() if rest else (1,)))
 
 
 def _flattened(summed: Sequence[int], other: Sequence[int]) -> int | None:
@@ -81,10 +77,15 @@ def _misfit(left: Shape, right: Shape, summed: Sequence[int], other: Sequence[in
     )
 
 
-def _limits_of_times(attributes: TimesAttributes) -> str | None:
-    if attributes.infer_input_rank_to_map < -1:
+def _limits_of_transposed(attributes: TimesAttributes) -> str | None:
+    if attributes.infer_input_rank_to_map <= REDUCE_SEQUENCE_AXIS:
         return "over the sequence axis (inferInputRankToMap=-2)"
     return None
+
+
+def _form_of_times(attributes: TimesAttributes) -> Op:
+    """Summed over the steps of a sequence it is another op."""
+    return TIMES_OVER_STEPS if attributes.infer_input_rank_to_map <= REDUCE_SEQUENCE_AXIS else TIMES
 
 
 def infer_times(shapes: Sequence[Shape], attributes: TimesAttributes) -> Shape:
@@ -129,7 +130,7 @@ def _rows(value: Array, inner: int) -> Array:
     return value if value.ndim == 2 and value.shape[1] == inner else value.reshape(-1, inner)
 
 
-def _product(xp: Any, left: Array, right: Array, split: _Split, framed: tuple[bool, ...]) -> Array:
+def _product(xp: Any, left: Array, right: Array, split: Split, framed: tuple[bool, ...]) -> Array:
     outer = elements(split.out)
     matrices = _matrices(left, framed[0], split.inner, outer)
     if framed[0]:
@@ -145,7 +146,7 @@ def _product_gradients(
     gradient: Array,
     left: Array,
     right: Array,
-    split: _Split,
+    split: Split,
     framed: tuple[bool, ...],
     needs: Sequence[bool],
 ) -> tuple[Array | None, Array | None]:
@@ -169,7 +170,7 @@ def _product_gradients(
     return to_left, to_right
 
 
-def _split_of(inputs: Sequence[Array], attributes: TimesAttributes, context: OpContext) -> _Split:
+def _split_of(inputs: Sequence[Array], attributes: TimesAttributes, context: OpContext) -> Split:
     left, right = (sample_shape(value, framed) for value, framed in zip(inputs, context.framed, strict=True))
     return _split(left, right, attributes)
 
@@ -208,7 +209,7 @@ _PRODUCT = attrs.evolve(BY_ROWS, summed_at_end=True, product=MatrixProduct(outer
     attributes=TimesAttributes,
     complete=complete_times,
     guess=guess_times,
-    limits=_limits_of_times,
+    form=_form_of_times,
     reads_output=False,
     sparse_inputs=frozenset({1}),
     traits=_PRODUCT,
@@ -216,6 +217,9 @@ _PRODUCT = attrs.evolve(BY_ROWS, summed_at_end=True, product=MatrixProduct(outer
 def TIMES(xp: Any, inputs: Sequence[Array], attributes: TimesAttributes, context: OpContext) -> Array:
     """Product of a matrix or tensor with a vector, matrix or tensor: sums over A's last and B's first axes."""
     return product_of(xp, inputs, attributes, context)
+
+
+TIMES_OVER_STEPS = times_over_steps(TimesAttributes, infer_times, _form_of_times, _split_of)
 
 
 def _transposed(shape: Shape, attributes: TimesAttributes) -> Shape:
@@ -276,7 +280,7 @@ def _transpose_times_gradient(
     attributes=TimesAttributes,
     complete=_complete_transpose_times,
     guess=_guess_transpose_times,
-    limits=_limits_of_times,
+    limits=_limits_of_transposed,
     reads_output=False,
     sparse_inputs=frozenset({1}),
     traits=attrs.evolve(_PRODUCT, product=MatrixProduct(transposed=True, outer=_output_rank)),

@@ -259,6 +259,7 @@ def _stack_gradient(
     attributes=RNNStackAttributes,
     reads_output=False,
     unframed=frozenset({0}),
+    along_sequences=frozenset({1}),
     aliases={"ndl": ("RNN", "RNNStack"), "brainscript": ("RNN", "RNNStack"), "model": ("RNN", "RNNStack")},
     traits=Traits(pure_xp=True, in_place="value"),
 )

@@ -8,17 +8,13 @@ from typing import Any
 import attrs
 
 from cntk_core.errors import ShapeError, did_you_mean
+from cntk_core.ops.families.frame_reductions import ALL_AXES, BATCH_AXIS, SEQUENCE_AXIS, forms_over_frames
+from cntk_core.ops.families.reduction_rules import REDUCTIONS, SMALLEST, reduced, slope
 from cntk_core.ops.language.define import define_op
 from cntk_core.ops.language.framing import samples, scalar
-from cntk_core.ops.language.op import Array, OpContext
+from cntk_core.ops.language.op import Array, Op, OpContext
 from cntk_core.ops.language.shapes import Shape, elements, show
 from cntk_core.ops.language.traits import BY_ROWS, Traits
-
-REDUCTIONS = ("Sum", "LogSum", "Mean", "Max", "Min", "Prod", "Argmax", "Argmin")
-"""What ReduceElements can do (``Plus`` is another name of ``Sum``)."""
-
-SMALLEST = 1e-30
-"""Divisors closer to 0 are moved away from it."""
 
 
 @attrs.frozen
@@ -28,7 +24,8 @@ class ReduceAttributes:
     Attributes:
         reduction_op: one of :data:`REDUCTIONS`.
         axis: CNTK's axis number, from 1; 0 is the whole sample, -1 all axes, -2 the sequence axis, -3 the batch axis.
-        keep_dimensions: a reduced axis stays with length 1. None: yes for one axis, no for the whole sample.
+        keep_dimensions: a reduced axis stays with length 1. None: yes for one axis, no for the whole sample. Dynamic
+            axes never stay.
     """
 
     reduction_op: str = "Sum"
@@ -49,28 +46,24 @@ class ReduceAttributes:
     @property
     def keeps(self) -> bool:
         """Whether reduced axes stay."""
-        return self.axis != 0 if self.keep_dimensions is None else self.keep_dimensions
+        return self.axis not in (0, -1) if self.keep_dimensions is None else self.keep_dimensions
 
 
 def _infer_reduce(shapes: Sequence[Shape], attributes: ReduceAttributes) -> Shape:
     shape, axis = shapes[0], attributes.axis
-    _ = attributes.operation
-    if axis < -3:
+    operation = attributes.operation
+    if axis < BATCH_AXIS:
         raise ShapeError(f"there is no axis {axis}")
-    if axis == -1:
-        return (1,)
-    if axis < 0:
+    if axis == ALL_AXES and operation in ("Argmax", "Argmin"):
+        raise ShapeError(f"{operation} over all axes has no place to tell; it goes along one axis or over a sample")
+    if axis in (SEQUENCE_AXIS, BATCH_AXIS):
         return shape
     if axis > len(shape):
         raise ShapeError(f"the input {show(shape)} has no axis {axis}")
-    if axis == 0:
+    if axis in (0, ALL_AXES):
         return (1,) * len(shape) if attributes.keeps else (1,)
     place = len(shape) - axis
     return shape[:place] + ((1,) if attributes.keeps else ()) + shape[place + 1 :]
-
-
-def _limits_of_reduce(attributes: ReduceAttributes) -> str | None:
-    return f"over dynamic axes (axis={attributes.axis})" if attributes.axis < 0 else None
 
 
 def _grouped(value: Array, framed: bool, axis: int) -> Array:
@@ -86,28 +79,6 @@ def _grouped(value: Array, framed: bool, axis: int) -> Array:
     return value.reshape(outer, sample[len(sample) - axis], inner)
 
 
-def _log_sum(xp: Any, groups: Array) -> Array:
-    largest = xp.max(groups, axis=1, keepdims=True)
-    # Infinities and NaN are left to the sum, where they give what they should.
-    shift = xp.where(xp.isfinite(largest), largest, xp.zeros_like(largest))
-    return xp.log(xp.sum(xp.exp(groups - shift), axis=1, keepdims=True)) + shift
-
-
-def _reduced(xp: Any, groups: Array, operation: str) -> Array:
-    if operation == "LogSum":
-        return _log_sum(xp, groups)
-    if operation in ("Argmax", "Argmin"):
-        find = xp.argmax if operation == "Argmax" else xp.argmin
-        return find(groups, axis=1).astype(groups.dtype)
-    function = {"Sum": xp.sum, "Mean": xp.mean, "Max": xp.max, "Min": xp.min, "Prod": xp.prod}[operation]
-    return function(groups, axis=1)
-
-
-def _away_from_zero(xp: Any, values: Array) -> Array:
-    floor = xp.where(values > 0, SMALLEST, -SMALLEST).astype(values.dtype)
-    return xp.where(xp.abs(values) < SMALLEST, floor, values)
-
-
 def _reduce_gradient(
     xp: Any,
     gradient: Array,
@@ -121,19 +92,15 @@ def _reduce_gradient(
     groups = _grouped(inputs[0], context.framed[0], attributes.axis)
     g = gradient.reshape(groups.shape[0], 1, groups.shape[2])
     y = output.reshape(g.shape)
-    if operation == "Sum":
-        result = xp.broadcast_to(g, groups.shape)
-    elif operation == "Mean":
-        result = xp.broadcast_to(g / groups.shape[1], groups.shape)
-    elif operation == "LogSum":
-        result = g * xp.exp(groups - y)
-    elif operation == "Prod":
-        result = g * (y / _away_from_zero(xp, groups))
-    elif operation in ("Max", "Min"):
-        result = xp.where(groups == y, g, xp.zeros_like(g))
-    else:
-        result = xp.zeros_like(groups)
-    return (result.reshape(inputs[0].shape),)
+    return (slope(xp, operation, g, y, groups, groups.shape[1]).reshape(inputs[0].shape),)
+
+
+def _form_of_reduce(attributes: ReduceAttributes) -> Op:
+    """Over dynamic axes it is another op."""
+    if attributes.axis >= 0:
+        return REDUCE_ELEMENTS
+    is_sum = attributes.reduction_op.lower() in ("sum", "plus")
+    return _OVER_FRAMES.get((attributes.axis, is_sum), REDUCE_ELEMENTS)
 
 
 @define_op(
@@ -141,7 +108,7 @@ def _reduce_gradient(
     infer=_infer_reduce,
     gradient=_reduce_gradient,
     attributes=ReduceAttributes,
-    limits=_limits_of_reduce,
+    form=_form_of_reduce,
     traits=BY_ROWS,
 )
 def REDUCE_ELEMENTS(xp: Any, inputs: Sequence[Array], attributes: ReduceAttributes, context: OpContext) -> Array:
@@ -149,8 +116,11 @@ def REDUCE_ELEMENTS(xp: Any, inputs: Sequence[Array], attributes: ReduceAttribut
     value, framed = inputs[0], context.framed[0]
     sample = tuple(value.shape[1:] if framed else value.shape)
     shape = _infer_reduce([sample], attributes)
-    result = _reduced(xp, _grouped(value, framed, attributes.axis), attributes.operation)
+    result = reduced(xp, _grouped(value, framed, attributes.axis), attributes.operation)
     return result.reshape((value.shape[0], *shape) if framed else shape)
+
+
+_OVER_FRAMES = forms_over_frames(ReduceAttributes, _infer_reduce, _form_of_reduce)
 
 
 def _infer_scalar(shapes: Sequence[Shape], attributes: Any) -> Shape:

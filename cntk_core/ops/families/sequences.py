@@ -46,7 +46,7 @@ class WhereAttributes:
     dynamic_axis_name: str = ""
 
 
-@define_op("Where", infer=_infer_where, attributes=WhereAttributes, new_axis=True)
+@define_op("Where", infer=_infer_where, attributes=WhereAttributes, new_axis=True, along_sequences=frozenset({0}))
 def WHERE(xp: Any, inputs: Sequence[Array], attributes: WhereAttributes, context: OpContext) -> Array:
     """The indices of the frames of each sequence where the condition is not 0; makes a new dynamic axis."""
     return where(context, inputs[0])
@@ -57,7 +57,7 @@ def _infer_packed_index(shapes: Sequence[Shape], attributes: Any) -> Shape:
     return shapes[1]
 
 
-@define_op("PackedIndex", infer=_infer_packed_index, inputs=2, axis_of=1)
+@define_op("PackedIndex", infer=_infer_packed_index, inputs=2, axis_of=1, along_sequences=frozenset({0}))
 def PACKED_INDEX(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:
     """From indices in a sequence to rows of the minibatch; inputs: the sequences that the indices mean, indices."""
     return packed_index(context, inputs[1])
@@ -267,12 +267,13 @@ def _unpack_gradient(
     attributes=UnpackAttributes,
     new_axis=True,
     unpacks=True,
+    along_sequences=frozenset({0}),
     reads_inputs=False,
     reads_output=False,
 )
 def UNPACK_SEQUENCE(xp: Any, inputs: Sequence[Array], attributes: UnpackAttributes, context: OpContext) -> Array:
     """The dynamic axis becomes a static one as long as the longest sequence; a sequence is one frame of a new axis."""
-    made = context.new_layout = single_frames(context)
+    made = context.new_layout = single_frames(context, "UnpackSequence")
     longest = longest_sequence(layout_of(context, 0))
     out = xp.full((made.frames, longest, *inputs[0].shape[1:]), attributes.padding_value, inputs[0].dtype)
     out[unpacked_places(context, made)] = inputs[0]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import attrs
 import numpy as np
 
+from cntk_core.errors import PluginError
 from cntk_core.ops.language.shapes import Shape
 from cntk_core.ops.language.traits import BY_ELEMENTS, NO_TRAITS, Traits
 
@@ -44,6 +45,7 @@ class OpContext:
         settings: numbers that training changes from outside, by name (``dropoutRate``).
         carried: what the node keeps from one minibatch to the next (the end of a sequence that goes on).
         new_layout: the sequences of the axis that an op with ``new_axis`` makes; its ``forward`` sets it.
+        first: in a loop, the row of ``layouts`` at which the rows of the present time step begin.
     """
 
     framed: tuple[bool, ...]
@@ -56,6 +58,7 @@ class OpContext:
     settings: Mapping[str, float] = attrs.field(factory=dict)
     carried: dict[str, Any] = attrs.field(factory=dict)
     new_layout: SequenceLayout | None = None
+    first: int = 0
 
 
 @attrs.frozen
@@ -91,6 +94,8 @@ class Op:
     An op without ``elementwise``, ``forward`` and ``accumulator`` is only declared: networks with it can be built,
     checked, saved, edited and drawn, but not run.
 
+    Copies are the op itself, and pickles its name: what is compared and looked up is the object.
+
     Attributes:
         name: CNTK's operation name (``LearnableParameter``, ``Times``), as model files and dumps write it.
         arity: fewest and most inputs; None is any number.
@@ -115,7 +120,7 @@ class Op:
         unpacks: the result has one static axis more than ``infer`` says, CNTK's last and our first: as long as the
             longest sequence of the first input's dynamic axis.
         limits: ``attributes -> text or None``: what of the op
-            nodes with such attributes need that cannot run yet (``over dynamic axes``).
+            nodes with such attributes need that cannot run yet (``of a further output``).
         aliases: language (``ndl``, ``brainscript``, ``model``) to further names.
         role: ``operation``, ``input``, ``parameter``, ``axis``, ``criterion`` (scalar, sums of frames), ``precompute``.
         random: draws random numbers, so that it is never computed twice nor folded.
@@ -132,6 +137,13 @@ class Op:
         traits: what else is true of it, from which planners and engines conclude what they may do. Those of an
             element-wise op are known; any other has only what it states.
         doc: one line for the reference page.
+        along_sequences: inputs along whose sequences it looks, by index, so that these must have some. Those of delays
+            are known.
+        form: ``attributes -> op``: the record that nodes with such attributes have in place of this one, for an op that
+            is quite another one with some settings (a reduction of sequences in place of one of samples). All forms
+            have the same name, attributes and ``form``.
+        whole: inputs of which an op with ``axis_of`` looks, for each of its frames, at what belongs to the frame's
+            sequence. So it can be in a loop: it is given these inputs whole in each time step, as they are outside it.
     """
 
     name: str
@@ -167,6 +179,27 @@ class Op:
     traits: Traits = attrs.field(
         default=attrs.Factory(lambda op: NO_TRAITS if op.elementwise is None else BY_ELEMENTS, takes_self=True)
     )
+    along_sequences: frozenset[int] = frozenset()
+    form: Callable[[Any], Op] | None = None
+    whole: frozenset[int] = frozenset()
+
+    def __copy__(self) -> Op:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Op:
+        return self
+
+    def __reduce__(self) -> tuple[Callable[[str], Op], tuple[str]]:
+        try:
+            found = OpNames.find(self.name)
+        except PluginError:
+            found = None
+        if found is not self:
+            raise PluginError(
+                f"the operation {self.name} cannot be pickled: it is not found by its name",
+                hint="Register it with cntk_core.api.register, here and where it is read; or make a plugin of it.",
+            )
+        return OpNames.find, (self.name,)
 
     def flows_to(self, index: int) -> bool:
         """Whether a gradient can flow to input ``index``."""
@@ -177,6 +210,10 @@ class Op:
         if callable(self.new_axis):
             return shape is not None and self.new_axis(shape, attributes)
         return self.new_axis
+
+    def form_of(self, attributes: Any) -> Op:
+        """Return the record that nodes with such attributes have: mostly this one."""
+        return self if self.form is None else self.form(attributes)
 
     @property
     def computable(self) -> bool:
@@ -194,3 +231,14 @@ class Op:
             return f"the operation {self.name} is not there yet"
         reason = self.limits(attributes) if self.limits is not None else None
         return None if reason is None else f"{self.name} {reason} is not there yet"
+
+
+class OpNames:
+    """How pickles find ops by name.
+
+    Attributes:
+        find: raises PluginError if there is none. It knows the core's ops, and those of plugins as soon as there is a
+            plugin manager.
+    """
+
+    find: ClassVar[Callable[[str], Op]]

@@ -1,20 +1,24 @@
-"""Shape rules where a dimension is the length of the longest sequence, which every minibatch has its own of.
+"""Shape rules where a dimension is open: as long as the longest sequence of a minibatch, or free.
 
-The rules of ops know nothing of such dimensions. They are asked twice, with two different lengths: what is the same
-both times is fixed, what is the length both times is that length, and anything else cannot be said of such an axis.
+The rules of ops know nothing of such dimensions. They are asked twice, with two different sizes: what is the same both
+times is fixed, and what is an open dimension both times is that one. Anything else is a free dimension of its own, if
+it may depend on a free one; of the length of a sequence it cannot be said.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from cntk_core.errors import ShapeError
 from cntk_core.ops.language.op import Op
-from cntk_core.ops.language.shapes import Longest, Shape, longest_axes, with_lengths
+from cntk_core.ops.language.shapes import Free, Longest, Shape, is_free, longest_axes
 
 _TRIED = (10007, 20011)
 """The lengths of the first axis; those of others follow. No other dimension is likely to be one of them."""
+
+Rule = Callable[[Sequence[Shape]], Sequence[Any]]
 
 
 def infer_shape(op: Op, shapes: Sequence[Shape], attributes: Any) -> Shape:
@@ -23,12 +27,10 @@ def infer_shape(op: Op, shapes: Sequence[Shape], attributes: Any) -> Shape:
     Raises:
         ShapeError: the inputs do not fit, or the op cannot work on axes without a fixed length.
     """
-    if not any(map(longest_axes, shapes)):
+    if not _open(shapes):
         return tuple(op.infer(shapes, attributes))
-    results = []
-    for lengths in _lengths(shapes):
-        results.append(tuple(_told(lengths, lambda tried: op.infer(tried, attributes), shapes)))
-    merged = _merged(shapes, *results)
+    first, second = _asked(lambda tried: op.infer(tried, attributes), shapes)
+    merged = _merged(shapes, tuple(first), tuple(second))
     if merged is None:
         raise ShapeError("its dimensions would depend on the longest sequence of a minibatch in a way that it cannot")
     return merged
@@ -38,22 +40,27 @@ def complete_shapes(op: Op, shapes: Sequence[Shape], attributes: Any) -> Sequenc
     """Return the shapes of an op's inputs with the dimensions 0 of parameters filled in.
 
     Raises:
-        ShapeError: a parameter would have the length of the longest sequence.
+        ShapeError: a parameter would have a dimension that every minibatch has its own of.
     """
     assert op.complete is not None
     complete = op.complete
-    if not any(map(longest_axes, shapes)):
+    if not _open(shapes):
         return [tuple(shape) for shape in complete(shapes, attributes)]
-    first, second = (_told(lengths, lambda tried: complete(tried, attributes), shapes) for lengths in _lengths(shapes))
+    first, second = _asked(lambda tried: complete(tried, attributes), shapes)
     found = []
     for shape, one, other in zip(shapes, first, second, strict=True):
         if 0 in shape and tuple(one) != tuple(other):
+            size = "large as a free dimension" if any(map(is_free, shapes)) else "long as the longest sequence"
             raise ShapeError(
-                "a parameter would be as long as the longest sequence of a minibatch",
+                f"a parameter would be as {size} of a minibatch",
                 hint="Parameters have fixed dimensions: give them, or multiply along another axis.",
             )
         found.append(tuple(one) if 0 in shape else shape)
     return found
+
+
+def _open(shapes: Sequence[Shape]) -> bool:
+    return any(isinstance(dim, Longest | Free) for shape in shapes for dim in shape)
 
 
 def _lengths(shapes: Sequence[Shape]) -> list[dict[str, int]]:
@@ -62,24 +69,47 @@ def _lengths(shapes: Sequence[Shape]) -> list[dict[str, int]]:
     return [{axis: tried + 2 * place for place, axis in enumerate(axes)} for tried in _TRIED]
 
 
-def _told(lengths: Mapping[str, int], rule: Any, shapes: Sequence[Shape]) -> Any:
-    """What a rule says of shapes with these lengths; they do not show in its message."""
-    try:
-        return rule([with_lengths(shape, lengths) for shape in shapes])
-    except ShapeError as error:
-        for length in lengths.values():
-            error.message = error.message.replace(str(length), "?")
-        raise
+def _asked(rule: Rule, shapes: Sequence[Shape]) -> list[Sequence[Any]]:
+    """What a rule says of shapes with the first sizes, and with the second; these do not show in its message."""
+    said: list[Sequence[Any]] = []
+    errors: list[ShapeError] = []
+    for time, lengths in enumerate(_lengths(shapes)):
+        try:
+            said.append(rule([tuple(_size(dim, time, lengths) for dim in shape) for shape in shapes]))
+        except ShapeError as error:
+            errors.append(error)
+    if errors:
+        errors[0].message = _blurred([error.message for error in errors], shapes)
+        raise errors[0]
+    return said
+
+
+def _size(dim: int, time: int, lengths: Mapping[str, int]) -> int:
+    if isinstance(dim, Free):
+        return dim.tried[time]
+    return lengths[dim.axis] if isinstance(dim, Longest) else dim
+
+
+def _blurred(messages: Sequence[str], shapes: Sequence[Shape]) -> str:
+    """A message in which sizes that were tried, and numbers that the other message has otherwise, are ``?``."""
+    tried = [_size(dim, 0, _lengths(shapes)[0]) for shape in shapes for dim in shape if isinstance(dim, Longest | Free)]
+    first, other = (re.split(r"(\d+)", message) for message in (messages[0], messages[-1]))
+    alike = len(first) == len(other)
+    hidden = {one for one, two in zip(first, other, strict=alike) if alike and one != two} | set(map(str, tried))
+    return "".join("?" if part in hidden else part for part in first)
 
 
 def _merged(shapes: Sequence[Shape], first: Shape, second: Shape) -> Shape | None:
     if len(first) != len(second):
         return None
     one, other = _lengths(shapes)
-    meanings = {(one[axis], other[axis]): Longest(axis) for axis in one}
+    meanings: dict[tuple[int, ...], int] = {(one[axis], other[axis]): Longest(axis) for axis in one}
+    meanings |= {dim.tried: dim for shape in shapes for dim in shape if isinstance(dim, Free)}
     merged: list[int] = []
     for pair in zip(first, second, strict=True):
         if pair[0] != pair[1] and pair not in meanings:
-            return None
+            if not any(map(is_free, shapes)):
+                return None
+            meanings[pair] = Free(tried=pair)
         merged.append(meanings.get(pair, pair[0]))
     return tuple(merged)

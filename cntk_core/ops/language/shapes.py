@@ -3,7 +3,7 @@
 A shape is a tuple in NumPy order (last axis fastest), which is CNTK's column-major order reversed: CNTK's ``W:H:C`` is
 ``(C, H, W)`` and a CNTK matrix ``[out x in]`` is ``(in, out)``. Messages print CNTK's order.
 
-A dimension may be a :class:`Longest`: every minibatch has its own length of it.
+A dimension may be open: a :class:`Longest` or a :class:`Free` one, of which every minibatch has its own size.
 """
 
 from __future__ import annotations
@@ -34,11 +34,78 @@ class Longest(int):
         made.axis = axis
         return made
 
+    def __reduce__(self) -> tuple[type[Longest], tuple[str]]:
+        return Longest, (self.axis,)
+
     def __repr__(self) -> str:
         return "?"
 
     def __str__(self) -> str:
         return "?"
+
+
+class Free(int):
+    """A dimension whose size each minibatch brings; it is printed as ``?``.
+
+    Of an input it is declared: :data:`FREE`, or ``Free("height")``, which is the same size wherever it has this name.
+    Of other nodes it is what follows from those. As a number it is negative, and equal for equal dimensions.
+
+    Attributes:
+        name: of a dimension of an input that others share; else empty.
+        tried: two sizes with which shape rules are asked; empty until it has a place in a shape (:func:`placed`).
+    """
+
+    name: str
+    tried: tuple[int, ...]
+
+    def __new__(cls, name: str = "", tried: Sequence[int] = ()) -> Free:
+        """Make a dimension."""
+        key = ",".join(map(str, tried)) or f"free {name}"
+        made = super().__new__(cls, -2 - crc32(key.encode()))
+        made.name, made.tried = name, tuple(tried)
+        return made
+
+    def __reduce__(self) -> tuple[type[Free], tuple[str, tuple[int, ...]]]:
+        return Free, (self.name, self.tried)
+
+    def __repr__(self) -> str:
+        return "?"
+
+    def __str__(self) -> str:
+        return "?"
+
+
+FREE = Free()
+"""A dimension of an input whose size each minibatch brings."""
+
+_DIVISIBLE = 40320
+"""What the sizes that are tried are multiples of: so many, that strides and poolings leave no rest."""
+
+
+def placed(shape: Shape) -> Shape:
+    """Return the declared shape of an input in which free dimensions have sizes to try.
+
+    Those without a name get them by their place, so that images of two inputs fit each other until their sizes are
+    known; of the same name, the same everywhere.
+    """
+    return tuple(_placed(dim, len(shape) - place) if isinstance(dim, Free) else dim for place, dim in enumerate(shape))
+
+
+def _placed(dim: Free, axis: int) -> Free:
+    number = 8 + crc32(dim.name.encode()) % 997 if dim.name else axis
+    return Free(dim.name, (_DIVISIBLE * (2 * number + 1), _DIVISIBLE * (3 * number + 1)))
+
+
+def is_free(shape: Sequence[int]) -> bool:
+    """Whether a shape has dimensions whose sizes each minibatch brings."""
+    return any(isinstance(dim, Free) for dim in shape)
+
+
+def fits(shape: Sequence[int], sizes: Sequence[int]) -> bool:
+    """Whether sizes are those of a shape, whose free dimensions may have any but 0."""
+    return len(shape) == len(sizes) and all(
+        size > 0 if isinstance(dim, Free) else size == dim for dim, size in zip(shape, sizes, strict=True)
+    )
 
 
 def longest_axes(shape: Sequence[int]) -> frozenset[str]:

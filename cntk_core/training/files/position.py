@@ -49,6 +49,11 @@ class Position:
     seconds: float
     program: ProgramState
 
+    @classmethod
+    def of_steps(cls, minibatches: int, passes: int, read: int, program: ProgramState) -> Position:
+        """Return the place after so many minibatches that a program has brought; the rest it keeps by itself."""
+        return cls(minibatches, passes, 0, read, read, 0.0, 0, False, {}, {}, 0, 0.0, program)
+
     def entries(self) -> tuple[dict[str, Any], list[NDArray[Any]]]:
         """Return it as numbers and texts for a file, and the arrays that these refer to by their number."""
         arrays: list[NDArray[Any]] = []

@@ -1,41 +1,35 @@
-"""The minibatch loop of one epoch: gradients, update, and a line now and then."""
+"""The minibatch loop of an epoch, of one rank or of several: gradients, update, and a line now and then."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, repeat
+from signal import Signals
 from typing import Protocol
 
 import attrs
 import numpy as np
 
 from cntk_core.contract.engine import Program
-from cntk_core.contract.events import Job, UpdateStep
-from cntk_core.contract.learner import Learner, UpdateContext
+from cntk_core.contract.events import Job, MinibatchResult
+from cntk_core.contract.learner import Learner
+from cntk_core.contract.parallel import StepCounts
 from cntk_core.contract.store import ParameterStore
-from cntk_core.errors import DataError
-from cntk_core.network.node import Node, Parameter
-from cntk_core.ops.language.random import random_stream
+from cntk_core.errors import DataError, RankGone
+from cntk_core.network.node import Node
 from cntk_core.records.minibatch import Minibatch
 from cntk_core.training.files.position import Position
+from cntk_core.training.loop.alone import Alone
 from cntk_core.training.loop.criteria import CriterionSums
-from cntk_core.training.loop.epoch_progress import EpochResult, Pace, Running
-from cntk_core.training.loop.epoch_ranks import learn_apart, learn_together, save_if_due, share_statistics
-from cntk_core.training.loop.gradient_check import GradientCheck
-from cntk_core.training.loop.gradient_hooks import offer_gradients
+from cntk_core.training.loop.epoch_progress import EpochProgress, EpochResult, Pace
+from cntk_core.training.loop.learner_group import LearnerGroup, Rates, StepPlace
 from cntk_core.training.loop.minibatch_sizes import MinibatchSizes
 from cntk_core.training.loop.progress import RunLog
 from cntk_core.training.loop.ranks import Ranks
-from cntk_core.training.loop.stop_request import StopRequest
-from cntk_core.training.loop.subminibatch import split
-from cntk_core.training.loop.update import NOISE_SLOT, clip_factor, count_uses, scalars_for
-from cntk_core.training.rates.schedules import effective_momentum
+from cntk_core.training.loop.step import Stepper, has_frames
+from cntk_core.training.loop.stop_request import StopRequest, stopped_together
+from cntk_core.training.loop.update import count_uses
 from cntk_core.training.settings import SGDSettings
-
-NOISE_STREAM = (1 << 64) - 1
-"""Random stream of injected noise, in the place of a node's number."""
-
-
-Scalars = Sequence[Mapping[str, float]]
 
 
 class Keeper(Protocol):
@@ -47,6 +41,14 @@ class Keeper(Protocol):
 
     def keep(self, position: Position | None) -> bool:
         """Save, and say whether it was done; None says that the program cannot tell what it takes along."""
+        ...
+
+
+class Check(Protocol):
+    """Looks at gradients."""
+
+    def check(self, minibatch: Minibatch, epoch: int, index: int) -> None:
+        """Look at those of a minibatch that is about to be learned, the one with this index in its epoch."""
         ...
 
 
@@ -65,10 +67,9 @@ class EpochLoop:
         listeners: called after each minibatch with ``job`` and ``result``.
         before_update: called with the gradients of each update; usually none.
         check: compares gradients before each minibatch is learned; None if that is not asked for.
-        steps: updates done so far.
-        ranks: who trains together; None in a serial run.
+        ranks: who trains.
         stop: asks training to end after a minibatch.
-        sizes: counts samples and columns of minibatches.
+        stepper: makes the steps.
     """
 
     program: Program
@@ -81,20 +82,27 @@ class EpochLoop:
     seed: int = 0
     listeners: Sequence[Callable[..., object]] = ()
     before_update: Sequence[Callable[..., object]] = ()
-    check: GradientCheck | None = None
-    steps: int = 0
-    ranks: Ranks | None = None
+    check: Check | None = None
+    ranks: Ranks = attrs.field(factory=Alone)
     stop: StopRequest = attrs.field(factory=StopRequest)
-    _uses: Mapping[Parameter, int] = attrs.field(init=False)
-    sizes: MinibatchSizes = attrs.field(init=False)
+    stepper: Stepper = attrs.field(init=False)
+    _alone: Ranks = attrs.field(factory=Alone, init=False)
 
-    @sizes.default
-    def _make_sizes(self) -> MinibatchSizes:
-        return MinibatchSizes(self.program.plan.network, self.log.line)
+    @stepper.default
+    def _make_stepper(self) -> Stepper:
+        plan = self.program.plan
+        group = LearnerGroup(self.learner, self.settings, self.program, plan.trained, count_uses(plan))
+        sizes = MinibatchSizes(plan.network, self.log.line)
+        return Stepper(self.program, self.store, (group,), sizes, self.seed, self.job, self.before_update)
 
-    @_uses.default
-    def _count_uses(self) -> Mapping[Parameter, int]:
-        return count_uses(self.program.plan)
+    @property
+    def steps(self) -> int:
+        """Updates done so far."""
+        return self.stepper.steps
+
+    @steps.setter
+    def steps(self, steps: int) -> None:
+        self.stepper.steps = steps
 
     def run(
         self,
@@ -119,147 +127,164 @@ class EpochLoop:
             Stopped: the process was told to end.
             DataError: there was no data, or less than up to the position.
         """
-        epoch, passes = pace.epoch, position.passes if position is not None else 0
-        passes += self.first_stream(pace)
+        team, epoch = self.together(pace), pace.epoch
+        passes = team.first_stream + (position.passes if position is not None else 0)
         self.program.begin_epoch(epoch, self.settings.program_settings(epoch), minibatches_done=passes)
-        state = Running(CriterionSums(self.program, self.criteria), self, pace, epoch_samples)
+        state = EpochProgress(
+            CriterionSums(self.program, self.criteria),
+            pace,
+            self.log,
+            self.settings,
+            self._tell if self.listeners else None,
+            epoch_samples=epoch_samples,
+            first_stream=team.first_stream,
+        )
         if position is not None:
             self.program.restore(position.program)
             state.go_on(position)
             minibatches = _after(minibatches, position)
-        ranks = self.together(pace)
-        if ranks is None:
-            self._learn(minibatches, state, pace, keeper)
-        elif ranks.strategy.reduces_gradients:
-            learn_together(self, ranks, minibatches, state, pace, keeper)
-        else:
-            learn_apart(self, ranks, minibatches, state, pace, keeper)
-        if ranks is not None:
-            share_statistics(ranks, self)
+        self._learn(team, minibatches, state, keeper)
+        self._end(team, state)
         return state.finish()
 
-    def together(self, pace: Pace) -> Ranks | None:
-        """The ranks that learn with this pace together; None if each learns everything.
+    def together(self, pace: Pace) -> Ranks:
+        """The ranks that learn with this pace together; those that each learn everything are alone.
 
-        They do so in trials whose strategy brings models together only after some time.
+        They learn together in trials unless their strategy brings models together only after some time.
         """
         ranks = self.ranks
-        if ranks is None or not ranks.train_epoch(pace.epoch):
-            return None
-        return None if pace.trial and not ranks.strategy.reduces_gradients else ranks
+        apart = pace.trial and not ranks.strategy.reduces_gradients
+        return ranks if ranks.train_epoch(pace.epoch) and not apart else self._alone
 
-    def first_stream(self, pace: Pace) -> int:
-        """Number of the first random stream in an epoch: ranks that learn together draw different numbers."""
-        ranks = self.together(pace)
-        return ranks.first_stream if ranks is not None else 0
+    def _tell(self, result: MinibatchResult) -> None:
+        for listener in self.listeners:
+            listener(job=self.job, result=result)
 
-    def _learn(self, minibatches: Iterable[Minibatch], state: Running, pace: Pace, keeper: Keeper | None) -> None:
-        """Train an epoch without other ranks."""
-        for minibatch in minibatches:
-            if self.check is not None and not pace.trial:
-                self.check.check(minibatch, pace.epoch, state.count)
-            self.step(minibatch, pace, state.count)
-            samples = self.sizes.samples(minibatch)
-            state.sums.add(samples)
-            state.own_read += minibatch.samples
-            state.done(samples, minibatch.samples)
-            if state.is_over:
+    def _learn(
+        self, team: Ranks, minibatches: Iterable[Minibatch], state: EpochProgress, keeper: Keeper | None
+    ) -> None:
+        """Learn the minibatches of an epoch.
+
+        Where gradients are merged, all ranks make the same steps: one whose data has ended goes on with empty steps
+        until no rank has any. As in the original, where each rank reads its share, the last minibatch that is shown
+        has no samples: that last step, or the one with which the share of a rank ends that learns apart.
+        """
+        pace, merge = state.pace, team.merge_gradients
+        place_of, shares = self._places(pace), team.shares(minibatches)
+        learned, given = True, state.count
+        for read, minibatch in chain(shares, repeat((0, None))) if merge else shares:
+            given += 1
+            state.own_read += read
+            if minibatch is None and not merge:
+                continue
+            team.doing(f"minibatch {state.count + 1} of epoch {pace.epoch + 1}")
+            learned = minibatch is not None and has_frames(minibatch)
+            if merge or learned:
+                total = self._step(team, minibatch if learned else None, place_of(state.count), state, keeper)
+            else:
+                total = StepCounts(0, {}, read=0 if minibatch is None else minibatch.samples)
+            over = merge and total.is_end
+            if not over or team.distributed:
+                state.done(total.counted, total.read)
+            if merge:
+                self._compare(team, state)
+            if over or state.is_over:
                 break
-            self._save_if_due(state, keeper)
+            if merge or learned:
+                self._save_if_due(team, total.flags, state, keeper, is_known=given == state.count)
+            if keeper is None or not team.strategy.reduces_gradients:
+                self.stop.obey(state.place)
+        if not merge and team.distributed and learned:
+            state.done(0, 0)
 
-    def _save_if_due(self, state: Running, keeper: Keeper | None) -> None:
-        """Save, and end if asked to; ranks that learn the same still have to agree on when."""
-        asked, due = self.stop.asked, keeper is not None and keeper.is_due(state.read)
-        if keeper is None:
-            self.stop.obey(state.place)
-        elif self.ranks is not None:
-            save_if_due(self, self.ranks, self.ranks.add([due, asked]), state, keeper)
-        elif due or asked:
-            saved = keeper.keep(state.position())
-            if asked:
-                self.stop.obey(state.place, saved=saved)
+    def _step(
+        self, team: Ranks, minibatch: Minibatch | None, place: StepPlace, state: EpochProgress, keeper: Keeper | None
+    ) -> StepCounts:
+        """Make a step; rank 0 decides when to save, and any may be told to end: others hear of it with the counts."""
+        pace, merge = state.pace, team.merge_gradients
+        flags: tuple[float, ...] = ()
+        if self.check is not None and minibatch is not None and not pace.trial:
+            self.check.check(minibatch, pace.epoch, state.count)
+        if merge:
+            due = keeper is not None and team.is_main and keeper.is_due(state.read)
+            flags = (float(due), float(self.stop.asked))
+        return self.stepper.learn(minibatch, place, state.sums, team.strategy, merge=merge, flags=flags)
 
     def step(self, minibatch: Minibatch, pace: Pace, index: int) -> None:
-        """Learn a minibatch, the one with this index in its epoch."""
-        if not self.learns(pace):
-            # In training mode, so that dropout and batch normalisation are as with any other rate.
-            self.program.compute_gradients(minibatch)
-            self.store.forget_gradients(self.program.plan.sparse)
-        elif not self.is_apart(pace):
-            context = self._before_update(self.sizes.columns(minibatch), pace.epoch, index, pace.rate)
-            self.program.train_step(minibatch, self._scalars(context))
-            self.steps += 1
-        else:
-            self.gradients(minibatch, pace)
-            self.update(self.sizes.columns(minibatch), pace, index)
+        """Learn a minibatch, the one with this index in its epoch, without other ranks."""
+        self.stepper.learn_alone(minibatch, self._places(pace)(index))
 
-    def is_apart(self, pace: Pace) -> bool:
-        """Whether gradients are needed by themselves: in parts, for their norms, or for somebody who looks at them."""
-        return self.settings.parts(pace.minibatch_size) > 1 or self.settings.clips_norm or bool(self.before_update)
+    def _places(self, pace: Pace) -> Callable[[int], StepPlace]:
+        """Return what gives the place of the minibatch with an index in its epoch."""
+        learns = pace.rate > 0.01 * self.settings.min_learning_rate_per_sample
+        rates = (Rates(pace.rate, self.settings.momentum(pace.epoch)),)
+        parts = self.settings.parts(pace.minibatch_size)
+        return lambda index: StepPlace(pace.epoch, index, rates, parts, learns)
 
-    def learns(self, pace: Pace) -> bool:
-        """Whether the rate is so large that parameters change."""
-        return pace.rate > 0.01 * self.settings.min_learning_rate_per_sample
+    def _compare(self, team: Ranks, state: EpochProgress) -> None:
+        every = team.settings.check_every
+        if every and team.strategy.group is None and state.count and state.count % every == 0:
+            team.check_parameters(self.store, f"after minibatch {state.count} of epoch {state.pace.epoch + 1}")
 
-    def gradients(self, minibatch: Minibatch, pace: Pace) -> None:
-        """Compute the gradients of a minibatch into the store, part by part if it is divided."""
-        parts = list(split(minibatch, self.settings.parts(pace.minibatch_size)))
-        total = None
-        for part in parts:
-            self.program.compute_gradients(part)
-            if len(parts) > 1:
-                total = self.store.gradients.copy() if total is None else np.add(total, self.store.gradients, out=total)
-        if total is not None:
-            self.store.gradients[...] = total
-
-    def update(self, samples: int, pace: Pace, index: int) -> None:
-        """Update the parameters with the gradients in the store, limiting their norms if asked for.
+    def _save_if_due(
+        self, team: Ranks, flags: Sequence[float], state: EpochProgress, keeper: Keeper | None, *, is_known: bool
+    ) -> None:
+        """Save where all ranks are at the same place, if that is due, and end if one of them was told to.
 
         Args:
-            samples: N of the minibatch, of all ranks.
-            pace: of the epoch.
-            index: of the minibatch in the epoch.
+            team: those that learn together.
+            flags: sums of ``due`` and of ``asked`` over all ranks, if they came with the gradients.
+            state: of the epoch.
+            keeper: saves; None if nobody does.
+            is_known: the count of minibatches says where this rank's reader is. It must do so on all ranks.
         """
-        if self.before_update:
-            step = UpdateStep(pace.epoch, index, samples, pace.rate, self.steps)
-            offer_gradients(self.before_update, self.job, step, self.store, self.program.plan.trained)
-        context = self._before_update(samples, pace.epoch, index, pace.rate)
-        if self.settings.clips_norm:
-            self.program.update([self._clipped(parameter, context) for parameter in self.program.plan.trained])
-        else:
-            self.program.update(self._scalars(context))
-        self.steps += 1
+        if keeper is None:
+            return
+        if not team.strategy.reduces_gradients:
+            if not team.strategy.has_met:
+                return
+            due = self.ranks.is_main and keeper.is_due(state.read)
+            *flags, unknown = self.ranks.add([due, self.stop.asked, not is_known])
+            if unknown:
+                return
+        if any(flags):
+            self._save(flags[1] > 0, state, keeper)
 
-    def _before_update(self, samples: int, epoch: int, minibatch: int, rate: float) -> UpdateContext:
-        """Draw the noise of a step, and let the learner's state, which the store keeps, go on to it."""
-        if self.settings.gaussian_noise_inject_std[epoch] > 0:
-            noise = self.store.slots[NOISE_SLOT]
-            generator = random_stream(self.seed, NOISE_STREAM, (epoch << 32) + minibatch)
-            noise[...] = generator.standard_normal(len(noise), dtype=np.float32)
-        momentum = effective_momentum(self.settings.momentum(epoch), samples)
-        known = {slot.name: self.store.state.get(slot.name, slot.initial) for slot in self.learner.state}
-        context = UpdateContext(samples, rate, momentum, self.steps, epoch, known, self.store.dtype.name)
-        self.store.state = dict(self.learner.advance(context))
-        return attrs.evolve(context, state=self.store.state)
+    def _save(self, asked: bool, state: EpochProgress, keeper: Keeper) -> None:
+        """Save on all ranks; if one of them was asked to end, all do.
 
-    def _scalars(self, context: UpdateContext) -> Scalars:
-        """Numbers for each trained parameter; parameters with the same multipliers share them."""
-        groups: dict[tuple[float, float, int], Mapping[str, float]] = {}
-        result = []
-        for parameter in self.program.plan.trained:
-            uses = self._uses[parameter]
-            key = (parameter.learning_rate_multiplier, parameter.regularization_multiplier, uses)
-            numbers = groups.get(key)
-            if numbers is None:
-                numbers = groups[key] = scalars_for(self.learner, self.settings, parameter, context, uses=uses)
-            result.append(numbers)
-        return result
+        Raises:
+            Stopped: a rank was told to end.
+            RankGone: another one was, and this one goes on without it.
+        """
+        # Counts that were on their way when training was saved tell of a request to an earlier run.
+        own = np.array([self.stop.number if self.stop.asked else 0])
+        communicator = self.ranks.communicator
+        told = [int(one[0]) for one in communicator.allgather(own)] if asked else []
+        saved = keeper.keep(state.position())
+        if any(told):
+            if communicator.is_elastic and not told[communicator.rank]:
+                rank, number = next((rank, number) for rank, number in enumerate(told) if number)
+                raise RankGone(f"rank {rank} was told to end ({Signals(number).name}), and has")
+            raise stopped_together(told, state.place, saved=saved)
 
-    def _clipped(self, parameter: Parameter, context: UpdateContext) -> Mapping[str, float]:
-        limit = self.settings.clipping_threshold_per_sample * context.samples
-        factor = clip_factor(self.store, parameter, limit)
-        uses = self._uses[parameter]
-        return scalars_for(self.learner, self.settings, parameter, context, uses=uses, clip_factor=factor)
+    def _end(self, team: Ranks, state: EpochProgress) -> None:
+        """Bring the ranks together at the end of an epoch; what they learned apart is added up.
+
+        The log lines of minibatches are then those of rank 0 or its group; the sums of the epoch are of all ranks.
+        """
+        pace, sums = state.pace, state.sums
+        team.doing(f"the end of epoch {pace.epoch + 1}")
+        team.strategy.sync(self.store, StepCounts(0, {}, learning_rate=pace.rate), epoch_end=True)
+        if not team.strategy.reduces_gradients:
+            found = sums.read()
+            own = [state.read, sums.samples, *(found[name].total for name in sums.names)]
+            all_read, all_counted, *totals = team.add_up(own)
+            state.read = round(all_read)
+            sums.restore(dict(zip(sums.names, totals, strict=True)), round(all_counted))
+            if team.settings.check_every:
+                team.check_parameters(self.store, f"after epoch {pace.epoch + 1}")
+        team.share_statistics(self.store)
 
 
 def _after(minibatches: Iterable[Minibatch], position: Position) -> Iterator[Minibatch]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
 
 import attrs
 
@@ -12,10 +11,8 @@ from cntk_core.contract.events import MinibatchResult
 from cntk_core.errors import DataError, TrainingError
 from cntk_core.training.files.position import Position
 from cntk_core.training.loop.criteria import Criterion, CriterionSums, averages, is_nan, since
-from cntk_core.training.loop.progress import share_of_epoch
-
-if TYPE_CHECKING:
-    from cntk_core.training.loop.epoch import EpochLoop
+from cntk_core.training.loop.progress import RunLog, share_of_epoch
+from cntk_core.training.settings import SGDSettings
 
 
 class NotANumber(TrainingError):
@@ -74,8 +71,17 @@ class EpochResult:
         return next(iter(self.criteria.values())).average
 
 
-class Running:
+class EpochProgress:
     """Counts the minibatches of an epoch and shows them when it is time to.
+
+    Args:
+        sums: of the criteria.
+        pace: of the epoch.
+        log: where lines go.
+        settings: when there are lines.
+        tell: called with each minibatch; None if nobody listens.
+        epoch_samples: samples of the epoch, 0 if not known.
+        first_stream: number of this rank's first random stream in the epoch.
 
     Attributes:
         count: minibatches so far.
@@ -84,15 +90,28 @@ class Running:
         is_over: the epoch or the trial ends after this minibatch.
     """
 
-    def __init__(self, sums: CriterionSums, loop: EpochLoop, pace: Pace, epoch_samples: int) -> None:
+    def __init__(
+        self,
+        sums: CriterionSums,
+        pace: Pace,
+        log: RunLog,
+        settings: SGDSettings,
+        tell: Callable[[MinibatchResult], None] | None = None,
+        *,
+        epoch_samples: int = 0,
+        first_stream: int = 0,
+    ) -> None:
         self.sums = sums
-        self.loop = loop
         self.pace = pace
         self.epoch_samples = epoch_samples
         self.count = 0
         self.is_over = False
         self.read = 0
         self.own_read = 0
+        self._log = log
+        self._settings = settings
+        self._tell = None if pace.trial else tell
+        self._first_stream = first_stream
         self._shown: Mapping[str, Criterion] = {}
         self._shown_at = 0
         self._began = self._mark = time.perf_counter()
@@ -114,12 +133,12 @@ class Running:
 
     def position(self) -> Position | None:
         """Return the place after the last minibatch; None if the program cannot tell what it takes along."""
-        program = self.loop.program.state()
+        program = self.sums.program.state()
         if program is None:
             return None
         return Position(
             minibatches=self.count,
-            passes=self.loop.program.step - (self.pace.epoch << 32) - self.loop.first_stream(self.pace),
+            passes=self.sums.program.step - (self.pace.epoch << 32) - self._first_stream,
             samples=self.sums.samples,
             read=self.own_read,
             read_by_all=self.read,
@@ -142,8 +161,8 @@ class Running:
         """
         self.count += 1
         self.read += read
-        settings = self.loop.settings
-        bar = None if self.pace.trial else self.loop.log.bar
+        settings = self._settings
+        bar = None if self.pace.trial else self._log.bar
         every = settings.num_mbs_to_show_result
         fresh: Mapping[str, Criterion] = {}
         if self.count <= settings.first_mbs_to_show_result or (every and self.count % every == 0):
@@ -152,8 +171,10 @@ class Running:
             self.is_over = True
         if bar is not None:
             bar.advance(self.sums.samples, next(iter(fresh.values())).average if fresh else None)
-        if self.loop.listeners and not self.pace.trial:
-            self._tell(samples, fresh)
+        if self._tell is not None:
+            seconds = time.perf_counter() - self._began
+            samples_now = self.sums.samples
+            self._tell(MinibatchResult(self.pace.epoch, self.count - 1, samples, samples_now, averages(fresh), seconds))
 
     def _show(self) -> Mapping[str, Criterion]:
         now = self.sums.read()
@@ -162,8 +183,8 @@ class Running:
         size, epoch = self.pace.minibatch_size, self.pace.epoch
         share = share_of_epoch(self.sums.samples, self.epoch_samples, size, self.count - self._shown_at)
         first, last = self._shown_at + 1, self.count
-        log, epochs = self.loop.log, self.loop.settings.max_epochs
-        log.minibatches(epoch, epochs, first, last, share, fresh, seconds, trial=self.pace.trial)
+        epochs = self._settings.max_epochs
+        self._log.minibatches(epoch, epochs, first, last, share, fresh, seconds, trial=self.pace.trial)
         self._check(now)
         self._shown, self._shown_at, self._mark = now, self.count, time.perf_counter()
         return fresh
@@ -179,16 +200,10 @@ class Running:
                 "A lower learning rate or clippingThresholdPerSample may help.",
             )
 
-    def _tell(self, samples: int, fresh: Mapping[str, Criterion]) -> None:
-        seconds = time.perf_counter() - self._began
-        result = MinibatchResult(self.pace.epoch, self.count - 1, samples, self.sums.samples, averages(fresh), seconds)
-        for listener in self.loop.listeners:
-            listener(job=self.loop.job, result=result)
-
     def finish(self) -> EpochResult:
         """Return what the epoch gave."""
         # A small epoch may lie inside one long sequence that the epoch before has read to its end.
-        if not self.read and (self.pace.epoch == 0 or not self.loop.settings.epoch_size):
+        if not self.read and (self.pace.epoch == 0 or not self._settings.epoch_size):
             raise DataError(
                 f"there is no data to train on: the reader gave no minibatch in epoch {self.pace.epoch + 1}"
             )

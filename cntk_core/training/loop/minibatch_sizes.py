@@ -13,8 +13,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from cntk_core.network.network import Network
+from cntk_core.network.node import Node
 from cntk_core.records.layout import SequenceLayout
-from cntk_core.records.minibatch import Minibatch
+from cntk_core.records.minibatch import Minibatch, StreamData
 
 _COLUMNS: WeakKeyDictionary[SequenceLayout, int] = WeakKeyDictionary()
 
@@ -31,11 +32,15 @@ class MinibatchSizes:
     Args:
         network: its inputs and roots tell which streams count.
         say: gets a line if nothing will be counted.
+        criterion: what is minimised, where it is its samples that count and not those of the default dynamic axis.
     """
 
-    def __init__(self, network: Network, say: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self, network: Network, say: Callable[[str], None] | None = None, *, criterion: Node | None = None
+    ) -> None:
+        axis = "" if criterion is None else _axis_of(criterion)
         self._features = {node.name.lower() for node in network.roots["feature"]}
-        self._counted = {node.name.lower() for node in network.inputs if not node.axis}
+        self._counted = {node.name.lower() for node in network.inputs if node.framed and node.axis == axis}
         self._counts = bool(self._counted) or not network.inputs
         if not self._counts and say is not None:
             say(UNCOUNTED)
@@ -47,21 +52,30 @@ class MinibatchSizes:
         """
         if minibatch.columns is not None:
             return minibatch.columns
-        found = {id(layout): columns(layout) for layout in _layouts(minibatch, self._features)}
+        found = {id(data.layout): columns(data.layout) for data in _streams(minibatch, self._features)}
         return max(found.values(), default=minibatch.samples)
 
     def samples(self, minibatch: Minibatch) -> int:
-        """Return how many samples the criteria count: the frames on the default dynamic axis.
+        """Return how many samples the criteria count: the frames on the default dynamic axis, or the criterion's.
 
         Where no input has that axis, CNTK counts none, and so do we.
         """
         if not self._counts:
             return 0
-        return max((layout.frames for layout in _layouts(minibatch, self._counted)), default=minibatch.samples)
+        rows = (data.data.shape[0] for data in _streams(minibatch, self._counted))
+        return max(rows, default=minibatch.samples)
 
 
-def _layouts(minibatch: Minibatch, names: Set[str]) -> Iterator[SequenceLayout]:
-    return (data.layout for name, data in minibatch.streams.items() if name.lower() in names)
+def _axis_of(criterion: Node) -> str:
+    """The dynamic axis whose samples a criterion sums over: that of the first input on the way down that has one."""
+    level = [criterion]
+    while level and not any(node.framed for node in level):
+        level = [child for node in level for child in node.inputs]
+    return next((node.axis for node in level if node.framed), "")
+
+
+def _streams(minibatch: Minibatch, names: Set[str]) -> Iterator[StreamData]:
+    return (data for name, data in minibatch.streams.items() if name.lower() in names)
 
 
 def columns(layout: SequenceLayout) -> int:

@@ -50,19 +50,30 @@ class ParallelSettings:
     show_every: int = 0
 
 
+class NoExchange(Parallelizer):
+    """The strategy of ranks that do not train together: nothing is exchanged, and a step is done when it is done."""
+
+    requires_api = "1.0"
+    reduces_gradients = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.has_met = True  # whoever learns alone may be saved after each step
+
+
 @attrs.define(eq=False)
 class Ranks:
-    """The ranks of a training or an evaluation.
+    """The ranks of a training or an evaluation. One rank by itself is :class:`~cntk_core.training.loop.alone.Alone`.
 
     Attributes:
         communicator: of all ranks.
-        parallelizer: how they train; None if they only evaluate.
-        name: of the strategy, as the recipe has it.
+        strategy: how they train.
+        name: of the strategy, as the recipe has it; empty if they do not train together.
         settings: the rest of the block.
     """
 
     communicator: Communicator
-    parallelizer: Parallelizer | None = None
+    strategy: Parallelizer = attrs.field(factory=NoExchange)
     name: str = ""
     settings: ParallelSettings = attrs.field(factory=ParallelSettings)
     _has_begun: bool = attrs.field(default=False, init=False)
@@ -71,8 +82,7 @@ class Ranks:
     def __attrs_post_init__(self) -> None:
         self.communicator.watch.deadline = self.settings.deadline
         self.communicator.watch.report_after = self.settings.report_after
-        if self.parallelizer is not None:
-            self.parallelizer.show_every = self.settings.show_every
+        self.strategy.show_every = self.settings.show_every
 
     @property
     def rank(self) -> int:
@@ -95,16 +105,26 @@ class Ranks:
         return self.settings.distributed_reading
 
     @property
-    def strategy(self) -> Parallelizer:
-        """The parallelizer of ranks that train."""
-        assert self.parallelizer is not None, "these ranks only evaluate"
-        return self.parallelizer
+    def exchange(self) -> bool:
+        """Whether they have a strategy; otherwise they only evaluate together, or each trains on everything."""
+        return not isinstance(self.strategy, NoExchange)
+
+    @property
+    def merge_gradients(self) -> bool:
+        """Whether a step of this rank merges its gradients with those of others: of all ranks, or of a group."""
+        return self.strategy.reduces_gradients or self.strategy.group is not None
 
     @property
     def saves_inside(self) -> bool:
         """Whether all ranks ever are at the same place inside an epoch, so that a checkpoint can be written there."""
-        strategy = self.parallelizer
-        return strategy is not None and (strategy.reduces_gradients or strategy.saves_inside)
+        return self.strategy.reduces_gradients or self.strategy.saves_inside
+
+    @property
+    def count_for(self) -> int:
+        """For how many ranks the samples that this one counts in an epoch stand: for a group of them, or for all."""
+        if self.strategy.reduces_gradients:
+            return self.size
+        return 1 if self.strategy.group is None else self.strategy.group.size
 
     def doing(self, what: str) -> None:
         """Note what this rank is at, for reports of ranks that wait."""
@@ -114,7 +134,7 @@ class Ranks:
 
     def train_epoch(self, epoch: int) -> bool:
         """Whether an epoch (from 0) is trained together."""
-        return self.parallelizer is not None and epoch + 1 >= self.settings.start_epoch
+        return self.exchange and epoch + 1 >= self.settings.start_epoch
 
     def spec(self, whole: EpochSpec) -> EpochSpec:
         """What this rank asks its reader for."""
@@ -188,6 +208,22 @@ class Ranks:
                 f"the strategy '{self.name}'.",
             )
 
+    def add_up(self, numbers: Sequence[float]) -> list[float]:
+        """Add numbers of an epoch that ranks have trained apart; those of a group are the same on all its ranks."""
+        group = self.strategy.group
+        return self.add(numbers if group is None or group.rank == 0 else [0.0] * len(numbers))
+
+    def share_statistics(self, store: ParameterStore) -> None:
+        """Give all ranks what rank 0 has in parameters that are not learned, such as running means.
+
+        Each rank counts them over its own share while it trains; a model has those of rank 0, as in the original.
+        """
+        size = store.learned_size
+        if size < store.size:
+            statistics = np.ascontiguousarray(store.values[size:])
+            self.communicator.broadcast(statistics)
+            store.values[size:] = statistics
+
     # -- state --------------------------------------------------------------------------------------------
 
     def begin_epoch(self, store: ParameterStore, epoch: int, *, inside: bool = False) -> str:
@@ -246,7 +282,7 @@ class Ranks:
 
     def entries(self) -> Mapping[str, Any]:
         """What a checkpoint says of the ranks."""
-        return {"ranks": self.size, "strategy": self.name} if self.parallelizer is not None else {}
+        return {"ranks": self.size, "strategy": self.name} if self.exchange else {}
 
     def collect(self, own: Mapping[str, Array]) -> dict[str, Array]:
         """Bring the state of all ranks together on rank 0, for a checkpoint; the others get nothing.

@@ -8,6 +8,8 @@ and the gradient ``g`` as a sum over the samples::
     w, slots = rule(w, g, slots)
     w = w + noise
     w = sign(w) * max(abs(w) - lr * l1 * N, 0)
+
+Where the rule is to see the mean of the gradient, ``g / N`` comes first and ``N`` is 1 in all that follows.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from cntk_core.training.settings import SGDSettings
 NOISE_SLOT = "injected_noise"
 """Slot that the session fills with standard normal numbers before each update. It is not kept in checkpoints."""
 
+_MEAN = "mean_share"
 _LIMIT = "clip_limit"
 _FACTOR = "clip_factor"
 _L2 = "l2_weight"
@@ -37,12 +40,15 @@ _NOISE = "noise_std"
 _L1 = "l1_threshold"
 
 
-def compose_update(learner: Learner, settings: SGDSettings) -> UpdateRule:
-    """Put clipping, regularisation and noise around a learner's rule; what is off is not in the expression."""
+def compose_update(learner: Learner, settings: SGDSettings, *, mean: bool = False) -> UpdateRule:
+    """Put clipping, regularisation and noise around a learner's rule; what is off is not in the expression.
+
+    With ``mean`` the rule sees the mean of the gradient over the samples.
+    """
     noise, l1 = settings.injects_noise, settings.has_l1
     own = _scalars_of(learner)
     means = _means_of(learner, own)
-    extra = _names(settings)
+    extra = ((_MEAN,) if mean else ()) + _names(settings)
 
     def expression(
         m: Any, value: Any, gradient: Any, slots: Mapping[str, Any], scalars: Mapping[str, Any]
@@ -67,7 +73,7 @@ def compose_update(learner: Learner, settings: SGDSettings) -> UpdateRule:
         slots=learner.slots + ((Slot(NOISE_SLOT),) if noise else ()),
         scalars=(*own, *extra),
         expression=expression,
-        identity_gradient=not (settings.clips or settings.has_l2),
+        identity_gradient=not (settings.clips or settings.has_l2 or mean),
         everywhere=settings.has_l2 or l1 or learner.everywhere,
         key=f"{kind.__module__}.{kind.__qualname__}({learner.settings!r})+{','.join(extra)}",
         means=means,
@@ -111,6 +117,8 @@ def _shown(answer: Any) -> str:
 
 def _prepare(m: Any, value: Any, gradient: Any, scalars: Mapping[str, Any], names: tuple[str, ...]) -> Any:
     """The gradient that a learner's rule sees: limited, with L2."""
+    if _MEAN in names:
+        gradient = gradient * scalars[_MEAN]
     if _LIMIT in names:
         gradient = m.minimum(m.maximum(gradient, -scalars[_LIMIT]), scalars[_LIMIT])
     if _FACTOR in names:
@@ -162,6 +170,7 @@ def scalars_for(
     *,
     uses: int = 1,
     clip_factor: float = 1.0,
+    mean_of: int = 0,
 ) -> dict[str, float]:
     """The numbers of one step for one parameter, by the names of :func:`compose_update`.
 
@@ -171,10 +180,13 @@ def scalars_for(
         context: the step; its learning rate is that of the epoch, without the parameter's multiplier.
         uses: of :func:`count_uses`.
         clip_factor: of :func:`clip_factor`, where the norm is limited.
+        mean_of: samples over which the rule sees the mean of the gradient; 0 if it sees the sum.
     """
     rate = context.learning_rate * parameter.learning_rate_multiplier * uses
     numbers = dict(learner.scalars(attrs.evolve(context, learning_rate=rate)))
     samples, regularized = context.samples, parameter.regularization_multiplier
+    if mean_of:
+        numbers[_MEAN], samples = 1.0 / mean_of, 1
     if settings.clips_norm:
         numbers[_FACTOR] = clip_factor
     elif settings.clips:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from cntk_core.errors import RankGone
 from cntk_kit_parallel.background_worker import BackgroundWorker, sum_by_rank
 from cntk_kit_parallel.mesh import Mesh
 from cntk_kit_parallel.mesh_communicator import DIRECT_BYTES, MeshCommunicator
+from cntk_kit_parallel.mesh_meeting import greet
 from cntk_kit_parallel.rendezvous import Rendezvous
 
 
@@ -174,3 +176,21 @@ def test_the_background_does_one_piece_after_the_other(two_ranks):
 
     for found in two_ranks.run(work):
         assert found == ([0, 1, 2], [0, 2], True, 200)
+
+
+def test_a_greeting_takes_what_is_its_own_however_it_comes():
+    """What the other side sends at once after its greeting belongs to what follows."""
+
+    def steps():
+        first = yield b"hello", 4
+        second = yield b"", 3
+        return first, second
+
+    here, there = socket.socketpair()
+    with here, there:
+        answer = threading.Thread(target=lambda: (there.sendall(b"ab"), time.sleep(0.05), there.sendall(b"cdefgrest")))
+        answer.start()
+        assert greet(here, steps(), time.monotonic() + 20.0) == (b"abcd", b"efg")
+        answer.join()
+        assert here.recv(100) == b"rest"
+        assert there.recv(100) == b"hello"

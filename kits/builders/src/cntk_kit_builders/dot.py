@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from cntk_core.network.network import Network
 from cntk_core.network.node import Node, Parameter
 from cntk_core.ops.language.shapes import show
+from cntk_kit_builders.collapse import collapse
 
 _PARAMETERS = 'node [ shape = box     , color = gray , style = "filled, rounded"  ]; '
 _FEATURES = "node [ shape = ellipse , color = red  , fillcolor = white ]; "
@@ -28,9 +29,14 @@ Arc = tuple[Node, Node]
 """A node and one of its inputs."""
 
 
-def to_dot(network: Network) -> str:
-    """Return the network as a DOT graph; shapes must have been inferred."""
-    return "".join(f" {piece}" for piece in _pieces(network))
+def to_dot(network: Network, depth: int = -1) -> str:
+    """Return the network as a DOT graph; shapes must have been inferred.
+
+    Args:
+        network: what is drawn.
+        depth: how far blocks are open, as in :func:`~cntk_kit_builders.collapse.collapse`; by default all the way.
+    """
+    return "".join(f" {piece}" for piece in _pieces(collapse(network, depth)))
 
 
 def _pieces(network: Network) -> Iterator[str]:

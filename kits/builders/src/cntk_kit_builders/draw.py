@@ -12,6 +12,7 @@ from cntk_core.network.network import Network
 from cntk_core.network.node import Node, Parameter
 from cntk_core.ops.language.shapes import show
 from cntk_kit_builders.arrange import Arrangement, Box, arrange
+from cntk_kit_builders.collapse import collapse
 
 _MARGIN = 24.0
 _GAP = 28.0
@@ -35,6 +36,8 @@ _STYLES = {
     "input": _Style("input", "#e0f2fe", "#0369a1"),
     "operation": _Style("operation", "#f8fafc", "#64748b"),
     "parameter": _Style("parameter", "#f1f5f9", "#94a3b8"),
+    "placeholder": _Style("placeholder", "#fff7ed", "#c2410c"),
+    "block": _Style("block", "#eef2ff", "#4338ca"),
     "precompute": _Style("computed before training", "#ccfbf1", "#0f766e"),
     "delay": _Style("delay", "#ede9fe", "#6d28d9"),
     "criterion": _Style("training criterion", "#fee2e2", "#b91c1c"),
@@ -76,11 +79,16 @@ class _Figure:
         return sum(line.height for line in self.lines) + 2 * (_PADDING - 4)
 
 
-def to_svg(network: Network) -> str:
+def to_svg(network: Network, depth: int = 0) -> str:
     """Return the network as an SVG document.
 
     Boxes are coloured by role (a legend names the colours); long names are shortened, and a box's tooltip has it all.
+
+    Args:
+        network: what is drawn.
+        depth: how far blocks are open, as in :func:`~cntk_kit_builders.collapse.collapse`: 0 draws each as one box.
     """
+    network = collapse(network, depth)
     roles = {node: role for role in reversed(network.roots) for node in network.roots[role]}
     nodes = _drawn(network)
     figures = [_figure(node, roles.get(node)) for node in nodes]

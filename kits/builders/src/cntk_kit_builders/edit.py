@@ -9,7 +9,7 @@ are legal everywhere.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from cntk_core.network.network import Network
 from cntk_core.network.node import ROLES, Input, Node, Parameter
 from cntk_core.ops.language.op import Op
 from cntk_core.ops.language.shapes import Shape, show
+from cntk_kit_builders.carry import carry_blocks
 from cntk_kit_builders.first_values.initializers import FromFile
 
 
@@ -107,7 +108,13 @@ def complete_network(network: Network) -> None:
 
 
 def copy_nodes(
-    pairs: Sequence[tuple[Node, str]], into: Network, *, values_only: bool = False, where: Location | None = None
+    pairs: Sequence[tuple[Node, str]],
+    into: Network,
+    *,
+    values_only: bool = False,
+    where: Location | None = None,
+    source: Network | None = None,
+    rename_block: Callable[[str], str] = lambda name: name,
 ) -> list[Node]:
     """Copy nodes under new names, within a network or into another one; return the copies.
 
@@ -121,6 +128,8 @@ def copy_nodes(
         into: the network of the copies.
         values_only: the copies must be there, and keep all their links.
         where: the place that asks for it, for new nodes.
+        source: the network of the nodes; its blocks go with their nodes, unless ``values_only``.
+        rename_block: the name of a block's copy for its name.
 
     Raises:
         NetworkError, Problems: a node would be copied onto itself, another operation has the name, a shape differs or
@@ -139,6 +148,8 @@ def copy_nodes(
             copy.inputs = [
                 copy_of.get(child) or _kept_input(copy, index, child) for index, child in enumerate(node.inputs)
             ]
+    if source is not None and not values_only:
+        carry_blocks(source.blocks, copy_of, into, rename_block)
     return copies
 
 
@@ -219,7 +230,9 @@ def copy_sub_tree(
             if not holds(source, child):
                 raise _open_input(node, index, child)
     pairs = [(node, prefix + node.name) for node in source if node in needed]
-    return copy_nodes(pairs, into, values_only=values_only, where=where)
+    return copy_nodes(
+        pairs, into, values_only=values_only, where=where, source=source, rename_block=lambda name: prefix + name
+    )
 
 
 # -- links ------------------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from cntk_core.network.network import Network
 from cntk_core.network.node import Node, Parameter
 from cntk_core.ops.families.products import TIMES
 from cntk_core.ops.language.shapes import elements
+from cntk_kit_builders.carry import take_in
 
 MATRICES = ("_U", "_V")
 """What the names of the two factors end in."""
@@ -137,6 +138,7 @@ def _replace(network: Network, parameter: Parameter, first: Parameter, second: P
         else:
             user.inputs = [first, made[inner]]
             user.attributes = TIMES.attributes()
+            take_in(network, made[inner], 1, user, 1)
     for role, group in network.roots.items():
         if parameter in group:
             made.setdefault(None, _product(network, parameter, first, second, None, len(made)))

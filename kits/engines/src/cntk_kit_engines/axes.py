@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from cntk_core.errors import DataError
-from cntk_core.network.node import Input, Node
+from cntk_core.network.node import BATCH, Input, Node
 from cntk_core.ops.language.op import OpContext
 from cntk_core.ops.language.rows import longest_sequence
 from cntk_core.plan.plan import Plan, derive_layout, derived_nodes, makes_axis_by_values
@@ -19,11 +19,13 @@ class Axes:
     Attributes:
         frames: rows of each axis that is known by now.
         layouts: the sequences of each axis that is known by now.
+        begun: how many minibatches were begun.
     """
 
     def __init__(self, plan: Plan) -> None:
         self.frames: dict[str, int] = {}
         self.layouts: dict[str, SequenceLayout] = {}
+        self.begun = 0
         self._inputs = plan.inputs
         self._derived = derived_nodes(plan)
 
@@ -33,12 +35,17 @@ class Axes:
         Raises:
             DataError: an input has no stream, or streams of one axis differ in length.
         """
+        self.begun += 1
         frames = self.frames = {}
         layouts = self.layouts = {}
         streams: dict[Input, StreamData] = {}
         for node in self._inputs:
             stream = streams[node] = stream_of(minibatch, node)
             rows = stream.data.shape[0]
+            if not node.framed or node.axis == BATCH:
+                _check_single(node, stream)
+            if not node.framed:
+                continue
             if frames.setdefault(node.axis, rows) != rows:
                 raise DataError(
                     f"the streams of one minibatch differ in length: '{node.name}' has {rows} frames, "
@@ -80,6 +87,18 @@ class Axes:
         own = self.layouts.get(node.axis) if node.framed and not makes_axis_by_values(node) else None
         first = next((layout for layout in context.layouts if layout is not None), None)
         context.layout = own if own is not None else first
+
+
+def _check_single(node: Input, stream: StreamData) -> None:
+    """Make sure that an input without sequences is given none.
+
+    Raises:
+        DataError: it is.
+    """
+    rows = stream.data.shape[0]
+    if not (stream.layout.is_frames if node.framed else rows == 1):
+        given = "sequences" if node.framed else f"{rows} frames"
+        raise DataError(f"the input {node.describe_axes()}, but its stream has {given}")
 
 
 def stream_of(minibatch: Minibatch, node: Input) -> StreamData:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, MutableMapping, Sequence
 from typing import Any
 
 from cntk_core.network.node import Node
@@ -20,6 +20,9 @@ def flow_back(
     value: Callable[[Node], Array],
     contexts: Callable[[Node], OpContext],
     path: Mapping[Node, Sequence[bool]],
+    *,
+    targets: Container[Node] | None = None,
+    whole: Callable[[Node], Array] | None = None,
 ) -> None:
     """Compute the gradients of the inputs of nodes, and put them to those that arrive.
 
@@ -32,13 +35,22 @@ def flow_back(
         value: gives the value of a node; where no gradient looks at it, something of its shape.
         contexts: gives the context of a node's forward run.
         path: for each node through which a gradient flows, which inputs want one.
+        targets: nodes from outside that get one now, if others of the path do not.
+        whole: in a loop, where ``value`` gives rows of a time step, gives all of a value to ops that take it whole.
     """
-    for node in reversed(tuple(nodes)):
+    members = tuple(nodes)
+    for node in reversed(members):
         if node not in arriving or node not in path:
             continue
-        given = [value(child) for child in node.inputs]
-        context = contexts(node)
-        found = run_gradient(node.op, xp, arriving[node], value(node), given, node.attributes, context, path[node])
+        given = [
+            whole(child) if whole is not None and index in node.op.whole else value(child)
+            for index, child in enumerate(node.inputs)
+        ]
+        needs = path[node]
+        if targets is not None:
+            pairs = zip(needs, node.inputs, strict=True)
+            needs = [need and (child in targets or child in members) for need, child in pairs]
+        found = run_gradient(node.op, xp, arriving[node], value(node), given, node.attributes, contexts(node), needs)
         for child, result in zip(node.inputs, found, strict=True):
             if result is not None:
                 arriving[child] = arriving[child] + result if child in arriving else result

@@ -103,7 +103,7 @@ class Interpreter:
                     values[node][here] = values[node.inputs[0]][source]
                 else:
                     context = self.contexts[node, rows.start] = self._step_context(node, rows)
-                    inputs = [self._rows(child, values[child], rows) for child in node.inputs]
+                    inputs = [self._given(node, index, rows) for index in range(len(node.inputs))]
                     values[node][rows] = self._result(node, inputs, context)
         for delay in loop.delays:
             value, *initial = (values[child] for child in delay.inputs)
@@ -115,8 +115,15 @@ class Interpreter:
         return with_lengths(shape, self._program.axes.longest()) if longest_axes(shape) else shape
 
     def _step_context(self, node: Node, rows: slice) -> OpContext:
-        layout = frame_layout(rows.stop - rows.start)
-        return attrs.evolve(self.contexts[node], frames=rows.stop - rows.start, layout=layout, saved={})
+        count = rows.stop - rows.start
+        layout = frame_layout(count)
+        return attrs.evolve(self.contexts[node], frames=count, layout=layout, saved={}, first=rows.start)
+
+    def _given(self, node: Node, index: int, rows: slice) -> Array:
+        """What a node is given of an input for the rows of a time step."""
+        child = node.inputs[index]
+        value = self._values[child]
+        return value if index in node.op.whole else self._rows(child, value, rows)
 
     def _rows(self, node: Node, value: Array, rows: slice) -> Array:
         return value[rows] if node.framed else value
@@ -148,6 +155,11 @@ class Interpreter:
         def value(node: Node) -> Array:
             return self._values[node] if rows is None else self._rows(node, self._values[node], rows)
 
+        def given(node: Node) -> list[Array]:
+            if rows is None:
+                return [self._values[child] for child in node.inputs]
+            return [self._given(node, index, rows) for index in range(len(node.inputs))]
+
         for node in reversed(step.step.nodes):
             if node not in arriving:
                 continue
@@ -156,7 +168,7 @@ class Interpreter:
                 np,
                 arriving[node],
                 value(node),
-                [value(child) for child in node.inputs],
+                given(node),
                 node.attributes,
                 self.contexts[node] if rows is None else self.contexts[node, rows.start],
                 [node.op.flows_to(index) and child in inside | targets for index, child in enumerate(node.inputs)],

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import functools
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.contract.engine import Program, ProgramState
-from cntk_core.errors import NetworkError, did_you_mean
+from cntk_core.contract.engine import Program, ProgramState, no_gradients
+from cntk_core.errors import DataError, NetworkError, did_you_mean
 from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.ops.language.op import OpContext
 from cntk_core.ops.language.random import random_stream, stream_key
-from cntk_core.ops.language.shapes import elements
+from cntk_core.ops.language.shapes import elements, longest_axes, with_lengths
 from cntk_core.plan.plan import Plan, layout_of_root
 from cntk_core.records.layout import SequenceLayout
+from cntk_core.records.minibatch import Minibatch
 from cntk_kit_engines.axes import Axes
+from cntk_kit_engines.remaking import MadeOf, remains_of
 
 
 class PlanProgram(Program):
@@ -36,7 +38,13 @@ class PlanProgram(Program):
         scalars: the roots that are summed into totals.
         totals: their sums since they were last read, by name.
         place: the number of each node in the network, which keys its random stream.
+        made_of: what it was compiled of, by which it is pickled; :func:`~cntk_kit_engines.compiling.compiles` sets it.
     """
+
+    made_of: MadeOf | None = None
+
+    def __reduce__(self) -> Any:
+        return super().__reduce__() if self.made_of is None else remains_of(self, self.made_of)
 
     def __init__(self, plan: Plan, seed: int) -> None:
         self.plan = plan
@@ -48,6 +56,7 @@ class PlanProgram(Program):
         self.scalars = tuple(node for node in plan.roots if is_total(node))
         self.totals: dict[str, float] = {node.name: 0.0 for node in self.scalars}
         self.place = {node: index for index, node in enumerate(plan.network)}
+        self._kept = self._reached = -1  # the minibatches whose values are kept, and whose gradients are there
 
     def begin_epoch(
         self, epoch: int, settings: Mapping[str, float] | None = None, *, minibatches_done: int = 0
@@ -66,14 +75,89 @@ class PlanProgram(Program):
         Raises:
             NetworkError: the plan has no such root, or nothing has been computed yet.
         """
-        node = next((root for root in self.plan.roots if root.name.lower() == name.lower()), None)
-        if node is None:
-            guess = did_you_mean(name, [root.name for root in self.plan.roots])
-            raise NetworkError(f"the plan has no root '{name}'{guess}")
+        node = self._named(name, self.plan.roots, "root")
         found = self.fetch(node)
         if found is None:
             raise NetworkError(f"the root '{node.name}' has not been computed yet")
         return np.array(found)
+
+    # -- gradients by any nodes ---------------------------------------------------------------------------
+
+    def forward(self, minibatch: Minibatch, *, training: bool = True) -> None:
+        """Run the forward part, and keep what gradients need.
+
+        Raises:
+            NetworkError: the plan was made without nodes by which gradients are wanted.
+        """
+        if not self.plan.by:
+            raise NetworkError("the plan has no gradients to go back for: it was made without nodes to take them by")
+        self._kept = self._reached = -1
+        self.run_forward(minibatch, training=training)
+        self.step += training
+        self._kept = self.axes.begun
+
+    def backward(self, seeds: Mapping[str, NDArray[Any]] | None = None) -> None:
+        """Let gradients flow back from the roots.
+
+        Raises:
+            NetworkError: no forward run is kept, or there is no such root.
+            DataError: a seed has another shape than its root.
+        """
+        if self._kept != self.axes.begun:
+            raise NetworkError(
+                "there is nothing to go back through",
+                hint="Call forward with a minibatch first; evaluate keeps nothing.",
+            )
+        given = None
+        if seeds is not None:
+            given = {self._named(name, self.plan.roots, "root"): seed for name, seed in seeds.items()}
+        self.run_backward({node: self._seed(node, given) for node in self.plan.seeded})
+        self._reached = self._kept
+
+    def gradient(self, name: str) -> NDArray[Any]:
+        """Return a copy of the gradient by a node.
+
+        Raises:
+            NetworkError: the plan has no gradient by it, or nothing has flown back yet.
+        """
+        node = self._named(name, self.plan.by, "gradient by")
+        if self._reached != self.axes.begun:
+            raise NetworkError(f"the gradient by '{node.name}' has not been computed yet")
+        found = self.fetch_gradient(node)
+        return np.zeros(self._full_shape(node), self.plan.network.dtype) if found is None else np.array(found)
+
+    def run_forward(self, minibatch: Minibatch, *, training: bool) -> None:
+        """Compute all roots, and keep what the gradients look at and what ops keep for them."""
+        raise no_gradients(self)
+
+    def run_backward(self, seeds: Mapping[Node, NDArray[Any]]) -> None:
+        """Compute the gradients from those of all ``plan.seeded``; those of parameters into the store."""
+        raise no_gradients(self)
+
+    def fetch_gradient(self, node: Node) -> NDArray[Any] | None:
+        """Return the gradient by a node of ``plan.by``, which the caller may not change; None if it is zero."""
+        raise no_gradients(self)
+
+    def _seed(self, node: Node, seeds: Mapping[Node, NDArray[Any]] | None) -> NDArray[Any]:
+        shape = self._full_shape(node)
+        seed = np.asarray(1.0 if seeds is None else seeds.get(node, 0.0))
+        if seed.ndim and seed.shape != shape:
+            raise DataError(f"the seed of '{node.name}' has the shape {seed.shape}; its value is {shape}")
+        return np.broadcast_to(seed, shape)
+
+    def _named(self, name: str, among: Sequence[Node], what: str) -> Node:
+        node = next((each for each in among if each.name.lower() == name.lower()), None)
+        if node is None:
+            guess = did_you_mean(name, [each.name for each in among])
+            raise NetworkError(f"the plan has no {what} '{name}'{guess}")
+        return node
+
+    def _full_shape(self, node: Node) -> tuple[int, ...]:
+        """The shape of a node's value in this minibatch."""
+        sample = with_lengths(node.known_shape, self.axes.longest(longest_axes(node.known_shape)))
+        return (self.axes.frames[node.axis], *sample) if node.framed else sample
+
+    # -----------------------------------------------------------------------------------------------------
 
     def layout(self, name: str) -> SequenceLayout:
         """Return the sequences of a root's dynamic axis in the last run.

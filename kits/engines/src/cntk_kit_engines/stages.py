@@ -33,7 +33,7 @@ def stages_of(plan: Plan) -> tuple[Stage, ...]:
     """Cut a plan behind each operation that makes a dynamic axis."""
     # An axis that follows from another is known with it, at the latest in the last stage.
     derived = {node.axis: node.inputs[0].axis for node in derived_nodes(plan)}
-    axes = {node.axis for node in plan.inputs}
+    axes = {node.axis for node in plan.inputs if node.framed}
     axes |= {axis for axis, source in derived.items() if source in axes}
     found: list[Stage] = []
     first = 0

@@ -208,7 +208,7 @@ class _Party:
         connection = socket.create_connection(place, timeout=5.0)
         try:
             prepare(connection)
-            known = _greet(connection, visit(self._own(connection), rank), time.monotonic() + VISIT)
+            known = greet(connection, visit(self._own(connection), rank), time.monotonic() + VISIT)
             return Line.over(connection, known.keys)
         except BaseException:
             connection.close()
@@ -221,7 +221,7 @@ _REACH = (
 )
 
 
-def _greet(connection: socket.socket, steps: Steps, end: float) -> Known:
+def greet(connection: socket.socket, steps: Steps, end: float) -> Known:
     """Go through a greeting, which ends in time whoever is on the other side."""
     send, count = next(steps)
     while True:

@@ -63,7 +63,7 @@ def test_a_training_that_lost_its_lock_writes_no_more(recipe, capsys, monkeypatc
 
     def stolen(self, *given, **more):
         lock = Path("net.dnn.lock")
-        text = lock.read_text().replace(self.session.lock.token, "0" * 16)
+        text = lock.read_text().replace(self.parts.lock.token, "0" * 16)
         lock.unlink()
         lock.write_text(text)
         return real(self, *given, **more)

@@ -17,7 +17,7 @@ from cntk_core.network.model_file import load_model
 from cntk_core.ops.table import core_ops
 from cntk_core.plugins.markers import hookimpl
 from cntk_core.records.minibatch import StreamData
-from cntk_core.training.loop.epoch import EpochLoop
+from cntk_core.training.loop.step import Stepper
 from cntk_kit_recipes.cli import main
 from cntk_kit_recipes.recipe.changed_data import with_changes
 from cntk_kit_recipes.recipe.driver import run_recipe
@@ -134,7 +134,7 @@ class TestGradients:
     def test_it_costs_nothing_when_nobody_listens(self, recipe, monkeypatch):
         called: list[str] = []
         for name in ("gradients", "update"):
-            monkeypatch.setattr(EpochLoop, name, lambda self, *given, name=name: called.append(name))
+            monkeypatch.setattr(Stepper, name, lambda self, *given, name=name: called.append(name))
         run()
         assert called == []
         run("modelPath=run/b.dnn", listeners=[recorder("cntk_before_update", "step")])

@@ -125,8 +125,8 @@ def test_the_model_has_the_same_bytes(tmp_path, monkeypatch, capsys, name):
         with monkeypatch.context() as patch:
             real, count = Saver.save_inside, []
 
-            def stop_after(saver, progress, position, real=real, count=count, saves=saves):
-                real(saver, progress, position)
+            def stop_after(saver, progress, position, of_ranks, real=real, count=count, saves=saves):
+                real(saver, progress, position, of_ranks)
                 count.append(position)
                 if len(count) == saves:
                     raise Stop

@@ -60,10 +60,11 @@ def test_convolutions_with_bias_and_rectification(monkeypatch, functions):
 
 @pytest.mark.skipif(load_onednn() is None, reason="oneDNN is not installed")
 def test_pooling(monkeypatch):
-    found = watch(monkeypatch, primitives.Primitives, "pooling", lambda *given: "pooling")
+    found = watch(monkeypatch, primitives.Primitives, "pooling", lambda *given: "forward")
+    back = watch(monkeypatch, primitives.Primitives, "pooling_backward", lambda *given: "backward")
     net = Net()
     attributes = OPS["Pooling"].attributes(kernel_shape=(2, 2), pool_kind="max", stride=(2, 2))
     scaled = net.node("ElementTimes", net.input("x", 3, 6, 6), net.parameter(3, 6, 6))
     pooled = net.node("Pooling", scaled, attributes=attributes)
     trained(net, net.node("SumElements", pooled), {"x": (3, 6, 6)})
-    assert found == ["pooling"]
+    assert (found, back) == (["forward"], ["backward"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -260,6 +261,30 @@ def test_without_a_fast_primitive_the_portable_way_is_taken(monkeypatch):
     net, criterion, _, streams = residual_network()
     # A shape that no other test has, so that no primitive of it was made before.
     assert_same_gradients(net.plan(criterion), FAST, minibatch(net.rng, 13, streams))
+
+
+@ONEDNN
+@pytest.mark.parametrize(
+    ("there_is_a_next", "next_one", "chosen"),
+    [(True, "jit:avx512_core", 1), (True, "jit:avx2", 0), (False, "jit:avx512_core", 0)],
+)
+def test_a_slow_implementation_is_passed_over_for_one_with_vectors_as_long(there_is_a_next, next_one, chosen):
+    """The library moves a descriptor on in place: where the next one is not wanted, a new one has the first again."""
+    made = []
+
+    def describe():
+        made.append([0])
+        return made[-1]
+
+    def move(descriptor):
+        descriptor[0] += there_is_a_next
+        return 0 if there_is_a_next else 4
+
+    objects = onednn_objects.Objects.__new__(onednn_objects.Objects)
+    objects.library = SimpleNamespace(dnnl_primitive_desc_next_impl=move)
+    objects.implementation = lambda descriptor: ["brgconv_strided:avx512_core", next_one][descriptor[0]]
+    assert objects.chosen(describe, ["brgconv_strided:avx512_core"]) == [chosen]
+    assert objects.chosen(describe, ["another"]) == [0]
 
 
 @pytest.mark.parametrize("backend", [FAST, "numba+blas", "numpy+blas"])

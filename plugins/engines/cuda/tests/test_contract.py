@@ -19,6 +19,10 @@ from cntk_testing import EngineContract, PackagingContract
     test_op=6,
     test_sequences=3,
     test_nan_and_infinities_show=2,
+    test_inputs_without_sequences=2,
+    test_free_dimensions=2,
+    test_training_on_free_dimensions=2,
+    test_programs_can_be_pickled=2,
 )
 @pytest.mark.sampled(8)
 @pytest.mark.usefixtures("standin")

@@ -26,15 +26,6 @@ class TestPackaging(PackagingContract):
     kind = "communicator"
 
 
-LOCAL_RANKS = ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID")
-
-
-@pytest.fixture(autouse=True)
-def _no_launcher(monkeypatch):
-    for name in LOCAL_RANKS:
-        monkeypatch.delenv(name, raising=False)
-
-
 class _OnStandIn(CommunicatorContract):
     __test__ = False
     sizes = (1, 2, 4)
@@ -184,6 +175,22 @@ def test_what_the_engine_has_begun_is_waited_for():
         assert Ranks()(2, work) == [[2.0] * 1000] * 2
 
 
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_sums_by_nccl_are_counted_as_a_ring_sends_them(ranks):
+    """2 (n - 1) / n of the bytes leave each of n ranks (P. Patarasuk, X. Yuan, J. Parallel Distrib. Comput. 2009)."""
+
+    def work(communicator):
+        sent = []
+        for length in (1, 300, 600):  # with the first the ranks find each other, and each says what it is about to sum
+            before = communicator.bytes_sent
+            communicator.allreduce(np.ones(length, np.float32))
+            sent.append(communicator.bytes_sent - before)
+        return sent[2] - sent[1]
+
+    with gpus():
+        assert Ranks(SumsByNccl)(ranks, work) == [2 * 1200 * (ranks - 1) // ranks] * ranks
+
+
 def test_background_overlaps():
     def work(communicator):
         def add(own):
@@ -199,60 +206,6 @@ def test_background_overlaps():
 
     with gpus():
         assert Ranks()(3, work) == [(3.0, 6.0, True)] * 3
-
-
-# -- which GPU ----------------------------------------------------------------------------------------------
-
-
-def test_each_rank_has_its_gpu(monkeypatch):
-    with gpus(4):
-        assert Ranks()(4, lambda one: one._number) == [0, 1, 2, 3]
-        monkeypatch.setenv("SLURM_LOCALID", "2")
-        assert Ranks()(1, lambda one: one._number) == [2]
-
-
-def test_more_ranks_than_gpus():
-    with gpus(2), pytest.raises(TrainingError, match=r"^rank 2 is number 3 on .*, which has 2 GPUs\n    Start at most"):
-        Ranks()(3, lambda one: one.barrier())
-
-
-def test_two_ranks_on_one_gpu():
-    """Where each rank sees one GPU, as some launchers arrange, it may be the same one."""
-
-    def work(communicator):
-        communicator.allreduce(np.ones(100_000))
-
-    text = (
-        r"^the ranks 0 and 1 have the same GPU, 0000:00:00\.0 of .*; NCCL wants one for each\n    Start at most as many"
-    )
-    with gpus(1), pytest.raises(TrainingError, match=text):
-        Ranks()(2, work)
-
-
-def test_an_array_on_another_gpu():
-    def work(communicator):
-        with communicator._cupy.cuda.Device(0):
-            communicator.allreduce(communicator._cupy.zeros(3))
-
-    def alone(communicator):
-        with communicator._cupy.cuda.Device(1):
-            communicator.allgather(communicator._cupy.zeros(3))
-
-    with gpus(), pytest.raises(TrainingError) as caught:
-        Ranks()(1, alone)
-    assert str(caught.value) == (
-        "rank 0 has GPU 0, but the engine computes on GPU 1\n    deviceId=auto gives each rank its own GPU."
-    )
-    with gpus(), pytest.raises(TrainingError, match=r"^rank 1 has GPU 1, but the engine computes on GPU 0\n"):
-        Ranks()(2, work)
-
-
-def test_strided_arrays_of_gpus():
-    def work(communicator):
-        communicator.allgather(communicator._cupy.zeros((4, 4))[:, ::2])
-
-    with gpus(), pytest.raises(ValueError, match=r"^ranks exchange contiguous arrays$"):
-        Ranks()(1, work)
 
 
 # -- failures -----------------------------------------------------------------------------------------------

@@ -161,6 +161,17 @@ def test_values_that_are_no_numbers_interrupt_a_line():
     assert "<td>nan</td>" in table(curves)
 
 
+def test_a_value_that_never_changes_is_a_line_in_the_middle():
+    curves = Curves("Train")
+    for number in (1, 2):
+        curves.add_epoch(Epoch(number, {"ce": 3.0}))
+    chart = charts(curves, 2)
+    top, bottom = re.search(r'd="M[\d.]+ ([\d.]+)V([\d.]+)H', chart).groups()
+    middle = (float(top) + float(bottom)) / 2
+    points = re.search(r'<polyline points="([^"]+)"', chart)[1].split()
+    assert [float(point.split(",")[1]) for point in points] == [middle, middle]
+
+
 def test_curves_without_any_number_have_no_chart():
     curves = Curves("Train")
     curves.add_reading(Reading(1, 1, {"ce": float("inf")}))

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cntk_core.api import Input, Network, Node, Parameter
+from cntk_core.api import Input, Network, Node, Parameter, core_ops
+from cntk_core.api.builders import Block
 from cntk_kit_recipes.cli import main
 from cntk_testing.inside import TIMES, save_model
 
@@ -109,3 +110,64 @@ def test_recipe_without_a_network(capsys: pytest.CaptureFixture[str]) -> None:
     Path("s.cntk").write_text("command = D\nD = [ action = dumpNodes ; modelPath = m.dnn ]\n", encoding="utf-8")
     assert main(["plot", "s.cntk"]) == 1
     assert capsys.readouterr().err == "error: s.cntk: no section of the recipe describes a network\n"
+
+
+@pytest.fixture
+def layered() -> None:
+    """``b.dnn``: a layer of two nodes as a block."""
+    network = Network(np.float64)
+    x = network.add(Input.make("x", (2,)))
+    weights = network.add(Parameter.make("W", (2, 1), value=np.array([[1.0], [2.5]])))
+    times = network.add(Node("times", TIMES, [weights, x], attributes=TIMES.attributes()))
+    total = network.add(Node("out", core_ops().find("", "Tanh"), [times]))
+    network.add_block(Block("layer", "Dense", {times: None, total: None}, [total], {"x": [(times, 1)]}))
+    network.infer()
+    save_model(network, "b.dnn")
+
+
+@pytest.mark.usefixtures("layered")
+def test_blocks_are_closed_unless_they_are_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plot", "b.dnn", "-o", "-"]) == 0
+    closed = capsys.readouterr().out
+    assert main(["plot", "b.dnn", "-o", "-", "--depth", "1"]) == 0
+    opened = capsys.readouterr().out
+    assert (">Dense [1 x *]<" in closed, ">times<" in closed) == (True, False)
+    assert (">Dense [1 x *]<" in opened, ">times<" in opened) == (False, True)
+    assert main(["plot", "b.dnn", "-o", "b.dot"]) == 0
+    assert '"layer" [ label = "layer [1 x *]\\nDense" ]' in Path("b.dot").read_text(encoding="utf-8")
+
+
+@pytest.mark.usefixtures("layered")
+def test_a_dump_has_blocks_as_nodes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["dump", "b.dnn", "--no-values"]) == 0
+    head = "W=LearnableParameter [1,2]   learningRateMultiplier=1.000000  NeedsGradient=true"
+    assert capsys.readouterr().out == f"layer=Dense ( x , W ) \n{head} \nx=InputValue [ 2 ]\n"
+    assert main(["dump", "b.dnn", "--no-values", "--depth=-1"]) == 0
+    assert "out=Tanh ( times ) \ntimes=Times ( W , x ) \n" in capsys.readouterr().out
+    assert main(["dump", "b.dnn", "--node", "times"]) == 0  # a name is looked for inside
+    assert capsys.readouterr().out == "times=Times ( W , x )\n"
+
+
+PYTHON = """\
+from cntk_builder_python import Dense, Sequential, cross_entropy_with_softmax, sigmoid
+
+
+def build(graph):
+    z = Sequential(Dense(3, sigmoid), Dense(2, name="last"))(graph.input("x", 4))
+    graph.criterion(cross_entropy_with_softmax(z, graph.label("y", 2)), "ce")
+    graph.output(z, "z")
+"""
+
+
+def test_explain_lists_blocks(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("net.py").write_text(PYTHON, encoding="utf-8")
+    Path("p.cntk").write_text('command=T\nT=[ action=train\nPythonNetworkBuilder=[ file="net.py" ] ]', encoding="utf-8")
+    assert main(["explain", "p.cntk"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "T: 12 nodes, 2 blocks"
+    assert "  dense = Dense (x, dense.W, dense.b) : [3 x *]" in lines
+    assert "  z = Dense (dense, last.W, last.b) : [2 x *]" in lines
+    assert main(["explain", "p.cntk", "--depth", "1"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "  dense = Dense (x) : [3 x *]" in lines
+    assert "    Sigmoid = Sigmoid (Plus) : [3 x *]" in lines

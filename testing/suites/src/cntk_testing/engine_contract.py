@@ -1,11 +1,9 @@
 """The contract of an execution engine: it computes what the reference engine computes.
 
-A plugin's test file gives the engine::
+A plugin's test file gives the engine, or one with options as a fixture ``engine``::
 
     class TestMyEngine(EngineContract):
         engine_class = MyEngine
-
-or, for an engine with options, a fixture ``engine``.
 """
 
 from __future__ import annotations
@@ -22,18 +20,19 @@ from cntk_core.contract.engine import ExecutionEngine, Program
 from cntk_core.contract.learner import Slot, UpdateRule
 from cntk_core.contract.store import ParameterStore
 from cntk_core.errors import DataError, NetworkError
-from cntk_core.network.node import Node
 from cntk_core.ops.language.layouts import frame_layout
-from cntk_core.ops.language.op import Op
 from cntk_core.ops.table import core_ops
 from cntk_core.plan.make import make_plan
 from cntk_core.plan.plan import Plan
 from cntk_core.records.minibatch import Minibatch, StreamData
 from cntk_testing.contract import check_component
 from cntk_testing.foreign_ops import ForeignOpsContract
-from cntk_testing.networks import SAMPLES, Sample, Sketch, classifier, dropout
-from cntk_testing.op_cases import FRAMES, ExampleCase, OpExample, example_cases
+from cntk_testing.gradient_contract import GradientContract
+from cntk_testing.input_contract import InputsContract
+from cntk_testing.networks import SAMPLES, Sample, classifier, dropout
+from cntk_testing.op_cases import ExampleCase
 from cntk_testing.op_examples import EXAMPLES
+from cntk_testing.op_networks import cases_together, network_of
 from cntk_testing.reference import ReferenceEngine
 from cntk_testing.sequence_networks import SEQUENCE_SAMPLES, sequences_for
 from cntk_testing.sparse_networks import SPARSE_SAMPLES, product, sparse_stream, with_sparse_streams
@@ -137,7 +136,7 @@ def start(
 
 
 @pytest.mark.filterwarnings("ignore:.*encountered in:RuntimeWarning")
-class EngineContract(ForeignOpsContract):
+class EngineContract(GradientContract, ForeignOpsContract, InputsContract):
     """Tests of an engine for pytest: subclass it with ``engine_class`` or a fixture ``engine``.
 
     Attributes:
@@ -435,53 +434,6 @@ class EngineContract(ForeignOpsContract):
             start(engine, classifier("float32")).program.update([])
 
 
-def cases_together(op: Op, examples: Sequence[OpExample]) -> list[list[ExampleCase]]:
-    """Return an op's examples with frames; those with equal settings together, for one network."""
-    found: dict[tuple[Any, ...], list[ExampleCase]] = {}
-    for case in example_cases(op, examples):
-        if any(case.framed):
-            found.setdefault(tuple(sorted(case.example.settings.items())), []).append(case)
-    return list(found.values())
-
-
-def network_of(cases: Sequence[ExampleCase], dtype: str) -> tuple[Sample, Minibatch]:
-    """Make a network with an op's examples side by side, and its data.
-
-    To each differentiable input a learned zero is added; the criterion is the sum of all values, each element with
-    another weight. What belongs to an example has its number in its name.
-    """
-    made = Sketch(dtype)
-    streams: dict[str, StreamData] = {}
-    roots, totals = [], []
-    for number, case in enumerate(cases):
-        inputs = [_add_input(made, case, f"{number}.{index}", index, streams) for index in range(len(case.inputs))]
-        root = made.network.add(Node(f"result{number}", case.op, inputs, case.attributes))
-        made.network.infer()
-        roots.append(root)
-        if _is_differentiable(case):
-            totals.append(_total_of(made, root, number))
-    criterion = totals[0] if totals else None
-    for number, total in enumerate(totals[1:]):
-        assert criterion is not None
-        criterion = made.op("Plus", criterion, total, name=f"sum{number}")
-    return made.finish(criterion, *roots, settings=cases[0].example.settings), Minibatch(streams, FRAMES)
-
-
-def _is_differentiable(case: ExampleCase) -> bool:
-    return case.example.gradient and any(case.needs())
-
-
-def _add_input(made: Sketch, case: ExampleCase, name: str, index: int, streams: dict[str, StreamData]) -> Node:
-    """Add an input of an example: a parameter, or one with frames and its stream."""
-    value = case.inputs[index]
-    learned = _is_differentiable(case) and case.needs()[index]
-    if not case.framed[index]:
-        return made.given(f"p{name}", value, multiplier=1.0 if learned else 0.0)
-    node = made.input(f"x{name}", *value.shape[1:])
-    streams[node.name] = StreamData(value.astype(made.network.dtype), frame_layout(FRAMES))
-    return made.op("Plus", node, made.given(f"zero{name}", np.zeros(value.shape[1:]))) if learned else node
-
-
 def _run_cases(engine: ExecutionEngine, cases: Sequence[ExampleCase], dtype: str) -> Run:
     sample, data = network_of(cases, dtype)
     run = start(engine, sample)
@@ -490,11 +442,3 @@ def _run_cases(engine: ExecutionEngine, cases: Sequence[ExampleCase], dtype: str
     else:
         run.program.compute_gradients(data)
     return run
-
-
-def _total_of(made: Sketch, root: Node, number: int) -> Node:
-    """Add the sum of a value with different weights for its elements."""
-    shape = root.known_shape
-    weights = np.cos(np.arange(int(np.prod(shape)), dtype=np.float64)).reshape(shape) + 1.5
-    weighted = made.op("ElementTimes", root, made.given(f"weights{number}", weights, multiplier=0.0))
-    return made.op("SumElements", weighted, name=f"total{number}")

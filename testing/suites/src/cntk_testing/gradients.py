@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cntk_core.contract.store import ParameterStore
 from cntk_core.network.network import Network
-from cntk_core.network.node import Node
+from cntk_core.network.node import Node, Parameter
 from cntk_core.ops.language.framing import run_forward, run_gradient
 from cntk_core.ops.language.layouts import sequence_layout
 from cntk_core.ops.language.op import Op, OpContext
@@ -94,6 +94,36 @@ def make_context(values: Sequence[NDArray[Any]], framed: Sequence[bool], **field
         layout = sequence_layout([frames[0] // 3, frames[0] - frames[0] // 3])
         fields = {"layout": layout, "layouts": tuple(layout if has else None for has in framed), **fields}
     return OpContext(framed=tuple(framed), frames=frames[0] if frames else 1, **fields)
+
+
+def check_gradients_by(
+    network: Network, roots: Sequence[Node], by: Sequence[Node], minibatch: Minibatch, *, tolerance: float = TOLERANCE
+) -> None:
+    """Check gradients of a weighted sum of roots by inputs and parameters by central differences, with the reference.
+
+    Args:
+        network: of precision float64, with shapes inferred and parameters initialized; it is evaluated, not trained.
+        roots: of any shapes.
+        by: dense inputs and parameters.
+        minibatch: data of all inputs; they are changed in place and restored.
+        tolerance: largest error relative to the largest gradient by a node.
+    """
+    store = ParameterStore(network.parameters, np.float64)
+    program = ReferenceEngine().compile(make_plan(network, roots, by=by), store)
+    program.forward(minibatch, training=False)
+    rng = np.random.default_rng(3)
+    seeds = {node.name: rng.normal(size=program.value(node.name).shape) for node in roots}
+    program.backward(seeds)
+    found = {node: program.gradient(node.name) for node in by}
+
+    def total() -> float:
+        program.evaluate(minibatch)
+        return sum(float(np.sum(seed * program.value(name))) for name, seed in seeds.items())
+
+    for node, gradient in found.items():
+        values: Any = store.value(node) if isinstance(node, Parameter) else minibatch.streams[node.name].data
+        expected = numeric_gradient(total, values)
+        assert_close(gradient, expected, f"gradient by '{node.name}'", tolerance=tolerance)
 
 
 def check_gradients(

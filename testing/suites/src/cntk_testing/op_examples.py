@@ -100,6 +100,17 @@ def _stacks() -> tuple[OpExample, ...]:
 
 
 EXAMPLES: dict[str, tuple[OpExample, ...]] = {
+    "BroadcastLike": (
+        OpExample(((1,), (4,)), nan=(0,)),
+        OpExample(((3, 1), (2, 1, 4)), nan=(0,)),
+        OpExample(((2, 3), (3,)), nan=(0,)),
+    ),
+    "SumFrames": UNARY,
+    "SumOfOuterProducts": (
+        OpExample(((4,), (3,)), framed=BOTH),
+        OpExample(((2, 4), (2, 3)), framed=BOTH),
+        OpExample(((4,), (3,)), framed=(False, False)),
+    ),
     "Abs": UNARY,
     "Cosine": UNARY,
     "Sin": UNARY,
@@ -408,6 +419,17 @@ NOT_COMPUTED = {
 """Ops whose values do not come from inputs: leaves and precomputed values."""
 
 MOVES = frozenset(
-    {"Where", "PackedIndex", "GatherPacked", "ScatterPacked", "ToSequence", "ToSequenceLike", "UnpackSequence"}
+    {
+        "AttentionWeights",
+        "AdditiveAttentionWeights",
+        "AttentionSum",
+        "Where",
+        "PackedIndex",
+        "GatherPacked",
+        "ScatterPacked",
+        "ToSequence",
+        "ToSequenceLike",
+        "UnpackSequence",
+    }
 )
 """Ops whose inputs and results have different dynamic axes; they are checked on whole networks."""

@@ -21,6 +21,7 @@ from cntk_core.plan.plan import (
 )
 from cntk_core.records.layout import IntArray
 from cntk_core.records.minibatch import Minibatch, StreamData
+from cntk_kit_engines.compiling import compiles
 from cntk_kit_engines.interpreter import Interpreter
 from cntk_kit_engines.program import PlanProgram
 
@@ -32,6 +33,7 @@ class ReferenceEngine(ExecutionEngine):
 
     requires_api = "1.0"
 
+    @compiles
     def compile(
         self, plan: Plan, store: ParameterStore, rule: UpdateRule | None = None, *, seed: int = 0
     ) -> ReferenceProgram:
@@ -70,13 +72,32 @@ class ReferenceProgram(PlanProgram):
         self._gradients[self.plan.criterion] = np.ones_like(self._values[self.plan.criterion])
         for step in self.plan.gradients:
             self._interpreter.compute_gradients(step)
+        self._store_gradients()
+        self.step += 1
+
+    def run_forward(self, minibatch: Minibatch, *, training: bool) -> None:
+        """Compute all roots; everything is kept."""
+        self._forward(minibatch, training=training)
+
+    def run_backward(self, seeds: Mapping[Node, Array]) -> None:
+        """Compute the gradients from those of the roots."""
+        self._gradients.clear()
+        self._gradients.update({node: _double(seed) for node, seed in seeds.items()})
+        for step in self.plan.gradients:
+            self._interpreter.compute_gradients(step)
+        self._store_gradients()
+
+    def fetch_gradient(self, node: Node) -> Array | None:
+        """Return the gradient by a node, None if none has come there."""
+        return self._gradients.get(node)
+
+    def _store_gradients(self) -> None:
         for parameter in self.plan.trained:
             self.store.gradient(parameter)[...] = self._gradients.get(parameter, 0.0)
         for parameter, inputs in self.plan.sparse.items():
             touched = self.store.touched(parameter, elements(inputs[0].known_shape))
             for node in inputs:
                 touched[self._columns[node]] = True
-        self.step += 1
 
     def update(self, scalars: Sequence[Mapping[str, float]]) -> None:
         """Apply the rule to each trained parameter; with a sparse gradient only to the rows that it has come to.
@@ -138,7 +159,7 @@ class ReferenceProgram(PlanProgram):
             if node.sparse:
                 self._columns[node] = _occurring(data)
             rows = _double(dense(data.data))
-            self._values[node] = rows.reshape(rows.shape[0], *node.known_shape)
+            self._values[node] = rows.reshape(*rows.shape[: int(bool(node.framed))], *node.known_shape)
 
 
 def _occurring(stream: StreamData) -> IntArray:

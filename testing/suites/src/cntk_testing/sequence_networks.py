@@ -5,6 +5,7 @@ Every sequence has a length on the default axis; ``source``, the axis of an enco
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -12,9 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cntk_core.network.node import Input, Node
+from cntk_core.ops.families.attention import AdditiveAttributes, WeightsAttributes
+from cntk_core.ops.families.products import TimesAttributes
 from cntk_core.ops.families.recurrence import DelayAttributes
 from cntk_core.ops.families.recurrent_stack import RNNStackAttributes, stack_weights
 from cntk_core.ops.families.reductions import ReduceAttributes
+from cntk_core.ops.families.reshaping import ReshapeAttributes
 from cntk_core.ops.families.sequences import UnpackAttributes
 from cntk_core.ops.families.slicing import SliceAttributes, StackAttributes
 from cntk_core.ops.language.layouts import sequence_layout
@@ -200,6 +204,81 @@ def unpacked(dtype: Any) -> Sample:
     return made.classify(made.op("Plus", back, made.elman(back, HIDDEN)))
 
 
+def _memory(made: SequenceSketch, source: Node, states: Node) -> tuple[Node, Node]:
+    """States of an encoder as a memory, and which of its steps there are."""
+    sums = made.op("SumColumnElements", source)
+    return made.op("UnpackSequence", states), made.op("UnpackSequence", made.op("Equal", sums, sums))
+
+
+def looking(dtype: Any) -> Sample:
+    """A decoder whose states look, in its loop, at all states of an encoder; then, outside, at other sequences."""
+    made = SequenceSketch(dtype)
+    source = made.network.add(Input.make("words", (FEATURES,), axis=SOURCE))
+    memory, there = _memory(made, source, made.elman(source, FEATURES))
+    past, close = made.delay()
+    weights = made.op("AttentionWeights", memory, made.weighted((past, HIDDEN)), there)
+    context = made.op("AttentionSum", memory, weights)
+    h = close(made.op("Tanh", made.weighted((made.x, FEATURES), (past, HIDDEN), (context, HIDDEN))))
+    table = made.parameter("table", 4, HIDDEN)
+    seen = made.op("AttentionSum", table, made.op("AttentionWeights", table, h))
+    again = made.op("AttentionSum", memory, made.op("AttentionWeights", memory, made.op("Plus", seen, h), there))
+    return made.classify(made.op("Plus", again, h))
+
+
+def comparing(dtype: Any) -> Sample:
+    """The same with sums that are compared: in the loop, and by the decoder's input outside."""
+    made = SequenceSketch(dtype)
+    source = made.network.add(Input.make("words", (FEATURES,), axis=SOURCE))
+    states = made.elman(source, FEATURES)
+    memory, there = _memory(made, source, states)
+    keys, _ = _memory(made, source, made.op("Times", made.parameter("U", HIDDEN, HIDDEN), states))
+    past, close = made.delay()
+    v = made.parameter("v", HIDDEN)
+    inside = made.op("AdditiveAttentionWeights", keys, made.weighted((past, HIDDEN)), v, there)
+    outside = made.op("AdditiveAttentionWeights", keys, made.weighted((made.x, FEATURES)), v, there)
+    seen = [made.op("AttentionSum", memory, weights) for weights in (inside, outside)]
+    terms = [(node, HIDDEN) for node in (past, *seen)]
+    return made.classify(close(made.op("Tanh", made.weighted((made.x, FEATURES), *terms))))
+
+
+def heads(dtype: Any) -> Sample:
+    """Sequences that look at themselves, with two heads: at all steps, and at none that are still to come."""
+    made = SequenceSketch(dtype)
+    size = 2 * HIDDEN
+    queries, keys, values = (made.weighted((made.x, FEATURES), size=size) for _ in range(3))
+    memory, there = _memory(made, made.x, keys)
+    content, _ = _memory(made, made.x, values)
+    total: list[tuple[Node, int]] = []
+    for causal in (True, False):
+        attributes = WeightsAttributes(2, 0.7, causal)
+        weights = made.op("AttentionWeights", memory, queries, there, attributes=attributes)
+        total.append((made.op("AttentionSum", content, weights), size))
+    additive = made.op(
+        "AdditiveAttentionWeights", memory, queries, made.parameter("v", size), attributes=AdditiveAttributes(True)
+    )
+    return made.classify(made.weighted(*total, (made.op("AttentionSum", content, additive), size)))
+
+
+def reduced(dtype: Any) -> Sample:
+    """Everything that can be made of all steps of a sequence, of all samples, and of all elements."""
+    made = SequenceSketch(dtype)
+    h = made.op("Tanh", made.weighted((made.x, FEATURES), size=2 * HIDDEN))
+    named = ("Sum", "LogSum", "Mean", "Max", "Min", "Prod")
+
+    def reduce(value: Node, name: str, axis: int) -> Node:
+        return made.op("ReduceElements", value, attributes=ReduceAttributes(name, axis))
+
+    matrix = made.op("Reshape", h, attributes=ReshapeAttributes((HIDDEN, HIDDEN)))
+    outer = made.op("Times", matrix, made.weighted((made.x, FEATURES)), attributes=TimesAttributes(1, -2))
+    by_sequence = [made.op("Times", made.parameter("V", HIDDEN, 2 * HIDDEN), outer)]
+    by_sequence += [reduce(h, name, -2) for name in (*named, "Argmax", "Argmin")]
+    samples = made.op("Tanh", functools.reduce(lambda left, right: made.op("Plus", left, right), by_sequence))
+    constant = [reduce(samples, name, -3) for name in named] + [reduce(h, name, -1) for name in named]
+    total = functools.reduce(lambda left, right: made.op("Plus", left, right), constant)
+    spread = made.op("ReconcileDynamicAxis", samples, made.x)
+    return made.classify(made.op("Plus", made.op("Tanh", made.op("Plus", spread, total)), h), 2 * HIDDEN)
+
+
 def word_classes(dtype: Any) -> Sample:
     """A language model with classes of words."""
     made = SequenceSketch(dtype)
@@ -242,6 +321,10 @@ SEQUENCE_SAMPLES: Mapping[str, Callable[[Any], Sample]] = {
         attention,
         whole_memory,
         unpacked,
+        looking,
+        comparing,
+        heads,
+        reduced,
         word_classes,
         ctc,
         linear_chain,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Protocol
 
 import attrs
 
-from cntk_core.config import Config, bind, option, option_keys, options
-from cntk_core.contract.parallel import GradientAggregation, Parallelizer
+from cntk_core.config import Config, bind, option, options
+from cntk_core.contract.parallel import Parallelizer
 from cntk_core.errors import Location
+from cntk_core.plugins.strategies import make_strategy
 from cntk_core.training.loop.ranks import ParallelSettings
 
 KEY = "parallelTrain"
@@ -99,7 +99,7 @@ def read_parallel(block: Config, strategies: Find, aggregations: Find) -> Parall
     own = parallel.own(name)
     section = parallel.section_of(own) if own is not None and own.is_block else parallel.child("", name=name)
     return ParallelTraining(
-        name, _make(strategy, section, name, lambda wanted: aggregations.get(wanted, where)), settings
+        name, make_strategy(strategy, section, name, lambda wanted: aggregations.get(wanted, where)), settings
     )
 
 
@@ -119,19 +119,3 @@ def read_elastic(block: Config) -> tuple[bool, int]:
 def _bind(parallel: Config) -> ParallelOptions:
     blocks = [key for key in parallel.keys() if (own := parallel.own(key)) is not None and own.is_block]  # noqa: SIM118
     return bind(parallel, ParallelOptions, ignore=blocks, what=WHAT)
-
-
-def _make(
-    strategy: type[Parallelizer], section: Config, name: str, find: Callable[[str], type[GradientAggregation]]
-) -> Parallelizer:
-    """Make a strategy and its aggregations, which have their options in the same block."""
-    what = f"parallelizer '{name}'"
-    first: Any = strategy.settings_from(section.only(option_keys(strategy.options)), what)
-    found = {wanted: find(wanted) for wanted in strategy.needs(first)}
-    theirs = {key for kind in found.values() for key in option_keys(kind.options)}
-    own: Any = strategy.settings_from(section.without(theirs, unless=strategy.options), what)
-    made = {
-        wanted: kind(kind.settings_from(section.only(option_keys(kind.options)), f"aggregation '{wanted}'"))
-        for wanted, kind in found.items()
-    }
-    return strategy(own, made)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator
+from functools import partial
 from typing import Any, cast
 
 import attrs
@@ -16,7 +17,7 @@ from cntk_core.errors import (
     ConfigError,
     MissingKeyError,
     OptionError,
-    Problems,
+    collect,
     raise_problems,
 )
 from cntk_core.plugins.known import known
@@ -132,13 +133,7 @@ def read_settings(
     """
     ignore = {*_ACCEPTED, *(option_key(field) for field in attrs.fields(learner_options)), *listener_keys}
     problems: list[CntkError] = []
-    settings: SGDSettings | None = None
-    try:
-        settings = bind(block, SGDSettings, ignore=ignore, what=WHAT)
-    except Problems as error:
-        problems.extend(error.errors)
-    except CntkError as error:
-        problems.append(error)
+    settings: SGDSettings | None = collect(partial(bind, block, SGDSettings, ignore=ignore, what=WHAT), problems)
     checks: list[Iterator[CntkError]] = [_contradictions(block)]
     if settings is not None:
         checks.insert(1, _out_of_range(block, settings))

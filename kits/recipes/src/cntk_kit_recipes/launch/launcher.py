@@ -18,7 +18,6 @@ import attrs
 from cntk_core.contract.parallel import Launcher
 from cntk_core.errors import CntkError, PluginError, UnsupportedError, UsageError
 from cntk_core.system.console import tell
-from cntk_core.training.loop.stop_request import REQUESTS, heard_signals
 from cntk_kit_recipes.launch.rank_watch import RankWatch
 from cntk_kit_recipes.launch.report_folder import report_folder
 from cntk_kit_recipes.recipe.elastic import ELASTIC
@@ -35,6 +34,7 @@ from cntk_kit_recipes.recipe.ranks import (
     THREADS,
     detect,
 )
+from cntk_kit_recipes.session.stop_signals import REQUESTS, heard_signals
 
 if TYPE_CHECKING:
     from cntk_core.plugins.registry import Registry

@@ -26,6 +26,7 @@ from cntk_core.plugins.listening import gathered, passed_on
 from cntk_core.plugins.model_formats import ModelFiles
 from cntk_core.plugins.took_part import op_origins, origins_of
 from cntk_core.records.origin import merged, summary
+from cntk_core.training.loop.alone import Alone
 from cntk_core.training.loop.progress import RunLog
 from cntk_core.training.loop.ranks import ParallelSettings, Ranks
 from cntk_core.trust import ask_to_write
@@ -120,10 +121,10 @@ class ActionContext:
         """Number of ranks."""
         return self.communicator.size if self.communicator is not None else 1
 
-    def evaluating_ranks(self, section: Config) -> Ranks | None:
-        """Return the ranks that evaluate together what a section asks for; None in a serial run."""
+    def evaluating_ranks(self, section: Config) -> Ranks:
+        """Return the ranks that evaluate together what a section asks for."""
         if self.communicator is None:
-            return None
+            return Alone()
         shared = section.boolean("distributedMBReading", True)
         return Ranks(self.communicator, settings=ParallelSettings(distributed_reading=shared))
 

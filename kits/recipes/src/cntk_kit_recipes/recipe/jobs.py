@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import attrs
 
 from cntk_core.config import Config, Value
 from cntk_core.contract.action import Action
-from cntk_core.errors import CntkError, ConfigError, Problems, UnsupportedError, collect, raise_problems
+from cntk_core.errors import CntkError, ConfigError, UnsupportedError, collect, raise_problems
 from cntk_core.plugins.registry import Registry
 from cntk_core.trust import ask_to_run, ask_to_write
 from cntk_kit_recipes.recipe import actions as table
@@ -51,12 +52,7 @@ def find_jobs(config: Config, registry: Registry, only: str | None = None) -> li
     problems: list[CntkError] = []
     jobs: list[Job] = []
     for command in _commands(config):
-        try:
-            jobs += _jobs_of(config, command, registry, only)
-        except Problems as error:
-            problems += error.errors
-        except CntkError as error:
-            problems.append(error)
+        jobs += collect(partial(_jobs_of, config, command, registry, only), problems) or ()
     raise_problems(problems)
     if only is not None and not jobs:
         sections = config.sections(leave_out=NOT_SECTIONS)

@@ -11,9 +11,9 @@ from cntk_core.errors import CntkError, NetworkError, UnsupportedError, raise_pr
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node
 from cntk_core.ops.language.shapes import elements, show
-from cntk_core.training.loop.evaluate import evaluate
-from cntk_core.training.loop.evaluation_told import Audience
 from cntk_kit_recipes.recipe.context import ActionContext
+from cntk_kit_recipes.session.evaluate import evaluate
+from cntk_kit_recipes.session.evaluation_told import Audience
 
 if TYPE_CHECKING:
     from cntk_core.contract.reader import DataReader

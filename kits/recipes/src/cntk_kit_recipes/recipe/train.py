@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +12,15 @@ from cntk_core.contract.action import Action
 from cntk_core.contract.events import Job
 from cntk_core.contract.learner import Learner
 from cntk_core.contract.reader import DataReader
-from cntk_core.errors import CntkError, ConfigError, Problems, UnsupportedError, raise_problems
+from cntk_core.errors import CntkError, ConfigError, UnsupportedError, collect, raise_problems
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input
 from cntk_core.plugins.listening import gathered
 from cntk_core.plugins.model_formats import ModelFiles
 from cntk_core.records.origin import Origin, merged
-from cntk_core.training.files.generations import ModelPaths
-from cntk_core.training.loop.ranks import Ranks
-from cntk_core.training.loop.stop_request import StopRequest, listening
+from cntk_core.training.loop.alone import Alone
+from cntk_core.training.loop.ranks import NoExchange, Ranks
+from cntk_core.training.loop.stop_request import StopRequest
 from cntk_core.training.settings import SGDSettings, for_factors
 from cntk_kit_recipes.block.named_schedules import with_schedules
 from cntk_kit_recipes.block.parallel_block import read_parallel
@@ -27,7 +28,9 @@ from cntk_kit_recipes.block.sgd_block import idle_momentum, learner_name, make_l
 from cntk_kit_recipes.recipe.context import ActionContext
 from cntk_kit_recipes.recipe.resume import resumption
 from cntk_kit_recipes.recipe.test import inputs_of
+from cntk_kit_recipes.session.generations import ModelPaths
 from cntk_kit_recipes.session.session import TrainingSession
+from cntk_kit_recipes.session.stop_signals import listening
 
 _READERS = ("reader", "cvReader")
 
@@ -46,12 +49,7 @@ class TrainAction(Action):
         """Raise what is wrong with the section before anything runs; all of it together."""
         problems: list[CntkError] = []
         for step in (_check_keys, _check_builder, check_readers, _check_sgd):
-            try:
-                step(context, section)
-            except Problems as error:
-                problems += error.errors
-            except CntkError as error:
-                problems.append(error)
+            collect(partial(step, context, section), problems)
         raise_problems(problems)
 
     def run(self, context: ActionContext, section: Config) -> None:
@@ -126,15 +124,15 @@ def settings_of(
     return settings, learner
 
 
-def ranks_of(context: ActionContext, block: Config) -> Ranks | None:
-    """Return the ranks that train together, with the strategy of an SGD block; None in a serial run."""
+def ranks_of(context: ActionContext, block: Config) -> Ranks:
+    """Return the ranks that train together, with the strategy of an SGD block."""
     if context.communicator is None:
-        return None
+        return Alone()
     registry = context.plugins.registry
     asked = read_parallel(block, registry.parallelizers, registry.aggregations)
-    if asked.parallelizer is not None:
-        asked.parallelizer.say = context.log.line
-    return Ranks(context.communicator, asked.parallelizer, asked.name, asked.settings)
+    strategy = asked.parallelizer or NoExchange()
+    strategy.say = context.log.line
+    return Ranks(context.communicator, strategy, asked.name, asked.settings)
 
 
 def _network(context: ActionContext, section: Config) -> Network:
@@ -181,7 +179,7 @@ def train(
     """
     settings, learner = settings_of(context, sgd, note=context.log.line)
     ranks = ranks_of(context, sgd)
-    if ranks is not None and ranks.parallelizer is None:
+    if context.communicator is not None and not ranks.exchange:
         context.log.line(
             f"Warning: there are {ranks.size} ranks, but the SGD block names no parallelizationMethod: "
             "each of them trains on all the data."

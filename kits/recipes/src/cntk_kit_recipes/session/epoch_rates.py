@@ -127,8 +127,7 @@ class Pacing:
         """Give a function that makes trials, each from the state of now; say afterwards how long they took."""
         began, count = time.perf_counter(), 0
         loop, limit = self.loop, self._trial_samples(epoch)
-        ranks = loop.together(Pace(epoch, 0.0, 1, trial="trial"))
-        if ranks is not None and (said := ranks.begin(loop.store)):
+        if said := loop.together(Pace(epoch, 0.0, 1, trial="trial")).begin(loop.store):
             loop.log.line(said)
         before, steps = loop.store.snapshot(), loop.steps
 
@@ -152,9 +151,6 @@ class Pacing:
         """Learn the beginning of an epoch, with the other ranks if their gradients are summed."""
         loop = self.loop
         parts, together = loop.settings.parts(pace.minibatch_size), loop.together(pace)
-        if together is None:
-            loop.log.loop_begins(parts, loop.settings.max_samples_in_ram)
-            return loop.run(self.reader.minibatches(spec), pace, epoch_samples)
         with together.trial(pace.epoch):
             loop.log.loop_begins(parts, loop.settings.max_samples_in_ram, together.describe(pace.epoch))
             return loop.run(self.reader.minibatches(together.spec(spec)), pace, epoch_samples)

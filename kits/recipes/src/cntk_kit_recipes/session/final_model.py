@@ -8,7 +8,7 @@ from cntk_core.errors import CheckpointError, CntkError, ModelFormatError
 from cntk_core.network.model_file import ModelInfo, is_own_format, read_model_info, save_model
 from cntk_core.network.tensor_file import verify_tensors
 from cntk_core.training.files.checkpoint import load_checkpoint
-from cntk_core.training.files.generations import ModelPaths, Rebuild, checkpoint_of
+from cntk_kit_recipes.session.generations import ModelPaths, Rebuild, checkpoint_of
 
 
 def check_final(paths: ModelPaths) -> None:

@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from cntk_core.contract.events import EpochSummary
 from cntk_core.plugins.listening import passed_on
 from cntk_core.training.loop.criteria import Criterion, averages
 from cntk_core.training.loop.epoch_progress import EpochResult, Pace
-
-if TYPE_CHECKING:
-    from cntk_kit_recipes.session.session import TrainingSession
+from cntk_kit_recipes.session.parts import SessionParts
 
 
-def asked_rate(session: TrainingSession, epoch: int, rate: float) -> float:
+def asked_rate(parts: SessionParts, epoch: int, rate: float) -> float:
     """Return the learning rate of an epoch (from 0) that listeners make of the one that was decided."""
-    listeners = session.listeners("cntk_learning_rate")
+    listeners = parts.listeners("cntk_learning_rate")
     if not listeners:
         return rate
-    found = float(passed_on(listeners, "rate", job=session.job, epoch=epoch, rate=rate))
+    found = float(passed_on(listeners, "rate", job=parts.job, epoch=epoch, rate=rate))
     if found != rate:
         text = f"learnRatePerSample of epoch {epoch + 1} is {found:.8g}, as a plugin says, in place of {rate:.8g}"
-        session.log.line(text)
+        parts.log.line(text)
     return found
 
 
-def tell_epoch(session: TrainingSession, pace: Pace, result: EpochResult, validation: Mapping[str, Criterion]) -> str:
+def tell_epoch(parts: SessionParts, pace: Pace, result: EpochResult, validation: Mapping[str, Criterion]) -> str:
     """Tell the listeners what an epoch gave; return why training should end now, or nothing.
 
     Where several ranks train, one that should end ends all.
@@ -41,11 +38,11 @@ def tell_epoch(session: TrainingSession, pace: Pace, result: EpochResult, valida
         pace.minibatch_size,
         result.seconds,
     )
-    for listener in session.listeners("cntk_epoch_end"):
-        listener(job=session.job, summary=summary)
+    for listener in parts.listeners("cntk_epoch_end"):
+        listener(job=parts.job, summary=summary)
     reason = ""
-    for listener in session.listeners("cntk_should_stop"):
-        reason = str(listener(job=session.job, summary=summary) or "")
+    for listener in parts.listeners("cntk_should_stop"):
+        reason = str(listener(job=parts.job, summary=summary) or "")
         if reason:
             break
-    return session.ranks.first_text(reason) if session.ranks is not None else reason
+    return parts.ranks.first_text(reason)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,12 +20,10 @@ from cntk_core.network.node import Input, Node
 from cntk_core.plan.make import make_plan
 from cntk_core.records.minibatch import Minibatch
 from cntk_core.training.files.checkpoint import load_checkpoint, restore_store
-from cntk_core.training.files.generations import checkpoint_of
 from cntk_core.training.loop.epoch import EpochLoop
 from cntk_core.training.loop.epoch_progress import NotANumber, Pace
-
-if TYPE_CHECKING:
-    from cntk_kit_recipes.session.session import TrainingSession
+from cntk_kit_recipes.session.generations import checkpoint_of
+from cntk_kit_recipes.session.parts import SessionParts
 
 LIMIT = 300.0
 """Seconds after which the search is given up."""
@@ -33,7 +31,7 @@ LIMIT = 300.0
 
 def explained(
     error: NotANumber,
-    session: TrainingSession,
+    parts: SessionParts,
     loop: EpochLoop,
     criterion: Node,
     begun: Path,
@@ -44,24 +42,24 @@ def explained(
 
     Args:
         error: as the epoch raised it.
-        session, loop: of the training. Its parameters are lost anyway.
+        parts, loop: of the training. Its parameters are lost anyway.
         criterion: what is trained.
         begun: the model that the epoch began with; its checkpoint stands beside it, or none if it is the initial one.
         pace, spec: of the epoch.
     """
-    session.log.line("The training criterion is not a number. Looking for its origin: the epoch is run once more.")
+    parts.log.line("The training criterion is not a number. Looking for its origin: the epoch is run once more.")
     try:
-        _return_to(begun, session, loop)
-        minibatches = session.reader.minibatches(spec)
-        origin = find_origin(session.engine, loop, criterion, minibatches, pace, error.minibatches)
+        _return_to(begun, parts, loop)
+        minibatches = parts.reader.minibatches(spec)
+        origin = find_origin(parts.engine, loop, criterion, minibatches, pace, error.minibatches)
     except CntkError as failure:
-        session.log.line(f"Warning: the origin is not known: {failure.message}")
+        parts.log.line(f"Warning: the origin is not known: {failure.message}")
         return error
     lines = [origin, error.hint or ""] if origin else [error.hint or ""]
     return NotANumber(error.minibatches, hint="\n".join(lines))
 
 
-def _return_to(model: Path, session: TrainingSession, loop: EpochLoop) -> None:
+def _return_to(model: Path, parts: SessionParts, loop: EpochLoop) -> None:
     """Put the parameters and the learner's state back to those of a model."""
     store = loop.store
     if checkpoint_of(model).is_file():
@@ -69,7 +67,7 @@ def _return_to(model: Path, session: TrainingSession, loop: EpochLoop) -> None:
         restore_store(checkpoint, store)
         loop.steps = checkpoint.progress.steps
         return
-    saved = session.load_model(model, store.dtype)
+    saved = parts.load_model(model, store.dtype)
     values = {parameter.name: parameter.value for parameter in saved.parameters}
     for parameter in store.parameters:
         store.value(parameter)[...] = values[parameter.name]

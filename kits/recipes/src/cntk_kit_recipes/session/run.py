@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
@@ -16,35 +15,35 @@ from cntk_core.contract.store import ParameterStore
 from cntk_core.errors import TrainingError
 from cntk_core.network.network import Network
 from cntk_core.plan.make import make_plan
+from cntk_core.plan.plan import marked_assignments
 from cntk_core.plan.runnable import check_runnable
 from cntk_core.training.files.checkpoint import Checkpoint, Progress, load_checkpoint, restore_slots, restore_store
-from cntk_core.training.files.generations import Start, checkpoint_of
-from cntk_core.training.files.periodic_saving import InsideKeeper
 from cntk_core.training.files.position import Position
-from cntk_core.training.files.settings_text import differences
 from cntk_core.training.loop.criteria import Criterion, averages
 from cntk_core.training.loop.epoch import EpochLoop
 from cntk_core.training.loop.epoch_progress import EpochResult, NotANumber, Pace
-from cntk_core.training.loop.evaluate import evaluate_program
-from cntk_core.training.loop.evaluation_told import Audience
-from cntk_core.training.loop.gradient_check import GradientCheck
 from cntk_core.training.loop.progress import RunLog, single
-from cntk_core.training.loop.trained_nodes import choose_criteria, describe_training
+from cntk_core.training.loop.rank_state import OwnState, take_back
 from cntk_core.training.loop.update import compose_update
 from cntk_core.training.rates.auto_adjust import RateControl
 from cntk_core.training.rates.schedules import effective_momentum, time_constant
 from cntk_kit_recipes.session.epoch_rates import Pacing
+from cntk_kit_recipes.session.evaluate import evaluate_program
+from cntk_kit_recipes.session.evaluation_told import Audience
+from cntk_kit_recipes.session.generations import Start, checkpoint_of
+from cntk_kit_recipes.session.gradient_check import GradientCheck
 from cntk_kit_recipes.session.listeners import asked_rate, tell_epoch
 from cntk_kit_recipes.session.nan_origin import explained
 from cntk_kit_recipes.session.node_settings import NodeSettings, spare_normalizations
+from cntk_kit_recipes.session.parts import SessionParts
+from cntk_kit_recipes.session.periodic_saving import InsideKeeper
 from cntk_kit_recipes.session.precompute import precompute
-from cntk_kit_recipes.session.rank_saving import OwnState, RankSaver, take_back
+from cntk_kit_recipes.session.rank_saving import RankSaver
 from cntk_kit_recipes.session.rate_control import ControlState, Verdict, judge
 from cntk_kit_recipes.session.saving import Saver
+from cntk_kit_recipes.session.settings_text import differences
 from cntk_kit_recipes.session.soundness import Soundness
-
-if TYPE_CHECKING:
-    from cntk_kit_recipes.session.session import TrainingSession
+from cntk_kit_recipes.session.trained_nodes import choose_criteria, describe_training
 
 LEAST_RATE = 1e-12
 """Learning rate per sample below which the log says so."""
@@ -73,16 +72,16 @@ class TrainingRun:
     """One run of a session.
 
     Args:
-        session: the parts and settings.
+        parts: and settings.
         network: with shapes and values.
         start: what it was loaded from; None if it is new.
     """
 
-    def __init__(self, session: TrainingSession, network: Network, start: Start | None) -> None:
-        self.session = session
-        self.settings = session.settings
-        self.log = session.log
-        self.paths = session.paths
+    def __init__(self, parts: SessionParts, network: Network, start: Start | None) -> None:
+        self.parts = parts
+        self.settings = parts.settings
+        self.log = parts.log
+        self.paths = parts.paths
         self.network = network
         self.start = start
         self.first = self.done = start.epochs if start is not None else 0
@@ -90,8 +89,8 @@ class TrainingRun:
         self.nodes = (self.criterion, *self.evaluations)
         spare_normalizations(network, self.settings)
         self.store = ParameterStore(network.parameters, network.dtype)
-        self.ranks = session.ranks
-        self.saver = RankSaver(Saver(session, network, self.store, start), self.store, self.ranks)
+        self.ranks = parts.ranks
+        self.saver = RankSaver(Saver(parts, network, self.store, start), self.store, self.ranks)
         self.position: Position | None = None
         self.state = ControlState(minibatch_size=self.settings.minibatch_size[self.first])
         self.samples = 0
@@ -100,13 +99,13 @@ class TrainingRun:
 
     def run(self) -> TrainingSummary:
         """Do everything."""
-        describe_training(self.network, self.criterion, self.evaluations, self.session.job.engine, self.log)
+        describe_training(self.network, self.criterion, self.evaluations, self.parts.job.engine, self.log)
         if self.settings.gradient_check and self.network.dtype != np.float64:
             raise TrainingError("gradientcheck needs numbers of double precision", hint="Give precision=double.")
-        if self.settings.save_best_model_per_criterion and self.session.cv_reader is None:
+        if self.settings.save_best_model_per_criterion and self.parts.cv_reader is None:
             self.log.line("Warning: saveBestModelPerCriterion has no effect without a cvReader.")
         self.loop = self._prepare()
-        self.pacing = Pacing(self.loop, self.session.reader)
+        self.pacing = Pacing(self.loop, self.parts.reader)
         self._restore()
         soundness = Soundness(self.store, self.log.line)
         node_settings = NodeSettings(self.network.order([self.criterion]), self.settings, self.log.line)
@@ -124,7 +123,7 @@ class TrainingRun:
             soundness.look(pace.epoch, pace.rate, last.loss)
             trained += 1
             validation = self._validate(pace)
-            stopped = tell_epoch(self.session, pace, last, validation)
+            stopped = tell_epoch(self.parts, pace, last, validation)
             if stopped:
                 self.log.line(f"Training ends after epoch {pace.epoch + 1}: {stopped}")
             verdict = self._judge(pace, last, validation)
@@ -140,40 +139,38 @@ class TrainingRun:
     # -- before the first epoch ---------------------------------------------------------------------------
 
     def _prepare(self) -> EpochLoop:
-        session = self.session
+        parts = self.parts
         check_runnable(self.network, [*self.nodes, self.criterion])
         size = SWEEP if self.settings.use_all_data_for_pre_computed_node else self.settings.epoch_size
         spec = EpochSpec(epoch_size=size, minibatch_size=self.settings.minibatch_size[0])
-        new = precompute(self.network, session.engine, self.store, session.reader, spec, self.log)
+        new = precompute(self.network, parts.engine, self.store, parts.reader, spec, self.log)
         if new or self.start is None:
             self.saver.initial(self.first, self.samples)
-        marked = dict.fromkeys(node for group in self.network.roots.values() for node in group)
-        assigning = [node for node in marked if node.op.traits.assigns]
-        plan = make_plan(self.network, [*self.nodes, *assigning], self.criterion)
-        for listener in session.listeners("cntk_plan_ready"):
-            listener(plan=plan, engine=session.job.engine)
-        rule = compose_update(session.learner, self.settings)
+        plan = make_plan(self.network, [*self.nodes, *marked_assignments(self.network)], self.criterion)
+        for listener in parts.listeners("cntk_plan_ready"):
+            listener(plan=plan, engine=parts.job.engine)
+        rule = compose_update(parts.learner, self.settings)
         self.store.add_slots(rule.slots)
-        program = compile_plan(session.engine, plan, self.store, rule, seed=session.seed)
+        program = compile_plan(parts.engine, plan, self.store, rule, seed=parts.seed)
         check = None
         if self.settings.gradient_check:
-            own = session.engine.compile(plan, self.store, seed=session.seed)
+            own = parts.engine.compile(plan, self.store, seed=parts.seed)
             numbers, digits = self.settings.program_settings, int(self.settings.sig_figs)
-            check = GradientCheck(own, self.store, self.criterion.name, digits, numbers, session.seed)
+            check = GradientCheck(own, self.store, self.criterion.name, digits, numbers, parts.seed)
         return EpochLoop(
             program,
             self.store,
-            session.learner,
+            parts.learner,
             self.settings,
             self.nodes,
             self.log,
-            session.job,
-            seed=session.seed,
-            listeners=session.listeners("cntk_minibatch_end"),
-            before_update=session.listeners("cntk_before_update"),
+            parts.job,
+            seed=parts.seed,
+            listeners=parts.listeners("cntk_minibatch_end"),
+            before_update=parts.listeners("cntk_before_update"),
             check=check,
             ranks=self.ranks,
-            stop=session.stop,
+            stop=parts.stop,
         )
 
     def _restore(self) -> None:
@@ -196,14 +193,14 @@ class TrainingRun:
         )
         if not progress.recipe and progress.settings:  # a checkpoint of the first releases has only a hash
             self.log.line("The checkpoint does not say with which settings it was written; those of now count.")
-        elif changes := differences(progress.recipe, self.session.recipe()):
+        elif changes := differences(progress.recipe, self.parts.recipe()):
             self.log.line(
                 "Warning: the recipe is not the one that the checkpoint was written with; it counts from now on:"
             )
             for line in changes:
                 self.log.line(f"    {line}")
-        if progress.seed != self.session.seed:
-            self.log.line(f"Warning: the random seed was {progress.seed}, now it is {self.session.seed}.")
+        if progress.seed != self.parts.seed:
+            self.log.line(f"Warning: the random seed was {progress.seed}, now it is {self.parts.seed}.")
 
     def _own_state(self, checkpoint: Checkpoint) -> OwnState:
         """Take back what belongs to this rank alone."""
@@ -235,13 +232,13 @@ class TrainingRun:
         """Decide how the next epoch goes through the data; one that was begun goes on as it was."""
         if self.position is None:
             pace, state = self.pacing.decide(self.done, self.state, self.epoch_samples)
-            rate = asked_rate(self.session, self.done, pace.rate)
+            rate = asked_rate(self.parts, self.done, pace.rate)
             if rate != pace.rate:
                 pace, state = attrs.evolve(pace, rate=rate), attrs.evolve(state, rate=single(rate))
             return pace, state
         position, state, rate = self.position, self.state, self.position.rate
         if self.settings.has_rate(self.done):
-            rate = asked_rate(self.session, self.done, self.settings.rate(self.done))
+            rate = asked_rate(self.parts, self.done, self.settings.rate(self.done))
             state = attrs.evolve(state, rate=single(rate))
         return Pace(self.done, rate, position.minibatch_size, may_fail=position.may_fail), state
 
@@ -257,38 +254,37 @@ class TrainingRun:
         return text
 
     def _train(self, pace: Pace) -> EpochResult:
-        settings, session, epoch = self.settings, self.session, pace.epoch
+        settings, parts, epoch = self.settings, self.parts, pace.epoch
         momentum = settings.momentum(epoch)
         effective = effective_momentum(momentum, pace.minibatch_size)
         learned = self.position.minibatches if self.position is not None else 0
         started = EpochStart(epoch, pace.minibatch_size, pace.rate, effective, self.loop.steps, learned)
-        for listener in session.listeners("cntk_epoch_begin"):
-            listener(job=session.job, epoch=started)
+        for listener in parts.listeners("cntk_epoch_begin"):
+            listener(job=parts.job, epoch=started)
         self.log.epoch_begins(epoch, pace.rate, effective, time_constant(momentum))
         spec = EpochSpec(epoch=epoch, epoch_size=settings.epoch_size, minibatch_size=pace.minibatch_size)
         together = self.loop.together(pace)
-        if together is not None:
-            spec = together.spec(spec)
-            if said := together.begin_epoch(self.store, epoch, inside=self.position is not None):
-                self.log.line(said)
-        how = together.describe(epoch) if together is not None else ""
+        spec = together.spec(spec)
+        if said := together.begin_epoch(self.store, epoch, inside=self.position is not None):
+            self.log.line(said)
+        how = together.describe(epoch)
         self.log.loop_begins(settings.parts(pace.minibatch_size), settings.max_samples_in_ram, how)
         if self.log.bar is not None:
             self.log.bar.begin(f"epoch {epoch + 1} of {settings.max_epochs}", self.epoch_samples, pace.rate)
         learned_samples = self.position.read if self.position is not None else 0
         try:
             result = self.loop.run(
-                session.reader.minibatches(attrs.evolve(spec, learned_samples=learned_samples)),
+                parts.reader.minibatches(attrs.evolve(spec, learned_samples=learned_samples)),
                 pace,
                 self.epoch_samples,
                 position=self.position,
                 keeper=self._keeper(pace),
             )
         except NotANumber as error:
-            if together is not None:
+            if together.exchange:
                 raise
             begun = self.start.model if self.start is not None and epoch == self.first else self.paths.model(epoch)
-            raise explained(error, session, self.loop, self.criterion, begun, pace, spec) from None
+            raise explained(error, parts, self.loop, self.criterion, begun, pace, spec) from None
         self.position = None
         self.samples += result.samples
         self.epoch_samples = settings.epoch_size or result.samples
@@ -299,15 +295,13 @@ class TrainingRun:
     def _keeper(self, pace: Pace) -> InsideKeeper | None:
         """Return what saves training inside the epoch: where the recipe wants that, and before a stop."""
         samples, minutes = self.settings.checkpoint_every_samples, self.settings.checkpoint_every_minutes
-        if self.ranks is not None and not self.ranks.saves_inside:
+        if not self.ranks.saves_inside:
             if samples or minutes:
                 self.log.line("Warning: this way of parallel training is saved after each epoch only.")
             return None
 
         together = self.loop.together(pace)
-        if together is not None and not together.strategy.reduces_gradients:
-            group = together.strategy.group  # rank 0 counts what its group reads
-            samples = -(-samples * (1 if group is None else group.size) // together.size)
+        samples = -(-samples * together.count_for // together.size)  # rank 0 counts what its group reads
 
         def save(position: Position) -> bool:
             return self.saver.save_inside(
@@ -318,15 +312,15 @@ class TrainingRun:
         return InsideKeeper(save, self.store, self.log, samples, 60.0 * minutes, read)
 
     def _validate(self, pace: Pace) -> Mapping[str, Criterion]:
-        reader, session = self.session.cv_reader, self.session
+        reader, parts = self.parts.cv_reader, self.parts
         if reader is None:
             return {}
         if self._validation is None:
-            self._validation = session.engine.compile(make_plan(self.network, self.nodes), self.store)
+            self._validation = parts.engine.compile(make_plan(self.network, self.nodes), self.store)
         # As in the original, the configured size: that of the search may be too large for the validation set.
         spec = EpochSpec(minibatch_size=self.settings.minibatch_size[pace.epoch])
         quiet = RunLog(_Through(self.log))
-        audience = Audience.of(session.hooks, session.job, epoch=pace.epoch)
+        audience = Audience.of(parts.hooks, parts.job, epoch=pace.epoch)
         criteria = evaluate_program(
             self._validation, reader, self.nodes, spec, quiet, ranks=self.ranks, audience=audience
         )
@@ -404,10 +398,10 @@ class TrainingRun:
             learning_rate=self.state.rate,
             criterion=result.loss if result is not None else 0.0,
             minibatch_size=self.state.minibatch_size,
-            seed=self.session.seed,
+            seed=self.parts.seed,
             reader_epoch=self.done,
-            settings=self.session.settings_hash(),
-            recipe=self.session.recipe(),
+            settings=self.parts.settings_hash(),
+            recipe=self.parts.recipe(),
             steps=self.loop.steps,
             control=self.state.entries(),
         )

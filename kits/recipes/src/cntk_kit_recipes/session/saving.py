@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 from numpy.typing import NDArray
@@ -17,12 +17,10 @@ from cntk_core.network.files import replace_file
 from cntk_core.network.model_file import ModelInfo, save_model
 from cntk_core.network.network import Network
 from cntk_core.training.files.checkpoint import Progress, save_checkpoint
-from cntk_core.training.files.generations import KEPT, Start, checkpoint_of
 from cntk_core.training.files.position import Position
 from cntk_core.training.loop.update import NOISE_SLOT
-
-if TYPE_CHECKING:
-    from cntk_kit_recipes.session.session import TrainingSession
+from cntk_kit_recipes.session.generations import KEPT, Start, checkpoint_of
+from cntk_kit_recipes.session.parts import SessionParts
 
 _CHUNK = 1 << 20
 
@@ -32,12 +30,12 @@ class Saver:
     """Writes and removes files of one run.
 
     Attributes:
-        session: where files lie and who is told.
+        parts: where files lie and who is told.
         network, store: what is saved.
         start: what training went on from.
     """
 
-    session: TrainingSession
+    parts: SessionParts
     network: Network
     store: ParameterStore
     start: Start | None = None
@@ -45,12 +43,12 @@ class Saver:
 
     def initial(self, epochs: int, samples: int) -> None:
         """Save the model that training begins with."""
-        model = self.session.paths.model(epochs)
-        self.session.lock.check()
-        if self.session.make_mode:
+        model = self.parts.paths.model(epochs)
+        self.parts.lock.check()
+        if self.parts.make_mode:
             self._clear()
         with saving(model):
-            save_model(self.network, model, ModelInfo(epochs, samples), scratch=self.session.paths.folder)
+            save_model(self.network, model, ModelInfo(epochs, samples), scratch=self.parts.paths.folder)
 
     def save(self, progress: Progress, *, final: bool, of_ranks: Mapping[str, NDArray[Any]] | None = None) -> None:
         """Save the checkpoint, then the model, then remove checkpoints that are not needed any more.
@@ -58,8 +56,8 @@ class Saver:
         Raises:
             TrainingError: a file cannot be written, or the lock is lost; what was there is untouched.
         """
-        paths, settings, log = self.session.paths, self.session.settings, self.session.log
-        self.session.lock.check()
+        paths, settings, log = self.parts.paths, self.parts.settings, self.parts.log
+        self.parts.lock.check()
         self._clear()
         model = paths.final if final else paths.model(progress.epochs)
         log.detail(f"SGD: Saving checkpoint model '{model}'")
@@ -72,8 +70,8 @@ class Saver:
                 done, options = progress.epochs, settings.auto_adjust
                 back_to = done - done % options.interval if options.rolls_back and not final else None
                 paths.prune_checkpoints(settings.max_epochs if final else done, back_to)
-        for listener in self.session.listeners("cntk_checkpoint_saved"):
-            listener(job=self.session.job, path=model)
+        for listener in self.parts.listeners("cntk_checkpoint_saved"):
+            listener(job=self.parts.job, path=model)
 
     def save_inside(
         self, progress: Progress, position: Position, of_ranks: Mapping[str, NDArray[Any]] | None = None
@@ -83,9 +81,9 @@ class Saver:
         Training goes on if it cannot be written: the checkpoints before are there, and the next one is tried again.
         Returns whether it was written.
         """
-        paths, log = self.session.paths, self.session.log
+        paths, log = self.parts.paths, self.parts.log
         path = paths.inside(progress.epochs, position.minibatches)
-        self.session.lock.check()
+        self.parts.lock.check()
         self._clear()
         log.detail(f"SGD: Saving checkpoint '{path}'")
         try:
@@ -114,11 +112,11 @@ class Saver:
         """Before the first file is saved, remove those of an earlier training that would be newer than ours."""
         if not self._is_first:
             return
-        paths, start = self.session.paths, self.start
+        paths, start = self.parts.paths, self.start
         with saving(paths.final):
-            if not self.session.make_mode:
+            if not self.parts.make_mode:
                 if count := paths.remove_all():
-                    self.session.log.line(
+                    self.parts.log.line(
                         f"makeMode=false: removed {count} files of an earlier training of '{paths.final}'."
                     )
             else:
@@ -133,8 +131,8 @@ class Saver:
             progress: of the epoch that training went back to.
             since: the last epoch (counted from 1) of which there is a model.
         """
-        paths, log = self.session.paths, self.session.log
-        self.session.lock.check()
+        paths, log = self.parts.paths, self.parts.log
+        self.parts.lock.check()
         with saving(paths.model(progress.epochs)):
             paths.remove_inside()  # first: with the new checkpoint they would go back a second time
             self._remove_epochs(progress, since)
@@ -142,7 +140,7 @@ class Saver:
         self._checkpoint(paths.model(progress.epochs), progress, of_ranks)
 
     def _remove_epochs(self, progress: Progress, since: int) -> None:
-        paths, log = self.session.paths, self.session.log
+        paths, log = self.parts.paths, self.parts.log
         for epochs in range(since, progress.epochs, -1):
             log.line(
                 f"SGD: removing model and checkpoint files for epoch {epochs} after rollback to epoch {progress.epochs}"
@@ -156,8 +154,8 @@ class Saver:
             best: by criterion, its value and the number of epochs of the model.
             done: epochs of the final model.
         """
-        paths, log = self.session.paths, self.session.log
-        self.session.lock.check()
+        paths, log = self.parts.paths, self.parts.log
+        self.parts.lock.check()
         for name, (_, epochs) in best.items():
             source = paths.final if epochs == done else paths.model(epochs)
             target = paths.final.with_name(f"{paths.final.name}_{name}")
@@ -169,7 +167,7 @@ class Saver:
             log.line(f"Best epoch for criterion '{name}' is {epochs} and model {source} copied to {target}")
 
     def _checkpoint(self, model: Path, progress: Progress, of_ranks: Mapping[str, NDArray[Any]] | None) -> None:
-        folder, path = self.session.paths.folder, checkpoint_of(model)
+        folder, path = self.parts.paths.folder, checkpoint_of(model)
         with saving(model):
             save_checkpoint(
                 path, folder, self.network, self.store, progress, leave_out=(NOISE_SLOT,), of_ranks=of_ranks

@@ -6,13 +6,12 @@ validation, checkpoints, models.
 
 from __future__ import annotations
 
-import hashlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
-from typing import Any, Protocol
+from typing import Any
 
 import attrs
 
@@ -25,45 +24,24 @@ from cntk_core.network.initializers import initialize_parameters
 from cntk_core.network.network import Network
 from cntk_core.network.remarks import remarks
 from cntk_core.training.files.checkpoint import Checkpoint, remove_unnamed, restore_values
-from cntk_core.training.files.generations import ModelPaths, Start, final_epochs, find_start
-from cntk_core.training.files.settings_text import differences, settings_text
+from cntk_core.training.loop.alone import Alone
 from cntk_core.training.loop.progress import RunLog
 from cntk_core.training.loop.ranks import Ranks
 from cntk_core.training.loop.stop_request import StopRequest
 from cntk_core.training.settings import SGDSettings
 from cntk_kit_recipes.locks.lock import Lock
 from cntk_kit_recipes.session.final_model import check_final, mend_final
+from cntk_kit_recipes.session.generations import ModelPaths, Start, final_epochs, find_start
 from cntk_kit_recipes.session.leftovers import remove_leftovers
+from cntk_kit_recipes.session.parts import Hooks, SessionParts
 from cntk_kit_recipes.session.run import TrainingRun, TrainingSummary
 from cntk_kit_recipes.session.saving import saving, tidying
-
-_SHOWN_ONLY = {
-    "checkpoint_every_samples",
-    "checkpoint_every_minutes",
-    "max_epochs",
-    "keep_check_point_files",
-    "num_mbs_to_show_result",
-    "first_mbs_to_show_result",
-    "trace_level",
-    "max_samples_in_ram",
-    "num_subminibatches",
-}
-"""Settings that do not change what is learned in an epoch."""
-_HOW_READ = ("trace_level", "verbosity", "prefetch", "keep_data_in_memory")
-"""Settings of readers that do not change what is read."""
+from cntk_kit_recipes.session.settings_text import differences
 
 _ENDING = 10.0
 """Seconds that a rank which was lost has to let go of the files."""
 _LOCKS: dict[Path, str] = {}
 """By model, what tells the lock of the rank that wrote it last; a rank that follows it may take it."""
-
-
-class Hooks(Protocol):
-    """Who listens."""
-
-    def listeners(self, name: str) -> Sequence[Callable[..., Any]]:
-        """Functions that want to hear of an event; usually none."""
-        ...
 
 
 class TrainingSession:
@@ -83,7 +61,7 @@ class TrainingSession:
         resume: go on from a final model that has fewer epochs than asked for now.
         must_resume: it is an error if there is nothing to go on from.
         job: what listeners are told about this run.
-        ranks: who trains together; each of them runs a session. None is a serial run.
+        ranks: who trains together; each of them runs a session. None: nobody else.
         stop: asks training to end after a minibatch.
         after_loss: who was lost, if this session goes on with the training of a session that lost ranks.
         begun: set as soon as files of this training have taken the place of those of an earlier one.
@@ -112,26 +90,34 @@ class TrainingSession:
         after_loss: str = "",
         begun: Event | None = None,
     ) -> None:
-        self._given = network
-        self.engine = engine
-        self.reader = reader
-        self.learner = learner
-        self.settings = settings
-        self.paths = ModelPaths(Path(model_path), settings.max_epochs)
-        self.load_model = load_model
-        self.cv_reader = cv_reader
-        self.hooks = hooks
-        self.log = log or RunLog(trace_level=settings.trace_level)
-        self.lock = Lock(self.paths.final, f"the model '{self.paths.final}'", self.log.line)
-        self.seed = seed
-        self.make_mode = make_mode
-        self.resume = resume
-        self.must_resume = must_resume
-        self.ranks = ranks
-        self.stop = stop or StopRequest()
-        self.after_loss = after_loss
-        self.begun = begun or Event()
-        self.job = job or Job("train", "train", model_path=Path(model_path), epochs=settings.max_epochs)
+        log, paths = log or RunLog(trace_level=settings.trace_level), ModelPaths(Path(model_path), settings.max_epochs)
+        self.parts = SessionParts(
+            engine,
+            reader,
+            learner,
+            settings,
+            paths,
+            load_model,
+            Lock(paths.final, f"the model '{paths.final}'", log.line),
+            ranks or Alone(),
+            log,
+            job or Job("train", "train", model_path=paths.final, epochs=settings.max_epochs),
+            cv_reader,
+            hooks,
+            seed,
+            make_mode,
+            stop or StopRequest(),
+            begun or Event(),
+        )
+        self._given, self._paths, self._log = network, paths, log
+        self._resume = resume
+        self._must_resume = must_resume
+        self._after_loss = after_loss
+
+    @property
+    def job(self) -> Job:
+        """What listeners are told about this run."""
+        return self.parts.job
 
     def run(self) -> TrainingSummary:
         """Train until the last epoch, or until something ends it before.
@@ -149,32 +135,32 @@ class TrainingSession:
 
         The other ranks are told what tells its lock from others: one of them may have to follow it.
         """
+        ranks = self.parts.ranks
         try:
-            if self.ranks is None or self.ranks.is_main:
+            if ranks.is_main:
                 self._take_files()
-            if self.ranks is not None:
-                self.ranks.doing("tidying up")
-                _LOCKS[self.paths.final] = self.ranks.first_text(self.lock.token)
+            ranks.doing("tidying up")
+            _LOCKS[self._paths.final] = ranks.first_text(self.parts.lock.token)
             yield
         finally:
-            self.lock.release()
+            self.parts.lock.release()
 
     def _take_files(self) -> None:
         """Lock the files, and put them in order; where nothing is left to do, they may belong to somebody else."""
         is_finished = self._is_finished()
         try:
-            with saving(self.paths.final):
-                known = _LOCKS.get(self.paths.final, "") if self.after_loss else ""
-                self.lock.take(patience=_ENDING if self.after_loss else 0.0, predecessor=known)
-                if self.make_mode and not is_finished:
-                    mend_final(self.paths, self._rebuild, self.log.line)
+            with saving(self._paths.final):
+                known = _LOCKS.get(self._paths.final, "") if self._after_loss else ""
+                self.parts.lock.take(patience=_ENDING if self._after_loss else 0.0, predecessor=known)
+                if self.parts.make_mode and not is_finished:
+                    mend_final(self._paths, self._rebuild, self._log.line)
         except TrainingError:
             if not is_finished:
                 raise
             return
-        with tidying(self.log.line):
-            remove_leftovers(self.paths.final)
-            remove_unnamed(self.paths.folder)
+        with tidying(self._log.line):
+            remove_leftovers(self._paths.final)
+            remove_unnamed(self._paths.folder)
 
     def _is_finished(self) -> bool:
         """Whether the final model is there, whole, and all that is asked for.
@@ -182,12 +168,12 @@ class TrainingSession:
         Raises:
             TrainingError: there is a folder in its place.
         """
-        if self.paths.final.is_dir():
-            raise TrainingError(f"the model '{self.paths.final}' cannot be saved: it is a folder")
+        if self._paths.final.is_dir():
+            raise TrainingError(f"the model '{self._paths.final}' cannot be saved: it is a folder")
         try:
             if self._epochs_done() is None:
                 return False
-            check_final(self.paths)
+            check_final(self._paths)
         except ModelFormatError:
             return False
         return True
@@ -195,34 +181,33 @@ class TrainingSession:
     def _run(self) -> TrainingSummary:
         done = self._finished_before()
         start = self._start() if done is None else None
-        if self.ranks is not None:
-            place = None if start is None else [start.epochs, start.minibatches, start.checkpoint is not None]
-            self.ranks.agree("model files", [done is not None, place])
-        if self.after_loss:
+        place = None if start is None else [start.epochs, start.minibatches, start.checkpoint is not None]
+        self.parts.ranks.agree("model files", [done is not None, place])
+        if self._after_loss:
             self._tell_loss(done, start)
         if done is not None:
             return done
         network = start.network if start is not None else self._built()
         for line in remarks(network):
-            self.log.line(line)
-        self.job = attrs.evolve(self.job, network=network, first_epoch=start.epochs if start is not None else 0)
+            self._log.line(line)
+        job = attrs.evolve(self.job, network=network, first_epoch=start.epochs if start is not None else 0)
+        parts = self.parts = attrs.evolve(self.parts, job=job)
         begun = time.perf_counter()
-        self._emit("cntk_job_begin", job=self.job)
+        parts.emit("cntk_job_begin", job=job)
         outcome = JobOutcome(succeeded=False)
         try:
-            summary = TrainingRun(self, network, start).run()
+            summary = TrainingRun(parts, network, start).run()
             outcome = JobOutcome(True, summary.trained, time.perf_counter() - begun, summary.stopped)
             return summary
         except BaseException as error:
             outcome = JobOutcome(False, 0, time.perf_counter() - begun, error=error)
-            self._emit("cntk_exception", job=self.job, error=error)
+            parts.emit("cntk_exception", job=job, error=error)
             raise
         finally:
-            if self.ranks is not None:
-                self.ranks.finish()
-            if self.log.bar is not None:
-                self.log.bar.end()
-            self._emit("cntk_job_end", job=self.job, outcome=outcome)
+            parts.ranks.finish()
+            if parts.log.bar is not None:
+                parts.log.bar.end()
+            parts.emit("cntk_job_end", job=job, outcome=outcome)
 
     def _tell_loss(self, done: TrainingSummary | None, start: Start | None) -> None:
         if done is not None:
@@ -233,81 +218,66 @@ class TrainingSession:
             inside = f" and {start.minibatches} minibatches" if start.minibatches else ""
             counted = f" ({start.checkpoint.progress.samples} samples)" if start.checkpoint is not None else ""
             place = f"training goes on from '{start.path or start.model}', after {start.epochs} epochs{inside}{counted}"
-        self.log.line(f"{self.after_loss} {place[0].upper()}{place[1:]}.")
-
-    def meet(self, what: str) -> None:
-        """Wait for the other ranks, if there are any."""
-        if self.ranks is not None:
-            self.ranks.meet(what)
-
-    def listeners(self, name: str) -> Sequence[Callable[..., Any]]:
-        """Who listens to an event."""
-        return self.hooks.listeners(name) if self.hooks is not None else ()
-
-    def _emit(self, name: str, **told: Any) -> None:
-        for listener in self.listeners(name):
-            listener(**told)
+        self._log.line(f"{self._after_loss} {place[0].upper()}{place[1:]}.")
 
     # -- where to begin -----------------------------------------------------------------------------------
 
     def _epochs_done(self) -> int | None:
         """Epochs of the final model if nothing is left to do."""
-        epochs = final_epochs(self.paths) if self.make_mode else None
-        return None if epochs is None or (self.resume and epochs < self.settings.max_epochs) else epochs
+        epochs = final_epochs(self._paths) if self.parts.make_mode else None
+        return None if epochs is None or (self._resume and epochs < self.parts.settings.max_epochs) else epochs
 
     def _finished_before(self) -> TrainingSummary | None:
         """What there is to say if the final model is there already and nothing is left to do."""
         epochs = self._epochs_done()
         if epochs is None:
             return None
-        self.log.line(f"Final model exists: {self.paths.final}")
-        if epochs < self.settings.max_epochs:
-            self.log.line(
-                f"It was trained for {epochs} of {self.settings.max_epochs} epochs. "
+        self._log.line(f"Final model exists: {self._paths.final}")
+        if epochs < self.parts.settings.max_epochs:
+            self._log.line(
+                f"It was trained for {epochs} of {self.parts.settings.max_epochs} epochs. "
                 "Give resume=auto to go on from there."
             )
-        self.log.line("No further training is necessary.")
+        self._log.line("No further training is necessary.")
         return TrainingSummary(epochs, 0)
 
     def _start(self) -> Start | None:
-        if not self.make_mode:
+        if not self.parts.make_mode:
             return None
-        final = final_epochs(self.paths) if self.resume else None
+        final = final_epochs(self._paths) if self._resume else None
         start = find_start(
-            self.paths, self._load, self._rebuild, self.log.line, final=final, refuse=self._other_minibatches
+            self._paths, self._load, self._rebuild, self._log.line, final=final, refuse=self._other_minibatches
         )
-        if self.must_resume and (start is None or start.checkpoint is None):
+        if self._must_resume and (start is None or start.checkpoint is None):
             raise CheckpointError(
-                f"resume=must, but there is no usable checkpoint of '{self.paths.final}'",
+                f"resume=must, but there is no usable checkpoint of '{self._paths.final}'",
                 hint="Look at modelPath and at the lines above, or give resume=auto to begin anew where there is none.",
             )
         if start is not None:
-            self.log.line(f"Starting from checkpoint. Loading network from '{start.model}'.")
+            self._log.line(f"Starting from checkpoint. Loading network from '{start.model}'.")
         return start
 
     def _other_minibatches(self, checkpoint: Checkpoint) -> str:
         """Say why the rest of an epoch cannot be found again: the reader, the size of epochs or the ranks changed."""
         before = int(checkpoint.progress.ranks.get("ranks", 1))
-        now = self.ranks.size if self.ranks is not None else 1
-        if before != now and (
-            before > 1 or (self.ranks is not None and self.ranks.train_epoch(checkpoint.progress.epochs))
-        ):
+        now = self.parts.ranks.size
+        if before != now and (before > 1 or self.parts.ranks.train_epoch(checkpoint.progress.epochs)):
             return f"it is of {before} ranks, and now there are {now}"
         changes = [
             line
-            for line in differences(checkpoint.progress.recipe, self.recipe())
+            for line in differences(checkpoint.progress.recipe, self.parts.recipe())
             if line.startswith(("reader.", "SGD.epochSize:"))
         ]
         return f"the epoch has other minibatches now ({'; '.join(changes)})" if changes else ""
 
     def _load(self, path: Path) -> Network:
         dtype = self._given.dtype if isinstance(self._given, Network) else None
-        return self.load_model(path, dtype)
+        return self.parts.load_model(path, dtype)
 
     def _built(self) -> Network:
         network = self._given if isinstance(self._given, Network) else self._given()
         network.infer()
-        initialize_parameters(network, self.seed)
+        initialize_parameters(network, self.parts.seed)
         return network
 
     def _rebuild(self, checkpoint: Checkpoint) -> Network:
@@ -315,16 +285,3 @@ class TrainingSession:
         network.infer()
         restore_values(checkpoint, network)
         return network
-
-    def recipe(self) -> dict[str, str]:
-        """The settings that decide what is learned, as text: of the SGD block, the learner and the reader."""
-        learner = {"learner": type(self.learner).__name__, **settings_text(self.learner.settings, "learner")}
-        return {
-            **settings_text(self.settings, "SGD", leave_out=_SHOWN_ONLY),
-            **learner,
-            **settings_text(self.reader.settings, "reader", leave_out=_HOW_READ),
-        }
-
-    def settings_hash(self) -> str:
-        """Hash of :meth:`recipe`."""
-        return hashlib.sha256(str(sorted(self.recipe().items())).encode()).hexdigest()

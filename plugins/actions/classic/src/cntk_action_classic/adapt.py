@@ -8,6 +8,7 @@ penalty on the divergence from the old model (Yu, Yao, Su, Li and Seide, ICASSP 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import attrs
 import numpy as np
@@ -26,10 +27,10 @@ from cntk_core.api import (
     Network,
     NetworkError,
     ParameterStore,
-    Problems,
     ReaderContext,
     StreamData,
     StreamInfo,
+    collect,
     elements,
     raise_problems,
     show,
@@ -55,12 +56,7 @@ class AdaptAction(Action):
         """Raise what is wrong with the section before anything runs; all of it together."""
         problems: list[CntkError] = []
         for step in (_check_keys, check_readers, _check_sgd):
-            try:
-                step(context, section)
-            except Problems as error:
-                problems += error.errors
-            except CntkError as error:
-                problems.append(error)
+            collect(partial(step, context, section), problems)
         raise_problems(problems)
 
     def run(self, context: RecipeContext, section: Config) -> None:

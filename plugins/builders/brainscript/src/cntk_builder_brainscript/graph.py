@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import attrs
 
 from cntk_core.api import CntkError, Location, Network, NetworkError, Node, did_you_mean, raise_problems
-from cntk_core.api.builders import sub_tree
+from cntk_core.api.builders import Block, carry_blocks, copy_blocks, sub_tree
 
 GROUPS = ("feature", "label", "criterion", "evaluation", "output")
 OLD_TAGS = {"criteria": "criterion", "eval": "evaluation"}
@@ -27,6 +27,7 @@ class Graph:
     _tags: dict[Node, dict[str, None]] = attrs.field(factory=dict)
     _late: dict[Node, Callable[[], list[Node]]] = attrs.field(factory=dict)
     _order: dict[Node, int] = attrs.field(factory=dict)
+    _blocks: list[Block] = attrs.field(factory=list)
 
     def add(self, node: Node, tag: str = "", late: Callable[[], list[Node]] | None = None) -> Node:
         """Take note of a new node, of its tag and of inputs that are evaluated when the network is put together.
@@ -53,7 +54,8 @@ class Graph:
         self._tags.setdefault(node, {})[role] = None
 
     def adopt(self, network: Network) -> None:
-        """Take note of the nodes of a network that was loaded."""
+        """Take note of the nodes and blocks of a network that was loaded."""
+        self._blocks += network.blocks
         for node in network:
             self.add(node)
         for role, nodes in network.roots.items():
@@ -66,6 +68,10 @@ class Graph:
             if new not in self._order:
                 self.add(new)
                 self._tags[new] = dict(self._tags.get(old, {}))
+
+    def cloned(self, copies: Mapping[Node, Node], rename: Callable[[str], str]) -> None:
+        """Take note of the blocks of copies that stand beside their originals, and that have other names."""
+        self._blocks += copy_blocks(self._blocks, copies, rename).values()
 
     def attach(self, node: Node) -> None:
         """Evaluate the inputs of a delay, if that has not been done."""
@@ -96,7 +102,15 @@ class Graph:
         for node in found:
             for tag in self._tags.get(node, ()):
                 network.mark(node, tag)
+        self._carry_blocks(network, replacements or {})
         return network
+
+    def _carry_blocks(self, network: Network, replacements: Mapping[Node, Node]) -> None:
+        """Give a network the blocks of the networks and copies that its nodes come from."""
+        members = set(network) if self._blocks else set()
+        named = {node: replacements.get(node, node) for block in self._blocks for node in block.nodes}
+        carry_blocks(self._blocks, {old: new for old, new in named.items() if new in members}, network)
+        self._blocks += network.blocks
 
     def _collect(self, roots: Sequence[Node], replacements: Mapping[Node, Node]) -> list[Node]:
         """Return the nodes that the roots depend on, with names that are unique."""

@@ -198,8 +198,14 @@ class NetworkMaker:
                     raise BuildError(f"a cloned function takes nodes, not {describe(value)}", where=where)
             links = {old: new for old, new in zip(inputs, given, strict=True) if isinstance(new, Node)}
             prefix = path_text(path)
-            copies = clone_nodes(members, links, lambda name: f"{prefix}.{name}", frozen=use == "constant")
-            self.graph.copied({old: new for old, new in copies.items() if old not in links})
+
+            def rename(name: str) -> str:
+                return f"{prefix}.{name}"
+
+            copies = clone_nodes(members, links, rename, frozen=use == "constant")
+            made = {old: new for old, new in copies.items() if old not in links}
+            self.graph.copied(made)
+            self.graph.cloned(made, rename)
             results: dict[str, object] = {name: copies.get(node, node) for name, node in outputs.items()}
             return results[""] if "" in results else Record(results, path=path)
 

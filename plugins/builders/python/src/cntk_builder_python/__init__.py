@@ -1,7 +1,8 @@
 """Network builder for networks that a Python function describes with composable layers."""
 
 from cntk_builder_python import sequence
-from cntk_builder_python.attention import Attention
+from cntk_builder_python.attention import Attention, LuongAttention, MultiHeadAttention, positional_encoding
+from cntk_builder_python.blocks import block, call, clone
 from cntk_builder_python.builder import PythonNetworkBuilder
 from cntk_builder_python.cells import GRU, LSTM, Cell, RNNStep, RNNUnit
 from cntk_builder_python.functions import (
@@ -15,6 +16,7 @@ from cntk_builder_python.functions import (
     log_softmax,
     relu,
     sigmoid,
+    sin,
     softmax,
     splice,
     sqrt,
@@ -63,8 +65,11 @@ from cntk_builder_python.recurrence import (
 )
 from cntk_builder_python.unfolding import UnfoldFrom, unfold
 from cntk_builder_python.user_functions import output_of, outputs_of, user_function
+from cntk_core.api.builders import BATCH, FREE, Free
 
 __all__ = [
+    "BATCH",
+    "FREE",
     "GRU",
     "LSTM",
     "Activation",
@@ -88,14 +93,17 @@ __all__ = [
     "Feedback",
     "Fold",
     "For",
+    "Free",
     "GlobalAveragePooling",
     "GlobalMaxPooling",
     "Graph",
     "Label",
     "Layer",
     "LayerNormalization",
+    "LuongAttention",
     "MaxPooling",
     "MaxUnpooling",
+    "MultiHeadAttention",
     "PythonNetworkBuilder",
     "RNNStep",
     "RNNUnit",
@@ -110,7 +118,10 @@ __all__ = [
     "Term",
     "UnfoldFrom",
     "absolute",
+    "block",
+    "call",
     "classification_error",
+    "clone",
     "cross_entropy_with_softmax",
     "element_select",
     "exp",
@@ -119,9 +130,11 @@ __all__ = [
     "log_softmax",
     "output_of",
     "outputs_of",
+    "positional_encoding",
     "relu",
     "sequence",
     "sigmoid",
+    "sin",
     "softmax",
     "splice",
     "sqrt",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
+from cntk_builder_python.blocks import layer
 from cntk_builder_python.functions import Function, sigmoid, tanh
 from cntk_builder_python.graph import Init, Term
 from cntk_builder_python.layers import StabilizedLayer
@@ -87,6 +88,7 @@ class RNNStep(Cell):
     ) -> None:
         super().__init__(units, cell_units, activation=activation, **how)
 
+    @layer
     def __call__(self, dh: Term, x: Term) -> Term:
         """Return h, from h of the step before and the input."""
         projection = self._projection(x)
@@ -119,6 +121,7 @@ class LSTM(Cell):
         super().__init__(units, cell_units, **how)
         self.use_peepholes = use_peepholes
 
+    @layer
     def __call__(self, dh: Term, dc: Term, x: Term, aux: Term | None = None) -> tuple[Term, Term]:
         """Return h and c, from those of the step before, the input, and perhaps a second one such as attention."""
         width = 4 * self.cell_units
@@ -160,6 +163,7 @@ class GRU(Cell):
     def __init__(self, units: int, **how: Any) -> None:
         super().__init__(units, **how)
 
+    @layer
     def __call__(self, dh: Term, x: Term) -> Term:
         """Return h, from h of the step before and the input."""
         seen = self._stabilized(dh, "Sdh")

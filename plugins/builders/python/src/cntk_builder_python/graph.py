@@ -6,7 +6,9 @@ A :class:`Term` is a handle of a node; operators make new nodes. Shapes are in N
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from copy import copy
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -14,6 +16,7 @@ import numpy as np
 
 from cntk_core.api import (
     BuildError,
+    CntkError,
     Initializer,
     InitializerSettings,
     Input,
@@ -26,7 +29,7 @@ from cntk_core.api import (
     did_you_mean,
     raise_problems,
 )
-from cntk_core.api.builders import FixedValue, cntk_initializer, initialize_parameters
+from cntk_core.api.builders import FixedValue, Placeholder, cntk_initializer, initialize_parameters
 
 MakeInitializer = Callable[[str, InitializerSettings], Initializer]
 
@@ -48,7 +51,15 @@ class Term:
 
     def __init__(self, graph: Graph, node: Node) -> None:
         self.graph = graph
-        self.node = node
+        self._node = node
+        self.source: Term | None = None
+
+    @property
+    def node(self) -> Node:
+        """The node; of a placeholder that was replaced, what has taken its place."""
+        while isinstance(self._node, Placeholder) and self._node.replacement is not None:
+            self._node = self._node.replacement
+        return self._node
 
     def __repr__(self) -> str:
         return f"<{self.node.describe()}>"
@@ -118,9 +129,10 @@ class Feedback(Term):
             BuildError: it is closed already.
         """
         delay = self.node
-        if self in self.graph.open:
-            self.graph.open.remove(self)
+        if delay in self.graph.open:
+            self.graph.open.remove(delay)
             delay.inputs = [term.node, *delay.inputs]
+            self.graph.linked(delay, {0: term}, new=False)
             return term
         raise BuildError(
             f"the loop through '{delay.name}' is closed already: it is the delay of '{delay.inputs[0].name}'",
@@ -131,6 +143,39 @@ class Feedback(Term):
 Operand = Term | float | np.ndarray
 Init = str | float | np.ndarray
 """How a parameter starts: a word of CNTK, the value of all elements, or the values."""
+
+
+class Recording:
+    """What is made while a function is called, and where it reads the terms that it is given.
+
+    Attributes:
+        nodes: what is made, but for parameters and constants.
+        terms: what the function is given, and the names of its parameters.
+        places: for each of them, nodes and the indices of their inputs.
+    """
+
+    def __init__(self) -> None:
+        self.nodes: dict[Node, None] = {}
+        self.terms: dict[Term, str] = {}
+        self.places: dict[str, list[tuple[Node, int]]] = {}
+
+    def argument(self, name: str, term: Term) -> Term:
+        """Return a term of the same node to be given to the function."""
+        marked = copy(term)
+        marked.source = term
+        self.terms[marked] = name
+        self.places[name] = []
+        return marked
+
+    def add(self, node: Node, inputs: Mapping[int, Term]) -> None:
+        """Take note of a node and of terms that are inputs of it, by index."""
+        self.nodes[node] = None
+        for index, term in inputs.items():
+            one: Term | None = term
+            while one is not None:
+                if one in self.terms:
+                    self.places[self.terms[one]].append((node, index))
+                one = one.source
 
 
 def _filled(wanted: tuple[int, ...], given: tuple[int, ...]) -> tuple[int, ...]:
@@ -148,6 +193,7 @@ class Graph:
         find_op: look up an operation by (language, name); None means the core's own table.
         seed: base seed of parameter initialisation.
         make_initializer: ``(word, settings) -> Initializer``; by default CNTK's own words alone.
+        network: goes on with this network, such as that of a trained model, in its own precision.
     """
 
     def __init__(
@@ -157,14 +203,24 @@ class Graph:
         find_op: Any = None,
         seed: int = 0,
         make_initializer: MakeInitializer = cntk_initializer,
+        network: Network | None = None,
     ) -> None:
-        self.network = Network(dtype)
+        self.network = Network(dtype) if network is None else network
         self.seed = seed
-        self.open: list[Feedback] = []
+        self.open: list[Node] = []
+        self._recordings: list[Recording] = []
         self._make_initializer = make_initializer
         self._find_op = find_op or core_ops().find
         self._counts: dict[str, int] = {}
         self._stems: set[str] = set()
+
+    def __getitem__(self, name: str) -> Term:
+        """Return the node of a name as a term.
+
+        Raises:
+            NetworkError: there is none.
+        """
+        return Term(self, self.network[name])
 
     def unique(self, stem: str) -> str:
         """Return a name that is not used yet: ``stem``, ``stem1``, ``stem2``, ..."""
@@ -186,23 +242,44 @@ class Graph:
         return name
 
     def input(
-        self, name: str, shape: int | Sequence[int], *, sparse: bool = False, role: str = "feature", axis: str = ""
+        self,
+        name: str,
+        shape: int | Sequence[int],
+        *,
+        sparse: bool = False,
+        role: str = "feature",
+        axis: str | None = "",
+        needs_gradient: bool = False,
     ) -> Term:
         """Add an input stream.
 
         Args:
             name: of the reader's stream.
-            shape: of a sample.
+            shape: of a sample; ``FREE`` is a dimension whose size each minibatch brings.
             sparse: samples name only their elements that are not zero (one-hot words).
             role: ``feature`` or ``label``.
-            axis: name of the dynamic axis, for sequences of other lengths than those of the other inputs.
+            axis: name of the dynamic axis, for sequences of other lengths than those of the other inputs; ``BATCH`` for
+                one value for each sample, without sequences; None for one value for the whole minibatch.
+            needs_gradient: gradients are wanted by it where nobody says by what.
+
+        Raises:
+            NetworkError: a dimension is 0; a sparse input has no dynamic axis, or a free dimension.
         """
         dims = (shape,) if isinstance(shape, int) else tuple(shape)
-        node = self.network.add(Input.make(name, dims, sparse=sparse, where=caller(), axis=axis))
+        made = Input.make(
+            name,
+            dims,
+            sparse=sparse,
+            where=caller(),
+            axis=axis or "",
+            framed=axis is not None,
+            needs_gradient=needs_gradient,
+        )
+        node = self.network.add(made)
         self.network.mark(node, role)
         return Term(self, node)
 
-    def label(self, name: str, shape: int | Sequence[int], *, sparse: bool = False, axis: str = "") -> Term:
+    def label(self, name: str, shape: int | Sequence[int], *, sparse: bool = False, axis: str | None = "") -> Term:
         """Add a label stream."""
         return self.input(name, shape, sparse=sparse, role="label", axis=axis)
 
@@ -285,9 +362,25 @@ class Graph:
 
     def place(self, op: Op, operands: Sequence[Operand], attributes: Any, name: str | None = None) -> Term:
         """Add the node of an op with its attributes."""
-        inputs = [self._operand(operand).node for operand in operands]
-        node = Node(name or self.unique(op.name), op, inputs, attributes, where=caller())
-        return Term(self, self.network.add(node))
+        inputs = [self._operand(operand) for operand in operands]
+        node = Node(name or self.unique(op.name), op, [term.node for term in inputs], attributes, where=caller())
+        self.linked(self.network.add(node), dict(enumerate(inputs)))
+        return Term(self, node)
+
+    def linked(self, node: Node, inputs: Mapping[int, Term], *, new: bool = True) -> None:
+        """Take note of terms that are inputs of a node, by index, for the blocks that are being made."""
+        for recording in self._recordings:
+            if new or node in recording.nodes:
+                recording.add(node, inputs)
+
+    @contextmanager
+    def recorded(self, recording: Recording) -> Iterator[None]:
+        """Record what is made."""
+        self._recordings.append(recording)
+        try:
+            yield
+        finally:
+            self._recordings.remove(recording)
 
     def _op(self, operation: str) -> Op:
         op: Op | None = self._find_op("", operation)
@@ -314,17 +407,43 @@ class Graph:
             raise BuildError("a loop needs a time step other than 0", where=caller())
         op = self._op("PastValue" if time_step > 0 else "FutureValue")
         number = float(initial_state) if isinstance(initial_state, int | float) else 0.0
-        inputs = [] if isinstance(initial_state, int | float) else [self._operand(initial_state).node]
+        inputs = [] if isinstance(initial_state, int | float) else [self._operand(initial_state)]
         node = Node(
             name=self.unique(name or op.name),
             op=op,
-            inputs=inputs,
+            inputs=[term.node for term in inputs],
             attributes=op.attributes(time_step=abs(time_step), default_hidden_activation=number),
             where=caller(),
         )
-        delay = Feedback(self, self.network.add(node))
-        self.open.append(delay)
-        return delay
+        self.linked(self.network.add(node), dict(enumerate(inputs, 1)))  # the first input comes with resolve_to
+        self.open.append(node)
+        return Feedback(self, node)
+
+    def placeholder(self, name: str, shape: int | Sequence[int] | None = None, *, axis: str | None = "") -> Term:
+        """Return a term for something that is not known yet; see :meth:`replace_placeholders`.
+
+        Args:
+            name: of the placeholder.
+            shape: of a sample, if that is known.
+            axis: name of the dynamic axis; None if it will have none.
+        """
+        dims = (shape,) if isinstance(shape, int) else shape if shape is None else tuple(shape)
+        return Term(self, self.network.add(Placeholder.make(name, dims, axis=axis, where=caller())))
+
+    def replace_placeholders(self, substitutions: Mapping[Term, Term]) -> None:
+        """Put terms in the place of placeholders, all at once. What was written with a placeholder then means the term.
+
+        A term that depends on the placeholder whose place it takes closes a loop, which has to go through a delay.
+
+        Raises:
+            NetworkError: something is no placeholder, or of another graph; placeholders stand for each other.
+            ShapeError: a term has another shape than was said.
+        """
+        try:
+            self.network.replace_placeholders({old.node: new.node for old, new in substitutions.items()})  # type: ignore[misc]
+        except CntkError as error:
+            error.where = error.where or caller()
+            raise
 
     def criterion(self, term: Term, name: str | None = None) -> Term:
         """Mark what is minimised, and name it."""
@@ -352,8 +471,8 @@ class Graph:
         raise_problems(
             [
                 BuildError(
-                    f"the loop through '{delay.node.name}' is not closed",
-                    where=delay.node.where,
+                    f"the loop through '{delay.name}' is not closed",
+                    where=delay.where,
                     hint="Say with resolve_to(term) what it is a delay of.",
                 )
                 for delay in self.open

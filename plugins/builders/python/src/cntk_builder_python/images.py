@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
+from cntk_builder_python.blocks import layer
 from cntk_builder_python.functions import Function
 from cntk_builder_python.graph import Init, Term, caller
 from cntk_builder_python.layers import Layer
@@ -110,6 +111,7 @@ class Convolution(Layer):
         self.how: dict[str, Any] = {"init": init, "scale": scale, "seed": seed}
         self.init_bias = init_bias
 
+    @layer
     def __call__(self, x: Term) -> Term:
         """Apply the layer."""
         rank, maps = len(self.filter_shape), self.num_filters or 1
@@ -241,6 +243,7 @@ class ConvolutionTranspose(Layer):
         self.how: dict[str, Any] = {"init": init, "scale": scale, "seed": seed}
         self.init_bias = init_bias
 
+    @layer
     def __call__(self, x: Term) -> Term:
         """Apply the layer."""
         rank = len(self.filter_shape)

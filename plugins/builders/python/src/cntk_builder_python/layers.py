@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from cntk_builder_python.blocks import layer
 from cntk_builder_python.functions import Function, exp, log
 from cntk_builder_python.graph import Graph, Init, Term, caller
 from cntk_core.api import BuildError
@@ -90,6 +91,7 @@ class Dense(Layer):
         self.how: dict[str, Any] = {"init": init, "scale": scale, "seed": seed}
         self.init_bias = init_bias
 
+    @layer
     def __call__(self, x: Term) -> Term:
         """Apply the layer."""
         rank = len(self.shape)
@@ -130,6 +132,7 @@ class Embedding(Layer):
         if weights is not None:
             self.how = {"init": weights, "learning_rate_multiplier": 0.0}
 
+    @layer
     def __call__(self, x: Term) -> Term:
         """Apply the layer."""
         return x @ self._own(x, "E", (0, self.units), **self.how)
@@ -152,6 +155,7 @@ class Stabilizer(Layer):
         self.steepness = steepness
         self._factors: dict[Term, Term] = {}
 
+    @layer
     def __call__(self, x: Term) -> Term:
         """Apply the layer."""
         first = round(float(np.log(np.expm1(self.steepness)) / self.steepness), 8)  # the digits that BrainScript gives

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from cntk_builder_python.blocks import layer
 from cntk_builder_python.functions import sqrt
 from cntk_builder_python.graph import Term, caller
 from cntk_builder_python.layers import Layer
@@ -53,6 +54,7 @@ class BatchNormalization(Layer):
             "use_cntk_engine": False,
         }
 
+    @layer
     def __call__(self, x: Term) -> Term:
         """Apply the layer."""
         learned = [
@@ -93,6 +95,7 @@ class LayerNormalization(Layer):
         self.initial_bias = initial_bias
         self.epsilon = epsilon
 
+    @layer
     def __call__(self, x: Term) -> Term:
         """Apply the layer."""
         scale = self._own(x, "scale", (1,), init=self.initial_scale)

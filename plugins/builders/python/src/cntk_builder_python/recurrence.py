@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from cntk_builder_python import sequence
+from cntk_builder_python.blocks import layer
 from cntk_builder_python.cells import LSTM, Cell
 from cntk_builder_python.functions import splice
 from cntk_builder_python.graph import Operand, Term, caller
@@ -52,12 +53,16 @@ class Recurrence(Layer):
         self.initial_state = initial_state
         self.return_full_state = return_full_state
 
+    @layer
     def __call__(self, x: Term) -> Any:
         """Apply the recurrence.
 
         Raises:
             BuildError: there are more or fewer initial states than states, or the step function returns so.
         """
+        return self._apply(x)
+
+    def _apply(self, x: Term) -> Any:
         given = self.initial_state
         return self._run(x, given if isinstance(given, tuple) else (given,) * len(self.states))
 
@@ -101,6 +106,7 @@ class RecurrenceFrom(Recurrence):
     ) -> None:
         super().__init__(step, go_backwards=go_backwards, return_full_state=return_full_state, name=name)
 
+    @layer
     def __call__(self, *operands: Any) -> Any:
         """Apply the recurrence to the initial states and the input.
 
@@ -119,13 +125,14 @@ class Fold(Recurrence):
 
     stem = "fold"
 
+    @layer
     def __call__(self, x: Term) -> Any:
         """Apply the recurrence and take its last result.
 
         Raises:
             BuildError: there are more or fewer initial states than states, or the step function returns so.
         """
-        result = super().__call__(x)
+        result = self._apply(x)
         pick = sequence.first if self.go_backwards else sequence.last
         return tuple(map(pick, result)) if isinstance(result, tuple) else pick(result)
 
@@ -158,6 +165,7 @@ class BiRecurrence(Layer):
             ]
         return self.name
 
+    @layer
     def __call__(self, x: Term) -> Term:
         """Apply both."""
         self._enter(x)
@@ -211,6 +219,7 @@ class RecurrentLSTMLayer(Layer):
         self.initial_state = LEARNED if train_initial_state else 0.1
         self._recurrence: Recurrence | None = None
 
+    @layer
     def __call__(self, x: Term) -> Term:
         """Apply the layer."""
         if self._graph is not x.graph or self._recurrence is None:

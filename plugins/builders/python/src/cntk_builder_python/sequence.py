@@ -1,6 +1,6 @@
 """Sequences as wholes: ``sequence.first(x)``, ``sequence.last(x)``, ``sequence.gather(x, condition)``, ...
 
-The names are those of CNTK's Python interface. A sequence of one step stands for a value of the whole sequence.
+Most names are those of CNTK's Python interface. A sequence of one step stands for a value of the whole sequence.
 """
 
 from __future__ import annotations
@@ -82,6 +82,52 @@ def reverse(x: Term) -> Term:
 def broadcast_as(x: Term, like: Term) -> Term:
     """Return ``x``, which has one step in each sequence or no dynamic axis, at all steps of sequences like ``like``."""
     return x.graph.apply("ReconcileDynamicAxis", x, like)
+
+
+def position(x: Term) -> Term:
+    """Return the number of each step in its sequence, from 0."""
+    before = x.graph.feedback(initial_state=-1.0)
+    return before.resolve_to(before + (zeros_like(x) + 1.0))
+
+
+def reduce(x: Term, operation: str) -> Term:
+    """Return one value for each sequence, of all of its steps: a sequence of one step.
+
+    Args:
+        x: sequences.
+        operation: ``Sum``, ``Mean``, ``Max``, ``Min``, ``Prod``, ``LogSum`` (the logarithm of the sum of exponentials),
+            or ``Argmax``, ``Argmin`` (the number of the step, from 0); element by element.
+    """
+    return x.graph.apply("ReduceElements", x, reduction_op=operation, axis=-2)
+
+
+def reduce_sum(x: Term) -> Term:
+    """Return the sum of the steps of each sequence."""
+    return reduce(x, "Sum")
+
+
+def reduce_mean(x: Term) -> Term:
+    """Return the mean of the steps of each sequence."""
+    return reduce(x, "Mean")
+
+
+def reduce_max(x: Term) -> Term:
+    """Return the largest of the steps of each sequence, element by element."""
+    return reduce(x, "Max")
+
+
+def softmax(x: Term) -> Term:
+    """Return shares of the steps of each sequence, which add up to 1, element by element."""
+    return x.graph.apply("Exp", x - broadcast_as(reduce(x, "LogSum"), x))
+
+
+def times(left: Term, right: Term) -> Term:
+    """Return for each sequence the sum of the products ``right @ left`` of its steps.
+
+    ``left`` is ``(in, out)`` at each step, ``right`` ``(..., in)``. Of vectors ``(out,)`` and ``(n,)`` it is the sum of
+    the products of all elements with all, ``(n, out)``.
+    """
+    return left.graph.apply("Times", left, right, infer_input_rank_to_map=-2)
 
 
 def past_value_window(x: Term, size: int) -> tuple[Term, Term]:

@@ -109,7 +109,9 @@ def _source(site: Site, space: Space, names: Names, node: Node, kernel: _Kernel,
 
 def adds_up(site: Site, step: GradientStep | None, node: Node) -> bool:
     """Whether a step adds what is left for it to the gradient of a node, which it reads channels last."""
-    if step is None or node not in step.sources or not is_elementwise(step.step) or reaches_open(step.step):
+    if step is None or node not in step.sources or node in site.plan.by:
+        return False
+    if not is_elementwise(step.step) or reaches_open(step.step):
         return False
     space = _space(site, step)
     return space is not None and space.channels_last and last_channels(site.gradients[node]).flags.c_contiguous
@@ -168,7 +170,7 @@ def _sum(site: Site, node: Node, tree: Tree, kernel: _Kernel) -> None:
 def _can_wait(site: Site, step: GradientStep, node: Node) -> bool:
     """Whether the gradient of a node is wanted by the next step alone."""
     following = site.next_gradient(step)
-    return following is not None and following.step.nodes == (node,)
+    return following is not None and following.step.nodes == (node,) and node not in site.plan.by
 
 
 def _formula(site: Site, node: Node, tree: Tree, kernel: _Kernel, written: Sequence[Target]) -> Formula | None:

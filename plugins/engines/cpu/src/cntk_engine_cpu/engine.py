@@ -18,7 +18,7 @@ from cntk_core.api import (
     option,
     options,
 )
-from cntk_core.api.engines import kernel_cache
+from cntk_core.api.engines import compiles, kernel_cache
 from cntk_engine_cpu.binding import KERNELS
 from cntk_engine_cpu.denormals import float_control, mode_for
 from cntk_engine_cpu.gemm import Gemm
@@ -78,6 +78,7 @@ class CpuEngine(ExecutionEngine):
         """Return the folder of compiled kernels."""
         return (kernel_cache(),) if importlib.util.find_spec("numba") is not None else ()
 
+    @compiles
     def compile(
         self, plan: Plan, store: ParameterStore, rule: UpdateRule | None = None, *, seed: int = 0
     ) -> CpuProgram:

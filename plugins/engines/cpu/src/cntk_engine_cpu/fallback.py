@@ -51,11 +51,11 @@ def bind_new_axis(site: Site, step: Step) -> Call:
 def bind_gradient(site: Site, step: GradientStep) -> Call:
     """Return the call that computes all gradients of a step."""
     site.interpreted.update(step.step.nodes)
-    members = step.step.nodes
+    members, targets = step.step.nodes, [target.node for target in step.targets]
 
     def compute() -> None:
         gradients: dict[Node, Array] = {node: site.gradients[node] for node in step.sources}
-        flow_back(members, gradients, np, site.given, lambda node: site.contexts[node], site.path)
+        flow_back(members, gradients, np, site.given, lambda node: site.contexts[node], site.path, targets=targets)
         changes = apart([np.asarray(gradients.get(target.node, 0.0)) for target in step.targets])
         for target, change in zip(step.targets, changes, strict=True):
             out = site.gradients[target.node]

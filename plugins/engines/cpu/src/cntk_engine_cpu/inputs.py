@@ -88,6 +88,7 @@ class Inlet:
 
     def __init__(self, node: Input, dtype: np.dtype[Any], *, kept: bool) -> None:
         self.node = node
+        self._framed = bool(node.framed)
         self.nbytes = 0
         self._dtype = dtype
         self._kept = kept
@@ -98,11 +99,13 @@ class Inlet:
     def take(self, stream: StreamData) -> Array:
         """Return the frames as ``(frames, *shape)``: the stream's array itself, or a copy in this object's buffer.
 
+        An input without a dynamic axis has one frame, which is returned as ``shape``.
+
         Raises:
             DataError: the samples have another size than the input.
         """
         data: Any = stream.data
-        if data.shape[1:] == self._shape and self._fits(data):
+        if data.shape[1:] == self._shape and self._framed and self._fits(data):
             return data  # type: ignore[no-any-return]
         rows = data.shape[0]
         check_size(self.node, stream)
@@ -122,7 +125,7 @@ class Inlet:
         return data.flags.carray
 
     def _shaped(self, data: Array) -> Array:
-        return data.reshape(data.shape[0], *self._shape)
+        return data.reshape(data.shape[0], *self._shape) if self._framed else data.reshape(self._shape)
 
     def _room(self, rows: int) -> Array:
         if self._buffer is None or self._buffer.shape[0] < rows:

@@ -68,7 +68,7 @@ class BackwardWriter(LoopWriter):
 
     def _is_elementwise_target(self, node: Node) -> bool:
         """Whether only element-wise steps of the loop send a gradient to a node."""
-        if node in self.step.sources or node in self.step.cleared:
+        if node in self.step.sources or node in self.step.cleared or node in self.site.plan.by:
             return False
         senders = [part for part in self.step.steps if any(target.node is node for target in part.targets)]
         return all(is_elementwise(part.step) for part in senders)

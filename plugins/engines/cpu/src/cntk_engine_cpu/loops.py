@@ -118,7 +118,10 @@ class _Pass:
         inner: dict[Node, Array] = {}
         for node in step.nodes:
             context = self.contexts[node, rows.start] = self._context(node, rows)
-            inputs = [inner[child] if child in inner else self._at(child, values[child], rows) for child in node.inputs]
+            inputs = [
+                inner[child] if child in inner else self._given(node, index, rows)
+                for index, child in enumerate(node.inputs)
+            ]
             inner[node] = run_forward(node.op, np, inputs, node.attributes, context)
         for node, result in zip(step.writes, apart([inner[node] for node in step.writes]), strict=True):
             values[node][rows] = np.asarray(result).reshape(-1, *values[node].shape[1:])
@@ -139,6 +142,8 @@ class _Pass:
             lambda node: self._value(node, rows),
             lambda node: self.contexts[node, rows.start],
             self.site.path,
+            targets=[target.node for target in step.targets],
+            whole=self._whole,
         )
         changes = [np.array(arriving.get(target.node, 0.0)) for target in step.targets]
         for target, change in zip(step.targets, changes, strict=True):
@@ -147,6 +152,14 @@ class _Pass:
                 out += change
             else:
                 out[...] = change
+
+    def _given(self, node: Node, index: int, rows: slice) -> Array:
+        child = node.inputs[index]
+        return self._whole(child) if index in node.op.whole else self._at(child, self.site.values[child], rows)
+
+    def _whole(self, node: Node) -> Array:
+        site = self.site
+        return site.values[node] if node in site.values else np.zeros(site.shape(node), site.dtype)
 
     def _value(self, node: Node, rows: slice) -> Array:
         # What the plan does not keep no gradient looks at; only its shape counts.
@@ -168,4 +181,4 @@ class _Pass:
             generator = self._generators.setdefault(node, whole.random())
             whole = attrs.evolve(whole, random=lambda: generator)
         count = rows.stop - rows.start
-        return attrs.evolve(whole, frames=count, layout=frame_layout(count), saved={})
+        return attrs.evolve(whole, frames=count, layout=frame_layout(count), saved={}, first=rows.start)

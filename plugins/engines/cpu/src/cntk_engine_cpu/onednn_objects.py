@@ -180,7 +180,7 @@ class Objects:
         if found is None:
             # A primitive divides its work for the number of threads at the time when it is made.
             self._onednn.set_threads(threads)
-            descriptor = self._choose(describe, passed_over)
+            descriptor = self.chosen(describe, passed_over)
             name = self.implementation(descriptor)
             if name.startswith("ref"):
                 raise PrimitiveError(f"oneDNN would compute {key[0]} with {name}")
@@ -188,7 +188,8 @@ class Objects:
             self._made[threads, *key] = found
         return found
 
-    def _choose(self, describe: Callable[[], Any], passed_over: Collection[str]) -> Any:
+    def chosen(self, describe: Callable[[], Any], passed_over: Collection[str]) -> Any:
+        """Return a descriptor whose implementation is not passed over, if the next one uses vectors as long."""
         descriptor = describe()
         if self.implementation(descriptor) not in passed_over:
             return descriptor

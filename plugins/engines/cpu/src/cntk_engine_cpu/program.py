@@ -85,9 +85,11 @@ class CpuProgram(PlanProgram):
             node: SparseInlet(node, store.dtype) for node in plan.inputs if node in stays_sparse | occurring
         }
         self._inlets = {
-            node: Inlet(node, store.dtype, kept=node in plan.roots) for node in plan.inputs if node not in stays_sparse
+            node: Inlet(node, store.dtype, kept=bool(plan.by) or node in plan.roots)
+            for node in plan.inputs
+            if node not in stays_sparse
         }
-        labels = label_inputs(plan.steps, plan.roots)
+        labels = label_inputs(plan.steps, (*plan.roots, *plan.by))
         self._labels = {node: SparseInlet(node, store.dtype) for node in plan.inputs if node in labels}
         self._sparse_labels: frozenset[Node] = frozenset()
         # The others' gradients are never in the store in a whole step, and need no marks.
@@ -123,6 +125,24 @@ class CpuProgram(PlanProgram):
         self._run_forward(minibatch, training=True, prepare=lambda bound: bound.backward).backward()
         self._touch(self.plan.sparse)
         self.step += 1
+
+    @computing
+    def run_forward(self, minibatch: Minibatch, *, training: bool) -> None:
+        """Run the forward part."""
+        self._run_forward(minibatch, training=training, prepare=lambda bound: bound.backward)
+
+    @computing
+    def run_backward(self, seeds: Mapping[Node, Array]) -> None:
+        """Run the backward part."""
+        assert self._last is not None
+        for node, seed in seeds.items():
+            self._last.site.gradients[node][...] = seed
+        self._last.backward()
+        self._touch(self.plan.sparse)
+
+    def fetch_gradient(self, node: Node) -> Array | None:
+        """Return the gradient by a node, None if none comes there."""
+        return None if self._last is None else self._last.site.gradients.get(node)
 
     @computing
     def update(self, scalars: Sequence[Scalars]) -> None:

@@ -20,7 +20,7 @@ def _plain(site: Site, node: Node) -> bool:
 def bind_cross_entropy(site: Site, step: Step) -> Call | None:
     """Return the call that computes CrossEntropyWithSoftmax and keeps the softmax for the gradient."""
     (node,) = step.nodes
-    if not _plain(site, node):
+    if not _plain(site, node) or any(site.path.get(node, ())[:1]):  # the gradient by labels is not the kernel's
         return None
     logits = _matrix(site, node.inputs[1])
     softmax = site.scratch(node, logits, node.inputs[1].axis)

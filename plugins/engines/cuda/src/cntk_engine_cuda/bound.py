@@ -54,6 +54,11 @@ class Bound:
         """Computes the values of the stage."""
         return Runner(self.site.gpu, self._forward, graphs=self._graphs)
 
+    @functools.cached_property
+    def backward(self) -> Runner:
+        """Computes the gradients, after ``forward``; it is bound before that runs."""
+        return Runner(self.site.gpu, self._backward, graphs=self._graphs)
+
     def training(self, update: Sequence[Call] = ()) -> Runner:
         """Computes values and gradients, and then does what ``update`` says; the same object for the same update."""
         key = id(update) if update else 0

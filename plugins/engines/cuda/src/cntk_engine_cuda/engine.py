@@ -19,7 +19,7 @@ from cntk_core.api import (
     option,
     options,
 )
-from cntk_core.api.engines import in_form_of, kernels_by_op
+from cntk_core.api.engines import compiles, in_form_of, kernels_by_op
 from cntk_engine_cuda.binding import KERNELS
 from cntk_engine_cuda.cudnn import Missing, look_for_cudnn, start_cudnn
 from cntk_engine_cuda.gpu import Gpu, import_cublas, import_cupy
@@ -167,6 +167,7 @@ class CudaEngine(ExecutionEngine):
                 gpu.cudnn = start_cudnn(gpu.stream, cuda=cuda, allow_tf32=self.settings.allow_tf32)
         return gpu
 
+    @compiles
     def compile(
         self, plan: Plan, store: ParameterStore, rule: UpdateRule | None = None, *, seed: int = 0
     ) -> CudaProgram:

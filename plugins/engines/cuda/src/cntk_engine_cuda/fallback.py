@@ -93,12 +93,14 @@ def bind_new_axis(site: Site, step: Step) -> list[Call]:
 def bind_gradient(site: Site, step: GradientStep) -> list[Call]:
     """Return the call that computes all gradients of a step."""
     site.interpreted.update(step.step.nodes)
-    members = step.step.nodes
+    members, targets = step.step.nodes, [target.node for target in step.targets]
 
     def compute() -> None:
         place = Place(site, step.step.nodes)
         gradients: dict[Node, Any] = {node: place.take(site.gradients[node]) for node in step.sources}
-        flow_back(members, gradients, place.xp, place.given, lambda node: site.contexts[node], site.path)
+        flow_back(
+            members, gradients, place.xp, place.given, lambda node: site.contexts[node], site.path, targets=targets
+        )
         changes = [gradients.get(target.node) for target in step.targets]
         if len(changes) > 1:
             changes = [None if change is None else change.copy() for change in changes]

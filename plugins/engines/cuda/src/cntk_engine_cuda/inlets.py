@@ -26,7 +26,7 @@ class Inlets:
 
     def __init__(self, gpu: Gpu, plan: Plan, dtype: np.dtype[Any]) -> None:
         stays_sparse = sparse_inputs(plan.steps, plan.roots)
-        labels = label_inputs(plan.steps, plan.roots)
+        labels = label_inputs(plan.steps, (*plan.roots, *plan.by))
         self._by_rows: Mapping[Parameter, tuple[Input, ...]] = plan.sparse
         occurring = {node for inputs in plan.sparse.values() for node in inputs}
         self._labels = {node: SparseInlet(gpu, node, dtype) for node in plan.inputs if node in labels}
@@ -49,7 +49,9 @@ class Inlets:
     def reserve(self, axes: set[str], capacity: Mapping[str, int]) -> None:
         """Have places for as many frames as there is room for, on some axes."""
         for node, inlet in self._dense.items():
-            if node.axis in axes:
+            if not node.framed:
+                inlet.reserve(1)
+            elif node.axis in axes:
                 inlet.reserve(capacity[node.axis])
 
     def take(self, streams: Mapping[Input, StreamData]) -> bool:
@@ -78,7 +80,11 @@ class Inlets:
     def values(self, frames: Mapping[str, int]) -> dict[Node, Array]:
         """The values of the other inputs, for so many frames."""
         sparse = self.sparse()
-        return {node: inlet.view(frames[node.axis]) for node, inlet in self._dense.items() if node not in sparse}
+        return {
+            node: inlet.view(frames[node.axis]) if node.framed else inlet.view(1)[0]
+            for node, inlet in self._dense.items()
+            if node not in sparse
+        }
 
     def touch(self, touched: Any) -> None:
         """Note which rows of parameters with sparse gradients the minibatch has come to.

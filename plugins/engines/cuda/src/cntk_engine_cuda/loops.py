@@ -90,7 +90,7 @@ class StepSites:
 
     def _make(self, rows: slice) -> Site:
         site, count, axis = self._site, rows.stop - rows.start, self._axis
-        contexts = {node: attrs.evolve(site.contexts[node], saved={}) for node in self.loop.nodes}
+        contexts = {node: attrs.evolve(site.contexts[node], saved={}, first=rows.start) for node in self.loop.nodes}
 
         def scratch(node: Node, purpose: str, each: int, dtype: Any = None) -> Array:
             whole = site.scratch(node, purpose, each, dtype)

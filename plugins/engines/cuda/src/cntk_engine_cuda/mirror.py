@@ -30,7 +30,7 @@ class DeviceStore:
     def of(cls, gpu: Gpu, store: ParameterStore) -> DeviceStore:
         """The copies of a store on a device, shared by all programs that use it."""
         holder = store.holder
-        if isinstance(holder, cls) and holder.gpu is gpu:
+        if isinstance(holder, cls) and holder.gpu is gpu and holder.store is store:
             return holder
         return cls(gpu, store)
 

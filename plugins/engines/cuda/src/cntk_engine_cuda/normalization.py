@@ -126,6 +126,12 @@ def _use_running(channels: _Channels) -> list[Call]:
         "used_mean": (symbol("mean"), channels.numbers["used_mean"]),
         "inverse": (inverse, channels.numbers["inverse"]),
     }
+    if channels.site.plan.by:  # gradients of what is evaluated: the minibatch has no part in the statistics
+        results |= {
+            "mean": (symbol("mean"), channels.numbers["mean"]),
+            "own_inverse": (inverse, channels.numbers["own_inverse"]),
+            "blend": (symbol("mean") * 0.0 + 1.0, channels.numbers["blend"]),
+        }
     return channels.each(results, {"mean": channels.parameter(3), "variance": variance})
 
 

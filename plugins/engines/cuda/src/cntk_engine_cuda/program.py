@@ -123,6 +123,34 @@ class CudaProgram(PlanProgram):
         self._finish(bound, training=True)
         self.step += 1
 
+    def run_forward(self, minibatch: Minibatch, *, training: bool) -> None:
+        """Run the forward part."""
+        with self._told(), self.gpu.current():
+            bound = self._run_stages(minibatch, training=training)
+            assert bound.backward is not None  # what it needs of the host is sent before all calls
+            bound.run(bound.forward, lambda site: self._place_contexts(site, training=training))
+            self._finish(bound, training=training)
+
+    def run_backward(self, seeds: Mapping[Node, NDArray[Any]]) -> None:
+        """Run the backward part."""
+        bound = self._last
+        assert bound is not None
+        with self._told(), self.gpu.current():
+            for node, seed in seeds.items():
+                bound.site.gradients[node][...] = self.gpu.cupy.asarray(np.ascontiguousarray(seed, self._dtype))
+            bound.backward()
+            self._numbers.changed("gradients")
+            self._inlets.touch(self.store.touched)
+
+    def fetch_gradient(self, node: Node) -> NDArray[Any] | None:
+        """Return the gradient by a node, None if none comes there."""
+        found = self._last.site.gradients.get(node) if self._last is not None else None
+        if found is None:
+            return None
+        with self._told(), self.gpu.current():
+            fetched: NDArray[Any] = found.get()
+        return fetched
+
     def update(self, scalars: Sequence[Scalars]) -> None:
         """Apply the rule with the gradients in the store.
 

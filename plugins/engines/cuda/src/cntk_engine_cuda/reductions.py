@@ -91,8 +91,6 @@ def _axes(site: Site, node: Node, axis: int) -> tuple[Space, int] | None:
     """The input as ``(outer, reduced, inner)``, and how many elements are reduced to one."""
     (data,) = node.inputs
     shape = data.known_shape
-    if axis < 0:
-        return None
     rows = site.rows(data)
     if axis == 0:
         sizes = (rows, elements_of(data), 1)

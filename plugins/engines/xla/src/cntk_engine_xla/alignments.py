@@ -180,7 +180,7 @@ def _forward(trace: Trace, node: Node, inputs: list[Array]) -> Array:
     scores = samples(inputs[1], True)
     context, axis, drawn = trace.context(node), node.inputs[1].axis, trace.draws[node]
     logs = log_softmax(jnp, scores)
-    context.saved = {"change": jnp.zeros_like(scores)}
+    context.saved = {"change": jnp.zeros_like(scores), "logs": logs}
     if not scores.shape[0]:
         return jnp.zeros((1,), scores.dtype)
     exact = logs.astype(jnp.float64)
@@ -197,7 +197,9 @@ def _forward(trace: Trace, node: Node, inputs: list[Array]) -> Array:
 def _gradient(
     trace: Trace, node: Node, arriving: Array, inputs: list[Array], needs: Sequence[bool]
 ) -> Sequence[Array | None]:
-    return None, (arriving * trace.context(node).saved["change"]).reshape(inputs[1].shape)
+    saved = trace.context(node).saved
+    to_graph = (-arriving * saved["logs"]).reshape(inputs[0].shape) if needs[0] else None
+    return to_graph, (arriving * saved["change"]).reshape(inputs[1].shape)
 
 
 def _can_be_read(node: Node) -> bool:

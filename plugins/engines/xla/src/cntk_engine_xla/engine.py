@@ -20,7 +20,7 @@ from cntk_core.api import (
     option,
     options,
 )
-from cntk_core.api.engines import AnyStep
+from cntk_core.api.engines import AnyStep, compiles
 from cntk_engine_xla.kept import cache_for, keep_compiled
 from cntk_engine_xla.program import XlaProgram
 from cntk_engine_xla.table import KERNELS, Lowerings
@@ -70,6 +70,7 @@ class XlaEngine(ExecutionEngine):
     def _lowerings(self) -> Lowerings:
         return Lowerings((*(each for each in self.kernels if each not in KERNELS), *KERNELS))
 
+    @compiles
     def compile(
         self, plan: Plan, store: ParameterStore, rule: UpdateRule | None = None, *, seed: int = 0
     ) -> XlaProgram:

@@ -93,6 +93,8 @@ class XlaProgram(PlanProgram):
             lowerings=lowerings,
         )
         self._modes: dict[str, Mode] = {}
+        self._ways_back: dict[bool, tuple[Mode, Mode]] = {}
+        self._way_back: Mode | None = None
         self._matrices: dict[Input, Any] = {}
         self._with_matrix = self._state.sparse | {node for inputs in plan.sparse.values() for node in inputs}
         dense = [node for node in plan.inputs if node not in self._state.sparse]
@@ -105,7 +107,8 @@ class XlaProgram(PlanProgram):
     @property
     def compilations(self) -> int:
         """How many functions were compiled so far."""
-        callers = (caller for mode in self._modes.values() for _, caller in mode.units)
+        modes = [*self._modes.values(), *(mode for both in self._ways_back.values() for mode in both)]
+        callers = (caller for mode in modes for _, caller in mode.units)
         return sum(len(caller.functions) for caller in callers if caller is not None)
 
     # -- the interface of programs ------------------------------------------------------------------------
@@ -122,13 +125,44 @@ class XlaProgram(PlanProgram):
         """
         self.check_training()
         self._run(self._mode("gradients"), minibatch)
+        self._store_gradients()
+        self.step += 1
+
+    def _store_gradients(self) -> None:
         for parameter in self.plan.trained:
             found = self._state.gradients.get(parameter)
             self.store.gradient(parameter)[...] = 0.0 if found is None else found
         for parameter, rows in self._occurring().items():
             touched = self.store.touched(parameter, len(rows))
             touched |= rows
-        self.step += 1
+
+    def run_forward(self, minibatch: Minibatch, *, training: bool) -> None:
+        """Run the forward part."""
+        if training not in self._ways_back:
+            units = units_of(self.plan, gradients=True, lowerings=self._state.lowerings, training=training, apart=True)
+            forward = self._mode_of([unit for unit in units if not unit.backward], training=training)
+            self._ways_back[training] = forward, self._mode_of([u for u in units if u.backward], training=training)
+        mode, self._way_back = self._ways_back[training]
+        self._run(mode, minibatch)
+
+    def run_backward(self, seeds: Mapping[Node, NDArray[Any]]) -> None:
+        """Run the backward part."""
+        mode, state = self._way_back, self._state
+        assert mode is not None
+        state.gradients.clear()
+        for node, seed in seeds.items():
+            state.gradients[node] = np.array(seed, state.dtype)
+        self.step -= mode.training  # what is drawn again is drawn as it was
+        try:
+            with self._double:
+                self._compute(mode)
+        finally:
+            self.step += mode.training
+        self._store_gradients()
+
+    def fetch_gradient(self, node: Node) -> NDArray[Any] | None:
+        """Return the gradient by a node, None if none has come there."""
+        return self._state.gradients.get(node)
 
     def update(self, scalars: Sequence[Scalars]) -> None:
         """Apply the rule with the gradients in the store.
@@ -169,7 +203,11 @@ class XlaProgram(PlanProgram):
 
     def fetch(self, node: Node) -> NDArray[Any] | None:
         """Return a root's value of the last run, None if there was no run."""
-        return self._state.values[node] if self._ran else None
+        if not self._ran:
+            return None
+        if node in self._state.values:
+            return self._state.values[node]
+        return self.store.value(node) if isinstance(node, Parameter) else node.value
 
     def memory(self) -> int:
         """Bytes that the program keeps on the device."""
@@ -214,12 +252,12 @@ class XlaProgram(PlanProgram):
                 units = units_of(
                     self.plan, gradients=name != "evaluate", update=updates, lowerings=self._state.lowerings
                 )
-            training = name != "evaluate"
-            callers = (None if unit.hosted else Caller(self._state, unit, training=training) for unit in units)
-            mode = self._modes[name] = Mode(
-                tuple(zip(units, callers, strict=True)), training, any(unit.update for unit in units)
-            )
+            mode = self._modes[name] = self._mode_of(units, training=name != "evaluate")
         return mode
+
+    def _mode_of(self, units: Sequence[Unit], *, training: bool) -> Mode:
+        callers = (None if unit.hosted else Caller(self._state, unit, training=training) for unit in units)
+        return Mode(tuple(zip(units, callers, strict=True)), training, any(unit.update for unit in units))
 
     def _run(self, mode: Mode, minibatch: Minibatch, scalars: Sequence[Scalars] = ()) -> None:
         state = self._state
@@ -232,16 +270,20 @@ class XlaProgram(PlanProgram):
                 state.parameters.borrow()
             if not mode.training:
                 self._check()
-            touched = self._touched() if mode.updates and self.plan.sparse else ()
-            for unit, caller in mode.units:
-                if unit.meetings and all(axis in self.axes.layouts for axis in unit.axes):
-                    check_axes(unit.meetings, self.axes.layouts)
-                if caller is None:
-                    host_units.compute(state, unit, training=mode.training)
-                else:
-                    gradients = [state.gradients.take(node) for node in unit.arrives] if unit.arrives else ()
-                    caller(gradients, scalars, touched)
+            self._compute(mode, scalars)
         self._ran = True
+
+    def _compute(self, mode: Mode, scalars: Sequence[Scalars] = ()) -> None:
+        state = self._state
+        touched = self._touched() if mode.updates and self.plan.sparse else ()
+        for unit, caller in mode.units:
+            if unit.meetings and all(axis in self.axes.layouts for axis in unit.axes):
+                check_axes(unit.meetings, self.axes.layouts)
+            if caller is None:
+                host_units.compute(state, unit, training=mode.training)
+            else:
+                gradients = [state.gradients.take(node) for node in unit.arrives] if unit.arrives else ()
+                caller(gradients, scalars, touched)
 
     def _take(self, streams: Mapping[Input, StreamData]) -> None:
         """Take in a minibatch."""
@@ -250,11 +292,12 @@ class XlaProgram(PlanProgram):
         sizes.begin()
         state.staging.begin()
         for node, stream in streams.items():
-            rows = sizes.rows(node.axis)
+            rows = sizes.rows(node.axis) if node.framed else 1
             if node in self._with_matrix:
                 self._take_matrix(node, stream, rows)
             if node not in state.sparse:
-                device[node] = self._feeds[node].take(stream, rows)
+                found = self._feeds[node].take(stream, rows)
+                device[node] = found if node.framed else found[0]
 
     def _take_matrix(self, node: Input, stream: StreamData, rows: int) -> None:
         """Take in a stream, perhaps an array, as a sparse matrix."""

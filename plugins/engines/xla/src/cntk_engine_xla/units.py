@@ -71,14 +71,24 @@ class Unit:
         return frozenset({*later, *self.leaves, *(trained if self.update else ())})
 
 
-def units_of(plan: Plan, *, gradients: bool, update: bool = False, lowerings: Lowerings = OWN) -> tuple[Unit, ...]:
+def units_of(
+    plan: Plan,
+    *,
+    gradients: bool,
+    update: bool = False,
+    lowerings: Lowerings = OWN,
+    training: bool | None = None,
+    apart: bool = False,
+) -> tuple[Unit, ...]:
     """Cut a plan into units.
 
     Args:
         plan: what to compute.
-        gradients: with the gradient steps, in training.
+        gradients: with the gradient steps.
         update: with the update of the trained parameters at the end.
         lowerings: how nodes become XLA.
+        training: parameters that ops change are kept; by default if there are gradients.
+        apart: no unit has forward and gradient steps.
     """
     hosted = hosted_steps(plan, lowerings)
     waiting = _that_can_wait(plan, hosted, gradients=gradients)
@@ -86,7 +96,8 @@ def units_of(plan: Plan, *, gradients: bool, update: bool = False, lowerings: Lo
     cut: list[tuple[list[AnyStep], bool]] = []
     for step in [*steps, *(plan.gradients if gradients else ())]:
         lowered = step not in hosted
-        if lowered and cut and not cut[-1][1]:
+        goes_on = bool(cut) and not cut[-1][1] and not (apart and _is_gradient(step) != _is_gradient(cut[-1][0][0]))
+        if lowered and goes_on:
             cut[-1][0].append(step)
         else:
             cut.append(([step], not lowered))
@@ -94,7 +105,8 @@ def units_of(plan: Plan, *, gradients: bool, update: bool = False, lowerings: Lo
         cut.append(([], False))
     place = len(cut) - 1 if update else None
     cut += [([step], True) for step in plan.steps if step in waiting]
-    return tuple(_linked(plan, cut, lowerings, gradients=gradients, update=place))
+    training = gradients if training is None else training
+    return tuple(_linked(plan, cut, lowerings, training=training, update=place))
 
 
 def _that_can_wait(plan: Plan, hosted: frozenset[AnyStep], *, gradients: bool) -> frozenset[AnyStep]:
@@ -130,7 +142,7 @@ def _linked(
     cut: Sequence[tuple[list[AnyStep], bool]],
     lowerings: Lowerings,
     *,
-    gradients: bool,
+    training: bool,
     update: int | None,
 ) -> Iterable[Unit]:
     """Find what goes from unit to unit; the update is in the unit of this number."""
@@ -145,9 +157,10 @@ def _linked(
         own_targets = dict.fromkeys(node for step in steps for node in _targets(step))
         own_sources = dict.fromkeys(node for step in steps for node in _sources(step))
         earlier = {node for step in before for node in _targets(step)}
-        seeds = index == seed
+        seeds = index == seed and plan.criterion is not None
         if seed is not None and seed < index and plan.criterion is not None:
             earlier.add(plan.criterion)
+        earlier.update(plan.seeded)
         later = {node for step in after for node in (*_sources(step), *_targets(step))}
         updates = index == update
         wanted = plan.trained if updates else ()
@@ -163,11 +176,13 @@ def _linked(
             writes=tuple(node for node in made if node in used_later),
             arrives=tuple(dict.fromkeys(node for node in [*own_sources, *own_targets, *wanted] if node in earlier)),
             leaves=tuple(
-                node for node in own_targets if node in later or (isinstance(node, Parameter) and not updates)
+                node
+                for node in own_targets
+                if node in later or node in plan.by or (isinstance(node, Parameter) and not updates)
             ),
             takes=tuple(dict.fromkeys(node for node in back if node not in forward_here)),
             keeps=tuple(node for node in forward_here if node in back_later),
-            updated=tuple(_updated(steps)) if gradients else (),
+            updated=tuple(_updated(steps)) if training else (),
             axes=tuple(sorted({node.axis for node in _around(steps) if node.framed})),
             timed=tuple(sorted(timed_axes(steps, lowerings))),
             meetings=tuple(meeting for meeting in meetings if meeting[0] in forward_here),
@@ -202,7 +217,11 @@ def _computed(step: AnyStep) -> tuple[Node, ...]:
 
 
 def _used(step: AnyStep) -> tuple[Node, ...]:
-    return step.reads
+    if not isinstance(step, GradientStep):
+        return step.reads
+    # A lowering may look at inputs at which the op itself, with what it has kept, does not look again.
+    given = (child for node in step.step.nodes if node.op.elementwise is None for child in node.inputs)
+    return tuple(dict.fromkeys([*step.reads, *given]))
 
 
 def _targets(step: AnyStep) -> tuple[Node, ...]:

@@ -13,8 +13,8 @@ from cntk_core.api import (
     ConfigError,
     Location,
     MissingKeyError,
-    Problems,
     Value,
+    collect,
     did_you_mean,
     option,
     options,
@@ -399,14 +399,3 @@ def crop_errors(keys: CropKeys, section: Config) -> list[CntkError]:
         return []
     text = "sideRatio and areaRatio exclude each other"
     return [ConfigError(text, where=section.location("areaRatio"), hint="Remove one of them.")]
-
-
-def collect(read: Any, errors: list[CntkError]) -> Any:
-    """Return what a function returns, or note its errors and return None."""
-    try:
-        return read()
-    except Problems as error:
-        errors.extend(error.errors)
-    except CntkError as error:
-        errors.append(error)
-    return None

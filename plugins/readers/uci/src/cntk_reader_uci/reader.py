@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import partial
 from typing import ClassVar
 
-from cntk_core.api import CntkError, Config, ConfigError, Problems, ReaderContext, StreamInfo, raise_problems, show
+from cntk_core.api import (
+    CntkError,
+    Config,
+    ConfigError,
+    ReaderContext,
+    StreamInfo,
+    collect,
+    raise_problems,
+    show,
+)
 from cntk_core.api.readers import ChunkedReader
 from cntk_reader_uci.labels import make_classes, read_classes
 from cntk_reader_uci.options import ColumnOptions, LabelOptions, UCIReaderOptions, read_options
@@ -27,12 +37,9 @@ class UCIFastReader(ChunkedReader):
         for given in options.streams:
             if isinstance(given, LabelOptions) and given.label_type == "none":
                 continue
-            try:
-                streams.append(_stream(given, options, marks, context))
-            except Problems as error:
-                errors.extend(error.errors)
-            except CntkError as error:
-                errors.append(error)
+            stream = collect(partial(_stream, given, options, marks, context), errors)
+            if stream is not None:
+                streams.append(stream)
         raise_problems(errors)
         first = options.streams[0]
         self._table = TableSource(

@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from cntk_core.api import Config, ConfigError, Network, Node, Plan, PluginError
+from cntk_core.api.builders import outline
 from cntk_core.api.engines import AnyStep, explain, make_plan
 from cntk_core.api.recipes import RecipeContext, open_recipe
 
 
 def explain_recipe(
-    arguments: Sequence[str], *, section: str | None = None, frames: int = 0, plugin_files: Sequence[str] = ()
+    arguments: Sequence[str],
+    *,
+    section: str | None = None,
+    frames: int = 0,
+    depth: int = 0,
+    plugin_files: Sequence[str] = (),
 ) -> int:
     """Print nodes and plan of the first section that describes a network (or of the one that is named).
 
@@ -18,6 +24,7 @@ def explain_recipe(
         arguments: ``configFile=...``, ``key=value``.
         section: the command section.
         frames: rows of a minibatch for which bytes are given; 0 takes the recipe's ``minibatchSize``.
+        depth: how far blocks are shown open; -1 all the way.
         plugin_files: Python files with further builders.
 
     Raises:
@@ -27,16 +34,18 @@ def explain_recipe(
     described = [part for part in sections if context.builder_value(part) is not None]
     if not described:
         raise ConfigError("no section of the recipe describes a network", where=context.config.where)
-    print("\n".join(describe(context, described[0], frames)))
+    print("\n".join(describe(context, described[0], frames, depth)))
     context.say_unread()
     return 0
 
 
-def describe(context: RecipeContext, section: Config, frames: int = 0) -> list[str]:
+def describe(context: RecipeContext, section: Config, frames: int = 0, depth: int = 0) -> list[str]:
     """Return the lines for one section."""
     network = context.build_network(section)
-    lines = [f"{section.name}: {len(network)} nodes"]
-    lines += [f"  {node.describe()}{_note(node)}" for node in network]
+    blocks = len(network.blocks)
+    inside = f", {blocks} block{'s' * (blocks > 1)}" if blocks else ""
+    lines = [f"{section.name}: {len(network)} nodes{inside}"]
+    lines += [f"  {line}" for line in outline(network, depth, _note)]
     computed_before = [node for node in network if node.op.role == "precompute"]
     for node in computed_before:  # the plan of the training begins when these have values
         lines.append(f"  {node.name} is computed before training, over all data")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -13,9 +13,9 @@ from cntk_core.api import (
     Config,
     ConfigError,
     Location,
-    Problems,
     Schedule,
     Value,
+    collect,
     did_you_mean,
     raise_problems,
 )
@@ -234,18 +234,18 @@ def check_config(arguments: Sequence[str], *, plugin_files: Sequence[str] = ()) 
     config = load_recipe(arguments)
     problems: list[CntkError] = []
     for step in (config.check_variables, lambda: check_top_level(config)):
-        _collect(problems, step)
+        collect(step, problems)
     # A wrong precision is reported already; what else is wrong does not depend on it.
     context = RecipeContext.create(
         config.with_entries("precision=float") if problems else config, _silent(), plugin_files=plugin_files
     )
     if not problems:
-        _collect(problems, context.check_device)
+        collect(context.check_device, problems)
     jobs: list[Job] = []
-    _collect(problems, lambda: jobs.extend(find_jobs(config, context.plugins.registry)))
-    _collect(problems, lambda: check_jobs(context, jobs))
+    collect(lambda: jobs.extend(find_jobs(config, context.plugins.registry)), problems)
+    collect(lambda: check_jobs(context, jobs), problems)
     for section in {job.section.name: job.section for job in jobs}.values():
-        _collect(problems, partial(_check_network, context, section))
+        collect(partial(_check_network, context, section), problems)
     raise_problems(list({str(problem): problem for problem in problems}.values()))
     unread = "" if config.unread is None else config.unread.take()
     for warning in config.warnings:
@@ -256,15 +256,6 @@ def check_config(arguments: Sequence[str], *, plugin_files: Sequence[str] = ()) 
         print(f"{job.command}: {job.name}")
     print("no problems found")
     return 0
-
-
-def _collect(problems: list[CntkError], step: Callable[[], None]) -> None:
-    try:
-        step()
-    except Problems as error:
-        problems += error.errors
-    except CntkError as error:
-        problems.append(error)
 
 
 def _check_network(context: RecipeContext, section: Config) -> None:

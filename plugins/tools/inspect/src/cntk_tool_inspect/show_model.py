@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from cntk_core.api import ConfigError, ModelFormatError, Network, UsageError, did_you_mean
-from cntk_core.api.builders import dump, to_dot, to_svg, write_text
+from cntk_core.api.builders import collapse, dump, to_dot, to_svg, write_text
 from cntk_core.api.recipes import ModelFiles, open_recipe
 
 STDOUT = "-"
-FORMATS: dict[str, Callable[[Network], str]] = {".svg": to_svg, ".dot": to_dot, ".gv": to_dot}
+FORMATS: dict[str, Callable[[Network, int], str]] = {".svg": to_svg, ".dot": to_dot, ".gv": to_dot}
 """Suffix of a file to what writes it."""
 
 
@@ -22,6 +22,7 @@ def plot(
     *,
     output: str = "",
     section: str | None = None,
+    depth: int = 0,
     plugin_files: Sequence[str] = (),
 ) -> int:
     """Draw the network of a model file or of a recipe.
@@ -32,6 +33,7 @@ def plot(
         output: the file; its suffix says what is written. Empty: an SVG file of the source's name, in the
             current directory. ``-``: SVG on standard output.
         section: the command section of a recipe; by default the first that describes a network.
+        depth: how far blocks are drawn open; -1 all the way.
         plugin_files: Python files with further components.
 
     Raises:
@@ -46,7 +48,7 @@ def plot(
             hint=f"{', '.join(FORMATS)}; for a bitmap give the .dot file to graphviz: dot -Tpng net.dot -o net.png",
         )
     network = _network(source, overrides, section, plugin_files)
-    _write(target, form(network))
+    _write(target, form(network, depth))
     if target != STDOUT:
         print(f"{target}: {len(network)} nodes")
     return 0
@@ -96,15 +98,22 @@ def _write(target: str, text: str) -> None:
 
 
 def dump_model(
-    path: str, *, pattern: str = "", values: bool = True, output: str = STDOUT, plugin_files: Sequence[str] = ()
+    path: str,
+    *,
+    pattern: str = "",
+    values: bool = True,
+    output: str = STDOUT,
+    depth: int = 0,
+    plugin_files: Sequence[str] = (),
 ) -> int:
     """Print the nodes of a model, in the format of the action dumpNodes.
 
     Args:
         path: the model.
-        pattern: only nodes whose whole name matches this regular expression.
+        pattern: only nodes whose whole name matches this regular expression, inside blocks too.
         values: also the values of parameters.
         output: the file, ``-`` is standard output.
+        depth: how far blocks are open, if there is no pattern; a closed one is a node of its kind.
         plugin_files: Python files with further operations.
 
     Raises:
@@ -115,7 +124,8 @@ def dump_model(
     except re.error as error:
         raise UsageError(f"'{pattern}' is not a regular expression: {error}") from None
     network = load_any_model(path, plugin_files)
-    nodes = [node for node in network if wanted.fullmatch(node.name)]
+    shown = network if pattern else collapse(network, depth)
+    nodes = [node for node in shown if wanted.fullmatch(node.name)]
     if not nodes:
         names = [node.name for node in network]
         raise UsageError(

@@ -207,7 +207,7 @@ class Script:
         else:
             pairs = _pairs(old, new, source, target)
         self._prepare_copy(old.model, [node for node, _ in pairs], where)
-        copy_nodes(pairs, new.model.network, values_only=values_only, where=where)
+        copy_nodes(pairs, new.model.network, values_only=values_only, where=where, source=old.model.network)
 
     def copy_sub_tree(self, call: Call) -> None:
         """``CopySubTree(root, model, prefix, copy=all|value)``."""

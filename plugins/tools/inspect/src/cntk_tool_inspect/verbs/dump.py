@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from cntk_core.api import Verb
+from cntk_tool_inspect.verbs.depth import add_depth
 
 
 class Dump(Verb):
@@ -23,6 +24,7 @@ class Dump(Verb):
             help="the values of parameters (default: yes)",
         )
         parser.add_argument("-o", "--output", default="-", metavar="FILE", help="the file (default: standard output)")
+        add_depth(parser)
 
     def run(self, options: argparse.Namespace) -> int:
         """Print them."""
@@ -33,5 +35,6 @@ class Dump(Verb):
             pattern=options.node,
             values=options.values,
             output=options.output,
+            depth=options.depth,
             plugin_files=options.plugin,
         )

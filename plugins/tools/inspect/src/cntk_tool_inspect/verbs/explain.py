@@ -6,6 +6,7 @@ import argparse
 
 from cntk_core.api import Verb
 from cntk_core.api.recipes import add_recipe, recipe_arguments
+from cntk_tool_inspect.verbs.depth import add_depth
 
 
 class Explain(Verb):
@@ -19,10 +20,16 @@ class Explain(Verb):
         parser.add_argument("--section", help="only this command section")
         parser.add_argument("--frames", type=int, default=0, help="rows of a minibatch (default: the recipe's)")
 
+        add_depth(parser)
+
     def run(self, options: argparse.Namespace) -> int:
         """Print the plan."""
         from cntk_tool_inspect.explain import explain_recipe
 
         return explain_recipe(
-            recipe_arguments(options), section=options.section, frames=options.frames, plugin_files=options.plugin
+            recipe_arguments(options),
+            section=options.section,
+            frames=options.frames,
+            depth=options.depth,
+            plugin_files=options.plugin,
         )

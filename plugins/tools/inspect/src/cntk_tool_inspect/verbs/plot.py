@@ -6,6 +6,7 @@ import argparse
 
 from cntk_core.api import Verb
 from cntk_core.api.recipes import add_overrides
+from cntk_tool_inspect.verbs.depth import add_depth
 
 
 class Plot(Verb):
@@ -25,6 +26,7 @@ class Plot(Verb):
             help="net.svg or net.dot (default: MODEL.svg here; - is stdout)",
         )
         parser.add_argument("--section", help="the command section of a recipe (default: the first with a network)")
+        add_depth(parser)
 
     def run(self, options: argparse.Namespace) -> int:
         """Draw it."""
@@ -35,5 +37,6 @@ class Plot(Verb):
             options.overrides,
             output=options.output,
             section=options.section,
+            depth=options.depth,
             plugin_files=options.plugin,
         )

@@ -12,13 +12,14 @@ from cntk_core.errors import DataError
 from cntk_core.network.network import Network
 from cntk_core.network.node import Node
 from cntk_core.plan.make import make_plan
+from cntk_core.training.loop.alone import Alone
 from cntk_core.training.loop.criteria import Criterion, CriterionSums, describe, since
-from cntk_core.training.loop.evaluate_ranks import evaluate_together
-from cntk_core.training.loop.evaluation_told import Audience
 from cntk_core.training.loop.minibatch_sizes import MinibatchSizes
 from cntk_core.training.loop.progress import RunLog
 from cntk_core.training.loop.ranks import Ranks
 from cntk_core.training.loop.subminibatch import split
+from cntk_kit_recipes.session.evaluate_ranks import evaluate_together
+from cntk_kit_recipes.session.evaluation_told import Audience
 
 
 def evaluate(
@@ -51,7 +52,7 @@ def evaluate(
         parts: compute each minibatch in so many parts.
         store: of the network's parameters, if there is one already.
         each: called after each minibatch with its number (from 0) and its samples, in a serial run.
-        ranks: who evaluates together, each its share; the figures are of all of them.
+        ranks: who evaluates together, each its share; the figures are of all of them. None: nobody else.
         audience: hears of the minibatches and of what came of them.
 
     Returns:
@@ -93,7 +94,7 @@ def evaluate_program(
     audience: Audience | None = None,
 ) -> Mapping[str, Criterion]:
     """Do the work of :func:`evaluate` with a program that is compiled already."""
-    sums = CriterionSums(program, roots)
+    sums, team = CriterionSums(program, roots), ranks or Alone()
     sizes = MinibatchSizes(program.plan.network, log.line)
     shown: Mapping[str, Criterion] = {}
     shown_at = count = 0
@@ -103,8 +104,8 @@ def evaluate_program(
     def is_shown(count: int) -> bool:
         return log.trace_level > 0 and (count <= show_first or bool(show_every and count % show_every == 0))
 
-    if ranks is not None:
-        counts = evaluate_together(program, reader, spec, sums, ranks, parts, is_shown)
+    if team.size > 1:
+        counts = evaluate_together(program, reader, spec, sums, team, parts, is_shown)
     else:
         counts = _evaluated(program, reader, spec, sums, sizes, parts, each)
     for count in counts:
@@ -118,7 +119,7 @@ def evaluate_program(
             shown, shown_at = now, count
     if log.bar is not None:
         log.bar.end()
-    if not count or (ranks is not None and not sums.samples):
+    if not count or (team.size > 1 and not sums.samples):
         raise DataError("there is no data to evaluate: the reader gave no minibatch")
     final = sums.read()
     if shown_at < count:

@@ -16,7 +16,7 @@ from pathlib import Path
 import attrs
 
 from cntk_core.errors import CheckpointError, CntkError
-from cntk_core.network.files import remove
+from cntk_core.network.files import remove, sync_folder
 from cntk_core.network.model_file import read_model_info
 from cntk_core.network.network import Network
 from cntk_core.training.files.checkpoint import (
@@ -104,8 +104,9 @@ class ModelPaths:
     def remove_epoch(self, epoch: int) -> None:
         """Remove the model and the checkpoint under the numbered name of an epoch."""
         model = self.final.with_name(f"{self.final.name}.{epoch}")
-        for name in (model, checkpoint_of(model)):
-            remove(name)
+        remove(model)
+        sync_folder(model.parent)  # a model without its checkpoint would be taken for one that never had any
+        remove(checkpoint_of(model))
         remove_unnamed(self.folder)
 
     def prune_checkpoints(self, epoch: int, back_to: int | None = None) -> None:

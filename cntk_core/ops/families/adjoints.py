@@ -1,0 +1,97 @@
+"""What gradients are made of beside the ops whose gradients they are: sums over frames, and values repeated for them.
+
+With these, the derivative of a network is a network again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from cntk_core.errors import ShapeError
+from cntk_core.ops.language.define import define_op, elementwise_op, first_shape, guess_first
+from cntk_core.ops.language.op import Array, OpContext
+from cntk_core.ops.language.shapes import Shape, elements, show
+from cntk_core.ops.language.traits import Traits
+
+_SUMS = Traits(pure_xp=True, keeps_nothing=True, ignores_zero_rows=True)
+
+
+@elementwise_op(
+    "BroadcastLike",
+    gradient=lambda m, attributes, g, y, x, like: (g, None),
+    differentiable=(True, False),
+)
+def BROADCAST_LIKE(m: Any, attributes: Any, x: Any, like: Any) -> Any:
+    """x, repeated along the axes and for the frames of the second input."""
+    return m.where(m.equal(like, like), x, x)
+
+
+def _sum_frames_gradient(
+    xp: Any,
+    gradient: Array,
+    output: Array,
+    inputs: Sequence[Array],
+    attributes: Any,
+    context: OpContext,
+    needs: Sequence[bool],
+) -> Sequence[Array | None]:
+    return (xp.broadcast_to(gradient, inputs[0].shape),)
+
+
+@define_op(
+    "SumFrames",
+    infer=first_shape,
+    guess=guess_first,
+    gradient=_sum_frames_gradient,
+    reduces_frames=True,
+    reads_inputs=False,
+    reads_output=False,
+    traits=_SUMS,
+)
+def SUM_FRAMES(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:
+    """Sum over all frames of the minibatch, of the shape of a sample."""
+    return xp.sum(inputs[0], axis=0) if context.framed[0] else inputs[0]
+
+
+def _infer_outer(shapes: Sequence[Shape], attributes: Any) -> Shape:
+    left, right = shapes
+    if not left or not right or elements(left[:-1]) != elements(right[:-1]):
+        raise ShapeError(f"the vectors of {show(left)} and {show(right)} do not make pairs")
+    return (right[-1], left[-1])
+
+
+def _rows(value: Array) -> Array:
+    return value.reshape(elements(value.shape[:-1]), value.shape[-1])
+
+
+def _outer_gradient(
+    xp: Any,
+    gradient: Array,
+    output: Array,
+    inputs: Sequence[Array],
+    attributes: Any,
+    context: OpContext,
+    needs: Sequence[bool],
+) -> Sequence[Array | None]:
+    left, right = inputs
+    to_left = (_rows(right) @ gradient).reshape(left.shape) if needs[0] else None
+    to_right = (_rows(left) @ gradient.T).reshape(right.shape) if needs[1] else None
+    return to_left, to_right
+
+
+@define_op(
+    "SumOfOuterProducts",
+    inputs=2,
+    infer=_infer_outer,
+    gradient=_outer_gradient,
+    reduces_frames=True,
+    reads_output=False,
+    traits=_SUMS,
+)
+def SUM_OF_OUTER_PRODUCTS(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:
+    """Sum of a b' over all frames and over all but CNTK's first axis, where a and b run along that: a matrix."""
+    return _rows(inputs[1]).T @ _rows(inputs[0])
+
+
+OPS = (BROADCAST_LIKE, SUM_FRAMES, SUM_OF_OUTER_PRODUCTS)

@@ -1,0 +1,287 @@
+"""How ops write their gradients as nodes: a rule for each op that is no element-wise expression."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from cntk_core.network.node import Node
+from cntk_core.ops.families.adjoints import SUM_OF_OUTER_PRODUCTS
+from cntk_core.ops.families.products import TIMES, TRANSPOSE_TIMES
+from cntk_core.ops.families.reshaping import TransposeAttributes, transposed_axes
+from cntk_core.ops.families.slicing import ROW_STACK, SLICE, SliceAttributes, StackAttributes, slice_ranges
+from cntk_core.ops.language.expression import symbol
+from cntk_core.ops.language.op import Op
+from cntk_core.ops.language.shapes import elements
+from cntk_core.ops.table import core_op
+from cntk_core.plan.traced import traced_gradient
+from cntk_kit_builders.derivatives.writing import DerivativeWriter, NotDifferentiable, Rule, Term
+
+_RULES: dict[Op, Rule] = {}
+
+Gradients = Sequence[Term | None]
+
+
+def derivative_rule(*ops: Op | str) -> Callable[[Rule], Rule]:
+    """Register how ops write their gradients as nodes, a decorator; for ops of plugins, too.
+
+    Args:
+        ops: records, or names of the core's.
+
+    Raises:
+        PluginError: the core has no such op.
+    """
+
+    def register(rule: Rule) -> Rule:
+        _RULES.update(dict.fromkeys([core_op(op) if isinstance(op, str) else op for op in ops], rule))
+        return rule
+
+    return register
+
+
+def rule_of(op: Op) -> Rule | None:
+    """Return the rule of an op, None if it has none."""
+    found = _RULES.get(op)
+    return _by_expression if found is None and op.elementwise is not None else found
+
+
+def _by_expression(d: DerivativeWriter, node: Node, g: Node, needs: Sequence[bool]) -> Gradients:
+    names = [f"x{index}" for index in range(len(node.inputs))]
+    symbols = {"g": g, "y": node, **dict(zip(names, node.inputs, strict=True))}
+    trees = traced_gradient(node, symbol("g"), symbol("y"), [symbol(name) for name in names])
+    return [
+        None if tree is None or not needed else d.expression(tree, symbols)
+        for tree, needed in zip(trees, needs, strict=True)
+    ]
+
+
+# -- products -----------------------------------------------------------------------------------------------
+
+
+def _outer_products(d: DerivativeWriter, left: Node, right: Node, *, framed: bool) -> Node:
+    """``(I, O)``: the sum of the outer products of ``(R, O)`` and ``(R, I)``, for each frame or over all of them."""
+    if not framed and (left.framed or right.framed):
+        assert left.framed, "the gradient of a product has the frames of the product"
+        if right.framed:
+            return d.op(SUM_OF_OUTER_PRODUCTS, left, right)
+    return d.op(TIMES, left, d.op("TransposeDimensions", right))
+
+
+@derivative_rule("Times")
+def _times(d: DerivativeWriter, node: Node, g: Node, needs: Sequence[bool]) -> Gradients:
+    left, right = node.inputs
+    rank = node.attributes.output_rank
+    outer = elements(left.known_shape[len(left.known_shape) - rank :]) if rank else 1
+    inner, rest = elements(left.known_shape) // outer, elements(node.known_shape) // outer
+    incoming = d.reshape(g, (rest, outer))
+    to_left = to_right = None
+    if needs[0]:
+        made = _outer_products(d, incoming, d.reshape(right, (rest, inner)), framed=bool(left.framed))
+        to_left = d.reshape(made, left.known_shape)
+    if needs[1]:
+        made = d.op(TRANSPOSE_TIMES, d.reshape(left, (inner, outer)), incoming)
+        to_right = d.reshape(made, right.known_shape)
+    return to_left, to_right
+
+
+@derivative_rule("TransposeTimes")
+def _transpose_times(d: DerivativeWriter, node: Node, g: Node, needs: Sequence[bool]) -> Gradients:
+    left, right = node.inputs
+    inner = left.known_shape[-1]
+    outer = elements(left.known_shape) // inner
+    rest = elements(node.known_shape) // outer
+    incoming = d.reshape(g, (rest, outer))
+    to_left = to_right = None
+    if needs[0]:
+        made = _outer_products(d, d.reshape(right, (rest, inner)), incoming, framed=bool(left.framed))
+        to_left = d.reshape(made, left.known_shape)
+    if needs[1]:
+        to_right = d.reshape(d.op(TIMES, d.reshape(left, (outer, inner)), incoming), right.known_shape)
+    return to_left, to_right
+
+
+@derivative_rule(SUM_OF_OUTER_PRODUCTS)
+def _sum_of_outer_products(d: DerivativeWriter, node: Node, g: Node, needs: Sequence[bool]) -> Gradients:
+    left, right = node.inputs
+    pairs = elements(left.known_shape[:-1])
+    rows = [d.reshape(value, (pairs, value.known_shape[-1])) for value in (left, right)]
+    to_left = d.reshape(d.op(TIMES, g, rows[1]), left.known_shape) if needs[0] else None
+    to_right = d.reshape(d.op(TRANSPOSE_TIMES, g, rows[0]), right.known_shape) if needs[1] else None
+    return to_left, to_right
+
+
+@derivative_rule("DiagTimes")
+def _diag_times(d: DerivativeWriter, node: Node, g: Node, needs: Sequence[bool]) -> Gradients:
+    diagonal, data = node.inputs
+    count = elements(diagonal.known_shape)
+    whole = data.known_shape
+    if count not in (whole[-1], elements(whole)):
+        raise NotDifferentiable("its diagonal has another size than CNTK's first axis")
+    lying = d.reshape(diagonal, whole if count == elements(whole) else whole[-1:])
+    to_diagonal = None
+    if needs[0]:
+        to_diagonal = d.reshape(d.fit(d.times(g, data), lying), diagonal.known_shape)
+    return to_diagonal, d.times(g, lying) if needs[1] else None
+
+
+# -- sums and reductions ------------------------------------------------------------------------------------
+
+
+@derivative_rule("SumElements", "SumColumnElements", "SumFrames", "OutputMultiplexer")
+def _repeated(d: DerivativeWriter, node: Node, g: Node, needs: Sequence[bool]) -> Gradients:
+    return (g,)
+
+
+@derivative_rule("MatrixL1Reg")
+def _l1(d: DerivativeWriter, node: Node, g: Node, needs: Sequence[bool]) -> Gradients:
+    x, zero = node.inputs[0], d.number(0.0)
+    return (d.times(g, d.op("Minus", d.op("Greater", x, zero), d.op("Less", x, zero))),)
+
+
+@derivative_rule("MatrixL2Reg")
+def _l2(d: DerivativeWriter, node: Node, g: Node, needs: Sequence[bool]) -> Gradients:
+    return (d.times(node.inputs[0], d.over(g, node)),)
+
+
+@derivative_rule("ReduceElements")
+def _reduce(d: DerivativeWriter, node: Node, g: Node, needs: Sequence[bool]) -> Gradients:
+    (x,), axis, operation = node.inputs, node.attributes.axis, node.attributes.operation
+    shape = x.known_shape
+    if axis < 0:
+        raise NotDifferentiable("it reduces dynamic axes")
+    place = len(shape) - axis
+    kept = (1,) * len(shape) if not axis else (*shape[:place], 1, *shape[place + 1 :])
+    count = elements(shape) // max(1, elements(kept))
+    g, y = d.reshape(g, kept), d.reshape(node, kept)
+    if operation == "Sum":
+        return (g,)
+    if operation == "Mean":
+        return (d.times(g, 1.0 / count),)
+    if operation == "LogSum":
+        return (d.times(g, d.op("Exp", d.op("Minus", x, y))),)
+    if operation == "Prod":
+        return (d.times(g, d.over(y, x)),)
+    return (d.times(g, d.op("Equal", x, y)),)
+
+
+@derivative_rule("Softmax")
+def _softmax(d: DerivativeWriter, node: Node, g: Node, needs: Sequence[bool]) -> Gradients:
+    shared = d.sum_sample(d.op("ElementTimes", g, node))
+    return (d.op("ElementTimes", node, d.op("Minus", g, shared)),)
+
+
+@derivative_rule("LogSoftmax")
+def _log_softmax(d: DerivativeWriter, node: Node, g: Node, needs: Sequence[bool]) -> Gradients:
+    return (d.op("Minus", g, d.op("ElementTimes", d.op("Exp", node), d.sum_sample(g))),)
+
+
+# -- criteria -----------------------------------------------------------------------------------------------
+
+
+@derivative_rule("SquareError")
+def _square_error(d: DerivativeWriter, node: Node, g: Node, needs: Sequence[bool]) -> Gradients:
+    left, right = node.inputs
+    change = d.times(d.times(g, 2.0), d.op("Minus", left, d.reshape(right, left.known_shape)))
+    return change, _laid_out(d, d.times(change, -1.0), right) if needs[1] else None
+
+
+def _laid_out(d: DerivativeWriter, value: Term, like: Node) -> Node:
+    """A gradient in the shape of an input that is laid out otherwise."""
+    return d.reshape(d.node(value), like.known_shape)
+
+
+@derivative_rule("CrossEntropyWithSoftmax")
+def _cross_entropy_with_softmax(d: DerivativeWriter, node: Node, g: Node, needs: Sequence[bool]) -> Gradients:
+    labels, scores = node.inputs[:2]
+    lying = d.reshape(labels, scores.known_shape)
+    to_labels = to_scores = None
+    if needs[0]:
+        to_labels = _laid_out(d, d.times(d.times(g, -1.0), d.op("LogSoftmax", scores)), labels)
+    if needs[1]:
+        chances = d.op("ElementTimes", d.op("Softmax", scores), d.sum_sample(lying))
+        to_scores = d.times(g, d.op("Minus", chances, lying))
+    return to_labels, to_scores
+
+
+@derivative_rule("CrossEntropy")
+def _cross_entropy(d: DerivativeWriter, node: Node, g: Node, needs: Sequence[bool]) -> Gradients:
+    labels, chances = node.inputs
+    lying, negative = d.reshape(labels, chances.known_shape), d.times(g, -1.0)
+    to_labels = _laid_out(d, d.times(negative, d.op("Log", chances)), labels) if needs[0] else None
+    return to_labels, d.times(negative, d.over(lying, chances)) if needs[1] else None
+
+
+@derivative_rule("Logistic")
+def _logistic(d: DerivativeWriter, node: Node, g: Node, needs: Sequence[bool]) -> Gradients:
+    labels, chances, *weights = node.inputs
+    if any(needs[2:]):
+        raise NotDifferentiable("there is no gradient by its weights")
+    lying = d.reshape(labels, chances.known_shape)
+    rest = d.node(d.minus(1.0, chances))
+    weighted = d.times(g, d.reshape(weights[0], chances.known_shape)) if weights else g
+    to_labels = to_chances = None
+    if needs[0]:
+        to_labels = _laid_out(d, d.times(weighted, d.op("Minus", d.op("Log", rest), d.op("Log", chances))), labels)
+    if needs[1]:
+        change = d.op("Minus", chances, lying)
+        to_chances = d.times(weighted, d.over(change, d.op("ElementTimes", chances, rest)))
+    return to_labels, to_chances
+
+
+# -- moves --------------------------------------------------------------------------------------------------
+
+
+@derivative_rule("Reshape", "LegacyReshape")
+def _reshape(d: DerivativeWriter, node: Node, g: Node, needs: Sequence[bool]) -> Gradients:
+    if node.op.makes_axis(node.inputs[0].shape, node.attributes):
+        raise NotDifferentiable("it changes the number of frames")
+    return (d.reshape(g, node.inputs[0].known_shape),)
+
+
+@derivative_rule("TransposeDimensions")
+def _transpose(d: DerivativeWriter, node: Node, g: Node, needs: Sequence[bool]) -> Gradients:
+    axes = transposed_axes(node.inputs[0].known_shape, node.attributes)
+    rank = len(axes)
+    # Both are in CNTK's order, from 1: the axis of the result where an axis of the input went.
+    back = tuple(rank - axes.index(rank - axis) for axis in range(1, rank + 1))
+    moved = d.op(
+        "TransposeDimensions", d.reshape(g, _padded(g, rank)), attributes=TransposeAttributes(permutation=back)
+    )
+    return (d.reshape(moved, node.inputs[0].known_shape),)
+
+
+def _padded(node: Node, rank: int) -> tuple[int, ...]:
+    return (1,) * (rank - len(node.known_shape)) + node.known_shape
+
+
+@derivative_rule("Slice")
+def _slice(d: DerivativeWriter, node: Node, g: Node, needs: Sequence[bool]) -> Gradients:
+    shape = node.inputs[0].known_shape
+    for axis, (first, last) in slice_ranges(shape, node.attributes).items():
+        parts = [g]
+        for count, place in ((first, 0), (shape[axis] - last, len(parts))):
+            if count:
+                zeros = tuple(count if each == axis else 1 for each in range(len(shape)))
+                parts.insert(place if place == 0 else len(parts), d.number(0.0, zeros))
+        if len(parts) > 1:
+            g = d.op(ROW_STACK, *parts, attributes=StackAttributes(len(shape) - axis))
+    return (g,)
+
+
+@derivative_rule("RowStack")
+def _stack(d: DerivativeWriter, node: Node, g: Node, needs: Sequence[bool]) -> Gradients:
+    axis = node.attributes.axis
+    found: list[Node | None] = []
+    begin = 0
+    for child, needed in zip(node.inputs, needs, strict=True):
+        shape = child.known_shape
+        count = shape[-axis] if len(shape) >= axis else 1
+        part = SliceAttributes(begin, begin + count, axis)
+        found.append(d.op(SLICE, g, attributes=part) if needed else None)
+        begin += count
+    return found
+
+
+@derivative_rule("RowRepeat")
+def _repeat(d: DerivativeWriter, node: Node, g: Node, needs: Sequence[bool]) -> Gradients:
+    blocks = d.reshape(g, (node.attributes.num_repeats, *node.inputs[0].known_shape))
+    return (d.sum_axis(blocks, 0, keep=False),)
