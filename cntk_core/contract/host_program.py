@@ -104,7 +104,7 @@ class HostProgram(Program):
                 store.value(parameter),
                 store.gradient(parameter),
                 {name: store.slot(name, parameter) for name in names},
-                context_of(numbers, store.state, store.dtype.name),
+                context_of(numbers, store.dtype.name),
             )
             for parameter, numbers in zip(self.plan.trained, scalars, strict=True)
         ]

@@ -15,6 +15,7 @@ from cntk_core.errors import TrainingError
 Array = NDArray[Any]
 
 _NUMBERS = ("samples", "learning_rate", "momentum", "step", "epoch")
+_STATE = "state."
 
 
 @attrs.define(eq=False)
@@ -62,8 +63,10 @@ class UserLearner(Learner):
         return True
 
     def scalars(self, context: UpdateContext) -> Mapping[str, float]:
-        """Return the numbers of a step that :meth:`update` is given."""
-        return {name: getattr(context, name) for name in _NUMBERS}
+        """Return the numbers of a step that :meth:`update` is given, the learner's own among them."""
+        return {name: getattr(context, name) for name in _NUMBERS} | {
+            f"{_STATE}{name}": number for name, number in context.state.items()
+        }
 
     def rule(
         self, m: Any, value: Any, gradient: Any, slots: Mapping[str, Any], scalars: Mapping[str, Any]
@@ -79,8 +82,9 @@ class UserLearner(Learner):
         )
 
 
-def context_of(scalars: Mapping[str, float], state: Mapping[str, float], dtype: str) -> UpdateContext:
+def context_of(scalars: Mapping[str, float], dtype: str) -> UpdateContext:
     """Return the numbers of a step from :meth:`UserLearner.scalars`."""
+    state = {name.removeprefix(_STATE): number for name, number in scalars.items() if name.startswith(_STATE)}
     counts = {name: int(scalars[name]) for name in ("samples", "step", "epoch")}
     return UpdateContext(
         **counts, learning_rate=scalars["learning_rate"], momentum=scalars["momentum"], state=state, dtype=dtype
