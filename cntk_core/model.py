@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from cntk_core.config import parse_text
 from cntk_core.contract.engine import ExecutionEngine, Program
+from cntk_core.contract.host_program import compile_plan
 from cntk_core.contract.store import ParameterStore
 from cntk_core.errors import DataError, NetworkError
 from cntk_core.network.network import Network
@@ -136,7 +137,7 @@ class Model:
             NetworkError: there is no such node, or the roots do not depend on one of those.
         """
         nodes, sources = self._nodes(roots), self._nodes(by) if by else ()
-        program = self.engine.compile(make_plan(self.network, nodes, by=sources), self.store)
+        program = compile_plan(self.engine, make_plan(self.network, nodes, by=sources), self.store)
         program.begin_epoch(0, settings)
         return Differentiable(program)
 
@@ -160,7 +161,7 @@ class Model:
 
     def _program(self, nodes: tuple[Node, ...], made: dict[tuple[Node, ...], Program]) -> Program:
         if nodes not in made:
-            made[nodes] = self.engine.compile(make_plan(self.network, nodes), self.store)
+            made[nodes] = compile_plan(self.engine, make_plan(self.network, nodes), self.store)
         return made[nodes]
 
 

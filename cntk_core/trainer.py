@@ -23,7 +23,7 @@ from cntk_core.network.model_file import save_model
 from cntk_core.network.network import Network
 from cntk_core.plan.arrays import take_arrays
 from cntk_core.plan.make import make_plan
-from cntk_core.plan.plan import Plan
+from cntk_core.plan.plan import Plan, marked_assignments
 from cntk_core.plugins.manager import AUTO, PluginManager
 from cntk_core.records.minibatch import Minibatch
 from cntk_core.training.chosen_nodes import check_network, choose_nodes
@@ -149,7 +149,7 @@ class Trainer:
             for each, share in zip(self.learners, shares, strict=True)
         ]
         learned = {parameter for share in shares for parameter in share}
-        plan = make_plan(network, self._nodes, self._nodes[0], learn=learned)
+        plan = make_plan(network, [*self._nodes, *marked_assignments(network)], self._nodes[0], learn=learned)
         program, groups = compile_learners(engine, plan, store, own, seed=self.seed)
         idle = tuple(one for one in store.parameters if one.learned and one not in learned)
         sizes = MinibatchSizes(network, criterion=self._nodes[0])

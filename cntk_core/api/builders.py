@@ -45,6 +45,7 @@ from cntk_kit_builders.first_values.initializers import FromFile, FromLiteral, R
 from cntk_kit_builders.patterns import NamePattern, find_nodes, paired_names
 from cntk_kit_builders.svd import Reduction, reduce_network
 from cntk_kit_builders.text_file import write_text
+from cntk_kit_builders.user_function import UserFunction, op_of
 
 KIT_VERSION = "1.0"
 """Version of this kit. Names may change with its major; what goes is announced for two minor versions."""
@@ -73,6 +74,7 @@ __all__ = [
     "Reduction",
     "SeedNumbers",
     "SourceText",
+    "UserFunction",
     "add_derivatives",
     "as_block",
     "call_block",
@@ -100,6 +102,7 @@ __all__ = [
     "initializer",
     "nodes_to_clone",
     "numbered",
+    "op_of",
     "outline",
     "paired_names",
     "parse_entries",

@@ -11,6 +11,7 @@ from cntk_core.ops.families.delay_rows import delay_rows
 from cntk_core.ops.families.delays import TAIL, fill_outside, initial_rows, keep_tail, last_sequence
 from cntk_core.ops.families.distances import cosine_gradients, cosines
 from cntk_core.ops.families.dropout import RATE as DROPOUT_RATE
+from cntk_core.ops.families.dropout import dropout_rate
 from cntk_core.ops.families.frame_moves import reconciled_rows, same_sequences
 from cntk_core.ops.families.geometry import Geometry, is_legacy
 from cntk_core.ops.families.normalization import (
@@ -44,6 +45,7 @@ from cntk_core.ops.language.framing import (
     unpaired,
 )
 from cntk_core.ops.language.layouts import frame_layout, sequence_layout
+from cntk_core.ops.language.random import stream_key
 from cntk_core.ops.language.rows import longest_sequence, reader_slots, sequence_rows
 from cntk_core.ops.language.shapes import broadcast, longest_axes, with_lengths
 from cntk_core.ops.language.sparse_rows import best_columns
@@ -135,6 +137,7 @@ __all__ = [
     "delay_rows",
     "derive_layout",
     "derived_nodes",
+    "dropout_rate",
     "explain",
     "fill_outside",
     "flow_back",
@@ -195,6 +198,7 @@ __all__ = [
     "split_weights",
     "stages_of",
     "statistics_used",
+    "stream_key",
     "stream_of",
     "symbol",
     "symbols_in_order",

@@ -6,6 +6,7 @@ It opens more of the core than the other doors, for tools that need it; expect i
 from __future__ import annotations
 
 from cntk_core.config import load_recipe, option_key
+from cntk_core.contract.host_program import compile_plan
 from cntk_core.plugins.manager import PluginManager
 from cntk_core.plugins.model_formats import ModelFiles
 from cntk_core.training.loop.epoch import EpochLoop
@@ -57,6 +58,7 @@ __all__ = [
     "check_readers",
     "check_top_level",
     "choose_criteria",
+    "compile_plan",
     "compose_update",
     "connect",
     "detect",

@@ -152,7 +152,9 @@ def _describe(node: Node) -> dict[str, Any]:
     if node.inputs:
         entry["inputs"] = [child.name for child in node.inputs]
     attributes = {
-        field.name: _encode(getattr(node.attributes, field.name), node) for field in attrs.fields(type(node.attributes))
+        field.name: _encode(value, node)
+        for field in attrs.fields(type(node.attributes))
+        if (value := getattr(node.attributes, field.name)) != field.default or "later" not in field.metadata
     }
     if attributes:
         entry["attributes"] = attributes

@@ -57,9 +57,10 @@ def make_plan(
     parts = components(wanted, stop_at_constants=True)
     order = [node for part in parts for node in part.nodes]
     _check(order, criterion)
+    asked, wanted = wanted, tuple(dict.fromkeys([*wanted, *(node for node in order if node.op.traits.assigns)]))
     consumers = consumers_of(order)
     by = tuple(dict.fromkeys(by))
-    flow = Flow.between(order, consumers, wanted, by) if by else Flow.make(order, consumers, criterion, learn)
+    flow = Flow.between(order, consumers, asked, by) if by else Flow.make(order, consumers, criterion, learn)
     # What is fused with its readers has no gradient of its own.
     units = _units(parts, consumers, partial(group, fuse=fuse, apart=frozenset(by)))
     steps = _steps(units, flow, consumers, set(wanted))

@@ -18,6 +18,7 @@ SLOW = {
     "docs/attention.md",
     "docs/parallel.md",
     "docs/plugins.md",
+    "docs/python-ops.md",
     "docs/scaling.md",
     "docs/three-spellings.md",
     "docs/writing-a-plugin.md",

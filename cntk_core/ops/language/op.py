@@ -20,6 +20,11 @@ Array = Any
 """A NumPy array, or one of a module like it (CuPy)."""
 
 
+LATER = {"later": True}
+"""Metadata of an attribute that an op gained later: files have it where it is not the default, so that older programs
+read the others."""
+
+
 @attrs.frozen
 class NoAttributes:
     """Attributes of an op that has none."""
@@ -123,6 +128,9 @@ class Op:
         unframed: inputs that cannot have a dynamic axis (weights of a convolution), by index.
         updates: parameters among the inputs that computing the op in training changes (running statistics), by index.
         accumulator: for a precomputed value, makes the object that gathers it in one pass over the data.
+        outputs: of an op with several (:mod:`~cntk_core.ops.families.outputs`): their names with their shape rules.
+        located: ``(attributes, op of the first input, its attributes, shapes of its inputs or None) -> attributes``: of
+            an op that has to know more of its first input than the shape.
         placement: ``(input shapes, attributes, index of an input) -> Placement or None``: how width and height of that
             input lie on those of the output. Element-wise ops keep them and need none.
         remark: ``(input shapes, attributes) -> text or None``: what is legal with such inputs, but hardly meant.
@@ -165,6 +173,8 @@ class Op:
     placement: Callable[[Sequence[Shape], Any, int], Placement | None] | None = None
     remark: Callable[[Sequence[Shape], Any], str | None] | None = None
     doc: str = ""
+    outputs: Mapping[str, Callable[[Sequence[Shape], Any], Shape]] = attrs.field(factory=dict)
+    located: Callable[[Any, Op, Any, Sequence[Shape | None]], Any] | None = None
     traits: Traits = attrs.field(
         default=attrs.Factory(lambda op: NO_TRAITS if op.elementwise is None else BY_ELEMENTS, takes_self=True)
     )

@@ -215,6 +215,8 @@ EXAMPLES: dict[str, tuple[OpExample, ...]] = {
         OpExample(((4,), (4,)), kinds=("positive", "smooth")),
         OpExample(((3, 1), (2, 1, 4)), kinds=("positive", "smooth")),
     ),
+    # What is assigned to does not show.
+    "Assign": (OpExample(((4,), (4,)), framed=(False, False), nan=(1,)),),
     "Less": NOT_SMOOTH,
     "LessEqual": NOT_SMOOTH,
     "Equal": NOT_SMOOTH,

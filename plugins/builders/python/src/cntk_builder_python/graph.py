@@ -351,7 +351,6 @@ class Graph:
             BuildError: there is no such operation, or it has no such attribute.
         """
         op = self._op(operation)
-        inputs = [self._operand(operand) for operand in operands]
         fields = [field.name for field in getattr(op.attributes, "__attrs_attrs__", ())]
         for key in attributes:
             if key not in fields:
@@ -360,13 +359,12 @@ class Graph:
                     where=caller(),
                     hint=f"Attributes: {', '.join(fields) or 'none'}",
                 )
-        node = Node(
-            name=name or self.unique(op.name),
-            op=op,
-            inputs=[term.node for term in inputs],
-            attributes=op.attributes(**attributes),
-            where=caller(),
-        )
+        return self.place(op, operands, op.attributes(**attributes), name)
+
+    def place(self, op: Op, operands: Sequence[Operand], attributes: Any, name: str | None = None) -> Term:
+        """Add the node of an op with its attributes."""
+        inputs = [self._operand(operand) for operand in operands]
+        node = Node(name or self.unique(op.name), op, [term.node for term in inputs], attributes, where=caller())
         self.linked(self.network.add(node), dict(enumerate(inputs)))
         return Term(self, node)
 
