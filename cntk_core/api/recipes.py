@@ -9,7 +9,6 @@ from cntk_core.config import load_recipe, option_key
 from cntk_core.contract.host_program import compile_plan
 from cntk_core.plugins.manager import PluginManager
 from cntk_core.plugins.model_formats import ModelFiles
-from cntk_core.training.loop.epoch_progress import Pace
 from cntk_core.training.loop.update import compose_update
 from cntk_core.training.settings import SGDSettings
 from cntk_kit_recipes.block.parallel_block import KEY as PARALLEL_KEY
@@ -30,6 +29,7 @@ from cntk_kit_recipes.recipe.test import check_evaluation, evaluate_on_reader, e
 from cntk_kit_recipes.recipe.train import check_readers, settings_of, train
 from cntk_kit_recipes.recipe.write import NodeValues
 from cntk_kit_recipes.session.epoch import EpochLoop
+from cntk_kit_recipes.session.epoch_progress import Pace
 from cntk_kit_recipes.session.minibatch_factors import for_factors
 from cntk_kit_recipes.session.precompute import precompute
 from cntk_kit_recipes.session.trained_nodes import choose_criteria

@@ -21,7 +21,6 @@ from cntk_core.records.minibatch import Minibatch
 from cntk_core.training.files.position import Position
 from cntk_core.training.loop.alone import Alone
 from cntk_core.training.loop.criteria import CriterionSums
-from cntk_core.training.loop.epoch_progress import EpochProgress, EpochResult, Pace
 from cntk_core.training.loop.learner_group import LearnerGroup, Rates, StepPlace
 from cntk_core.training.loop.minibatch_sizes import MinibatchSizes
 from cntk_core.training.loop.progress import RunLog
@@ -30,6 +29,7 @@ from cntk_core.training.loop.step import Stepper, has_frames
 from cntk_core.training.loop.stop_request import StopRequest, stopped_together
 from cntk_core.training.loop.update import count_uses
 from cntk_core.training.settings import SGDSettings
+from cntk_kit_recipes.session.epoch_progress import EpochProgress, EpochResult, Pace
 
 
 class Keeper(Protocol):

@@ -20,13 +20,13 @@ from cntk_core.plan.runnable import check_runnable
 from cntk_core.training.files.checkpoint import Checkpoint, Progress, load_checkpoint, restore_slots, restore_store
 from cntk_core.training.files.position import Position
 from cntk_core.training.loop.criteria import Criterion, averages
-from cntk_core.training.loop.epoch_progress import EpochResult, NotANumber, Pace
 from cntk_core.training.loop.progress import RunLog
 from cntk_core.training.loop.rank_state import OwnState, take_back
 from cntk_core.training.loop.update import compose_update
 from cntk_core.training.rates.auto_adjust import RateControl
 from cntk_core.training.rates.schedules import effective_momentum, time_constant
 from cntk_kit_recipes.session.epoch import EpochLoop
+from cntk_kit_recipes.session.epoch_progress import EpochResult, NotANumber, Pace
 from cntk_kit_recipes.session.epoch_rates import Pacing
 from cntk_kit_recipes.session.evaluate import evaluate_program
 from cntk_kit_recipes.session.evaluation_told import Audience
