@@ -185,6 +185,7 @@ class PReLU(Layer):
         self.shape = (1,) if shared else (0, *(1,) * spatial_rank)
         self.init = init
 
+    @layer
     def __call__(self, x: Term) -> Term:
         """Apply the layer."""
         return x.graph.apply("PReLU", self._own(x, "slope", self.shape, init=self.init), x)

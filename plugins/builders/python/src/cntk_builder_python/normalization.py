@@ -105,6 +105,7 @@ class LayerNormalization(Layer):
         self.axes = axes
         self.epsilon = epsilon
 
+    @layer
     def __call__(self, x: Term) -> Term:
         """Apply the layer."""
         shape = (1,) if self.axes is None else (0,) * self.axes
