@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from cntk_core.config import parse_text
 from cntk_core.contract.engine import ExecutionEngine, Program
+from cntk_core.contract.host_program import compile_plan
 from cntk_core.contract.store import ParameterStore
 from cntk_core.errors import DataError, NetworkError
 from cntk_core.network.network import Network
@@ -29,6 +30,8 @@ __all__ = ["Differentiable", "Model", "OneHot", "Stream", "gradients", "one_hot"
 
 Names = str | Sequence[str]
 """One name of a node, or several."""
+
+Seeds = Mapping[str, Any] | None
 
 Values = Mapping[str, Any] | Sequence[Any] | NDArray[Any]
 """For each input by name what it takes, or for the only input: see :mod:`cntk_core.plan.arrays`."""
@@ -133,27 +136,16 @@ class Model:
         Raises:
             NetworkError: there is no such node, or the roots do not depend on one of those.
         """
-        nodes, sources = self._nodes(roots), self._nodes(by)
-        program = self.engine.compile(make_plan(self.network, nodes, by=sources), self.store)
+        nodes, sources = self._nodes(roots), self._nodes(by) if by else ()
+        program = compile_plan(self.engine, make_plan(self.network, nodes, by=sources), self.store)
         program.begin_epoch(0, settings)
         return Differentiable(program)
 
-    def gradients(
-        self, data: Values, by: Names, roots: Names = (), seeds: Mapping[str, Any] | None = None
-    ) -> dict[str, Any]:
+    def gradients(self, data: Values, by: Names, roots: Names = (), seeds: Seeds = None) -> dict[str, Any]:
         """Return the gradients of nodes by others, by name, each as :meth:`evaluate` gives values.
 
         Nothing is dropped, and statistics are those that were learned. For several minibatches
-        :meth:`differentiable` compiles once.
-
-        Args:
-            data: the inputs that the roots need.
-            by, roots: as of :meth:`differentiable`.
-            seeds: as of :meth:`Differentiable.backward`.
-
-        Raises:
-            DataError: an input is missing, or it or a seed does not fit.
-            NetworkError: there is no such node, or the roots do not depend on one of those.
+        :meth:`differentiable` compiles once; arguments and what is raised are as there and in :class:`Differentiable`.
         """
         found = self.differentiable(by, roots)
         found.forward(data)
@@ -169,7 +161,7 @@ class Model:
 
     def _program(self, nodes: tuple[Node, ...], made: dict[tuple[Node, ...], Program]) -> Program:
         if nodes not in made:
-            made[nodes] = self.engine.compile(make_plan(self.network, nodes), self.store)
+            made[nodes] = compile_plan(self.engine, make_plan(self.network, nodes), self.store)
         return made[nodes]
 
 
@@ -198,7 +190,7 @@ class Differentiable:
         self.program.forward(given.minibatch, training=training)
         return {node.name: self._value(given, node, self.program.value(node.name)) for node in self.program.plan.roots}
 
-    def backward(self, seeds: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    def backward(self, seeds: Seeds = None) -> dict[str, Any]:
         """Let gradients flow back; any number of times for one :meth:`forward`, while parameters stay what they are.
 
         Args:
@@ -234,7 +226,7 @@ def gradients(
     roots: Names,
     by: Names,
     data: Values,
-    seeds: Mapping[str, Any] | None = None,
+    seeds: Seeds = None,
     *,
     engine: str = AUTO,
 ) -> dict[str, Any]:

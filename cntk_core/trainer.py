@@ -14,18 +14,19 @@ from typing import Any, Self
 import numpy as np
 
 from cntk_core.contract.engine import ExecutionEngine, Program
+from cntk_core.contract.events import Job
 from cntk_core.contract.parallel import StepCounts
-from cntk_core.errors import CheckpointError, NetworkError, TrainingError
+from cntk_core.errors import CheckpointError, TrainingError
 from cntk_core.model import Model
 from cntk_core.network.initializers import initialize_parameters
 from cntk_core.network.model_file import save_model
 from cntk_core.network.network import Network
-from cntk_core.network.node import Node
 from cntk_core.plan.arrays import take_arrays
 from cntk_core.plan.make import make_plan
-from cntk_core.plan.plan import Plan
+from cntk_core.plan.plan import Plan, marked_assignments
 from cntk_core.plugins.manager import AUTO, PluginManager
 from cntk_core.records.minibatch import Minibatch
+from cntk_core.training.chosen_nodes import check_network, choose_nodes
 from cntk_core.training.files.checkpoint import (
     FOLDER,
     SUFFIX,
@@ -39,6 +40,7 @@ from cntk_core.training.files.position import Position
 from cntk_core.training.learner_settings import (
     LearnerSettings,
     TrainingPoint,
+    checked_learners,
     make_rule,
     piecewise,
     share_parameters,
@@ -87,6 +89,7 @@ class Trainer:
         parallel: how several ranks train together; None is a training of one.
         seed: of parameters without values and of all random streams.
         parts: compute each minibatch in so many parts, where all of it does not fit into memory.
+        before_update: called with ``job``, ``step`` and ``gradients`` by parameter name, as ``cntk_before_update`` is.
         plugins: the plugin manager, if there is one already.
 
     Attributes:
@@ -113,20 +116,22 @@ class Trainer:
         parallel: Parallel | None = None,
         seed: int = 0,
         parts: int = 1,
+        before_update: Sequence[Callable[..., object]] = (),
         plugins: PluginManager | None = None,
     ) -> None:
-        self.learners = (learners,) if isinstance(learners, LearnerSettings) else tuple(learners)
+        self.learners = checked_learners(learners)
         self.epoch = self.samples = 0
         self.op_settings = dict(op_settings or {})
+        check_network(network, self.op_settings)
         self.seed = seed
         self.parts = parts
         if any(parameter.value is None for parameter in network.parameters):
             network.infer()
             initialize_parameters(network, seed)
         self.model = Model(network, engine=engine, settings=settings, plugins=plugins)
-        self._nodes = _choose(network, criterion, evaluations)
+        self._nodes = choose_nodes(network, criterion, evaluations)
         self._ranks = Alone() if parallel is None else parallel.ranks(self.model.plugins.registry)
-        self._stepper = self._compile(network)
+        self._stepper = self._compile(network, before_update)
         self._sums = CriterionSums(self._stepper.program, self._nodes)
         self._shown: Mapping[str, Criterion] = {}
         self._team: Ranks = Alone()
@@ -134,7 +139,7 @@ class Trainer:
         self._has_begun = False
         self._evaluation: Program | None = None
 
-    def _compile(self, network: Network) -> Stepper:
+    def _compile(self, network: Network, before_update: Sequence[Callable[..., object]]) -> Stepper:
         engine, store = self.model.engine, self.model.store
         trained = make_plan(network, self._nodes, self._nodes[0]).trained
         shares = share_parameters(self.learners, trained)
@@ -144,11 +149,25 @@ class Trainer:
             for each, share in zip(self.learners, shares, strict=True)
         ]
         learned = {parameter for share in shares for parameter in share}
-        plan = make_plan(network, self._nodes, self._nodes[0], learn=learned)
+        plan = make_plan(network, [*self._nodes, *marked_assignments(network)], self._nodes[0], learn=learned)
         program, groups = compile_learners(engine, plan, store, own, seed=self.seed)
         idle = tuple(one for one in store.parameters if one.learned and one not in learned)
         sizes = MinibatchSizes(network, criterion=self._nodes[0])
-        return Stepper(program, store, groups, sizes, self.seed, idle=idle if len(learned) < len(trained) else ())
+        return Stepper(
+            program,
+            store,
+            groups,
+            sizes,
+            self.seed,
+            Job("trainer", "train", network=network, rank=self._ranks.rank, ranks=self._ranks.size),
+            before_update,
+            idle=idle if len(learned) < len(trained) else (),
+        )
+
+    @property
+    def steps(self) -> int:
+        """Updates done."""
+        return self._stepper.steps
 
     # -- minibatches --------------------------------------------------------------------------------------
 
@@ -174,6 +193,8 @@ class Trainer:
         self._calls += 1
         self._index += minibatch is not None or merge
         self.samples += total.read
+        if merge:
+            team.compare(self._stepper.store, self._index, self.epoch)
         return StepResult(total.counted, self._stepper.steps > point.steps, merge and total.is_end, self._values(total))
 
     def _values(self, total: StepCounts) -> Callable[[], Mapping[str, Criterion]]:
@@ -368,20 +389,6 @@ class Trainer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def _choose(network: Network, criterion: Any, evaluations: Sequence[Any] | None) -> tuple[Node, ...]:
-    """The criterion and the evaluation nodes that a program means."""
-    if criterion is None and not network.roots["criterion"]:
-        raise NetworkError("the network marks no criterion", hint="Name the node that is to be minimised.")
-    chosen = network.roots["criterion"][0] if criterion is None else _node(network, criterion)
-    others = network.roots["evaluation"] if evaluations is None else [_node(network, one) for one in evaluations]
-    return tuple(dict.fromkeys([chosen, *others]))
-
-
-def _node(network: Network, wanted: Any) -> Node:
-    found: Node = network[wanted] if isinstance(wanted, str) else getattr(wanted, "node", wanted)
-    return found
 
 
 def _minibatch(plan: Plan, data: Data) -> Minibatch | None:

@@ -42,6 +42,7 @@ TITLES = {
     "shifting": "Shifts",
     "recurrent_stack": "Recurrent stacks",
     "sequences": "Other dynamic axes",
+    "outputs": "Operations with several outputs",
     "attention": "Attention to sequences",
     "linear_chain": "Linear chains",
     "alignment": "Criteria of whole sequences",
@@ -51,7 +52,7 @@ TITLES = {
     "layer_normalization": "Normalization of samples",
     "cropping": "Parts of images",
     "monitoring": "Watching and keeping values",
-    "adjoints": "Gradients as operations",
+    "adjoints": "What derivatives are made of",
 }
 
 

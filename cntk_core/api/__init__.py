@@ -79,7 +79,9 @@ if TYPE_CHECKING:  # as _LATER says
     from cntk_core.contract.dataset import Dataset, DatasetProgress
     from cntk_core.contract.local_rank import local_rank
     from cntk_core.contract.schedule import EpochSchedule
+    from cntk_core.contract.user_learner import ParameterUpdate, UserLearner
     from cntk_core.contract.verb import Verb
+    from cntk_core.ops.families.outputs import define_outputs
     from cntk_core.plan.plan import Plan
     from cntk_core.plugins.registering import register, unregister
     from cntk_core.plugins.registry import Registry
@@ -145,6 +147,7 @@ __all__ = [
     "Parameter",
     "ParameterInitializer",
     "ParameterStore",
+    "ParameterUpdate",
     "Plan",
     "PluginError",
     "PluginUnavailableError",
@@ -172,6 +175,7 @@ __all__ = [
     "UpdateRule",
     "UpdateStep",
     "UsageError",
+    "UserLearner",
     "Value",
     "Verb",
     "WriterContext",
@@ -182,6 +186,7 @@ __all__ = [
     "collect",
     "core_ops",
     "define_op",
+    "define_outputs",
     "did_you_mean",
     "elements",
     "elementwise_op",
@@ -205,9 +210,12 @@ _LATER = {
     "Dataset": "cntk_core.contract.dataset",
     "DatasetProgress": "cntk_core.contract.dataset",
     "EpochSchedule": "cntk_core.contract.schedule",
+    "ParameterUpdate": "cntk_core.contract.user_learner",
     "Plan": "cntk_core.plan.plan",
     "Registry": "cntk_core.plugins.registry",
+    "UserLearner": "cntk_core.contract.user_learner",
     "Verb": "cntk_core.contract.verb",
+    "define_outputs": "cntk_core.ops.families.outputs",
     "local_rank": "cntk_core.contract.local_rank",
     "register": "cntk_core.plugins.registering",
     "unregister": "cntk_core.plugins.registering",

@@ -16,6 +16,9 @@ from cntk_kit_builders.blocks import as_block, call_block, describe_block, find_
 from cntk_kit_builders.carry import carry_blocks, copy_blocks
 from cntk_kit_builders.clone import PARAMETER_USES, clone, clone_nodes, duplicate, nodes_to_clone
 from cntk_kit_builders.collapse import collapse, find, outline
+from cntk_kit_builders.derivatives.differentiate import add_derivatives, differentiate
+from cntk_kit_builders.derivatives.rules import derivative_rule
+from cntk_kit_builders.derivatives.writing import DerivativeWriter, NotDifferentiable
 from cntk_kit_builders.dot import to_dot
 from cntk_kit_builders.draw import to_svg
 from cntk_kit_builders.dump import dump, write_dump
@@ -42,6 +45,7 @@ from cntk_kit_builders.first_values.initializers import FromFile, FromLiteral, R
 from cntk_kit_builders.patterns import NamePattern, find_nodes, paired_names
 from cntk_kit_builders.svd import Reduction, reduce_network
 from cntk_kit_builders.text_file import write_text
+from cntk_kit_builders.user_function import UserFunction, op_of
 
 KIT_VERSION = "1.0"
 """Version of this kit. Names may change with its major; what goes is announced for two minor versions."""
@@ -54,6 +58,7 @@ __all__ = [
     "PARAMETER_USES",
     "Block",
     "Content",
+    "DerivativeWriter",
     "Document",
     "Entry",
     "EvaluatedEntry",
@@ -62,12 +67,15 @@ __all__ = [
     "FromFile",
     "FromLiteral",
     "NamePattern",
+    "NotDifferentiable",
     "OpTable",
     "Placeholder",
     "Random",
     "Reduction",
     "SeedNumbers",
     "SourceText",
+    "UserFunction",
+    "add_derivatives",
     "as_block",
     "call_block",
     "carry_blocks",
@@ -81,7 +89,9 @@ __all__ = [
     "copy_inputs",
     "copy_nodes",
     "copy_sub_tree",
+    "derivative_rule",
     "describe_block",
+    "differentiate",
     "dump",
     "duplicate",
     "find",
@@ -92,6 +102,7 @@ __all__ = [
     "initializer",
     "nodes_to_clone",
     "numbered",
+    "op_of",
     "outline",
     "paired_names",
     "parse_entries",

@@ -7,9 +7,11 @@ from cntk_core.network.inference import shift_of
 from cntk_core.ops.families.convolution import convolution_geometry, sharing_of
 from cntk_core.ops.families.criteria import SMALLEST_DIVISOR
 from cntk_core.ops.families.ctc import LOG_ZERO, PhonePath, latest_frames, phone_path, sequences_of, skips_of
+from cntk_core.ops.families.delay_rows import delay_rows
 from cntk_core.ops.families.delays import TAIL, fill_outside, initial_rows, keep_tail, last_sequence
 from cntk_core.ops.families.distances import cosine_gradients, cosines
 from cntk_core.ops.families.dropout import RATE as DROPOUT_RATE
+from cntk_core.ops.families.dropout import dropout_rate
 from cntk_core.ops.families.frame_moves import reconciled_rows, same_sequences
 from cntk_core.ops.families.geometry import Geometry, is_legacy
 from cntk_core.ops.families.normalization import (
@@ -30,8 +32,7 @@ from cntk_core.ops.families.slicing import slice_ranges
 from cntk_core.ops.families.softmax import log_softmax
 from cntk_core.ops.families.unary import clipped_log
 from cntk_core.ops.families.vocabulary import TRAINS, UNNORMALIZED, check_word_classes
-from cntk_core.ops.kernel import by_op as kernels_by_op
-from cntk_core.ops.kernel import in_form_of, kernels
+from cntk_core.ops.kernel import kernels
 from cntk_core.ops.language.expression import Expr, TraceMath, symbol
 from cntk_core.ops.language.framing import (
     align,
@@ -44,11 +45,11 @@ from cntk_core.ops.language.framing import (
     unpaired,
 )
 from cntk_core.ops.language.layouts import frame_layout, sequence_layout
-from cntk_core.ops.language.rows import delay_rows, longest_sequence, reader_slots, sequence_rows
+from cntk_core.ops.language.random import stream_key
+from cntk_core.ops.language.rows import longest_sequence, reader_slots, sequence_rows
 from cntk_core.ops.language.shapes import broadcast, longest_axes, with_lengths
 from cntk_core.ops.language.sparse_rows import best_columns
 from cntk_core.ops.table import core_op
-from cntk_core.plan.lengths import check_lengths
 from cntk_core.plan.make import make_plan
 from cntk_core.plan.plan import (
     AnyStep,
@@ -64,7 +65,7 @@ from cntk_core.plan.plan import (
     layout_of_root,
     makes_axis_by_values,
 )
-from cntk_core.plan.sparse import is_product, is_sparse_product, is_transposed, label_inputs, sparse_inputs
+from cntk_core.plan.sparse import is_sparse_product
 from cntk_core.plan.traced import Tree
 from cntk_kit_engines.axes import Axes, stream_of
 from cntk_kit_engines.code_cache import CodeCache
@@ -73,9 +74,13 @@ from cntk_kit_engines.explain import explain
 from cntk_kit_engines.gradient_flow import flow_back
 from cntk_kit_engines.interpreter import Interpreter
 from cntk_kit_engines.kept_kernels import kept_kernel, kernel_cache
+from cntk_kit_engines.kernels import by_op as kernels_by_op
+from cntk_kit_engines.kernels import in_form_of
+from cntk_kit_engines.lengths import check_lengths
 from cntk_kit_engines.products import matrices as product_matrices
 from cntk_kit_engines.products import results as product_results
 from cntk_kit_engines.program import PlanProgram, is_total
+from cntk_kit_engines.sparse_inputs import is_product, is_transposed, label_inputs, sparse_inputs
 from cntk_kit_engines.stages import Meeting, Stage, check_axes, meetings_of, stages_of
 from cntk_kit_engines.streams import check_size, sparse_matrix
 from cntk_kit_engines.trees import Names, forward_trees, gradient_trees, path_of, rename_symbols, symbols_in_order
@@ -132,6 +137,7 @@ __all__ = [
     "delay_rows",
     "derive_layout",
     "derived_nodes",
+    "dropout_rate",
     "explain",
     "fill_outside",
     "flow_back",
@@ -192,6 +198,7 @@ __all__ = [
     "split_weights",
     "stages_of",
     "statistics_used",
+    "stream_key",
     "stream_of",
     "symbol",
     "symbols_in_order",

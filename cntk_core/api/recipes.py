@@ -6,12 +6,11 @@ It opens more of the core than the other doors, for tools that need it; expect i
 from __future__ import annotations
 
 from cntk_core.config import load_recipe, option_key
+from cntk_core.contract.host_program import compile_plan
 from cntk_core.plugins.manager import PluginManager
 from cntk_core.plugins.model_formats import ModelFiles
-from cntk_core.training.loop.epoch import EpochLoop
-from cntk_core.training.loop.epoch_progress import Pace
 from cntk_core.training.loop.update import compose_update
-from cntk_core.training.settings import SGDSettings, for_factors
+from cntk_core.training.settings import SGDSettings
 from cntk_kit_recipes.block.parallel_block import KEY as PARALLEL_KEY
 from cntk_kit_recipes.block.parallel_block import read_parallel
 from cntk_kit_recipes.block.sgd_block import learner_name
@@ -29,6 +28,9 @@ from cntk_kit_recipes.recipe.run_plugins import make_plugins
 from cntk_kit_recipes.recipe.test import check_evaluation, evaluate_on_reader, evaluation_nodes, inputs_of
 from cntk_kit_recipes.recipe.train import check_readers, settings_of, train
 from cntk_kit_recipes.recipe.write import NodeValues
+from cntk_kit_recipes.session.epoch import EpochLoop
+from cntk_kit_recipes.session.epoch_progress import Pace
+from cntk_kit_recipes.session.minibatch_factors import for_factors
 from cntk_kit_recipes.session.precompute import precompute
 from cntk_kit_recipes.session.trained_nodes import choose_criteria
 from cntk_kit_recipes.verbs.run import run_action
@@ -56,6 +58,7 @@ __all__ = [
     "check_readers",
     "check_top_level",
     "choose_criteria",
+    "compile_plan",
     "compose_update",
     "connect",
     "detect",

@@ -95,8 +95,7 @@ class Program(ABC):
             training: dropout is on and statistics are those of the minibatch, as in training; it counts as a step.
 
         Raises:
-            NetworkError: the plan was made without nodes ``by`` which gradients are wanted.
-            UnsupportedError: the engine computes gradients in training alone.
+            NetworkError, UnsupportedError: the plan or the engine has no gradients by nodes.
         """
         raise no_gradients(self)
 

@@ -9,7 +9,7 @@ number of steps), and nothing else. All of it is kept in checkpoints.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import attrs
@@ -124,6 +124,8 @@ class UpdateRule:
         mean_expression: ``(m, value, gradient, slots, scalars) -> {name: element-wise expression}``; each is averaged
             over all elements of the parameter or, with a sparse gradient and unless ``everywhere``, over those of the
             rows that are updated.
+        on_host: of an update in Python (:class:`~cntk_core.contract.user_learner.UserLearner`): does all of it, called
+            with the parameters and the scalars of each. No engine is given such a rule.
     """
 
     slots: tuple[Slot, ...]
@@ -134,3 +136,4 @@ class UpdateRule:
     everywhere: bool = False
     means: tuple[str, ...] = ()
     mean_expression: Callable[..., Mapping[str, Any]] | None = attrs.field(default=None, eq=False)
+    on_host: Callable[[Sequence[Any], Sequence[Mapping[str, float]]], None] | None = attrs.field(default=None, eq=False)

@@ -112,7 +112,7 @@ class ParameterStore:
         wanted = tuple(parameters)
         found = {one.collect.store if isinstance(one.collect, _Collect) else None for one in wanted}
         there = found.pop() if len(found) == 1 else None
-        if there is None or there.dtype != np.dtype(dtype):
+        if there is None or there.dtype != np.dtype(dtype) or not all(map(there._has_place, wanted)):
             return cls(wanted, dtype)
         for parameter in wanted:
             value = parameter.value
@@ -122,6 +122,10 @@ class ParameterStore:
         made = copy.copy(there)
         made._forget()
         return made
+
+    def _has_place(self, parameter: Parameter) -> bool:
+        """Whether a parameter that is learned now was so when the buffers were laid out."""
+        return not parameter.learned or self._range[parameter][0] < self.learned_size
 
     def _forget(self) -> None:
         """Have no slots and no state."""

@@ -1,12 +1,11 @@
 """Blocks: parts of a network that have a name and are one function of their arguments, such as layers.
 
-A block is a record beside the nodes. Its nodes are nodes of the network like all others, so that whatever computes,
-saves or edits nodes need not know of blocks.
+They are records beside the nodes, so that whatever computes, saves or edits nodes need not know of blocks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import attrs
@@ -20,10 +19,7 @@ Place = tuple[Node, int]
 
 @attrs.define(eq=False)
 class Block:
-    """One use of a named function.
-
-    Two blocks are apart, or one is inside the other. What a block reads without it being an argument (parameters,
-    values from around it) belongs to it as little as the leaves of the network do.
+    """One use of a named function. Two blocks are apart, or one is inside the other.
 
     Attributes:
         name: need not be unique: a layer that is applied twice makes two blocks of its name.
@@ -44,9 +40,8 @@ class Block:
 
     def places(self, argument: str) -> list[Place]:
         """Return where an argument is read now; edits may have removed places, or linked them to something else."""
-        places = [
-            (node, index) for node, index in self.arguments[argument] if node in self.nodes and index < len(node.inputs)
-        ]
+        given = [(node, index) for node, index in self.arguments[argument] if node in self.nodes]
+        places = [(node, index) for node, index in given if index < len(node.inputs)]
         return [(node, index) for node, index in places if node.inputs[index] is places[0][0].inputs[places[0][1]]]
 
     @property
@@ -86,9 +81,8 @@ class Block:
         arguments = {str(name): [(find(node), index) for node, index in places] for name, places in entry["arguments"]}
         block = cls(str(entry["name"]), str(entry["kind"]), nodes, outputs, arguments)
         places = [place for some in arguments.values() for place in some]
-        wrong = any(type(index) is not int or not 0 <= index < len(node.inputs) for node, index in places)
-        outside = any(node not in nodes for node in (*outputs, *(node for node, _ in places)))
-        if wrong or outside or not outputs or len(set(places)) < len(places):
+        sound = all(type(index) is int and 0 <= index < len(node.inputs) and node in nodes for node, index in places)
+        if not (sound and outputs and nodes.keys() >= set(outputs)) or len(set(places)) < len(places):
             raise NetworkError(f"the block '{block.name[:100]}' makes no sense")
         return block
 
@@ -111,26 +105,12 @@ def nest(blocks: Iterable[Block]) -> dict[Block, Block | None]:
                 shared[inner] = shared.get(inner, 0) + 1
         for inner, count in shared.items():
             if count < len(inner.nodes):
-                raise overlap(inner, block)
+                names = " and ".join(f"'{one.name}' ({one.kind})" for one in (inner, block))
+                raise NetworkError(
+                    f"the blocks {names} overlap: each has nodes of its own, and some belong to both",
+                    hint="Blocks are apart, or one is inside the other.",
+                )
             outside[inner] = block
         outermost.update(dict.fromkeys(block.nodes, block))
         outside[block] = None
     return outside
-
-
-def overlap(one: Block, other: Block) -> NetworkError:
-    """Return the error for two blocks that are neither apart nor one inside the other."""
-    return NetworkError(
-        f"the blocks '{one.name}' ({one.kind}) and '{other.name}' ({other.kind}) overlap: each has nodes of its own, "
-        "and some belong to both",
-        hint="Blocks are apart, or one is inside the other.",
-    )
-
-
-def check_apart(block: Block, others: Sequence[Block]) -> None:
-    """Raise NetworkError if a block overlaps one of the others."""
-    for other in others:
-        if other.nodes.keys().isdisjoint(block.nodes):
-            continue
-        if not (other.nodes.keys() <= block.nodes.keys() or block.nodes.keys() <= other.nodes.keys()):
-            raise overlap(other, block)

@@ -7,7 +7,7 @@ every node is checked as outside loops, which also completes the parameters in t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from heapq import heappop, heappush
 
@@ -57,6 +57,7 @@ def infer_node(node: Node) -> None:
             shapes = list(complete_shapes(node.op, shapes, node.attributes))
             _complete_parameters(node, shapes)
         locate_crop(node)
+        _locate(node, lambda child: child.shape)
         axes = [child.axis for child in node.inputs]
         node.shape = _unpacked(node.op, infer_shape(node.op, shapes, node.attributes), axes)
     except ShapeError as error:
@@ -75,6 +76,18 @@ def infer_node(node: Node) -> None:
 def _unpacked(op: Op, shape: Shape, axes: Sequence[str | None]) -> Shape:
     """Return a shape with the static axis that an op makes of the dynamic axis of its first input, if it does."""
     return (Longest(axes[0] or ""), *shape) if op.unpacks else shape
+
+
+def _locate(node: Node, known: Callable[[Node], Shape | None]) -> None:
+    """Let a node know what it has to of its first input, with what is known of the shapes of that one's inputs."""
+    if node.op.located is not None:
+        source = node.inputs[0]
+        shapes = list(map(known, source.inputs))
+        try:
+            node.attributes = node.op.located(node.attributes, source.op, source.attributes, shapes)
+        except NetworkError as error:
+            error.message, error.where = f"{node.op.name} '{node.name}': {error.message}", node.where
+            raise
 
 
 def _set_axis(node: Node, axis: str | None) -> None:
@@ -100,7 +113,13 @@ def _complete_parameters(node: Node, shapes: Sequence[Shape]) -> None:
 
 def _check_updated(node: Node) -> None:
     """What an op changes by itself, such as running statistics, has to be kept somewhere: in a parameter."""
-    for index in sorted(node.op.updates):
+    if node.op.traits.assigns and node.inputs[1].framed:
+        raise NetworkError(
+            f"{node.op.name} '{node.name}': '{node.inputs[1].name}' has a value for each frame, and a parameter one",
+            where=node.where,
+            hint="Reduce it first, to its sum or mean over the frames.",
+        )
+    for index in sorted(node.op.updates | ({0} if node.op.traits.assigns else frozenset())):
         child = node.inputs[index] if index < len(node.inputs) else None
         if child is not None and not isinstance(child, Parameter):
             raise NetworkError(
@@ -123,7 +142,8 @@ def _axis(node: Node, inputs: Sequence[Guess]) -> str | None:
         return None
     if op.axis_of is not None:
         return axes[op.axis_of]
-    return next((axis for axis in axes if axis is not None), None)
+    # With samples meets what has, by the data, one frame for each of them.
+    return BATCH if BATCH in axes else next((axis for axis in axes if axis is not None), None)
 
 
 def _check_axes(node: Node) -> None:
@@ -286,7 +306,13 @@ class _Guesses:
         """Guess a node anew; return whether that changes something."""
         known = [self._of(child) for child in node.inputs]
         old = self._of(node)
-        shape = _guess_delay(node, known[0].shape) if is_delay(node) else _guess_shape(node, known, bold=bold)
+        _locate(node, lambda child: self._of(child).shape)
+        if is_delay(node):
+            shape = _guess_delay(node, known[0].shape)
+            if shape is None and bold and len(known) > 1:  # perhaps that of the state before the first step
+                shape = known[1].shape
+        else:
+            shape = _guess_shape(node, known, bold=bold)
         new = Guess(shape or old.shape, _axis(node, known))
         if new == old:
             return False

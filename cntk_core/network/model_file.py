@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from cntk_core.errors import CntkError, ModelFormatError, NetworkError, PluginError
 from cntk_core.network.attribute_types import wrong_attribute
 from cntk_core.network.blocks import Block, nest
-from cntk_core.network.network import Network
+from cntk_core.network.network import Network, placeholder_left
 from cntk_core.network.node import ROLES, Input, Node, Parameter, Placeholder
 from cntk_core.network.tensor_file import (
     MAX_HEADER,
@@ -77,6 +77,7 @@ def save_model(
     Raises:
         OSError: the file cannot be written; an old one is untouched.
         ModelFormatError: a parameter has no value, or an attribute of a node cannot be written.
+        NetworkError: a placeholder is left.
     """
     arrays, metadata = _content(network, info)
     write_tensors(Path(path), arrays, metadata, scratch=scratch)
@@ -141,11 +142,7 @@ def _key(name: str) -> str:
 
 def _describe(node: Node) -> dict[str, Any]:
     if isinstance(node, Placeholder):
-        raise ModelFormatError(
-            f"the placeholder '{node.name}' cannot be saved: what it stands for is not known",
-            where=node.where,
-            hint="Say with replace_placeholders what takes its place.",
-        )
+        raise placeholder_left(node)
     if node.shape is None:
         raise ModelFormatError(f"{node.op.name} '{node.name}' has no shape yet and cannot be saved", where=node.where)
     shape = [_open_dim(dim) if isinstance(dim, Longest | Free) else dim for dim in node.known_shape]
@@ -155,7 +152,9 @@ def _describe(node: Node) -> dict[str, Any]:
     if node.inputs:
         entry["inputs"] = [child.name for child in node.inputs]
     attributes = {
-        field.name: _encode(getattr(node.attributes, field.name), node) for field in attrs.fields(type(node.attributes))
+        field.name: _encode(value, node)
+        for field in attrs.fields(type(node.attributes))
+        if (value := getattr(node.attributes, field.name)) != field.default or "later" not in field.metadata
     }
     if attributes:
         entry["attributes"] = attributes

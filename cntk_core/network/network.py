@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from cntk_core.errors import CntkError, NetworkError, ShapeError, did_you_mean, raise_problems
-from cntk_core.network.blocks import Block, check_apart
+from cntk_core.network.blocks import Block, nest
 from cntk_core.network.components import components, is_loop
 from cntk_core.network.inference import infer_loop, infer_node, is_delay
 from cntk_core.network.node import ROLES, Input, Node, Parameter, Placeholder, copies_of
@@ -88,9 +88,10 @@ class Network:
     def remove(self, node: Node) -> None:
         """Take a node out of the network and of all groups and blocks."""
         del self._nodes[node.name.lower()]
-        for block in self.blocks:
+        for block in [block for block in self.blocks if node in block.nodes]:
             block.remove(node)
-        self.blocks = [block for block in self.blocks if block.outputs]
+            if not block.outputs:
+                self.blocks.remove(block)
         for group in self.roots.values():
             if node in group:
                 group.remove(node)
@@ -160,11 +161,16 @@ class Network:
         """Give a part of the network a name, and return it. Inner blocks come before those around them.
 
         Raises:
-            NetworkError: it has no output, an output is none of its nodes, or it overlaps another block.
+            NetworkError: an output is none of its nodes, a node not in the network, or it overlaps another block.
         """
+        strange = [node for node in block.nodes if self._nodes.get(node.name.lower()) is not node]
+        if strange:
+            raise NetworkError(f"'{strange[0].name}' of the block '{block.name}' is no node of this network")
         if not block.outputs or any(node not in block.nodes for node in block.outputs):
             raise NetworkError(f"the outputs of the block '{block.name}' must be among its nodes, at least one")
-        check_apart(block, self.blocks)
+        for other in self.blocks:
+            if not other.nodes.keys().isdisjoint(block.nodes):
+                nest([other, block])
         self.blocks.append(block)
         return block
 
@@ -192,13 +198,11 @@ class Network:
     def infer(self, *, partial: bool = False) -> None:
         """Work out every node's shape and complete the parameters' shapes.
 
-        Args:
-            partial: the network is still being made: shapes that depend on a placeholder without one stay None, and
-                parameters may have dimensions 0.
+        With ``partial`` the network is still being made: shapes that depend on a placeholder without one stay None, and
+        parameters may have dimensions 0.
 
         Raises:
-            Problems, ShapeError, NetworkError: all that is wrong, with the places in the recipe; placeholders too,
-                unless ``partial``.
+            Problems, ShapeError, NetworkError: all that is wrong, with the places in the recipe; placeholders as well.
         """
         place = {node: index for index, node in enumerate(self.order(self))}
         placeholders = [node for node in place if isinstance(node, Placeholder)]
@@ -254,13 +258,11 @@ def _replacements(network: Network, substitutions: Mapping[Placeholder, Node]) -
         if not isinstance(old, Placeholder):
             raise NetworkError(f"{old.op.name} '{old.name}' is no placeholder", where=old.where)
         for node in passed:
-            if node.name not in network or network[node.name] is not node:
+            if network._nodes.get(node.name.lower()) is not node:
                 raise NetworkError(f"{node.op.name} '{node.name}' is no node of this network", where=node.where)
         if None not in (old.shape, new.shape) and 0 not in new.known_shape and old.shape != new.shape:
-            said, is_now = show(old.known_shape), show(new.known_shape)
-            raise ShapeError(
-                f"the placeholder '{old.name}' was said to be {said}, but '{new.name}' is {is_now}", where=old.where
-            )
+            message = f"was said to be {show(old.known_shape)}, but '{new.name}' is {show(new.known_shape)}"
+            raise ShapeError(f"the placeholder '{old.name}' {message}", where=old.where)
     return found
 
 

@@ -226,11 +226,7 @@ class Placeholder(Node):
     ) -> Placeholder:
         """Make a placeholder.
 
-        Args:
-            name: unique in the network.
-            shape: what is known of the sample shape (memory order): all of it or nothing.
-            axis: name of the dynamic axis; None if the value has none.
-            where: the place in the recipe.
+        ``shape`` is all of the sample shape (memory order) or None; ``axis`` None says that there is no dynamic axis.
         """
         framed = None if shape is None else axis is not None
         return cls(name=name, shape=shape, framed=framed, where=where, axis=axis or "")

@@ -43,6 +43,7 @@ FAMILIES = (
     "shifting",
     "recurrent_stack",
     "sequences",
+    "outputs",
     "attention",
     "linear_chain",
     "alignment",

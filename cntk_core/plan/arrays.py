@@ -1,15 +1,13 @@
 """From arrays to a minibatch: what the inputs of a plan are given in Python, and values as they come back.
 
-An input with sequences takes a list of arrays ``(frames, *shape)``, one for each sequence, or one array ``(sequences,
-frames, *shape)``; where nothing looks along the sequences, also one array ``(samples, *shape)``. An input with the
-batch axis alone takes ``(samples, *shape)``, one without a dynamic axis an array of its shape. Sparse inputs take the
-same as SciPy's matrices, and whole numbers, which mean one-hot samples; others take :func:`one_hot`.
+``docs/inputs.md`` says what each kind of input takes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import attrs
 import numpy as np
@@ -27,23 +25,17 @@ from cntk_core.records.layout import SequenceLayout
 from cntk_core.records.minibatch import Minibatch, StreamData
 
 Array = NDArray[Any]
-MakeLayout = Callable[[Sequence[int]], SequenceLayout]
 
 
 @attrs.frozen(eq=False)
 class OneHot:
-    """Whole numbers that mean one-hot samples. Made by :func:`one_hot`."""
+    """Whole numbers, each the place of the 1 in a sample, from 0: a list of them, or a list for each sequence."""
 
     numbers: Any
 
 
-def one_hot(numbers: Any) -> OneHot:
-    """Let whole numbers mean one-hot samples: a list of them, or a list for each sequence. Sparse inputs need no word.
-
-    Args:
-        numbers: each the place of the 1, from 0.
-    """
-    return OneHot(numbers)
+one_hot = OneHot
+"""Lets whole numbers mean one-hot samples. Sparse inputs need no word."""
 
 
 @attrs.frozen(eq=False)
@@ -95,7 +87,9 @@ class Taken:
         return found
 
 
-def take_arrays(plan: Plan, data: Any, *, make_layout: MakeLayout = sequence_layout) -> Taken:
+def take_arrays(
+    plan: Plan, data: Any, *, make_layout: Callable[[Sequence[int]], SequenceLayout] = sequence_layout
+) -> Taken:
     """Make a minibatch of the arrays for the inputs of a plan.
 
     Args:
@@ -110,48 +104,54 @@ def take_arrays(plan: Plan, data: Any, *, make_layout: MakeLayout = sequence_lay
     in_time = _looked_along(plan)
     streams: dict[str, StreamData] = {}
     layouts: dict[str, SequenceLayout] = {}
-    whole = {node.axis for node in plan.inputs if node.framed}
+    flat = {node.axis for node in plan.inputs if node.framed}
     counted: dict[str, _Frames] = {}
     for node in plan.inputs:
-        found = _Reader(node, plan.network.dtype, in_time=node.axis in in_time).read(given[node])
+        found = _Reader(node, plan.network.dtype, in_time.get(node.axis)).read(given[node])
         if not node.framed:
             streams[node.name] = StreamData(found.rows[None], frame_layout(1))
             continue
-        if found.sequences is not None:
-            whole.discard(node.axis)
-        elif node.axis in in_time:
-            raise _needs_sequences(found, in_time[node.axis])
         _check_counts(found, counted)
-        layout = layouts.get(node.axis)
-        if layout is None:
-            make = frame_layout if node.axis == BATCH else None
-            layout = make(len(found.lengths)) if make else make_layout(found.lengths)
-            layouts[node.axis] = layout
-        rows = found.rows if found.sequences is None else pack(found.sequences, layout)
+        if node.axis not in layouts:
+            single = found.sequences is None and (node.axis == BATCH or make_layout is sequence_layout)
+            layouts[node.axis] = frame_layout(found.count) if single else make_layout(found.lengths)
+        layout, rows = layouts[node.axis], found.rows
+        if found.sequences is not None:
+            flat.discard(node.axis)
+            rows = _packed(found.sequences, layout)
         streams[node.name] = StreamData(rows, layout)
     samples = max((layout.frames for layout in layouts.values()), default=1)
-    return Taken(Minibatch(streams, samples), frozenset(whole))
+    return Taken(Minibatch(streams, samples), frozenset(flat))
 
 
 def _by_name(plan: Plan, data: Any) -> dict[Input, Any]:
     """What was given for each input."""
     if not isinstance(data, Mapping):
         if len(plan.inputs) != 1:
-            names = ", ".join(f"'{node.name}'" for node in plan.inputs) or "none"
-            raise DataError("one array was given without a name", hint=f"The inputs are {names}: give {{name: array}}.")
+            wanted = ", ".join(f"'{node.name}'" for node in plan.inputs) or "none"
+            raise DataError(
+                "one array was given without a name", hint=f"The inputs are {wanted}: give {{name: array}}."
+            )
         return {plan.inputs[0]: data}
     given = {str(name).lower(): value for name, value in data.items()}
-    missing = next((node for node in plan.inputs if node.name.lower() not in given), None)
-    if missing is not None:
-        guess = did_you_mean(missing.name, list(map(str, data)))
-        hint = f"Given: {', '.join(map(str, data)) or 'nothing'}"
-        raise DataError(f"there are no values for the input '{missing.name}'{guess}", hint=hint)
+    for node in plan.inputs:
+        if node.name.lower() not in given:
+            names = list(map(str, data))
+            raise DataError(
+                f"there are no values for the input '{node.name}'{did_you_mean(node.name, names)}",
+                hint=f"Given: {', '.join(names) or 'nothing'}",
+            )
     return {node: given[node.name.lower()] for node in plan.inputs}
 
 
+_LOOKED_ALONG: WeakKeyDictionary[Plan, dict[str, Node]] = WeakKeyDictionary()
+
+
 def _looked_along(plan: Plan) -> dict[str, Node]:
-    """The dynamic axes along whose sequences something looks, with one such node."""
-    found: dict[str, Node] = {}
+    """The dynamic axes along whose sequences something looks, with one such node. Found once for a plan."""
+    if plan in _LOOKED_ALONG:
+        return _LOOKED_ALONG[plan]
+    found = _LOOKED_ALONG[plan] = {}
     for node in (node for step in plan.steps for node in step.nodes):
         along = {0} if is_delay(node) or node.op.relayout is not None else set(node.op.along_sequences)
         if node.op.axis_of is not None and not node.op.traits.passes_through:
@@ -169,54 +169,44 @@ class _Frames:
 
     node: Input
     rows: Any = None
-    sequences: Sequence[Any] | None = None
+    sequences: Any = None
+
+    @property
+    def count(self) -> int:
+        return len(self.sequences) if self.sequences is not None else int(self.rows.shape[0])
 
     @property
     def lengths(self) -> list[int]:
-        return [1] * self.rows.shape[0] if self.sequences is None else [one.shape[0] for one in self.sequences]
+        return [1] * self.count if self.sequences is None else [one.shape[0] for one in self.sequences]
 
 
-def _needs_sequences(found: _Frames, reader: Node) -> DataError:
-    sample = _said(found.node)
-    return DataError(
-        f"the input '{found.node.name}' is given as {found.rows.shape[0]} samples, but {reader.op.name} "
-        f"'{reader.name}' looks along sequences",
-        hint=f"Give a list of sequences, each (frames, {sample}), or one array (sequences, frames, {sample}).",
-    )
+def _packed(sequences: Any, layout: SequenceLayout) -> Any:
+    """The frames of sequences in the packed order; one array of them has all equally long, and needs no list."""
+    if isinstance(sequences, list):
+        return pack(sequences, layout)
+    return np.ascontiguousarray(sequences.swapaxes(0, 1)).reshape(-1, *sequences.shape[2:])
 
 
 def _check_counts(found: _Frames, counted: dict[str, _Frames]) -> None:
     """On one axis lengths are equal; on all axes there are as many sequences."""
-    node, lengths = found.node, found.lengths
-    other = counted.setdefault(node.axis, found)
-    if lengths != other.lengths:
-        raise DataError(
-            f"the sequences of '{other.node.name}' and '{node.name}' have different lengths: "
-            f"{_some(other.lengths)} and {_some(lengths)}"
-        )
+    other = counted.setdefault(found.node.axis, found)
+    alike = found.sequences is None and other.sequences is None and found.count == other.count
+    if other is not found and not alike and found.lengths != other.lengths:
+        lengths = other.lengths, found.lengths
+        told = " and ".join(f"{each[:20]} ..." if len(each) > 20 else str(each) for each in lengths)
+        raise DataError(f"the sequences of '{other.node.name}' and '{found.node.name}' have different lengths: {told}")
     first = next(iter(counted.values()))
-    if len(lengths) != len(first.lengths):
-        counts = (f"'{each.node.name}' has {len(each.lengths)}" for each in (first, found))
-        raise DataError(f"the inputs differ in the number of samples or sequences: {', '.join(counts)}")
-
-
-def _some(lengths: Sequence[int]) -> str:
-    return str(list(lengths)) if len(lengths) <= 20 else f"{list(lengths[:20])} and {len(lengths) - 20} more"
-
-
-def _said(node: Input) -> str:
-    """A sample's shape in memory order: ``3, ?, ?``."""
-    return ", ".join(map(str, node.known_shape))
+    if found.count != first.count:
+        counts = ", ".join(f"'{each.node.name}' has {each.count}" for each in (first, found))
+        raise DataError(f"the inputs differ in the number of samples or sequences: {counts}")
 
 
 class _Reader:
-    """Reads what an input is given."""
+    """Reads what an input is given; ``looks`` is a node that looks along its sequences."""
 
-    def __init__(self, node: Input, dtype: np.dtype[Any], *, in_time: bool) -> None:
-        self.node = node
-        self.in_time = in_time
+    def __init__(self, node: Input, dtype: np.dtype[Any], looks: Node | None) -> None:
+        self.node, self.dtype, self.looks = node, dtype, looks
         self.shape = node.known_shape
-        self.dtype = dtype
         self.width = 0 if is_free(self.shape) else elements(self.shape)
         self.hot = False
 
@@ -224,43 +214,49 @@ class _Reader:
         """Return rows or sequences.
 
         Raises:
-            DataError: the value is not of the input's shape.
+            DataError: the value is not of the input's shape, or has no sequences where there must be some.
         """
         from scipy.sparse import issparse
 
         node = self.node
         if isinstance(value, OneHot):
             self.hot, value = True, value.numbers
-        if issparse(value) and node.framed:
-            return _Frames(node, rows=self._matrix(value))
-        array = _as_array(value)
-        if array is not None:
-            self._check_kind(array)
-            found = self._whole(array, is_list=not isinstance(value, np.ndarray))
-            if found is not None:
-                return found
-        several = isinstance(value, Sequence) if array is None else not array.size or self._is_sequences(array)
+        array = None if issparse(value) else self._array(value)
+        rows = self._matrix(value) if issparse(value) and node.framed else self._samples(array, value)
+        if rows is not None:
+            if self.looks is not None:
+                raise DataError(
+                    f"the input '{node.name}' is given as {rows.shape[0]} samples, but {self.looks.op.name} "
+                    f"'{self.looks.name}' looks along sequences",
+                    hint=self._wanted().splitlines()[1].replace("It takes", "Give"),
+                )
+            return _Frames(node, rows=rows)
+        empty = array is not None and not array.size and (self.width > 0 or array.ndim == 1)
+        several = isinstance(value, Sequence) if array is None else empty or self._is_sequences(array)
         if not node.framed or node.axis == BATCH or isinstance(value, str) or not several:
             raise self._wrong(value if array is None else array)
         if not len(value):
             raise DataError(f"no sequences are given for the input '{node.name}'")
-        sequences = [self._sequence(one) for one in value]
+        if array is not None and array.size and not (node.sparse or self.hot):
+            return _Frames(node, sequences=self._rows(array.reshape(-1, *array.shape[2:]), array.shape[:2]))
+        sequences = [self._sequence(one) for one in (value if array is None else array)]
         sizes = dict.fromkeys(each.shape[1:] for each in sequences)
         if len(sizes) > 1:
             raise self._wrong(f"sequences of samples {_shapes(sizes)}; in a minibatch all have one size")
         return _Frames(node, sequences=sequences)
 
-    def _whole(self, array: Array, *, is_list: bool) -> _Frames | None:
+    def _samples(self, array: Array | None, value: Any) -> Any:
         """The samples of one array; None if it is no array of samples."""
-        node, sizes = self.node, array.shape[1:]
-        if not node.framed:
-            return _Frames(node, rows=array.astype(self.dtype)) if fits(self.shape, array.shape) else None
-        if array.ndim == 0:
+        node = self.node
+        if array is None or (node.framed and not array.ndim):
             return None
+        if not node.framed:
+            return array.astype(self.dtype) if fits(self.shape, array.shape) else None
         if self._are_numbers(array):
             if array.ndim == 1 and array.size:
-                return _Frames(node, rows=self._of_numbers(array))
-            if self.hot or (array.ndim == 2 and node.axis != BATCH and (is_list or sizes != (self.width,))):
+                return self._of_numbers(array)
+            clear = not isinstance(value, np.ndarray) or array.shape[1:] != (self.width,)
+            if self.hot or (array.ndim == 2 and node.axis != BATCH and clear):
                 return None
             if array.ndim == 2 and node.axis != BATCH:
                 raise DataError(
@@ -268,7 +264,7 @@ class _Reader:
                     "of one-hot elements",
                     hint="Give samples as floating-point numbers, or say one_hot.",
                 )
-        return _Frames(node, rows=self._rows(array)) if self._is_sample(sizes) else None
+        return self._rows(array) if self._is_sample(array.shape[1:]) else None
 
     def _sequence(self, value: Any) -> Any:
         """The frames of one sequence."""
@@ -276,15 +272,27 @@ class _Reader:
 
         if issparse(value):
             return self._matrix(value)
-        array = _as_array(value)
-        if array is None:
-            raise self._wrong(value, "a sequence of ")
-        self._check_kind(array)
-        if array.ndim == 1 and (not array.size or self._are_numbers(array)):
+        array = self._array(value)
+        if array is not None and array.ndim == 1 and (not array.size or self._are_numbers(array)):
             return self._of_numbers(array.astype(np.int64))
-        if array.ndim == 0 or not self._is_sample(array.shape[1:]) or self.hot:
-            raise self._wrong(array, "a sequence of ")
+        if array is None or not array.ndim or not self._is_sample(array.shape[1:]) or self.hot:
+            raise self._wrong(value if array is None else array, "a sequence of ")
         return self._rows(array)
+
+    def _array(self, value: Any) -> Array | None:
+        """Return a value as an array; None if it holds several of different shapes, or sparse ones."""
+        from scipy.sparse import issparse
+
+        if isinstance(value, list | tuple) and any(issparse(one) for one in value):
+            return None
+        try:
+            array = np.asarray(value)
+        except ValueError:  # of different shapes
+            return None
+        if array.size and array.dtype.kind not in ("Oiu" if self.hot else "Ofiub"):
+            wanted = "whole numbers, which one_hot wants" if self.hot else "numbers"
+            raise DataError(f"the input '{self.node.name}' is given values of the type {array.dtype}, not {wanted}")
+        return None if array.dtype == object else array
 
     def _are_numbers(self, array: Array) -> bool:
         """Whether whole numbers are those of one-hot elements."""
@@ -295,13 +303,13 @@ class _Reader:
 
     def _is_sample(self, sizes: tuple[int, ...]) -> bool:
         """Whether a sample has the input's shape, or is it laid out as one row."""
-        return fits(self.shape, sizes) or (not sizes and self.shape == (1,)) or sizes == (self.width,)
+        return fits(self.shape, sizes) or (not sizes and self.shape == (1,)) or sizes == (self.width,) != (0,)
 
-    def _rows(self, array: Array) -> Any:
+    def _rows(self, array: Array, form: tuple[int, ...] = (-1,)) -> Any:
         if self.node.sparse:
             return self._matrix(array.reshape(array.shape[0], self.width))
-        shape = array.shape if is_free(self.shape) else (array.shape[0], *self.shape)
-        return array.astype(self.dtype, copy=False).reshape(shape)
+        shape = array.shape[1:] if is_free(self.shape) else self.shape
+        return array.astype(self.dtype, copy=False).reshape(*form, *shape)
 
     def _matrix(self, matrix: Any) -> Any:
         """The rows of a sparse matrix, as the input takes them."""
@@ -315,59 +323,37 @@ class _Reader:
     def _of_numbers(self, numbers: Array) -> Any:
         from scipy.sparse import csr_array
 
+        if not self.width:
+            raise self._wrong("one-hot samples, but how many elements there are is not known")
         if numbers.size and not 0 <= numbers.min() <= numbers.max() < self.width:
-            raise DataError(
-                f"the input '{self.node.name}' has elements 0 to {self.width - 1}; given are {numbers.min()} to "
-                f"{numbers.max()}"
-            )
+            given = f"given are {numbers.min()} to {numbers.max()}"
+            raise DataError(f"the input '{self.node.name}' has elements 0 to {self.width - 1}; {given}")
         ones, begins = np.ones(numbers.size, self.dtype), np.arange(numbers.size + 1)
         return self._matrix(csr_array((ones, numbers, begins), shape=(numbers.size, self.width)))
 
-    def _check_kind(self, array: Array) -> None:
-        if array.size and array.dtype.kind not in ("iu" if self.hot else "fiub"):
-            wanted = "whole numbers, which one_hot wants" if self.hot else "numbers"
-            raise DataError(f"the input '{self.node.name}' is given values of the type {array.dtype}, not {wanted}")
-
     def _wrong(self, value: Any, what: str = "") -> DataError:
-        shape = getattr(value, "shape", None)
-        if shape is not None:
-            found = f"has the shape {shape}"
-        elif isinstance(value, str):
-            found = f"is given {value}"
+        if hasattr(value, "shape"):
+            found = f"has the shape {value.shape}"
         elif isinstance(value, list | tuple):
             found = f"is given values of the shapes {_shapes(dict.fromkeys(map(np.shape, value)))}"
         else:
-            found = f"is given a {type(value).__name__}, not an array"
+            found = f"is given {value if isinstance(value, str) else f'a {type(value).__name__}, not an array'}"
         return DataError(f"{what}the input '{self.node.name}' {found}", hint=self._wanted())
 
     def _wanted(self) -> str:
-        node, sample = self.node, _said(self.node)
-        lines = [f"A sample is {show(self.shape)}, in memory ({sample})."]
+        node, sample = self.node, ", ".join(map(str, self.shape))
+        several = f"a list of sequences, each (frames, {sample})"
         if not node.framed:
-            lines += ["It takes one array of this shape."]
+            takes = "one array of this shape"
         elif node.axis == BATCH:
-            lines += [f"It takes one array (samples, {sample})."]
-        elif self.in_time:
-            lines += [
-                f"It takes a list of sequences, each (frames, {sample}), or one array (sequences, frames, {sample})."
-            ]
+            takes = f"one array (samples, {sample})"
+        elif self.looks is not None:
+            takes = f"{several}, or one array (sequences, frames, {sample})"
         else:
-            lines += [f"It takes one array (samples, {sample}) or a list of sequences, each (frames, {sample})."]
-        return "\n".join([*lines, *(["Whole numbers mean one-hot samples."] if node.sparse else [])])
+            takes = f"one array (samples, {sample}) or {several}"
+        more = "\nWhole numbers mean one-hot samples." if node.sparse else ""
+        return f"A sample is {show(self.shape)}, in memory ({sample}).\nIt takes {takes}.{more}"
 
 
 def _shapes(shapes: Iterable[tuple[int, ...]]) -> str:
     return " and ".join(map(str, list(shapes)[:3]))
-
-
-def _as_array(value: Any) -> Array | None:
-    """Return a value as an array; None if it holds several of different shapes, or sparse ones."""
-    from scipy.sparse import issparse
-
-    if isinstance(value, list | tuple) and any(issparse(one) for one in value):
-        return None
-    try:
-        array = np.asarray(value)
-    except ValueError:  # of different shapes
-        return None
-    return None if array.dtype == object else array

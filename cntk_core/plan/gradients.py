@@ -57,11 +57,7 @@ class Flow:
 
     @classmethod
     def between(
-        cls,
-        order: Sequence[Node],
-        consumers: Mapping[Node, Sequence[Node]],
-        roots: Sequence[Node],
-        by: Sequence[Node],
+        cls, order: Sequence[Node], consumers: Mapping[Node, Sequence[Node]], roots: Sequence[Node], by: Sequence[Node]
     ) -> Flow:
         """Find the ways from some roots to the nodes by which their gradients are wanted.
 
@@ -208,7 +204,10 @@ def _loop(loop: Loop, flow: Flow, written: set[Node]) -> list[GradientStep | Loo
             continue
         outside = flow.targets(step.nodes)
         at_end = all(node.op.traits.summed_at_end for node in step.nodes)
-        batched = [child for child in outside if child not in inside and at_end and not has_rows(child, step.nodes)]
+        # What is given whole in each time step gets its gradient as a weight does.
+        whole = [node.inputs[index] for node in step.nodes for index in node.op.whole if index < len(node.inputs)]
+        constant = [child for child in outside if child not in inside and (not child.framed or child in whole)]
+        batched = constant if at_end else []
         if is_delay(step.nodes[0]):  # its initial state has no row for each frame
             batched = [child for child in outside if child is not step.nodes[0].inputs[0]]
         stepwise = [child for child in outside if child not in batched]
@@ -230,15 +229,6 @@ def _loop(loop: Loop, flow: Flow, written: set[Node]) -> list[GradientStep | Loo
     ]
     written.update(targets)
     return result + [_straight(step, sources, batched, flow, written) for step, sources, batched in after]
-
-
-def has_rows(child: Node, readers: Sequence[Node]) -> bool:
-    """Whether nodes of a loop are given the rows of a time step of a value, and not all of it."""
-    if not child.framed:
-        return False
-    return not any(
-        child is given for node in readers for index, given in enumerate(node.inputs) if index in node.op.whole
-    )
 
 
 class _LoopState:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 
 import attrs
 
@@ -56,11 +57,12 @@ def make_plan(
     parts = components(wanted, stop_at_constants=True)
     order = [node for part in parts for node in part.nodes]
     _check(order, criterion)
+    asked, wanted = wanted, tuple(dict.fromkeys([*wanted, *(node for node in order if node.op.traits.assigns)]))
     consumers = consumers_of(order)
     by = tuple(dict.fromkeys(by))
-    flow = Flow.between(order, consumers, wanted, by) if by else Flow.make(order, consumers, criterion, learn)
+    flow = Flow.between(order, consumers, asked, by) if by else Flow.make(order, consumers, criterion, learn)
     # What is fused with its readers has no gradient of its own.
-    units = _units(parts, consumers, fuse=fuse, apart=frozenset(by))
+    units = _units(parts, consumers, partial(group, fuse=fuse, apart=frozenset(by)))
     steps = _steps(units, flow, consumers, set(wanted))
     gradients = _mark_last(gradient_steps(steps, flow))
     trained = tuple(node for node in order if isinstance(node, Parameter) and node in flow.path)
@@ -108,17 +110,18 @@ class _Unit:
         return self.groups[-1][-1]
 
 
-def _units(
-    parts: Sequence[Component], consumers: dict[Node, list[Node]], *, fuse: bool, apart: frozenset[Node]
-) -> list[_Unit]:
+_Groups = Callable[..., list[tuple[Node, ...]]]
+
+
+def _units(parts: Sequence[Component], consumers: dict[Node, list[Node]], group: _Groups) -> list[_Unit]:
     """Group nodes for fusion, outside loops and in each loop by itself, and put all in a valid order."""
     order = [node for part in parts for node in part.nodes]
     place = {node: index for index, node in enumerate(order)}
     straight = [node for part in parts if not part.direction for node in part.nodes if _is_computed(node)]
-    units = [_Unit((members,)) for members in group(straight, consumers, place, fuse=fuse, apart=apart)]
+    units = [_Unit((members,)) for members in group(straight, consumers, place)]
     for part in parts:
         if part.direction:
-            units.append(_Unit(tuple(_body(part, consumers, fuse=fuse, apart=apart)), part.direction))
+            units.append(_Unit(tuple(_body(part, consumers, group)), part.direction))
     return sorted(units, key=lambda unit: place[unit.last])
 
 
@@ -126,14 +129,12 @@ def _is_computed(node: Node) -> bool:
     return node.value is None and not isinstance(node, Input | Parameter)
 
 
-def _body(
-    part: Component, consumers: dict[Node, list[Node]], *, fuse: bool, apart: frozenset[Node]
-) -> list[tuple[Node, ...]]:
+def _body(part: Component, consumers: dict[Node, list[Node]], group: _Groups) -> list[tuple[Node, ...]]:
     """Group the nodes of a loop for one time step. A delay reads what another time step left: it is no consumer."""
     inside = {node for node in part.nodes if not is_delay(node)}
     same_step = {node: [user for user in consumers[node] if user in inside] for node in part.nodes}
     place = {node: index for index, node in enumerate(part.nodes)}
-    return group(part.nodes, same_step, place, fuse=fuse, apart=apart)
+    return group(part.nodes, same_step, place)
 
 
 def _steps(

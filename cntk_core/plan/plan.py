@@ -195,6 +195,18 @@ def is_open(node: Node) -> bool:
     return any(isinstance(dim, Longest | Free) for dim in node.known_shape)
 
 
+def assignments(plan: Plan) -> dict[Parameter, Node]:
+    """Return the parameters that a plan assigns to after a minibatch, each with the node whose value it gets."""
+    nodes = (node for step in plan.steps for node in step.nodes if node.op.traits.assigns)
+    return {node.inputs[0]: node for node in nodes if isinstance(node.inputs[0], Parameter)}
+
+
+def marked_assignments(network: Network) -> tuple[Node, ...]:
+    """Return the marked nodes of a network that assign, which a training does although nothing else needs them."""
+    marked = dict.fromkeys(node for group in network.roots.values() for node in group)
+    return tuple(node for node in marked if node.op.traits.assigns)
+
+
 def makes_axis_by_values(node: Node) -> bool:
     """Whether a node makes a dynamic axis whose sequences are known only after it was computed."""
     op = node.op

@@ -76,8 +76,12 @@ def register(thing: Any, /, *, name: str = "", kind: str = "") -> Any:
 
 def unregister(thing: Any) -> None:
     """Leave out of later runs what :func:`register` has taken in. What was not registered is left out already."""
-    for key in [key for key, entry in _entries.items() if entry.thing is thing or type(entry.thing) is thing]:
-        del _entries[key]
+    from cntk_core.plugins.third_party_ops import op_behind
+
+    op = op_behind(thing)
+    for key, entry in list(_entries.items()):
+        if entry.thing in (thing, op) or type(entry.thing) is thing:
+            del _entries[key]
     _note_parts()
 
 
@@ -89,13 +93,13 @@ def _note_parts() -> None:
     for entry in _entries.values():
         if entry.kind == OPS:
             own = entry.thing.elementwise or entry.thing
-            found += [own.forward, own.gradient, entry.thing.infer]
+            found += [own.forward, own.gradient, entry.thing.infer, entry.thing.attributes]
         else:
             found.append(type(entry.thing) if entry.kind == HOOKS else entry.thing)
     note_program_parts(
         (thing.__module__, thing.__qualname__)
         for thing in found
-        if hasattr(thing, "__qualname__") and not thing.__module__.startswith("cntk_core.")
+        if hasattr(thing, "__qualname__") and not thing.__module__.startswith(("cntk_core.", "cntk_kit_"))
     )
 
 
@@ -128,17 +132,18 @@ def add_registered(registry: Registry, listen: Callable[[object], None]) -> None
 
 
 def _entry_of(thing: Any, name: str, kind: str) -> _Entry:
-    from cntk_core.ops.language.op import Op
     from cntk_core.plugins.files import has_hooks
     from cntk_core.plugins.registry import KINDS
+    from cntk_core.plugins.third_party_ops import op_behind
 
     words = [one.word for one in KINDS]
     if kind and kind not in words:
         raise UsageError(
             f"there is no kind of plugin '{kind}'{did_you_mean(kind, words)}", hint=f"Kinds: {', '.join(words)}"
         )
-    if isinstance(thing, Op):
-        return _Entry(OPS, thing.name, thing)
+    op = op_behind(thing)
+    if op is not None:
+        return _Entry(OPS, op.name, op)
     found = [one.word for one in KINDS if inspect.isclass(thing) and issubclass(thing, one.base)]
     if kind or found:
         own = getattr(thing, "name", "")

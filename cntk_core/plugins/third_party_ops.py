@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -28,10 +29,10 @@ class OpsOffer(Offer[tuple[Op, ...]]):
         wrong = wrong_module(self.title, value, self.target, self.source)
         if wrong is not None:
             return wrong
-        if isinstance(value, Op):
-            return (value,)
-        if isinstance(value, list | tuple) and value and all(isinstance(one, Op) for one in value):
-            return tuple(value)
+        listed = list(value) if isinstance(value, list | tuple) else [value]
+        found = [op for one in listed if (op := op_behind(one)) is not None]
+        if found and len(found) == len(listed):
+            return tuple(found)
         if isinstance(value, ModuleType):
             ops = ops_of(value)
             return ops or self.broken(
@@ -44,11 +45,18 @@ class OpsOffer(Offer[tuple[Op, ...]]):
         )
 
 
+def op_behind(value: object) -> Op | None:
+    """Return the op that a value is, or that of a class which is one: what its ``as_op()`` gives."""
+    if inspect.isclass(value) and hasattr(value, "as_op") and not inspect.isabstract(value):
+        value = value.as_op()
+    return value if isinstance(value, Op) else None
+
+
 def ops_of(module: ModuleType) -> tuple[Op, ...]:
     """Return the ops that are variables of a module, without those of the core."""
     core = {id(op) for op in core_ops()}
-    found = {id(value): value for value in vars(module).values() if isinstance(value, Op)}
-    return tuple(op for key, op in found.items() if key not in core)
+    values = {id(op): op for value in vars(module).values() if (op := op_behind(value)) is not None}
+    return tuple(op for key, op in values.items() if key not in core)
 
 
 class Operations:

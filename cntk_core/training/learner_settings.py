@@ -90,7 +90,7 @@ class LearnerSettings:
         Raises:
             TrainingError: the rate or the momentum makes no sense.
         """
-        rate, momentum = _at(self.rate, point), _at(self.momentum, point)
+        rate, momentum = _at(self.rate, point, "learning rate"), _at(self.momentum, point, "momentum")
         if not 0.0 <= rate < math.inf:
             raise TrainingError(f"the learning rate of step {point.steps + 1} is {rate:g}; it must not be negative")
         if self.momentum_unit == "time":
@@ -108,6 +108,8 @@ class LearnerSettings:
         for name, value in (("l1", self.l1), ("l2", self.l2), ("noise", self.noise)):
             if not 0.0 <= value < math.inf:
                 raise OptionError(f"{name} of a learner is {value:g}; it must not be negative")
+        if self.momentum_unit not in ("minibatch", "sample", "time"):
+            raise OptionError(f"momentum_unit is minibatch, sample or time, not {self.momentum_unit!r}")
         if not self.clip > 0.0:
             raise OptionError(f"clip of a learner is {self.clip:g}; it must be more than 0")
         return SGDSettings(
@@ -120,10 +122,26 @@ class LearnerSettings:
         )
 
 
-def _at(value: Value, point: TrainingPoint) -> float:
-    if isinstance(value, Schedule):
-        return float(value[point.epoch])
-    return float(value(point) if callable(value) else value)
+def _at(value: Value, point: TrainingPoint, what: str) -> float:
+    found = value[point.epoch] if isinstance(value, Schedule) else value(point) if callable(value) else value
+    try:
+        return float(found)
+    except (TypeError, ValueError):
+        raise TrainingError(f"the {what} of step {point.steps + 1} is {found!r}, which is no number") from None
+
+
+def checked_learners(learners: Any) -> tuple[LearnerSettings, ...]:
+    """Return the learners of a trainer, of which there is at least one.
+
+    Raises:
+        TrainingError: something else was given.
+    """
+    found = tuple(learners) if isinstance(learners, list | tuple) else (learners,)
+    wrong = next((one for one in found if not isinstance(one, LearnerSettings)), None if found else ())
+    if wrong is not None:
+        hint = 'For example LearnerSettings("sgd", rate=0.1).'
+        raise TrainingError(f"a trainer takes LearnerSettings, one or several, not {wrong!r}", hint=hint)
+    return found
 
 
 class FindLearner(Protocol):

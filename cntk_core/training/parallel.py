@@ -17,13 +17,13 @@ class Parallel:
 
     Attributes:
         communicator: of the ranks, or the name of a plugin.
-        strategy: the name of a plugin, as a recipe has it (``DataParallelSGD``), or one that is made already.
+        strategy: the name of a plugin, as a recipe has it, or one that is made already.
         options: of the strategy, as a recipe has them: ``gradientBits=1``.
         settings: the rest.
     """
 
     communicator: Communicator | str
-    strategy: str | Parallelizer = "DataParallelSGD"
+    strategy: str | Parallelizer
     options: str = ""
     settings: ParallelSettings = attrs.field(factory=ParallelSettings)
 

@@ -46,8 +46,11 @@ NETWORKS = {
     + "c = BS.RNNs.LSTMBlock {7, cellShape = 6, usePeepholes = true}\n"
     "s = BS.RNNs.PreviousHC (d)\n"
     "d = c (before, s, aux = f (before, s))",
+    "whole": "e = BS.RNNs.RecurrentLSTMP (5, x)\n"
+    "f = BS.Seq2Seq.CreateAugmentWithAttentionHook (6, e, enableSelfStabilization = true)\n"
+    "d = BS.RNNs.RecurrentLSTMP (7, before, augmentInputHook = f, augmentInputDim = 5)",
 }
-"""Decoders with attention to the last 2, 3 or 6 of an encoder's states, in different recurrences."""
+"""Decoders with attention to the last 2, 3 or 6 of an encoder's states or all, in different recurrences."""
 
 BATCHES = [([3, 5, 1], [2, 4, 6]), ([7], [1]), ([2, 2, 9, 4], [5, 1, 1, 3]), ([1, 1], [1, 1]), ([3, 5, 1], [2, 4, 6])]
 """Lengths on both axes; the first and the last minibatch have the same."""

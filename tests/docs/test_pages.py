@@ -15,8 +15,10 @@ PAGES += sorted(str(path.parent.relative_to(ROOT) / "README.md") for path in ROO
 PAGES += ["plugins/tools/demo/src/cntk_tool_demo/README.md"]  # what the demo leaves beside its recipe
 SLOW = {
     "README.md",
+    "docs/attention.md",
     "docs/parallel.md",
     "docs/plugins.md",
+    "docs/python-ops.md",
     "docs/scaling.md",
     "docs/three-spellings.md",
     "docs/writing-a-plugin.md",

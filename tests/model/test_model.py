@@ -11,8 +11,9 @@ import pytest
 from cntk_core.errors import CntkError
 from cntk_core.model import Model, one_hot
 from cntk_core.network.network import Network
-from cntk_core.network.node import Input, Node
-from cntk_core.ops.table import core_ops
+from cntk_core.network.node import BATCH, Input, Node
+from cntk_core.ops.families.recurrence import PAST_VALUE, DelayAttributes
+from cntk_core.ops.table import core_op, core_ops
 from cntk_kit_recipes.cli import main
 
 RECIPE = """
@@ -200,3 +201,25 @@ def test_every_evaluation_and_every_stream_begins_an_epoch() -> None:
     for found in (model.evaluate(data), stream.feed(data)):
         for name, (values,) in first.items():
             np.testing.assert_array_equal(found[name][0], values)
+
+
+def test_a_value_for_each_sequence_goes_along_a_stream() -> None:
+    """It is given with every piece, for the sequences that begin and for those that go on."""
+    network = Network(np.float64)
+    x = network.add(Input.make("x", (1,)))
+    topic = network.add(Input.make("topic", (1,), axis=BATCH))
+    each = network.add(Node("each", core_op("ReconcileDynamicAxis"), [topic, x]))
+    total = network.add(Node("sum", core_op("Plus"), [x, each]))
+    network.mark(network.add(Node("past", PAST_VALUE, [total], DelayAttributes((), 1, 0.0))), "output")
+    network.infer()
+    model = Model(network)
+    topics, xs = [10.0, 20.0, 30.0], [[1.0, 2.0, 3.0], [4.0, 5.0], [6.0, 7.0, 8.0]]
+    wanted = model.evaluate({"x": xs, "topic": topics})["past"]
+    np.testing.assert_array_equal(wanted[0], [[0], [11], [12]])
+    stream = model.stream()
+    pieces = [
+        stream.feed({"x": piece, "topic": topics})["past"]
+        for piece in ([[1.0], [], [6.0, 7.0]], [[2.0, 3.0], [4.0, 5.0], [8.0]])
+    ]
+    for number, expected in enumerate(wanted):
+        np.testing.assert_array_equal(np.concatenate([piece[number] for piece in pieces]), expected)

@@ -61,6 +61,14 @@ def values(network: Network) -> list[Any]:
     return found
 
 
+def test_a_form_of_an_op_is_pickled_as_the_op():
+    reduce = core_op("ReduceElements")
+    form = reduce.form_of(reduce.attributes("Sum", -2))
+    assert form is not reduce
+    assert pickle.loads(pickle.dumps(form)) is reduce
+    assert copy.deepcopy(form) is form
+
+
 def test_ops_are_themselves():
     for op in core_ops():
         assert pickle.loads(pickle.dumps(op)) is op

@@ -75,6 +75,14 @@ def test_a_block_has_outputs_among_its_nodes(outputs):
     assert str(caught.value) == "the outputs of the block 'b' must be among its nodes, at least one"
 
 
+def test_a_block_has_nodes_of_the_network():
+    network = make_network()
+    strange = make_network()["one.out"]
+    with pytest.raises(NetworkError) as caught:
+        network.add_block(Block("b", "Odd", {strange: None}, [strange]))
+    assert str(caught.value) == "'one.out' of the block 'b' is no node of this network"
+
+
 def test_a_removed_node_leaves_its_blocks():
     network = make_network()
     network.remove(network["two.out"])
@@ -97,7 +105,6 @@ def test_a_new_link_is_a_new_operand():
 
 
 def test_places_that_read_something_else_are_no_places():
-    network = Network()
     network = make_network()
     x, one = network["x"], network["one.out"]
     total = add(network, "total", "Plus", x, x)
@@ -209,7 +216,6 @@ def test_any_description_of_blocks_is_a_network_or_a_typed_error(tmp_path_factor
 
 def test_very_many_blocks_are_read_in_linear_time(tmp_path):
     """A hostile file cannot make the check of what is inside what slow."""
-    network = Network()
     network = make_network()
     nodes = {network["one.times"]: None}
     network.blocks = [Block(f"b{number}", "B", nodes, [*nodes]) for number in range(20_000)]

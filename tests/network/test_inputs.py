@@ -73,6 +73,14 @@ def test_samples_do_not_meet_sequences_by_themselves(first: str, second: str, te
     assert message(make) == f"Plus 'sum': its inputs have different dynamic axes: {text}"
 
 
+def test_samples_meet_what_is_found_by_running():
+    make, nodes = kinds()
+    found = make("found", "Where", make("one", "SumColumnElements", nodes["frames"]))
+    first, second = make("first", "Plus", nodes["samples"], found), make("second", "Plus", found, nodes["samples"])
+    make.network.infer()
+    assert first.axis == second.axis == BATCH
+
+
 def test_a_value_without_dynamic_axis_meets_all():
     make, nodes = kinds()
     for name in ("samples", "words", "frames"):

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from cntk_core.errors import NetworkError, ShapeError
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
-from cntk_core.network.remarks import remarks
 from cntk_core.ops.families.normalization import (
     BATCH_NORMALIZATION,
     BatchNormalizationAttributes,
@@ -22,6 +21,7 @@ from cntk_core.ops.families.normalization import (
 from cntk_core.ops.language.framing import run_forward, run_gradient
 from cntk_core.ops.language.op import OpContext
 from cntk_core.ops.table import core_ops
+from cntk_kit_recipes.session.remarks import remarks
 from cntk_testing.gradients import check_op_gradients, make_context
 
 PLUS = core_ops().find("model", "Plus")

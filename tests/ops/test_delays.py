@@ -13,11 +13,10 @@ from cntk_core.network.inference import shift_of
 from cntk_core.network.node import Node
 from cntk_core.ops.families.delays import TAIL
 from cntk_core.ops.families.recurrence import DelayAttributes
-from cntk_core.ops.kernel import core_op
 from cntk_core.ops.language.layouts import sequence_layout
 from cntk_core.ops.language.op import OpContext
 from cntk_core.ops.language.rows import packed_slots, reader_slots, sequence_rows
-from cntk_core.ops.table import core_ops
+from cntk_core.ops.table import core_op, core_ops
 from cntk_core.records.layout import SequenceLayout
 from cntk_testing.examples import examples
 

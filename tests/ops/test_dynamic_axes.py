@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from cntk_core.contract.store import ParameterStore
 from cntk_core.errors import CntkError, DataError, NetworkError
 from cntk_core.network.model_file import load_model, save_model
 from cntk_core.network.network import Network
-from cntk_core.network.node import Input, Node, Parameter
+from cntk_core.network.node import BATCH, Input, Node, Parameter
 from cntk_core.ops.language.layouts import sequence_layout, slot_layout
 from cntk_core.ops.language.reader_order import pack, unpack_sequences
 from cntk_core.ops.table import core_ops
@@ -97,6 +98,20 @@ def test_slots_with_several_sequences(make: Callable[[Network, Node], Node]) -> 
         np.testing.assert_allclose(one, other, rtol=1e-12)
 
 
+@pytest.mark.parametrize("lengths", [LENGTHS, [40, 0, 3]])
+@pytest.mark.parametrize("operation", ["Sum", "LogSum", "Mean", "Max", "Min", "Prod", "Argmax", "Argmin"])
+def test_few_sequences_of_many_steps_and_many_of_few(operation: str, lengths: list[int]) -> None:
+    network, x = start()
+    add(network, "y", "ReduceElements", x, reduction_op=operation, axis=-2)
+    value, _ = run(network, "y", data(sequence_layout(lengths), sequences(lengths)))
+    parts = [each for each in sequences(lengths) if len(each)]
+    if operation == "LogSum":
+        expected = [np.log(np.exp(each).sum(axis=0)) for each in parts]
+    else:
+        expected = [getattr(each, operation.lower())(axis=0) for each in parts]
+    np.testing.assert_allclose(value, expected, rtol=1e-12)
+
+
 def test_sums_of_products_of_the_steps_of_a_sequence() -> None:
     network, x = start()
     first = add(network, "first", "Slice", x, begin=0, end=2)
@@ -114,8 +129,8 @@ def test_a_memory_without_dynamic_axis_is_learned() -> None:
     square = add(network, "square", "ElementTimes", seen, seen)
     criterion = add(network, "c", "SumElements", square)
     value, _ = run(network, "y", whole())
-    shares = np.exp(0.5 * (pack(sequences(), sequence_layout(LENGTHS)) @ memory.value.T))  # type: ignore[union-attr]
-    np.testing.assert_allclose(value, shares / shares.sum(axis=1, keepdims=True) @ memory.value, rtol=1e-12)
+    shares = np.exp(0.5 * (pack(sequences(), sequence_layout(LENGTHS)) @ np.asarray(memory.value).T))
+    np.testing.assert_allclose(value, shares / shares.sum(axis=1, keepdims=True) @ np.asarray(memory.value), rtol=1e-12)
     check_gradients(network, criterion, whole())
 
 
@@ -173,6 +188,14 @@ def test_models_keep_it(make: Callable[[Network, Node], Node], tmp_path: Path) -
     loaded = load_model(tmp_path / "net.model", TABLE.find)
     after, _ = run(loaded, "y", whole())
     np.testing.assert_array_equal(before, after)
+
+
+def test_it_is_pickled_by_name() -> None:
+    network, x = start()
+    node = reduction(network, x)
+    network.infer()
+    assert pickle.loads(pickle.dumps(node.op)) is TABLE.find("", "ReduceElements")
+    assert pickle.loads(pickle.dumps(network))["y"].op is node.op
 
 
 def cut() -> Minibatch:
@@ -272,6 +295,23 @@ def test_what_has_no_sequences(op: str, attributes: dict[str, Any]) -> None:
     with pytest.raises(NetworkError) as error:
         network.infer()
     assert str(error.value) == f"{op} 'y' looks along sequences, but its input 'w' has no dynamic axis"
+
+
+def test_values_of_samples_and_of_sequences() -> None:
+    network, x = start()
+    b = network.add(Input.make("b", (DIM,), axis=BATCH))
+    both = add(network, "both", "Plus", reduction(network, x), b)
+    add(network, "total", "ReduceElements", both, axis=-3)
+    minibatch = whole()
+    rows = np.arange(12.0).reshape(4, DIM)
+    streams = {**minibatch.streams, "b": StreamData(rows, sequence_layout([1, 1, 1, 1]))}
+    value, _ = run(network, "total", Minibatch(streams, minibatch.samples))
+    np.testing.assert_allclose(value, (rows + [each.max(axis=0) for each in sequences()]).sum(axis=0), rtol=1e-12)
+    add(network, "wrong", "ReduceElements", b, axis=-2)
+    with pytest.raises(
+        NetworkError, match=r"^ReduceElements 'wrong' looks along sequences, but its input 'b' has .*\[batch\]$"
+    ):
+        network.infer()
 
 
 def test_what_has_no_batch() -> None:

@@ -12,7 +12,7 @@ from cntk_core.errors import DataError
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.ops.families.frame_moves import emissions
-from cntk_core.ops.families.sequences import GATHER, OUTPUT_MULTIPLEXER, MultiplexerAttributes
+from cntk_core.ops.families.sequences import GATHER
 from cntk_core.ops.language.framing import run_forward, run_gradient
 from cntk_core.ops.language.layouts import sequence_layout
 from cntk_core.ops.language.op import NoAttributes, OpContext
@@ -167,10 +167,3 @@ def test_gather_adds_the_gradients_of_a_row_that_is_taken_twice():
     )[1]
     assert gradient is not None
     assert gradient.tolist() == [[1, 1], [0, 0], [3, 3], [0, 0]]
-
-
-def test_only_the_first_output_of_an_operation_is_there():
-    assert OUTPUT_MULTIPLEXER.missing(MultiplexerAttributes(0)) is None
-    assert OUTPUT_MULTIPLEXER.missing(MultiplexerAttributes(1)) == (
-        "OutputMultiplexer of a further output is not there yet"
-    )

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from slots import MINIBATCHES, SlotData, walk
 
+from cntk_core.ops.families.delay_rows import delay_rows
 from cntk_core.ops.language.layouts import frame_layout, sequence_layout, slot_layout
-from cntk_core.ops.language.rows import delay_rows, packed_slots, reader_slots, sequence_rows, sequence_table
+from cntk_core.ops.language.rows import packed_slots, reader_slots, sequence_rows, sequence_table
 from cntk_testing.examples import examples
 
 

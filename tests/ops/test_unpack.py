@@ -16,11 +16,12 @@ from cntk_core.network.model_file import load_model, save_model
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.ops.language.layouts import sequence_layout, slot_layout
-from cntk_core.ops.language.shapes import Longest, longest_axes, show, with_elements, with_lengths
+from cntk_core.ops.language.shapes import FREE, Longest, longest_axes, show, with_lengths
 from cntk_core.ops.table import core_ops
 from cntk_core.plan.make import make_plan
 from cntk_core.records.minibatch import Minibatch, StreamData
 from cntk_kit_engines.explain import explain
+from cntk_kit_recipes.recipe.formatting import with_elements
 from cntk_testing.examples import examples
 from cntk_testing.gradients import check_gradients
 from cntk_testing.reference import ReferenceEngine, ReferenceProgram
@@ -148,7 +149,7 @@ class TestShapes:
         assert show((longest, 3)) == "[3 x ?]"
         assert longest_axes((longest, 3, Longest(""))) == {"words", ""}
         assert with_lengths((longest, 3), {"words": 7}) == (7, 3)
-        assert with_elements((longest, 3), 12) == (4, 3)
+        assert with_elements((longest, 3), 12) == (4, 3) == with_elements((FREE, 3), 12)
 
     def infer(self, build: Callable[[Network, Node, Node], object]) -> Node:
         network, x, u = unpacking()

@@ -199,6 +199,19 @@ SAMPLE = "A sample is [2 x 3], in memory (3, 2)."
             one_hot([0.5]),
             "the input 'x' is given values of the type float64, not whole numbers, which one_hot wants",
         ),
+        (
+            Input.make("x", (FREE,)),
+            np.zeros((2, 0)),
+            "the input 'x' has the shape (2, 0)\nA sample is [?], in memory (?).\n"
+            "It takes one array (samples, ?) or a list of sequences, each (frames, ?).",
+        ),
+        (
+            Input.make("x", (FREE,)),
+            one_hot([1]),
+            "the input 'x' is given one-hot samples, but how many elements there are is not known\n"
+            "A sample is [?], in memory (?).\n"
+            "It takes one array (samples, ?) or a list of sequences, each (frames, ?).",
+        ),
         (Input.make("x", (3,)), one_hot([0, 3]), "the input 'x' has elements 0 to 2; given are 0 to 3"),
         (
             Input.make("x", (2, FREE), axis="s"),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cntk_core.plan.make import make_plan
-from cntk_core.plan.sparse import label_inputs, sparse_inputs
+from cntk_kit_engines.sparse_inputs import label_inputs, sparse_inputs
 from cntk_testing.networks import classifier, multipliers
 from cntk_testing.sparse_networks import SPARSE_SAMPLES
 

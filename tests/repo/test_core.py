@@ -26,9 +26,6 @@ ALLOWED: dict[str, set[str]] = {
     "plugins/manager.py": {"cntk-engine-cpu", "cpu", "cuda"},
     # What starts ranks where the recipe does not say.
     "contract/parallel.py": {"cntk-parallel-sockets"},
-    # The block "SGD" of a recipe, and the word for the processor in a message.
-    "training/loop/session.py": {"SGD"},
-    "training/loop/trained_nodes.py": {"CPU", "cpu"},
 }
 """Where the core may say the name of a plugin or of a wheel, and why."""
 

@@ -103,6 +103,24 @@ def test_the_mean_with_norms_that_are_limited():
         np.testing.assert_allclose(values(mean)[name], value, rtol=1e-12)
 
 
+def test_gradients_are_seen_and_changed_before_the_update():
+    seen, one = [], minibatches()[0]
+
+    def watch(job, step, gradients):
+        seen.append((step.step, step.samples, sorted(gradients), job.network is network))
+        gradients["W0"][...] = 0.0
+        return {"b0": np.zeros_like(gradients["b0"])}
+
+    network = make_network()
+    before = values(network)
+    made = trainer(network, before_update=[watch])
+    made.train_minibatch(one)
+    made.train_minibatch(one)
+    assert seen == [(step, 8, ["W0", "W1", "b0", "b1"], True) for step in (0, 1)]
+    assert made.steps == 2
+    assert [name for name, value in values(network).items() if not np.array_equal(value, before[name])] == ["W1", "b1"]
+
+
 def test_units_of_momentum():
     one, found = minibatches()[0], []
     for unit, momentum in (("minibatch", 0.5), ("sample", 0.5 ** (1 / 8)), ("time", -8 / np.log(0.5))):
@@ -179,6 +197,35 @@ def test_rates_that_make_no_sense(given, message):
     made = trainer(make_network(), learner(**given))
     with pytest.raises(CntkError) as caught:
         made.train_minibatch(minibatches()[0])
+    assert caught.value.message == message
+
+
+def test_a_rate_that_is_no_number():
+    made = trainer(make_network(), learner(rate="fast"))
+    with pytest.raises(CntkError) as caught:
+        made.train_minibatch(minibatches()[0])
+    assert caught.value.message == "the learning rate of step 1 is 'fast', which is no number"
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"learners": "sgd"}, "a trainer takes LearnerSettings, one or several, not 'sgd'"),
+        ({"learners": []}, "a trainer takes LearnerSettings, one or several, not ()"),
+        ({"learners": learner(momentum_unit="hour")}, "momentum_unit is minibatch, sample or time, not 'hour'"),
+        ({"network": "net.dnn"}, "a trainer takes a Network, not a str"),
+        ({"criterion": 3}, "3 is no node of the network"),
+        ({"criterion": make_network()["ce"]}, "<CrossEntropyWithSoftmax ce> is no node of the network"),
+        (
+            {"op_settings": {"dropoutrate": 0.5}},
+            "no operation of the network asks for the number 'dropoutrate'; did you mean 'dropoutRate'?",
+        ),
+    ],
+)
+def test_what_a_trainer_is_not_made_of(given, message):
+    made = {"network": make_network(dropout=True), "criterion": "ce", "learners": learner(), **given}
+    with pytest.raises(CntkError) as caught:
+        Trainer(**made, engine=ReferenceEngine())
     assert caught.value.message == message
 
 

@@ -153,6 +153,22 @@ def test_values_that_were_put_into_parameters_count():
     assert not np.array_equal(network["W1"].value, np.ones((5, 3)))
 
 
+def test_a_parameter_that_was_not_learned_before():
+    """It lies behind those that ranks exchange; a new trainer lays the buffers out anew."""
+    network = make_network()
+    network["W0"].learning_rate_multiplier = 0.0
+    first = trainer(network)
+    first.train_minibatch(rows(3))
+    network["W0"].learning_rate_multiplier = 1.0
+    before = values(network)
+    made = trainer(network)
+    store = made.model.store
+    assert store.learned_size == store.size
+    made.train_minibatch(rows(3))
+    assert not np.array_equal(values(network)["W0"], before["W0"])
+    assert np.array_equal(values(network)["W0"], store.value(network["W0"]))
+
+
 def test_parameters_without_values_get_first_ones():
     network = make_network()
     kept = values(network)

@@ -185,6 +185,19 @@ def test_several_learners_and_parameters_that_stay():
     assert [name for name in before if not np.array_equal(before[name], first[name])] == ["W1", "b1"]
 
 
+def test_parameters_are_compared():
+    def work(communicator):
+        given = parallel(communicator, "DataParallelSGD", check_every=2)
+        made = trainer(make_network(), parallel=given)
+        made.train_minibatch(minibatches()[0])
+        if communicator.rank:
+            made.model.network["W0"].value[0, 0] += 1.0
+        made.train_minibatch(minibatches()[0])
+
+    with pytest.raises(TrainingError, match=r"^after minibatch 2 of epoch 1 the parameters of rank 1 are not those of"):
+        on_ranks(work)
+
+
 def test_together_from_a_later_epoch_on():
     def work(communicator):
         made = trainer(make_network(), parallel=parallel(communicator, "DataParallelSGD", start_epoch=2))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cntk_core.training.files import generations
-from cntk_core.training.files.generations import ModelPaths, checkpoint_of
+from cntk_kit_recipes.session import generations
+from cntk_kit_recipes.session.generations import ModelPaths, checkpoint_of
 
 
 def test_a_model_is_gone_for_good_before_its_checkpoint_is_removed(tmp_path, monkeypatch):

@@ -9,7 +9,8 @@ import pytest
 from small import Lines
 
 from cntk_core.training.loop.criteria import Criterion, averages, describe, number_format, since
-from cntk_core.training.loop.progress import ProgressBar, RunLog, StreamLog, share_of_epoch, single
+from cntk_core.training.loop.progress import ProgressBar, RunLog, StreamLog, share_of_epoch
+from cntk_kit_recipes.session.rate_control import single
 
 
 @pytest.mark.parametrize(

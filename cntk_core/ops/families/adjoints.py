@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import attrs
+
 from cntk_core.errors import ShapeError
+from cntk_core.ops.families.convolution import CONVOLUTION, ConvolutionAttributes
 from cntk_core.ops.language.define import define_op, elementwise_op, first_shape, guess_first
 from cntk_core.ops.language.op import Array, OpContext
 from cntk_core.ops.language.shapes import Shape, elements, show
@@ -23,7 +26,7 @@ _SUMS = Traits(pure_xp=True, keeps_nothing=True, ignores_zero_rows=True)
     differentiable=(True, False),
 )
 def BROADCAST_LIKE(m: Any, attributes: Any, x: Any, like: Any) -> Any:
-    """x, repeated along the axes and for the frames of the second input."""
+    """The first input, repeated along the axes and for the frames of the second."""
     return m.where(m.equal(like, like), x, x)
 
 
@@ -94,4 +97,56 @@ def SUM_OF_OUTER_PRODUCTS(xp: Any, inputs: Sequence[Array], attributes: Any, con
     return _rows(inputs[1]).T @ _rows(inputs[0])
 
 
-OPS = (BROADCAST_LIKE, SUM_FRAMES, SUM_OF_OUTER_PRODUCTS)
+def _infer_weights(shapes: Sequence[Shape], attributes: ConvolutionAttributes) -> Shape:
+    found = CONVOLUTION.infer(shapes[:2], attributes)
+    if found != shapes[2]:
+        raise ShapeError(f"the convolution gives {show(found)}, not {show(shapes[2])}")
+    return shapes[0]
+
+
+def _of_convolution(context: OpContext) -> OpContext:
+    return attrs.evolve(context, framed=context.framed[:2], layouts=context.layouts[:2])
+
+
+def _convolution_gradients(
+    xp: Any, gradient: Array, inputs: Sequence[Array], attributes: Any, context: OpContext, *needs: bool
+) -> Sequence[Array | None]:
+    assert CONVOLUTION.gradient is not None
+    return CONVOLUTION.gradient(xp, gradient, None, inputs, attributes, _of_convolution(context), needs)
+
+
+def _weights_gradient(
+    xp: Any,
+    gradient: Array,
+    output: Array,
+    inputs: Sequence[Array],
+    attributes: ConvolutionAttributes,
+    context: OpContext,
+    needs: Sequence[bool],
+) -> Sequence[Array | None]:
+    assert CONVOLUTION.forward is not None
+    pair = [gradient, inputs[1]]
+    to_data = _convolution_gradients(xp, inputs[2], pair, attributes, context, False, True)[1] if needs[1] else None
+    return None, to_data, CONVOLUTION.forward(xp, pair, attributes, _of_convolution(context)) if needs[2] else None
+
+
+@define_op(
+    "ConvolutionWeights",
+    inputs=3,
+    infer=_infer_weights,
+    gradient=_weights_gradient,
+    attributes=ConvolutionAttributes,
+    differentiable=(False, True, True),
+    unframed=frozenset({0}),
+    reduces_frames=True,
+    reads_output=False,
+    traits=Traits(keeps_nothing=True, ignores_zero_rows=True),
+)
+def CONVOLUTION_WEIGHTS(
+    xp: Any, inputs: Sequence[Array], attributes: ConvolutionAttributes, context: OpContext
+) -> Array:
+    """The gradient of a convolution by its weights; inputs: the weights, the data, the gradient of the result."""
+    return _convolution_gradients(xp, inputs[2], inputs[:2], attributes, context, True, False)[0]
+
+
+OPS = (BROADCAST_LIKE, SUM_FRAMES, SUM_OF_OUTER_PRODUCTS, CONVOLUTION_WEIGHTS)

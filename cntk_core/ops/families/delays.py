@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from cntk_core.ops.families.delay_rows import DelayRows, delay_rows
 from cntk_core.ops.language.framing import align, unbroadcast
 from cntk_core.ops.language.op import Array, OpContext
-from cntk_core.ops.language.rows import DelayRows, delay_rows, reader_slots, sequence_rows
+from cntk_core.ops.language.rows import reader_slots, sequence_rows
 from cntk_core.records.layout import IntArray, SequenceLayout
 
 TAIL = "tail"

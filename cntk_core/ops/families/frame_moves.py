@@ -15,11 +15,14 @@ import numpy as np
 from cntk_core.errors import DataError
 from cntk_core.ops.language.layouts import sequence_layout
 from cntk_core.ops.language.op import Array, OpContext
-from cntk_core.ops.language.rows import sequence_rows, sequence_table
+from cntk_core.ops.language.rows import reader_slots, sequence_rows, sequence_table
 from cntk_core.records.layout import IntArray, SequenceLayout
 
 _NEARLY = 1.0 - 1e-9
 """Counts that are this near to a whole number have reached it: they are sums of fractions."""
+
+MANY_STEPS = 16
+"""As many calls for time steps take about as long as one for a sequence, whose rows have to be put side by side."""
 
 
 def layout_of(context: OpContext, index: int) -> SequenceLayout:
@@ -116,6 +119,8 @@ def scatter_add(xp: Any, like: Array, rows: IntArray, values: Array) -> Array:
 def reconciled_rows(context: OpContext) -> IntArray | None:
     """Return the row of the first input for each row of the second's axis; None if all are the same.
 
+    A sequence that goes on from the minibatch before is in the slot of its frame, if each slot has one frame.
+
     Raises:
         DataError: the sequences differ in length.
     """
@@ -123,6 +128,10 @@ def reconciled_rows(context: OpContext) -> IntArray | None:
     if source is None or source is wanted or same_sequences(source, wanted):
         return None
     table, own = sequence_table(source), sequence_rows(wanted)
+    alone = source.is_frames and source.slots == wanted.slots and not wanted.begins[:, 1].any()
+    if alone and not own.begun.all():
+        rows: IntArray = reader_slots(wanted)[own.slot]
+        return rows
     places = table.find(own.number)
     lengths = np.where(places >= 0, table.length[np.maximum(places, 0)], 0)
     full = own.last - own.first + 1
@@ -223,18 +232,41 @@ class Pieces:
         rows: of all frames, those of each sequence in the order of time. Shape ``(frames,)``.
         starts: where in ``rows`` each sequence begins, in the reader's order. Shape ``(sequences,)``.
         lengths: of the sequences. Shape ``(sequences,)``.
-        piece: which of the sequences each row of the minibatch belongs to. Shape ``(frames,)``.
+        piece, step: which of the sequences each row of the minibatch belongs to, and which of its steps it is. Shape
+            ``(frames,)``.
+        slots: the slot of each sequence, if none shares its slot. Shape ``(sequences,)``.
+        spans: first row and number of rows of each time step.
     """
 
     rows: IntArray
     starts: IntArray
     lengths: IntArray
     piece: IntArray
+    step: IntArray
+    slots: IntArray | None
+    spans: tuple[tuple[int, int], ...]
 
     @property
     def longest(self) -> int:
         """Frames of the longest sequence."""
         return int(self.lengths.max(initial=0))
+
+    def fold(self, function: np.ufunc, values: Array) -> Array:
+        """Return ``(sequences, n)``: a binary function over the rows ``(frames, n)`` of each sequence.
+
+        Time step by time step, or, where few sequences have many, sequence by sequence: many times as fast as
+        ``function.reduceat``.
+        """
+        if self.slots is None or len(self.spans) > MANY_STEPS * len(self.starts):
+            ordered = values[self.rows]
+            out = np.empty((len(self.starts), *values.shape[1:]), values.dtype)
+            for place, (start, length) in enumerate(zip(self.starts.tolist(), self.lengths.tolist(), strict=True)):
+                function.reduce(ordered[start : start + length], axis=0, out=out[place])
+            return out
+        found = values[: self.spans[0][1] if self.spans else 0].copy()
+        for start, count in self.spans[1:]:
+            function(found[:count], values[start : start + count], out=found[:count])
+        return found[self.slots]
 
 
 _PIECES: WeakKeyDictionary[SequenceLayout, Pieces] = WeakKeyDictionary()
@@ -245,7 +277,15 @@ def pieces_of(layout: SequenceLayout) -> Pieces:
     found = _PIECES.get(layout)
     if found is None:
         own, table = sequence_rows(layout), sequence_table(layout)
-        rows = np.lexsort((own.step, own.number)).astype(np.int64)
-        starts = np.cumsum(table.length) - table.length
-        found = _PIECES[layout] = Pieces(rows, starts, table.length, table.find(own.number))
+        alone = not layout.steps or len(table.slot) == layout.alive[0]
+        found = Pieces(
+            rows=np.lexsort((own.step, own.number)).astype(np.int64),
+            starts=np.cumsum(table.length) - table.length,
+            lengths=table.length,
+            piece=table.find(own.number),
+            step=own.step - own.first,
+            slots=table.slot if alone else None,
+            spans=tuple(zip(layout.start.tolist(), layout.alive.tolist(), strict=True)),
+        )
+        _PIECES[layout] = found
     return found

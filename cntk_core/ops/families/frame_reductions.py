@@ -23,30 +23,21 @@ ALL_AXES, SEQUENCE_AXIS, BATCH_AXIS = -1, -2, -3
 
 def _of_pieces(rows: Array, pieces: Pieces, operation: str) -> Array:
     """Reduce ``(frames, n)`` to a row for each sequence."""
-    ordered = rows[pieces.rows]
-    if not len(pieces.starts):
-        return ordered
-
-    def fold(function: Any, values: Array) -> Array:
-        return function.reduceat(values, pieces.starts, axis=0)
-
     if operation == "LogSum":
-        shift = finite(np, fold(np.maximum, ordered))
-        summed = fold(np.add, np.exp(ordered - np.repeat(shift, pieces.lengths, axis=0)))
-        return np.log(summed) + shift
+        shift = finite(np, pieces.fold(np.maximum, rows))
+        return np.log(pieces.fold(np.add, np.exp(rows - shift[pieces.piece]))) + shift
     if operation in ("Argmax", "Argmin"):
-        return _places(ordered, fold(np.maximum if operation == "Argmax" else np.minimum, ordered), pieces)
+        return _places(rows, pieces.fold(np.maximum if operation == "Argmax" else np.minimum, rows), pieces)
     if operation == "Mean":
-        return fold(np.add, ordered) / pieces.lengths[:, None].astype(rows.dtype)
-    return fold({"Sum": np.add, "Max": np.maximum, "Min": np.minimum, "Prod": np.multiply}[operation], ordered)
+        return pieces.fold(np.add, rows) / pieces.lengths[:, None].astype(rows.dtype)
+    return pieces.fold({"Sum": np.add, "Max": np.maximum, "Min": np.minimum, "Prod": np.multiply}[operation], rows)
 
 
-def _places(ordered: Array, best: Array, pieces: Pieces) -> Array:
+def _places(rows: Array, best: Array, pieces: Pieces) -> Array:
     """The first step of each sequence that has the best value, or is no number, as ``numpy.argmax`` has it."""
-    steps = np.arange(len(ordered)) - np.repeat(pieces.starts, pieces.lengths)
-    found = (ordered == np.repeat(best, pieces.lengths, axis=0)) | np.isnan(ordered)
-    places = np.where(found, steps[:, None], pieces.longest)
-    return np.minimum.reduceat(places, pieces.starts, axis=0).astype(ordered.dtype)
+    found = (rows == best[pieces.piece]) | np.isnan(rows)
+    places = np.where(found, pieces.step[:, None], pieces.longest)
+    return pieces.fold(np.minimum, places).astype(rows.dtype)
 
 
 def _reduce_sequences(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:

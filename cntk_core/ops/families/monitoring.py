@@ -8,10 +8,11 @@ from typing import Any
 import attrs
 
 from cntk_core.errors import ShapeError
-from cntk_core.ops.language.define import declare_op, define_op, first_shape, guess_first
+from cntk_core.ops.language.define import define_op, elementwise_op, first_shape, guess_first
 from cntk_core.ops.language.framing import sample_shape, samples
 from cntk_core.ops.language.op import Array, OpContext
 from cntk_core.ops.language.shapes import Shape, show
+from cntk_core.ops.language.traits import BY_ELEMENTS
 from cntk_core.system.console import tell
 
 
@@ -107,12 +108,21 @@ def _infer_assign(shapes: Sequence[Shape], attributes: Any) -> Shape:
     return shapes[0]
 
 
-ASSIGN = declare_op(
+def _complete_assign(shapes: Sequence[Shape], attributes: Any) -> Sequence[Shape]:
+    return [shapes[1] if 0 in shapes[0] else shapes[0], shapes[1]]
+
+
+@elementwise_op(
     "Assign",
-    "The second input, which becomes the value of the first (a parameter) after the minibatch.",
-    inputs=2,
-    infer=_infer_assign,
+    gradient=lambda m, attributes, g, y, target, value: (None, g),
     differentiable=(False, True),
+    traits=attrs.evolve(BY_ELEMENTS, assigns=True),
 )
+def _assigned(m: Any, attributes: Any, target: Any, value: Any) -> Any:
+    """The second input, which becomes the value of the first (a parameter) after the minibatch."""
+    return value
+
+
+ASSIGN = attrs.evolve(_assigned, infer=_infer_assign, complete=_complete_assign, guess=None)
 
 OPS = (TRACE, EPOCH_ACCUMULATOR, ASSIGN)

@@ -215,7 +215,7 @@ _PRODUCT = attrs.evolve(BY_ROWS, summed_at_end=True, product=MatrixProduct(outer
     traits=_PRODUCT,
 )
 def TIMES(xp: Any, inputs: Sequence[Array], attributes: TimesAttributes, context: OpContext) -> Array:
-    """Product of a matrix or tensor with a vector, matrix or tensor: sums over A's last and B's first axes."""
+    """Product of a matrix or tensor with a vector, matrix or tensor; sums over A's last and B's first axes or steps."""
     return product_of(xp, inputs, attributes, context)
 
 

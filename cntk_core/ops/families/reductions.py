@@ -112,7 +112,7 @@ def _form_of_reduce(attributes: ReduceAttributes) -> Op:
     traits=BY_ROWS,
 )
 def REDUCE_ELEMENTS(xp: Any, inputs: Sequence[Array], attributes: ReduceAttributes, context: OpContext) -> Array:
-    """Sum, log of the sum of exponentials, mean, largest, smallest, product or place, over an axis or the sample."""
+    """Sum, log of the sum of exponentials, mean, largest, smallest, product or place, over static or dynamic axes."""
     value, framed = inputs[0], context.framed[0]
     sample = tuple(value.shape[1:] if framed else value.shape)
     shape = _infer_reduce([sample], attributes)

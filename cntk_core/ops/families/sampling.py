@@ -13,7 +13,7 @@ from cntk_core.errors import DataError, ShapeError
 from cntk_core.ops.families.geometry import Dims
 from cntk_core.ops.families.reshaping import ints
 from cntk_core.ops.language.define import define_op
-from cntk_core.ops.language.op import Array, OpContext
+from cntk_core.ops.language.op import LATER, Array, OpContext
 from cntk_core.ops.language.shapes import Shape, elements, from_cntk, show
 
 
@@ -39,11 +39,13 @@ class RandomDistributionAttributes:
         type: ``uniform`` (low, high), ``normal`` (mean, scale), ``gumbel`` (location, scale) or ``bernoulli`` (chance).
         args: the arguments of the distribution.
         dims: dimensions of the value in CNTK's order, if there is no input to be like.
+        seed: keys the numbers, alike in all nodes with it; below 0 each node draws others, by the run's seed.
     """
 
     type: str = "uniform"
     args: tuple[float, ...] = attrs.field(default=(0.0, 1.0), converter=_numbers)
     dims: Dims = attrs.field(default=(), converter=ints)
+    seed: int = attrs.field(default=-1, metadata=LATER)
 
 
 def _infer_distribution(shapes: Sequence[Shape], attributes: RandomDistributionAttributes) -> Shape:
@@ -92,10 +94,11 @@ def RANDOM_DISTRIBUTION(
 
 @attrs.frozen
 class RandomSampleAttributes:
-    """Attributes of RandomSample: how many classes are drawn, and whether one may be drawn again."""
+    """Attributes of RandomSample: how many classes are drawn, whether one may be drawn again, and the node's seed."""
 
     num_samples: int
     allow_duplicates: bool = False
+    seed: int = attrs.field(default=-1, metadata=LATER)
 
 
 def _classes(weights: Shape, attributes: RandomSampleAttributes) -> int:

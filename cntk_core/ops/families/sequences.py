@@ -25,7 +25,7 @@ from cntk_core.ops.language.define import define_op, first_shape, guess_first
 from cntk_core.ops.language.op import Array, OpContext
 from cntk_core.ops.language.rows import longest_sequence
 from cntk_core.ops.language.shapes import Shape, elements, show
-from cntk_core.ops.language.traits import BY_ROWS, Traits
+from cntk_core.ops.language.traits import Traits
 from cntk_core.records.layout import IntArray
 
 
@@ -329,35 +329,6 @@ def GATHER(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext
     return xp.take(inputs[1], gathered_places(inputs[0], len(inputs[1])), axis=0)
 
 
-@attrs.frozen
-class MultiplexerAttributes:
-    """Attributes of OutputMultiplexer: which output of its input it stands for, from 0."""
-
-    output_index: int = 0
-
-
-def _limits_of_multiplexer(attributes: MultiplexerAttributes) -> str | None:
-    return "of a further output" if attributes.output_index else None
-
-
-@define_op(
-    "OutputMultiplexer",
-    infer=first_shape,
-    guess=guess_first,
-    gradient=lambda xp, grad, output, inputs, attributes, context, needs: [grad],
-    attributes=MultiplexerAttributes,
-    limits=_limits_of_multiplexer,
-    reads_inputs=False,
-    reads_output=False,
-    traits=BY_ROWS,
-)
-def OUTPUT_MULTIPLEXER(
-    xp: Any, inputs: Sequence[Array], attributes: MultiplexerAttributes, context: OpContext
-) -> Array:
-    """One output of an operation that has several; those here have one."""
-    return inputs[0]
-
-
 OPS = (
     WHERE,
     PACKED_INDEX,
@@ -368,5 +339,4 @@ OPS = (
     TO_SEQUENCE_LIKE,
     UNPACK_SEQUENCE,
     GATHER,
-    OUTPUT_MULTIPLEXER,
 )

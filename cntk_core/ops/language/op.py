@@ -20,6 +20,11 @@ Array = Any
 """A NumPy array, or one of a module like it (CuPy)."""
 
 
+LATER = {"later": True}
+"""Metadata of an attribute that an op gained later: files have it where it is not the default, so that older programs
+read the others."""
+
+
 @attrs.frozen
 class NoAttributes:
     """Attributes of an op that has none."""
@@ -123,6 +128,9 @@ class Op:
         unframed: inputs that cannot have a dynamic axis (weights of a convolution), by index.
         updates: parameters among the inputs that computing the op in training changes (running statistics), by index.
         accumulator: for a precomputed value, makes the object that gathers it in one pass over the data.
+        outputs: of an op with several (:mod:`~cntk_core.ops.families.outputs`): their names with their shape rules.
+        located: ``(attributes, op of the first input, its attributes, shapes of its inputs or None) -> attributes``: of
+            an op that has to know more of its first input than the shape.
         placement: ``(input shapes, attributes, index of an input) -> Placement or None``: how width and height of that
             input lie on those of the output. Element-wise ops keep them and need none.
         remark: ``(input shapes, attributes) -> text or None``: what is legal with such inputs, but hardly meant.
@@ -131,11 +139,10 @@ class Op:
         doc: one line for the reference page.
         along_sequences: inputs along whose sequences it looks, by index, so that these must have some. Those of delays
             are known.
-        form: ``attributes -> op``: the record that nodes with such attributes have in place of this one, for an op that
-            is quite another one with some settings (a reduction of sequences in place of one of samples). All forms
-            have the same name, attributes and ``form``.
-        whole: inputs of which an op with ``axis_of`` looks, for each of its frames, at what belongs to the frame's
-            sequence. So it can be in a loop: it is given these inputs whole in each time step, as they are outside it.
+        form: ``attributes -> op``: the record of the same name that nodes with such attributes have in place of this,
+            for an op that is quite another one with some settings. All forms have the same attributes and ``form``.
+        whole: inputs of which an op with ``axis_of`` looks, for each frame, at what belongs to the frame's sequence. It
+            can be in a loop, where it is given these inputs whole in each time step, as they are outside it.
     """
 
     name: str
@@ -166,6 +173,8 @@ class Op:
     placement: Callable[[Sequence[Shape], Any, int], Placement | None] | None = None
     remark: Callable[[Sequence[Shape], Any], str | None] | None = None
     doc: str = ""
+    outputs: Mapping[str, Callable[[Sequence[Shape], Any], Shape]] = attrs.field(factory=dict)
+    located: Callable[[Any, Op, Any, Sequence[Shape | None]], Any] | None = None
     traits: Traits = attrs.field(
         default=attrs.Factory(lambda op: NO_TRAITS if op.elementwise is None else BY_ELEMENTS, takes_self=True)
     )
@@ -184,7 +193,8 @@ class Op:
             found = OpNames.find(self.name)
         except PluginError:
             found = None
-        if found is not self:
+        is_form = found is not None and self.form is not None and found.form is self.form  # inference finds it again
+        if found is not self and not is_form:
             raise PluginError(
                 f"the operation {self.name} cannot be pickled: it is not found by its name",
                 hint="Register it with cntk_core.api.register, here and where it is read; or make a plugin of it.",

@@ -118,12 +118,6 @@ def with_lengths(shape: Shape, lengths: Mapping[str, int]) -> Shape:
     return tuple(lengths[dim.axis] if isinstance(dim, Longest) else dim for dim in shape)
 
 
-def with_elements(shape: Shape, count: int) -> Shape:
-    """Return a shape with one dimension of that kind as a shape of so many elements."""
-    others = elements([dim for dim in shape if not isinstance(dim, Longest)])
-    return tuple(count // max(others, 1) if isinstance(dim, Longest) else dim for dim in shape)
-
-
 def from_cntk(dims: Iterable[int]) -> Shape:
     """Return the memory-order shape of dimensions in CNTK's order."""
     return tuple(reversed([int(dim) for dim in dims]))

@@ -60,10 +60,11 @@ class Traits:
         delay: 1 if the value of a time step is the first input's some steps before, -1 if some steps after; the
             attribute ``time_step`` says how many. A cycle is legal through it. 0: no delay.
         part: ``(shape of the first input, attributes) -> {axis of a sample: (first, end)}``: the value is these ranges
-            of the first input's elements, and the gradient goes there and nowhere else.
+            of the first input's elements, perhaps in another shape, and the gradient goes there and nowhere else.
         product: how it is a matrix product.
         log_likelihood: a criterion that is a negative log likelihood, so that the exponential of its mean is a
             perplexity.
+        assigns: after a minibatch its value becomes that of its first input, a parameter.
         settings: the numbers that training changes from outside (``dropoutRate``) which the op reads.
     """
 
@@ -81,6 +82,7 @@ class Traits:
     part: Callable[[Shape, Any], Mapping[int, tuple[int, int]]] | None = None
     product: MatrixProduct | None = None
     log_likelihood: bool = False
+    assigns: bool = False
     settings: frozenset[str] = frozenset()
 
     @property

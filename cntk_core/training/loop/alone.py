@@ -58,11 +58,7 @@ class OneRank(Communicator):
         self._mail.append(Message(0, tag, array.copy()))
 
     def receive(self, source: int | None = None, tag: int | None = None) -> Message:
-        """Return what was sent.
-
-        Raises:
-            TrainingError: nothing was, and there is nobody to wait for.
-        """
+        """Return what was sent. Raises TrainingError if nothing was: there is nobody to wait for."""
         found = self.poll(source, tag)
         if found is None:
             raise TrainingError("there is no message, and no other rank that could send one")

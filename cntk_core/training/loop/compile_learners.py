@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import attrs
 
 from cntk_core.contract.engine import ExecutionEngine, Program
+from cntk_core.contract.host_program import compile_plan
 from cntk_core.contract.learner import Learner, UpdateRule
 from cntk_core.contract.store import ParameterStore
 from cntk_core.errors import UnsupportedError
@@ -38,8 +39,7 @@ def compile_learners(
 ) -> tuple[Program, tuple[LearnerGroup, ...]]:
     """Compile a plan for training.
 
-    One learner with all trained parameters is compiled into the program, whose steps then are as fast as can be.
-    Others get programs that update and compute nothing else.
+    One learner is compiled into the program; several get programs that update and compute nothing else.
 
     Raises:
         UnsupportedError: learners have slots of one name with different first values.
@@ -50,14 +50,14 @@ def compile_learners(
         store.add_slots(rule.slots)
     if len(learners) == 1:
         (own,), (rule,) = learners, rules
-        program = engine.compile(plan, store, rule, seed=seed)
+        program = compile_plan(engine, plan, store, rule, seed=seed)
         return program, (LearnerGroup(own.learner, own.settings, program, plan.trained, mean=own.mean),)
     groups = []
     for number, (own, rule) in enumerate(zip(learners, rules, strict=True)):
         part = _update_alone(plan, own.parameters)
-        program = engine.compile(part, store, rule, seed=seed)
+        program = compile_plan(engine, part, store, rule, seed=seed)
         groups.append(LearnerGroup(own.learner, own.settings, program, part.trained, {}, own.mean, f"{number}."))
-    return engine.compile(plan, store, seed=seed), tuple(groups)
+    return compile_plan(engine, plan, store, seed=seed), tuple(groups)
 
 
 def _check_slots(rules: Sequence[UpdateRule]) -> None:

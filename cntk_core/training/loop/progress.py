@@ -140,13 +140,6 @@ class RunLog:
         self.line(f"Best epoch per criterion so far: [Validate] {shown}")
 
 
-def single(value: float) -> float:
-    """The nearest number of single precision."""
-    import struct
-
-    return float(struct.unpack("f", struct.pack("f", value))[0])
-
-
 def share_of_epoch(done: int, total: int, minibatch_size: int, shown: int) -> str:
     """``, 12.50%`` of an epoch, or nothing if its size is not known.
 

@@ -224,6 +224,18 @@ class Ranks:
             self.communicator.broadcast(statistics)
             store.values[size:] = statistics
 
+    def compare(self, store: ParameterStore, count: int, epoch: int) -> None:
+        """Check the parameters after a step that all ranks have made, if it is time to (:attr:`ParallelSettings`).
+
+        Args:
+            store: the parameters.
+            count: minibatches of the epoch so far.
+            epoch: its index, from 0.
+        """
+        every = self.settings.check_every
+        if every and self.strategy.group is None and count and count % every == 0:
+            self.check_parameters(store, f"after minibatch {count} of epoch {epoch + 1}")
+
     # -- state --------------------------------------------------------------------------------------------
 
     def begin_epoch(self, store: ParameterStore, epoch: int, *, inside: bool = False) -> str:

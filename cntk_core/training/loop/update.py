@@ -14,7 +14,7 @@ Where the rule is to see the mean of the gradient, ``g / N`` comes first and ``N
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -22,9 +22,10 @@ import numpy as np
 
 from cntk_core.contract.learner import Learner, Slot, UpdateContext, UpdateRule
 from cntk_core.contract.store import ParameterStore
+from cntk_core.contract.user_learner import ParameterUpdate, UserLearner
 from cntk_core.errors import WrongResult
 from cntk_core.network.node import Parameter
-from cntk_core.ops.language.expression import TraceMath, symbol
+from cntk_core.ops.language.expression import ArrayMath, TraceMath, symbol
 from cntk_core.plan.plan import Plan
 from cntk_core.training.settings import SGDSettings
 
@@ -77,7 +78,27 @@ def compose_update(learner: Learner, settings: SGDSettings, *, mean: bool = Fals
         key=f"{kind.__module__}.{kind.__qualname__}({learner.settings!r})+{','.join(extra)}",
         means=means,
         mean_expression=mean_expression if means else None,
+        on_host=_on_host(learner, extra) if isinstance(learner, UserLearner) else None,
     )
+
+
+def _on_host(
+    learner: UserLearner, extra: tuple[str, ...]
+) -> Callable[[Sequence[ParameterUpdate], Sequence[Mapping[str, float]]], None]:
+    """The whole update around a learner in Python, in the same order."""
+    m = ArrayMath(np)
+
+    def update(parameters: Sequence[ParameterUpdate], scalars: Sequence[Mapping[str, float]]) -> None:
+        for each, numbers in zip(parameters, scalars, strict=True):
+            each.gradient[...] = _prepare(m, each.value, each.gradient, numbers, extra)
+        learner.update(parameters)
+        for each, numbers in zip(parameters, scalars, strict=True):
+            if _NOISE in extra:
+                each.value += numbers[_NOISE] * each.slots[NOISE_SLOT]
+            if _L1 in extra:
+                each.value = np.sign(each.value) * np.maximum(np.abs(each.value) - numbers[_L1], 0.0)
+
+    return update
 
 
 def _ruled(learner: Learner, answer: Any) -> tuple[Any, Mapping[str, Any]]:

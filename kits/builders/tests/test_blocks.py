@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from layer_networks import add, dense, names, placeholder, two_layers, value
 
-from cntk_core.errors import NetworkError, Problems
+from cntk_core.errors import NetworkError, Problems, ShapeError
 from cntk_core.network.blocks import Block, nest
 from cntk_core.network.network import Network
-from cntk_core.network.node import Input, Parameter
+from cntk_core.network.node import Input, Parameter, Placeholder
 from cntk_kit_builders.blocks import as_block, call_block, describe_block, find_block, reads_of, replace_block
+from cntk_kit_builders.derivatives.differentiate import differentiate
 from cntk_kit_builders.edit import (
     check_links,
     complete_network,
@@ -121,6 +122,18 @@ def test_what_is_no_function_of_its_arguments() -> None:
         with pytest.raises(NetworkError) as caught:
             as_block(network, outputs, arguments, "f")
         assert str(caught.value) == message
+    for own in (["a"], ["a", "a"]):
+        with pytest.raises(NetworkError) as caught:
+            as_block(network, [result], {inside: x, other: x}, "f", names=own)
+        assert str(caught.value) == f"the block 'f' needs a name for each of its 2 arguments, not {own}"
+    size = len(network)
+    said = Placeholder.make("said", (3,))
+    network.add(said)
+    with pytest.raises(ShapeError):
+        as_block(network, [said, add(network, "r2", "Tanh", said)], {said: x}, "f")
+    network.remove(network["r2"])
+    network.remove(said)
+    assert len(network) == size
     with pytest.raises(Problems) as both:
         as_block(network, [network["x"]], {inside: x, other: x}, "f")
     assert "2 problems found" in str(both.value)
@@ -221,6 +234,12 @@ def test_what_is_called_wrongly() -> None:
             call_block(network, one, operands, parameters=parameters)
         assert str(caught.value) == message
     assert len(network.blocks) == 2
+    for use in (lambda: call_block(two_layers(), one, [x]), lambda: replace_block(two_layers(), one, [])):
+        with pytest.raises(NetworkError) as caught:
+            use()
+        assert str(caught.value) == (
+            "the block 'one' is not in this network\n    Copy its nodes into it, with clone(...)."
+        )
 
 
 def test_a_block_is_replaced() -> None:
@@ -325,6 +344,16 @@ def test_what_several_blocks_read_stays_where_it_is() -> None:
     nest(network.blocks)
     assert "one.W_SVD" in names(find_block(network, "one").nodes)
     assert find_block(network, "other").operands == {"x": network["one.W_SVD"]}
+
+
+def test_a_derivative_has_the_blocks_of_what_is_derived() -> None:
+    network = two_layers()
+    made = differentiate(network, "two.out", "x")
+    assert [(block.name, names(block.operands.values())) for block in made.blocks] == [
+        ("one", ["x"]),
+        ("two", ["one.out"]),
+    ]
+    assert made.blocks[0].operands["x"] is made["x"]
 
 
 def test_layers_can_be_made_in_any_number() -> None:

@@ -196,3 +196,13 @@ def test_what_is_not_inferred_is_shown_too() -> None:
     as_block(network, [add(network, "out", "Times", weights, p)], {p: q}, "Linear", "f")
     assert list(outline(network)) == ["q = Placeholder ()", "W = LearnableParameter () : [2 x 0]", "f = Linear (q, W)"]
     assert ">placeholder<" in to_svg(network)
+
+
+def test_very_many_blocks_inside_each_other() -> None:
+    network = two_layers()
+    nodes: dict[Node, None] = {network["one.out"]: None}
+    network.blocks = [Block(f"b{number}", "B", nodes, [*nodes]) for number in range(3000)]
+    lines = list(outline(network, -1))
+    assert lines[6:8] == ["b2999 = B () : [3 x *]", "  b2998 = B () : [3 x *]"]
+    assert len(lines) == 3012
+    assert len(collapse(network)) == 12

@@ -6,6 +6,7 @@ from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.ops.families.convolution import ConvolutionAttributes
 from cntk_core.ops.families.pooling import LegacyPoolingAttributes, PoolingAttributes
+from cntk_core.ops.language.shapes import FREE
 from cntk_core.ops.table import core_ops
 from cntk_kit_builders.dump import dump
 
@@ -55,3 +56,8 @@ def test_pooling_of_images() -> None:
         " PoolingWindow[Width:3, Height:2]  SubSampling[Horizontal:2, Vertical:2]\n"
         " Output[Width:13, Height:10, Channels:3]  \n TotalSizePerSample[Input:1680, Output:390]  \n"
     )
+
+
+def test_windows_over_free_dimensions_have_no_geometry() -> None:
+    attributes = PoolingAttributes((2, 2), "max", (2,), (False,))
+    assert text("Pooling", attributes, Input.make("x", (3, FREE, FREE))) == " \nn=Pooling ( x )"

@@ -9,7 +9,7 @@ from cntk_testing.engine_contract import EngineContract
 from cntk_testing.reference import ReferenceEngine, ReferenceProgram
 
 
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(3, test_gradients_by_any_nodes=12, test_op_gradients_by_inputs=30)
 @pytest.mark.sampled(4)
 class TestReference(EngineContract):
     engine_class = ReferenceEngine
@@ -87,3 +87,20 @@ def test_silence_about_a_missing_stream_is_noticed():
 
     with pytest.raises(pytest.fail.Exception, match="DID NOT RAISE"):
         EngineContract().test_mistakes(faulty(evaluate=evaluate))
+
+
+def test_a_wrong_gradient_by_a_node_is_noticed():
+    def gradient(self, name):
+        return ReferenceProgram.gradient(self, name) * (1.01 if name == "h" else 1.0)
+
+    with pytest.raises(AssertionError, match=r"gradient by 'h': relative error"):
+        EngineContract().test_gradients_by_any_nodes(faulty(gradient=gradient), "classifier float64")
+
+
+def test_values_that_gradients_spoil_are_noticed():
+    def backward(self, seeds):
+        ReferenceProgram.run_backward(self, seeds)
+        self._values[self.plan.roots[1]] += 1.0
+
+    with pytest.raises(AssertionError, match=r"value after gradients of '.*': relative error"):
+        EngineContract().test_gradients_by_any_nodes(faulty(run_backward=backward), "classifier float64")

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cntk_core.ops.kernel import core_op
 from cntk_core.ops.language.define import define_op, first_shape, scalar_shape
 from cntk_core.ops.language.op import Op
 from cntk_core.ops.language.traits import BY_ELEMENTS, BY_ROWS, NO_TRAITS, Traits
-from cntk_core.ops.table import core_ops
+from cntk_core.ops.table import core_op, core_ops
 from cntk_testing.op_cases import OpExample
 from cntk_testing.strict_arrays import ImpureError, StrictModule
 from cntk_testing.trait_checks import check_traits

@@ -81,34 +81,42 @@ def as_block(
         names: of the arguments; by default those of the placeholders.
 
     Raises:
-        NetworkError, Problems: no output is given or depends on an argument; a node is not in the network.
+        NetworkError, Problems: no output is given, or none depends on an argument; a node is not in the network; two
+            arguments have one name.
     """
-    name, names = name or kind, names or [placeholder.name for placeholder in arguments]
-    _check_composite(network, outputs, arguments, name)
+    name, names = name or kind, list(names) or [placeholder.name for placeholder in arguments]
+    _check_composite(network, outputs, arguments, name, names)
     members = _members(network, outputs, arguments)
     places: dict[str, list[Place]] = {}
     for argument, placeholder in zip(names, arguments, strict=True):
         places[argument] = [
             (node, index) for node in members for index, child in enumerate(node.inputs) if child is placeholder
         ]
+    network.replace_placeholders(arguments)
     passed: dict[Node, Node] = {}
     for output in outputs:
         if output not in members and output not in passed:
-            passed[output] = node = network.add(
-                Node(free_name(network, f"{name}.output"), PASS, [output], PASS.attributes(), where=output.where)
-            )
-            members[node] = None
+            passed[output] = _pass(network, f"{name}.output", output)
+            members[passed[output]] = None
             for argument, placeholder in zip(names, arguments, strict=True):
-                places[argument] += [(node, 0)] if output is placeholder else []
-    network.replace_placeholders(arguments)
+                places[argument] += [(passed[output], 0)] if output is placeholder else []
     return network.add_block(Block(name, kind, members, [passed.get(node, node) for node in outputs], places))
 
 
+def _pass(network: Network, name: str, source: Node) -> Node:
+    """Add a node that gives what another one gives, or what has taken its place."""
+    if isinstance(source, Placeholder) and source.replacement is not None:
+        source = source.replacement
+    return network.add(Node(free_name(network, name), PASS, [source], PASS.attributes(), where=source.where))
+
+
 def _check_composite(
-    network: Network, outputs: Sequence[Node], arguments: Mapping[Placeholder, Node], name: str
+    network: Network, outputs: Sequence[Node], arguments: Mapping[Placeholder, Node], name: str, names: Sequence[str]
 ) -> None:
     if not outputs:
         raise NetworkError(f"the block '{name}' has no output")
+    if len(set(names)) != len(arguments) or len(names) != len(arguments):
+        raise NetworkError(f"the block '{name}' needs a name for each of its {len(arguments)} arguments, not {names}")
     strange = [node for node in (*outputs, *arguments, *arguments.values()) if not holds(network, node)]
     if strange:
         raise NetworkError(f"'{strange[0].name}' is no node of this network", where=strange[0].where)
@@ -171,8 +179,9 @@ def call_block(
         name: of the new block and, in place of the old one's, in the names of its nodes. By default that of the block.
 
     Raises:
-        NetworkError: it has other arguments, or there is no such use of parameters.
+        NetworkError: it is in another network, it has other arguments, or there is no such use of parameters.
     """
+    _check_member(network, block)
     given = _operands(network, block, operands)
     check_use(parameters)
     wanted = {*block.nodes, *(_own(block) if parameters != "shared" else ())}
@@ -193,8 +202,15 @@ def call_block(
             copies[node].inputs[index] = operand
     if changed:
         for node in block.nodes:  # what a loop is guessed from must not be what it was elsewhere
-            copies[node].shape = None
+            copies[node].shape = node.shape if _is_leaf(node) else None
     return made[block]
+
+
+def _check_member(network: Network, block: Block) -> None:
+    if block not in network.blocks:
+        raise NetworkError(
+            f"the block '{block.name}' is not in this network", hint="Copy its nodes into it, with clone(...)."
+        )
 
 
 def _operands(network: Network, block: Block, operands: Sequence[Node] | Mapping[str, Node]) -> dict[str, Node]:
@@ -215,8 +231,9 @@ def replace_block(network: Network, block: Block, outputs: Sequence[Node]) -> No
     Nodes that are made of the block's outputs go on reading them; the block stays then.
 
     Raises:
-        NetworkError: there are more or fewer of them than outputs.
+        NetworkError: it is in another network, or there are more or fewer of them than outputs.
     """
+    _check_member(network, block)
     if len(outputs) != len(block.outputs):
         raise NetworkError(f"the block '{block.name}' has {len(block.outputs)} outputs, not {len(outputs)}")
     for old, new in zip(list(block.outputs), outputs, strict=True):

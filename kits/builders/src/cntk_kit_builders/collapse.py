@@ -142,16 +142,15 @@ def outline(network: Network, depth: int = 0, note: Callable[[Node], str] = lamb
             outer = block
         children.setdefault(outer, {})[shown[node]] = None
 
-    def lines(parent: Block | None, indent: str) -> Iterator[str]:
-        for child in children[parent]:
-            if isinstance(child, Node):
-                notes = [note(node) for node in (closed[child].nodes if child in closed else [child])]
-                yield f"{indent}{child.describe()}{next(filter(None, notes), '')}"
-            else:
-                yield indent + describe_block(child, lambda node: shown.get(node, node).name)
-                yield from lines(child, indent + "  ")
-
-    yield from lines(None, "")
+    waiting = [("", child) for child in reversed(children[None])]
+    while waiting:
+        indent, child = waiting.pop()
+        if isinstance(child, Node):
+            notes = [note(node) for node in (closed[child].nodes if child in closed else [child])]
+            yield f"{indent}{child.describe()}{next(filter(None, notes), '')}"
+        else:
+            yield indent + describe_block(child, lambda node: shown.get(node, node).name)
+            waiting += [(indent + "  ", inner) for inner in reversed(children[child])]
 
 
 def _chain(block: Block, outside: Mapping[Block, Block | None]) -> Iterator[Block]:

@@ -8,20 +8,22 @@ from cntk_core.network.node import Node
 from cntk_core.ops.families.convolution import convolution_setup
 from cntk_core.ops.families.geometry import Geometry, ImageDims, Window, extended, window_of
 from cntk_core.ops.families.pooling import image_pooling_geometry, pooling_geometry
-from cntk_core.ops.language.shapes import elements, to_cntk
+from cntk_core.ops.language.shapes import elements, is_free, to_cntk
 
 _POOL_KINDS = {"max": 1, "average": 2}
 _IMAGE_POOLING = ("MaxPooling", "AveragePooling")
 
 
 def geometry_pieces(node: Node, metadata: bool) -> Iterator[str]:
-    """Yield the pieces of text for a node with windows; nothing for any other.
+    """Yield the pieces of text for a node with windows; nothing for any other, nor where sizes are free.
 
     Args:
         node: of a network whose shapes are inferred.
         metadata: whether metadata are printed. The original prints the geometry of the newer operations in any case.
     """
     name, attributes = node.op.name, node.attributes
+    if any(is_free(child.known_shape) for child in node.inputs):
+        return
     if name in _IMAGE_POOLING:
         if metadata:
             yield from _image_pooling(node)

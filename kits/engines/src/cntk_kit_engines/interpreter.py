@@ -19,9 +19,9 @@ from cntk_core.ops.language.framing import run_forward, run_gradient
 from cntk_core.ops.language.layouts import frame_layout
 from cntk_core.ops.language.op import OpContext
 from cntk_core.ops.language.shapes import Shape, longest_axes, with_lengths
-from cntk_core.plan.lengths import check_lengths
 from cntk_core.plan.plan import GradientStep, Loop, LoopGradient, Step, is_open, makes_axis_by_values
 from cntk_core.records.layout import IntArray, SequenceLayout
+from cntk_kit_engines.lengths import check_lengths
 from cntk_kit_engines.program import PlanProgram
 
 Array = NDArray[Any]

@@ -6,7 +6,7 @@ from typing import Any
 
 from cntk_core.network.node import Node
 from cntk_core.ops.language.shapes import elements
-from cntk_core.plan.sparse import is_transposed
+from cntk_kit_engines.sparse_inputs import is_transposed
 
 Array = Any
 """An array of NumPy or of a module like it."""

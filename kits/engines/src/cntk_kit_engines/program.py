@@ -14,7 +14,7 @@ from cntk_core.contract.engine import Program, ProgramState, no_gradients
 from cntk_core.errors import DataError, NetworkError, did_you_mean
 from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.ops.language.op import OpContext
-from cntk_core.ops.language.random import random_stream
+from cntk_core.ops.language.random import random_stream, stream_key
 from cntk_core.ops.language.shapes import elements, longest_axes, with_lengths
 from cntk_core.plan.plan import Plan, layout_of_root
 from cntk_core.records.layout import SequenceLayout
@@ -207,7 +207,8 @@ class PlanProgram(Program):
         self.axes.place(context, node)
         context.carried = self.carried.setdefault(node, {})
         if node.op.random:
-            context.random = functools.partial(random_stream, self.seed, self.place[node], self.step)
+            key = stream_key(self.seed, self.place[node], node.attributes)
+            context.random = functools.partial(random_stream, *key, self.step)
 
 
 def is_total(node: Node) -> bool:

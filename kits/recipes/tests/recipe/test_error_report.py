@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import signal
 
+import pytest
+
 from cntk_core.errors import CntkError, TrainingError
 from cntk_core.training.loop.stop_request import stopped
 from cntk_kit_recipes.recipe import error_report, ranks
@@ -23,3 +25,20 @@ def test_a_rank_that_was_told_to_end_is_not_the_first_that_failed(monkeypatch):
             error_report.end_ranks(error.message)
     assert list(told.values()) == [True, False]
     assert "told to end" in next(iter(told))
+
+
+@pytest.mark.parametrize(
+    ("error", "is_shown"), [(TrainingError("no luck"), False), (ZeroDivisionError("nothing"), True)]
+)
+def test_where_a_defect_happened_is_left_and_where_a_mistake_was_found_is_not(monkeypatch, error, is_shown):
+    left = []
+    monkeypatch.setattr(ranks, "detect", lambda: ranks.Launch(0, 2))
+    monkeypatch.setattr(ranks, "end_all", lambda text, details="", *, consequence=False: left.append((text, details)))
+    try:
+        raise error
+    except Exception:
+        error_report.end_ranks("it went wrong")
+    ((text, details),) = left
+    assert text == "it went wrong"
+    assert ("raise error" in details) == is_shown
+    assert bool(details) == is_shown

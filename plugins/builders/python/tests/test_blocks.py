@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import pytest
 from cntk_builder_python import (
     GRU,
     LSTM,
+    Attention,
     BatchNormalization,
     BiRecurrence,
     Convolution,
@@ -19,6 +20,8 @@ from cntk_builder_python import (
     Fold,
     Graph,
     LayerNormalization,
+    LuongAttention,
+    MultiHeadAttention,
     PReLU,
     Recurrence,
     RecurrenceFrom,
@@ -35,10 +38,21 @@ from cntk_builder_python import (
     tanh,
 )
 
-from cntk_core.api import BuildError, CntkError, Minibatch, NetworkError, ParameterStore, ShapeError, StreamData
+from cntk_core.api import (
+    BuildError,
+    CntkError,
+    Minibatch,
+    NetworkError,
+    Node,
+    ParameterStore,
+    ShapeError,
+    StreamData,
+    core_ops,
+)
 from cntk_core.api.builders import collapse, find_block, outline
 from cntk_core.api.engines import make_plan, sequence_layout
 from cntk_testing import ReferenceEngine, check_gradients
+from cntk_testing.inside import load_model, save_model
 
 
 def value(graph: Graph, term: Term, data: Minibatch) -> Any:
@@ -61,6 +75,10 @@ def of(graph: Graph) -> list[tuple[str, str, dict[str, str]]]:
     ]
 
 
+def names(nodes: Iterable[Node]) -> set[str]:
+    return {node.name for node in nodes}
+
+
 # -- layers -----------------------------------------------------------------------------------------------
 
 
@@ -76,7 +94,7 @@ def of(graph: Graph) -> list[tuple[str, str, dict[str, str]]]:
         (PReLU(), ["PReLU"]),
         (Recurrence(RNNStep(2)), ["RNNStep", "Recurrence"]),
         (Recurrence(lambda h, x: tanh(h + x)), ["Recurrence"]),
-        (Fold(GRU(2)), ["GRU", "Fold"]),
+        (Fold(GRU(2)), ["GRU", "Last", "Fold"]),
         (BiRecurrence(LSTM(2), GRU(2)), ["LSTM", "Recurrence", "GRU", "Recurrence", "BiRecurrence"]),
         (RecurrentLSTMLayer(2), ["LSTM", "Recurrence", "RecurrentLSTMLayer"]),
         (
@@ -92,7 +110,9 @@ def test_a_layer_is_a_block(layer: Any, wanted: list[str]) -> None:
     network = graph.finish()
     assert [block.kind for block in network.blocks] == wanted
     assert network.blocks[-1].operands == {"x": x.node}
-    assert len(collapse(network)) == 2 + len(network.parameters)
+    assert names(collapse(network)) == {"x", *names(network.roots["output"])} | {
+        parameter.name for parameter in network.parameters if not parameter.name.startswith("constant")
+    }
 
 
 @pytest.mark.parametrize(
@@ -130,6 +150,60 @@ def test_states_are_arguments() -> None:
         ("cell", "LSTM", {"dh": "r.h", "dc": "r.c", "x": "x"}),
         ("r", "RecurrenceFrom", {"operands1": "h", "operands2": "c", "operands3": "x"}),
     ]
+
+
+def test_attention_is_two_blocks() -> None:
+    """What does not depend on the decoder's state, and the function of that state."""
+    graph = Graph()
+    encoded, x = graph.input("encoded", 4, axis="source"), graph.input("x", 3)
+    cell, context = LSTM(5), Attention(4, 3)(encoded, x)
+    graph.output(Recurrence(lambda h, c, x: cell(h, c, x, context(h)))(x), "h")
+    network = graph.finish()
+    assert [(block.kind, list(block.operands)) for block in network.blocks] == [
+        ("PastValueWindow", ["x"]),
+        ("Attention", ["encoded", "decoder"]),
+        ("Attention", ["h"]),
+        ("LSTM", ["dh", "dc", "x", "aux"]),
+        ("Recurrence", ["x"]),
+    ]
+    assert [node.name for node in collapse(network) if node.op.role == "block"] == ["attention", "h"]
+
+
+def test_numbers_belong_to_their_block() -> None:
+    """They are not shown with it, and not shared when it is called again."""
+    graph = Graph()
+    x = graph.input("x", 2)
+    Stabilizer(name="s")(x)
+    again = call("s", x, name="t")
+    graph.output(again)
+    network = graph.finish()
+    assert [node.name for node in collapse(network)] == ["x", "s.param", "s", "t.ElementTimes2"]
+    assert names(network.parameters) == {
+        "s.param", "constant", "constant1", "constant2", "t.constant", "t.constant1", "t.constant2"
+    }  # fmt: skip
+
+
+def test_a_block_with_numbers_is_called_on_something_wider() -> None:
+    graph = Graph()
+    x, wide = graph.input("x", 2), graph.input("wide", 5)
+    Stabilizer(name="s")(x)
+    again = call("s", wide, name="t")
+    graph.network.infer()
+    assert again.node.shape == (5,)
+
+
+@pytest.mark.parametrize(
+    ("layer", "wanted"),
+    [
+        (MultiHeadAttention(4, 2), ["MultiHeadAttention"]),
+        (lambda x: LuongAttention(4)(x)(x), ["Unpack", "LuongAttention"]),
+        (lambda x: Attention(4)(x, x)(x), ["Unpack", "Attention"]),
+    ],
+)
+def test_attention_to_whole_sequences_is_a_block(layer: Any, wanted: list[str]) -> None:
+    graph = Graph()
+    graph.output(layer(graph.input("x", 4)))
+    assert [node.op.name for node in collapse(graph.finish()) if node.op.role == "block"] == wanted
 
 
 def test_a_layer_that_makes_nothing_is_no_block() -> None:
@@ -270,17 +344,16 @@ def test_what_is_no_block() -> None:
             block("Odd")(function)(*operands)
         assert str(caught.value).partition(": ")[2] == message
         assert str(caught.value).startswith(__file__)
-    with pytest.raises(TypeError):
-        block("Odd")(tanh)()  # as Python says it
+    with pytest.raises(TypeError, match="1 required positional argument: 'x'"):
+        Dense(2)()  # as Python says it
+    with pytest.raises(TypeError, match="1 required positional argument: 'x'"):
+        block("Odd")(tanh)()
 
 
 # -- used again -------------------------------------------------------------------------------------------
 
 
 def test_a_layer_of_a_loaded_network_is_called_again(tmp_path: Any) -> None:
-    from cntk_core.network.model_file import load_model, save_model
-    from cntk_core.ops.table import core_ops
-
     graph = Graph(np.float64)
     graph.output(Sequential(Dense(3, tanh, name="hidden"), Dense(2, name="z"))(graph.input("x", 4)))
     save_model(graph.finish(), tmp_path / "net.dnn")

@@ -32,6 +32,7 @@ from cntk_builder_python import (
     squared_error,
     tanh,
 )
+from cntk_builder_python.recurrence import state_names
 
 from cntk_core.api import CntkError, Minibatch, ParameterStore, StreamData
 from cntk_core.api.engines import make_plan, sequence_layout
@@ -235,6 +236,13 @@ def test_an_embedding_with_given_vectors_does_not_learn():
     (embedding,) = graph.finish().parameters
     assert (embedding.name, embedding.learned) == ("embedding.E", False)
     np.testing.assert_array_equal(embedding.value, vectors)
+
+
+def test_states_are_the_parameters_that_have_to_be_given():
+    def step(h: Any, c: Any, x: Any, gain: float = 1.0, *, scale: Any) -> Any:
+        return h, c
+
+    assert state_names(step) == ("h", "c")
 
 
 def one_step(graph: Graph, **how: Any) -> Any:

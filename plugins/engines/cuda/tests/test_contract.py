@@ -17,6 +17,8 @@ from cntk_testing import EngineContract, PackagingContract
     test_values=4,
     test_sparse_updates=8,
     test_op=6,
+    test_gradients_by_any_nodes=30,
+    test_op_gradients_by_inputs=60,
     test_sequences=3,
     test_nan_and_infinities_show=2,
     test_inputs_without_sequences=2,

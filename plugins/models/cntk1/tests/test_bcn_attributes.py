@@ -12,12 +12,13 @@ from cntk_model_cntk1.bcn.attributes import READERS, Source
 from cntk_model_cntk1.bcn.images import IMAGE_READERS
 from cntk_model_cntk1.bcn.reader import BinaryReader
 
-from cntk_core.api import ModelFormatError, NoAttributes, UnsupportedError
+from cntk_core.api import ModelFormatError, UnsupportedError
 from cntk_testing.inside import (
     BatchNormalizationAttributes,
     ConvolutionAttributes,
     CropAttributes,
     DelayAttributes,
+    DropoutAttributes,
     EditDistanceAttributes,
     EnvironmentInputAttributes,
     ForwardBackwardAttributes,
@@ -114,8 +115,8 @@ CASES = [
     ("Where", 10, b"", WhereAttributes("")),
     ("ToSequence", 26, wide("steps"), ToSequenceAttributes("steps")),
     ("UnpackSequence", 26, float32(-1.0) + flag(True), UnpackAttributes(-1.0, True)),
-    ("Dropout", 26, size(1, 2), NoAttributes()),
-    ("Dropout", 15, b"", NoAttributes()),
+    ("Dropout", 26, size(1, 2), DropoutAttributes()),
+    ("Dropout", 15, b"", DropoutAttributes()),
     ("RandomSample", 26, flag(True) + size(7) + size(1, 2), RandomSampleAttributes(7, True)),
     ("RandomSampleInclusionFrequency", 15, flag(False) + size(7), RandomSampleAttributes(7, False)),
     (

@@ -36,6 +36,7 @@ from cntk_testing.op_networks import cases_together, network_of
 from cntk_testing.reference import ReferenceEngine
 from cntk_testing.sequence_networks import SEQUENCE_SAMPLES, sequences_for
 from cntk_testing.sparse_networks import SPARSE_SAMPLES, product, sparse_stream, with_sparse_streams
+from cntk_testing.trainer_contract import TrainerContract
 
 SIZES = (32, 7, 1, 50, 7)
 """Frames of the minibatches that follow each other."""
@@ -136,7 +137,7 @@ def start(
 
 
 @pytest.mark.filterwarnings("ignore:.*encountered in:RuntimeWarning")
-class EngineContract(GradientContract, ForeignOpsContract, InputsContract):
+class EngineContract(TrainerContract, GradientContract, ForeignOpsContract, InputsContract):
     """Tests of an engine for pytest: subclass it with ``engine_class`` or a fixture ``engine``.
 
     Attributes:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from cntk_core.contract.engine import ExecutionEngine, Program
+from cntk_core.contract.engine import ExecutionEngine
 from cntk_core.contract.store import ParameterStore
 from cntk_core.network.node import Node
 from cntk_core.ops.language.define import define_op, elementwise_op, first_shape, guess_first, scalar_shape
@@ -19,7 +19,7 @@ from cntk_core.plan.make import make_plan
 from cntk_core.plan.plan import Loop
 from cntk_core.records.minibatch import Minibatch
 from cntk_testing.networks import Sample
-from cntk_testing.recipes import RecipeContract
+from cntk_testing.python_ops import PythonOpsContract, started
 from cntk_testing.reference import ReferenceEngine
 from cntk_testing.sequence_networks import FEATURES, HIDDEN, SequenceSketch, sequences_for
 
@@ -166,7 +166,7 @@ BY_ELEMENTS = {"by_elements", "by_elements_in_a_loop"}
 """Those of an element-wise op; which module computes it is the engine's own business."""
 
 
-class ForeignOpsContract(RecipeContract):
+class ForeignOpsContract(PythonOpsContract):
     """The part of the contract of engines that is about the ops of others.
 
     Attributes:
@@ -190,7 +190,7 @@ class ForeignOpsContract(RecipeContract):
             pytest.skip("the engine computes no recurrent networks")
         assert not engine.on_host(plan), "a step is computed on the host"
         runs = [(engine, ours), (ReferenceEngine(), reference)]
-        programs = [_program(maker, sample) for maker, sample in runs]
+        programs = [started(maker, sample) for maker, sample in runs]
         for step, lengths in enumerate(self.lengths):
             data: Minibatch = sequences_for(ours, lengths, step)
             for program, _ in programs:
@@ -204,10 +204,3 @@ class ForeignOpsContract(RecipeContract):
             found, expected = stores[0].gradient(one), stores[1].gradient(other)
             scale = max(1.0, float(np.max(np.abs(expected), initial=0.0)))
             np.testing.assert_allclose(found, expected, rtol=0, atol=scale * self.tolerance[dtype], err_msg=one.name)
-
-
-def _program(engine: ExecutionEngine, sample: Sample) -> tuple[Program, ParameterStore]:
-    store = ParameterStore(sample.network.parameters, sample.network.dtype)
-    program = engine.compile(make_plan(sample.network, sample.roots, sample.criterion), store, None, seed=3)
-    program.begin_epoch(0, sample.settings)
-    return program, store

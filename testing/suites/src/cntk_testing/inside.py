@@ -6,12 +6,14 @@ tests of wheels elsewhere use the doors of ``cntk_core.api`` and the suites of `
 
 from __future__ import annotations
 
+from cntk_core.model import Model
 from cntk_core.network import model_file
 from cntk_core.network.model_file import ModelInfo, load_model, read_model_info, save_model
 from cntk_core.ops.families.alignment import EditDistanceAttributes, ForwardBackwardAttributes
 from cntk_core.ops.families.convolution import ConvolutionAttributes
 from cntk_core.ops.families.cropping import CropAttributes
 from cntk_core.ops.families.distances import NegativeSamplesAttributes
+from cntk_core.ops.families.dropout import DropoutAttributes
 from cntk_core.ops.families.leaves import EnvironmentInputAttributes
 from cntk_core.ops.families.monitoring import TraceAttributes
 from cntk_core.ops.families.normalization import BatchNormalizationAttributes
@@ -28,6 +30,8 @@ from cntk_core.ops.families.shifting import ShiftAttributes
 from cntk_core.ops.families.slicing import RepeatAttributes, SliceAttributes, StackAttributes
 from cntk_core.ops.families.vocabulary import NoiseContrastiveAttributes
 from cntk_core.ops.language.reader_order import pack, unpack, unpack_sequences
+from cntk_core.plugins.faults import fault_error
+from cntk_core.plugins.registering import registrations_kept
 from cntk_kit_recipes.recipe.context import ActionContext
 from cntk_kit_recipes.session.saving import Saver
 
@@ -38,11 +42,13 @@ __all__ = [
     "ConvolutionAttributes",
     "CropAttributes",
     "DelayAttributes",
+    "DropoutAttributes",
     "EditDistanceAttributes",
     "EnvironmentInputAttributes",
     "ForwardBackwardAttributes",
     "LegacyPoolingAttributes",
     "LegacyReshapeAttributes",
+    "Model",
     "ModelInfo",
     "NegativeSamplesAttributes",
     "NoiseContrastiveAttributes",
@@ -64,10 +70,12 @@ __all__ = [
     "TransposeAttributes",
     "UnpackAttributes",
     "WhereAttributes",
+    "fault_error",
     "load_model",
     "model_file",
     "pack",
     "read_model_info",
+    "registrations_kept",
     "save_model",
     "unpack",
     "unpack_sequences",

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
+from cntk_core.ops.families.dropout import DropoutAttributes
 from cntk_core.ops.families.reductions import ReduceAttributes
+from cntk_core.ops.families.sampling import RandomDistributionAttributes
 from cntk_core.ops.families.slicing import SliceAttributes
 from cntk_core.ops.language.layouts import frame_layout
 from cntk_core.ops.table import core_ops
@@ -172,6 +174,22 @@ def dropout(dtype: Any) -> Sample:
     return made.finish(made.op("SquareError", target, z, name="se"), hidden, settings={"dropoutRate": 0.4})
 
 
+def own_rates(dtype: Any) -> Sample:
+    """Dropout nodes with rates of their own and of the run, with and without seeds; a seeded random value."""
+    made = Sketch(dtype)
+    x, target = made.input("x", 6), made.input("target", 4)
+    value = made.dense(x, (6, 4), 0)
+    for rate, seed in ((0.25, -1), (-1.0, 4), (0.5, 4), (0.0, 1)):
+        dropped = made.op("Dropout", made.op("Tanh", value), attributes=DropoutAttributes(rate, seed))
+        value = made.op("Plus", value, dropped)
+    noise = made.op("RandomDistribution", value, attributes=RandomDistributionAttributes("normal", seed=11))
+    return made.finish(
+        made.op("SquareError", target, made.op("Plus", value, noise), name="se"),
+        value,
+        settings={"dropoutRate": 0.4},
+    )
+
+
 def slices(dtype: Any) -> Sample:
     """Parts of a value that go different ways and come together again."""
     made = Sketch(dtype)
@@ -193,6 +211,18 @@ def by_frame(dtype: Any) -> Sample:
 
 SAMPLES: Mapping[str, Callable[[Any], Sample]] = {
     made.__name__: made
-    for made in (classifier, rectified, chain, shared, multipliers, reductions, softmaxes, dropout, slices, by_frame)
+    for made in (
+        classifier,
+        rectified,
+        chain,
+        shared,
+        multipliers,
+        reductions,
+        softmaxes,
+        dropout,
+        own_rates,
+        slices,
+        by_frame,
+    )
 }
 """Name to function that makes the network in a precision."""

@@ -116,6 +116,17 @@ EXAMPLES: dict[str, tuple[OpExample, ...]] = {
         OpExample(((3, 1), (2, 1, 4)), nan=(0,)),
         OpExample(((2, 3), (3,)), nan=(0,)),
     ),
+    "ConvolutionWeights": tuple(
+        OpExample(shapes, attributes, framed=framed, nan=())
+        for framed in ((False, True, True), (False, False, False))
+        for shapes, attributes in (
+            (((3, 2, 3, 3), (2, 4, 5), (3, 4, 5)), ConvolutionAttributes((3, 3), (3,))),
+            (
+                ((2, 3, 3, 3), (2, 3, 4), (3, 5, 7)),
+                ConvolutionAttributes((3, 3, 3), (2,), (2, 2, 3), (True,), PLANE, transpose=True),
+            ),
+        )
+    ),
     "SumFrames": UNARY,
     "SumOfOuterProducts": (
         OpExample(((4,), (3,)), framed=BOTH),
@@ -147,6 +158,8 @@ EXAMPLES: dict[str, tuple[OpExample, ...]] = {
         OpExample(((4,), (4,)), kinds=("positive", "smooth")),
         OpExample(((3, 1), (2, 1, 4)), kinds=("positive", "smooth")),
     ),
+    # What is assigned to does not show.
+    "Assign": (OpExample(((4,), (4,)), framed=(False, False), nan=(1,)),),
     "Less": NOT_SMOOTH,
     "LessEqual": NOT_SMOOTH,
     "Equal": NOT_SMOOTH,

@@ -216,10 +216,12 @@ def looking(dtype: Any) -> Sample:
     source = made.network.add(Input.make("words", (FEATURES,), axis=SOURCE))
     memory, there = _memory(made, source, made.elman(source, FEATURES))
     past, close = made.delay()
+    table = made.parameter("table", 4, HIDDEN)
+    known = made.op("AttentionSum", table, made.op("AttentionWeights", table, past))
     weights = made.op("AttentionWeights", memory, made.weighted((past, HIDDEN)), there)
     context = made.op("AttentionSum", memory, weights)
-    h = close(made.op("Tanh", made.weighted((made.x, FEATURES), (past, HIDDEN), (context, HIDDEN))))
-    table = made.parameter("table", 4, HIDDEN)
+    terms = [(node, HIDDEN) for node in (past, context, known)]
+    h = close(made.op("Tanh", made.weighted((made.x, FEATURES), *terms)))
     seen = made.op("AttentionSum", table, made.op("AttentionWeights", table, h))
     again = made.op("AttentionSum", memory, made.op("AttentionWeights", memory, made.op("Plus", seen, h), there))
     return made.classify(made.op("Plus", again, h))
@@ -238,6 +240,16 @@ def comparing(dtype: Any) -> Sample:
     outside = made.op("AdditiveAttentionWeights", keys, made.weighted((made.x, FEATURES)), v, there)
     seen = [made.op("AttentionSum", memory, weights) for weights in (inside, outside)]
     terms = [(node, HIDDEN) for node in (past, *seen)]
+    return made.classify(close(made.op("Tanh", made.weighted((made.x, FEATURES), *terms))))
+
+
+def remembering(dtype: Any) -> Sample:
+    """A recurrent layer that looks, in its loop, at a learned table, which is the same for all sequences."""
+    made = SequenceSketch(dtype)
+    past, close = made.delay()
+    keys, values = (made.parameter(name, 4, HIDDEN) for name in ("keys", "values"))
+    seen = made.op("AttentionSum", values, made.op("AttentionWeights", keys, past))
+    terms = [(past, HIDDEN), (seen, HIDDEN)]
     return made.classify(close(made.op("Tanh", made.weighted((made.x, FEATURES), *terms))))
 
 
@@ -323,6 +335,7 @@ SEQUENCE_SAMPLES: Mapping[str, Callable[[Any], Sample]] = {
         unpacked,
         looking,
         comparing,
+        remembering,
         heads,
         reduced,
         word_classes,

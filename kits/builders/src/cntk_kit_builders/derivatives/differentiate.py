@@ -18,6 +18,7 @@ from cntk_core.ops.families.recurrence import FUTURE_VALUE, PAST_VALUE, DelayAtt
 from cntk_core.ops.language.shapes import to_cntk
 from cntk_core.plan.fusion import consumers_of
 from cntk_core.plan.gradients import Flow
+from cntk_kit_builders.carry import carry_blocks
 from cntk_kit_builders.derivatives.rules import rule_of
 from cntk_kit_builders.derivatives.writing import DerivativeWriter, NotDifferentiable, Term
 
@@ -44,21 +45,41 @@ def differentiate(network: Network, root: Node | str, by: Node | str | Iterable[
         UnsupportedError, Problems: all nodes whose derivatives cannot be written as nodes.
     """
     names = [by] if isinstance(by, Node | str) else list(by)
-    made = Network(network.dtype)
     begin, *wanted = (network[each] if isinstance(each, str) else each for each in (root, *names))
     needed = set(network.order([begin]))
-    Flow.between(network.order([begin]), consumers_of(list(needed)), [begin], wanted)  # mistakes, before anything else
+    Flow.between(list(needed), consumers_of(list(needed)), [begin], wanted)  # mistakes, before anything else
+    made = Network(network.dtype)
     copies = copies_of(node for node in network if node in needed)
     for node in copies.values():
         made.add(node)
     for role, group in network.roots.items():
         made.roots[role] = [copies[node] for node in group if node in copies]
     made.origins = network.origins
-    derivatives = _Derivatives(made, copies[begin], [copies[node] for node in wanted])
-    for node, derivative in derivatives.found().items():
-        made.mark(derivatives.named(derivative, derivative_name(begin.name, node.name)), "output")
+    carry_blocks(network.blocks, copies, made)
+    for derivative in add_derivatives(made, copies[begin], [copies[node] for node in wanted]).values():
+        made.mark(derivative, "output")
     made.infer()
     return made
+
+
+def add_derivatives(network: Network, root: Node, by: Iterable[Node]) -> dict[Node, Node]:
+    """Add nodes to a network that compute the derivative of one of its nodes by others; return these by the latter.
+
+    They have the names of :func:`derivative_name`.
+
+    Args:
+        network: with shapes inferred; parameters need no values yet.
+        root, by: as of :func:`differentiate`.
+
+    Raises:
+        NetworkError: the root does not depend on one of ``by``, or it is a sparse input; a name is taken.
+        UnsupportedError, Problems: all nodes whose derivatives cannot be written as nodes.
+    """
+    derivatives = _Derivatives(network, root, list(by))
+    return {
+        node: derivatives.named(derivative, derivative_name(root.name, node.name))
+        for node, derivative in derivatives.found().items()
+    }
 
 
 class _Derivatives:

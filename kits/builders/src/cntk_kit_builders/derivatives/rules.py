@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import attrs
+import numpy as np
+
 from cntk_core.network.node import Node
-from cntk_core.ops.families.adjoints import SUM_OF_OUTER_PRODUCTS
+from cntk_core.ops.families.adjoints import CONVOLUTION_WEIGHTS, SUM_OF_OUTER_PRODUCTS
+from cntk_core.ops.families.convolution import CONVOLUTION
+from cntk_core.ops.families.geometry import is_legacy, window_of
 from cntk_core.ops.families.products import TIMES, TRANSPOSE_TIMES
 from cntk_core.ops.families.reshaping import TransposeAttributes, transposed_axes
 from cntk_core.ops.families.slicing import ROW_STACK, SLICE, SliceAttributes, StackAttributes, slice_ranges
 from cntk_core.ops.language.expression import symbol
 from cntk_core.ops.language.op import Op
-from cntk_core.ops.language.shapes import elements
+from cntk_core.ops.language.shapes import elements, to_cntk
 from cntk_core.ops.table import core_op
 from cntk_core.plan.traced import traced_gradient
 from cntk_kit_builders.derivatives.writing import DerivativeWriter, NotDifferentiable, Rule, Term
@@ -123,6 +128,84 @@ def _diag_times(d: DerivativeWriter, node: Node, g: Node, needs: Sequence[bool])
     return to_diagonal, d.times(g, lying) if needs[1] else None
 
 
+@derivative_rule("LookupTable")
+def _look_up(d: DerivativeWriter, node: Node, g: Node, needs: Sequence[bool]) -> Gradients:
+    table, words = node.inputs
+    inner = elements(table.known_shape[:-1])
+    if elements(words.known_shape) != inner:
+        raise NotDifferentiable("it looks up several words at once")
+    outer = table.known_shape[-1]
+    incoming = d.reshape(g, (1, outer))
+    to_table = to_words = None
+    if needs[0]:
+        made = _outer_products(d, incoming, d.reshape(words, (1, inner)), framed=bool(table.framed))
+        to_table = d.reshape(made, table.known_shape)
+    if needs[1]:
+        made = d.op(TRANSPOSE_TIMES, d.reshape(table, (inner, outer)), incoming)
+        to_words = d.reshape(made, words.known_shape)
+    return to_table, to_words
+
+
+@derivative_rule("Diagonal")
+def _diagonal(d: DerivativeWriter, node: Node, g: Node, needs: Sequence[bool]) -> Gradients:
+    return (d.times(g, d.constant(np.eye(node.known_shape[0]))),)
+
+
+@derivative_rule("CosDistance")
+def _cosine(d: DerivativeWriter, node: Node, g: Node, needs: Sequence[bool]) -> Gradients:
+    if not all(child.framed for child in node.inputs):
+        raise NotDifferentiable("one of its inputs has no dynamic axis")
+    left, right = (d.reshape(child, (elements(child.known_shape),)) for child in node.inputs)
+    squares = [d.sum_sample(d.op("ElementTimes", side, side)) for side in (left, right)]
+    both = d.op("Reciprocal", d.op("Sqrt", d.op("ElementTimes", *squares)))
+    found = []
+    for side, other, square in ((left, right, squares[0]), (right, left, squares[1])):
+        along = d.times(other, both)
+        across = d.times(side, d.over(node, square))
+        found.append(d.times(g, d.minus(along, d.node(across))))
+    return [
+        d.reshape(d.node(each), child.known_shape) if needed else None
+        for each, child, needed in zip(found, node.inputs, needs, strict=True)
+    ]
+
+
+# -- convolution --------------------------------------------------------------------------------------------
+
+
+def _to_data(d: DerivativeWriter, node: Node, weights: Node, g: Node) -> Node:
+    """The gradient of a convolution by its data: the transposed convolution."""
+    attributes, data = node.attributes, node.inputs[1]
+    if attributes.convolution_2d or is_legacy(attributes.image_layout):
+        raise NotDifferentiable("only convolutions of the layout CHW, not in NDL's form, have transposed ones")
+    # The kernel may lack axes of what it goes over, and that is something else now.
+    window = window_of(to_cntk(data.known_shape), attributes, reduces=True)
+    back = attrs.evolve(
+        attributes,
+        kernel_shape=window.kernel,
+        stride=window.stride,
+        auto_padding=window.auto,
+        lower_pad=window.lower,
+        upper_pad=window.upper,
+        transpose=not attributes.transpose,
+        output_shape=(0,) if attributes.transpose else to_cntk(data.known_shape),
+    )
+    return d.reshape(d.op(CONVOLUTION, weights, g, attributes=back), data.known_shape)
+
+
+@derivative_rule("Convolution")
+def _convolution(d: DerivativeWriter, node: Node, g: Node, needs: Sequence[bool]) -> Gradients:
+    weights, data = node.inputs
+    to_weights = d.op(CONVOLUTION_WEIGHTS, weights, data, g, attributes=node.attributes) if needs[0] else None
+    return to_weights, _to_data(d, node, weights, g) if needs[1] else None
+
+
+@derivative_rule(CONVOLUTION_WEIGHTS)
+def _convolution_weights(d: DerivativeWriter, node: Node, g: Node, needs: Sequence[bool]) -> Gradients:
+    _, data, maps = node.inputs
+    to_data = _to_data(d, node, g, maps) if needs[1] else None
+    return None, to_data, d.op(CONVOLUTION, g, data, attributes=node.attributes) if needs[2] else None
+
+
 # -- sums and reductions ------------------------------------------------------------------------------------
 
 
@@ -212,19 +295,13 @@ def _cross_entropy(d: DerivativeWriter, node: Node, g: Node, needs: Sequence[boo
 
 @derivative_rule("Logistic")
 def _logistic(d: DerivativeWriter, node: Node, g: Node, needs: Sequence[bool]) -> Gradients:
-    labels, chances, *weights = node.inputs
-    if any(needs[2:]):
-        raise NotDifferentiable("there is no gradient by its weights")
+    if len(node.inputs) > 2:
+        raise NotDifferentiable("its samples have weights")
+    labels, chances = node.inputs
     lying = d.reshape(labels, chances.known_shape)
-    rest = d.node(d.minus(1.0, chances))
-    weighted = d.times(g, d.reshape(weights[0], chances.known_shape)) if weights else g
-    to_labels = to_chances = None
-    if needs[0]:
-        to_labels = _laid_out(d, d.times(weighted, d.op("Minus", d.op("Log", rest), d.op("Log", chances))), labels)
-    if needs[1]:
-        change = d.op("Minus", chances, lying)
-        to_chances = d.times(weighted, d.over(change, d.op("ElementTimes", chances, rest)))
-    return to_labels, to_chances
+    slope = d.op("Minus", d.node(d.times(lying, 2.0)), d.number(1.0))
+    correct = d.op("Plus", d.op("Minus", d.number(1.0), lying), d.op("ElementTimes", chances, slope))
+    return None, d.times(d.times(g, -1.0), d.over(slope, correct))
 
 
 # -- moves --------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cntk_core.errors import CntkError
 from cntk_core.network.inference import infer_node
@@ -63,11 +64,16 @@ class DerivativeWriter:
         """Return the constant with one number in all elements; there is one of each."""
         key = value, shape
         if key not in self._numbers:
-            array = np.full(shape, value, self.network.dtype)
-            made = Parameter.make(self._name(), shape, value=array, learning_rate_multiplier=0.0)
-            made.needs_gradient = False
-            self._numbers[key] = self.network.add(made)
+            self._numbers[key] = self.constant(np.full(shape, value))
         return self._numbers[key]
+
+    def constant(self, value: NDArray[Any]) -> Node:
+        """Add a parameter that is not learned."""
+        made = Parameter.make(
+            self._name(), value.shape, value=value.astype(self.network.dtype), learning_rate_multiplier=0.0
+        )
+        made.needs_gradient = False
+        return self.network.add(made)
 
     def _name(self) -> str:
         while True:

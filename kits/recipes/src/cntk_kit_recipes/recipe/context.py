@@ -20,7 +20,6 @@ from cntk_core.errors import CntkError, ConfigError, DataError, Location
 from cntk_core.network.initializers import initialize_parameters, use_one_seed
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input
-from cntk_core.network.remarks import remarks
 from cntk_core.plugins.initializers import make_initializer
 from cntk_core.plugins.listening import gathered, passed_on
 from cntk_core.plugins.model_formats import ModelFiles
@@ -35,6 +34,7 @@ from cntk_kit_recipes.recipe.core_blocks import offer_core_blocks
 from cntk_kit_recipes.recipe.log import Log
 from cntk_kit_recipes.recipe.lost_ranks import Loss
 from cntk_kit_recipes.recipe.run_plugins import make_plugins, recipe_plugins
+from cntk_kit_recipes.session.remarks import remarks
 
 if TYPE_CHECKING:
     from cntk_core.contract.engine import ExecutionEngine

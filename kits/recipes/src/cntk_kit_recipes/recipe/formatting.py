@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from cntk_core.config import Config, option, options
 from cntk_core.errors import ConfigError, DataError
-from cntk_core.ops.language.shapes import Shape, longest_axes, to_cntk, with_elements
+from cntk_core.ops.language.shapes import Shape, elements, to_cntk
 
 _PRECISION = re.compile(r"[-+ #0]*\d*(\.\d*)?")
 _ESCAPES = (("\\n", "\n"), ("\\r", "\r"), ("\\t", "\t"), ("\\s", " "))
@@ -139,7 +139,7 @@ class Formatter:
 
     def text(self, sequences: Sequence[SequenceValue], minibatch: int) -> str:
         """Return the text of a minibatch. ``minibatch`` counts from 0."""
-        if longest_axes(self.shape) and sequences:
+        if min(self.shape, default=0) < 0 and sequences:
             self._dims = to_cntk(with_elements(self.shape, sequences[0].values.shape[1]))
         separator = self._fill(self.format.sequence_separator, minibatch)
         prologue = self._fill(self.format.sequence_prologue, minibatch)
@@ -218,3 +218,9 @@ def _last_largest(values: Matrix) -> Matrix:
     from_the_end = np.argmax(values[:, ::-1], axis=1)
     found: Matrix = values.shape[1] - 1 - from_the_end
     return found
+
+
+def with_elements(shape: Shape, count: int) -> Shape:
+    """Return a shape with one open dimension, which is negative, as a shape of so many elements."""
+    others = elements([dim for dim in shape if dim >= 0])
+    return tuple(count // max(others, 1) if dim < 0 else dim for dim in shape)

@@ -21,7 +21,7 @@ from cntk_core.records.origin import Origin, merged
 from cntk_core.training.loop.alone import Alone
 from cntk_core.training.loop.ranks import NoExchange, Ranks
 from cntk_core.training.loop.stop_request import StopRequest
-from cntk_core.training.settings import SGDSettings, for_factors
+from cntk_core.training.settings import SGDSettings
 from cntk_kit_recipes.block.named_schedules import with_schedules
 from cntk_kit_recipes.block.parallel_block import read_parallel
 from cntk_kit_recipes.block.sgd_block import idle_momentum, learner_name, make_learner, read_settings
@@ -29,6 +29,7 @@ from cntk_kit_recipes.recipe.context import ActionContext
 from cntk_kit_recipes.recipe.resume import resumption
 from cntk_kit_recipes.recipe.test import inputs_of
 from cntk_kit_recipes.session.generations import ModelPaths
+from cntk_kit_recipes.session.minibatch_factors import for_factors
 from cntk_kit_recipes.session.session import TrainingSession
 from cntk_kit_recipes.session.stop_signals import listening
 

@@ -22,7 +22,7 @@ from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
 from cntk_core.ops.language.reader_order import unpack_sequences
 from cntk_core.ops.language.rows import reader_slots
-from cntk_core.ops.language.shapes import Longest, show
+from cntk_core.ops.language.shapes import Free, Longest, show
 from cntk_core.plan.make import make_plan
 from cntk_core.records.layout import SequenceLayout
 from cntk_core.records.minibatch import Minibatch
@@ -115,7 +115,7 @@ def _check_sizes(section: Config, nodes: Sequence[Node], *, most: int) -> None:
         UnsupportedError: names a node that has more.
     """
     for node in nodes:
-        if sum(isinstance(dim, Longest) for dim in node.known_shape) > most:
+        if sum(isinstance(dim, Longest | Free) for dim in node.known_shape) > most:
             raise UnsupportedError(
                 f"the values of '{node.name}' {show(node.known_shape)} have another size in each minibatch and cannot "
                 "be written",

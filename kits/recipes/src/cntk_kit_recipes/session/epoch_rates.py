@@ -10,12 +10,11 @@ from typing import Protocol
 import attrs
 
 from cntk_core.contract.reader import DataReader, EpochSpec
-from cntk_core.training.loop.epoch import EpochLoop
-from cntk_core.training.loop.epoch_progress import EpochResult, Pace
-from cntk_core.training.loop.progress import single
 from cntk_core.training.rates.auto_adjust import RateControl
+from cntk_kit_recipes.session.epoch import EpochLoop
+from cntk_kit_recipes.session.epoch_progress import EpochResult, Pace
 from cntk_kit_recipes.session.minibatch_size_search import is_kept, search_size, size_range
-from cntk_kit_recipes.session.rate_control import ControlState
+from cntk_kit_recipes.session.rate_control import ControlState, single
 from cntk_kit_recipes.session.rate_search import Search, search_rate, share_of_trial
 
 TRIAL_MARGIN = 0.3

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from cntk_core.contract.events import EpochSummary
 from cntk_core.plugins.listening import passed_on
 from cntk_core.training.loop.criteria import Criterion, averages
-from cntk_core.training.loop.epoch_progress import EpochResult, Pace
+from cntk_kit_recipes.session.epoch_progress import EpochResult, Pace
 from cntk_kit_recipes.session.parts import SessionParts
 
 

@@ -20,8 +20,8 @@ from cntk_core.network.node import Input, Node
 from cntk_core.plan.make import make_plan
 from cntk_core.records.minibatch import Minibatch
 from cntk_core.training.files.checkpoint import load_checkpoint, restore_store
-from cntk_core.training.loop.epoch import EpochLoop
-from cntk_core.training.loop.epoch_progress import NotANumber, Pace
+from cntk_kit_recipes.session.epoch import EpochLoop
+from cntk_kit_recipes.session.epoch_progress import NotANumber, Pace
 from cntk_kit_recipes.session.generations import checkpoint_of
 from cntk_kit_recipes.session.parts import SessionParts
 

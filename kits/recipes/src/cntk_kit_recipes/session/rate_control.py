@@ -137,3 +137,10 @@ def judge(
     elif higher:
         kept = attrs.evolve(kept, rate=kept.rate * options.learn_rate_increase_factor)
     return Verdict(kept, roll_back, "reduced" if lower else "increased" if higher else "")
+
+
+def single(value: float) -> float:
+    """The nearest number of single precision."""
+    import struct
+
+    return float(struct.unpack("f", struct.pack("f", value))[0])

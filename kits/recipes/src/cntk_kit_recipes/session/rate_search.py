@@ -13,7 +13,7 @@ from collections.abc import Callable
 import attrs
 
 from cntk_core.errors import TrainingError
-from cntk_core.training.loop.progress import single
+from cntk_kit_recipes.session.rate_control import single
 
 STEP = 0.618
 """By what a rate is multiplied to get the next one."""

@@ -9,22 +9,24 @@ import numpy as np
 
 from cntk_core.contract.engine import Program
 from cntk_core.contract.events import EpochStart
+from cntk_core.contract.host_program import compile_plan
 from cntk_core.contract.reader import SWEEP, EpochSpec
 from cntk_core.contract.store import ParameterStore
 from cntk_core.errors import TrainingError
 from cntk_core.network.network import Network
 from cntk_core.plan.make import make_plan
+from cntk_core.plan.plan import marked_assignments
 from cntk_core.plan.runnable import check_runnable
 from cntk_core.training.files.checkpoint import Checkpoint, Progress, load_checkpoint, restore_slots, restore_store
 from cntk_core.training.files.position import Position
 from cntk_core.training.loop.criteria import Criterion, averages
-from cntk_core.training.loop.epoch import EpochLoop
-from cntk_core.training.loop.epoch_progress import EpochResult, NotANumber, Pace
-from cntk_core.training.loop.progress import RunLog, single
+from cntk_core.training.loop.progress import RunLog
 from cntk_core.training.loop.rank_state import OwnState, take_back
 from cntk_core.training.loop.update import compose_update
 from cntk_core.training.rates.auto_adjust import RateControl
 from cntk_core.training.rates.schedules import effective_momentum, time_constant
+from cntk_kit_recipes.session.epoch import EpochLoop
+from cntk_kit_recipes.session.epoch_progress import EpochResult, NotANumber, Pace
 from cntk_kit_recipes.session.epoch_rates import Pacing
 from cntk_kit_recipes.session.evaluate import evaluate_program
 from cntk_kit_recipes.session.evaluation_told import Audience
@@ -37,7 +39,7 @@ from cntk_kit_recipes.session.parts import SessionParts
 from cntk_kit_recipes.session.periodic_saving import InsideKeeper
 from cntk_kit_recipes.session.precompute import precompute
 from cntk_kit_recipes.session.rank_saving import RankSaver
-from cntk_kit_recipes.session.rate_control import ControlState, Verdict, judge
+from cntk_kit_recipes.session.rate_control import ControlState, Verdict, judge, single
 from cntk_kit_recipes.session.saving import Saver
 from cntk_kit_recipes.session.settings_text import differences
 from cntk_kit_recipes.session.soundness import Soundness
@@ -144,15 +146,15 @@ class TrainingRun:
         new = precompute(self.network, parts.engine, self.store, parts.reader, spec, self.log)
         if new or self.start is None:
             self.saver.initial(self.first, self.samples)
-        plan = make_plan(self.network, self.nodes, self.criterion)
+        plan = make_plan(self.network, [*self.nodes, *marked_assignments(self.network)], self.criterion)
         for listener in parts.listeners("cntk_plan_ready"):
             listener(plan=plan, engine=parts.job.engine)
         rule = compose_update(parts.learner, self.settings)
         self.store.add_slots(rule.slots)
-        program = parts.engine.compile(plan, self.store, rule, seed=parts.seed)
+        program = compile_plan(parts.engine, plan, self.store, rule, seed=parts.seed)
         check = None
         if self.settings.gradient_check:
-            own = parts.engine.compile(plan, self.store, rule, seed=parts.seed)
+            own = parts.engine.compile(plan, self.store, seed=parts.seed)
             numbers, digits = self.settings.program_settings, int(self.settings.sig_figs)
             check = GradientCheck(own, self.store, self.criterion.name, digits, numbers, parts.seed)
         return EpochLoop(

@@ -22,7 +22,6 @@ from cntk_core.contract.reader import DataReader
 from cntk_core.errors import CheckpointError, ModelFormatError, TrainingError
 from cntk_core.network.initializers import initialize_parameters
 from cntk_core.network.network import Network
-from cntk_core.network.remarks import remarks
 from cntk_core.training.files.checkpoint import Checkpoint, remove_unnamed, restore_values
 from cntk_core.training.loop.alone import Alone
 from cntk_core.training.loop.progress import RunLog
@@ -34,6 +33,7 @@ from cntk_kit_recipes.session.final_model import check_final, mend_final
 from cntk_kit_recipes.session.generations import ModelPaths, Start, final_epochs, find_start
 from cntk_kit_recipes.session.leftovers import remove_leftovers
 from cntk_kit_recipes.session.parts import Hooks, SessionParts
+from cntk_kit_recipes.session.remarks import remarks
 from cntk_kit_recipes.session.run import TrainingRun, TrainingSummary
 from cntk_kit_recipes.session.saving import saving, tidying
 from cntk_kit_recipes.session.settings_text import differences

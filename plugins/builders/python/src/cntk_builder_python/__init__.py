@@ -37,6 +37,7 @@ from cntk_builder_python.functions import (
     absolute,
     classification_error,
     cross_entropy_with_softmax,
+    derivative,
     element_select,
     exp,
     hardmax,
@@ -106,6 +107,8 @@ from cntk_builder_python.recurrence import (
     RecurrentLSTMLayer,
     RecurrentLSTMLayerStack,
 )
+from cntk_builder_python.unfolding import UnfoldFrom, unfold
+from cntk_builder_python.user_functions import output_of, outputs_of, user_function
 from cntk_core.api.builders import BATCH, FREE, Free
 
 __all__ = [
@@ -160,6 +163,7 @@ __all__ = [
     "SequentialClique",
     "Stabilizer",
     "Term",
+    "UnfoldFrom",
     "absolute",
     "acos",
     "acosh",
@@ -178,6 +182,7 @@ __all__ = [
     "cosh",
     "cross_entropy_with_softmax",
     "depth_to_space",
+    "derivative",
     "element_max",
     "element_min",
     "element_select",
@@ -193,6 +198,8 @@ __all__ = [
     "log",
     "log_softmax",
     "mean",
+    "output_of",
+    "outputs_of",
     "pad",
     "param_relu",
     "positional_encoding",
@@ -215,4 +222,6 @@ __all__ = [
     "tan",
     "tanh",
     "top_k",
+    "unfold",
+    "user_function",
 ]

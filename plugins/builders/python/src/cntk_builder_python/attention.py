@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
-import attrs
 import numpy as np
 
 from cntk_builder_python import sequence
+from cntk_builder_python.blocks import block, layer
 from cntk_builder_python.functions import log, sin, softmax, tanh
 from cntk_builder_python.graph import Init, Term, caller
 from cntk_builder_python.layers import Dense, Layer, StabilizedLayer
@@ -19,8 +19,7 @@ Context = Callable[[Term], Term]
 """From a term whose steps look, such as a decoder's state, to what each of them sees."""
 
 
-@attrs.frozen
-class _Memory:
+class _Memory(NamedTuple):
     """Whole sequences as others look at them.
 
     Attributes:
@@ -90,6 +89,7 @@ class Attention(StabilizedLayer):
         weights = self._own(encoded, "W", (0, self.units), **self.how)
         memory = _Memory.of(self._stabilized(encoded, "Sw") @ weights, encoded)
 
+        @block("Attention", self.name)
         def context(h: Term) -> Term:
             state = self._state(h)
             v = self._stabilized(self._own(h, "v", (self.units, 1), **self.how), "Sv")
@@ -98,11 +98,9 @@ class Attention(StabilizedLayer):
         return context
 
     def _to_last(self, encoded: Term, decoder: Term, span: int) -> Context:
-        value, valid = (sequence.broadcast_as(x, decoder) for x in sequence.past_value_window(encoded, span))
-        weights = self._own(encoded, "W", (0, self.units), **self.how)
-        projected = self._stabilized(value, "Sw") @ weights  # (span, units)
-        absent = log(valid)  # a large negative number where the encoder has no such step
+        value, projected, absent = self._window(encoded, decoder, span)
 
+        @block("Attention", self.name)
         def context(h: Term) -> Term:
             compared = self._stabilized(tanh(projected + self._state(h)), "Sv")
             scores = compared @ self._own(h, "v", (self.units, 1), **self.how) + absent  # (span, 1)
@@ -111,6 +109,13 @@ class Attention(StabilizedLayer):
             return h.graph.apply("Times", value * shares, ones)
 
         return context
+
+    @layer
+    def _window(self, encoded: Term, decoder: Term, span: int) -> tuple[Term, Term, Term]:
+        """What is attended to, how it is compared, and a large negative number where the encoder has no such step."""
+        value, valid = (sequence.broadcast_as(x, decoder) for x in sequence.past_value_window(encoded, span))
+        weights = self._own(encoded, "W", (0, self.units), **self.how)
+        return value, self._stabilized(value, "Sw") @ weights, log(valid)  # the second is (span, units)
 
     def _state(self, h: Term) -> Term:
         return self._stabilized(h, "Su") @ self._own(h, "U", (0, self.units), **self.how)
@@ -143,6 +148,7 @@ class LuongAttention(Layer):
         """Return the function from the decoder's state to what it attends to."""
         memory = _Memory.of(encoded, encoded)
 
+        @block("LuongAttention", self.name)
         def context(h: Term) -> Term:
             state = h if self.units is None else h @ self._own(h, "W", (0, self.units), **self.how)
             return memory.seen(h.graph.apply("AttentionWeights", memory.keys, state, memory.there))
@@ -187,6 +193,7 @@ class MultiHeadAttention(Layer):
         self.how: dict[str, Any] = {"init": init, "scale": scale}
         self._parts: dict[str, Dense] = {}
 
+    @layer
     def __call__(self, x: Term, encoded: Term | None = None) -> Term:
         """Apply the layer: the steps of ``x`` look at those of ``encoded``, by default at each other."""
         seen = x if encoded is None else encoded

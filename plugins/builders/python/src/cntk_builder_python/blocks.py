@@ -35,7 +35,9 @@ def block(kind: str, name: str = "") -> Callable[[Callable[_Given, _Result]], Ca
 
         @wraps(function)
         def apply(*operands: _Given.args, **more: _Given.kwargs) -> _Result:
-            bound = signature.bind(*operands, **more)
+            bound = _bound(signature, operands, more)
+            if bound is None:
+                return function(*operands, **more)  # for Python to say what is wrong
             return _record(function, bound, kind=kind, name=lambda term: name or kind.lower(), strict=True)
 
         return apply
@@ -50,10 +52,22 @@ def layer(call: Callable[..., _Result]) -> Callable[..., _Result]:
 
     @wraps(call)
     def apply(self: Any, *operands: Any, **more: Any) -> _Result:
-        bound = signature.bind(*operands, **more)
+        bound = _bound(signature, operands, more)
+        if bound is None:
+            return call(self, *operands, **more)  # for Python to say what is wrong
         return _record(partial(call, self), bound, kind=type(self).__name__, name=self._enter, strict=False)
 
     return apply
+
+
+def _bound(
+    signature: inspect.Signature, operands: Sequence[Any], more: Mapping[str, Any]
+) -> inspect.BoundArguments | None:
+    """What is given, by parameter; None if it does not fit."""
+    try:
+        return signature.bind(*operands, **more)
+    except TypeError:
+        return None
 
 
 def _record(

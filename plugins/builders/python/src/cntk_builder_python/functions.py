@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from cntk_builder_python.graph import Operand, Term
+from cntk_core.api.builders import add_derivatives
 
 Function = Callable[[Term], Term]
 
@@ -45,6 +46,17 @@ def element_select(condition: Term, then: Operand, otherwise: Operand) -> Term:
 def cross_entropy_with_softmax(z: Term, labels: Operand) -> Term:
     """Sum over the samples of ``-labels . log softmax(z)``; the output first, as in CNTK's Python interface."""
     return z.graph.apply("CrossEntropyWithSoftmax", labels, z)
+
+
+def derivative(term: Term, by: Term) -> Term:
+    """Return the derivative of the sum of a term's elements over all frames by another term, as nodes.
+
+    Raises:
+        CntkError: something is wrong with what is there of the network so far; the one does not depend on the other.
+        UnsupportedError, Problems: all nodes whose derivatives cannot be written as nodes.
+    """
+    term.graph.infer()
+    return Term(term.graph, add_derivatives(term.graph.network, term.node, [by.node])[by.node])
 
 
 def classification_error(z: Term, labels: Operand) -> Term:

@@ -149,7 +149,7 @@ class Recording:
     """What is made while a function is called, and where it reads the terms that it is given.
 
     Attributes:
-        nodes: what is made, but for parameters and constants.
+        nodes: what is made, but for parameters.
         terms: what the function is given, and the names of its parameters.
         places: for each of them, nodes and the indices of their inputs.
     """
@@ -341,7 +341,8 @@ class Graph:
         """Add a tensor that is not learned."""
         array = np.atleast_1d(np.asarray(value, self.network.dtype))
         node = Parameter.make(self.unique(name), array.shape, value=array, learning_rate_multiplier=0.0, where=caller())
-        return Term(self, self.network.add(node))
+        self.linked(self.network.add(node), {})
+        return Term(self, node)
 
     def apply(self, operation: str, *operands: Operand, name: str | None = None, **attributes: Any) -> Term:
         """Add the node of an operation, by CNTK's name; ``attributes`` are those of the operation.
@@ -350,7 +351,6 @@ class Graph:
             BuildError: there is no such operation, or it has no such attribute.
         """
         op = self._op(operation)
-        inputs = [self._operand(operand) for operand in operands]
         fields = [field.name for field in getattr(op.attributes, "__attrs_attrs__", ())]
         for key in attributes:
             if key not in fields:
@@ -359,13 +359,12 @@ class Graph:
                     where=caller(),
                     hint=f"Attributes: {', '.join(fields) or 'none'}",
                 )
-        node = Node(
-            name=name or self.unique(op.name),
-            op=op,
-            inputs=[term.node for term in inputs],
-            attributes=op.attributes(**attributes),
-            where=caller(),
-        )
+        return self.place(op, operands, op.attributes(**attributes), name)
+
+    def place(self, op: Op, operands: Sequence[Operand], attributes: Any, name: str | None = None) -> Term:
+        """Add the node of an op with its attributes."""
+        inputs = [self._operand(operand) for operand in operands]
+        node = Node(name or self.unique(op.name), op, [term.node for term in inputs], attributes, where=caller())
         self.linked(self.network.add(node), dict(enumerate(inputs)))
         return Term(self, node)
 

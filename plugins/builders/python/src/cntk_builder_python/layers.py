@@ -215,11 +215,20 @@ class StabilizedLayer(Layer):
 
 
 class Dropout:
-    """Drops values while training; the rate is set by ``dropoutRate`` of the SGD block."""
+    """Drops values while training.
+
+    Args:
+        dropout_rate: the share that is dropped; by default ``dropoutRate`` of the SGD block, or the trainer, says it.
+        seed: keys the random numbers, alike in all nodes with it; by default each node has others.
+    """
+
+    def __init__(self, dropout_rate: float | None = None, *, seed: int | None = None) -> None:
+        self._rate = -1.0 if dropout_rate is None else dropout_rate
+        self._seed = -1 if seed is None else seed
 
     def __call__(self, x: Term) -> Term:
         """Apply the layer."""
-        return x.graph.apply("Dropout", x)
+        return x.graph.apply("Dropout", x, dropout_rate=self._rate, seed=self._seed)
 
 
 class Sequential:

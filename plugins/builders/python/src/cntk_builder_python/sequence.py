@@ -5,6 +5,7 @@ Most names are those of CNTK's Python interface. A sequence of one step stands f
 
 from __future__ import annotations
 
+from cntk_builder_python.blocks import block
 from cntk_builder_python.graph import Operand, Term
 
 
@@ -59,16 +60,19 @@ def scatter(x: Term, condition: Term) -> Term:
     return x.graph.apply("ScatterPacked", condition, places, x)
 
 
+@block("First", "first")
 def first(x: Term) -> Term:
     """Return the first step, as a sequence of one step."""
     return gather(x, is_first(x))
 
 
+@block("Last", "last")
 def last(x: Term) -> Term:
     """Return the last step, as a sequence of one step."""
     return gather(x, is_last(x))
 
 
+@block("Reverse", "reverse")
 def reverse(x: Term) -> Term:
     """Return a sequence with its last step first."""
     one = x.graph.constant(1.0, name="one")
@@ -130,6 +134,7 @@ def times(left: Term, right: Term) -> Term:
     return left.graph.apply("Times", left, right, infer_input_rank_to_map=-2)
 
 
+@block("PastValueWindow", "past_value_window")
 def past_value_window(x: Term, size: int) -> tuple[Term, Term]:
     """Return the last steps side by side, the last one first, as sequences of one step.
 
@@ -146,6 +151,7 @@ def past_value_window(x: Term, size: int) -> tuple[Term, Term]:
     return stack(values), stack(valid)
 
 
+@block("Unpack", "unpack")
 def unpack(x: Term, padding_value: float = 0.0) -> tuple[Term, Term]:
     """Return whole sequences as matrices, which have one step in each sequence.
 

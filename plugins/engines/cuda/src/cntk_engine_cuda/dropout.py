@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cntk_core.api import Node
-from cntk_core.api.engines import GradientStep, Step
+from cntk_core.api.engines import GradientStep, Step, stream_key
 from cntk_engine_cuda.gpu import THREADS, Array, Call
 from cntk_engine_cuda.site import Site
 
@@ -31,7 +31,9 @@ def _calls(site: Site, node: Node, given: Array, out: Array, *, accumulate: bool
     if not count:
         return []
     state = site.random
-    keys = np.uint64(state.seed & MASK), np.uint64(site.numbers[node] & MASK), np.uint64(site.drawn.get(node, 0))
-    arguments = (given, out, state.step, state.rate, *keys, np.int64(count), np.int64(accumulate))
+    seed, number = stream_key(state.seed, site.numbers[node], node.attributes)
+    keys = np.uint64(seed & MASK), np.uint64(number & MASK), np.uint64(site.drawn.get(node, 0))
+    rate = state.own.get(node.attributes.dropout_rate, state.rate)
+    arguments = (given, out, state.step, rate, *keys, np.int64(count), np.int64(accumulate))
     kernel = site.gpu.named("dropout", "dropout", site.dtype)
     return [site.gpu.launch(kernel, site.gpu.grid(count // 8 + 2), (THREADS,), arguments)]

@@ -70,11 +70,13 @@ class CudaProgram(PlanProgram):
             self._numbers = DeviceStore.of(gpu, store)
             self._inlets = Inlets(gpu, plan, store.dtype)
             self._sums = gpu.cupy.zeros((max(1, len(self.scalars)),), dtype=np.float64)
+            own = {each: gpu.cupy.zeros((1,), dtype=np.float64) for each in _own_rates(plan)}
             self._random = RandomState(
-                seed, gpu.cupy.zeros((1,), dtype=np.uint64), gpu.cupy.zeros((1,), dtype=np.float64)
+                seed, gpu.cupy.zeros((1,), dtype=np.uint64), gpu.cupy.zeros((1,), dtype=np.float64), own
             )
             self._step_staging = Staging(gpu, np.dtype(np.uint64))
             self._rate_staging = Staging(gpu, np.dtype(np.float64))
+            self._own_staging = {each: Staging(gpu, np.dtype(np.float64)) for each in own}
             parts = Parts(
                 inlets=self._inlets,
                 numbers=self._numbers,
@@ -234,6 +236,8 @@ class CudaProgram(PlanProgram):
         self._step_staging.send(np.array([self.step & ((1 << 64) - 1)], np.uint64), self._random.step)
         rate = self.settings.get(RATE, 0.0) if training else 0.0
         self._rate_staging.send(np.array([rate]), self._random.rate)
+        for own, array in self._random.own.items():
+            self._own_staging[own].send(np.array([own if training else 0.0]), array)
 
     def _take(self, minibatch: Minibatch) -> None:
         streams = self.axes.take(minibatch)
@@ -322,3 +326,9 @@ class CudaProgram(PlanProgram):
         if "_binder" in self.__dict__:  # else there is no program yet
             self._binder.forget()
         self.gpu.cupy.get_default_memory_pool().free_all_blocks()
+
+
+def _own_rates(plan: Plan) -> set[float]:
+    """The dropout rates that nodes have of their own."""
+    rates = (getattr(node.attributes, "dropout_rate", -1.0) for step in plan.steps for node in step.nodes)
+    return {rate for rate in rates if rate >= 0.0}

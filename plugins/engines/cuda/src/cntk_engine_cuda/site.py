@@ -128,8 +128,10 @@ class RandomState:
         seed: of the program.
         step: ``(1,)`` unsigned, on the device.
         rate: ``(1,)`` double, on the device: the share of elements to drop, 0 outside of training.
+        own: the same of nodes that have rates of their own, by rate.
     """
 
     seed: int
     step: Array
     rate: Array
+    own: Mapping[float, Array] = attrs.field(factory=dict)

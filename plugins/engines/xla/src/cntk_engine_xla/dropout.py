@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from cntk_core.api import Node, OpContext
-from cntk_core.api.engines import DROPOUT_RATE, kernels, run_forward
+from cntk_core.api.engines import dropout_rate, kernels, run_forward
 from cntk_engine_xla.lowering import Array, Trace
 
 
 def _draw(context: OpContext, node: Node, shape: tuple[int, ...], rows: int) -> Any:
     """Which elements are kept, and what these are multiplied by; None where all are."""
-    rate = context.settings.get(DROPOUT_RATE, 0.0) if context.training else 0.0
+    rate = dropout_rate(node.attributes, context)
     if rate <= 0.0:
         return None
     kept = context.random().random(shape, dtype=np.float32) >= rate

@@ -18,6 +18,7 @@ def _of(name: str) -> Any:
 BatchNormalizationAttributes = _of("BatchNormalization")
 ConvolutionAttributes = _of("Convolution")
 CropAttributes = _of("Crop")
+DropoutAttributes = _of("Dropout")
 DelayAttributes = _of("PastValue")
 EditDistanceAttributes = _of("EditDistanceError")
 EnvironmentInputAttributes = _of("EnvironmentInput")

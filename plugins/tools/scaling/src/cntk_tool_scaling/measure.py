@@ -15,6 +15,7 @@ from cntk_core.api.recipes import (
     Pace,
     RecipeContext,
     choose_criteria,
+    compile_plan,
     compose_update,
     for_factors,
     inputs_of,
@@ -67,7 +68,7 @@ def prepare(context: RecipeContext, section: Config) -> Training:
         precompute(network, engine, store, reader, spec, run_log)
         rule = compose_update(learner, settings)
         store.add_slots(rule.slots)
-        program = engine.compile(make_plan(network, nodes, criterion), store, rule)
+        program = compile_plan(engine, make_plan(network, nodes, criterion), store, rule)
         program.begin_epoch(0, settings.program_settings(0))
         loop = EpochLoop(program, store, learner, settings, nodes, run_log, Job(section.name, "train"))
     except BaseException:

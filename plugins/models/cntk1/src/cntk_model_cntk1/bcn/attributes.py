@@ -9,11 +9,11 @@ from typing import Any
 import attrs
 import numpy as np
 
-from cntk_core.api import NoAttributes
 from cntk_model_cntk1.bcn.reader import MAX_RANK, MOST, BinaryReader
 from cntk_model_cntk1.op_attributes import (
     CropAttributes,
     DelayAttributes,
+    DropoutAttributes,
     EditDistanceAttributes,
     EnvironmentInputAttributes,
     ForwardBackwardAttributes,
@@ -225,9 +225,9 @@ def skip_random_state(source: Source) -> None:
         reader.position = begin + 12
 
 
-def _dropout(source: Source) -> NoAttributes:
+def _dropout(source: Source) -> DropoutAttributes:
     skip_random_state(source)
-    return NoAttributes()
+    return DropoutAttributes()
 
 
 def _random_sample(source: Source) -> RandomSampleAttributes:

@@ -21,7 +21,6 @@ from cntk_core.records.minibatch import Minibatch
 from cntk_core.training.files.position import Position
 from cntk_core.training.loop.alone import Alone
 from cntk_core.training.loop.criteria import CriterionSums
-from cntk_core.training.loop.epoch_progress import EpochProgress, EpochResult, Pace
 from cntk_core.training.loop.learner_group import LearnerGroup, Rates, StepPlace
 from cntk_core.training.loop.minibatch_sizes import MinibatchSizes
 from cntk_core.training.loop.progress import RunLog
@@ -30,6 +29,7 @@ from cntk_core.training.loop.step import Stepper, has_frames
 from cntk_core.training.loop.stop_request import StopRequest, stopped_together
 from cntk_core.training.loop.update import count_uses
 from cntk_core.training.settings import SGDSettings
+from cntk_kit_recipes.session.epoch_progress import EpochProgress, EpochResult, Pace
 
 
 class Keeper(Protocol):
@@ -187,7 +187,7 @@ class EpochLoop:
             if not over or team.distributed:
                 state.done(total.counted, total.read)
             if merge:
-                self._compare(team, state)
+                team.compare(self.store, state.count, pace.epoch)
             if over or state.is_over:
                 break
             if merge or learned:
@@ -220,11 +220,6 @@ class EpochLoop:
         rates = (Rates(pace.rate, self.settings.momentum(pace.epoch)),)
         parts = self.settings.parts(pace.minibatch_size)
         return lambda index: StepPlace(pace.epoch, index, rates, parts, learns)
-
-    def _compare(self, team: Ranks, state: EpochProgress) -> None:
-        every = team.settings.check_every
-        if every and team.strategy.group is None and state.count and state.count % every == 0:
-            team.check_parameters(self.store, f"after minibatch {state.count} of epoch {state.pace.epoch + 1}")
 
     def _save_if_due(
         self, team: Ranks, flags: Sequence[float], state: EpochProgress, keeper: Keeper | None, *, is_known: bool

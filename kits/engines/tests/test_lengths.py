@@ -8,7 +8,7 @@ from cntk_core.errors import DataError, ShapeError
 from cntk_core.network.node import Input, Node
 from cntk_core.ops.language.op import Op
 from cntk_core.ops.language.shapes import Longest
-from cntk_core.plan.lengths import check_lengths
+from cntk_kit_engines.lengths import check_lengths
 
 
 def infer(shapes, attributes):

@@ -1,0 +1,231 @@
+"""Derivatives as networks: compared with gradients by the reference engine, and second ones with differences."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext, suppress
+
+import numpy as np
+import pytest
+
+from cntk_core.contract.store import ParameterStore
+from cntk_core.errors import NetworkError, Problems, UnsupportedError
+from cntk_core.model import Model
+from cntk_core.network.model_file import load_model, save_model
+from cntk_core.network.node import Input
+from cntk_core.ops.families.convolution import ConvolutionAttributes
+from cntk_core.ops.families.recurrence import DelayAttributes
+from cntk_core.ops.table import core_ops
+from cntk_core.plan.make import make_plan
+from cntk_kit_builders.derivatives.differentiate import derivative_name, differentiate
+from cntk_kit_builders.derivatives.rules import rule_of
+from cntk_kit_builders.draw import to_svg
+from cntk_testing.gradients import assert_close, numeric_gradient
+from cntk_testing.networks import SAMPLES, Sketch, dropout
+from cntk_testing.op_examples import EXAMPLES
+from cntk_testing.op_networks import cases_together, network_of
+from cntk_testing.reference import ReferenceEngine
+from cntk_testing.sequence_networks import SEQUENCE_SAMPLES, SequenceSketch, sequences_for
+
+TABLE = core_ops()
+WITH_RULES = sorted(op for op in EXAMPLES if rule_of(TABLE.find("", op)) is not None and TABLE.find("", op).gradient)
+
+PARTLY = {"Convolution", "ConvolutionWeights", "CosDistance", "LookupTable", "Logistic"}
+"""Ops of which some forms have no rule."""
+
+NETWORKS = (
+    "chain",
+    "shared",
+    "reductions",
+    "softmaxes",
+    "by_frame",
+    "slices",
+    "lstm",
+    "bidirectional",
+    "learned_state",
+)
+
+
+def program_of(network, roots, by=()):
+    return ReferenceEngine().compile(make_plan(network, roots, by=by), ParameterStore(network.parameters, "float64"))
+
+
+def leaves_of(network, root):
+    order = network.order([root])
+    return [node for node in order if not node.inputs and not (isinstance(node, Input) and node.sparse)]
+
+
+def assert_same_derivatives(network, root, by, data, what):
+    """Compare a derivative network with gradients; return it."""
+    made = differentiate(network, root, by)
+    gradients = program_of(network, [root], by)
+    gradients.forward(data, training=False)
+    gradients.backward()
+    names = [derivative_name(root.name, node.name) for node in by]
+    derivatives = program_of(made, [made[name] for name in names])
+    derivatives.evaluate(data)
+    for node, name in zip(by, names, strict=True):
+        assert_close(derivatives.value(name), gradients.gradient(node.name), f"{what} by '{node.name}'", tolerance=1e-9)
+    return made
+
+
+@pytest.mark.thinned(3)
+@pytest.mark.parametrize("name", NETWORKS)
+def test_derivatives_of_derivatives_are_gradients_of_derivatives(name):
+    sample = {**SAMPLES, **SEQUENCE_SAMPLES}[name]("float64")
+    data = sequences_for(sample, [3, 1, 2]) if name in SEQUENCE_SAMPLES else sample.minibatch(4)
+    root = sample.criterion
+    by = [*leaves_of(sample.network, root), next(node for node in sample.network if node.inputs)]
+    made = assert_same_derivatives(sample.network, root, by, data, "derivative")
+    for node in (by[0], by[-1]):
+        first = made[derivative_name(root.name, node.name)]
+        leaves = [leaf for leaf in leaves_of(made, first) if not leaf.name.startswith(f"{root.name}.d")]
+        if leaves:
+            assert_same_derivatives(made, first, leaves, data, "second derivative")
+
+
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("op", WITH_RULES)
+def test_rules_give_the_gradients_of_their_ops(op):
+    for cases in cases_together(TABLE.find("", op), EXAMPLES[op]):
+        sample, data = network_of(cases, "float64", learned=False)
+        for root in sample.roots:
+            by = [
+                child
+                for index, child in enumerate(root.inputs)
+                if root.op.flows_to(index) and root.inputs.count(child) == 1
+            ]
+            refused = suppress(UnsupportedError) if op in PARTLY else nullcontext()
+            with refused:
+                assert_same_derivatives(sample.network, root, by, data, f"derivative of {op}")
+
+
+def test_second_derivatives_agree_with_differences_of_first_ones():
+    made = Sketch("float64")
+    x, weights = made.input("x", 3), made.parameter("W", 3, 2)
+    hidden = made.op("Tanh", made.op("Times", weights, x))
+    value = made.op("SumElements", made.op("ElementTimes", hidden, made.op("Exp", hidden)), name="value")
+    sample = made.finish(None, value)
+    data = sample.minibatch(3)
+    slope = differentiate(sample.network, "value", "x")
+    squares = slope.add(_squares(slope, "value.by.x"))
+    curvature = differentiate(slope, squares, "W")
+    found = program_of(curvature, [curvature["penalty.by.W"]])
+    found.evaluate(data)
+    program = program_of(slope, [squares])
+
+    def penalty():
+        program.evaluate(data)
+        return float(program.value("penalty")[0])
+
+    expected = numeric_gradient(penalty, program.store.value(slope["W"]))
+    assert_close(found.value("penalty.by.W"), expected, "gradient of the penalty")
+
+
+def _squares(network, name):
+    made = Sketch("float64")
+    made.network = network
+    squared = made.op("ElementTimes", network[name], network[name])
+    total = made.op("SumElements", squared, name="penalty")
+    network.infer()
+    network.remove(total)
+    return total
+
+
+def test_a_convolutional_network():
+    made = Sketch("float64")
+    image, labels = made.input("image", 2, 5, 6), made.input("labels", 3)
+    first = made.op(
+        "Convolution", made.parameter("K", 4, 2, 3, 3), image, attributes=ConvolutionAttributes((3, 3), (4,), (2, 2, 2))
+    )
+    second = made.op(
+        "Convolution",
+        made.parameter("T", 4, 2, 3, 3),
+        made.op("Tanh", first),
+        attributes=ConvolutionAttributes((3, 3, 2), (4,), (2, 2, 2), auto_padding=(True, True, False), transpose=True),
+    )
+    size = int(np.prod(_inferred(made, second)))
+    scores = made.op("Times", made.parameter("W", size, 3), made.op("Sigmoid", second))
+    sample = made.finish(made.op("CrossEntropyWithSoftmax", labels, scores, name="ce"), one_hot={"labels"})
+    by = [sample.network[name] for name in ("image", "K", "T", "W")]
+    data = sample.minibatch(3)
+    slopes = assert_same_derivatives(sample.network, sample.criterion, by, data, "derivative")
+    again = [slopes[name] for name in ("image", "K", "T")]
+    assert_same_derivatives(slopes, slopes["ce.by.image"], again, data, "second derivative")
+    assert_same_derivatives(slopes, slopes["ce.by.K"], again, data, "second derivative")
+
+
+def _inferred(made, node):
+    made.network.infer()
+    return node.known_shape
+
+
+def test_several_steps_and_initial_states():
+    made = SequenceSketch("float64")
+    back = made.op("PastValue", made.x, made.parameter("begin", 3), attributes=DelayAttributes((3,), 2))
+    ahead = made.op("FutureValue", back, made.parameter("end", 1), attributes=DelayAttributes((3,), 1))
+    far = made.op("FutureValue", made.op("Exp", ahead), attributes=DelayAttributes((3,), 3, 0.25))
+    sample = made.finish(None, made.op("ElementTimes", far, ahead, name="z"))
+    by = [sample.network[name] for name in ("x", "begin", "end")]
+    data = sequences_for(sample, [5, 1, 3])
+    slopes = assert_same_derivatives(sample.network, sample.roots[0], by, data, "derivative")
+    assert_same_derivatives(slopes, slopes["z.by.x"], [slopes[node.name] for node in by], data, "second derivative")
+
+
+def test_the_network_stays_as_it_is_and_the_derivative_has_values_of_its_own():
+    sample = SAMPLES["classifier"]("float64")
+    before = [(node, list(node.inputs)) for node in sample.network]
+    sample.network.mark(sample.criterion, "criterion")
+    made = differentiate(sample.network, "ce", ["x", "W0"])
+    assert [(node, list(node.inputs)) for node in sample.network] == before
+    made["W0"].value[...] = 0.0
+    assert sample.network["W0"].value.any()
+    assert [node.name for node in made.roots["output"]] == ["ce.by.x", "ce.by.W0"]
+    assert [node.name for node in made.roots["criterion"]] == ["ce"]
+    assert "err" not in made
+
+
+def test_the_derivative_can_be_saved_drawn_and_learned(tmp_path):
+    sample = SAMPLES["shared"]("float64")
+    slopes = differentiate(sample.network, "se", "x")
+    total = slopes.add(_squares(slopes, "se.by.x"))
+    path = tmp_path / "slopes.dnn"
+    slopes.infer()
+    save_model(slopes, path)
+    found = load_model(path, TABLE.find)
+    rows = np.linspace(-1.0, 1.0, 15).reshape(3, 5)
+    one, other = (
+        Model(network, engine="cpu").evaluate({"x": rows}, "se.by.x")["se.by.x"] for network in (slopes, found)
+    )
+    np.testing.assert_array_equal(one, other)
+    assert "se.by.x" in to_svg(found)
+    tape = Model(slopes, engine="cpu").differentiable(["W", "b"], total.name)
+    penalties = []
+    for _ in range(5):
+        penalties.append(tape.forward({"x": rows})[total.name].item())
+        for name, gradient in tape.backward().items():
+            slopes[name].value -= 0.002 * gradient
+    assert penalties == sorted(penalties, reverse=True)
+
+
+def test_all_that_cannot_be_differentiated_is_named():
+    sample = dropout("float64")
+    with pytest.raises(Problems) as caught:
+        differentiate(sample.network, "se", "W0")
+    assert [error.message for error in caught.value.errors] == [
+        f"the derivative through '{name}' (Dropout) cannot be written as a network: its operation has no rule for that"
+        for name in ("d0", "d1")
+    ]
+    made = SequenceSketch("float64")
+    delayed = made.op("PastValue", made.x, made.x, attributes=DelayAttributes((3,)))
+    sample = made.finish(None, made.op("Exp", delayed, name="z"))
+    with pytest.raises(UnsupportedError, match="its initial state has a dynamic axis"):
+        differentiate(sample.network, "z", "x")
+
+
+def test_mistakes():
+    sample = SAMPLES["classifier"]("float64")
+    with pytest.raises(NetworkError, match="the network has no node 'cee'"):
+        differentiate(sample.network, "cee", "x")
+    sample.network.rename(sample.roots[0], "z")
+    with pytest.raises(NetworkError, match="there is no gradient by 'ce': 'z' does not depend on it"):
+        differentiate(sample.network, "z", "ce")
