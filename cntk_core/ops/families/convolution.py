@@ -25,7 +25,7 @@ from cntk_core.ops.families.window_places import of_windows
 from cntk_core.ops.families.windows import Windows
 from cntk_core.ops.language.define import define_op
 from cntk_core.ops.language.framing import sample_shape, samples
-from cntk_core.ops.language.op import Array, OpContext
+from cntk_core.ops.language.op import LATER, Array, OpContext
 from cntk_core.ops.language.placement import Placement, inverse_of
 from cntk_core.ops.language.shapes import Shape, elements, from_cntk, show, to_cntk
 
@@ -71,8 +71,8 @@ class ConvolutionAttributes:
     image_layout: str = "CHW"
     max_temp_mem_size_in_samples: int = 0
     convolution_2d: bool = False
-    dilation: Dims = attrs.field(default=(1,), converter=ints)
-    groups: int = 1
+    dilation: Dims = attrs.field(default=(1,), converter=ints, metadata=LATER)
+    groups: int = attrs.field(default=1, metadata=LATER)
 
     @classmethod
     def image(

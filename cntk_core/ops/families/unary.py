@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 
 from cntk_core.ops.language.define import elementwise_op
-from cntk_core.ops.language.op import Op
+from cntk_core.ops.language.op import LATER, Op
 from cntk_core.ops.language.traits import BY_ELEMENTS, Traits
 
 SMALLEST_LOG_ARGUMENT = 1e-37
@@ -120,7 +120,7 @@ RECTIFIED_LINEAR = _unary(
 class ELUAttributes:
     """Attributes of ExponentialLinearUnit: the limit for small numbers is ``-alpha``; alpha is positive."""
 
-    alpha: float = 1.0
+    alpha: float = attrs.field(default=1.0, metadata=LATER)
 
 
 @elementwise_op(
