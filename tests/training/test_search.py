@@ -333,6 +333,14 @@ def test_a_chosen_size_is_said_without_trace(tmp_path):
     assert not lines.with_text("Computed baseCriterion")
 
 
+def test_a_chosen_size_is_not_said_twice(tmp_path):
+    """With a trace, the line of the search says it."""
+    lines = Lines()
+    train(tmp_path, 2, SIZES, lines, trace_level=1)
+    assert lines.with_text("Search successful. New minibatchSize is ")
+    assert not lines.with_text("Minibatch size adapted to ")
+
+
 def test_minibatches_of_trials_are_named(tmp_path):
     lines = Lines()
     train(tmp_path, 1, BEFORE, lines, learning_rates_per_sample=None)

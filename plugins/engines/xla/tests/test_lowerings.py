@@ -169,14 +169,21 @@ def test_words_of_classes_have_few_sizes() -> None:
     assert [words_bucket(count) for count in (1, 64, 65, 257)] == [64, 64, 128, 512]
 
 
-def _many_words(dtype: Any) -> Sample:
+def _many_words(dtype: Any, *, computed: bool = False) -> Sample:
     """Classes of 3 words, of 150, and of 90, the last ones of the vocabulary."""
     made = Sketch(dtype)
     h = made.op("Tanh", made.op("Times", made.parameter("U", 4, 5), made.input("x", 4)))
     scores = made.op("Times", made.parameter("K", 5, 3), h)
     words = made.input("words", 4)
+    if computed:
+        words = made.op("Plus", words, made.op("Minus", words, words))
     weights = made.parameter("V", 243, 5)
     return made.finish(made.op("ClassBasedCrossEntropyWithSoftmax", words, h, weights, scores, name="ce"))
+
+
+def test_words_that_are_not_known_beforehand_are_looked_at_by_the_host() -> None:
+    ours = start(XlaEngine(XlaEngine.options(xla_cache="none")), _many_words("float64", computed=True))
+    assert [unit.hosted for unit in units_of(ours.plan, gradients=True)].count(True) == 2
 
 
 def test_classes_of_many_words() -> None:
