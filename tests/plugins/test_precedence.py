@@ -53,6 +53,11 @@ class TestOrder:
         assert who(PluginManager(["mine.py"], recipe=["other.py"])) == "mine.py"
         assert who(PluginManager(["cntk-learner-one"], recipe=["other.py"])) == "cntk-learner-one 0.1.0"
 
+    @pytest.mark.parametrize("off", ["-cntk-learner-two", "-other.py"])
+    def test_words_after_one_that_switches_off(self, wheels, off):
+        assert who(PluginManager([off, "mine.py"])) == "mine.py"
+        assert who(PluginManager(["-other.py"], recipe=["other.py", "mine.py"])) == "mine.py"
+
     def test_the_program_before_the_command_line(self, wheels):
         class sgd(Learner):
             def scalars(self, context):
