@@ -204,9 +204,12 @@ def collect(read: Callable[..., Any], errors: list[CntkError]) -> Any:
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """Return the known word that a misspelt one most probably means (case does not count)."""
-    by_lower = {name.lower(): name for name in known}
-    found = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=0.6)
-    return by_lower[found[0]] if found else None
+    by_lower, meant = {name.lower(): name for name in known}, word.lower()
+    found = difflib.get_close_matches(meant, by_lower, cutoff=0.6)
+    if not found:
+        return None
+    swapped = [name for name in found if sorted(name) == sorted(meant)]  # letters that changed places are most common
+    return by_lower[(swapped or found)[0]]
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

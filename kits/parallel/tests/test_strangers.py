@@ -134,7 +134,7 @@ def test_a_rank_whose_connection_has_ended_can_come_again(port):
     with ExitStack() as stack:
         connection = stack.enter_context(reach(port))
         own = Own(1, 3, SECRET, sealed=False, port=1)
-        mesh_meeting._greet(connection, mesh_meeting.visit(own, 0), time.monotonic() + 20.0)
+        mesh_meeting.greet(connection, mesh_meeting.visit(own, 0), time.monotonic() + 20.0)
     again = Aside(connect, meeting(1, 3, port), 30.0)
     time.sleep(0.5)  # the last one to come ends the meeting, and that must not be before rank 1 is back
     other = Aside(connect, meeting(2, 3, port), 30.0)

@@ -99,8 +99,8 @@ def test_it_goes_on_inside_an_epoch(monkeypatch: pytest.MonkeyPatch, capsys: pyt
     with monkeypatch.context() as patch:
         real = Saver.save_inside
 
-        def stop(saver: Saver, progress: Any, position: Any) -> bool:
-            real(saver, progress, position)
+        def stop(saver: Saver, progress: Any, position: Any, of_ranks: Any = None) -> bool:
+            real(saver, progress, position, of_ranks)
             raise Stop
 
         patch.setattr(Saver, "save_inside", stop)

@@ -177,8 +177,10 @@ def _to_data(d: DerivativeWriter, node: Node, weights: Node, g: Node) -> Node:
     attributes, data = node.attributes, node.inputs[1]
     if attributes.convolution_2d or is_legacy(attributes.image_layout):
         raise NotDifferentiable("only convolutions of the layout CHW, not in NDL's form, have transposed ones")
+    if attributes.groups > 1:
+        raise NotDifferentiable("only convolutions in one group have transposed ones as nodes")
     # The kernel may lack axes of what it goes over, and that is something else now.
-    window = window_of(to_cntk(data.known_shape), attributes, reduces=True)
+    window = window_of(to_cntk(data.known_shape), attributes, reduces=True, dilation=attributes.dilation)
     back = attrs.evolve(
         attributes,
         kernel_shape=window.kernel,
@@ -186,6 +188,7 @@ def _to_data(d: DerivativeWriter, node: Node, weights: Node, g: Node) -> Node:
         auto_padding=window.auto,
         lower_pad=window.lower,
         upper_pad=window.upper,
+        dilation=window.dilation,
         transpose=not attributes.transpose,
         output_shape=(0,) if attributes.transpose else to_cntk(data.known_shape),
     )
