@@ -252,6 +252,32 @@ def test_weights_that_are_not_shared() -> None:
     _compare(ours, reference, [ours.sample.minibatch(frames, frames) for frames in (10, 9)])
 
 
+DERIVED = (
+    UNSHARED[0],
+    ((4, 5, 4), (6, 2, 3, 2), ConvolutionAttributes((2, 3), (6,), groups=2, dilation=2)),
+    ((4, 5, 2), (18, 3), ConvolutionAttributes.image(3, 3, 3, 2, 1, zero_padding=True)),
+    ((3, 5), (3, 2, 3), ConvolutionAttributes((3, 2), (3,), (2, 1), (True,), (False,), transpose=True)),
+)
+"""Convolutions with weights of their own for each place, with groups and holes, in columns, and transposed."""
+
+
+def _derived(dtype: Any) -> Sample:
+    """The gradients of convolutions by their weights as values, which depend on all frames and no padding."""
+    made = Sketch(dtype)
+    found = []
+    for number, (shape, dims, attributes) in enumerate(DERIVED):
+        weights = made.parameter(f"W{number}", *dims)
+        x = made.op("Plus", made.input(f"x{number}", *shape), made.parameter(f"shift{number}", *shape))
+        above = made.op("Tanh", made.op("Convolution", weights, x, attributes=attributes))
+        found.append(made.op("ConvolutionWeights", weights, x, above, attributes=attributes))
+    return _summed(made, *found)
+
+
+def test_derivatives_of_convolutions_do_not_see_padding() -> None:
+    ours, reference = _runs(_derived)
+    _compare(ours, reference, [ours.sample.minibatch(frames, frames) for frames in (10, 9)])
+
+
 def _unpooled(dtype: Any, width: int) -> Sample:
     """Of windows that share elements, the last one that has its largest element at a place writes there."""
     made = Sketch(dtype)

@@ -117,8 +117,8 @@ class _Form:
 
     @classmethod
     def of(cls, node: Node) -> _Form:
-        """Return that of a node."""
-        weights, data = node.inputs
+        """Return that of a node whose first inputs are weights and data."""
+        weights, data = node.inputs[:2]
         geometry = convolution_geometry(weights.known_shape, data.known_shape, node.attributes)
         legacy, shared = is_legacy(node.attributes.image_layout), sharing_of(geometry, node.attributes)
         return cls(geometry, legacy, shared, node.attributes.groups)
@@ -164,13 +164,13 @@ class _Form:
         return shaped.transpose(order)
 
 
-def _convolve(trace: Trace, node: Node, weights: Array, data: Array) -> Array:
+def _convolve(node: Node, shape: Sequence[int], weights: Array, data: Array) -> Array:
+    """The convolution, of this shape, that a node computes or whose derivative by the weights it is."""
     import jax
     import jax.numpy as jnp
 
     form = _Form.of(node)
     rows = samples(data, bool(node.inputs[1].framed))
-    shape = trace.shape(node)
     if not node.attributes.transpose:
         return form.maps_back(form.products(form.image(rows), weights)).reshape(shape)
     like = jnp.zeros((rows.shape[0], *from_cntk(form.geometry.input)), data.dtype)
@@ -180,7 +180,7 @@ def _convolve(trace: Trace, node: Node, weights: Array, data: Array) -> Array:
 
 
 def _convolution(trace: Trace, node: Node, inputs: list[Array]) -> Array:
-    return _convolve(trace, node, inputs[0], inputs[1])
+    return _convolve(node, trace.shape(node), inputs[0], inputs[1])
 
 
 def _convolution_gradient(
@@ -189,14 +189,38 @@ def _convolution_gradient(
     import jax
 
     weights, data = inputs
+    shape = trace.shape(node)
     to_weights = to_data = None
     if needs[0]:
-        _, pull = jax.vjp(lambda value: _convolve(trace, node, value, data), weights)
+        _, pull = jax.vjp(lambda value: _convolve(node, shape, value, data), weights)
         (to_weights,) = pull(arriving)
     if needs[1]:
-        _, pull = jax.vjp(lambda value: _convolve(trace, node, weights, value), data)
+        _, pull = jax.vjp(lambda value: _convolve(node, shape, weights, value), data)
         (to_data,) = pull(arriving)
     return to_weights, to_data
+
+
+def _weights(trace: Trace, node: Node, inputs: list[Array]) -> Array:
+    """The gradient of a convolution by its weights, a sum over the rows that are frames."""
+    import jax
+
+    weights, data, above = (
+        trace.masked(value, child.axis) if child.framed else value
+        for child, value in zip(node.inputs, inputs, strict=True)
+    )
+    _, pull = jax.vjp(lambda value: _convolve(node, above.shape, value, data), weights)
+    (found,) = pull(above)
+    return found
+
+
+def _weights_gradient(
+    trace: Trace, node: Node, arriving: Array, inputs: list[Array], needs: Sequence[bool]
+) -> Sequence[Array | None]:
+    import jax
+
+    weights, *others = inputs
+    _, pull = jax.vjp(lambda *values: _weights(trace, node, [weights, *values]), *others)
+    return None, *(found if needed else None for found, needed in zip(pull(arriving), needs[1:], strict=True))
 
 
 # -- pooling ----------------------------------------------------------------------------------------------
@@ -290,6 +314,7 @@ def _pooling_by(windows_of: Callable[[Node], Pool]) -> tuple[Forward, Gradient]:
 
 KERNELS = (
     *kernels("xla", ["Convolution"], _convolution, _convolution_gradient),
+    *kernels("xla", ["ConvolutionWeights"], _weights, _weights_gradient),
     *kernels("xla", ["Pooling"], *_pooling_by(_general)),
     *kernels("xla", ["MaxPooling"], *_pooling_by(_largest)),
     *kernels("xla", ["AveragePooling"], *_pooling_by(_mean)),
