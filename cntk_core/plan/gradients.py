@@ -170,7 +170,7 @@ def _downward(begins: Sequence[Node], needing: set[Node]) -> set[Node]:
 def gradient_steps(steps: Sequence[Step | Loop], flow: Flow) -> list[GradientStep | LoopGradient]:
     """Return the gradient steps of all steps, in the order in which they are done."""
     result: list[GradientStep | LoopGradient] = []
-    written: set[Node] = set(flow.begins) if flow.seeded else set()
+    written = set(flow.begins)
     for step in reversed(steps):
         if isinstance(step, Loop):
             result += _loop(step, flow, written)

@@ -180,6 +180,11 @@ class Plan:
     by: tuple[Node, ...] = ()
 
     @property
+    def fed_back(self) -> bool:
+        """Whether gradients are added to the ones of the criterion, since a delay in a loop looks at it."""
+        return any(target.node is self.criterion for step in self.gradients for target in step.targets)
+
+    @property
     def training(self) -> bool:
         """Whether the plan has gradients (and dropout is on)."""
         return self.criterion is not None

@@ -53,10 +53,10 @@ def test_a_minibatch_is_the_sum_of_its_sequences(name: str) -> None:
     program.compute_gradients(whole)
     gradients = {parameter: store.gradient(parameter).copy() for parameter in plan.trained}
     assert all(gradient.any() for gradient in gradients.values())
-    value = program.value(sample.criterion.name)
+    value = program.value(sample.criterion.name).sum()
     for number in (0, 2, 3):
         program.compute_gradients(one_sequence(whole, number))
-        value -= program.value(sample.criterion.name)
+        value -= program.value(sample.criterion.name).sum()
         for parameter, gradient in gradients.items():
             gradient -= store.gradient(parameter)
     np.testing.assert_allclose(value, 0.0, atol=1e-12)

@@ -56,7 +56,8 @@ def test_functions_come_from_the_disk_unless_they_are_damaged(tmp_path):
     assert all(line.endswith("; it is thrown away and compiled anew") for line in second["said"].splitlines())
     third = _train("auto", XDG_CACHE_HOME=str(tmp_path))
     assert third["hits"] >= first["functions"]
-    assert sorted((tmp_path / "cntk" / "xla").iterdir()) == paths
+    # On a busy machine a function that is kept only if compiling takes long may come to the ones of the first run.
+    assert set((tmp_path / "cntk" / "xla").iterdir()) >= set(paths)
     assert first["values"] == second["values"] == third["values"]
     assert first["said"] == third["said"] == ""
 

@@ -321,11 +321,21 @@ def linear_chain(dtype: Any) -> Sample:
     return made.finish(made.op("CRF", labels, z, transitions, name="crf"), z, path, one_hot={"labels"})
 
 
+def accumulated(dtype: Any) -> Sample:
+    """A criterion that adds up over time: gradients come to it from its own later steps, beside the ones."""
+    made = SequenceSketch(dtype)
+    past, close = made.delay(default=0.0, dim=1)
+    error = made.op("Tanh", made.weighted((made.x, FEATURES), size=1))
+    total = made.op("ElementTimes", made.op("Plus", error, past), made.parameter("decay", 1), name="ce")
+    return made.finish(close(total))
+
+
 SEQUENCE_SAMPLES: Mapping[str, Callable[[Any], Sample]] = {
     made.__name__: made
     for made in (
         lstm,
         gru,
+        accumulated,
         bidirectional,
         learned_state,
         stack,

@@ -116,6 +116,7 @@ class Bound:
         """Computes all gradients, after ``forward``."""
         site = self.site
         calls = [call for step in site.plan.gradients for call in _gradient_calls(site, step, step.targets)]
+        calls[:0] = _begin(site)
         return straight_line(calls, site.ports)
 
     @functools.cached_property
@@ -214,11 +215,17 @@ def plain_site(site: Site, step: GradientStep) -> Site:
     return site if site.images is None else site.images.plain_site(site, step.step, [])
 
 
+def _begin(site: Site) -> list[Call]:
+    """The call that has the criterion's gradient begin with ones again, where a run adds to them."""
+    plan = site.plan
+    return [Call(site.gradients[plan.criterion].fill, (1.0,))] if plan.criterion is not None and plan.fed_back else []
+
+
 def _train(site: Site, update: Update) -> Callable[[Sequence[Scalars]], None]:
     """The backward part with folded updates, then the pass over all other parameters."""
     place = {parameter: index for index, parameter in enumerate(site.plan.trained)}
     current: list[Numbers] = []
-    calls: list[Call] = []
+    calls = _begin(site)
     folded: set[Parameter] = set()
     by_rows = {
         parameter: RowGradient() for parameter in rows_alone(site.plan, update) if _stays_sparse(site, parameter)

@@ -40,8 +40,11 @@ class Bound:
     @functools.cached_property
     def _backward(self) -> list[Call]:
         assert self._forward is not None  # loops leave there what their gradients need
-        groups = grouped_gradients(self.site.plan.gradients)
-        return [call for group in groups for call in gradient_group(self.site, group)]
+        plan, gpu = self.site.plan, self.site.gpu
+        # The criterion's gradient begins with ones again, where a run adds to them.
+        begin = gpu.fill(self.site.gradients[plan.criterion], 1.0) if plan.criterion and plan.fed_back else []
+        groups = grouped_gradients(plan.gradients)
+        return [*begin, *(call for group in groups for call in gradient_group(self.site, group))]
 
     @property
     def calls(self) -> int:
