@@ -21,15 +21,14 @@ from cntk_kit_parallel.mesh_door import Door, is_open, listening
 from cntk_kit_parallel.mesh_greeting import Own, receive_guest
 from cntk_kit_parallel.mesh_meeting import connect
 from cntk_kit_parallel.rendezvous import Rendezvous
+from cntk_testing.ports import free_port
 
 SECRET = b"the secret of this run"
 
 
 @pytest.fixture
 def port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
+    return free_port()
 
 
 class Aside(threading.Thread):
