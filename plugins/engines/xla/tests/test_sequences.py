@@ -200,6 +200,7 @@ def _compare(ours: Run, reference: Run, layouts: Sequence[SequenceLayout], dtype
             )
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.sampled(8)
 @pytest.mark.parametrize("initial", ["default", "learned", "of frames"])
 @pytest.mark.parametrize("name", ["PastValue", "FutureValue"])
