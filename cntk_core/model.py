@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+from weakref import finalize
 
+import attrs
 from numpy.typing import NDArray
 
 from cntk_core.config import parse_text
@@ -26,7 +28,7 @@ from cntk_core.plugins.manager import AUTO, PluginManager
 from cntk_core.plugins.model_formats import ModelFiles
 from cntk_core.records.layout import SequenceLayout
 
-__all__ = ["Differentiable", "Model", "OneHot", "Stream", "gradients", "one_hot"]
+__all__ = ["Differentiable", "Kept", "Model", "OneHot", "Stream", "gradients", "one_hot"]
 
 Names = str | Sequence[str]
 """One name of a node, or several."""
@@ -137,9 +139,14 @@ class Model:
             NetworkError: there is no such node, or the roots do not depend on one of those.
         """
         nodes, sources = self._nodes(roots), self._nodes(by) if by else ()
-        program = compile_plan(self.engine, make_plan(self.network, nodes, by=sources), self.store)
-        program.begin_epoch(0, settings)
-        return Differentiable(program)
+        plan = make_plan(self.network, nodes, by=sources)
+
+        def make() -> Program:
+            program = compile_plan(self.engine, plan, self.store)
+            program.begin_epoch(0, settings)
+            return program
+
+        return Differentiable(make)
 
     def gradients(self, data: Values, by: Names, roots: Names = (), seeds: Seeds = None) -> dict[str, Any]:
         """Return the gradients of nodes by others, by name, each as :meth:`evaluate` gives values.
@@ -168,12 +175,17 @@ class Model:
 class Differentiable:
     """Values of nodes, and gradients of these by other nodes. Made by :meth:`Model.differentiable`.
 
+    Args:
+        make: makes a program.
+
     Attributes:
         program: what computes them; after :meth:`backward`, the gradients by parameters are in its store.
     """
 
-    def __init__(self, program: Program) -> None:
-        self.program = program
+    def __init__(self, make: Callable[[], Program]) -> None:
+        self.program = make()
+        self._make = make
+        self._free: list[Program] = []
         self._given: Taken | None = None
 
     def forward(self, data: Values = EMPTY, *, training: bool = False) -> dict[str, Any]:
@@ -186,12 +198,30 @@ class Differentiable:
         Raises:
             DataError: an input is missing or does not fit.
         """
-        self._given = given = take_arrays(self.program.plan, data)
+        self._given, taken = None, take_arrays(self.program.plan, data)
+        # Who gives an array may write into it before the gradients are asked for.
+        streams = {name: attrs.evolve(one, data=one.data.copy()) for name, one in taken.minibatch.streams.items()}
+        self._given = given = attrs.evolve(taken, minibatch=attrs.evolve(taken.minibatch, streams=streams))
         self.program.forward(given.minibatch, training=training)
         return {node.name: self._value(given, node, self.program.value(node.name)) for node in self.program.plan.roots}
 
+    def keep(self, data: Values = EMPTY, *, training: bool = False) -> Kept:
+        """Compute the roots as :meth:`forward` does; the values stay while others are computed.
+
+        They are in buffers of their own, which serve again when what is returned is not there any more.
+
+        Raises:
+            DataError: an input is missing or does not fit.
+        """
+        own = Differentiable(self._free.pop if self._free else self._make)
+        own.program.step = self.program.step  # so that each draws random numbers of its own
+        kept = Kept(own, own.forward(data, training=training))
+        finalize(kept, self._free.append, own.program)
+        self.program.step = own.program.step
+        return kept
+
     def backward(self, seeds: Seeds = None) -> dict[str, Any]:
-        """Let gradients flow back; any number of times for one :meth:`forward`, while parameters stay what they are.
+        """Let gradients flow back through the last :meth:`forward`; any number of times, while parameters stay.
 
         Args:
             seeds: by root, the gradient of what is sought by the root's value: laid out as the value was given, or one
@@ -219,6 +249,22 @@ class Differentiable:
 
     def _seed(self, given: Taken, node: Node | None, seed: Any) -> Any:
         return seed if node is None or not node.framed else given.packed(node, seed, self.program.layout(node.name))
+
+
+class Kept:
+    """Values of nodes that stay until gradients have flowed back from them. Made by :meth:`Differentiable.keep`.
+
+    Attributes:
+        values: as :meth:`Differentiable.forward` returns them.
+    """
+
+    def __init__(self, tape: Differentiable, values: dict[str, Any]) -> None:
+        self._tape = tape
+        self.values = values
+
+    def backward(self, seeds: Seeds = None) -> dict[str, Any]:
+        """Let gradients flow back through these values, as :meth:`Differentiable.backward` does."""
+        return self._tape.backward(seeds)
 
 
 def gradients(
