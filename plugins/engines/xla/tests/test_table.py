@@ -36,7 +36,7 @@ HOSTED_IN: Mapping[str, frozenset[str]] = {
     "comparing": UNPACKED | ADDITIVE,
     "remembering": ATTENTION,
     "heads": UNPACKED | ATTENTION | ADDITIVE,
-    "gathered": UNPACKED | {"AttentionMemory", "AttentionProducts", "AttentionSum", "ToSequenceLike"},
+    "gathered": UNPACKED | {"AttentionMemory", "AttentionProducts", "AttentionSum", "Tanh", "ToSequenceLike"},
     "reduced": frozenset({"ReduceElements", "Times"}),  # over dynamic axes
 }
 """Networks with sequences whose lengths or shapes are known only from data, with attention, or with reductions over

@@ -10,6 +10,7 @@ from cntk_core.ops.families.attention_adjoints import ATTENTION_MEMORY, ATTENTIO
 from cntk_core.ops.families.frame_reductions import SEQUENCE_AXIS
 from cntk_core.ops.families.reductions import REDUCE_ELEMENTS, ReduceAttributes
 from cntk_core.ops.families.sequences import RECONCILE_DYNAMIC_AXIS, TO_SEQUENCE_LIKE, UNPACK_SEQUENCE
+from cntk_core.ops.families.slicing import SLICE, SliceAttributes
 from cntk_core.ops.language.shapes import Longest, elements
 from cntk_core.plan.loops import components
 from cntk_kit_builders.derivatives.registry import Gradients, derivative_rule
@@ -80,7 +81,10 @@ def _is_single(d: DerivativeWriter, value: Node) -> bool:
 
 @derivative_rule("UnpackSequence")
 def _unpack(d: DerivativeWriter, node: Node, g: Node, needs: Sequence[bool]) -> Gradients:
-    return (d.op(TO_SEQUENCE_LIKE, g, node.inputs[0]),)
+    shape = node.inputs[0].known_shape
+    if node.attributes.with_mask:  # which stands behind the elements
+        g = d.op(SLICE, g, attributes=SliceAttributes(0, elements(shape), 1))
+    return (d.reshape(d.op(TO_SEQUENCE_LIKE, g, node.inputs[0]), shape),)
 
 
 @derivative_rule("ToSequenceLike")

@@ -276,14 +276,19 @@ def _stack(d: DerivativeWriter, node: Node, g: Node, needs: Sequence[bool]) -> G
 @derivative_rule("OutputMultiplexer")
 def _output(d: DerivativeWriter, node: Node, g: Node, needs: Sequence[bool]) -> Gradients:
     """One of several outputs, which lie side by side: the others get zeros."""
-    attributes, (total,) = node.attributes, node.inputs[0].known_shape[-1:]
+    attributes, (*lead, total) = node.attributes, node.inputs[0].known_shape
+    if attributes.rows:
+        raise NotDifferentiable("the output has an axis of its own")
     if not attributes.end:
         return (g,)
-    parts = [d.reshape(g, (attributes.end - attributes.begin,))]
+    if lead and len(attributes.dims) != 1:
+        raise NotDifferentiable("the output has several axes beside that of the steps")
+    parts = [g if lead else d.reshape(g, (attributes.end - attributes.begin,))]
+    ones = (1,) * len(lead)
     if attributes.begin:
-        parts.insert(0, d.number(0.0, (attributes.begin,)))
+        parts.insert(0, d.number(0.0, (*ones, attributes.begin)))
     if total > attributes.end:
-        parts.append(d.number(0.0, (total - attributes.end,)))
+        parts.append(d.number(0.0, (*ones, total - attributes.end)))
     return (d.op(ROW_STACK, *parts) if len(parts) > 1 else parts[0],)
 
 
