@@ -28,7 +28,7 @@ from cntk_core.plugins.manager import AUTO, PluginManager
 from cntk_core.plugins.model_formats import ModelFiles
 from cntk_core.records.layout import SequenceLayout
 
-__all__ = ["Differentiable", "Kept", "Model", "OneHot", "Stream", "gradients", "one_hot"]
+__all__ = ["Differentiable", "Model", "OneHot", "Stream", "gradients", "one_hot"]
 
 Names = str | Sequence[str]
 """One name of a node, or several."""
@@ -180,6 +180,7 @@ class Differentiable:
 
     Attributes:
         program: what computes them; after :meth:`backward`, the gradients by parameters are in its store.
+        values: what the last :meth:`forward` has returned.
     """
 
     def __init__(self, make: Callable[[], Program]) -> None:
@@ -187,6 +188,7 @@ class Differentiable:
         self._make = make
         self._free: list[Program] = []
         self._given: Taken | None = None
+        self.values: dict[str, Any] = {}
 
     def forward(self, data: Values = EMPTY, *, training: bool = False) -> dict[str, Any]:
         """Compute the roots, and keep what gradients need; return their values as :meth:`Model.evaluate` does.
@@ -202,23 +204,25 @@ class Differentiable:
         # Who gives an array may write into it before the gradients are asked for.
         streams = {name: attrs.evolve(one, data=one.data.copy()) for name, one in taken.minibatch.streams.items()}
         self._given = given = attrs.evolve(taken, minibatch=attrs.evolve(taken.minibatch, streams=streams))
-        self.program.forward(given.minibatch, training=training)
-        return {node.name: self._value(given, node, self.program.value(node.name)) for node in self.program.plan.roots}
+        program = self.program
+        program.forward(given.minibatch, training=training)
+        self.values = {node.name: self._value(given, node, program.value(node.name)) for node in program.plan.roots}
+        return self.values
 
-    def keep(self, data: Values = EMPTY, *, training: bool = False) -> Kept:
-        """Compute the roots as :meth:`forward` does; the values stay while others are computed.
+    def keep(self, data: Values = EMPTY, *, training: bool = False) -> Differentiable:
+        """Compute the roots as :meth:`forward` does, and return what keeps their values while others are computed.
 
-        They are in buffers of their own, which serve again when what is returned is not there any more.
+        It has buffers of its own, which serve again when it is not there any more.
 
         Raises:
             DataError: an input is missing or does not fit.
         """
         own = Differentiable(self._free.pop if self._free else self._make)
         own.program.step = self.program.step  # so that each draws random numbers of its own
-        kept = Kept(own, own.forward(data, training=training))
-        finalize(kept, self._free.append, own.program)
+        own.forward(data, training=training)
+        finalize(own, self._free.append, own.program)
         self.program.step = own.program.step
-        return kept
+        return own
 
     def backward(self, seeds: Seeds = None) -> dict[str, Any]:
         """Let gradients flow back through the last :meth:`forward`; any number of times, while parameters stay.
@@ -249,22 +253,6 @@ class Differentiable:
 
     def _seed(self, given: Taken, node: Node | None, seed: Any) -> Any:
         return seed if node is None or not node.framed else given.packed(node, seed, self.program.layout(node.name))
-
-
-class Kept:
-    """Values of nodes that stay until gradients have flowed back from them. Made by :meth:`Differentiable.keep`.
-
-    Attributes:
-        values: as :meth:`Differentiable.forward` returns them.
-    """
-
-    def __init__(self, tape: Differentiable, values: dict[str, Any]) -> None:
-        self._tape = tape
-        self.values = values
-
-    def backward(self, seeds: Seeds = None) -> dict[str, Any]:
-        """Let gradients flow back through these values, as :meth:`Differentiable.backward` does."""
-        return self._tape.backward(seeds)
 
 
 def gradients(

@@ -388,13 +388,13 @@ class Trainer:
             for each, group in zip(self.learners, self._stepper.learners, strict=True)
         ]
         criterion, *evaluations = (node.name for node in self._nodes)
-        made_with = {"op_settings": self.op_settings, "seed": self.seed, "parts": self.parts, **self._given}
+        named = {"criterion": criterion, "evaluations": evaluations, "learners": learners}
+        numbers = {"op_settings": self.op_settings, "seed": self.seed, "parts": self.parts}
         with TemporaryDirectory() as folder:
             self.save(Path(folder, "trainer"))
             found = [path for path in Path(folder).rglob("*") if path.is_file()]
             files = {str(path.relative_to(folder)): path.read_bytes() for path in found}
-        made_with["evaluations"] = evaluations
-        return _made_again, (type(self), self.model.network, criterion, learners, made_with, files)
+        return _made_again, (type(self), self.model.network, {**named, **numbers, **self._given}, files)
 
     # -- the end ------------------------------------------------------------------------------------------
 
@@ -424,16 +424,9 @@ def _checkpoint_path(path: str | Path) -> Path:
     return path if path.name.endswith(SUFFIX) else path.with_name(path.name + SUFFIX)
 
 
-def _made_again(
-    kind: type[Trainer],
-    network: Network,
-    criterion: str,
-    learners: Sequence[LearnerSettings],
-    made_with: Mapping[str, Any],
-    files: Mapping[str, bytes],
-) -> Trainer:
+def _made_again(kind: type[Trainer], network: Network, given: Mapping[str, Any], files: Mapping[str, bytes]) -> Trainer:
     """Make a trainer that was pickled, and let it go on from its checkpoint."""
-    made = kind(network, criterion, learners, **made_with)
+    made = kind(network, **given)
     with TemporaryDirectory() as folder:
         for name, found in files.items():
             path = Path(folder, name)

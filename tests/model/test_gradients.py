@@ -179,11 +179,11 @@ def test_values_of_several_minibatches_are_kept(engine):
             for gradient, its in zip(found["x"], wanted["x"], strict=True):
                 np.testing.assert_array_equal(gradient, its)
     assert kept[0].values["total"].item() == model.evaluate({"x": SEQUENCES}, "total")["total"].item()
-    programs = {id(one._tape.program) for one in kept}
+    programs = {id(one.program) for one in kept}
     del kept, one
     assert {id(each) for each in tape._free} == programs  # they serve again
     again = tape.keep({"x": SEQUENCES[:2]})
-    assert id(again._tape.program) in programs
+    assert id(again.program) in programs
     np.testing.assert_array_equal(again.backward()["W"], expected[1]["W"])
 
 
