@@ -153,6 +153,7 @@ class Trainer:
         ]
         learned = {parameter for share in shares for parameter in share}
         plan = make_plan(network, [*self._nodes, *marked_assignments(network)], self._nodes[0], learn=learned)
+        self._ranks.check_assigned(plan)
         program, groups = compile_learners(engine, plan, store, own, seed=self.seed)
         idle = tuple(one for one in store.parameters if one.learned and one not in learned)
         sizes = MinibatchSizes(network, criterion=self._nodes[0])
@@ -286,11 +287,12 @@ class Trainer:
         ranks, stepper = self._ranks, self._stepper
         sums, shown = ({name: one.total for name, one in each.items()} for each in (self._sums.read(), self._shown))
         counted = (self._sums.samples, next((one.samples for one in self._shown.values()), 0))
-        control = {"rules": self._rules(), "sums": sums, "shown": shown, "counted": counted, "external": external}
+        totals = {"sums": sums, "shown": shown, "counted": counted}
+        control = {"rules": self._rules(), **totals, "external": external}
         progress = Progress(
             self.epoch, self.samples, seed=self.seed, steps=stepper.steps, control=control, ranks=ranks.entries()
         )
-        of_ranks = collect_state(ranks, stepper.store, stepper.steps, position)
+        of_ranks = collect_state(ranks, stepper.store, stepper.steps, position, totals)
         if ranks.is_main:
             folder = path.with_name(path.name.removesuffix(SUFFIX) + FOLDER)
             network, store = self.model.network, stepper.store
@@ -338,7 +340,7 @@ class Trainer:
             done = self._team.first_stream + own.position.passes
             stepper.program.begin_epoch(self.epoch, self.op_settings, minibatches_done=done)
             stepper.program.restore(own.position.program)
-        self._restore_sums(control)
+        self._restore_sums({**control, **own.totals})
         return control.get("external")
 
     def _restore_sums(self, control: Mapping[str, Any]) -> None:
