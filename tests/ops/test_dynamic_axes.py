@@ -22,9 +22,9 @@ from cntk_core.ops.table import core_ops
 from cntk_core.plan.make import make_plan
 from cntk_core.records.layout import SequenceLayout
 from cntk_core.records.minibatch import Minibatch, StreamData
+from cntk_kit_recipes.recipe.sequences_begun import unpack_sequences
 from cntk_testing.gradients import check_gradients
 from cntk_testing.reference import ReferenceEngine, ReferenceProgram
-from cntk_testing.sequences_begun import unpack_sequences
 
 TABLE = core_ops()
 LENGTHS = [2, 3, 1, 4]

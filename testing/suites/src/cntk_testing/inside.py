@@ -33,8 +33,8 @@ from cntk_core.ops.language.reader_order import pack, unpack
 from cntk_core.plugins.faults import fault_error
 from cntk_core.plugins.registering import registrations_kept
 from cntk_kit_recipes.recipe.context import ActionContext
+from cntk_kit_recipes.recipe.sequences_begun import unpack_sequences
 from cntk_kit_recipes.session.saving import Saver
-from cntk_testing.sequences_begun import unpack_sequences
 
 __all__ = [
     "TIMES",

@@ -1,4 +1,4 @@
-"""The sequences of a minibatch as tests look at them."""
+"""The sequences of a minibatch as they are written."""
 
 from __future__ import annotations
 
