@@ -88,13 +88,13 @@ def define_outputs(
     name: str,
     outputs: Outputs,
     *,
-    axes: Mapping[str, Literal["sequence", "minibatch"]] | None = None,
     inputs: int | tuple[int, int | None] = 1,
     gradient: Callable[..., Sequence[Array | None]] | None = None,
     differentiable: tuple[bool, ...] | None = None,
     attributes: type = NoAttributes,
     traits: Traits = NO_TRAITS,
     doc: str = "",
+    axes: Mapping[str, Literal["sequence", "minibatch"]] | None = None,
     **fields: Any,
 ) -> Callable[[Callable[..., Sequence[Array]]], Op]:
     """Make an op with several outputs of a function ``(xp, inputs, attributes, context) -> values``.
@@ -104,8 +104,6 @@ def define_outputs(
     Args:
         name: the op's name in every language.
         outputs: the outputs by name, with their shape rules.
-        axes: outputs that have not the dynamic axis of the op. The function gives of these, instead of one row for each
-            frame, one for each ``sequence``, in the reader's order, or for the ``minibatch`` an array without rows.
         inputs: how many inputs, or the fewest and the most (None is any number).
         gradient: ``(xp, gradients, values, inputs, attributes, context, needs) -> gradients``, one per input, None
             where it is zero; given are those of all outputs, zeros of one that nobody reads. Without it none flows.
@@ -113,6 +111,8 @@ def define_outputs(
         attributes: attrs class of the op's settings.
         traits: what is true of the function, as in :func:`~cntk_core.ops.language.define.define_op`.
         doc: one line; by default the first line of the function's documentation.
+        axes: outputs that have not the dynamic axis of the op. The function gives of these, instead of one row for each
+            frame, one for each ``sequence``, in the reader's order, or for the ``minibatch`` an array without rows.
         fields: further fields of :class:`~cntk_core.ops.language.op.Op`.
     """
     placed = [(axes or {}).get(each) for each in outputs]
@@ -144,11 +144,13 @@ def define_outputs(
         ) -> Sequence[Array | None]:
             assert gradient is not None
             shapes = known(values, attributes, context)
-            parts = unpack(arriving, shapes), unpack(value, shapes)
+            by_outputs, own = unpack(arriving, shapes), unpack(value, shapes)
             if axes:
-                pairs = [list(zip(each, placed, strict=True)) for each in parts]
-                parts = tuple([_gathered(one, axis, context) for one, axis in each] for each in pairs)
-            return gradient(xp, *parts, values, attributes, context, needs)
+                by_outputs, own = (
+                    [_gathered(one, axis, context) for one, axis in zip(each, placed, strict=True)]
+                    for each in (by_outputs, own)
+                )
+            return gradient(xp, by_outputs, own, values, attributes, context, needs)
 
         return Op(
             name=name,

@@ -129,8 +129,6 @@ class Op:
         updates: parameters among the inputs that computing the op in training changes (running statistics), by index.
         accumulator: for a precomputed value, makes the object that gathers it in one pass over the data.
         outputs: of an op with several (:mod:`~cntk_core.ops.families.outputs`): their names with their shape rules.
-        output_axes: outputs that have not the dynamic axis of the op: one value for each ``sequence``, or for the whole
-            ``minibatch``. An op with such ones is not in loops.
         located: ``(attributes, op of the first input, its attributes, shapes of its inputs or None) -> attributes``: of
             an op that has to know more of its first input than the shape.
         placement: ``(input shapes, attributes, index of an input) -> Placement or None``: how width and height of that
@@ -145,6 +143,8 @@ class Op:
             for an op that is quite another one with some settings. All forms have the same attributes and ``form``.
         whole: inputs of which an op with ``axis_of`` looks, for each frame, at what belongs to the frame's sequence. It
             can be in a loop, where it is given these inputs whole in each time step, as they are outside it.
+        output_axes: outputs that have not the dynamic axis of the op: one value for each ``sequence``, or for the whole
+            ``minibatch``. An op with such ones is not in loops.
     """
 
     name: str
@@ -176,7 +176,6 @@ class Op:
     remark: Callable[[Sequence[Shape], Any], str | None] | None = None
     doc: str = ""
     outputs: Mapping[str, Callable[[Sequence[Shape], Any], Shape]] = attrs.field(factory=dict)
-    output_axes: Mapping[str, Literal["sequence", "minibatch"]] = attrs.field(factory=dict)
     located: Callable[[Any, Op, Any, Sequence[Shape | None]], Any] | None = None
     traits: Traits = attrs.field(
         default=attrs.Factory(lambda op: NO_TRAITS if op.elementwise is None else BY_ELEMENTS, takes_self=True)
@@ -184,6 +183,7 @@ class Op:
     along_sequences: frozenset[int] = frozenset()
     form: Callable[[Any], Op] | None = None
     whole: frozenset[int] = frozenset()
+    output_axes: Mapping[str, Literal["sequence", "minibatch"]] = attrs.field(factory=dict)
 
     def __copy__(self) -> Op:
         return self

@@ -359,7 +359,7 @@ def _finish(context: ActionContext) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(f"Successfully finished at {_now()} on {socket.gethostname()}\n", encoding="utf-8")
         except OSError as error:
-            raise _no_done_file(context, error.strerror) from None
+            raise _no_done_file(context, str(error.strerror)) from None
     if context.log.timestamps or context.trace > 0:
         context.log.line("__COMPLETED__")
     context.log.console("COMPLETED.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 
 from cntk_builder_python.graph import Operand, Term, caller
 from cntk_core.api import BuildError, did_you_mean
@@ -50,5 +50,5 @@ def outputs_of(term: Term) -> tuple[Term, ...]:
     return tuple(output_of(term, index) for index in range(max(1, len(_outputs(term)))))
 
 
-def _outputs(term: Term) -> Iterable[str]:
+def _outputs(term: Term) -> Collection[str]:
     return term.node.op.form_of(term.node.attributes).outputs
