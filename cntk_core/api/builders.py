@@ -17,7 +17,7 @@ from cntk_kit_builders.carry import carry_blocks, copy_blocks
 from cntk_kit_builders.clone import PARAMETER_USES, clone, clone_nodes, duplicate, nodes_to_clone
 from cntk_kit_builders.collapse import collapse, find, outline
 from cntk_kit_builders.derivatives.differentiate import add_derivatives, differentiate
-from cntk_kit_builders.derivatives.rules import derivative_rule
+from cntk_kit_builders.derivatives.registry import derivative_rule
 from cntk_kit_builders.derivatives.writing import DerivativeWriter, NotDifferentiable
 from cntk_kit_builders.dot import to_dot
 from cntk_kit_builders.draw import to_svg

@@ -19,6 +19,7 @@ OVER_COLUMNS = "OptimizedRNNStack"
 HOSTED = frozenset({
     "DummyCriterion", "EditDistanceError", "EpochAccumulator", "LambdaRank", "NDCG1Eval", "Shift", "Trace",
     OVER_COLUMNS,
+    "BatchMoments", "ConvolutionData", "MaxUnpoolingGradient", "PoolingGradient", "PoolingTangent",
 })  # fmt: skip
 """Ops of the core that the host computes, with all their examples or some."""
 
@@ -35,6 +36,7 @@ HOSTED_IN: Mapping[str, frozenset[str]] = {
     "comparing": UNPACKED | ADDITIVE,
     "remembering": ATTENTION,
     "heads": UNPACKED | ATTENTION | ADDITIVE,
+    "gathered": UNPACKED | {"AttentionMemory", "AttentionProducts", "AttentionSum", "Tanh", "ToSequenceLike"},
     "reduced": frozenset({"ReduceElements", "Times"}),  # over dynamic axes
 }
 """Networks with sequences whose lengths or shapes are known only from data, with attention, or with reductions over

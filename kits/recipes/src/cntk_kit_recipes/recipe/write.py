@@ -20,7 +20,6 @@ from cntk_core.contract.writer import SequenceOutput
 from cntk_core.errors import ConfigError, NetworkError, TrainingError, UnsupportedError
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
-from cntk_core.ops.language.reader_order import unpack_sequences
 from cntk_core.ops.language.rows import reader_slots
 from cntk_core.ops.language.shapes import Free, Longest, show
 from cntk_core.plan.make import make_plan
@@ -29,6 +28,7 @@ from cntk_core.records.minibatch import Minibatch
 from cntk_core.training.loop.minibatch_sizes import MinibatchSizes
 from cntk_kit_recipes.recipe.context import ActionContext
 from cntk_kit_recipes.recipe.formatting import Formatter, SequenceValue, WriteFormat, read_format, read_labels
+from cntk_kit_recipes.recipe.sequences_begun import unpack_sequences
 
 if TYPE_CHECKING:
     from cntk_core.contract.engine import Program

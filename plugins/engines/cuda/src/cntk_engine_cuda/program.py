@@ -136,6 +136,7 @@ class CudaProgram(PlanProgram):
         bound = self._last
         assert bound is not None
         with self._told(), self.gpu.current():
+            self._numbers.fetch("values")  # other programs may have held the numbers since
             for node, seed in seeds.items():
                 bound.site.gradients[node][...] = self.gpu.cupy.asarray(np.ascontiguousarray(seed, self._dtype))
             bound.backward()

@@ -155,6 +155,8 @@ class XlaProgram(PlanProgram):
         self.step -= mode.training  # what is drawn again is drawn as it was
         try:
             with self._double:
+                if not state.parameters.here:  # another program has computed since
+                    state.parameters.borrow()
                 self._compute(mode)
         finally:
             self.step += mode.training
