@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import attrs
+import jax
 import numpy as np
 from numpy.typing import NDArray
 
@@ -65,8 +66,6 @@ class XlaProgram(PlanProgram):
     def __init__(
         self, plan: Plan, store: ParameterStore, rule: UpdateRule | None, seed: int, lowerings: Lowerings = OWN
     ) -> None:
-        import jax
-
         lowered = [step for step in plan.steps if lowerings.reach(step)]
         inside = {node for step in lowered for node in step.nodes}
         hosted_nodes = {node for step in plan.steps for node in step.nodes if node not in inside}

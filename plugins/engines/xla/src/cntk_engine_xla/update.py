@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import jax.numpy as jnp
+
 from cntk_core.api import Parameter, Plan, UpdateRule, elements
 from cntk_core.api.engines import math_of
 from cntk_engine_xla.lowering import Array
@@ -25,8 +27,6 @@ def apply(
         numbers: of the step, float64.
         touched: the rows that change, if not all do.
     """
-    import jax.numpy as jnp
-
     shape, m = value.shape, math_of(jnp)
     if touched is not None:
         rows = (touched.shape[0], -1)
@@ -47,8 +47,6 @@ def apply(
 
 def _mean(array: Array, like: Array, touched: Array | None) -> Array:
     """The mean over the elements that change, summed in double precision; of none nobody will use it."""
-    import jax.numpy as jnp
-
     wide = jnp.broadcast_to(array, like.shape).astype(jnp.float64)
     if not like.size:
         return jnp.ones((), like.dtype)
