@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import attrs
@@ -43,3 +43,18 @@ def by_op(kernels: Iterable[Kernel]) -> Mapping[Op, tuple[Kernel, ...]]:
     for each in kernels:
         found.setdefault(each.op, {})[each] = None
     return {op: tuple(own) for op, own in found.items()}
+
+
+def tables(given: Sequence[Kernel], own: Sequence[Kernel], record: type[R]) -> Mapping[Op, tuple[R, ...]]:
+    """Return the kernels of each op in an engine's own form, in the order in which they are asked.
+
+    Args:
+        given: those that the run has found (``ExecutionEngine.kernels``); asked first, without the engine's own.
+        own: the engine's.
+        record: as for :func:`in_form_of`.
+
+    Raises:
+        PluginError: a kernel has a setting that the engine does not know.
+    """
+    found = by_op((*(each for each in given if each not in own), *own))
+    return {op: tuple(in_form_of(each, record) for each in each_op) for op, each_op in found.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,8 @@ from cntk_core.records.layout import SequenceLayout
 from cntk_core.records.minibatch import Minibatch
 from cntk_kit_engines.axes import Axes
 from cntk_kit_engines.remaking import MadeOf, remains_of
+
+R = TypeVar("R")
 
 
 class PlanProgram(Program):
@@ -192,6 +194,16 @@ class PlanProgram(Program):
         """
         if not self.plan.training:
             raise NetworkError("the plan has no gradients: it was made without a criterion")
+
+    def needed_rule(self, rule: R | None) -> R:
+        """Return the update rule, or what an engine has made of it.
+
+        Raises:
+            NetworkError: there is none.
+        """
+        if rule is None:
+            raise NetworkError("the program was compiled without an update rule")
+        return rule
 
     def make_context(self, node: Node, *, training: bool) -> OpContext:
         """Return a context for a node in the present minibatch."""
