@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cntk_core.api import NetworkError, PluginError, kernel
-from cntk_core.api.engines import NodeKernel, StepEngine, StepProgram, kernel_tables, kernels
+from cntk_core.api.engines import NodeKernel, StepEngine, StepProgram, is_elementwise, kernel_tables, kernels
 from cntk_testing.engine_contract import MOMENTUM, Run, start
 from cntk_testing.networks import SAMPLES, classifier
 from cntk_testing.reference import ReferenceEngine
@@ -96,6 +96,22 @@ def test_a_program_takes_whole_steps() -> None:
     assert run.program.memory() == sum(
         array.nbytes for kept in (run.program.values, run.program.gradients) for array in kept.values()
     )
+
+
+def test_gradients_of_steps_that_somebody_else_has_computed() -> None:
+    """They look at the values that the plan keeps, and at nothing else."""
+
+    class Other(StepProgram):
+        def run_step(self, step: Any, *, training: bool) -> None:
+            super().run_step(step, training=training)
+            for node in step.nodes if is_elementwise(step) else ():
+                del self.interpreter.contexts[node]
+                if node not in step.writes:
+                    del self.values[node]
+
+    for made in (SAMPLES["chain"], SAMPLES["shared"], classifier):
+        sample = made("float64")
+        same_as_reference(start(engine(program=Other), sample, rule=MOMENTUM), [sample.minibatch(4)], sample)
 
 
 def test_parameters_are_views_where_the_store_has_the_precision_of_the_program() -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from typing import Any, TypeVar
 
 import attrs
 
 from cntk_core.errors import PluginError, did_you_mean
+from cntk_core.network.node import Node
 from cntk_core.ops.kernel import Kernel
 from cntk_core.ops.language.op import Op
+from cntk_core.plan.plan import GradientStep, Step
 
 R = TypeVar("R")
+K = TypeVar("K")
 
 
 def in_form_of(kernel: Kernel, record: type[R]) -> R:
@@ -58,3 +61,38 @@ def tables(given: Sequence[Kernel], own: Sequence[Kernel], record: type[R]) -> M
     """
     found = by_op((*(each for each in given if each not in own), *own))
     return {op: tuple(in_form_of(each, record) for each in each_op) for op, each_op in found.items()}
+
+
+def ask(
+    step: Step, kernels: Mapping[Op, Sequence[K]], chosen: MutableMapping[Node, K], forward: Callable[[K], R | None]
+) -> R | None:
+    """Return what the first kernel gives that can compute a step; None if none can, or the step has several nodes.
+
+    Args:
+        step: what is to be computed.
+        kernels: of ops, in the order in which they are asked.
+        chosen: where it is noted which kernel computes a node.
+        forward: asks one.
+    """
+    (node, *others) = step.nodes
+    for kernel in () if others else kernels.get(node.op, ()):
+        found = forward(kernel)
+        if found is not None:
+            chosen[node] = kernel
+            return found
+    return None
+
+
+def ask_for_gradient(
+    step: GradientStep, kernels: Mapping[Op, Sequence[K]], chosen: Mapping[Node, K], gradient: Callable[[K], R | None]
+) -> R | None:
+    """The same for gradients: the kernel that has computed the value is asked; all if the op's own functions have."""
+    (node, *others) = step.step.nodes
+    if others:
+        return None
+    own = chosen.get(node)
+    for kernel in kernels.get(node.op, ()) if own is None else (own,):
+        found = gradient(kernel)
+        if found is not None:
+            return found
+    return None

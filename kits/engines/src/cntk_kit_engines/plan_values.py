@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -68,15 +68,29 @@ def row_count(plan: Plan, parameter: Parameter) -> int:
     return elements(plan.sparse[parameter][0].known_shape)
 
 
-def mark_rows(plan: Plan, store: ParameterStore, columns: Mapping[Node, Any]) -> None:
+def mark_rows(
+    plan: Plan, store: ParameterStore, columns: Mapping[Node, Any], parameters: Iterable[Parameter] | None = None
+) -> None:
     """Note in the store which rows of parameters with sparse gradients a minibatch has come to.
 
     Args:
         plan: tells the parameters, and the inputs that their gradients come from.
         store: the parameters.
         columns: by input, the elements that occur in the minibatch.
+        parameters: only these; None are all.
     """
-    for parameter, inputs in plan.sparse.items():
+    for parameter in plan.sparse if parameters is None else parameters:
         touched = store.touched(parameter, row_count(plan, parameter))
-        for node in inputs:
+        for node in plan.sparse[parameter]:
             touched[columns[node]] = True
+
+
+def criterion_shape(plan: Plan, frames: Mapping[str, int]) -> tuple[int, ...] | None:
+    """Return the shape of the ones that gradients begin with; None if there is no criterion, or its frames are unknown.
+
+    A criterion by frame counts as the sum over its frames.
+    """
+    node = plan.criterion
+    if node is None or (node.framed and node.axis not in frames):
+        return None
+    return (*((frames[node.axis],) if node.framed else ()), *node.known_shape)

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 
 from cntk_core.api import Parameter, Plan, UpdateRule
-from cntk_core.api.engines import Expr, TraceMath, symbol
+from cntk_core.api.engines import Expr, TraceMath, elements_of, symbol
 from cntk_engine_cuda.elementwise import Numbers, Operand, Space, map_calls, sum_calls
 from cntk_engine_cuda.gpu import Array, Call, Gpu
 from cntk_engine_cuda.inputs import Staging
 from cntk_engine_cuda.mirror import DeviceStore
-from cntk_engine_cuda.site import elements_of
 from cntk_engine_cuda.source import TOTAL, Result, Tree
 
 Scalars = Mapping[str, float]

@@ -77,9 +77,9 @@ class XlaEngine(ExecutionEngine):
 
     @functools.cached_property
     def _lowerings(self) -> Lowerings:
-        from cntk_engine_xla.table import KERNELS, Lowerings
+        from cntk_engine_xla.table import Lowerings
 
-        return Lowerings((*(each for each in self.kernels if each not in KERNELS), *KERNELS))
+        return Lowerings(self.kernels)
 
     @compiles
     def compile(

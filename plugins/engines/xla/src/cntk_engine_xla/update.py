@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import jax.numpy as jnp
 
-from cntk_core.api import Parameter, Plan, UpdateRule, elements
+from cntk_core.api import Parameter, Plan, UpdateRule
 from cntk_core.api.engines import math_of
 from cntk_engine_xla.lowering import Array
 
@@ -55,11 +55,6 @@ def _mean(array: Array, like: Array, touched: Array | None) -> Array:
     count = jnp.sum(touched) * like.shape[1]
     total = jnp.sum(jnp.where(touched[:, None], wide, 0.0))
     return jnp.where(count > 0, total / jnp.maximum(count, 1), 1.0).astype(like.dtype)
-
-
-def rows_of(plan: Plan, parameter: Parameter) -> int:
-    """How many rows a parameter with a sparse gradient has."""
-    return elements(plan.sparse[parameter][0].known_shape)
 
 
 def updates_rows(plan: Plan, rule: UpdateRule) -> tuple[Parameter, ...]:
