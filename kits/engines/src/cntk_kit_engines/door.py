@@ -37,6 +37,7 @@ from cntk_kit_engines.stages import Meeting, Stage, check_axes, meetings_of, sta
 from cntk_kit_engines.step_program import StepEngine, StepProgram
 from cntk_kit_engines.storage import Storage, axis_of_scratch
 from cntk_kit_engines.streams import check_size, sparse_matrix
+from cntk_kit_engines.traced_rule import TracedRule
 from cntk_kit_engines.tree_text import Dialect, TreeWriter, equal_names
 from cntk_kit_engines.trees import (
     Names,
@@ -64,6 +65,7 @@ __all__ = [
     "StepEngine",
     "StepProgram",
     "Storage",
+    "TracedRule",
     "TreeWriter",
     "ValueSizes",
     "ask_kernels",

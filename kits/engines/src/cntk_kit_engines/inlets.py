@@ -63,6 +63,8 @@ class Inlets(Generic[D, S]):
 
     def note_labels(self, streams: Mapping[Input, StreamData]) -> bool:
         """Note which labels are sparse in this minibatch. Returns whether it is otherwise than in the one before."""
+        if not self._labels:
+            return False
         found = frozenset(node for node in self._labels if streams[node].sparse)
         changed = found != self._sparse_labels
         self._sparse_labels = found
@@ -95,5 +97,7 @@ class Inlets(Generic[D, S]):
 
     def mark(self, store: ParameterStore, parameters: tuple[Parameter, ...] | None = None) -> None:
         """Note in the store which rows of parameters (all with sparse gradients) the minibatch has come to."""
-        columns = {node: inlet.columns for node, inlet in self._sparse.items()} if self._plan.sparse else {}
-        mark_rows(self._plan, store, columns, parameters)
+        chosen = tuple(self._plan.sparse) if parameters is None else parameters
+        if chosen:  # to find the elements takes time
+            columns = {node: self._sparse[node].columns for each in chosen for node in self._plan.sparse[each]}
+            mark_rows(self._plan, store, columns, chosen)
