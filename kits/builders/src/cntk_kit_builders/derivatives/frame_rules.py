@@ -8,6 +8,7 @@ from cntk_core.network.node import BATCH, Node
 from cntk_core.ops.families.attention import ATTENTION_SUM
 from cntk_core.ops.families.attention_adjoints import ATTENTION_MEMORY, ATTENTION_PRODUCTS, ProductsAttributes
 from cntk_core.ops.families.frame_reductions import SEQUENCE_AXIS
+from cntk_core.ops.families.products import TIMES
 from cntk_core.ops.families.reductions import REDUCE_ELEMENTS, ReduceAttributes
 from cntk_core.ops.families.sequences import RECONCILE_DYNAMIC_AXIS, TO_SEQUENCE_LIKE, UNPACK_SEQUENCE
 from cntk_core.ops.families.slicing import SLICE, SliceAttributes
@@ -16,8 +17,8 @@ from cntk_core.plan.loops import components
 from cntk_kit_builders.derivatives.registry import Gradients, derivative_rule
 from cntk_kit_builders.derivatives.writing import DerivativeWriter, NotDifferentiable, Term
 
-_SINGLE = ("ReduceElements", "Times", "UnpackSequence")
-"""Ops whose new dynamic axis has one frame for each sequence."""
+_SINGLE = tuple(op.form for op in (REDUCE_ELEMENTS, TIMES, UNPACK_SEQUENCE))
+"""Of ops whose new dynamic axis has one frame for each sequence, in whatever form they make one."""
 
 
 @derivative_rule("ReduceElements")
@@ -72,7 +73,7 @@ def _is_single(d: DerivativeWriter, value: Node) -> bool:
         return True
     makers = (node for node in d.network if node.axis == value.axis and node.inputs)
     return any(
-        maker.op.name in _SINGLE and maker.op.makes_axis(maker.inputs[0].shape, maker.attributes) for maker in makers
+        maker.op.form in _SINGLE and maker.op.makes_axis(maker.inputs[0].shape, maker.attributes) for maker in makers
     )
 
 

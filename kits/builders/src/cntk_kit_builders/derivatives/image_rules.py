@@ -18,7 +18,13 @@ from cntk_core.ops.families.image_adjoints import (
 )
 from cntk_core.ops.families.normalization import statistics_size, statistics_used
 from cntk_core.ops.families.outputs import OUTPUT_MULTIPLEXER, MultiplexerAttributes
-from cntk_core.ops.families.pooling import MAX_UNPOOLING, LegacyPoolingAttributes, PoolingAttributes
+from cntk_core.ops.families.pooling import (
+    AVERAGE_POOLING,
+    MAX_POOLING,
+    MAX_UNPOOLING,
+    LegacyPoolingAttributes,
+    PoolingAttributes,
+)
 from cntk_core.ops.families.slicing import SLICE, SliceAttributes
 from cntk_core.ops.language.shapes import Shape, elements, to_cntk
 from cntk_kit_builders.derivatives.registry import Gradients, derivative_rule
@@ -77,7 +83,7 @@ def _pooling(d: DerivativeWriter, node: Node, g: Node, needs: Sequence[bool]) ->
     return (d.op(POOLING_GRADIENT, node.inputs[0], g, attributes=node.attributes),)
 
 
-@derivative_rule("MaxPooling", "AveragePooling")
+@derivative_rule(MAX_POOLING, AVERAGE_POOLING)
 def _image_pooling(d: DerivativeWriter, node: Node, g: Node, needs: Sequence[bool]) -> Gradients:
     """These are poolings without padding over width and height."""
     old: LegacyPoolingAttributes = node.attributes
@@ -85,7 +91,7 @@ def _image_pooling(d: DerivativeWriter, node: Node, g: Node, needs: Sequence[boo
         raise NotDifferentiable("only poolings of images of the layout CHW have derivatives as nodes")
     kernel = ImageDims(old.window_width, old.window_height, 1).dims(old.image_layout)
     stride = ImageDims(old.horizontal_subsample, old.vertical_subsample, 1).dims(old.image_layout)
-    kind = "average" if node.op.name == "AveragePooling" else "max"
+    kind = "average" if node.op is AVERAGE_POOLING else "max"
     settings = PoolingAttributes(kernel, kind, stride, auto_padding=(False,))
     return (d.op(POOLING_GRADIENT, node.inputs[0], g, attributes=settings),)
 
