@@ -99,6 +99,5 @@ class Inlets(Generic[D, S]):
         """Note in the store which rows of parameters (all with sparse gradients) the minibatch has come to."""
         chosen = tuple(self._plan.sparse) if parameters is None else parameters
         if chosen:  # to find the elements takes time
-            inputs = [node for each in chosen for node in self._plan.sparse[each]]
-            columns: dict[Node, Any] = {node: self._sparse[node].columns for node in inputs}
-            mark_rows(self._plan, store, columns, chosen)
+            nodes: list[Node] = [node for each in chosen for node in self._plan.sparse[each]]
+            mark_rows(self._plan, store, {node: self._sparse[node].columns for node in nodes}, chosen)
