@@ -144,11 +144,24 @@ def test_a_folder_that_cannot_be_written(recipe, capsys):
     assert said[1].startswith("    Make room on the disk, or see to the rights of the folder, and run again: ")
 
 
-def test_a_done_file_that_cannot_be_written(recipe, capsys):
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("folder", "Is a directory"),
+        ("r.cntk/done/now", "Not a directory"),
+        pytest.param(
+            "/sys/kernel/done",
+            "Permission denied",
+            marks=pytest.mark.skipif(os.access("/sys/kernel", os.W_OK), reason="anybody can write there"),
+        ),
+    ],
+)
+def test_a_done_file_that_cannot_be_written(recipe, capsys, path, reason):
+    """It is told before anything is trained."""
     Path("folder").mkdir()
-    assert failed(capsys, "doneFile=folder") == (
-        "<command line>:3:1: the doneFile 'folder' cannot be written: Is a directory\n"
-    )
+    said = f"<command line>:3:1: the doneFile '{path}' cannot be written: {reason}\n"
+    assert failed(capsys, f"doneFile={path}") == said
+    assert not list(Path().glob("**/*.dnn*"))
 
 
 @pytest.mark.slow

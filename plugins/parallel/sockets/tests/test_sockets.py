@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -46,6 +47,28 @@ def test_contract():
     done = run(5, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(HERE / "on_sockets.py"))
     assert done.returncode == 0, done.stdout + done.stderr
     assert len(re.findall(r"\d+ passed", done.stdout)) == 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("strategy", "options", "where"),
+    [
+        ("DataParallelSGD", "", "inside"),
+        ("DataParallelSGD", "gradientBits=1", "inside"),
+        ("BlockMomentumSGD", "blockSizePerWorker=8", "behind"),
+    ],
+)
+@pytest.mark.thinned(3)
+def test_learners_and_functions_in_python(tmp_path, strategy, options, where):
+    """Two processes train, save in the middle, go on, go back, and go on to the byte."""
+    done = run(2, str(HERE / "python_on_sockets.py"), strategy, options, where, str(tmp_path / "net"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    (inside, found), (other, same) = (
+        json.loads((tmp_path / f"net.rank{rank}").read_text(encoding="utf-8")) for rank in range(2)
+    )
+    assert found == same  # they end an epoch with the same parameters, and with what rank 0 has counted
+    assert inside != other  # until then each has what it has seen
+    assert inside[1] == other[1] == found[1] == 24
 
 
 FAULTS = """
