@@ -340,6 +340,16 @@ def linear_chain(dtype: Any) -> Sample:
     return made.finish(made.op("CRF", labels, z, transitions, name="crf"), z, path, one_hot={"labels"})
 
 
+def overlapping(dtype: Any) -> Sample:
+    """A layer whose parts share some elements of the vector that they are taken from, so that gradients add up."""
+    made = SequenceSketch(dtype)
+    past, close = made.delay()
+    sums = made.weighted((made.x, FEATURES), (past, HIDDEN), size=2 * HIDDEN - 1)
+    first, second = (made.op("Slice", sums, attributes=SliceAttributes(k, k + HIDDEN)) for k in (0, HIDDEN - 1))
+    h = close(made.op("ElementTimes", made.op("Sigmoid", first), made.op("Tanh", second)))
+    return made.classify(h)
+
+
 def accumulated(dtype: Any) -> Sample:
     """A criterion that adds up over time: gradients come to it from its own later steps, beside the ones."""
     made = SequenceSketch(dtype)
@@ -355,6 +365,7 @@ SEQUENCE_SAMPLES: Mapping[str, Callable[[Any], Sample]] = {
         lstm,
         gru,
         accumulated,
+        overlapping,
         bidirectional,
         learned_state,
         stack,
