@@ -96,17 +96,22 @@ def test_of_eight_trainings_that_start_at_once_one_trains(recipe):
     assert not list(Path().glob("*.lock"))
 
 
+def newest_checkpoint():
+    """The last epoch of which there is a checkpoint; older ones are gone at once."""
+    return max((int(path.suffixes[-2][1:]) for path in Path().glob("net.dnn.*.ckp")), default=0)
+
+
 @pytest.mark.slow
 def test_a_killed_training_is_followed_without_a_word_of_anybody(recipe):
     """kill -9 while it trains, and the same command again."""
     command = [sys.executable, "-c", TRAIN, "modelPath=net.dnn", "Train=[SGD=[maxEpochs=4000]]"]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
         deadline = time.monotonic() + 120
-        while not Path("net.dnn.2.ckp").exists() and time.monotonic() < deadline:
+        while newest_checkpoint() < 2 and time.monotonic() < deadline:
             time.sleep(0.01)
         process.kill()
     assert Path("net.dnn.lock").exists()
-    newest = max(int(path.suffixes[-2][1:]) for path in Path().glob("net.dnn.*.ckp"))
+    newest = newest_checkpoint()
     done = subprocess.run(
         [*command[:-1], f"Train=[SGD=[maxEpochs={newest + 2}]]"],
         stderr=subprocess.PIPE,

@@ -26,6 +26,7 @@ from cntk_kit_parallel.array_bytes import pack
 from cntk_kit_parallel.mesh_bytes import HEADER
 from cntk_kit_parallel.mesh_communicator import _LETTERS
 from cntk_testing import PackagingContract
+from cntk_testing.ports import free_port
 
 HERE = Path(__file__).parent
 
@@ -107,7 +108,7 @@ print("done", flush=True)
         (
             "leaves",
             3,
-            r"rank [02] has waited [01] s in a sum \(step 3\) for rank 1[\s\S]*rank [02] has waited 2 s in a sum",
+            r"rank [02] has waited \d+ s in a sum \(step 3\) for rank 1[\s\S]*rank [02] has waited \d+ s in a sum",
         ),
     ],
 )
@@ -132,11 +133,6 @@ def test_a_stopped_rank_is_not_given_time_to_end(monkeypatch):
     monkeypatch.setattr("cntk_parallel_sockets.launching._GRACE", 1e9)
     monkeypatch.setattr("signal.signal", lambda *_: None)
     assert launch(3, [sys.executable, "-c", STOPPED]) == 3
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
 
 
 def meeting(rank, size, port, secret=""):
