@@ -5,9 +5,9 @@ third-party software and no part of this project; its results serve as reference
 
 For each case of an operation the sum of the value's elements, each times a weight, and the same sum of the gradient by
 each input, with those weights as the gradient that comes in: a number for an array, which no wrong array has but by
-chance. They are written to ``tests/original/recorded.npz``, in single and in double precision; those of networks that see sequences and
-batches, with numbers of elements, to ``tests/original/networks.npz``. What the original does not compute is
-printed and left out; tests compare what is there, and say how many operations that has to be.
+chance. They are written to ``tests/original/recorded.npz``, in single and in double precision; those of networks that
+see sequences and batches, with numbers of elements, to ``tests/original/networks.npz``. What the original does not
+compute is printed and left out; tests compare what is there, and say how many operations that has to be.
 """
 
 from __future__ import annotations
