@@ -1,4 +1,4 @@
-"""Networks that see sequences, batches and whole shapes against CNTK 2.7, by what ``tools/record_original.py`` wrote."""
+"""Networks that see sequences, batches and whole shapes against CNTK 2.7, as ``tools/record_original.py`` wrote."""
 
 from __future__ import annotations
 

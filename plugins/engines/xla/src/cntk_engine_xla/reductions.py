@@ -51,8 +51,10 @@ def _forward(trace: Trace, node: Node, inputs: list[Array]) -> Array:
         found = jnp.log(jnp.sum(jnp.exp(rows - shift), axis=0)) + shift
     elif operation in ("Sum", "Mean"):
         found = jnp.sum(rows, axis=0) / (count if operation == "Mean" else 1)
+    elif operation == "Prod":
+        found = jnp.prod(rows, axis=0)
     else:
-        found = {"Max": jnp.max, "Min": jnp.min, "Prod": jnp.prod}[operation](rows, axis=0)
+        found = jnp.max(rows, axis=0) if operation == "Max" else jnp.min(rows, axis=0)
     return found.reshape(node.known_shape)
 
 
