@@ -6,12 +6,14 @@ import math
 from collections.abc import Sequence
 
 from cntk_core.api import Node, core_ops, elements
-from cntk_core.api.builders import BATCH
 from cntk_core.api.engines import kernels
 from cntk_engine_xla.lowering import Array, Trace
 
 ALL_AXES, BATCH_AXIS = -1, -3
 """Numbers of axes that no sample has."""
+
+BATCH = "#"
+"""The dynamic axis of inputs without sequences."""
 
 NEUTRAL = {"Sum": 0.0, "Mean": 0.0, "LogSum": -math.inf, "Max": -math.inf, "Min": math.inf, "Prod": 1.0}
 """What changes no result."""
