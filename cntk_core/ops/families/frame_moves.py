@@ -59,8 +59,13 @@ def where(context: OpContext, condition: Array) -> Array:
         found.append(emissions(flat[table.rows(layout, np.full(len(steps), place), steps)]))
     lengths = np.zeros(int(table.number[-1]) + 1 if len(table.number) else 0, np.int64)
     lengths[table.number] = [len(steps) for steps in found]
-    made = context.new_layout = sequence_layout(lengths, _keys(layout, len(lengths)))
+    made = context.new_layout = keyed_layout(layout, lengths)
     return _filled(made, dict(zip(table.number.tolist(), found, strict=True)), condition.dtype)
+
+
+def keyed_layout(source: SequenceLayout, lengths: IntArray) -> SequenceLayout:
+    """Return the layout of sequences of other lengths, in the reader's order, with the keys of those of ``source``."""
+    return sequence_layout(lengths, _keys(source, len(lengths)))
 
 
 def _keys(layout: SequenceLayout, count: int) -> list[int | str]:
@@ -169,7 +174,7 @@ def to_sequences(context: OpContext, lengths: Sequence[int] | None, longest: int
     found[numbers] = longest if lengths is None else lengths
     if len(found) and (found.min() < 0 or found.max() > longest):
         raise DataError(f"ToSequence: a length of {int(found.max())} for an axis of {longest}")
-    return sequence_layout(found, _keys(layout, len(found)))
+    return keyed_layout(layout, found)
 
 
 def sequence_places(context: OpContext, made: SequenceLayout) -> tuple[IntArray, IntArray]:
@@ -214,7 +219,7 @@ def single_frames(context: OpContext, who: str) -> SequenceLayout:
     table = sequence_table(layout)
     lengths = np.zeros(int(table.number[-1]) + 1 if len(table.number) else 0, np.int64)
     lengths[table.number] = 1
-    return sequence_layout(lengths, _keys(layout, len(lengths)))
+    return keyed_layout(layout, lengths)
 
 
 def unpacked_places(context: OpContext, made: SequenceLayout) -> tuple[IntArray, IntArray]:

@@ -36,6 +36,13 @@ def test_sparse_inputs_and_axes(net) -> None:
     assert made["c"].axis == "t"
 
 
+def test_inputs_of_any_size_and_without_sequences(net, message) -> None:
+    made = net("a=ImageInput(FreeDimension, FreeDimension, 3, imageLayout=CHW, dynamicAxis=BatchAxis)\nb=Pass(a)")
+    assert made["b"].describe() == "b = Pass (a) : [? x ? x 3 x *]"
+    assert made["a"].describe_axes() == "'a' has the axes [batch]"
+    assert message("a=Input(FreeSize, 3)\nb=Pass(a)") == "r.cntk:2:9: the name 'FreeSize' is not defined"
+
+
 @pytest.mark.parametrize(
     ("call", "shape"),
     [
@@ -344,7 +351,7 @@ WRONG = {
     "Convolution(n, i)": (
         "Convolution takes 3 or 7 arguments, not 2\n"
         "    Convolution(W, x, {kernel}, mapCount=, stride=1, sharing=true, autoPadding=true, lowerPad=0, upperPad=0, "
-        "transpose=false, outputShape=, imageLayout=CHW, dilation=1, groups=1)\n"
+        "transpose=false, outputShape=, imageLayout=CHW, dilation=1, groups=1, sequential=false)\n"
         "    Convolution(W, x, kernelWidth, kernelHeight, outputChannels, horizontalSubsample, verticalSubsample, "
         "zeroPadding=false, imageLayout=HWC)"
     ),
