@@ -96,8 +96,12 @@ def test_gradients_flow_through_gathered_frames(lengths, data):
         ([1, 0, 1], [0, 2]),
         ([0, 0], []),
         ([2, 1], [0, 0, 1]),
-        ([0.5, 0.5, 0.5, 0.5], [1, 3]),
-        ([1 / 3] * 6, [2, 5]),
+        ([0.5, 0.5, 0.5, 0.5], [0, 2]),
+        ([1 / 3] * 6, [0, 3]),
+        ([np.float32(1 / 3)] * 6, [0, 3]),
+        ([1.5], [0, 0]),
+        ([1.5] * 4, [0, 0, 1, 2, 2, 3]),
+        ([1, -1, 1, 1], [0, 3]),
     ],
 )
 def test_conditions_that_are_counts_emit_when_they_add_up(counts, expected):

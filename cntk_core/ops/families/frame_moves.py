@@ -18,8 +18,8 @@ from cntk_core.ops.language.op import Array, OpContext
 from cntk_core.ops.language.rows import reader_slots, sequence_rows, sequence_table
 from cntk_core.records.layout import IntArray, SequenceLayout
 
-_NEARLY = 1.0 - 1e-9
-"""Counts that are this near to a whole number have reached it: they are sums of fractions."""
+_NEARLY = 1.0 - 2.0**-23
+"""Of a sum of fractions only this part counts, so that thirds that add up to a little more than 1 are 1."""
 
 MANY_STEPS = 16
 """As many calls for time steps take about as long as one for a sequence, whose rows have to be put side by side."""
@@ -41,11 +41,11 @@ def emissions(counts: Array) -> IntArray:
     """Return the index of each emitted frame of one sequence of numbers.
 
     A step with the number 1 emits its index once, 0 never; other numbers add up, and index t is emitted while fewer
-    frames than the sum up to t have been.
+    frames than the sum up to t have been: 0.5 at each step emits every second one, beginning with the first.
     """
     total = np.cumsum(np.asarray(counts, np.float64))
-    reached = np.floor(total + (1.0 - _NEARLY)).astype(np.int64)
-    return np.repeat(np.arange(len(counts)), np.diff(reached, prepend=0).clip(min=0))
+    reached = np.maximum.accumulate(np.ceil(total * _NEARLY).clip(min=0.0)).astype(np.int64)
+    return np.repeat(np.arange(len(counts)), np.diff(reached, prepend=0))
 
 
 def where(context: OpContext, condition: Array) -> Array:

@@ -82,6 +82,13 @@ class Graph:
             return function.inputs
         return [f"{function.uid}_Output_{index}" for index in range(_SEVERAL.get(function.operation, 1))]
 
+    def results(self) -> list[str]:
+        """Return the uids of the outputs of the function that was saved, as the original calls them."""
+        root = self.composite.functions[self.composite.root]
+        outputs = self.outputs(root)
+        own = root.block is not None
+        return [f"{root.uid}_Output_{index}" for index in range(len(outputs))] if own else list(outputs)
+
     # -- order --------------------------------------------------------------------------------------------
 
     def needed(self, function: Function) -> Iterator[Function]:

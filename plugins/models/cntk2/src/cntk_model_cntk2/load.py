@@ -123,11 +123,12 @@ class _Importer:
         for node, function in self.later:
             node.inputs[0] = self.variable(function.inputs[0])
             self._note_places(node, 0, function.inputs[0])
+        self._free_loops()
         root = self.composite.functions[self.composite.root]
-        uids = [self.graph.steps(uid) for uid in self.graph.outputs(root)]
+        uids = [self.graph.steps(uid) for uid in self.graph.results()]
         nodes = [self._output(self.variable(steps[0])) for steps in uids]
         add_blocks(self)
-        labels = choose_names(self, dict(zip(nodes, uids, strict=True)), root)
+        labels = choose_names(self, dict(zip(nodes, uids, strict=True)))
         for node in nodes:
             self.network.mark(node, _MARKS.get(node.name, "output"))
         self.network.infer()
@@ -266,6 +267,17 @@ class _Importer:
             return Placeholder.make(f"before {last}")
         return Placeholder.make(f"before {last}", memory_shape(declared.dims), axis=dynamic_axis(declared.axes))
 
+    def _free_loops(self) -> None:
+        """Let what is repeated for the steps of a loop take them from where the loop has them from.
+
+        The original asks a value in the loop for its steps, before it is there.
+        """
+        for node in self.network:
+            if node.op.name == "ReconcileDynamicAxis":
+                like = node.inputs[1]
+                if not like.op.role == "input" and _depends(like, node):
+                    node.inputs[1] = _source_of_axis(like)
+
     # -- nodes --------------------------------------------------------------------------------------------
 
     def add(self, name: str, op_name: str, inputs: list[Node], attributes: Any = None) -> Node:
@@ -333,6 +345,36 @@ class _Importer:
                     following.append(owned[0])
             waiting += reversed(following)
         return found
+
+
+def _depends(node: Node, other: Node) -> bool:
+    """Whether a node needs another one's value, at whatever step."""
+    seen, waiting = {node}, [node]
+    while waiting:
+        for child in waiting.pop().inputs:
+            if child is other:
+                return True
+            if child not in seen:
+                seen.add(child)
+                waiting.append(child)
+    return False
+
+
+def _source_of_axis(node: Node) -> Node:
+    """Return an input, or what makes an axis, with the steps of a node; the node itself if there is none."""
+    seen, waiting = {node}, [node]
+    while waiting:
+        found = waiting.pop(0)
+        if found.op.role == "input" or found.op.new_axis:
+            return found
+        if found.op.axis_of is not None:
+            following = [found.inputs[found.op.axis_of]]
+        else:
+            following = [child for child in found.inputs if child.axis == node.axis and child.framed is not False]
+        new = [child for child in following if child not in seen]
+        seen.update(new)
+        waiting += new
+    return node
 
 
 def _is_single(function: Function) -> bool:

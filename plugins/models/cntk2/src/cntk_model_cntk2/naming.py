@@ -63,7 +63,7 @@ def _argument_names(importer: _Importer, arguments: Mapping[str, str]) -> Iterat
 
 
 def choose_names(
-    importer: _Importer, outputs: Mapping[Node, Sequence[str]], root: Function
+    importer: _Importer, outputs: Mapping[Node, Sequence[str]]
 ) -> dict[Node, tuple[str, str]]:
     """Give nodes the names that the original's functions and variables have; return name and uid of outputs there.
 
@@ -74,13 +74,9 @@ def choose_names(
     wanted = _wanted(importer)
     labels: dict[Node, tuple[str, str]] = {}
     for node, steps in outputs.items():
-        found = [(owned[0].name, step) for step in steps if (owned := importer.graph.owner(step)) is not None]
-        name = next((name for name, _ in found if name), "")
-        if not found:
-            variable = importer.composite.variables.get(steps[-1])
-            name = variable.name if variable is not None else ""
-        if root.name and len(outputs) == 1:
-            name = root.name
+        owned = importer.graph.owner(steps[0])
+        variable = importer.composite.variables.get(steps[0])
+        name = owned[0].name if owned is not None else variable.name if variable is not None else ""
         labels[node] = name, steps[0]
         wanted[node] = name or wanted.get(node, "")
     first = [*outputs, *importer.network.inputs]

@@ -128,8 +128,11 @@ def _negatives(part: Part) -> list[Node]:
     return [part.add(name, part.inputs[:2], attributes_of(name)(*numbers))]
 
 
-def _crop(part: Part) -> list[Node]:
-    return [part.add("Crop", part.inputs, READERS["Crop"](part.function.attributes, part.inputs))]
+def _frequency(part: Part) -> list[Node]:
+    """How often each class is drawn: a vector here, in the original of the shape of the weights."""
+    name, weights = "RandomSampleInclusionFrequency", part.inputs[0]
+    node = part.add(name, part.inputs, READERS[name](part.function.attributes, part.inputs), ".drawn")
+    return [part.add("Reshape", [node], attributes_of("Reshape")(weights.known_shape[::-1]))]
 
 
 PARTS: dict[str, Callable[[Part], list[Node]]] = {
@@ -137,6 +140,7 @@ PARTS: dict[str, Callable[[Part], list[Node]]] = {
     "Slice": _slice,
     "UnpackSequence": _unpack,
     "TopK": _top,
+    "RandomSampleInclusionFrequency": _frequency,
     "CosDistanceWithNegativeSamples": _negatives,
 }
 """By our op."""
