@@ -34,3 +34,15 @@ class Cntk2Format(ModelFormat):
         from cntk_model_cntk2.load import load_model
 
         return load_model(path, find_op, dtype).network
+
+    def save(self, network: Network, path: Path) -> None:
+        """Write a network with its values, for CNTK 2.0 if that has its operations, else for 2.7.
+
+        Raises:
+            Problems, UnsupportedError: there are operations that CNTK 2 does not have.
+            NetworkError: a parameter has no value.
+            OSError: the file cannot be written.
+        """
+        from cntk_model_cntk2.save import save_model
+
+        save_model(network, path)
