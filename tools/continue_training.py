@@ -2,9 +2,10 @@
 
     python tools/continue_training.py MODEL CKP NPZ_IN NPZ_OUT [INDEX]
 
-``NPZ_IN`` has minibatches ``next/K/NAME``, named as the inputs of ``tools/evaluate_model.py``; they are learned in the order of K.
-``NPZ_OUT`` gets ``after/UID`` for each parameter. A checkpoint does not say what its learner was: that stands in ``INDEX``, by
-default ``index.json`` beside the model, as Python wrote it there: ``cases`` by the model's name, each with ``learner``.
+``NPZ_IN`` has minibatches ``next/K/NAME``, named as the inputs of ``tools/evaluate_model.py``; they are learned in the
+order of K. ``NPZ_OUT`` gets ``after/UID`` for each parameter. A checkpoint does not say what its learner was: that
+stands in ``INDEX``, by default ``index.json`` beside the model, as Python wrote it there: ``cases`` by the model's
+name, each with ``learner``; or one such case alone.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def main(arguments: Sequence[str]) -> int:
     except (CntkError, OSError, KeyError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    np.savez(wanted, **found)  # type: ignore[arg-type]
+    np.savez(wanted, **found)
     return 0
 
 
@@ -65,7 +66,7 @@ def go_on(
     plugins = PluginManager()
     loaded = load_model(model, plugins.registry.ops.find)
     settings, shares = learner_of(learner)
-    rate = settings.rate
+    rate = float(settings.rate)  # type: ignore[arg-type]
     criterion = loaded.network.roots["criterion"][0]
     trainer = Trainer(loaded.network, criterion, settings, evaluations=(), engine=engine, plugins=plugins)
     restore_learner(read_checkpoint(checkpoint)[0], trainer.model.store, loaded.parameters.values(), shares)

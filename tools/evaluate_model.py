@@ -2,9 +2,10 @@
 
     python tools/evaluate_model.py MODEL NPZ_IN NPZ_OUT [ENGINE]
 
-``NPZ_IN`` has for each input an array ``in/NAME``: ``(samples, *shape)``, or of the input's shape if it has no dynamic axis;
-for sequences ``in/NAME/0``, ``in/NAME/1``, ... each ``(frames, *shape)``. ``NPZ_OUT`` gets the outputs of the function that was
-saved in the same way, as ``out/KEY``: by name, or by the uid of the variable where a name is missing or not unique.
+``NPZ_IN`` has for each input an array ``in/NAME``: ``(samples, *shape)``, or of the input's shape if it has no dynamic
+axis; for sequences ``in/NAME/0``, ``in/NAME/1``, ... each ``(frames, *shape)``. ``NPZ_OUT`` gets the outputs of the
+function that was saved in the same way, as ``out/KEY``: by name, or by the uid of the variable where a name is missing
+or not unique. The engine is ``cpu`` if none is named.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def main(arguments: Sequence[str]) -> int:
     except (CntkError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    np.savez(wanted, **found)  # type: ignore[arg-type]
+    np.savez(wanted, **found)
     return 0
 
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from cntk_core.api import ModelFormatError, Node, UnsupportedError, core_ops
-from cntk_core.api.builders import FREE
+from cntk_core.api import Node, UnsupportedError, core_ops
 from cntk_model_cntk2.axes import axis_number
 from cntk_model_cntk2.records import Entry
-from cntk_model_cntk2.values import INFERRED, NOT_STATIC, UNKNOWN, Axis, NDShape
-from cntk_model_cntk2.values import FREE as FREE_DIMENSION
+from cntk_model_cntk2.values import FREE, INFERRED, NOT_STATIC, UNKNOWN, Axis, NDShape
 
 MOST = 2**31 - 1
 """Largest number that is believed."""
@@ -101,7 +99,7 @@ def _splice(entry: Entry, inputs: Inputs) -> Any:
 
 def _reshape(entry: Entry, inputs: Inputs) -> Any:
     begin, end = entry.take("beginAxis", Axis, Axis(0, "", True)), entry.take("endAxis", Axis, Axis(_END, "", False))
-    dims = tuple(0 if dim in (INFERRED, FREE_DIMENSION) else dim for dim in entry.take("newShape", NDShape).dims)
+    dims = tuple(0 if dim in (INFERRED, FREE) else dim for dim in entry.take("newShape", NDShape).dims)
     if any(not 0 <= dim <= MOST for dim in dims):
         entry.fail("has dimensions in its 'newShape' that make no sense")
     last = 0 if end.index == _END else axis_number(end, inputs[0], entry.place)
@@ -320,5 +318,3 @@ READERS: dict[str, Read] = {
     "TopK": _top,
 }
 """Our op to what reads its attributes; other ops have none."""
-
-__all__ = ["FREE", "READERS", "ModelFormatError", "attributes_of", "axes_of", "strides_of"]

@@ -1,7 +1,7 @@
 """Checkpoints of the original's Trainer: what its learners had found out, so that training goes on from there.
 
-The file says neither what the learners were nor how their numbers were set: who goes on says it again, as the original's
-programs do. The numbers of a parameter lie one row after the other, in the order of :data:`SLOTS`.
+The file says neither what the learners were nor how their numbers were set: who goes on says it again, as programs of
+the original do. The numbers of a parameter lie one row after the other, in the order of :data:`SLOTS`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SLOTS: tuple[tuple[str, ...], ...] = (
     ("mean_square", "last_sign", "step_size"),
     ("smoothed_square", "smoothed_square_of_steps"),
 )
-"""The slots of our learners SGD, AdaGrad, Adam, AdaMax, FSAdaGrad, RmsProp and AdaDelta, as the original lays them out."""
+"""The slots of SGD, AdaGrad, Adam, AdaMax, FSAdaGrad, RmsProp and AdaDelta, as the original lays them out."""
 
 _SHARING = (SLOTS[2], SLOTS[3])
 _COUNTING = (*_SHARING, SLOTS[4])
@@ -78,7 +78,10 @@ def _learner(entry: Entry) -> LearnerState:
 
 
 def restore_learner(
-    state: LearnerState, store: ParameterStore, parameters: Iterable[Parameter], shares: Mapping[str, float] | None = None
+    state: LearnerState,
+    store: ParameterStore,
+    parameters: Iterable[Parameter],
+    shares: Mapping[str, float] | None = None,
 ) -> None:
     """Let a learner of ours go on from the state of one of the original's.
 
@@ -126,6 +129,3 @@ def _numbers(state: LearnerState, slots: tuple[str, ...], shares: Mapping[str, f
     if missing:
         raise CheckpointError(f"Adam needs '{missing[0]}', the share that an update leaves of what was before")
     return {name: shares[name] ** state.count for name in _SHARES}
-
-
-__all__ = ["SLOTS", "LearnerState", "read_checkpoint", "restore_learner"]

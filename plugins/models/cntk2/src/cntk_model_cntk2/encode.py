@@ -1,4 +1,4 @@
-"""Dictionaries of CNTK 2 to bytes. Arrays are not copied: what is returned are pieces to be written one after the other."""
+"""Dictionaries of CNTK 2 to bytes. Arrays are not copied: what is returned are pieces, to be written in turn."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def _dims(dims: Iterable[int]) -> bytes:
 
 def _array(array: Array) -> _Message:
     double = array.values.dtype == np.float64
-    values = np.ascontiguousarray(array.values, "<f8" if double else "<f4").reshape(-1)
+    values: Any = np.ascontiguousarray(array.values, "<f8" if double else "<f4").reshape(-1)
     content = _inside(1, _Message([memoryview(values).cast("B")] if values.size else [], values.nbytes))
     shape = _inside(3, _dims(array.dims))
     return _joined([_number(1, 2 if double else 1), shape, _inside(5 if double else 4, content)])

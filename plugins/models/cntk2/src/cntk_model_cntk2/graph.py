@@ -92,7 +92,7 @@ class Graph:
     # -- order --------------------------------------------------------------------------------------------
 
     def needed(self, function: Function) -> Iterator[Function]:
-        """Return the functions whose outputs have to be there before a function: a delay does not wait for its input."""
+        """Return the functions that have to be computed before a function: a delay does not wait for its input."""
         delayed = function.operation in (PAST, FUTURE)
         for uid in function.inputs[1:] if delayed else function.inputs:
             owned = self.owner(self.steps(uid)[-1])

@@ -16,7 +16,6 @@ from cntk_core.api import (
     Input,
     ModelFormatError,
     Network,
-    NetworkError,
     Node,
     Op,
     Parameter,
@@ -30,7 +29,7 @@ from cntk_model_cntk2.graph import Graph
 from cntk_model_cntk2.naming import add_blocks, choose_names
 from cntk_model_cntk2.operations import FUTURE, OPERATIONS, PAST, REFUSED, Operation
 from cntk_model_cntk2.parts import PARTS, Part
-from cntk_model_cntk2.records import CONSTANT, DOUBLE, INPUT, PARAMETER, Composite, Function, Variable, read_composite
+from cntk_model_cntk2.records import CONSTANT, INPUT, PARAMETER, Composite, Function, Variable, read_composite
 from cntk_model_cntk2.values import INFERRED, Axis
 
 _LANGUAGE = "model"
@@ -114,7 +113,9 @@ class _Importer:
         self.members: dict[str, list[Node]] = {}
         self.places: dict[str, list[tuple[Node, int]]] = {}
         self.scalars: set[Node] = set()
-        self.single: set[Node] = set()
+        self.single: list[Node] = []
+        self.single_axes: set[str] = {BATCH}
+        self.current: list[Node] = []
         self.later: list[tuple[Node, Function]] = []
 
     def load(self) -> Cntk2Model:
@@ -196,8 +197,7 @@ class _Importer:
     # -- functions ----------------------------------------------------------------------------------------
 
     def _make(self, function: Function) -> None:
-        self.members[function.uid] = members = []
-        begin = len(self.network)
+        self.members[function.uid] = self.current = []
         operation = OPERATIONS.get(function.operation)
         if operation is None:
             what = REFUSED.get(function.operation, f"number {function.operation}")
@@ -212,7 +212,6 @@ class _Importer:
         else:
             outputs = [self._plain(function, operation)]
         self.made[function.uid] = outputs
-        members += [node for node in list(self.network)[begin:] if node.inputs or node in outputs]
         if operation.scalar and (outputs[0].shape or (1,)) == (1,):
             self.scalars.add(outputs[0])
 
@@ -230,7 +229,7 @@ class _Importer:
         for index, given in enumerate(operation.arranged(len(function.inputs))):
             self._note_places(node, index, function.inputs[given])
         if operation.ours == "Where" and _is_single(function):
-            self.single.add(node)
+            self._note_single(node)
         if operation.ours == "BatchNormalization" and function.version < 4 and len(node.inputs) == 5:
             count = Parameter.make(f"{node.name}.run_sample_count", (1,), value=np.zeros(1, self.network.dtype))
             count.learning_rate_multiplier = 0.0
@@ -275,7 +274,7 @@ class _Importer:
         for node in self.network:
             if node.op.name == "ReconcileDynamicAxis":
                 like = node.inputs[1]
-                if not like.op.role == "input" and _depends(like, node):
+                if like.op.role != "input" and _depends(like, node):
                     node.inputs[1] = _source_of_axis(like)
 
     # -- nodes --------------------------------------------------------------------------------------------
@@ -292,8 +291,14 @@ class _Importer:
             self.scalars.add(node)
         over_steps = node.op.name == "ReduceElements" and node.attributes.axis == SEQUENCE
         if over_steps or node.op.name == "UnpackSequence":
-            self.single.add(node)
+            self._note_single(node)
+        self.current.append(node)
         return node
+
+    def _note_single(self, node: Node) -> None:
+        """Note a node that makes an axis with one step in each sequence."""
+        self.single.append(node)
+        self.single_axes.add(node.axis or node.name)
 
     def _op(self, name: str) -> Op:
         op = self.find_op(_LANGUAGE, name)
@@ -306,7 +311,7 @@ class _Importer:
         op = self._op(op_name)
         if op.axis_of is not None or len(inputs) < 2:
             return inputs
-        single = {node.axis for node in self.single} | {BATCH}
+        single = self.single_axes
         like = next((node for node in inputs if node.framed and node.axis not in single), None)
         if like is None:
             return inputs
@@ -378,7 +383,7 @@ def _source_of_axis(node: Node) -> Node:
 
 
 def _is_single(function: Function) -> bool:
-    """Whether the axis that a Where makes has one step in each sequence, so that the original has no sequences there."""
+    """Whether a Where finds one step in each sequence, so that the original has no sequences there."""
     entry = function.attributes
     if "newDynamicAxes" in entry:
         return not any(axis.ordered for axis in entry.each("newDynamicAxes", Axis))
@@ -388,6 +393,3 @@ def _is_single(function: Function) -> bool:
 
 def _axes(node: Node, single: Iterable[str]) -> str:
     return "none" if not node.framed else "batch" if node.axis in single else "sequence"
-
-
-__all__ = ["DOUBLE", "Cntk2Model", "NetworkError", "Result", "load_model"]

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from cntk_core.api import Network, NetworkError, Node, Parameter
 from cntk_core.api.builders import Block
-from cntk_model_cntk2.records import Function, Variable
 
 if TYPE_CHECKING:
     from cntk_model_cntk2.load import _Importer
@@ -18,16 +17,17 @@ if TYPE_CHECKING:
 def add_blocks(importer: _Importer) -> None:
     """Make blocks of the functions that are some: inner ones first, as a file has them.
 
-    A block that gives what it is given is left out, and so is one that has some of its functions in common with another.
+    A block that gives what it is given is left out, and so is one that has some functions in common with another.
     """
     network = importer.network
+    place = {node: index for index, node in enumerate(network)}
     for function in importer.composite.functions.values():
         if function.block is None:
             continue
         inside = importer.graph.inside(function)
         nodes = [node for uid in inside for node in importer.members.get(uid, ())]
         outputs = [importer.variable(uid) for uid in importer.graph.outputs(function) if _is_made(importer, uid)]
-        members = dict.fromkeys(_in_order(network, nodes))
+        members = dict.fromkeys(sorted(nodes, key=place.__getitem__))
         if not outputs or any(node not in members for node in outputs):
             continue
         arguments = {
@@ -45,11 +45,6 @@ def _is_made(importer: _Importer, uid: str) -> bool:
     return owned is not None and owned[0].uid in importer.made
 
 
-def _in_order(network: Network, nodes: Sequence[Node]) -> Iterator[Node]:
-    wanted = set(nodes)
-    return (node for node in network if node in wanted)
-
-
 def _argument_names(importer: _Importer, arguments: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     taken: set[str] = set()
     for uid in arguments:
@@ -62,9 +57,7 @@ def _argument_names(importer: _Importer, arguments: Mapping[str, str]) -> Iterat
 # -- names ------------------------------------------------------------------------------------------------
 
 
-def choose_names(
-    importer: _Importer, outputs: Mapping[Node, Sequence[str]]
-) -> dict[Node, tuple[str, str]]:
+def choose_names(importer: _Importer, outputs: Mapping[Node, Sequence[str]]) -> dict[Node, tuple[str, str]]:
     """Give nodes the names that the original's functions and variables have; return name and uid of outputs there.
 
     A node that is the output of blocks is called as the outermost one that has a name. A name that several have is
@@ -92,7 +85,7 @@ def choose_names(
 
 
 def _wanted(importer: _Importer) -> dict[Node, str]:
-    """The name of each node, as far as it has one: that of its function, or of a block around it of which it is a result."""
+    """The name of each node that has one: that of its function, or of a block around it whose result it is."""
     found: dict[Node, str] = {}
     for uid, leaf in importer.leaves.items():
         found[leaf] = importer.composite.variables[uid].name
@@ -134,6 +127,3 @@ def _free(
     while name.lower() in taken or not name:
         name += "'"
     return name
-
-
-__all__ = ["Variable", "add_blocks", "choose_names"]

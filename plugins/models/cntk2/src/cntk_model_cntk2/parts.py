@@ -1,4 +1,4 @@
-"""Functions of the original that become more than one node, or none of whose nodes can be made from attributes alone."""
+"""Functions of the original that become more than one node, or need more than their attributes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from cntk_core.api import Node, Parameter
 from cntk_model_cntk2.attributes import READERS, attributes_of, axes_of, strides_of
-from cntk_model_cntk2.axes import EVERYTHING, WHOLE_SAMPLE, axis_number, reduced_axis
+from cntk_model_cntk2.axes import EVERYTHING, WHOLE_SAMPLE, reduced_axis
 from cntk_model_cntk2.records import Function
 
 _MOST_NEGATIVES = 2**20
@@ -144,5 +144,3 @@ PARTS: dict[str, Callable[[Part], list[Node]]] = {
     "CosDistanceWithNegativeSamples": _negatives,
 }
 """By our op."""
-
-__all__ = ["PARTS", "Importer", "Part", "axis_number"]

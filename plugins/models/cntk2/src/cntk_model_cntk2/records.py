@@ -221,7 +221,9 @@ def _variable(entry: Entry) -> Variable:
     if not INPUT <= kind <= PLACEHOLDER:
         entry.fail(f"is of the unknown kind {kind}")
     if data_type not in (0, FLOAT, DOUBLE, HALF):
-        raise UnsupportedError(f"'{entry.path}': {entry.place} holds numbers of the type {data_type}, which are not known")
+        raise UnsupportedError(
+            f"'{entry.path}': {entry.place} holds numbers of the type {data_type}, which are not known"
+        )
     value = entry.take("value", Array, None)
     if kind in (PARAMETER, CONSTANT) and value is None:
         entry.fail("has no 'value'")
@@ -249,7 +251,9 @@ def _function(entry: Entry) -> Function:
     block = None
     if operation == BLOCK:
         composite = entry.inner("block_function_composite")
-        keys, values = (entry.each(f"block_function_composite_arguments_map_{each}", str) for each in ("keys", "values"))
+        keys, values = (
+            entry.each(f"block_function_composite_arguments_map_{each}", str) for each in ("keys", "values")
+        )
         if len(keys) != len(values):
             entry.fail(f"has {len(keys)} arguments and {len(values)} values for them")
         arguments = dict(zip(keys, values, strict=True))

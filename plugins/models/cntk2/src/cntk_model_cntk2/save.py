@@ -57,6 +57,7 @@ class _Exporter:
         self.variables: list[dict[str, Any]] = []
         self.functions: list[dict[str, Any]] = []
         self.uids: dict[Node, str] = {}
+        self.written: set[str] = set()
         self.count = 0
         self.newest = 0
         self.data_type = SizeT(DOUBLE if network.dtype == np.float64 else FLOAT)
@@ -155,13 +156,21 @@ class _Exporter:
     # -- functions ----------------------------------------------------------------------------------------
 
     def add_function(
-        self, called: str, number: int, inputs: Sequence[str], attributes: dict[str, Any], *, name: str = "", uid: str = ""
+        self,
+        called: str,
+        number: int,
+        inputs: Sequence[str],
+        attributes: dict[str, Any],
+        *,
+        name: str = "",
+        uid: str = "",
     ) -> str:
         """Add a function and return its uid."""
         self.newest = max(self.newest, number)
-        record = {"type": "PrimitiveFunction", "uid": uid or self.unique(called), "op": SizeT(number)}
+        record: dict[str, Any] = {"type": "PrimitiveFunction", "uid": uid or self.unique(called), "op": SizeT(number)}
         record |= {"inputs": list(inputs), "attributes": attributes, **({"name": name} if name else {})}
         self.functions.append(record)
+        self.written.add(record["uid"])
         return str(record["uid"])
 
     def helper(self, called: str, inputs: Sequence[str], attributes: dict[str, Any]) -> str:
@@ -192,11 +201,9 @@ class _Exporter:
     def _announce(self, node: Node) -> None:
         """Add a placeholder for a value that is not there yet when a delay reads it."""
         uid = self.uids[node]
-        there = {function["uid"] for function in self.functions}
-        if isinstance(node, Input | Parameter) or _function_of(uid) in there:
+        if isinstance(node, Input | Parameter) or _function_of(uid) in self.written or uid in self.written:
             return
-        if any(variable["uid"] == uid for variable in self.variables):
-            return
+        self.written.add(uid)
         axes = dynamic_axes(bool(node.framed), node.axis)
         dims = tuple(FREE if dim < 0 else dim for dim in node.known_shape[::-1])
         self.variable(PLACEHOLDER, uid, dims, dynamic_axis=axes)

@@ -1,8 +1,8 @@
 """The dictionaries of CNTK 2 as bytes: a few Protobuf messages, each checked against the end of what it lies in.
 
-The messages are ``Dictionary``, ``DictionaryValue``, ``Vector``, ``NDShape``, ``Axis`` and ``NDArrayView``. Arrays are not
-copied: they are views of the file's content. How many values a file may have depends on its size, so that what is read
-needs little more memory than the file.
+The messages are ``Dictionary``, ``DictionaryValue``, ``Vector``, ``NDShape``, ``Axis`` and ``NDArrayView``. Arrays
+are not copied: they are views of the file's content. How many values a file may have depends on its size, so that what
+is read needs little more memory than the file.
 """
 
 from __future__ import annotations
@@ -70,15 +70,17 @@ class Decoder:
     # -- messages -----------------------------------------------------------------------------------------
 
     def _varint(self, at: int, end: int) -> tuple[int, int]:
-        found = 0
-        for place in range(_LONGEST_VARINT):
-            if at + place >= end:
-                self.fail("it ends inside a number", at)
-            byte = self.content[at + place]
-            found |= (byte & 127) << (7 * place)
+        found, begin = 0, at
+        while True:
+            if at >= end:
+                self.fail("it ends inside a number", begin)
+            if at - begin == _LONGEST_VARINT:
+                self.fail("a number has more than ten bytes", begin)
+            byte = self.content[at]
+            found |= (byte & 127) << (7 * (at - begin))
+            at += 1
             if byte < 128:
-                return found % _ALL, at + place + 1
-        self.fail("a number has more than ten bytes", at)
+                return found % _ALL, at
 
     def _fields(self, at: int, end: int) -> Iterator[Field]:
         while at < end:
@@ -192,7 +194,8 @@ class Decoder:
         return Axis(index, name, ordered)
 
     def _array(self, field: Field) -> Array:
-        storage, dims, values = 0, (), None
+        storage, values = 0, None
+        dims: tuple[int, ...] = ()
         for part in self._fields(field.begin, field.end):
             if part.number == 2:
                 storage = part.value

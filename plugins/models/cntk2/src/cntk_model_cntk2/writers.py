@@ -127,7 +127,7 @@ def _roi_pooling(exporter: Exporter, node: Node) -> Written:
 
 
 def first_values(weights: Parameter, dims: tuple[int, ...]) -> Any:
-    """Return the weights of NDL's convolution, a matrix [maps x kernel], as the tensor [kernel x maps], in memory order."""
+    """Return the weights of NDL's convolution, a matrix [maps x kernel], as [kernel x maps], in memory order."""
     assert weights.value is not None
     return weights.value.reshape(-1, dims[-1]).T.reshape(dims[::-1])
 
@@ -150,7 +150,9 @@ def _convolution(exporter: Exporter, node: Node) -> Written:
         "transpose": given.transpose,
         "outputShape": _shape(given.output_shape),
         "maxTempMemSizeInSamples": SizeT(given.max_temp_mem_size_in_samples),
-        "kernelShape": _shape(weights.known_shape[: -len(data) - 1 : -1] if inputs[0] == exporter.uids[weights] else whole[:-1]),
+        "kernelShape": _shape(
+            weights.known_shape[: -len(data) - 1 : -1] if inputs[0] == exporter.uids[weights] else whole[:-1]
+        ),
         "dilation": _shape(given.dilation),
         "groups": SizeT(given.groups),
     }
