@@ -1,7 +1,7 @@
 """Models that CNTK 2.7 wrote, with inputs and what it computes for them: 131 of them, in ``golden.zip``.
 
-For ``NAME``: ``NAME.model``, ``NAME.npz`` (named as ``tools/evaluate_model.py`` says), the entry of ``index.json``, and for states
-of training ``NAME.ckp``.
+For ``NAME``: ``NAME.model``, ``NAME.npz`` (named as ``tools/evaluate_model.py`` says), the entry of ``index.json``, and
+for states of training ``NAME.ckp``.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ LATER: dict[str, str] = {
 
 BY_CHANCE = {
     "forward-backward-ctc": "the original reads memory behind its array, and gives another number in another process",
-    "cosine-negative-samples": "negative samples are those that the original's packing of sequences puts beside a sample",
+    "cosine-negative-samples": "negative samples are what the original's packing of sequences puts beside a sample",
     "lambda-rank-ndcg": "gaps between the original's packed sequences count as queries",
 }
 """What the original computes of more than the values."""

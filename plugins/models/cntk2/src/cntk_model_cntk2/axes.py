@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cntk_core.api import ModelFormatError, Node
+from cntk_core.api import NetworkError, Node
 from cntk_core.api.builders import BATCH, FREE
 from cntk_model_cntk2.values import ALL, ALL_STATIC, BATCH_AXIS, SEQUENCE_AXIS, Axis
 from cntk_model_cntk2.values import FREE as FREE_DIMENSION
@@ -17,10 +17,10 @@ def rank_of(node: Node, what: str) -> int:
     """Return how many axes a node's samples have.
 
     Raises:
-        ModelFormatError: that is not known when it is needed, in a loop.
+        NetworkError: that is not known when it is needed, in a loop.
     """
     if node.shape is None:
-        raise ModelFormatError(f"{what} counts axes from the end of a value whose axes are not known")
+        raise NetworkError(f"{what} counts axes from the end of a value whose axes are not known")
     return len(node.shape)
 
 
@@ -28,10 +28,10 @@ def axis_number(axis: Axis, node: Node, what: str) -> int:
     """Return our number, from 1, of a static axis of a node.
 
     Raises:
-        ModelFormatError: it is none.
+        NetworkError: it is none.
     """
     if not axis.is_static:
-        raise ModelFormatError(f"{what} needs an axis of a sample, not '{axis.name[:80]}'")
+        raise NetworkError(f"{what} needs an axis of a sample, not '{axis.name[:80]}'")
     return axis.index + 1 if axis.index >= 0 else axis.index + 1 + rank_of(node, what)
 
 
