@@ -217,6 +217,8 @@ class _Importer:
 
     def _inputs(self, function: Function, operation: Operation) -> list[Node]:
         arranged = operation.arranged(len(function.inputs))
+        if len(arranged) < self._op(operation.ours).arity[0]:
+            function.attributes.fail(f"has {len(arranged)} inputs")
         if sorted(arranged) != list(range(len(function.inputs))):
             function.attributes.fail(f"has {len(function.inputs)} inputs")
         return self.reconciled(operation.ours, [self.variable(function.inputs[index]) for index in arranged])

@@ -15,7 +15,7 @@ class Cntk2Format(ModelFormat):
     """Models that the Python, C++ and C# libraries of CNTK 2.0 to 2.7 save."""
 
     requires_api = "1.0"
-    suffixes = (".model",)
+    suffixes = (".cntk2",)
 
     def recognizes(self, begin: bytes, path: Path) -> bool:
         """Whether it is a dictionary of CNTK 2: a version, and an entry with its key."""

@@ -135,11 +135,21 @@ def _frequency(part: Part) -> list[Node]:
     return [part.add("Reshape", [node], attributes_of("Reshape")(weights.known_shape[::-1]))]
 
 
+def _eye(part: Part) -> list[Node]:
+    """Of vectors, the matrix has a column for each sample of the minibatch."""
+    (value,) = part.inputs
+    if value.shape is None or len(value.shape) != 1:
+        return [part.add("EyeLikeOp", [value])]
+    matrix = part.add("EyeLikeOp", [part.add("UnpackBatch", [value], suffix=".all")], suffix=".matrix")
+    return [part.add("ToBatch", [matrix])]
+
+
 PARTS: dict[str, Callable[[Part], list[Node]]] = {
     "ReduceElements": _reduce,
     "Slice": _slice,
     "UnpackSequence": _unpack,
     "TopK": _top,
+    "EyeLikeOp": _eye,
     "RandomSampleInclusionFrequency": _frequency,
     "CosDistanceWithNegativeSamples": _negatives,
 }

@@ -23,7 +23,7 @@ _OLD, _NEW = 15, 24
 
 _LAST_OLD = 76
 _ROLES = ("output", "criterion", "evaluation")
-_NUMBERS = {
+NUMBERS = {
     **{operation.ours: number for number, operation in reversed(OPERATIONS.items())},
     "Pass": 62,
     "SumColumnElements": 39,
@@ -101,7 +101,7 @@ class _Exporter:
         for node in self.nodes:
             if isinstance(node, Parameter) and node.value is None:
                 problems.append(NetworkError(f"the parameter '{node.name}' has no value", where=node.where))
-            known = isinstance(node, Input | Parameter) or node.value is not None or node.op.name in _NUMBERS
+            known = isinstance(node, Input | Parameter) or node.value is not None or node.op.name in NUMBERS
             if not known:
                 message = f"CNTK 2 has no operation {node.op.name}, which is that of '{node.name}'"
                 problems.append(UnsupportedError(message, where=node.where))
@@ -148,8 +148,8 @@ class _Exporter:
             learned = isinstance(node, Parameter) and node.learned
             self.uids[node] = self.constant(node.value, node.name, learned=learned)
         else:
-            number = _NUMBERS[node.op.name]
-            called = "NoOp" if number == _NUMBERS["Pass"] else OPERATIONS[number].name
+            number = NUMBERS[node.op.name]
+            called = "NoOp" if number == NUMBERS["Pass"] else OPERATIONS[number].name
             second = node.op.name == "TopK" and node.attributes.output == "indices"
             self.uids[node] = f"{self.unique(called)}_Output_{int(second)}"
 
@@ -179,7 +179,7 @@ class _Exporter:
         return f"{self.add_function(called, number, inputs, attributes)}_Output_0"
 
     def _function(self, node: Node) -> None:
-        number = _NUMBERS[node.op.name]
+        number = NUMBERS[node.op.name]
         operation = OPERATIONS[number]
         uid = _function_of(self.uids[node])
         written = WRITERS[node.op.name](self, node) if node.op.name in WRITERS else Written()
@@ -196,7 +196,7 @@ class _Exporter:
         self.add_function(operation.name, number, inputs, written.attributes, name=name, uid=own)
         if widened:
             shape = {"newShape": NDShape((1,))}
-            self.add_function("Reshape", _NUMBERS["Reshape"], [f"{own}_Output_0"], shape, name=node.name, uid=uid)
+            self.add_function("Reshape", NUMBERS["Reshape"], [f"{own}_Output_0"], shape, name=node.name, uid=uid)
 
     def _announce(self, node: Node) -> None:
         """Add a placeholder for a value that is not there yet when a delay reads it."""
