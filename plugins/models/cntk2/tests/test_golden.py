@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
+import json
 import sys
 from functools import cache
 from pathlib import Path
@@ -26,6 +28,9 @@ STATES = [name for name in NAMES if "checkpoint" in index()[name]]
 
 LATER = () if core_ops().find("", "UnpackBatch") else ("batch-as-axis", "eye-like")
 """What needs an operation that is not there."""
+
+RECORDED = json.loads(Path(__file__).with_name("recorded.json").read_text(encoding="utf-8"))
+"""What the original made of our files."""
 
 BY_CHANCE = {
     "forward-backward-ctc": "the original reads memory behind its array, and gives another number in another process",
@@ -145,3 +150,14 @@ def test_what_the_original_has_not_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedError, match=r"CNTK 2 has no operation Erf, which is that of '.*'"):
         save_model(network, tmp_path / "no.model")
     assert not (tmp_path / "no.model").exists()
+
+
+@pytest.mark.sampled(6)
+@pytest.mark.parametrize("name", sorted(RECORDED))
+def test_what_the_original_loaded_is_what_we_write(name: str, tmp_path: Path) -> None:
+    """``tools/record_cntk2.py`` had the original load and evaluate these very files."""
+    path = write(name, tmp_path)
+    save_model(load_model(path, find_op()).network, path)
+    assert hashlib.sha256(path.read_bytes()).hexdigest() == RECORDED[name]["sha256"], "record it again"
+    assert (RECORDED[name]["difference"] is None) == (not index()[name]["compare"])
+    assert (RECORDED[name]["difference"] or 0.0) <= 1.0
