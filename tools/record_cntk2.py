@@ -1,11 +1,11 @@
 """Record what the original computes of models that we wrote for it: ``python tools/record_cntk2.py PYTHON``.
 
-PYTHON is an interpreter that has CNTK 2.7 (``import cntk``), as published: Python 3.6, on the processor. It is third-party
-software and no part of this project; its results serve as reference values, and nothing else of it is kept.
+PYTHON is an interpreter that has CNTK 2.7 (``import cntk``), as published: Python 3.6, on the processor. It is
+third-party software and no part of this project; its results serve as reference values, and nothing else of it is kept.
 
-Each of the original's models in ``plugins/models/cntk2/tests`` is read and written again by us; the original loads what we
-wrote, evaluates it on the same inputs, and its results are compared with those that it had for its own file. The largest
-difference, by the tolerance of that model (1 is as far as may be), and the SHA-256 of our file are written to
+Each of the original's models in ``plugins/models/cntk2/tests`` is read and written again by us; the original loads what
+we wrote, evaluates it on the same inputs, and its results are compared with those that it had for its own file. The
+largest difference, by the tolerance of that model (1 is as far as may be), and the SHA-256 of our file are written to
 ``recorded.json`` there. Tests compare what we write today with the digest.
 """
 
@@ -80,7 +80,9 @@ def main(arguments: list[str] | None = None) -> int:
         subprocess.run([options.python, "program.py"], cwd=folder, check=True)
         with np.load(folder / "found.npz") as arrays:
             found = {key: arrays[key] for key in arrays.files}
-    recorded = {name: {"sha256": digest, "difference": None} for name, digest in sorted(digests.items())}
+    recorded: dict[str, dict[str, Any]] = {
+        name: {"sha256": digest, "difference": None} for name, digest in sorted(digests.items())
+    }
     for name in recorded:
         tolerance = golden_files.index()[name]["tolerance"] if golden_files.index()[name]["compare"] else None
         if tolerance is not None:
