@@ -40,8 +40,9 @@ class MinibatchSizes:
     ) -> None:
         axis = "" if criterion is None else _axis_of(criterion)
         self._features = {node.name.lower() for node in network.roots["feature"]}
-        named = {one: {node.name.lower() for node in network.inputs if node.framed and node.axis == one} for one in (axis, BATCH)}
-        self._counted = named[axis] or named[BATCH]
+        framed = [node for node in network.inputs if node.framed]
+        axis = axis if any(node.axis == axis for node in framed) else BATCH
+        self._counted = {node.name.lower() for node in framed if node.axis == axis}
         self._counts = bool(self._counted) or not network.inputs
         if not self._counts and say is not None:
             say(UNCOUNTED)
