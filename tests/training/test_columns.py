@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cntk_core.network.network import Network
-from cntk_core.network.node import BATCH, Input
+from cntk_core.network.node import Input
 from cntk_core.ops.language.layouts import frame_layout, sequence_layout, slot_layout
 from cntk_core.records.minibatch import Minibatch, StreamData
 from cntk_core.training.loop.minibatch_sizes import UNCOUNTED, MinibatchSizes, columns
@@ -96,14 +96,6 @@ def test_without_a_default_axis_nothing_counts_and_a_line_says_so():
     sizes = MinibatchSizes(network(("x", "feature", "a"), ("l", "label", "b")), said.append)
     assert sizes.samples(minibatch(x=[7, 7], l=[2, 3])) == 0
     assert said == [UNCOUNTED]
-
-
-def test_without_sequences_samples_count():
-    said: list[str] = []
-    sizes = MinibatchSizes(network(("x", "feature", BATCH), ("l", "label", BATCH)), said.append)
-    given = Minibatch({name: StreamData(np.zeros((6, 1)), frame_layout(6)) for name in "xl"}, 6)
-    assert sizes.samples(given) == 6
-    assert said == []
 
 
 def test_nothing_is_said_with_a_default_axis():

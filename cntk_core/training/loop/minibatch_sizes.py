@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from cntk_core.network.network import Network
-from cntk_core.network.node import BATCH, Node
+from cntk_core.network.node import Node
 from cntk_core.records.layout import SequenceLayout
 from cntk_core.records.minibatch import Minibatch, StreamData
 
@@ -40,9 +40,7 @@ class MinibatchSizes:
     ) -> None:
         axis = "" if criterion is None else _axis_of(criterion)
         self._features = {node.name.lower() for node in network.roots["feature"]}
-        framed = [node for node in network.inputs if node.framed]
-        axis = axis if any(node.axis == axis for node in framed) else BATCH
-        self._counted = {node.name.lower() for node in framed if node.axis == axis}
+        self._counted = {node.name.lower() for node in network.inputs if node.framed and node.axis == axis}
         self._counts = bool(self._counted) or not network.inputs
         if not self._counts and say is not None:
             say(UNCOUNTED)
@@ -60,7 +58,7 @@ class MinibatchSizes:
     def samples(self, minibatch: Minibatch) -> int:
         """Return how many samples the criteria count: the frames on the default dynamic axis, or the criterion's.
 
-        Where no input has that axis, inputs without sequences count; else CNTK counts none, and so do we.
+        Where no input has that axis, CNTK counts none, and so do we.
         """
         if not self._counts:
             return 0

@@ -72,12 +72,13 @@ def _transpose(exporter: Exporter, node: Node) -> Written:
 
 def _slice(exporter: Exporter, node: Node) -> Written:
     given = node.attributes
+    strides = list(getattr(given, "strides", [1] * len(given.axis)))
     if len(given.axis) == 1:
         keys = {"axis": _axis(given.axis[0]), "beginIndex": given.begin[0], "endIndex": given.end[0]}
-        return Written({**keys, "sliceStrides": 1})
+        return Written({**keys, "sliceStrides": strides[0]})
     axes = [_axis(number) for number in given.axis]
     keys = {"axisVec": axes, "beginIndexVec": list(given.begin), "endIndexVec": list(given.end)}
-    return Written({**keys, "sliceStridesVec": [1] * len(axes)})
+    return Written({**keys, "sliceStridesVec": strides})
 
 
 def _splice(exporter: Exporter, node: Node) -> Written:
@@ -133,6 +134,10 @@ def first_values(weights: Parameter, dims: tuple[int, ...]) -> Any:
 
 
 def _convolution(exporter: Exporter, node: Node) -> Written:
+    if getattr(node.attributes, "sequential", False):
+        raise UnsupportedError(
+            f"Convolution '{node.name}' runs along sequences, which is not written", where=node.where
+        )
     given, weights, data = node.attributes, node.inputs[0], node.inputs[1].known_shape[::-1]
     kernel = (*given.kernel_shape, *data[len(given.kernel_shape) :])
     inputs = [exporter.uids[child] for child in node.inputs]
