@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ast
 import json
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -26,7 +27,7 @@ from cntk_core.api import CntkError
 from cntk_core.plugins.manager import PluginManager
 from cntk_core.trainer import LearnerSettings, Trainer
 
-_NAMES = {"sgd": "sgd", "momentum_sgd": "sgd", "adagrad": "adagrad", "adadelta": "adadelta"}
+_NAMES = {"sgd": "sgd", "momentum_sgd": "sgd", "nesterov": "sgd", "adagrad": "adagrad", "adadelta": "adadelta"}
 _NAMES |= {"adam": "adam", "fsadagrad": "fsadagrad", "rmsprop": "rmsprop"}
 _OPTIONS = {
     "rho": "rho",
@@ -65,21 +66,26 @@ def go_on(
     """Return the parameters by uid after the minibatches."""
     plugins = PluginManager()
     loaded = load_model(model, plugins.registry.ops.find)
-    settings, shares = learner_of(learner)
+    numbers = sorted({int(name.split("/")[1]) for name in arrays if name.startswith("next/")})
+    minibatches = [inputs_of(loaded, arrays, f"next/{number}") for number in numbers]
+    samples = max(map(len, minibatches[0].values()))
+    settings, shares = learner_of(learner, samples)
     rate = float(settings.rate)  # type: ignore[arg-type]
     criterion = loaded.network.roots["criterion"][0]
     trainer = Trainer(loaded.network, criterion, settings, evaluations=(), engine=engine, plugins=plugins)
     restore_learner(read_checkpoint(checkpoint)[0], trainer.model.store, loaded.parameters.values(), shares)
-    numbers = sorted({int(name.split("/")[1]) for name in arrays if name.startswith("next/")})
-    for number in numbers:
-        data = inputs_of(loaded, arrays, f"next/{number}")
+    for data in minibatches:
         settings.rate = rate / max(map(len, data.values()))  # the rates of CNTK 2.7's learners are those of minibatches
         trainer.train_minibatch(data)
     return {f"after/{uid}": np.array(parameter.value) for uid, parameter in loaded.parameters.items()}
 
 
-def learner_of(expression: str) -> tuple[LearnerSettings, dict[str, float]]:
+def learner_of(expression: str, samples: int) -> tuple[LearnerSettings, dict[str, float]]:
     """Return our learner for a call such as ``C.adam(p, RATE(.05), MOM(.9), unit_gain=True)``, and Adam's shares.
+
+    Args:
+        expression: the call; numbers are those of a minibatch, as CNTK 2.7 has them.
+        samples: in a minibatch.
 
     Raises:
         ValueError: it is no such call.
@@ -92,14 +98,17 @@ def learner_of(expression: str) -> tuple[LearnerSettings, dict[str, float]]:
     rate, momentum = float(numbers[0]), float(numbers[1]) if len(numbers) > 1 else 0.0
     unit_gain = bool(given.get("unit_gain", True))
     options: dict[str, Any] = {ours: given[theirs] for theirs, ours in _OPTIONS.items() if theirs in given}
-    shares: dict[str, float] = {}
+    variance, shares = float(given.get("variance_momentum", 0.0)), dict[str, float]()
     if kind == "adam":
-        shares = {"bias1": momentum, "bias2": float(given.get("variance_momentum", 0.999))}
+        shares = {"bias1": momentum, "bias2": variance or 0.999}
         options |= {"beta2": shares["bias2"], "unit_gain": unit_gain}
     elif not unit_gain:
         rate /= 1.0 - momentum
+    if kind == "fsadagrad" and variance:
+        options["variance_time_constant"] = -samples / math.log(variance)
+    options |= {"use_nag": True} if kind == "nesterov" else {}
     settings = LearnerSettings(
-        _NAMES[kind],
+        "adamax" if given.get("adamax") else _NAMES[kind],
         rate=rate,
         momentum=momentum,
         options=options,
