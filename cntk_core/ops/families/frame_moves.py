@@ -15,7 +15,7 @@ import numpy as np
 from cntk_core.errors import DataError
 from cntk_core.ops.language.layouts import sequence_layout
 from cntk_core.ops.language.op import Array, OpContext
-from cntk_core.ops.language.rows import reader_slots, sequence_rows, sequence_table
+from cntk_core.ops.language.rows import longest_sequence, reader_slots, sequence_rows, sequence_table
 from cntk_core.records.layout import IntArray, SequenceLayout
 
 _NEARLY = 1.0 - 2.0**-23
@@ -215,6 +215,27 @@ def single_frames(context: OpContext, who: str) -> SequenceLayout:
     lengths = np.zeros(int(table.number[-1]) + 1 if len(table.number) else 0, np.int64)
     lengths[table.number] = 1
     return sequence_layout(lengths, _keys(layout, len(lengths)))
+
+
+def packed_columns(layout: SequenceLayout) -> IntArray:
+    """Return the row of each column of the original's minibatch, -1 of a gap.
+
+    It lays sequences into lines as long as the longest one, each at the end of the first line that has room for it, in
+    the reader's order; columns go step by step through all lines. Where sequences are cut, the rows as they are.
+    """
+    if layout.is_frames or layout.continues or not sequence_rows(layout).begun.all():
+        return np.arange(layout.frames)
+    table, longest = sequence_table(layout), longest_sequence(layout)
+    used: list[int] = []
+    columns = np.full((longest, len(table.number)), -1, np.int64)
+    for place, length in enumerate(table.length.tolist()):
+        line = next((index for index, taken in enumerate(used) if taken + length <= longest), len(used))
+        if line == len(used):
+            used.append(0)
+        steps = np.arange(length)
+        columns[used[line] + steps, line] = table.rows(layout, np.full(length, place), steps)
+        used[line] += length
+    return np.ascontiguousarray(columns[:, : len(used)]).reshape(-1)
 
 
 def unpacked_places(context: OpContext, made: SequenceLayout) -> tuple[IntArray, IntArray]:
