@@ -35,7 +35,6 @@ RECORDED = json.loads(Path(__file__).with_name("recorded.json").read_text(encodi
 BY_CHANCE = {
     "forward-backward-ctc": "the original reads memory behind its array, and gives another number in another process",
     "cosine-negative-samples": "negative samples are what the original's packing of sequences puts beside a sample",
-    "lambda-rank-ndcg": "gaps between the original's packed sequences count as queries",
 }
 """What the original computes of more than the values."""
 
