@@ -38,6 +38,8 @@ BY_CHANCE = {
 }
 """What the original computes of more than the values."""
 
+EQUAL = [name for name in COMPARED if name not in (*LATER, *BY_CHANCE)]
+
 
 @cache
 def find_op() -> Any:
@@ -63,6 +65,7 @@ def check_values(name: str, path: Path, engine: Any) -> None:
     assert not differences(arrays(name, "out/"), found, tolerance["relative"], tolerance["absolute"])
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", NAMES)
 def test_loading(name: str, tmp_path: Path) -> None:
     path = write(name, tmp_path)
@@ -78,16 +81,23 @@ def test_loading(name: str, tmp_path: Path) -> None:
     assert all(node.shape is not None for node in found.network)
 
 
-@pytest.mark.sampled(8)
-@pytest.mark.parametrize("name", [name for name in COMPARED if name not in (*LATER, *BY_CHANCE)])
+@pytest.mark.sampled(12)
+@pytest.mark.thinned(4)
+@pytest.mark.parametrize("name", EQUAL)
 def test_values(name: str, tmp_path: Path) -> None:
     check_values(name, write(name, tmp_path), ReferenceEngine())
 
 
-@pytest.mark.sampled(40)
-@pytest.mark.thinned(8)
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["cpu", "xla"])
-@pytest.mark.parametrize("name", [name for name in COMPARED if name not in (*LATER, *BY_CHANCE)])
+@pytest.mark.parametrize("name", ["net-convnet-bn", "net-seq2seq-attention", "sequence-slice"])
+def test_values_of_some_models(name: str, engine: str, tmp_path: Path) -> None:
+    check_values(name, write(name, tmp_path), engine)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("engine", ["cpu", "xla"])
+@pytest.mark.parametrize("name", EQUAL)
 def test_values_of_engines(name: str, engine: str, tmp_path: Path) -> None:
     check_values(name, write(name, tmp_path), engine)
 
@@ -100,8 +110,9 @@ def test_what_is_not_compared(name: str, tmp_path: Path) -> None:
     assert differences(expected, found, 1e-4, 1e-5), "it is compared after all"
 
 
-@pytest.mark.sampled(4)
-@pytest.mark.parametrize("name", [name for name in COMPARED if name not in (*LATER, *BY_CHANCE)])
+@pytest.mark.sampled(16)
+@pytest.mark.thinned(8)
+@pytest.mark.parametrize("name", EQUAL)
 def test_written_models_come_back(name: str, tmp_path: Path) -> None:
     first = load_model(write(name, tmp_path), find_op())
     path = tmp_path / "again.model"
@@ -126,7 +137,7 @@ def _renamed(key: str, names: dict[str, str]) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(5)
 @pytest.mark.parametrize("name", STATES)
 def test_training_goes_on(name: str, tmp_path: Path) -> None:
     model, state = write(name, tmp_path), write(name, tmp_path, "ckp")
@@ -151,7 +162,8 @@ def test_what_the_original_has_not_is_refused_by_name(tmp_path: Path) -> None:
     assert not (tmp_path / "no.model").exists()
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
+@pytest.mark.thinned(3)
 @pytest.mark.parametrize("name", sorted(RECORDED))
 def test_what_the_original_loaded_is_what_we_write(name: str, tmp_path: Path) -> None:
     """``tools/record_cntk2.py`` had the original load and evaluate these very files."""

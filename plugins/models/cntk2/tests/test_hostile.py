@@ -40,10 +40,10 @@ def test_damaged_bytes(name: str, tmp_path: Path) -> None:
     content, chance = write(name, tmp_path).read_bytes(), random.Random(name)
     path = tmp_path / "damaged.model"
     kinds = []
-    for _ in range(40):
+    for _ in range(30):
         path.write_bytes(damaged(content, chance))
         kinds.append(check(path))
-    assert kinds.count("ModelFormatError") > 20
+    assert kinds.count("ModelFormatError") > 15
 
 
 @pytest.mark.parametrize("name", SOURCES)
@@ -59,7 +59,7 @@ def test_sound_dictionaries_that_say_something_else(name: str, tmp_path: Path) -
 
 
 def test_every_dictionary_is_written_as_it_was_read(tmp_path: Path) -> None:
-    for name in list(index())[::8]:
+    for name in list(index())[::20]:
         values = read_dictionary(write(name, tmp_path))
         path = tmp_path / "again.model"
         path.write_bytes(b"".join(map(bytes, encode(values))))
@@ -144,9 +144,7 @@ def test_values_inside_each_other(tmp_path: Path) -> None:
 
 def test_many_small_values_take_no_more_memory_than_their_share(tmp_path: Path) -> None:
     path = tmp_path / "x.model"
-    path.write_bytes(
-        HEAD + b"\x12" + _sized(b"\x0a\x01k\x12" + _sized(b"\x10\x09\x5a" + _sized(b"\x0a\x00" * 100_000)))
-    )
+    path.write_bytes(HEAD + b"\x12" + _sized(b"\x0a\x01k\x12" + _sized(b"\x10\x09\x5a" + _sized(b"\x0a\x00" * 50_000))))
     tracemalloc.start()
     with pytest.raises(ModelFormatError, match="there are more values than a file of this size can have"):
         read_dictionary(path)
@@ -161,7 +159,7 @@ def test_a_large_model_is_read_in_twice_its_size(tmp_path: Path) -> None:
     for variable in values["inputs"]:
         if "value" in variable and len(variable["value"].dims) == 2:
             break
-    rows, columns = variable["value"].dims[0], 500_000
+    rows, columns = variable["value"].dims[0], 300_000
     variable["value"] = Array((rows, columns), np.zeros(rows * columns, np.float32))
     variable["shape"] = NDShape((rows, columns))
     source = next(each for each in values["inputs"] if each["kind"] == 0)
