@@ -7,6 +7,7 @@ from cntk_core.config.parser import Entry, parse_entries
 from cntk_core.contract.builder import Document, SeedNumbers
 from cntk_core.network.blocks import Block
 from cntk_core.network.files import write_file
+from cntk_core.network.inference import infer_node
 from cntk_core.network.initializers import FixedValue, initialize_parameters, numbered
 from cntk_core.network.node import BATCH, Placeholder
 from cntk_core.network.unsound import unsound
@@ -100,6 +101,7 @@ __all__ = [
     "find_block",
     "find_nodes",
     "freeze_statistics",
+    "infer_node",
     "initialize_parameters",
     "initializer",
     "is_weights_file",
