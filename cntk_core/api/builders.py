@@ -8,6 +8,7 @@ from cntk_core.contract.builder import Document, SeedNumbers
 from cntk_core.network.blocks import Block
 from cntk_core.network.files import write_file
 from cntk_core.network.initializers import FixedValue, initialize_parameters, numbered
+from cntk_core.network.model_file import network_content, network_of_content
 from cntk_core.network.node import BATCH, Placeholder
 from cntk_core.network.unsound import unsound
 from cntk_core.ops.language.shapes import FREE, Free
@@ -100,6 +101,8 @@ __all__ = [
     "freeze_statistics",
     "initialize_parameters",
     "initializer",
+    "network_content",
+    "network_of_content",
     "nodes_to_clone",
     "numbered",
     "op_of",

@@ -83,7 +83,7 @@ class _Exporter:
             else:
                 for node in step.nodes:
                     self._single(node)
-        raise_problems(list(self.problems.values()))
+        raise_problems(list(dict.fromkeys(self.problems.values())))
         outputs = [self._output(node) for node in self.outputs]
         return Exported(self._model(outputs), self.store.initializers)
 
@@ -155,12 +155,15 @@ class _Exporter:
         if isinstance(node, Input | Parameter) or node.value is not None:
             return
         self.graph.near = node.name
+        if node.framed and node.axis not in self.scope.axes:  # one frame for each sequence, if its writer says nothing
+            self.scope.axes[node.axis] = Frames(1, "")
         try:
             self.values[node] = self._write(self.scope, node, self.value_of)
         except Refused as refused:
             self._refuse(node, refused)
             return
-        self.scope.axes.setdefault(node.axis, Frames(self._lead(node), self.values[node].name))
+        if node.framed and not self.scope.axes[node.axis].like:
+            self.scope.axes[node.axis].like = self.values[node].name
 
     def _refuse(self, node: Node, refused: Refused) -> None:
         """Keep why a node cannot be written; what reads it is silent."""

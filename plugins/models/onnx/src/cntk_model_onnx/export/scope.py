@@ -171,6 +171,12 @@ class Scope:
         sizes = self.ints(*shape)
         return self.op("Expand", name, self.op("Concat", self.lead_sizes(like), sizes, axis=0) if like.lead else sizes)
 
+    def repeated(self, value: Value, like: Value) -> str:
+        """Repeat samples for the leading axes of another value."""
+        name = self.op("Unsqueeze", value.name, self.ints(1)) if value.lead == 1 and like.lead == 2 else value.name
+        own = self.op("Shape", value.name, start=value.lead)
+        return self.op("Expand", name, self.op("Concat", self.lead_sizes(like), own, axis=0))
+
     def sliced(self, name: str, axis: int, begin: int, end: int = END) -> str:
         """Return a range of an axis, which may count from the end."""
         return self.op("Slice", name, self.ints(begin), self.ints(end), self.ints(axis))

@@ -189,7 +189,7 @@ def _reconcile(scope: Scope, node: Node, values: Sequence[Value]) -> str:
         return value.name
     if value.lead == 2 and like.lead == 1:
         return scope.at_lead(value, 1).name
-    return scope.expanded(value, plain(value.shape), like)
+    return scope.repeated(value, like)
 
 
 @writes("ToSequence")
@@ -243,7 +243,7 @@ def _by_sequence(scope: Scope, value: Value, shape: Sequence[int]) -> str:
     """Frames as ``(N, T, *shape)``; samples are sequences of one frame."""
     if value.lead == 2:
         return scope.reshape(value.name, 2, shape)
-    return scope.op("Reshape", value.name, scope.ints(-1, 1, *shape))
+    return scope.reshape(scope.op("Unsqueeze", value.name, scope.ints(1)), 2, shape)
 
 
 def _softmax(scope: Scope, node: Node, scores: str, frames: Value, there: Value | None, heads: int) -> str:
@@ -307,8 +307,8 @@ def _attention_sum(scope: Scope, node: Node, values: Sequence[Value]) -> str:
     by_head = scope.op("Transpose", _by_sequence(scope, weights, [heads, -1]), perm=[0, 2, 1, 3])
     joined = scope.op("Transpose", scope.op("MatMul", by_head, parts), perm=[0, 2, 1, 3])
     lead = scope.lead_of(node)
-    shape = plain(node.known_shape)
-    return scope.op("Reshape", joined, scope.ints(*([0, 0] if lead == 2 else [-1]), *shape))
+    found = joined if lead == 2 else scope.op("Squeeze", joined, scope.ints(1))
+    return scope.reshape(found, lead, plain(node.known_shape))
 
 
 # -- recurrent stacks -------------------------------------------------------------------------------------
