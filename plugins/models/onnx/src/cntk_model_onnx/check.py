@@ -54,7 +54,8 @@ def session_of(path: Path) -> InferenceSession:
     try:
         return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # its own exceptions have no base of their own
-        raise DataError(f"onnxruntime cannot run '{path}': {_first_line(error)}") from None
+        hint = "It has few operations for double: convert with --precision float." if "NOT_IMPLEMENTED" in str(error) else None
+        raise DataError(f"onnxruntime cannot run '{path}': {_first_line(error)}", hint=hint) from None
 
 
 def _first_line(error: Exception) -> str:
@@ -134,6 +135,11 @@ class RandomData:
         self._inputs = [node for node in order if isinstance(node, Input)]
         self._sequential = any(looks_along(node) for node in order)
         self._open: dict[str, int] = {}
+        self._tables = {
+            node.inputs[0]: node.inputs[1].known_shape[0]
+            for node in order
+            if node.op.name == "Gather" and isinstance(node.inputs[0], Input)
+        }
         self.lengths: dict[str, list[int]] = {}
         self.ours: dict[str, Any] = {node.name: self._values(node) for node in self._inputs}
 
@@ -156,6 +162,8 @@ class RandomData:
     def _sample(self, node: Input, shape: tuple[int, ...], frames: tuple[int, ...]) -> Array:
         if node.sparse and len(shape) == 1:
             return self._rng.integers(shape[0], size=frames)
+        if node in self._tables:
+            return self._rng.integers(self._tables[node], size=(*frames, *shape)).astype(self._dtype)
         return self._rng.normal(size=(*frames, *shape)).astype(self._dtype)
 
     def theirs(self, ranks: Mapping[str, int]) -> list[dict[str, Array]]:

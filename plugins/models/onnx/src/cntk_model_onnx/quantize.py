@@ -43,13 +43,26 @@ def _to_int8(whole: Path, smaller: Path) -> None:
         from onnxruntime.quantization import QuantType, quantize_dynamic
     except ImportError as error:
         raise missing(str(error)) from None
+    folded = whole.with_name("folded.onnx")
+    _fold(whole, folded)
     logger = logging.getLogger()
     level = logger.level
-    logger.setLevel(logging.ERROR)  # it recommends steps that are not needed for files of ours
+    logger.setLevel(logging.ERROR)  # it recommends what was done
     try:
-        quantize_dynamic(whole, smaller, weight_type=QuantType.QInt8, extra_options={"MatMulConstBOnly": True})
+        quantize_dynamic(folded, smaller, weight_type=QuantType.QInt8, extra_options={"MatMulConstBOnly": True})
     finally:
         logger.setLevel(level)
+
+
+def _fold(whole: Path, folded: Path) -> None:
+    """Compute what depends on weights alone, so that the weights of all products are constant tensors."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    options.optimized_model_filepath = str(folded)
+    onnxruntime.InferenceSession(str(whole), options, providers=["CPUExecutionProvider"])
 
 
 def _to_fp16(whole: Path, smaller: Path) -> None:

@@ -208,14 +208,13 @@ class _Exporter:
             self._dense(child, value, scope) if value.index and not (name in TAKES_INDEX and place == 1) else value
             for place, (child, value) in enumerate(zip(node.inputs, values, strict=True))
         ]
+        count = len(scope.graph.nodes)
         found = write(scope, node, values)
         if isinstance(found, Value):
             return found
-        return Value(self._named(scope, found, node), node.known_shape, scope.lead_of(node), node.axis)
-
-    def _named(self, scope: Scope, found: str, node: Node) -> str:
-        """A node's value has its name, in loops too; what is read outside of these gets it there."""
-        return found if scope.step else scope.graph.name_last(found, node.name)
+        if not scope.outer:  # what the body of a loop computes is told apart from what comes out of the loop
+            found = scope.graph.name_last(found, node.name, count)
+        return Value(found, node.known_shape, scope.lead_of(node), node.axis)
 
     # -- the file -----------------------------------------------------------------------------------------
 

@@ -98,9 +98,15 @@ class GraphWriter:
         self.nodes.append(helper.make_node(kind, list(inputs), names, name=names[0], **attributes))
         return names
 
-    def name_last(self, found: str, wanted: str) -> str:
-        """Give what the last node has computed the name that it is to have; what came from elsewhere is copied."""
-        if self.nodes and list(self.nodes[-1].output) == [found]:
+    def name_last(self, found: str, wanted: str, count: int) -> str:
+        """Give what the last node has computed the name that it is to have; what was there is copied.
+
+        Args:
+            found: what was computed.
+            wanted: its name.
+            count: how many nodes there were before.
+        """
+        if len(self.nodes) > count and list(self.nodes[-1].output) == [found]:
             self.nodes[-1].output[0] = wanted
             self.nodes[-1].name = wanted
         else:

@@ -55,7 +55,7 @@ def write_loop(
     """
     graph = GraphWriter(scope.graph.store)
     graph.near = f"{loop.nodes[0].name}/loop"
-    body = _Body(scope, Scope(graph, scope.axes, step=True), {})
+    body = _Body(scope, Scope(graph, scope.axes, scope), {})
     axis = loop.nodes[0].axis
     if scope.axes[axis].lead != 2:
         raise Refused("it is part of a loop, and its axis has no sequences")

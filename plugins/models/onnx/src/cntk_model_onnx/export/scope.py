@@ -71,14 +71,13 @@ class Scope:
     Attributes:
         graph: takes them.
         axes: the dynamic axes by name.
-        step: this is the body of a loop, in which all values of its axis are ``(N, *shape)``.
+        outer: where the loop stands whose body this is, in which all values of its axis are ``(N, *shape)``.
     """
 
-    def __init__(self, graph: GraphWriter, axes: dict[str, Frames], *, step: bool = False) -> None:
+    def __init__(self, graph: GraphWriter, axes: dict[str, Frames], outer: Scope | None = None) -> None:
         self.graph = graph
         self.axes = axes
-        self.step = step
-        self.steps = ""
+        self.outer = outer
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -109,7 +108,7 @@ class Scope:
         """How many leading axes the value of a node has."""
         if not node.framed:
             return 0
-        return 1 if self.step else self.axes[node.axis].lead
+        return 1 if self.outer else self.axes[node.axis].lead
 
     # -- shapes -------------------------------------------------------------------------------------------
 
@@ -192,6 +191,8 @@ class Scope:
 
     def mask(self, axis: str) -> str:
         """Return which frames of an axis there are, ``(N, T)``."""
+        if self.outer:
+            return self.outer.mask(axis)
         frames = self.axes[axis]
         if not frames.mask:
             lengths = self.op("Unsqueeze", self.lengths(axis), self.ints(1))
@@ -200,6 +201,8 @@ class Scope:
 
     def places(self, axis: str) -> str:
         """Return 0, 1, ... for the frames of an axis, ``(T,)``."""
+        if self.outer:
+            return self.outer.places(axis)
         count = self.op("Squeeze", self.op("Shape", self.axes[axis].like, start=1, end=2))
         zero, one = (self.graph.store.constant(number) for number in (0, 1))
         return self.op("Range", zero, count, one)

@@ -167,6 +167,7 @@ class Importer:
         """Read a node; return why it cannot be read, or nothing."""
         self._near = next(iter(node.output), "")
         name = node.name or self._near
+        before = len(self.network)
         try:
             inputs = [self._value(name) for name in node.input]
             found = self._read(node, inputs)
@@ -177,8 +178,18 @@ class Importer:
         except CntkError as error:
             return f"{node.op_type} '{name[:100]}': {error.message[:300]}"
         results = [found] if isinstance(found, Constant | Tensor) else list(found)
+        if results and isinstance(results[0], Tensor):
+            self._settle(results[0].node, set(list(self.network)[before:]))
         self.values.update({output: value for output, value in zip(node.output, results, strict=False) if output})
         return ""
+
+    def _settle(self, node: Node, made: set[Node]) -> None:
+        """Let a result have the name of the tensor, not a step on the way to it."""
+        other = self.network[self._near] if self._near in self.network else None
+        if node not in made or other is node or not self._near or (other is not None and other not in made):
+            return
+        others = {} if other is None else {other: self._name(self._near)}
+        self.network.rename_all({**others, node: self._near})
 
     def _value(self, name: str) -> Value | None:
         if not name:
