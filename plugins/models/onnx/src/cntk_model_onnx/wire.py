@@ -211,7 +211,7 @@ def read_model(path: Path) -> Read:
                 return _read(path, content)
     except OSError as error:
         raise ModelFormatError(f"the model '{path}' cannot be read: {error.strerror}") from None
-    except (Malformed, DecodeError, ValueError, UnicodeDecodeError, OverflowError):
+    except (Malformed, DecodeError, ValueError, TypeError, OverflowError):
         raise damaged(path, "it is no message of ONNX, or ends too early") from None
 
 

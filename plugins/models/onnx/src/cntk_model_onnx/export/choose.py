@@ -16,9 +16,9 @@ OF_TRAINING = {
 
 
 def outputs_of(network: Network) -> list[Node]:
-    """Return the outputs: the group of outputs, else what no node reads, each without criteria.
+    """Return the outputs: those that are marked, else what no node reads, each without criteria.
 
-    Behind a criterion that nothing but training needs stands what the network computes: that is an output then.
+    Where none is marked, what stands behind the criteria is an output too: what is trained to be right.
 
     Raises:
         NetworkError: nothing is left.
@@ -26,8 +26,9 @@ def outputs_of(network: Network) -> list[Node]:
     marked = network.roots["output"]
     candidates = marked or _roots(network)
     found = [node for node in candidates if not _is_criterion(node, network)]
-    if not found:
-        found = _behind(candidates, network)
+    if not marked or not found:
+        criteria = [*network.roots["criterion"], *network.roots["evaluation"], *candidates]
+        found += _behind([node for node in dict.fromkeys(criteria) if _is_criterion(node, network)], network)
     if not found:
         raise NetworkError("the network has no output that could be written", hint="Mark one: outputNodes.")
     return list(dict.fromkeys(found))
@@ -35,7 +36,8 @@ def outputs_of(network: Network) -> list[Node]:
 
 def _roots(network: Network) -> list[Node]:
     read = {child for node in network for child in node.inputs}
-    return [node for node in network if node not in read and not isinstance(node, Input | Parameter)]
+    leaves = ("input", "parameter", "axis")
+    return [node for node in network if node not in read and node.op.role not in leaves]
 
 
 def _is_criterion(node: Node, network: Network) -> bool:

@@ -7,13 +7,16 @@ from typing import Any
 
 from google.protobuf.message import DecodeError
 
-from cntk_core.api import CntkError, FindOp, Network, UnsupportedError
+from cntk_core.api import CntkError, FindOp, ModelFormatError, Network, UnsupportedError
 from cntk_core.api.builders import unsound
 from cntk_model_onnx.own import network_of
 from cntk_model_onnx.read.importer import Importer, Trial
-from cntk_model_onnx.wire import damaged, read_model
+from cntk_model_onnx.wire import Read, damaged, read_model
 
 _TRIALS = (Trial(0), Trial(1))
+
+_SENSELESS = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, RecursionError, DecodeError)
+"""What a graph that makes no sense makes Python say; texts of a message that are no text, for example, are bytes."""
 
 
 def load(path: Path, find_op: FindOp, dtype: Any = None) -> Network:
@@ -26,21 +29,24 @@ def load(path: Path, find_op: FindOp, dtype: Any = None) -> Network:
     read = read_model(path)
     if not read.model.graph.output:
         raise damaged(path, "its graph has no outputs")
-    network = network_of(path, read, find_op, dtype)
-    if network is not None:
-        return network
+    try:
+        return network_of(path, read, find_op, dtype) or _of_graph(path, read, find_op, dtype)
+    except _SENSELESS:
+        raise damaged(path, "its graph makes no sense") from None
+
+
+def _of_graph(path: Path, read: Read, find_op: FindOp, dtype: Any) -> Network:
     refused: UnsupportedError | None = None
     for trial in _TRIALS:
         try:
             network = Importer(path, read, find_op, dtype, trial).run()
             network.infer()
+            return network
         except UnsupportedError as error:
             refused = refused or error
-            continue
+        except ModelFormatError:
+            raise
         except CntkError as error:
             raise unsound(path, error) from None
-        except (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, RecursionError, DecodeError):
-            raise damaged(path, "its graph makes no sense") from None
-        return network
     assert refused is not None
     raise refused
