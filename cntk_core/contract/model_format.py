@@ -62,7 +62,7 @@ class ModelFormat(Component):
             UnsupportedError: there is something in it that cannot be read yet.
         """
 
-    def configure(self, settings: Mapping[str, str]) -> None:
+    def take_settings(self, settings: Mapping[str, str]) -> None:
         """Take settings of :meth:`save` by name. Raises UsageError for what there is not; by default all."""
         if settings:
             raise UsageError(f"{type(self).__name__} has no setting '{next(iter(settings))}'")

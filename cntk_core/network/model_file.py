@@ -108,9 +108,7 @@ def network_of_bytes(content: bytes, find: Callable[[str], Op]) -> Network:
     return _load(Path("the pickled network"), content, find_op, None)
 
 
-def network_content(
-    network: Network, info: ModelInfo | None = None
-) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+def network_content(network: Network, info: ModelInfo | None = None) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
     """Return what a model file holds: arrays by the name of their node, and texts.
 
     Raises:

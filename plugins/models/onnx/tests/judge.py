@@ -24,7 +24,7 @@ def load(path: Path) -> Network:
 
 def written(network: Network, path: Path, **settings: str) -> Path:
     made = OnnxFormat()
-    made.configure(settings)
+    made.take_settings(settings)
     made.save(network, path)
     return path
 

@@ -54,7 +54,11 @@ def session_of(path: Path) -> InferenceSession:
     try:
         return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # its own exceptions have no base of their own
-        hint = "It has few operations for double: convert with --precision float." if "NOT_IMPLEMENTED" in str(error) else None
+        hint = (
+            "It has few operations for double: convert with --precision float."
+            if "NOT_IMPLEMENTED" in str(error)
+            else None
+        )
         raise DataError(f"onnxruntime cannot run '{path}': {_first_line(error)}", hint=hint) from None
 
 
@@ -90,7 +94,9 @@ def compare(network: Network, path: Path, settings: ExportSettings, seed: int = 
     session = session_of(path)
     data = RandomData(network, outputs, settings, np.random.default_rng(seed))
     wanted = Model(network).evaluate(data.ours, [node.name for node in outputs])
-    runs = [_run(session, feeds) for feeds in data.theirs({each.name: len(each.shape) for each in session.get_inputs()})]
+    runs = [
+        _run(session, feeds) for feeds in data.theirs({each.name: len(each.shape) for each in session.get_inputs()})
+    ]
     differences = []
     for place, node in enumerate(outputs):
         pairs = _pairs(wanted[node.name], [run[place] for run in runs], node)
@@ -110,7 +116,10 @@ def _run(session: InferenceSession, feeds: Mapping[str, Array]) -> Sequence[Any]
 def _pairs(ours: Any, runs: Sequence[Array], node: Node) -> list[tuple[Array, Array]]:
     """What belongs together: values, or those of each sequence, without what is beyond its end."""
     if len(runs) > 1:  # one sequence a run
-        return [(one, run.reshape(-1, *run.shape[1:])[: len(one)].reshape(one.shape)) for one, run in zip(ours, runs, strict=True)]
+        return [
+            (one, run.reshape(-1, *run.shape[1:])[: len(one)].reshape(one.shape))
+            for one, run in zip(ours, runs, strict=True)
+        ]
     theirs = runs[0]
     if not isinstance(ours, list):
         return [(ours, theirs.reshape(ours.shape))]

@@ -22,7 +22,7 @@ class OnnxFormat(ModelFormat):
     def __init__(self) -> None:
         self.settings = ExportSettings()
 
-    def configure(self, settings: Mapping[str, str]) -> None:
+    def take_settings(self, settings: Mapping[str, str]) -> None:
         """Take settings: see :class:`~cntk_model_onnx.settings.ExportSettings`.
 
         Raises:

@@ -35,7 +35,7 @@ _MOST_GRAPH = 256 << 20
 _CHUNK = 1 << 24
 
 
-class Malformed(Exception):  # noqa: N818
+class Malformed(Exception):
     """The bytes are no message."""
 
 
@@ -106,7 +106,7 @@ def _content(array: Array) -> Iterator[bytes | memoryview]:
     flat = np.ascontiguousarray(array).reshape(-1)
     little = flat.dtype.newbyteorder("<")
     if flat.dtype == little:
-        yield memoryview(flat.view(np.uint8))
+        yield memoryview(flat.view(np.uint8).data)
         return
     for begin in range(0, len(flat), _CHUNK):
         yield flat[begin : begin + _CHUNK].astype(little).tobytes()
@@ -123,7 +123,7 @@ def _aligned(array: Array) -> Iterator[bytes | memoryview]:
 def _head(name: str, array: Array) -> bytes:
     """A tensor without its content."""
     head = TensorProto(name=name, dims=array.shape, data_type=helper.np_dtype_to_tensor_dtype(array.dtype))
-    return head.SerializeToString()
+    return bytes(head.SerializeToString())
 
 
 def _external_heads(tensors: Mapping[str, Array], location: str) -> Iterator[bytes]:
@@ -221,7 +221,10 @@ def damaged(path: Path, why: str) -> ModelFormatError:
 
 
 def _read(path: Path, content: mmap.mmap) -> Read:
-    around, graph, heads, size = [], [], [], 0
+    around: list[bytes] = []
+    graph: list[bytes] = []
+    heads: list[_Part] = []
+    size = 0
     for part in _parts(content, 0, len(content)):
         inside = part.number == _GRAPH and part.length
         fields = _parts(content, part.start, part.end) if inside else iter([part])
@@ -304,4 +307,4 @@ def _outside(path: Path, folder: Path, head: TensorProto, size: int) -> bytes:
         if file.seek(0, 2) < int(offset) + size:
             raise damaged(path, f"the tensor '{name}' is not whole in '{location[:100]}'")
         file.seek(int(offset))
-        return file.read(size)
+        return bytes(file.read(size))

@@ -41,7 +41,7 @@ def convert_model(
         raise UsageError(f"'{output}' is the model that is read", hint="Give the new one another name: it may be lost.")
     network = load_any_model(source, plugin_files, PRECISIONS.get(precision))
     writer = model_files(plugin_files).writer(target, form)
-    writer.configure(settings or {})
+    writer.take_settings(settings or {})
     try:
         writer.save(network, target)
     except OSError as error:

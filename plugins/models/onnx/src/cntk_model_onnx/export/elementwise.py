@@ -102,9 +102,7 @@ def _soft_plus(scope: Scope, node: Node, x: Sequence[str]) -> str:
     steepness = node.attributes.steepness
     if steepness == 1.0:
         return scope.op("Softplus", *x)
-    return scope.op(
-        "Div", scope.op("Softplus", scope.op("Mul", *x, scope.number(steepness))), scope.number(steepness)
-    )
+    return scope.op("Div", scope.op("Softplus", scope.op("Mul", *x, scope.number(steepness))), scope.number(steepness))
 
 
 @_elementwise("StraightThrough")

@@ -75,8 +75,8 @@ class _Exporter:
         self.sequential = any(looks_along(node) for node in self.order)
 
     def run(self) -> Exported:
-        for node in self.plan.inputs:
-            self._input(node)
+        for given in self.plan.inputs:
+            self._input(given)
         for step in self.plan.steps:
             if isinstance(step, Loop):
                 self._loop(step)

@@ -27,7 +27,7 @@ END = 2**62
 """An index past all ends."""
 
 
-class Refused(Exception):  # noqa: N818
+class Refused(Exception):
     """A node cannot be written: why, and what helps. The walk over the network says which node it is."""
 
     def __init__(self, reason: str, remedy: str = "") -> None:

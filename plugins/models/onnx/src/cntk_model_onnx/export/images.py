@@ -128,9 +128,7 @@ def _shaped(scope: Scope, name: str, shape: Shape, *, legacy: bool, same: bool =
     return name if same else scope.op("Reshape", name, scope.ints(0, *plain(shape)))
 
 
-def _kernel(
-    scope: Scope, weights: Value, geometry: Geometry, attributes: Any, *, whole: bool, legacy: bool
-) -> str:
+def _kernel(scope: Scope, weights: Value, geometry: Geometry, attributes: Any, *, whole: bool, legacy: bool) -> str:
     """Weights as ``(maps, channels of a group, *kernel)``."""
     maps, kernel = elements(geometry.maps), list(from_cntk(geometry.kernel))
     if legacy:
@@ -199,9 +197,7 @@ def _channels_apart(geometry: Geometry) -> bool:
     return len(geometry.input) > 1 and geometry.kernel[-1] == geometry.stride[-1] == 1 and not geometry.lower[-1]
 
 
-def _pooled(
-    scope: Scope, node: Node, value: Value, geometry: Geometry, kind: str, *, include: bool = False
-) -> str:
+def _pooled(scope: Scope, node: Node, value: Value, geometry: Geometry, kind: str, *, include: bool = False) -> str:
     windows = _Windows.of(geometry, channels=_channels_apart(geometry))
     image = windows.image(scope, scope.merged(value), value.shape)
     settings = windows.settings

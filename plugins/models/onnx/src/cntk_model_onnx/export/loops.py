@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import attrs
-from onnx import GraphProto, helper
+from onnx import GraphProto, ValueInfoProto, helper
 
 from cntk_core.api import Node
 from cntk_core.api.engines import Loop
@@ -39,9 +39,7 @@ class _Body:
         return self.taken[name]
 
 
-def write_loop(
-    scope: Scope, loop: Loop, value_of: Callable[[Node], Value], write: WriteNode
-) -> Mapping[Node, Value]:
+def write_loop(scope: Scope, loop: Loop, value_of: Callable[[Node], Value], write: WriteNode) -> Mapping[Node, Value]:
     """Write a loop, and return the values of those of its nodes that are read outside.
 
     Args:
@@ -95,9 +93,7 @@ class _States:
     names: list[str]
 
 
-def _states(
-    scope: Scope, body: _Body, delay: Node, value_of: Callable[[Node], Value], axis: str
-) -> _States:
+def _states(scope: Scope, body: _Body, delay: Node, value_of: Callable[[Node], Value], axis: str) -> _States:
     """What a delay holds. Its value in the body is the farthest step."""
     scope.graph.near = delay.name
     like = Value(scope.axes[axis].like, delay.known_shape, 2, axis)
@@ -126,9 +122,7 @@ def _next_states(
     return found
 
 
-def _finish(
-    scope: Scope, body: _Body, loop: Loop, states: list[_States], following: list[str]
-) -> Mapping[Node, Value]:
+def _finish(scope: Scope, body: _Body, loop: Loop, states: list[_States], following: list[str]) -> Mapping[Node, Value]:
     store, inner = scope.graph.store, body.inner.graph
     if not body.taken:
         body.take(scope.mask(loop.nodes[0].axis))
@@ -168,5 +162,5 @@ def _finish(
     return {node: Value(name, node.known_shape, 2, axis) for node, name in zip(written, names, strict=True)}
 
 
-def _info(name: str, kind: int, rank: int) -> helper.ValueInfoProto:
+def _info(name: str, kind: int, rank: int) -> ValueInfoProto:
     return helper.make_tensor_value_info(name, kind, [None] * rank)

@@ -155,9 +155,7 @@ def _mixture(scope: Scope, node: Node, values: Sequence[Value]) -> str:
     squares = scope.op("ReduceSumSquare", distances, scope.ints(-1), keepdims=0)
     deviations = scope.flat(deviation)
     precision = scope.op("Exp", scope.op("Mul", deviations, scope.number(-2.0)))
-    spread = scope.op(
-        "Mul", scope.op("Add", deviations, scope.number(0.5 * math.log(2 * math.pi))), scope.number(size)
-    )
+    spread = scope.op("Mul", scope.op("Add", deviations, scope.number(0.5 * math.log(2 * math.pi))), scope.number(size))
     near = scope.op("Mul", scope.op("Mul", squares, precision), scope.number(-0.5))
     weights = scope.op("LogSoftmax", scope.flat(prior), axis=-1)
     logs = scope.op("Sub", scope.op("Add", weights, near), spread)

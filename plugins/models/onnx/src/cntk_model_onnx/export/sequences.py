@@ -97,7 +97,9 @@ def _where(scope: Scope, node: Node, values: Sequence[Value]) -> Value:
     end = chosen_end(node)
     if end is not None:
         return _one_frame(scope, node, condition, last=end)
-    flag = scope.op("Cast", scope.where_there(attrs.evolve(condition, name=scope.flat(condition), shape=(1,)), 0.0), to=9)
+    flag = scope.op(
+        "Cast", scope.where_there(attrs.evolve(condition, name=scope.flat(condition), shape=(1,)), 0.0), to=9
+    )
     chosen = scope.op("Squeeze", flag, scope.ints(2))
     places = scope.places(condition.axis)
     total = scope.op("Shape", condition.name, start=1, end=2)

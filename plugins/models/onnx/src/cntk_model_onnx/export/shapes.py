@@ -177,9 +177,7 @@ def _one_hot(scope: Scope, node: Node, values: Sequence[Value]) -> str:
     zero, outside = scope.number(0), scope.number(-1)
     number = scope.op("Where", scope.op("Less", value.name, zero), outside, scope.op("Floor", value.name))
     classes = scope.op("Reshape", scope.numbers(range(count)), scope.ints(-1, *[1] * (rank - place)))
-    return scope.to_numbers(
-        scope.op("Equal", scope.op("Unsqueeze", number, scope.ints(place + value.lead)), classes)
-    )
+    return scope.to_numbers(scope.op("Equal", scope.op("Unsqueeze", number, scope.ints(place + value.lead)), classes))
 
 
 @writes("TopK")

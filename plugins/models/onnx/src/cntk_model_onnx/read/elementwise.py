@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from onnx import NodeProto
@@ -43,7 +43,7 @@ def together(reader: Importer, values: Sequence[Value | None]) -> tuple[list[Nod
     if len(places) > 1:
         raise Unreadable("the samples of its inputs do not stand along the same axis")
     ((batch, fold),) = places
-    nodes = []
+    nodes: list[Node] = []
     for value in present:
         if isinstance(value, Constant):
             nodes.append(reader.parameter(value, without_samples(value.array, rank, batch, fold)))
@@ -72,12 +72,12 @@ def without_samples(array: Array, rank: int, batch: int, fold: int = 1) -> Array
     return found if found.ndim else found.reshape(1)
 
 
-def _combined(reader: Importer, op: str, values: Sequence[Value | None], **settings: object) -> Tensor:
+def _combined(reader: Importer, op: str, values: Sequence[Value | None], **settings: Any) -> Tensor:
     nodes, batch, fold = together(reader, values)
     return Tensor(reader.add(op, nodes, **settings), batch, fold)
 
 
-def _of(reader: Importer, op: str, value: Value | None, **settings: object) -> Tensor:
+def _of(reader: Importer, op: str, value: Value | None, **settings: Any) -> Tensor:
     """An operation of one tensor."""
     if not isinstance(value, Tensor):
         raise Unreadable("its input is constant")

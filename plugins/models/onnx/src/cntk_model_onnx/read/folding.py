@@ -106,7 +106,7 @@ def _unsqueeze(node: NodeProto, x: Sequence[Any]) -> Array:
 
 def _squeeze(node: NodeProto, x: Sequence[Any]) -> Array:
     axes = axes_of(node, x)
-    return np.squeeze(x[0], None if axes is None else tuple(axes))
+    return np.asarray(np.squeeze(x[0], None if axes is None else tuple(axes)))
 
 
 def _cast(node: NodeProto, x: Sequence[Any]) -> Array:

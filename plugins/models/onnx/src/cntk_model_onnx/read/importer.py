@@ -185,7 +185,7 @@ class Importer:
 
     def _settle(self, node: Node, made: set[Node]) -> None:
         """Let a result have the name of the tensor, not a step on the way to it."""
-        other = self.network[self._near] if self._near in self.network else None
+        other = self.network[self._near] if self._near in self.network else None  # noqa: SIM401 - it has no get
         if node not in made or other is node or not self._near or (other is not None and other not in made):
             return
         others = {} if other is None else {other: self._name(self._near)}
@@ -262,7 +262,6 @@ class Importer:
             self._parameters[key] = made
             self._kept.append(constant.array)
         return self._parameters[key]
-
 
     def number(self, value: float) -> Parameter:
         """Return a constant number."""

@@ -292,7 +292,10 @@ def _response(reader: Importer, node: NodeProto, inputs: Sequence[Value | None])
 def _resize(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -> Value:
     image, given = _image(inputs[0]), attributes_of(node)
     factors = _factors(reader, image, node, inputs)
-    rounding = given.get("nearest_mode", "round_prefer_floor"), given.get("coordinate_transformation_mode", "half_pixel")
+    rounding = (
+        given.get("nearest_mode", "round_prefer_floor"),
+        given.get("coordinate_transformation_mode", "half_pixel"),
+    )
     nearest = given.get("mode", "nearest") == "nearest"
     # For whole factors these choose the same elements.
     known = node.op_type == "Upsample" or rounding[0] == "floor" or rounding[1] == "half_pixel"

@@ -37,7 +37,12 @@ def _recurrent(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]
     weights = reader.parameter(Constant(stack), stack, near=f"{node.output[0] or node.name}_weights")
     weights.learning_rate_multiplier, weights.needs_gradient = 1.0, True
     source = _reversed(reader, value) if backward else value
-    settings: dict[str, Any] = {"hidden_size": hidden, "bidirectional": directions == 2, "recurrent_op": cell, "axis": 2}
+    settings: dict[str, Any] = {
+        "hidden_size": hidden,
+        "bidirectional": directions == 2,
+        "recurrent_op": cell,
+        "axis": 2,
+    }
     made = Tensor(reader.add("OptimizedRNNStack", [weights, source.node], **settings), 1)
     if backward:
         made = _reversed(reader, made)
@@ -82,7 +87,11 @@ def _weights(kind: str, inputs: Sequence[Value | None], directions: int, hidden:
     gates = len(_GATES[kind])
     if w.ndim != 3 or w.shape[:2] != (directions, gates * hidden) or r.shape != (directions, gates * hidden, hidden):
         raise Unreadable("its weights do not have the sizes that it says")
-    b = numbers(inputs[3], "bias") if len(inputs) > 3 and inputs[3] is not None else np.zeros((directions, 2 * gates * hidden))
+    b = (
+        numbers(inputs[3], "bias")
+        if len(inputs) > 3 and inputs[3] is not None
+        else np.zeros((directions, 2 * gates * hidden))
+    )
     if b.shape != (directions, 2 * gates * hidden):
         raise Unreadable("its bias does not have the size that it says")
 
@@ -111,7 +120,7 @@ def _last(reader: Importer, value: Tensor, directions: int, *, backward: bool) -
     for direction in range(directions):
         first = backward or direction == 1
         if steps < 0 and not first:
-            place = {"begin": (-1,), "end": (0,), "axis": (rank,)}
+            place: dict[str, Any] = {"begin": (-1,), "end": (0,), "axis": (rank,)}
         else:
             index = 0 if first else int(steps) - 1
             place = {"begin": (index,), "end": (index + 1,), "axis": (rank,)}

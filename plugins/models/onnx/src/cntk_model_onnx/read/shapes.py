@@ -354,7 +354,7 @@ def _concat(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -
     like = next((each for each in inputs if isinstance(each, Tensor)), None)
     if like is None:
         raise Unreadable("none of its inputs depends on the data")
-    nodes = []
+    nodes: list[Node] = []
     for each in inputs:
         if isinstance(each, Constant):
             nodes.append(reader.parameter(each, without_samples(each.array, like.rank, like.batch, like.fold)))
@@ -459,7 +459,11 @@ def padded(
             size = value.shape[place]
             if size < 0:
                 raise Unreadable("it cuts an axis whose length is known only with the data")
-            cut = {"begin": (max(-head, 0),), "end": (int(size) - max(-foot, 0),), "axis": (rank - place,)}
+            cut: dict[str, Any] = {
+                "begin": (max(-head, 0),),
+                "end": (int(size) - max(-foot, 0),),
+                "axis": (rank - place,),
+            }
             node = reader.add("Slice", [node], **cut)
     both = [tuple(max(0, width) for width in widths.get(place, (0, 0))) for place in reversed(range(rank))]
     if any(any(pair) for pair in both):

@@ -18,7 +18,7 @@ from cntk_core.api import Node
 Array = NDArray[Any]
 
 
-class Unreadable(Exception):  # noqa: N818
+class Unreadable(Exception):
     """A node of the graph cannot be read: why. The walk over the graph says which it is."""
 
 
