@@ -60,7 +60,7 @@ def _decoded(entry: Any) -> Array:
     kind, shape, content = entry
     if kind not in ("<f4", "<f8"):
         raise ValueError(kind)
-    return np.frombuffer(base64.b64decode(content), kind).reshape(shape)
+    return np.frombuffer(base64.b64decode(content), kind).reshape(shape).copy()
 
 
 def network_of(path: Path, read: Read, find_op: FindOp, dtype: Any) -> Network | None:

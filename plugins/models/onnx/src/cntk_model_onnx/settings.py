@@ -22,7 +22,8 @@ class ExportSettings:
     Attributes:
         sequences: ``batch`` has inputs ``(sequences, frames, *shape)`` and their lengths, ``one`` has one sequence,
             ``(frames, *shape)``.
-        sparse: inputs that are sparse take the number of the element that is 1 (``index``), or all elements (``dense``).
+        sparse: inputs that are sparse take the number of the element that is 1 (``index``), or all elements
+            (``dense``).
         quantize: ``int8`` or ``fp16``: weights are kept as such numbers.
     """
 

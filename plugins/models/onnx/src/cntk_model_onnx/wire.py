@@ -272,7 +272,7 @@ def _tensor(path: Path, folder: Path, content: mmap.mmap, field: _Part) -> tuple
 
 
 def _array(content: bytes, dtype: np.dtype[Any]) -> Array:
-    return np.frombuffer(content, dtype.newbyteorder("<")).astype(dtype, copy=False)
+    return np.frombuffer(content, dtype.newbyteorder("<")).astype(dtype)  # a copy, which can be written
 
 
 _READABLE = {
