@@ -99,7 +99,7 @@ def bottlenecks(blocks: tuple[int, ...], width: int) -> Network:
         statistics = [made.given(f"s{number}.{index}", np.ones(maps)) for index in range(4)]
         return made.op("BatchNormalization", found, *statistics, attributes=BatchNormalizationAttributes(spatial=True))
 
-    x = convolution(made.input("image", 3, 32, 32), 3, width, 7, 2)
+    x = convolution(made.input("image", 3, 64, 64), 3, width, 7, 2)
     channels = width
     for stage, count in enumerate(blocks):
         inner = width << stage
