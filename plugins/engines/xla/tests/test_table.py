@@ -34,7 +34,7 @@ HOSTED_IN: Mapping[str, frozenset[str]] = {
     "looking": UNPACKED | ATTENTION,
     "comparing": UNPACKED | ADDITIVE,
     "heads": UNPACKED | ATTENTION | ADDITIVE,
-    "gathered": UNPACKED | {"AttentionMemory", "AttentionProducts", "AttentionSum", "Tanh", "ToSequenceLike"},
+    "gathered": UNPACKED | {"AttentionMemory", "AttentionProducts", "Tanh", "ToSequenceLike"},
     "reduced": frozenset({"ReduceElements", "Times"}),  # over dynamic axes
     "convolved": frozenset({"Convolution", "ReduceElements", "ToBatch"}),
 }
