@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import attrs
 import numpy as np
 
-from cntk_core.api import Node, Parameter
+from cntk_core.api import Network, Node, Parameter
 from cntk_model_cntk2.attributes import READERS, attributes_of, axes_of, strides_of
 from cntk_model_cntk2.axes import EVERYTHING, WHOLE_SAMPLE, reduced_axis
 from cntk_model_cntk2.records import Function
@@ -19,6 +19,7 @@ _MOST_NEGATIVES = 2**20
 class Importer(Protocol):
     """What a part needs of the importer."""
 
+    network: Network
     scalars: set[Node]
 
     def add(self, name: str, op_name: str, inputs: list[Node], attributes: Any = None) -> Node:
@@ -100,7 +101,7 @@ def _unpack(part: Part) -> list[Node]:
 
 
 def _number(part: Part, value: Any) -> Node:
-    network = part.importer.network  # type: ignore[attr-defined]
+    network = part.importer.network
     name = f"{part.function.uid}.one"
     made: Node = network.add(
         Parameter.make(name, value.shape, value=value.astype(network.dtype), learning_rate_multiplier=0.0)
