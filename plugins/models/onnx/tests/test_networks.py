@@ -55,7 +55,7 @@ def network_of(recipe: str, monkeypatch: pytest.MonkeyPatch) -> Network:
     return network
 
 
-LARGE = {"char_lm/charlm.cntk", "scaling/speech.cntk", "slot_tagger/tagger.cntk"}
+LARGE = {"char_lm/charlm.cntk", "resnet_cifar/resnet.cntk", "scaling/speech.cntk", "slot_tagger/tagger.cntk"}
 """Those with millions of weights."""
 
 
@@ -75,6 +75,7 @@ def test_recipes_of_the_examples(recipe: str, tmp_path: Path, monkeypatch: pytes
     assert gap_between(network, back) == 0
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("name", GOLDEN)
 def test_models_of_the_golden_cases(name: str, tmp_path: Path) -> None:
     (path,) = (ROOT / "tests/golden/cases").glob(f"*/{name}/data/model.dnn")

@@ -17,10 +17,11 @@ def _random(scope: Scope, node: Node, values: Sequence[Value]) -> str:
     attributes = node.attributes
     kind, args = attributes.type.lower(), [float(number) for number in attributes.args]
     sizes = scope.op("Shape", values[0].name) if values else scope.ints(*plain(node.known_shape))
-    like = scope.op("Expand", scope.number(args[0] if kind == "bernoulli" else 0.0), sizes)
+    like = scope.op("Expand", scope.number(0.0), sizes)
     dtype = TYPES[scope.dtype]
     if kind == "bernoulli":
-        return scope.op("Bernoulli", like, dtype=dtype)
+        uniform = scope.op("RandomUniformLike", like, low=0.0, high=1.0, dtype=dtype)
+        return scope.to_numbers(scope.op("Less", uniform, scope.number(args[0])))
     if kind == "normal":
         return scope.op("RandomNormalLike", like, mean=args[0], scale=args[1], dtype=dtype)
     if kind == "uniform":

@@ -33,6 +33,19 @@ REFUSED: dict[str, tuple[str, str]] = {
 }
 """Operations that are never written: why, and what helps."""
 
+REFUSED |= dict.fromkeys(
+    (
+        "AttentionMemory",
+        "AttentionProducts",
+        "BatchMoments",
+        "ConvolutionData",
+        "MaxUnpoolingGradient",
+        "PoolingGradient",
+        "PoolingTangent",
+    ),
+    ("it is part of a gradient", "Write the network without its derivatives."),
+)
+
 
 def writes(*names: str, index: bool = False) -> Callable[[Write], Write]:
     """Make a function the one that writes operations."""
