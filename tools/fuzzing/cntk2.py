@@ -30,7 +30,7 @@ _NAMES = sorted(name for name in index() if archive().getinfo(f"{name}.model").f
 def make(pick: random.Random) -> bytes:
     content = archive().read(f"{pick.choice(_NAMES)}.model")
     if pick.random() < 0.3:
-        return damaged(content, pick)
+        return bytes(damaged(content, pick))
     values = Decoder(content, Path("fuzz.model")).file()
     for _ in range(pick.choice((1, 1, 2, 4))):
         altered(values, pick)
