@@ -16,6 +16,7 @@ DISTRIBUTIONS = {
     "IPython": {"ipython"},
     "PIL": {"pillow"},
     "cuda": {"cuda-pathfinder", "nvidia-cudnn-frontend"},
+    "google": {"protobuf"},
     "cudnn": {"nvidia-cudnn-frontend"},
     "cupy": {"cupy-cuda12x", "cupy-cuda13x"},
     "sklearn": {"scikit-learn"},
