@@ -73,10 +73,13 @@ from cntk_kit_engines.compiling import compiles
 from cntk_kit_engines.explain import explain
 from cntk_kit_engines.gradient_flow import flow_back
 from cntk_kit_engines.interpreter import Interpreter
-from cntk_kit_engines.kept_kernels import kept_kernel, kernel_cache
+from cntk_kit_engines.kept_kernels import kept_kernel
 from cntk_kit_engines.kernels import by_op as kernels_by_op
 from cntk_kit_engines.kernels import in_form_of
 from cntk_kit_engines.lengths import check_lengths
+from cntk_kit_engines.machine_code import can_compile, kernel_cache
+from cntk_kit_engines.native import Native, native_function
+from cntk_kit_engines.native_types import NotNative
 from cntk_kit_engines.products import matrices as product_matrices
 from cntk_kit_engines.products import results as product_results
 from cntk_kit_engines.program import PlanProgram, is_total
@@ -108,6 +111,8 @@ __all__ = [
     "LoopGradient",
     "Meeting",
     "Names",
+    "Native",
+    "NotNative",
     "PhonePath",
     "PlanProgram",
     "Program",
@@ -123,6 +128,7 @@ __all__ = [
     "best_columns",
     "blend_share",
     "broadcast",
+    "can_compile",
     "check_axes",
     "check_lengths",
     "check_size",
@@ -171,6 +177,7 @@ __all__ = [
     "makes_axis_by_values",
     "math_of",
     "meetings_of",
+    "native_function",
     "paired",
     "path_of",
     "phone_path",
