@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import importlib.util
 import logging
 import threading
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ _lock = threading.RLock()
 
 def can_compile() -> bool:
     """Whether there is a compiler (llvmlite)."""
-    return find_spec("llvmlite") is not None
+    return importlib.util.find_spec("llvmlite") is not None
 
 
 def load_function(name: str, identity: str, write: Callable[[], str]) -> int:

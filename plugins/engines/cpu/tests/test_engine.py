@@ -29,7 +29,7 @@ def test_options_come_from_the_recipe():
 
 
 def test_small_networks_are_not_compiled():
-    pytest.importorskip("numba")
+    pytest.importorskip("llvmlite")
     assert not program(8)._kernels.compiled
     assert program(80)._kernels.compiled
     assert program(8, cpu_kernels="compiled")._kernels.compiled
@@ -39,10 +39,10 @@ def test_small_networks_are_not_compiled():
 @pytest.mark.parametrize(
     ("found", "onednn", "said"),
     [
-        (("numba", "cffi"), "libdnnl.so", "kernels by numba, products by oneDNN"),
-        (("numba", "cffi"), None, "kernels by numba, products by SciPy's BLAS (oneDNN is not installed)"),
-        (("numba",), "libdnnl.so", "kernels by numba, products by SciPy's BLAS (oneDNN is not installed)"),
-        (("cffi",), "libdnnl.so", "kernels by NumPy (numba is not installed), products by oneDNN"),
+        (("llvmlite", "cffi"), "libdnnl.so", "kernels by LLVM, products by oneDNN"),
+        (("llvmlite", "cffi"), None, "kernels by LLVM, products by SciPy's BLAS (oneDNN is not installed)"),
+        (("llvmlite",), "libdnnl.so", "kernels by LLVM, products by SciPy's BLAS (oneDNN is not installed)"),
+        (("cffi",), "libdnnl.so", "kernels by NumPy (llvmlite is not installed), products by oneDNN"),
     ],
 )
 def test_what_is_here(monkeypatch, found, onednn, said):
@@ -88,7 +88,7 @@ def test_availability_names_what_it_found(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     monkeypatch.setattr("cntk_engine_cpu.engine.float_control", object)
     assert CpuEngine.availability() == Available(
-        "4 threads, kernels by NumPy (numba is not installed), products by SciPy's BLAS (oneDNN is not installed), "
+        "4 threads, kernels by NumPy (llvmlite is not installed), products by SciPy's BLAS (oneDNN is not installed), "
         "denormals flushed"
     )
 
@@ -96,7 +96,7 @@ def test_availability_names_what_it_found(monkeypatch):
 def test_availability_imports_nothing_heavy():
     program = (
         "import sys; from cntk_engine_cpu import CpuEngine; print(CpuEngine.availability().detail);"
-        "print([name for name in ('numba', 'scipy', 'cffi') if name in sys.modules])"
+        "print([name for name in ('numba', 'llvmlite', 'scipy', 'cffi') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", program], text=True, capture_output=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"

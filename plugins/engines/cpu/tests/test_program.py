@@ -50,8 +50,8 @@ def batches(sizes=(4, 9, 1, 9, 4), streams=STREAMS, dtype=np.float32, seed=3):
 
 @pytest.fixture(params=list(BACKENDS))
 def backend(request):
-    if "numba" in request.param:
-        pytest.importorskip("numba")
+    if "compiled" in request.param:
+        pytest.importorskip("llvmlite")
     return request.param
 
 
@@ -191,7 +191,7 @@ def test_dropout_draws_what_the_reference_draws(backend):
 @pytest.mark.parametrize("threads", [1, 2])
 def test_threads(threads):
     plan = mlp(sizes=(300, 260, 3))
-    store, program = compile_on(engine("numba+onednn", threads), plan, momentum_rule())
+    store, program = compile_on(engine("compiled+onednn", threads), plan, momentum_rule())
     other, alone = compile_on(engine("numpy+blas"), plan, momentum_rule())
     for each in (program, alone):
         train(each, batches((300,), {"x": (300,), "l": ("class", 3)}), folded=True)

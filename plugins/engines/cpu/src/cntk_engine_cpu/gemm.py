@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cntk_engine_cpu.denormals import denormals_kept
 from cntk_engine_cpu.inputs import Ports, address_of
-from cntk_engine_cpu.libraries import OneDnn
+from cntk_engine_cpu.libraries import OneDnn, blas_address
 
 Matrix = NDArray[Any]
 Product = Callable[[float, float], None]
@@ -41,6 +41,12 @@ class Gemm:
     def takes_bands(self, dtype: np.dtype[Any]) -> bool:
         """Whether a result may be part of the rows of a wider matrix."""
         return self.onednn is not None and dtype == np.float32
+
+    def address(self, dtype: np.dtype[Any]) -> int:
+        """Address of the product that compiled code calls."""
+        if self.onednn is not None and self.takes_bands(dtype):
+            return self.onednn.sgemm_address
+        return blas_address("sgemm" if dtype == np.float32 else "dgemm")
 
     def set_threads(self, work: float) -> None:
         """Set the number of threads of oneDNN's products that compiled code does; ``work`` is that of one product."""

@@ -44,6 +44,7 @@ class OneDnn:
         self.ffi.cdef(_DECLARATIONS)
         self.library: Any = self.ffi.dlopen(str(path))
         self.sgemm: Any = self.library.dnnl_sgemm
+        self.sgemm_address = int(self.ffi.cast("uintptr_t", self.sgemm))
         self._openmp: Any = self._find_openmp()
         self._present = threading.local()
 
@@ -77,13 +78,20 @@ def load_onednn() -> OneDnn | None:
 
 
 @cache
-def load_permanently() -> None:
-    """Let compiled code find oneDNN's functions by name."""
-    import llvmlite.binding
+def blas_address(name: str) -> int:
+    """Address of a function of SciPy's BLAS, which takes addresses of all its arguments."""
+    import ctypes
 
-    path = onednn_path()
-    assert path is not None
-    llvmlite.binding.load_library_permanently(str(path))
+    from scipy.linalg import cython_blas
+
+    functions: Any = cython_blas.__pyx_capi__
+    capsule = functions[name]
+    python = ctypes.pythonapi
+    python.PyCapsule_GetName.restype, python.PyCapsule_GetName.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    python.PyCapsule_GetPointer.restype = ctypes.c_void_p
+    python.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    address: int = python.PyCapsule_GetPointer(capsule, python.PyCapsule_GetName(capsule))
+    return address
 
 
 def processors() -> int:

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from cntk_engine_cpu.inputs import Ports
-from cntk_engine_cpu.site import Call
+from cntk_core.api.engines import Native
+from cntk_engine_cpu.inputs import Ports, address_of
+from cntk_engine_cpu.site import Array, Call
 
 
 def straight_line(calls: Sequence[Call], ports: Ports) -> Callable[[], None]:
@@ -20,6 +21,12 @@ def straight_line(calls: Sequence[Call], ports: Ports) -> Callable[[], None]:
     names: dict[str, Any] = {}
     lines = []
     for index, call in enumerate(calls):
+        if isinstance(call.function, Native):
+            block = call.function.block(*call.arguments)
+            _follow(call.function, block, call.arguments, ports)
+            names.update({f"f{index}": call.function.run, f"k{index}": (block, call.arguments)})
+            lines.append(f"    f{index}({address_of(block)})")
+            continue
         names[f"f{index}"] = call.function
         arguments = {f"x{index}_{place}": argument for place, argument in enumerate(call.arguments)}
         names.update(arguments)
@@ -30,3 +37,14 @@ def straight_line(calls: Sequence[Call], ports: Ports) -> Callable[[], None]:
     exec("\n".join(["def run():", *(lines or ["    pass"])]), names)
     run: Callable[[], None] = names["run"]
     return run
+
+
+def _follow(function: Native, block: Array, arguments: Sequence[Any], ports: Ports) -> None:
+    """Have the addresses in a block follow the inputs that its arguments lie in."""
+    for place, argument in zip(function.places, arguments, strict=True):
+        if isinstance(argument, np.ndarray):
+            ports.follow(argument, functools.partial(_move, block, place))
+
+
+def _move(block: Array, place: int, _array: Array, address: int, offset: int) -> None:
+    block[place] = address + offset

@@ -14,7 +14,7 @@ from numpy.lib.stride_tricks import as_strided
 from cntk_core.api import Parameter, ParameterStore, Plan, UpdateRule
 from cntk_core.api.engines import Expr, TraceMath, symbol
 from cntk_engine_cpu.compiler import Kernel
-from cntk_engine_cpu.kernels import KernelLibrary
+from cntk_engine_cpu.kernels import BoundNumbers, KernelLibrary
 from cntk_engine_cpu.source import Result, number_text, spec_of
 
 Tree = Expr | float
@@ -225,11 +225,8 @@ class Update:
             return as_strided(buffer[first:], shape, (length * buffer.itemsize, buffer.itemsize))
 
         operands, outputs = [view(name) for name in order], [view(name) for name in targets]
-
-        def run(numbers: Numbers) -> None:
-            kernel(rows, columns, *operands, *numbers, *outputs)
-
-        return run
+        count = len(self.rule.scalars) + len(self.rule.means)
+        return BoundNumbers(kernel, [rows, columns, *operands], count, outputs).run
 
     def bind_rows(self, parameter: Parameter, rows: int) -> Callable[[Any, Any, Numbers], None]:
         """Return the whole rule for some rows of a parameter: called with their indices and their gradients.
@@ -292,7 +289,7 @@ class Means:
             dict.fromkeys(buffers, "full"), numbers, [Result(tree, "col") for tree in trees.values()]
         )
         self._kernel = kernels.get(spec, dtype)
-        self._count = len(trees)
+        self._count, self._numbers = len(trees), len(numbers)
         self._dtype = dtype
 
     def bind(self, arrays: Mapping[str, Any]) -> Callable[[Numbers], Numbers]:
@@ -306,12 +303,13 @@ class Means:
         for first, rows, columns in blocks:
             end = first + rows * columns
             operands = [arrays[name][first:end].reshape(rows, columns) for name in self._order]
-            calls.append((rows, columns, operands, np.empty((self._count, rows), self._dtype)))
+            sums = np.empty((self._count, rows), self._dtype)
+            calls.append((BoundNumbers(self._kernel, [rows, columns, *operands], self._numbers, [*sums]), sums))
 
         def run(numbers: Numbers) -> Numbers:
             totals = np.zeros(self._count)
-            for rows, columns, operands, sums in calls:
-                self._kernel(rows, columns, *operands, *numbers, *sums)
+            for call, sums in calls:
+                call.run(numbers)
                 totals += sums.sum(axis=1, dtype=np.float64)
             return tuple((totals / max(size, 1)).tolist())
 
