@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -100,3 +101,27 @@ def test_availability_imports_nothing_heavy():
     )
     done = subprocess.run([sys.executable, "-c", program], text=True, capture_output=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+TRAINED = """
+import sys
+import numpy as np
+from cpu_networks import Net, compile_on, engine, minibatch, momentum_rule, train
+
+net = Net()
+product = net.node("Times", net.parameter(4, 6), net.input("x", 4))
+hidden = net.node("Sigmoid", net.node("Plus", product, net.parameter(6)))
+scores = net.node("Times", net.parameter(6, 3), hidden)
+criterion = net.node("CrossEntropyWithSoftmax", net.input("l", 3), scores)
+_, program = compile_on(engine("compiled+onednn"), net.plan(criterion), momentum_rule(), np.float32)
+train(program, [minibatch(net.rng, 6, {"x": (4,), "l": (3,)})], folded=True)
+print([name for name in ("llvmlite", "numba") if name in sys.modules])
+"""
+
+
+def test_no_network_needs_numba():
+    pytest.importorskip("llvmlite")
+    done = subprocess.run(
+        [sys.executable, "-c", TRAINED], text=True, capture_output=True, check=True, cwd=Path(__file__).parent
+    )
+    assert done.stdout.splitlines()[-1] == "['llvmlite']"

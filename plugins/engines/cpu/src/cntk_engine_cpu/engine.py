@@ -84,10 +84,11 @@ class CpuEngine(ExecutionEngine):
     ) -> CpuProgram:
         """Make a program of a plan."""
         portable = os.environ.get("CNTK_CPU", "").lower() == "numpy"
-        gemm = Gemm(None if portable else self._onednn(), thread_count(self.settings.num_cpu_threads))
+        kernels = KernelLibrary(compiled=not portable and self._compiles(store))
+        threads = thread_count(self.settings.num_cpu_threads)
+        gemm = Gemm(None if portable else self._onednn(), threads, compiled=kernels.compiled)
         flush = self.settings.cpu_denormals == "flush"
         floats = mode_for(store.dtype, gemm.threads, flush=flush, openmp=gemm.onednn is not None)
-        kernels = KernelLibrary(compiled=not portable and self._compiles(store))
         op_kernels = OpKernels((*(each for each in self.kernels if each not in KERNELS), *KERNELS))
         return CpuProgram(plan, store, rule, gemm, kernels, op_kernels, floats, seed)
 

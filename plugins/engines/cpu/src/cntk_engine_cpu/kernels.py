@@ -13,6 +13,7 @@ from cntk_core.api.engines import Expr, Native
 from cntk_engine_cpu.compiler import Kernel, compile_text
 from cntk_engine_cpu.evaluate import Evaluator
 from cntk_engine_cpu.inputs import address_of
+from cntk_engine_cpu.rows import Row
 from cntk_engine_cpu.source import KernelSpec
 
 
@@ -144,6 +145,10 @@ class BoundNumbers(Bound):
         if isinstance(self._kernel, Native):
             self._numbers[:] = numbers
         self._arguments[self._first : self._first + self._count] = numbers
+
+    def row(self) -> Row | None:
+        """The compiled function with its block, None if the kernel is NumPy's."""
+        return Row(self._kernel, self.block, self) if isinstance(self._kernel, Native) else None
 
     def run(self, numbers: Sequence[float]) -> None:
         """Set the numbers and call the kernel."""

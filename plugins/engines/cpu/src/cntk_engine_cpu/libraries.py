@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import sysconfig
-import threading
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -34,7 +33,12 @@ def onednn_path() -> Path | None:
 
 
 class OneDnn:
-    """The loaded library: ``sgemm``, which takes addresses as numbers, and the number of threads."""
+    """The loaded library: ``sgemm``, which takes addresses as numbers, and the number of threads.
+
+    Attributes:
+        sgemm_address: where compiled code finds it.
+        threads_address: where it finds the function that sets the number of threads; 0 without OpenMP.
+    """
 
     def __init__(self, path: Path) -> None:
         import cffi
@@ -46,7 +50,9 @@ class OneDnn:
         self.sgemm: Any = self.library.dnnl_sgemm
         self.sgemm_address = int(self.ffi.cast("uintptr_t", self.sgemm))
         self._openmp: Any = self._find_openmp()
-        self._present = threading.local()
+        self.threads_address = 0
+        if self._openmp is not None:
+            self.threads_address = int(self.ffi.cast("uintptr_t", self._openmp.omp_set_num_threads))
 
     def _find_openmp(self) -> Any:
         openmp = type(self.ffi)()
@@ -58,9 +64,8 @@ class OneDnn:
 
     def set_threads(self, count: int) -> None:
         """Set the number of threads of the calls that follow from this thread."""
-        if getattr(self._present, "count", 0) != count and self._openmp is not None:
+        if self._openmp is not None:
             self._openmp.omp_set_num_threads(count)
-            self._present.count = count
 
 
 @cache

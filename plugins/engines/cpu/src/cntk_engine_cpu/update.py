@@ -191,20 +191,18 @@ class Update:
             return [self._take(first)] * len(scalars)
         return [self._take(each) for each in scalars]
 
-    def bind(self, first: int, end: int, *, folded: bool = False) -> Callable[[Numbers], None]:
-        """Return the pass over a range of the buffer: the whole rule, or what is left of it after a folded product.
+    def bind(self, first: int, end: int) -> Callable[[Numbers], None]:
+        """Return the pass over a range of the buffer.
 
         Of a rule with means the range must be one parameter, over which they go.
         """
-        chosen = self._folded if folded else self._whole
-        assert chosen is not None
-        run = self._bind(chosen, first, 1, end - first, end - first)
+        run = self._bind(self._whole, first, 1, end - first, end - first).run
         if self._means is None:
             return run
         means = self._means.bind({name: self._buffer(name)[first:end] for name in self._buffers})
         return lambda numbers: run((*numbers, *means(numbers)))
 
-    def bind_band(self, first: int, rows: int, columns: int, length: int) -> Callable[[Numbers], None]:
+    def bind_band(self, first: int, rows: int, columns: int, length: int) -> BoundNumbers:
         """Return what is left of the rule after a folded product, for a band of a matrix in the buffer.
 
         Args:
@@ -215,7 +213,7 @@ class Update:
         assert self._folded is not None
         return self._bind(self._folded, first, rows, columns, length)
 
-    def _bind(self, chosen: _Pass, first: int, rows: int, columns: int, length: int) -> Callable[[Numbers], None]:
+    def _bind(self, chosen: _Pass, first: int, rows: int, columns: int, length: int) -> BoundNumbers:
         kernel, order, targets = chosen
         # Compiled kernels know whole rows alone: they get the rows' length and stop at the band's columns.
         shape = (rows, length if self._compiled else columns)
@@ -226,7 +224,7 @@ class Update:
 
         operands, outputs = [view(name) for name in order], [view(name) for name in targets]
         count = len(self.rule.scalars) + len(self.rule.means)
-        return BoundNumbers(kernel, [rows, columns, *operands], count, outputs).run
+        return BoundNumbers(kernel, [rows, columns, *operands], count, outputs)
 
     def bind_rows(self, parameter: Parameter, rows: int) -> Callable[[Any, Any, Numbers], None]:
         """Return the whole rule for some rows of a parameter: called with their indices and their gradients.
