@@ -89,7 +89,7 @@ class CpuEngine(ExecutionEngine):
         gemm = Gemm(None if portable else self._onednn(), threads, compiled=kernels.compiled)
         flush = self.settings.cpu_denormals == "flush"
         floats = mode_for(store.dtype, gemm.threads, flush=flush, openmp=gemm.onednn is not None)
-        op_kernels = OpKernels((*(each for each in self.kernels if each not in KERNELS), *KERNELS))
+        op_kernels = OpKernels(self.kernels, KERNELS)
         return CpuProgram(plan, store, rule, gemm, kernels, op_kernels, floats, seed)
 
     def _onednn(self) -> Any:

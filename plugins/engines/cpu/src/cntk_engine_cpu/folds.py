@@ -12,11 +12,11 @@ from cntk_core.api.engines import (
     is_transposed,
     product_matrices,
     product_results,
+    reaches_open,
 )
 from cntk_engine_cpu import products
 from cntk_engine_cpu.gemm import CompiledProduct, Product
 from cntk_engine_cpu.kernels import BoundNumbers
-from cntk_engine_cpu.open_arrays import reaches_open
 from cntk_engine_cpu.passes import rows_alone
 from cntk_engine_cpu.rows import Row
 from cntk_engine_cpu.site import Call, Site

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from cntk_core.api import Node
-from cntk_core.api.engines import GradientStep, Native, Step
+from cntk_core.api.engines import GradientStep, Native, Step, elements_of
 from cntk_engine_cpu.compiler import compile_file
-from cntk_engine_cpu.site import Array, Call, Site, elements_of
+from cntk_engine_cpu.site import Array, Call, Site
 from cntk_engine_cpu.sparse import sparse_call
 
 
