@@ -310,7 +310,8 @@ class Expressions(Lines):
         if found is None:
             raise NotNative(f"'{signature.value}' is no signature")
         given = []
-        for type_, node in zip(found[2].split(", "), arguments, strict=True):
+        types = found[2].split(", ") if found[2] else []
+        for type_, node in zip(types, arguments, strict=True):
             value = self.value(node)
             if type_ == "ptr" and isinstance(value, View):
                 given.append(f"ptr {value.pointer}")

@@ -51,9 +51,25 @@ def test_what_is_here(monkeypatch, found, onednn, said):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: object() if name in found else None)
     monkeypatch.setattr("cntk_engine_cpu.engine.onednn_path", lambda: onednn)
     monkeypatch.setattr("cntk_engine_cpu.engine.float_control", object)
+    monkeypatch.setattr("cntk_engine_cpu.engine.has_openmp", lambda: True)
     answer = CpuEngine.availability()
     assert isinstance(answer, Available)
     assert answer.detail.partition(", ")[2] == f"{said}, denormals flushed"
+
+
+def test_onednn_needs_openmp(monkeypatch):
+    def missing(name):
+        raise OSError(name)
+
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: object())
+    monkeypatch.setattr("cntk_engine_cpu.engine.onednn_path", lambda: "libdnnl.so")
+    monkeypatch.setattr("cntk_engine_cpu.libraries.ctypes.CDLL", missing)
+    said = (
+        "products by SciPy's BLAS (oneDNN needs libgomp.so.1, which this system has not: install its package libgomp1)"
+    )
+    answer = CpuEngine.availability()
+    assert isinstance(answer, Available)
+    assert said in answer.detail
 
 
 def test_the_environment_asks_for_the_portable_path(monkeypatch):

@@ -23,7 +23,7 @@ from cntk_engine_cpu.binding import KERNELS
 from cntk_engine_cpu.denormals import float_control, mode_for
 from cntk_engine_cpu.gemm import Gemm
 from cntk_engine_cpu.kernels import KernelLibrary
-from cntk_engine_cpu.libraries import load_onednn, onednn_path, thread_count
+from cntk_engine_cpu.libraries import OPENMP, has_openmp, load_onednn, onednn_path, thread_count
 from cntk_engine_cpu.op_kernels import OpKernels
 from cntk_engine_cpu.program import CpuProgram
 
@@ -67,7 +67,10 @@ class CpuEngine(ExecutionEngine):
         """Say which of the fast parts are here."""
         kernels = "LLVM" if can_compile() else "NumPy (llvmlite is not installed)"
         has_onednn = importlib.util.find_spec("cffi") is not None and onednn_path() is not None
-        products = "oneDNN" if has_onednn else "SciPy's BLAS (oneDNN is not installed)"
+        if has_onednn and not has_openmp():
+            products = f"SciPy's BLAS (oneDNN needs {OPENMP}, which this system has not: install its package libgomp1)"
+        else:
+            products = "oneDNN" if has_onednn else "SciPy's BLAS (oneDNN is not installed)"
         denormals = "flushed" if float_control() is not None else "kept (this machine has no known way to flush them)"
         return Available(
             f"{thread_count(0)} threads, kernels by {kernels}, products by {products}, denormals {denormals}"

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 import os
 import sysconfig
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+OPENMP = "libgomp.so.1"
+"""The library that oneDNN's wheel takes from the system."""
 
 _DECLARATIONS = """
 int dnnl_sgemm(char transa, char transb, int64_t m, int64_t n, int64_t k, float alpha, uintptr_t a, int64_t lda,
@@ -37,6 +41,7 @@ class OneDnn:
 
     Attributes:
         sgemm_address: where compiled code finds it.
+        openmp: addresses of OpenMP's functions, by name; none without OpenMP.
         threads_address: where it finds the function that sets the number of threads; 0 without OpenMP.
     """
 
@@ -50,22 +55,41 @@ class OneDnn:
         self.sgemm: Any = self.library.dnnl_sgemm
         self.sgemm_address = int(self.ffi.cast("uintptr_t", self.sgemm))
         self._openmp: Any = self._find_openmp()
-        self.threads_address = 0
-        if self._openmp is not None:
-            self.threads_address = int(self.ffi.cast("uintptr_t", self._openmp.omp_set_num_threads))
+        self.openmp = self._openmp_addresses()
+        self.threads_address = self.openmp.get("omp_set_num_threads", 0)
 
     def _find_openmp(self) -> Any:
         openmp = type(self.ffi)()
-        openmp.cdef("void omp_set_num_threads(int n);")
+        openmp.cdef("""
+            void omp_set_num_threads(int n);
+            int omp_get_thread_num(void);
+            int omp_get_num_threads(void);
+            void GOMP_parallel(void (*function)(void *), void *data, unsigned threads, unsigned flags);
+        """)
         try:
-            return openmp.dlopen("libgomp.so.1")
+            return openmp.dlopen(OPENMP)
         except OSError:
             return None
+
+    def _openmp_addresses(self) -> dict[str, int]:
+        if self._openmp is None:
+            return {}
+        names = ("omp_set_num_threads", "omp_get_thread_num", "omp_get_num_threads", "GOMP_parallel")
+        return {name: int(self.ffi.cast("uintptr_t", getattr(self._openmp, name))) for name in names}
 
     def set_threads(self, count: int) -> None:
         """Set the number of threads of the calls that follow from this thread."""
         if self._openmp is not None:
             self._openmp.omp_set_num_threads(count)
+
+
+def has_openmp() -> bool:
+    """Whether the system has the OpenMP that oneDNN's wheel needs; slim containers often have not."""
+    try:
+        ctypes.CDLL(OPENMP)
+    except OSError:
+        return False
+    return True
 
 
 @cache
@@ -85,8 +109,6 @@ def load_onednn() -> OneDnn | None:
 @cache
 def blas_address(name: str) -> int:
     """Address of a function of SciPy's BLAS, which takes addresses of all its arguments."""
-    import ctypes
-
     from scipy.linalg import cython_blas
 
     functions: Any = cython_blas.__pyx_capi__
