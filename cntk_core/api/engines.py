@@ -68,6 +68,7 @@ from cntk_core.plan.plan import (
 from cntk_core.plan.sparse import is_sparse_product
 from cntk_core.plan.traced import Tree
 from cntk_kit_engines.axes import Axes, stream_of
+from cntk_kit_engines.byte_loops import byte_loop
 from cntk_kit_engines.code_cache import CodeCache
 from cntk_kit_engines.compiling import compiles
 from cntk_kit_engines.explain import explain
@@ -128,6 +129,7 @@ __all__ = [
     "best_columns",
     "blend_share",
     "broadcast",
+    "byte_loop",
     "can_compile",
     "check_axes",
     "check_lengths",
