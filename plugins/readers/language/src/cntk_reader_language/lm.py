@@ -209,7 +209,7 @@ class LMSequenceReader(SentenceReader):
         words: list[int] = []
         following: list[int] = []
         offsets = [0]
-        self._tokens: list[int] = []
+        self._tokens = []
         for number, line in enumerate(text.split("\n"), start=1):
             sentence = line.split()
             if len(sentence) < _SHORTEST:
