@@ -187,7 +187,7 @@ def _judge_entry(line: str, here: str) -> tuple[str, str, int, int | None] | Non
     brackets = path.count("[") + path.count("]")
     found = re.fullmatch(r"([^\]]*|.*)\[([^\[\]]*)\]", path)
     if found:
-        numbers = re.fullmatch(r"\s*([0-9]{1,10})\s*,\s*([0-9]{1,10})\s*", found[2])
+        numbers = re.fullmatch(r"\s*([0-9]{1,18})\s*,\s*([0-9]{1,18})\s*", found[2])
         if not equals or not numbers or not int(numbers[1]) <= int(numbers[2]) < 2**31:
             return None
         path, extent = found[1].strip(), (int(numbers[1]), int(numbers[2]))

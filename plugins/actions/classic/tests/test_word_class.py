@@ -47,8 +47,10 @@ def test_files_without_marks() -> None:
     assert text("m.txt") == "a\nb\nc\n<unk>\n"
 
 
-def test_without_classes_all_words_in_the_order_of_their_bytes() -> None:
-    run("nbrClass = 0")
+@pytest.mark.parametrize("said", ["nbrClass = 0", ""])
+def test_without_classes_all_words_in_the_order_of_their_bytes(said: str) -> None:
+    Path("r.cntk").write_text("command = X\n" + SECTION.replace("nbrClass = 2", "x = 1").format(said), encoding="utf-8")
+    assert main(["configFile=r.cntk"]) == 0
     assert text("v.txt") == "     0\t     6\ta\t0\n     1\t     3\tb\t0\n     2\t     2\tc\t0\n     3\t     1\td\t0\n"
     assert not Path("run/w.txt").exists()
 

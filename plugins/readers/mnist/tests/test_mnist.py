@@ -133,6 +133,8 @@ def test_missing_file() -> None:
         (None, idx(LABELS + 7), "labels: label 10 of sample 0 is not below labelDim=10"),
         (idx(IMAGES[:0]), idx(LABELS[:0]), "images has no samples"),
         (idx(IMAGES[:, :0]), None, "images: the images have no pixels: they are 0 x 3"),
+        (idx(IMAGES[:0])[:8] + b"\xff" * 8, None,
+         "images: the header says that images have 4294967295 x 4294967295 pixels, more than 281474976710656"),
         (gzip.compress(idx(IMAGES), mtime=0)[:-12], None, "images: the compressed file is damaged: "
          "Compressed file ended before the end-of-stream marker was reached"),
     ],

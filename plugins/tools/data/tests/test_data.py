@@ -52,6 +52,8 @@ def test_every_thousand_images_are_told_on_a_terminal(
         said = capsys.readouterr()
         assert said.err == (f"\rx: 1000 images\rx: 2000 images{wiped}" if moving else "")
         assert said.out == "x: 2001 images\n"
+        progress.done("y", "3 images")  # nothing of it was told, so nothing is wiped away
+        assert capsys.readouterr() == ("y: 3 images\n", "")
 
 
 def md5(data: bytes) -> str:

@@ -18,6 +18,8 @@ _UNSIGNED_BYTES = 0x08
 _OTHER_TYPES = {0x09: "signed bytes", 0x0B: "16-bit", 0x0C: "32-bit", 0x0D: "float", 0x0E: "double"}
 _MOST_UNPACKED = 4 << 30
 """Bytes that a compressed file may have: four GiB, fifty times the digits."""
+_MOST_PIXELS = 1 << 48
+"""Of one image: no memory has more, and an array could not. A damaged header may promise them, of no image even."""
 _PART = 1 << 24
 _WHAT = {1: "labels", 3: "images"}
 
@@ -55,6 +57,9 @@ class IdxFile:
         self.shape = tuple(int(size) for size in np.frombuffer(header[4:], dtype=">u4"))
         if not math.prod(self.shape[1:]):
             raise self._error(f"the images have no pixels: they are {self.shape[1]} x {self.shape[2]}")
+        if math.prod(self.shape[1:]) > _MOST_PIXELS:
+            size = f"{self.shape[1]} x {self.shape[2]}"
+            raise self._error(f"the header says that images have {size} pixels, more than {_MOST_PIXELS}")
         self._data: NDArray[np.uint8] | None = None
 
     def _open(self) -> BinaryIO:
