@@ -71,10 +71,11 @@ def _make_frames(
                 rows[places[number]] = column.first_rows(sequences[number])
             data = gather_rows(columns, picks.chunks, rows, stream, dtype)
         else:
-            some = next(iter(columns.values())).data
+            dense: dict[int, Any] = {number: column.data for number, column in columns.items()}
+            some = next(iter(dense.values()))
             data = np.empty((len(picks.sequences), *some.shape[1:]), dtype=some.dtype)
             for number, column in columns.items():
-                data[places[number]] = column.data.take(column.first_rows(sequences[number]), axis=0)
+                data[places[number]] = dense[number].take(column.first_rows(sequences[number]), axis=0)
         found[stream.name] = StreamData(data, layout)
     return Minibatch(found, picks.samples)
 
