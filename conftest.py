@@ -23,8 +23,9 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 
 from hypothesis import settings  # noqa: E402 - what it imports is to be kept too
 
-from tests.caches import shared_caches  # noqa: E402
+from tests.caches import compile_quickly, shared_caches  # noqa: E402
 from tests.folder_report import FolderReport  # noqa: E402
+from tests.shares import in_shares  # noqa: E402
 from tests.tiers import EXAMPLES, MARKERS, Group, Tier, arrange  # noqa: E402
 
 # Tests assert no times: a loaded machine may take as long as it likes for one example.
@@ -54,6 +55,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register markers and report, keep what is compiled, and choose how many examples hypothesis tries."""
     for marker in MARKERS:
         config.addinivalue_line("markers", marker)
+    if tier_of(config) is not Tier.THOROUGH:  # that one compiles as users do
+        compile_quickly()
     caches = shared_caches()
     caches.__enter__()
     config.add_cleanup(lambda: caches.__exit__(None, None, None))
@@ -77,14 +80,15 @@ def pytest_collection() -> Generator[None, object, object]:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what belongs to a later tier, and remember the samples for those who ask for ``samples``.
 
-    What is slow comes first, so that no worker begins with it when the others have ended.
+    What is slow comes first in the share of each worker, so that none begins with it when the others have ended.
     """
     arrangement = arrange(items)
     config.stash[SAMPLES] = arrangement.samples
     later = [item for item, first in arrangement.tiers.items() if first > tier_of(config)]
     config.hook.pytest_deselected(items=later)
     gone = set(later)
-    items[:] = sorted((item for item in items if item not in gone), key=is_quick)
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    items[:] = in_shares([item for item in items if item not in gone], workers, is_quick)
 
 
 def is_quick(item: pytest.Item) -> bool:

@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+from weakref import finalize
 
+import attrs
 from numpy.typing import NDArray
 
 from cntk_core.config import parse_text
@@ -137,9 +139,14 @@ class Model:
             NetworkError: there is no such node, or the roots do not depend on one of those.
         """
         nodes, sources = self._nodes(roots), self._nodes(by) if by else ()
-        program = compile_plan(self.engine, make_plan(self.network, nodes, by=sources), self.store)
-        program.begin_epoch(0, settings)
-        return Differentiable(program)
+        plan = make_plan(self.network, nodes, by=sources)
+
+        def make() -> Program:
+            program = compile_plan(self.engine, plan, self.store)
+            program.begin_epoch(0, settings)
+            return program
+
+        return Differentiable(make)
 
     def gradients(self, data: Values, by: Names, roots: Names = (), seeds: Seeds = None) -> dict[str, Any]:
         """Return the gradients of nodes by others, by name, each as :meth:`evaluate` gives values.
@@ -168,13 +175,20 @@ class Model:
 class Differentiable:
     """Values of nodes, and gradients of these by other nodes. Made by :meth:`Model.differentiable`.
 
+    Args:
+        make: makes a program.
+
     Attributes:
         program: what computes them; after :meth:`backward`, the gradients by parameters are in its store.
+        values: what the last :meth:`forward` has returned.
     """
 
-    def __init__(self, program: Program) -> None:
-        self.program = program
+    def __init__(self, make: Callable[[], Program]) -> None:
+        self.program = make()
+        self._make = make
+        self._free: list[Program] = []
         self._given: Taken | None = None
+        self.values: dict[str, Any] = {}
 
     def forward(self, data: Values = EMPTY, *, training: bool = False) -> dict[str, Any]:
         """Compute the roots, and keep what gradients need; return their values as :meth:`Model.evaluate` does.
@@ -186,12 +200,32 @@ class Differentiable:
         Raises:
             DataError: an input is missing or does not fit.
         """
-        self._given = given = take_arrays(self.program.plan, data)
-        self.program.forward(given.minibatch, training=training)
-        return {node.name: self._value(given, node, self.program.value(node.name)) for node in self.program.plan.roots}
+        self._given, taken = None, take_arrays(self.program.plan, data)
+        # Who gives an array may write into it before the gradients are asked for.
+        streams = {name: attrs.evolve(one, data=one.data.copy()) for name, one in taken.minibatch.streams.items()}
+        self._given = given = attrs.evolve(taken, minibatch=attrs.evolve(taken.minibatch, streams=streams))
+        program = self.program
+        program.forward(given.minibatch, training=training)
+        self.values = {node.name: self._value(given, node, program.value(node.name)) for node in program.plan.roots}
+        return self.values
+
+    def keep(self, data: Values = EMPTY, *, training: bool = False) -> Differentiable:
+        """Compute the roots as :meth:`forward` does, and return what keeps their values while others are computed.
+
+        It has buffers of its own, which serve again when it is not there any more.
+
+        Raises:
+            DataError: an input is missing or does not fit.
+        """
+        own = Differentiable(self._free.pop if self._free else self._make)
+        own.program.step = self.program.step  # so that each draws random numbers of its own
+        own.forward(data, training=training)
+        finalize(own, self._free.append, own.program)
+        self.program.step = own.program.step
+        return own
 
     def backward(self, seeds: Seeds = None) -> dict[str, Any]:
-        """Let gradients flow back; any number of times for one :meth:`forward`, while parameters stay what they are.
+        """Let gradients flow back through the last :meth:`forward`; any number of times, while parameters stay.
 
         Args:
             seeds: by root, the gradient of what is sought by the root's value: laid out as the value was given, or one

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Any, Self
 
+import attrs
 import numpy as np
 
 from cntk_core.contract.engine import ExecutionEngine, Program
 from cntk_core.contract.events import Job
 from cntk_core.contract.parallel import StepCounts
-from cntk_core.errors import CheckpointError, TrainingError
+from cntk_core.errors import CheckpointError, TrainingError, UnsupportedError
 from cntk_core.model import Model
 from cntk_core.network.initializers import initialize_parameters
 from cntk_core.network.model_file import save_model
@@ -125,6 +127,7 @@ class Trainer:
         check_network(network, self.op_settings)
         self.seed = seed
         self.parts = parts
+        self._given = {"engine": engine, "settings": settings, "before_update": tuple(before_update)}
         if any(parameter.value is None for parameter in network.parameters):
             network.infer()
             initialize_parameters(network, seed)
@@ -150,6 +153,7 @@ class Trainer:
         ]
         learned = {parameter for share in shares for parameter in share}
         plan = make_plan(network, [*self._nodes, *marked_assignments(network)], self._nodes[0], learn=learned)
+        self._ranks.check_assigned(plan)
         program, groups = compile_learners(engine, plan, store, own, seed=self.seed)
         idle = tuple(one for one in store.parameters if one.learned and one not in learned)
         sizes = MinibatchSizes(network, criterion=self._nodes[0])
@@ -283,11 +287,12 @@ class Trainer:
         ranks, stepper = self._ranks, self._stepper
         sums, shown = ({name: one.total for name, one in each.items()} for each in (self._sums.read(), self._shown))
         counted = (self._sums.samples, next((one.samples for one in self._shown.values()), 0))
-        control = {"rules": self._rules(), "sums": sums, "shown": shown, "counted": counted, "external": external}
+        totals = {"sums": sums, "shown": shown, "counted": counted}
+        control = {"rules": self._rules(), **totals, "external": external}
         progress = Progress(
             self.epoch, self.samples, seed=self.seed, steps=stepper.steps, control=control, ranks=ranks.entries()
         )
-        of_ranks = collect_state(ranks, stepper.store, stepper.steps, position)
+        of_ranks = collect_state(ranks, stepper.store, stepper.steps, position, totals)
         if ranks.is_main:
             folder = path.with_name(path.name.removesuffix(SUFFIX) + FOLDER)
             network, store = self.model.network, stepper.store
@@ -335,7 +340,7 @@ class Trainer:
             done = self._team.first_stream + own.position.passes
             stepper.program.begin_epoch(self.epoch, self.op_settings, minibatches_done=done)
             stepper.program.restore(own.position.program)
-        self._restore_sums(control)
+        self._restore_sums({**control, **own.totals})
         return control.get("external")
 
     def _restore_sums(self, control: Mapping[str, Any]) -> None:
@@ -376,6 +381,23 @@ class Trainer:
         if self._ranks.is_main:
             save_model(self.model.network, Path(path))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._ranks.exchange:
+            hint = "Save it on all ranks, and restore it on all."
+            raise UnsupportedError("a trainer of several ranks cannot be pickled", hint=hint)
+        learners = [
+            attrs.evolve(each, parameters=None if each.parameters is None else [one.name for one in group.trained])
+            for each, group in zip(self.learners, self._stepper.learners, strict=True)
+        ]
+        criterion, *evaluations = (node.name for node in self._nodes)
+        named = {"criterion": criterion, "evaluations": evaluations, "learners": learners}
+        numbers = {"op_settings": self.op_settings, "seed": self.seed, "parts": self.parts}
+        with TemporaryDirectory() as folder:
+            self.save(Path(folder, "trainer"))
+            found = [path for path in Path(folder).rglob("*") if path.is_file()]
+            files = {str(path.relative_to(folder)): path.read_bytes() for path in found}
+        return _made_again, (type(self), self.model.network, {**named, **numbers, **self._given}, files)
+
     # -- the end ------------------------------------------------------------------------------------------
 
     def close(self) -> None:
@@ -402,3 +424,15 @@ def _minibatch(plan: Plan, data: Data) -> Minibatch | None:
 def _checkpoint_path(path: str | Path) -> Path:
     path = Path(path)
     return path if path.name.endswith(SUFFIX) else path.with_name(path.name + SUFFIX)
+
+
+def _made_again(kind: type[Trainer], network: Network, given: Mapping[str, Any], files: Mapping[str, bytes]) -> Trainer:
+    """Make a trainer that was pickled, and let it go on from its checkpoint."""
+    made = kind(network, **given)
+    with TemporaryDirectory() as folder:
+        for name, found in files.items():
+            path = Path(folder, name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(found)
+        made.restore(Path(folder, "trainer"))
+    return made

@@ -53,6 +53,8 @@ TITLES = {
     "cropping": "Parts of images",
     "monitoring": "Watching and keeping values",
     "adjoints": "What derivatives are made of",
+    "image_adjoints": "What derivatives of poolings and convolutions are made of",
+    "attention_adjoints": "What derivatives of attention are made of",
 }
 
 

@@ -17,7 +17,7 @@ from cntk_kit_builders.carry import carry_blocks, copy_blocks
 from cntk_kit_builders.clone import PARAMETER_USES, clone, clone_nodes, duplicate, nodes_to_clone
 from cntk_kit_builders.collapse import collapse, find, outline
 from cntk_kit_builders.derivatives.differentiate import add_derivatives, differentiate
-from cntk_kit_builders.derivatives.rules import derivative_rule
+from cntk_kit_builders.derivatives.registry import derivative_rule
 from cntk_kit_builders.derivatives.writing import DerivativeWriter, NotDifferentiable
 from cntk_kit_builders.dot import to_dot
 from cntk_kit_builders.draw import to_svg
@@ -42,6 +42,7 @@ from cntk_kit_builders.edit import (
     users_of,
 )
 from cntk_kit_builders.first_values.initializers import FromFile, FromLiteral, Random, cntk_initializer, initializer
+from cntk_kit_builders.first_values.weights_file import WeightsFile, is_weights_file, open_weights
 from cntk_kit_builders.patterns import NamePattern, find_nodes, paired_names
 from cntk_kit_builders.svd import Reduction, reduce_network
 from cntk_kit_builders.text_file import write_text
@@ -75,6 +76,7 @@ __all__ = [
     "SeedNumbers",
     "SourceText",
     "UserFunction",
+    "WeightsFile",
     "add_derivatives",
     "as_block",
     "call_block",
@@ -100,9 +102,11 @@ __all__ = [
     "freeze_statistics",
     "initialize_parameters",
     "initializer",
+    "is_weights_file",
     "nodes_to_clone",
     "numbered",
     "op_of",
+    "open_weights",
     "outline",
     "paired_names",
     "parse_entries",

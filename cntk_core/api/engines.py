@@ -67,27 +67,8 @@ from cntk_core.plan.plan import (
 )
 from cntk_core.plan.sparse import is_sparse_product
 from cntk_core.plan.traced import Tree
-from cntk_kit_engines.axes import Axes, stream_of
-from cntk_kit_engines.byte_loops import byte_loop
-from cntk_kit_engines.code_cache import CodeCache
-from cntk_kit_engines.compiling import compiles
-from cntk_kit_engines.explain import explain
-from cntk_kit_engines.gradient_flow import flow_back
-from cntk_kit_engines.interpreter import Interpreter
-from cntk_kit_engines.kept_kernels import kept_kernel
-from cntk_kit_engines.kernels import by_op as kernels_by_op
-from cntk_kit_engines.kernels import in_form_of
-from cntk_kit_engines.lengths import check_lengths
-from cntk_kit_engines.machine_code import can_compile, kernel_cache
-from cntk_kit_engines.native import Native, native_function
-from cntk_kit_engines.native_types import NotNative
-from cntk_kit_engines.products import matrices as product_matrices
-from cntk_kit_engines.products import results as product_results
-from cntk_kit_engines.program import PlanProgram, is_total
-from cntk_kit_engines.sparse_inputs import is_product, is_transposed, label_inputs, sparse_inputs
-from cntk_kit_engines.stages import Meeting, Stage, check_axes, meetings_of, stages_of
-from cntk_kit_engines.streams import check_size, sparse_matrix
-from cntk_kit_engines.trees import Names, forward_trees, gradient_trees, path_of, rename_symbols, symbols_in_order
+from cntk_kit_engines import door
+from cntk_kit_engines.door import *  # noqa: F403 - the kit says what it offers
 
 KIT_VERSION = "1.0"
 """Version of this kit. Names may change with its major; what goes is announced for two minor versions."""
@@ -101,25 +82,16 @@ __all__ = [
     "TRAINS",
     "UNNORMALIZED",
     "AnyStep",
-    "Axes",
     "Buffer",
-    "CodeCache",
     "Expr",
     "Geometry",
     "GradientStep",
-    "Interpreter",
     "Loop",
     "LoopGradient",
-    "Meeting",
-    "Names",
-    "Native",
-    "NotNative",
     "PhonePath",
-    "PlanProgram",
     "Program",
     "ProgramState",
     "StackWeights",
-    "Stage",
     "Statistics",
     "Step",
     "Target",
@@ -129,15 +101,9 @@ __all__ = [
     "best_columns",
     "blend_share",
     "broadcast",
-    "byte_loop",
-    "can_compile",
-    "check_axes",
-    "check_lengths",
-    "check_size",
     "check_statistics",
     "check_word_classes",
     "clipped_log",
-    "compiles",
     "convolution_geometry",
     "core_op",
     "cosine_gradients",
@@ -146,28 +112,16 @@ __all__ = [
     "derive_layout",
     "derived_nodes",
     "dropout_rate",
-    "explain",
     "fill_outside",
-    "flow_back",
-    "forward_trees",
     "frame_layout",
     "gathered_places",
-    "gradient_trees",
     "image_pooling_geometry",
-    "in_form_of",
     "initial_rows",
     "is_legacy",
     "is_open",
-    "is_product",
     "is_sparse_product",
-    "is_total",
-    "is_transposed",
     "keep_tail",
-    "kept_kernel",
-    "kernel_cache",
     "kernels",
-    "kernels_by_op",
-    "label_inputs",
     "last_sequence",
     "latest_frames",
     "layout_of_root",
@@ -178,18 +132,12 @@ __all__ = [
     "make_plan",
     "makes_axis_by_values",
     "math_of",
-    "meetings_of",
-    "native_function",
     "paired",
-    "path_of",
     "phone_path",
     "pooling_geometry",
-    "product_matrices",
-    "product_results",
     "quantized_product",
     "reader_slots",
     "reconciled_rows",
-    "rename_symbols",
     "run_forward",
     "run_gradient",
     "same_sequences",
@@ -202,15 +150,10 @@ __all__ = [
     "shift_of",
     "skips_of",
     "slice_ranges",
-    "sparse_inputs",
-    "sparse_matrix",
     "split_weights",
-    "stages_of",
     "statistics_used",
     "stream_key",
-    "stream_of",
     "symbol",
-    "symbols_in_order",
     "transposed_axes",
     "unbroadcast",
     "unpaired",
@@ -218,3 +161,4 @@ __all__ = [
     "whole_sequences",
     "with_lengths",
 ]
+__all__ += door.__all__

@@ -15,6 +15,7 @@ from cntk_core.contract.engine import ExecutionEngine, Program
 from cntk_core.contract.learner import UpdateRule
 from cntk_core.contract.store import ParameterStore
 from cntk_core.contract.user_learner import ParameterUpdate, context_of
+from cntk_core.network.node import Parameter
 from cntk_core.plan.plan import Plan, assignments
 from cntk_core.records.minibatch import Minibatch
 
@@ -69,8 +70,12 @@ class HostProgram(Program):
         self.rule = rule
         self.plan = inner.plan
         self._assigned = assignments(inner.plan)
-        if rule is not None:
+        if rule is not None and rule.on_host is not None:
             store.add_slots(rule.slots)
+
+    def __reduce__(self) -> Any:
+        names = [parameter.name for parameter in self.store.parameters]
+        return _made_again, (self.inner, names, self.rule, self.store.snapshot())
 
     def evaluate(self, minibatch: Minibatch) -> None:
         """Run the forward part, and assign."""
@@ -109,3 +114,14 @@ class HostProgram(Program):
             for parameter, numbers in zip(self.plan.trained, scalars, strict=True)
         ]
         self.rule.on_host(updates, scalars)
+
+
+def _made_again(
+    inner: Program, names: Sequence[str], rule: UpdateRule | None, numbers: Mapping[str, NDArray[Any]]
+) -> HostProgram:
+    """Put the host's part around a program that was pickled, on the parameters that it has been given there."""
+    network = inner.plan.network
+    parameters = [node for name in names if isinstance(node := network[name], Parameter)]
+    made = HostProgram(inner, ParameterStore.of(parameters, network.dtype), rule)
+    made.store.restore(numbers)
+    return made

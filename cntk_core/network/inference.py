@@ -85,6 +85,7 @@ def _locate(node: Node, known: Callable[[Node], Shape | None]) -> None:
         shapes = list(map(known, source.inputs))
         try:
             node.attributes = node.op.located(node.attributes, source.op, source.attributes, shapes)
+            node.op = node.op.form_of(node.attributes)
         except NetworkError as error:
             error.message, error.where = f"{node.op.name} '{node.name}': {error.message}", node.where
             raise

@@ -128,9 +128,12 @@ def parse_tensors(content: bytes, path: Path, *, error: type[CntkError] = ModelF
     header, start = _header(content, path, error)
     metadata = _metadata(header, path, error)
     arrays = _arrays(header, memoryview(content)[start:], path, error)
+    if _CHECKSUM not in metadata:
+        hint = f"If it holds weights alone, 'cntk weights NETWORK --from {path} -o NEW' gives them to a network."
+        raise error(f"'{path}' is not a model or checkpoint file of this program", hint=hint)
     entries = {name: entry for name, entry in header.items() if name != _METADATA}
     texts = {name: text for name, text in metadata.items() if name != _CHECKSUM}
-    if _checksum(entries, texts, [memoryview(content)[start:]]) != metadata.get(_CHECKSUM):
+    if _checksum(entries, texts, [memoryview(content)[start:]]) != metadata[_CHECKSUM]:
         raise error(f"'{path}' is damaged: its SHA-256 checksum does not match its contents")
     return TensorFile({name: array.copy() for name, array in arrays.items()}, texts)
 

@@ -54,6 +54,8 @@ FAMILIES = (
     "cropping",
     "monitoring",
     "adjoints",
+    "image_adjoints",
+    "attention_adjoints",
 )
 """The modules with the core's ops, in the order of the reference page. They are imported when ops are asked for."""
 

@@ -121,7 +121,7 @@ def _problems(component: Component) -> Iterator[CntkError]:
 def _needs_whole_sequences(node: Node, loop: Component) -> bool:
     if is_delay(node):
         return False
-    if node.op.reduces_frames or node.op.makes_axis(node.inputs[0].shape, node.attributes):
+    if node.op.reduces_frames or node.op.output_axes or node.op.makes_axis(node.inputs[0].shape, node.attributes):
         return True
     if node.op.whole:
         return any(node.inputs[index] in loop.nodes for index in node.op.whole if index < len(node.inputs))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import Any, Literal, Protocol
 
 import attrs
@@ -46,7 +47,11 @@ def piecewise(values: Sequence[float], *, samples: int = 0, steps: int = 0) -> C
     length = samples or steps
     if not values or length < 1 or (samples and steps):
         raise TrainingError("a schedule has at least one value, and either samples or steps for which each is taken")
-    return lambda point: values[min((point.samples if samples else point.steps) // length, len(values) - 1)]
+    return partial(_piece, tuple(values), length, samples > 0)
+
+
+def _piece(values: Sequence[float], length: int, by_samples: bool, point: TrainingPoint) -> float:
+    return values[min((point.samples if by_samples else point.steps) // length, len(values) - 1)]
 
 
 @attrs.define(eq=False)

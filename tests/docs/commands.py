@@ -153,7 +153,8 @@ class Shell:
 @cache
 def _wheels(root: Path) -> dict[str, frozenset[str]]:
     """The wheels of the repository, and their extras."""
-    files = [file for file in root.glob("**/pyproject.toml") if ".venv" not in file.parts]
+    folders = (".", "kits/*", "plugins/*/*", "testing/*")
+    files = [file for folder in folders for file in root.glob(f"{folder}/pyproject.toml")]
     projects = [tomllib.loads(file.read_text(encoding="utf-8")).get("project", {"name": ""}) for file in files]
     return {project["name"]: frozenset(project.get("optional-dependencies", {})) for project in projects}
 

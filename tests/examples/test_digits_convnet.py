@@ -170,6 +170,7 @@ def test_from_the_pictures(example: Any, capsys: pytest.CaptureFixture[str]) -> 
     assert "Finished Epoch[ 1 of 1]: [Training] ce = " in log
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_auto_encoder_and_transfer(example: Any, script: Any, capsys: pytest.CaptureFixture[str]) -> None:

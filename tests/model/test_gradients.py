@@ -9,6 +9,7 @@ from cntk_core.errors import CntkError, DataError, NetworkError
 from cntk_core.model import Model, gradients
 from cntk_core.network.node import Input
 from cntk_core.ops.language.shapes import Free
+from cntk_testing import ReferenceEngine
 from cntk_testing.networks import Sketch, dropout
 from cntk_testing.sequence_networks import SequenceSketch
 
@@ -160,3 +161,50 @@ def test_mistakes(ask, kind, message):
         ask(Model(recurrent(), engine="cpu"))
     assert isinstance(caught.value, kind)
     assert caught.value.message == message
+
+
+@pytest.mark.parametrize("engine", ["cpu", "xla", ReferenceEngine()], ids=["cpu", "xla", "reference"])
+def test_values_of_several_minibatches_are_kept(engine):
+    model = Model(recurrent(), engine=engine)
+    tape = model.differentiable(["x", "W"], "total")
+    minibatches = [SEQUENCES, SEQUENCES[:2], [2.0 * each for each in SEQUENCES]]
+    expected = [model.gradients({"x": one}, ["x", "W"], "total") for one in minibatches]
+    kept = [tape.keep({"x": one}) for one in minibatches]
+    model.evaluate({"x": SEQUENCES[1:]}, "total")
+    tape.forward({"x": SEQUENCES[1:]})
+    for one, wanted in reversed(list(zip(kept, expected, strict=True))):
+        for _ in range(2):
+            found = one.backward({"total": 1.0})
+            np.testing.assert_array_equal(found["W"], wanted["W"])
+            for gradient, its in zip(found["x"], wanted["x"], strict=True):
+                np.testing.assert_array_equal(gradient, its)
+    assert kept[0].values["total"].item() == model.evaluate({"x": SEQUENCES}, "total")["total"].item()
+    programs = {id(one.program) for one in kept}
+    del kept, one
+    assert {id(each) for each in tape._free} == programs  # they serve again
+    again = tape.keep({"x": SEQUENCES[:2]})
+    assert id(again.program) in programs
+    np.testing.assert_array_equal(again.backward()["W"], expected[1]["W"])
+
+
+def test_what_is_kept_has_dropped_elements_of_its_own():
+    made = dropout("float64")
+    tape = Model(made.network, engine=ReferenceEngine()).differentiable(
+        "x", made.criterion.name, settings={"dropoutRate": 0.5}
+    )
+    data = {name: stream.data for name, stream in made.minibatch(6).streams.items()}
+    kept = [tape.keep(data, training=True) for _ in range(2)]
+    found = [one.backward()["x"] for one in kept]
+    assert not np.array_equal(*found)
+    np.testing.assert_array_equal(kept[0].backward()["x"], found[0])
+
+
+def test_arrays_may_be_written_to_before_the_gradients_are_asked_for():
+    made = Sketch("float32")
+    x = made.input("x", 4)
+    network = made.finish(None, made.op("SumElements", made.op("Exp", x), name="z")).network
+    tape = Model(network, engine="cpu").differentiable("x", "z")
+    rows = np.ones((3, 4), np.float32)
+    tape.forward({"x": rows})
+    rows[...] = 7.0
+    np.testing.assert_allclose(tape.backward()["x"], np.full((3, 4), np.e), rtol=1e-6)

@@ -184,8 +184,8 @@ def test_programs_with_rules_of_their_own():
     with pytest.raises(UnsupportedError) as error:
         pickle.dumps(ReferenceEngine().compile(plan, store, local))
     assert str(error.value) == (
-        "a program with a learner's update rule cannot be pickled\n"
-        "    Pickle the network, and compile it again with the learner."
+        "a program cannot be pickled with an update rule that pickles cannot hold\n"
+        "    A learner's class has to stand in a module, and its options in pickles."
     )
 
     class Undecorated(ReferenceEngine):

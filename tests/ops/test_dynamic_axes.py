@@ -17,11 +17,12 @@ from cntk_core.network.model_file import load_model, save_model
 from cntk_core.network.network import Network
 from cntk_core.network.node import BATCH, Input, Node, Parameter
 from cntk_core.ops.language.layouts import sequence_layout, slot_layout
-from cntk_core.ops.language.reader_order import pack, unpack_sequences
+from cntk_core.ops.language.reader_order import pack
 from cntk_core.ops.table import core_ops
 from cntk_core.plan.make import make_plan
 from cntk_core.records.layout import SequenceLayout
 from cntk_core.records.minibatch import Minibatch, StreamData
+from cntk_kit_recipes.recipe.sequences_begun import unpack_sequences
 from cntk_testing.gradients import check_gradients
 from cntk_testing.reference import ReferenceEngine, ReferenceProgram
 

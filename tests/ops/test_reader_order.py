@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cntk_core.ops.language.layouts import frame_layout, sequence_layout, slot_layout
-from cntk_core.ops.language.reader_order import pack, packed_slots, unpack, unpack_sequences
+from cntk_core.ops.language.reader_order import pack, packed_slots, unpack
 from cntk_core.records.layout import SequenceLayout
+from cntk_kit_recipes.recipe.sequences_begun import unpack_sequences
 
 Lengths = st.lists(st.integers(0, 9), max_size=12)
 

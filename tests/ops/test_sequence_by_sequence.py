@@ -24,6 +24,7 @@ from cntk_testing.op_examples import EXAMPLES
 
 TABLE = core_ops()
 WHOLE_MINIBATCHES = {
+    "BatchMoments": "mean and variance of the minibatch",
     "BatchNormalization": "statistics of the minibatch; see below for evaluation",
     "CosDistanceWithNegativeSamples": "the negative samples are other frames of the minibatch",
     "EditDistanceError": "the edits of all sequences by the tokens of all",

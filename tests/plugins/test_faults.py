@@ -32,6 +32,15 @@ def error_of(call, *arguments, **named) -> BaseException:
     return caught.value
 
 
+@pytest.fixture(autouse=True)
+def _forget_files(tmp_path):
+    """The plugin files of a test are not those of the next: who was called with too few arguments is found by name."""
+    yield
+    for name, module in list(sys.modules.items()):
+        if str(getattr(module, "__file__", "")).startswith(str(tmp_path)):
+            del sys.modules[name]
+
+
 @pytest.fixture
 def lion(install):
     """A learner of a stranger's wheel; ``fails`` is the body of its rule."""

@@ -8,9 +8,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tests.caches import FOLDER, shared_caches
+from tests.caches import FOLDER, PLAIN_LOOPS, WITH_PLAIN_LOOPS, compile_quickly, shared_caches
 from tests.folder_report import FolderReport, folder_of
+from tests.shares import in_shares
 
 VARIABLES = (
     FOLDER,
@@ -55,6 +58,20 @@ def test_a_fresh_run_takes_and_leaves_nothing(clean: pytest.MonkeyPatch, tmp_pat
     assert not folder.exists()
 
 
+def test_xla_compiles_quickly_where_it_knows_how(monkeypatch: pytest.MonkeyPatch, root: Path) -> None:
+    monkeypatch.setenv("XLA_FLAGS", "")
+    monkeypatch.delenv("XLA_FLAGS")
+    for version, flags in (("0.9.9", None), (f"{WITH_PLAIN_LOOPS}7", PLAIN_LOOPS), ("0.9.9", PLAIN_LOOPS)):
+        monkeypatch.setattr("tests.caches.version", lambda name, found=version: found)
+        compile_quickly()
+        assert os.environ.get("XLA_FLAGS") == flags
+    monkeypatch.setenv("XLA_FLAGS", "own")
+    compile_quickly()
+    assert os.environ["XLA_FLAGS"] == "own"
+    pinned = (root / "constraints.txt").read_text(encoding="utf-8")
+    assert f"\njaxlib=={WITH_PLAIN_LOOPS}" in pinned, "see whether the new version knows the option"
+
+
 @pytest.mark.parametrize(
     ("nodeid", "folder"),
     [
@@ -89,3 +106,17 @@ def test_seconds_by_folder() -> None:
         "    10.0 s   25 %      2 tests  tests/ops",
     ]
     assert report_of(("tests/ops/test_a.py::a", 1.0)) == []
+
+
+@given(st.lists(st.booleans(), max_size=60), st.integers(1, 8))
+def test_each_worker_begins_with_what_is_slow(kinds: list[bool], workers: int) -> None:
+    tests = list(enumerate(kinds))
+    found = in_shares(tests, workers, lambda test: test[1])
+    assert sorted(found) == tests
+    left, slow = found, kinds.count(False)
+    for remaining in range(workers, 0, -1):  # as xdist deals them out
+        share, left = left[: len(left) // remaining], left[len(left) // remaining :]
+        if slow >= workers and len(kinds) >= 2 * slow + 2 * workers:
+            first_quick = next(place for place, test in enumerate(share) if test[1])
+            assert slow // workers <= first_quick <= slow // workers + 1
+            assert all(quick for _, quick in share[first_quick + 1 :])

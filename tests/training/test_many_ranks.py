@@ -74,6 +74,7 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("name", [*EXACT, *OTHERS])
+@pytest.mark.thinned(2)
 @pytest.mark.sampled(20)
 def test_every_strategy(tmp_path, name):
     """All ranks end with one model, the sums count every sample once, and nothing waits for a rank without data."""

@@ -13,9 +13,9 @@ import pytest
 
 from cntk_core.config import Schedule
 from cntk_core.training.loop.ranks import ParallelSettings, Ranks
-from cntk_core.training.loop.stop_request import Stopped, StopRequest
 from cntk_core.training.rates.auto_adjust import AutoAdjust
 from cntk_kit_recipes.session import stop_signals as module
+from cntk_kit_recipes.session.stop_request import Stopped, StopRequest
 from cntk_kit_recipes.session.stop_signals import listening
 from cntk_testing import VirtualRanks
 from tests.training.small import Lines, make_session
@@ -186,7 +186,7 @@ def test_a_signal_that_is_ignored_stays_so():
 
 BUSY = """
 import hashlib, os, signal
-from cntk_core.training.loop.stop_request import StopRequest
+from cntk_kit_recipes.session.stop_request import StopRequest
 from cntk_kit_recipes.session import stop_signals
 stop_signals.ECHO = 0.0
 with stop_signals.listening(StopRequest()):

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from small import minibatch
 
 from cntk_core.ops.language.layouts import sequence_layout
-from cntk_core.ops.language.reader_order import unpack_sequences
 from cntk_core.records.minibatch import Minibatch, StreamData
 from cntk_core.training.loop.subminibatch import split
+from cntk_kit_recipes.recipe.sequences_begun import unpack_sequences
 
 
 def test_frames_are_shared_out_in_order():

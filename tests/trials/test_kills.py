@@ -27,7 +27,7 @@ def tool(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "recipe", ["lstm", "search", *(pytest.param(name, marks=pytest.mark.thorough) for name in ("digits", "sizes"))]
+    "recipe", ["search", *(pytest.param(name, marks=pytest.mark.thorough) for name in ("digits", "lstm", "sizes"))]
 )
 def test_killed_trainings_go_on_to_the_same_model(recipe, thorough):
     if recipe == "digits":

@@ -1,4 +1,4 @@
-"""What gradients are made of beside the ops whose gradients they are: sums over frames, and values repeated for them.
+"""What gradients are made of beside the ops whose gradients they are: sums over frames, values repeated, moments.
 
 With these, the derivative of a network is a network again.
 """
@@ -12,7 +12,9 @@ import attrs
 
 from cntk_core.errors import ShapeError
 from cntk_core.ops.families.convolution import CONVOLUTION, ConvolutionAttributes
-from cntk_core.ops.language.define import define_op, elementwise_op, first_shape, guess_first
+from cntk_core.ops.families.normalization import BatchNormalizationAttributes, groups, statistics_size
+from cntk_core.ops.families.outputs import define_outputs
+from cntk_core.ops.language.define import define_op, elementwise_op, first_shape, guess_first, scalar_shape
 from cntk_core.ops.language.op import Array, OpContext
 from cntk_core.ops.language.shapes import Shape, elements, show
 from cntk_core.ops.language.traits import Traits
@@ -149,4 +151,58 @@ def CONVOLUTION_WEIGHTS(
     return _convolution_gradients(xp, inputs[2], inputs[:2], attributes, context, True, False)[0]
 
 
-OPS = (BROADCAST_LIKE, SUM_FRAMES, SUM_OF_OUTER_PRODUCTS, CONVOLUTION_WEIGHTS)
+@attrs.frozen
+class MomentsAttributes:
+    """Attributes of BatchMoments.
+
+    Attributes:
+        spatial: one mean and variance for each channel instead of each element.
+    """
+
+    spatial: bool = False
+
+
+def _moments_shape(shapes: Sequence[Shape], attributes: MomentsAttributes) -> Shape:
+    return (statistics_size(shapes[0], BatchNormalizationAttributes(attributes.spatial)),)
+
+
+def _moments_gradient(
+    xp: Any,
+    gradients: Sequence[Array],
+    values: Sequence[Array],
+    inputs: Sequence[Array],
+    attributes: MomentsAttributes,
+    context: OpContext,
+    needs: Sequence[bool],
+) -> Sequence[Array | None]:
+    mean, _, share = values
+    data = groups(inputs[0], context.framed[0], mean.size)
+    centred = data - mean[:, None]
+    found = share[0] * (gradients[0][:, None] + 2.0 * centred * gradients[1][:, None])
+    return found.reshape(inputs[0].shape), None, None
+
+
+@define_outputs(
+    "BatchMoments",
+    {"mean": _moments_shape, "variance": _moments_shape, "share": scalar_shape},
+    inputs=3,
+    gradient=_moments_gradient,
+    attributes=MomentsAttributes,
+    differentiable=(True, False, False),
+    unframed=frozenset({1, 2}),
+    reduces_frames=True,
+)
+def BATCH_MOMENTS(
+    xp: Any, inputs: Sequence[Array], attributes: MomentsAttributes, context: OpContext
+) -> Sequence[Array]:
+    """Mean and variance in training, and with what share a number enters; else the running ones, and 0."""
+    data = groups(inputs[0], context.framed[0], inputs[1].size)
+    size = data.shape[0] * data.shape[2]
+    if not context.training or not size:
+        return inputs[1].reshape(-1), inputs[2].reshape(-1), xp.zeros((1,), inputs[0].dtype)
+    mean = xp.mean(data, axis=(0, 2))
+    centred = data - mean[:, None]
+    return mean, xp.mean(centred * centred, axis=(0, 2)), xp.full((1,), 1.0 / size, inputs[0].dtype)
+
+
+OPS = (BROADCAST_LIKE, SUM_FRAMES, SUM_OF_OUTER_PRODUCTS, CONVOLUTION_WEIGHTS, BATCH_MOMENTS)

@@ -79,7 +79,12 @@ def _check_there(shapes: Sequence[Shape], index: int, steps: int) -> None:
         raise ShapeError(f"{show(shapes[index])} does not say of each of the {steps} steps whether it is there")
 
 
-def _infer_weights(shapes: Sequence[Shape], attributes: WeightsAttributes) -> Shape:
+def infer_products(shapes: Sequence[Shape], attributes: WeightsAttributes) -> Shape:
+    """Return the shape of the products of a frame with the steps of a memory.
+
+    Raises:
+        ShapeError: they cannot be multiplied.
+    """
     steps, size = _steps_and_size(shapes[0])
     if size != elements(shapes[1]):
         raise ShapeError(f"a step of the memory {show(shapes[0])} has {size} elements, a frame {elements(shapes[1])}")
@@ -132,6 +137,12 @@ def _compared(
     return blocks, _heads(memory, attributes.heads), _heads(blocks.of(flat_rows(inputs[1])), attributes.heads)
 
 
+def products(inputs: Sequence[Array], attributes: WeightsAttributes, context: OpContext) -> Array:
+    """Return the product of each frame with each step of its memory; inputs: memory, frames."""
+    blocks, memory, frames = _compared(inputs, attributes, context)
+    return _by_frame(frames @ memory.swapaxes(2, 3), blocks)
+
+
 def _weights_gradient(
     xp: Any,
     gradient: Array,
@@ -154,7 +165,7 @@ def _weights_gradient(
 @define_op(
     "AttentionWeights",
     inputs=(2, 3),
-    infer=_infer_weights,
+    infer=infer_products,
     gradient=_weights_gradient,
     attributes=WeightsAttributes,
     differentiable=(True, True, False),

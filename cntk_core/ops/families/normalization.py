@@ -110,8 +110,8 @@ def _complete_normalization(shapes: Sequence[Shape], attributes: BatchNormalizat
     return [shapes[0], *(filled(shape) for shape in shapes[1:5]), *shapes[5:]]
 
 
-def _groups(value: Array, framed: bool, count: int) -> Array:
-    """The data as ``(frames, count, elements of each)``."""
+def groups(value: Array, framed: bool, count: int) -> Array:
+    """Return data as ``(frames, count, elements of each)``."""
     rows = samples(value, framed)
     return rows.reshape(len(rows), count, rows.shape[1] // count)
 
@@ -256,7 +256,7 @@ def _normalization_gradient(
 ) -> Sequence[Array | None]:
     found: Statistics = context.saved["statistics"]
     used = _used(inputs, attributes, context)
-    data = _groups(inputs[0], context.framed[0], used)
+    data = groups(inputs[0], context.framed[0], used)
     incoming = gradient.reshape(data.shape)
     work = data - found.used_mean[:, None]
     work *= incoming
@@ -305,7 +305,7 @@ def BATCH_NORMALIZATION(
 ) -> Array:
     """(x - mean) / deviation * scale + bias; inputs: x, scale, bias, running mean and variance [, sample count]."""
     used = _used(inputs, attributes, context)
-    data = _groups(inputs[0], context.framed[0], used)
+    data = groups(inputs[0], context.framed[0], used)
 
     def moments() -> tuple[Array, Array]:
         mean = xp.mean(data, axis=(0, 2))
@@ -356,7 +356,7 @@ def _response_gradient(
     needs: Sequence[bool],
 ) -> Sequence[Array | None]:
     framed = context.framed[0]
-    data = _groups(inputs[0], framed, sample_shape(inputs[0], framed)[0])
+    data = groups(inputs[0], framed, sample_shape(inputs[0], framed)[0])
     incoming = gradient.reshape(data.shape)
     divisor = _divisor(xp, data, attributes)
     own = incoming * divisor**-attributes.beta
@@ -378,7 +378,7 @@ def LOCAL_RESPONSE_NORMALIZATION(
 ) -> Array:
     """Each element divided by a power of the sum of squares over neighbouring channels (CNTK's last axis)."""
     framed = context.framed[0]
-    data = _groups(inputs[0], framed, sample_shape(inputs[0], framed)[0])
+    data = groups(inputs[0], framed, sample_shape(inputs[0], framed)[0])
     return (data * _divisor(xp, data, attributes) ** -attributes.beta).reshape(inputs[0].shape)
 
 

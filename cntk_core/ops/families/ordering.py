@@ -9,13 +9,14 @@ import attrs
 import numpy as np
 
 from cntk_core.errors import ShapeError, did_you_mean
+from cntk_core.ops.families.outputs import define_outputs
 from cntk_core.ops.language.define import define_op
-from cntk_core.ops.language.op import Array, OpContext
+from cntk_core.ops.language.op import Array, Op, OpContext
 from cntk_core.ops.language.shapes import Shape, show
 from cntk_core.ops.language.traits import BY_ROWS
 
-OUTPUTS = ("values", "indices")
-"""What of the largest elements a node gives."""
+OUTPUTS = ("values", "indices", "both")
+"""What of the largest elements a node gives; both are two outputs of one computation."""
 
 
 @attrs.frozen
@@ -25,7 +26,7 @@ class TopKAttributes:
     Attributes:
         k: how many.
         axis: CNTK's axis number, from 1.
-        output: one of :data:`OUTPUTS`. Two nodes of the same input give both.
+        output: one of :data:`OUTPUTS`.
 
     Raises:
         ShapeError: there is no such output.
@@ -78,21 +79,54 @@ def _top_gradient(
     return (result,)
 
 
+def _form(attributes: TopKAttributes) -> Op:
+    return _BOTH if attributes.output == "both" else TOP_K
+
+
 @define_op(
     "TopK",
     infer=_infer_top,
     gradient=_top_gradient,
     attributes=TopKAttributes,
+    form=_form,
     reads_output=False,
     traits=attrs.evolve(BY_ROWS, in_place="gradient"),
 )
 def TOP_K(xp: Any, inputs: Sequence[Array], attributes: TopKAttributes, context: OpContext) -> Array:
-    """The k largest elements along an axis, the largest first, or where they stand (from 0)."""
+    """The k largest elements along an axis, the largest first, where they stand (from 0), or both as two outputs."""
     value = inputs[0]
     places = _places(xp, value, attributes)
     if attributes.output == "indices":
         return places.astype(value.dtype)
     return xp.take_along_axis(value, places, axis=value.ndim - attributes.axis)
+
+
+def _both_gradient(
+    xp: Any,
+    gradients: Sequence[Array],
+    values: Sequence[Array],
+    inputs: Sequence[Array],
+    attributes: TopKAttributes,
+    context: OpContext,
+    needs: Sequence[bool],
+) -> Sequence[Array | None]:
+    return _top_gradient(xp, gradients[0], values[0], inputs, attributes, context, needs)
+
+
+@define_outputs(
+    "TopK",
+    {"values": _infer_top, "indices": _infer_top},
+    gradient=_both_gradient,
+    attributes=TopKAttributes,
+    form=_form,
+    reads_output=False,
+    traits=attrs.evolve(BY_ROWS, in_place="gradient"),
+)
+def _BOTH(xp: Any, inputs: Sequence[Array], attributes: TopKAttributes, context: OpContext) -> Sequence[Array]:
+    """Give values and places of one sorting."""
+    value = inputs[0]
+    places = _places(xp, value, attributes)
+    return xp.take_along_axis(value, places, axis=value.ndim - attributes.axis), places.astype(value.dtype)
 
 
 OPS = (TOP_K,)

@@ -139,12 +139,17 @@ def _infer_roi(shapes: Sequence[Shape], attributes: ROIPoolingAttributes) -> Sha
 
 
 @attrs.frozen(eq=False)
-class _Pool:
+class Pool:
     """A pooling of samples given as rows."""
 
     geometry: Geometry
     average: bool
     include_pad: bool = False
+
+    @classmethod
+    def of(cls, geometry: Geometry, attributes: PoolingAttributes) -> Pool:
+        """Make the pooling of Pooling."""
+        return cls(geometry, attributes.pool_kind.lower() == "average", attributes.include_pad)
 
     @property
     def _windows(self) -> Windows:
@@ -181,6 +186,14 @@ class _Pool:
         else:
             self._to_largest(xp, incoming, self._padded(xp, rows), result)
         return flat_rows(windows.unpad(xp, result))
+
+    def tangent(self, xp: Any, change: Array, rows: Array) -> Array:
+        """Return how the pooled rows change when the rows do: the adjoint of :meth:`gradient`."""
+        if self.average:
+            return self.forward(xp, change)
+        places = self.largest(xp, rows)
+        found = xp.take_along_axis(change, xp.maximum(places, 0), axis=1)
+        return xp.where(places == OUTSIDE, xp.asarray(math.nan, dtype=change.dtype), found)  # windows with a NaN
 
     def _to_largest(self, xp: Any, incoming: Array, padded: Array, result: Array) -> None:
         """Add what comes in to the first largest element of each window."""
@@ -219,9 +232,9 @@ def _rows(value: Array, framed: bool) -> Array:
     return samples(value, framed)
 
 
-def _pool_of(inputs: Sequence[Array], attributes: PoolingAttributes, context: OpContext) -> _Pool:
+def _pool_of(inputs: Sequence[Array], attributes: PoolingAttributes, context: OpContext) -> Pool:
     geometry = pooling_geometry(sample_shape(inputs[0], context.framed[0]), attributes)
-    return _Pool(geometry, attributes.pool_kind.lower() == "average", attributes.include_pad)
+    return Pool.of(geometry, attributes)
 
 
 def _pooling_gradient(
@@ -283,7 +296,7 @@ def _image_pooling(name: str, what: str, *, average: bool) -> Op:
     def forward(xp: Any, inputs: Sequence[Array], attributes: LegacyPoolingAttributes, context: OpContext) -> Array:
         framed = context.framed[0]
         sample = sample_shape(inputs[0], framed)
-        result = _Pool(legacy_pooling_geometry(sample, attributes), average).forward(xp, _rows(inputs[0], framed))
+        result = Pool(legacy_pooling_geometry(sample, attributes), average).forward(xp, _rows(inputs[0], framed))
         return reshaped(result, framed, _infer_image_pooling([sample], attributes))
 
     def gradient(
@@ -296,7 +309,7 @@ def _image_pooling(name: str, what: str, *, average: bool) -> Op:
         needs: Sequence[bool],
     ) -> Sequence[Array | None]:
         framed = context.framed[0]
-        pool = _Pool(legacy_pooling_geometry(sample_shape(inputs[0], framed), attributes), average)
+        pool = Pool(legacy_pooling_geometry(sample_shape(inputs[0], framed), attributes), average)
         return (pool.gradient(xp, _rows(gradient, framed), _rows(inputs[0], framed)).reshape(inputs[0].shape),)
 
     return define_op(
@@ -316,7 +329,7 @@ AVERAGE_POOLING = _image_pooling("AveragePooling", "Mean element", average=True)
 def _unpooling_places(xp: Any, inputs: Sequence[Array], attributes: PoolingAttributes, context: OpContext) -> Array:
     like = inputs[1]
     geometry = pooling_geometry(sample_shape(like, context.framed[1]), attributes)
-    places = _Pool(geometry, average=False).largest(xp, _rows(like, context.framed[1]))
+    places = Pool(geometry, average=False).largest(xp, _rows(like, context.framed[1]))
     return xp.broadcast_to(places, (context.frames if any(context.framed) else 1, places.shape[1]))
 
 

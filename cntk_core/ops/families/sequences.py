@@ -21,8 +21,8 @@ from cntk_core.ops.families.frame_moves import (
     where,
     whole,
 )
-from cntk_core.ops.language.define import define_op, first_shape, guess_first
-from cntk_core.ops.language.op import Array, OpContext
+from cntk_core.ops.language.define import define_op, first_shape, guess_first, scalar_shape
+from cntk_core.ops.language.op import LATER, Array, Op, OpContext
 from cntk_core.ops.language.rows import longest_sequence
 from cntk_core.ops.language.shapes import Shape, elements, show
 from cntk_core.ops.language.traits import Traits
@@ -241,10 +241,21 @@ def TO_SEQUENCE_LIKE(xp: Any, inputs: Sequence[Array], attributes: Any, context:
 
 @attrs.frozen
 class UnpackAttributes:
-    """Attributes of UnpackSequence: the value of missing frames, and whether the mask output is left out."""
+    """Attributes of UnpackSequence.
+
+    Attributes:
+        padding_value: of missing frames.
+        suppress_mask_output: whether the original left the mask out.
+        with_mask: the node has two outputs, the frames and a mask: 1 for each that is there, 0 for missing ones.
+    """
 
     padding_value: float = 0.0
     suppress_mask_output: bool = False
+    with_mask: bool = attrs.field(default=False, metadata=LATER)
+
+
+def _unpack_form(attributes: UnpackAttributes) -> Op:
+    return _UNPACK_WITH_MASK if attributes.with_mask else UNPACK_SEQUENCE
 
 
 def _unpack_gradient(
@@ -257,7 +268,8 @@ def _unpack_gradient(
     needs: Sequence[bool],
 ) -> list[Array | None]:
     assert context.new_layout is not None, "the gradient comes after the value"
-    return [grad[unpacked_places(context, context.new_layout)]]
+    found = grad[unpacked_places(context, context.new_layout)]
+    return [found[:, :-1].reshape(inputs[0].shape) if attributes.with_mask else found]
 
 
 @define_op(
@@ -265,6 +277,7 @@ def _unpack_gradient(
     infer=first_shape,
     gradient=_unpack_gradient,
     attributes=UnpackAttributes,
+    form=_unpack_form,
     new_axis=True,
     unpacks=True,
     along_sequences=frozenset({0}),
@@ -278,6 +291,24 @@ def UNPACK_SEQUENCE(xp: Any, inputs: Sequence[Array], attributes: UnpackAttribut
     out = xp.full((made.frames, longest, *inputs[0].shape[1:]), attributes.padding_value, inputs[0].dtype)
     out[unpacked_places(context, made)] = inputs[0]
     return out
+
+
+def _with_mask(xp: Any, inputs: Sequence[Array], attributes: UnpackAttributes, context: OpContext) -> Array:
+    """Both outputs: beside the elements of each step whether it is there."""
+    assert UNPACK_SEQUENCE.forward is not None
+    frames = UNPACK_SEQUENCE.forward(xp, inputs, attributes, context)
+    assert context.new_layout is not None
+    mask = xp.zeros((*frames.shape[:2], 1), frames.dtype)
+    mask[unpacked_places(context, context.new_layout)] = 1.0
+    return xp.concatenate([frames.reshape(*frames.shape[:2], elements(frames.shape[2:])), mask], axis=-1)
+
+
+_UNPACK_WITH_MASK = attrs.evolve(
+    UNPACK_SEQUENCE,
+    infer=lambda shapes, attributes: (elements(shapes[0]) + 1,),
+    forward=_with_mask,
+    outputs={"frames": first_shape, "mask": scalar_shape},
+)
 
 
 def _infer_gather(shapes: Sequence[Shape], attributes: Any) -> Shape:

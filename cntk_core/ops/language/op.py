@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 import attrs
 import numpy as np
@@ -143,6 +143,8 @@ class Op:
             for an op that is quite another one with some settings. All forms have the same attributes and ``form``.
         whole: inputs of which an op with ``axis_of`` looks, for each frame, at what belongs to the frame's sequence. It
             can be in a loop, where it is given these inputs whole in each time step, as they are outside it.
+        output_axes: outputs that have not the dynamic axis of the op: one value for each ``sequence``, or for the whole
+            ``minibatch``. An op with such ones is not in loops.
     """
 
     name: str
@@ -181,6 +183,7 @@ class Op:
     along_sequences: frozenset[int] = frozenset()
     form: Callable[[Any], Op] | None = None
     whole: frozenset[int] = frozenset()
+    output_axes: Mapping[str, Literal["sequence", "minibatch"]] = attrs.field(factory=dict)
 
     def __copy__(self) -> Op:
         return self

@@ -56,13 +56,3 @@ def unpack(data: NDArray[Any], layout: SequenceLayout) -> list[NDArray[Any]]:
     for slot, place in enumerate(reader_slots(layout).tolist()):
         found[place] = data[slot_rows(layout, slot)]
     return found
-
-
-def unpack_sequences(data: NDArray[Any], layout: SequenceLayout) -> list[NDArray[Any]]:
-    """Return the frames of each sequence that begins in the minibatch, in the order of ``layout.begins``."""
-    rows = [slot_rows(layout, slot) for slot in range(layout.slots)]
-    begins = [(slot, step) for slot, step in layout.begins.tolist()]
-    found = []
-    for (slot, step), (next_slot, next_step) in zip(begins, [*begins[1:], (-1, 0)], strict=False):
-        found.append(data[rows[slot][step : next_step if next_slot == slot else None]])
-    return found

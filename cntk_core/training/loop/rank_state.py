@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from typing import Any
 
 import attrs
 import numpy as np
@@ -15,18 +17,16 @@ from cntk_core.training.files.position import Position
 from cntk_core.training.loop.ranks import Ranks, rank_arrays
 from cntk_core.training.loop.update import NOISE_SLOT
 
-_POSITION, _CARRIED, _SLOT, _STATE, _STATISTICS, _STEPS = (
-    "position",
-    "carried/",
-    "slot/",
-    "state/",
-    "statistics",
-    "steps",
-)
+_POSITION, _CARRIED, _SLOT, _STATE = "position", "carried/", "slot/", "state/"
+_STATISTICS, _STEPS, _TOTALS = "statistics", "steps", "totals"
 
 
 def collect_state(
-    ranks: Ranks, store: ParameterStore, steps: int, position: Position | None = None
+    ranks: Ranks,
+    store: ParameterStore,
+    steps: int,
+    position: Position | None = None,
+    totals: Mapping[str, Any] | None = None,
 ) -> dict[str, Array]:
     """Bring the state of all ranks to rank 0. With a gradient scheme the learner's is equal on all of them.
 
@@ -35,6 +35,7 @@ def collect_state(
         store: parameters and the learner's slots of this rank.
         steps: updates of this rank.
         position: its place inside the epoch; None between two epochs.
+        totals: what it has counted, as JSON can hold it.
     """
     own: dict[str, Array] = {}
     if ranks.exchange and not ranks.strategy.reduces_gradients:
@@ -42,6 +43,7 @@ def collect_state(
         own.update({f"{_SLOT}{name}": slot[:size] for name, slot in store.slots.items() if name != NOISE_SLOT})
         own.update({f"{_STATE}{name}": np.array([number]) for name, number in store.state.items()})
         own[_STEPS] = np.array([steps])
+        own.update({_TOTALS: np.frombuffer(json.dumps(totals).encode(), np.uint8)} if totals else {})
     if position is not None:
         own[_STATISTICS] = store.values[store.learned_size :]
         entries, carried = position.entries()
@@ -58,11 +60,13 @@ class OwnState:
         position: inside the epoch; None if there is none.
         steps: updates of this rank; None if it has as many as the others.
         said: a line for the log; usually empty.
+        totals: what this rank has counted, if it counts for itself.
     """
 
     position: Position | None
     steps: int | None = None
     said: str = ""
+    totals: Mapping[str, Any] = attrs.field(factory=dict)
 
 
 def take_back(checkpoint: Checkpoint, store: ParameterStore, ranks: Ranks) -> OwnState:
@@ -86,7 +90,8 @@ def take_back(checkpoint: Checkpoint, store: ParameterStore, ranks: Ranks) -> Ow
     if _POSITION in own:
         carried = {int(name.removeprefix(_CARRIED)): array for name, array in own.items() if name.startswith(_CARRIED)}
         position = Position.of(json.loads(bytes(own[_POSITION])), carried)
-    return OwnState(position, int(own[_STEPS][0]) if _STEPS in own else None, said)
+    totals = json.loads(bytes(own[_TOTALS])) if _TOTALS in own else {}
+    return OwnState(position, int(own[_STEPS][0]) if _STEPS in own else None, said, totals)
 
 
 def _put(array: Array | None, target: Array) -> None:

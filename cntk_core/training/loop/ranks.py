@@ -16,6 +16,7 @@ from cntk_core.contract.parallel import Communicator, Parallelizer
 from cntk_core.contract.reader import EpochSpec
 from cntk_core.contract.store import ParameterStore
 from cntk_core.errors import TrainingError
+from cntk_core.plan.plan import Plan
 from cntk_core.records.minibatch import Minibatch
 from cntk_core.training.loop.subminibatch import share
 
@@ -188,6 +189,23 @@ class Ranks:
         total = np.array(numbers, np.float64)
         self.communicator.allreduce(total)
         return [float(number) for number in total]
+
+    def check_assigned(self, plan: Plan) -> None:
+        """Make sure that operations of a plan change nothing by themselves that the ranks learn together.
+
+        Raises:
+            TrainingError: one does; each rank would have a value of its own.
+        """
+        for node in (node for step in plan.steps for node in step.nodes if self.exchange):
+            places = node.op.updates | ({0} if node.op.traits.assigns else frozenset[int]())
+            changed = (child for place, child in enumerate(node.inputs) if place in places)
+            found = next((child for child in changed if child in plan.trained), None)
+            if found is not None:
+                raise TrainingError(
+                    f"{node.op.name} '{node.name}' changes '{found.name}', which several ranks learn together",
+                    where=node.where,
+                    hint=f"Do not learn '{found.name}' (learningRateMultiplier = 0), or train with one rank.",
+                )
 
     def check_parameters(self, store: ParameterStore, when: str) -> None:
         """Check that the learned parameters are equal on all ranks, to the last bit.

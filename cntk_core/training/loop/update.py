@@ -14,7 +14,7 @@ Where the rule is to see the mean of the gradient, ``g / N`` comes first and ``N
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -43,62 +43,67 @@ _L1 = "l1_threshold"
 def compose_update(learner: Learner, settings: SGDSettings, *, mean: bool = False) -> UpdateRule:
     """Put clipping, regularisation and noise around a learner's rule; what is off is not in the expression.
 
-    With ``mean`` the rule sees the mean of the gradient over the samples.
+    With ``mean`` the rule sees the mean of the gradient over the samples. The rule can be pickled if the learner can.
     """
     noise, l1 = settings.injects_noise, settings.has_l1
     own = _scalars_of(learner)
     means = _means_of(learner, own)
     extra = ((_MEAN,) if mean else ()) + _names(settings)
-
-    def expression(
-        m: Any, value: Any, gradient: Any, slots: Mapping[str, Any], scalars: Mapping[str, Any]
-    ) -> tuple[Any, Mapping[str, Any]]:
-        prepared = _prepare(m, value, gradient, scalars, extra)
-        numbers = {name: scalars[name] for name in (*own, *means)}
-        result, changed = _ruled(learner, learner.rule(m, value, prepared, slots, numbers))
-        if noise:
-            result = result + scalars[_NOISE] * slots[NOISE_SLOT]
-        if l1:
-            result = m.sign(result) * m.maximum(m.abs(result) - scalars[_L1], 0.0)
-        return result, {**changed, **({NOISE_SLOT: slots[NOISE_SLOT]} if noise else {})}
-
-    def mean_expression(
-        m: Any, value: Any, gradient: Any, slots: Mapping[str, Any], scalars: Mapping[str, Any]
-    ) -> Mapping[str, Any]:
-        prepared = _prepare(m, value, gradient, scalars, extra)
-        return learner.means(m, value, prepared, slots, {name: scalars[name] for name in own})
-
+    made = _Update(learner, own, means, extra)
     kind = type(learner)
     return UpdateRule(
         slots=learner.slots + ((Slot(NOISE_SLOT),) if noise else ()),
         scalars=(*own, *extra),
-        expression=expression,
+        expression=made.expression,
         identity_gradient=not (settings.clips or settings.has_l2 or mean),
         everywhere=settings.has_l2 or l1 or learner.everywhere,
         key=f"{kind.__module__}.{kind.__qualname__}({learner.settings!r})+{','.join(extra)}",
         means=means,
-        mean_expression=mean_expression if means else None,
-        on_host=_on_host(learner, extra) if isinstance(learner, UserLearner) else None,
+        mean_expression=made.mean_expression if means else None,
+        on_host=made.on_host if isinstance(learner, UserLearner) else None,
     )
 
 
-def _on_host(
-    learner: UserLearner, extra: tuple[str, ...]
-) -> Callable[[Sequence[ParameterUpdate], Sequence[Mapping[str, float]]], None]:
-    """The whole update around a learner in Python, in the same order."""
-    m = ArrayMath(np)
+@attrs.frozen(eq=False)
+class _Update:
+    """What a rule is made of: the learner, the names of its numbers, and of those that stand around it."""
 
-    def update(parameters: Sequence[ParameterUpdate], scalars: Sequence[Mapping[str, float]]) -> None:
+    learner: Learner
+    own: tuple[str, ...]
+    means: tuple[str, ...]
+    extra: tuple[str, ...]
+
+    def expression(
+        self, m: Any, value: Any, gradient: Any, slots: Mapping[str, Any], scalars: Mapping[str, Any]
+    ) -> tuple[Any, Mapping[str, Any]]:
+        prepared = _prepare(m, value, gradient, scalars, self.extra)
+        numbers = {name: scalars[name] for name in (*self.own, *self.means)}
+        result, changed = _ruled(self.learner, self.learner.rule(m, value, prepared, slots, numbers))
+        if _NOISE in self.extra:
+            result = result + scalars[_NOISE] * slots[NOISE_SLOT]
+            changed = {**changed, NOISE_SLOT: slots[NOISE_SLOT]}
+        if _L1 in self.extra:
+            result = m.sign(result) * m.maximum(m.abs(result) - scalars[_L1], 0.0)
+        return result, changed
+
+    def mean_expression(
+        self, m: Any, value: Any, gradient: Any, slots: Mapping[str, Any], scalars: Mapping[str, Any]
+    ) -> Mapping[str, Any]:
+        prepared = _prepare(m, value, gradient, scalars, self.extra)
+        return self.learner.means(m, value, prepared, slots, {name: scalars[name] for name in self.own})
+
+    def on_host(self, parameters: Sequence[ParameterUpdate], scalars: Sequence[Mapping[str, float]]) -> None:
+        """Do the whole update around a learner in Python, in the same order."""
+        assert isinstance(self.learner, UserLearner)
+        m = ArrayMath(np)
         for each, numbers in zip(parameters, scalars, strict=True):
-            each.gradient[...] = _prepare(m, each.value, each.gradient, numbers, extra)
-        learner.update(parameters)
+            each.gradient[...] = _prepare(m, each.value, each.gradient, numbers, self.extra)
+        self.learner.update(parameters)
         for each, numbers in zip(parameters, scalars, strict=True):
-            if _NOISE in extra:
+            if _NOISE in self.extra:
                 each.value += numbers[_NOISE] * each.slots[NOISE_SLOT]
-            if _L1 in extra:
+            if _L1 in self.extra:
                 each.value = np.sign(each.value) * np.maximum(np.abs(each.value) - numbers[_L1], 0.0)
-
-    return update
 
 
 def _ruled(learner: Learner, answer: Any) -> tuple[Any, Mapping[str, Any]]:

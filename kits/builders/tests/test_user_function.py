@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 
 from cntk_core.api import PluginError, ShapeError, UsageError, register, unregister
 from cntk_core.api.builders import UserFunction, op_of
 from cntk_core.errors import WrongResult
+from cntk_core.ops.families.outputs import first_rows
 from cntk_core.ops.language.framing import run_forward, run_gradient
+from cntk_core.ops.language.layouts import slot_layout
 from cntk_core.ops.language.op import OpContext
+from cntk_core.ops.language.rows import sequence_rows
 from cntk_core.plugins.manager import PluginManager
 from cntk_core.plugins.registering import registrations_kept
 from cntk_testing.op_cases import OpExample
@@ -214,3 +219,58 @@ def test_a_class_can_be_registered():
 def test_an_abstract_class_is_no_op():
     with registrations_kept(), pytest.raises(UsageError, match="cannot be registered"):
         register(UserFunction)
+
+
+class Lengths(UserFunction):
+    """How long each sequence is."""
+
+    outputs = ("lengths",)
+    output_axes: ClassVar = {"lengths": "sequence"}
+
+    def infer_outputs(self, x):
+        return (1,)
+
+    def forward(self, context, x):
+        """Count the frames."""
+        found = self.sequences_of(context, x)
+        np.testing.assert_array_equal(self.frames_of(context, found), x)
+        return np.array([[len(one)] for one in found])
+
+
+def test_sequences_come_in_the_readers_order_also_where_they_share_a_slot():
+    layout = slot_layout([[2, 1], [4]])
+    own = sequence_rows(layout)
+    numbers = np.stack([own.number, own.step - own.first], axis=1).astype(np.float64)
+    context = OpContext((True,), layout.frames, layout=layout, layouts=(layout,))
+    found = Lengths.sequences_of(context, numbers)
+    lengths = [len(one) for one in found]
+    assert sorted(lengths) == [1, 2, 4]
+    for number, (one, length) in enumerate(zip(found, lengths, strict=True)):
+        assert one.tolist() == [[number, step] for step in range(length)]
+    value = run_forward(op_of(Lengths), np, [numbers], Lengths(), context)
+    assert value[first_rows(layout)].ravel().tolist() == lengths
+    assert value.sum() == 7
+
+
+def test_axes_of_outputs_that_make_no_sense_are_refused():
+    class Unknown(Lengths):
+        output_axes: ClassVar = {"length": "sequence"}
+
+    class Twice(Lengths):
+        reduces_frames = True
+
+    with pytest.raises(PluginError, match="Unknown has no output 'length', which its output_axes name"):
+        op_of(Unknown)
+    with pytest.raises(PluginError, match="Twice has output_axes and reduces_frames"):
+        op_of(Twice)
+
+
+def test_a_value_for_each_sequence_has_as_many_rows():
+    class Wrong(Lengths):
+        def forward(self, context, x):
+            return np.zeros((3, 1))
+
+    layout = slot_layout([[2], [1]])
+    context = OpContext((True,), 3, layout=layout, layouts=(layout,))
+    with pytest.raises(WrongResult, match=r"returned an array \(3, 1\) as output 'lengths', which has to be \(2, 1\)"):
+        run_forward(op_of(Wrong), np, [np.zeros((3, 4))], Wrong(), context)

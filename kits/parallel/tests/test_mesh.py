@@ -15,13 +15,12 @@ from cntk_kit_parallel.mesh import Mesh
 from cntk_kit_parallel.mesh_communicator import DIRECT_BYTES, MeshCommunicator
 from cntk_kit_parallel.mesh_meeting import greet
 from cntk_kit_parallel.rendezvous import Rendezvous
+from cntk_testing.ports import free_port
 
 
 @pytest.fixture
 def port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
+    return free_port()
 
 
 def run(port, size, work):

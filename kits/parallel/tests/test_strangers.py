@@ -21,15 +21,14 @@ from cntk_kit_parallel.mesh_door import Door, is_open, listening
 from cntk_kit_parallel.mesh_greeting import Own, receive_guest
 from cntk_kit_parallel.mesh_meeting import connect
 from cntk_kit_parallel.rendezvous import Rendezvous
+from cntk_testing.ports import free_port
 
 SECRET = b"the secret of this run"
 
 
 @pytest.fixture
 def port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
+    return free_port()
 
 
 class Aside(threading.Thread):
@@ -128,15 +127,20 @@ def test_ranks_that_do_not_belong_together(port):
     close(first.result(), winner.result(), third)
 
 
-def test_a_rank_whose_connection_has_ended_can_come_again(port):
+def test_a_rank_whose_connection_has_ended_can_come_again(port, monkeypatch):
     """As a container that is started once more."""
+    take, taken = mesh_meeting._Party._take, []
+    monkeypatch.setattr(
+        mesh_meeting._Party, "_take", lambda party, *guest: (take(party, *guest), taken.append(guest[-1].rank))
+    )
     first = Aside(connect, meeting(0, 3, port), 30.0)
     with ExitStack() as stack:
         connection = stack.enter_context(reach(port))
         own = Own(1, 3, SECRET, sealed=False, port=1)
         mesh_meeting.greet(connection, mesh_meeting.visit(own, 0), time.monotonic() + 20.0)
     again = Aside(connect, meeting(1, 3, port), 30.0)
-    time.sleep(0.5)  # the last one to come ends the meeting, and that must not be before rank 1 is back
+    while taken.count(1) < 2:  # the last one to come ends the meeting, and that must not be before rank 1 is back
+        time.sleep(0.01)
     other = Aside(connect, meeting(2, 3, port), 30.0)
     close(first.result(), again.result(), other.result())
 

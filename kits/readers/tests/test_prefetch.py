@@ -59,7 +59,7 @@ def test_a_forgotten_iterator_ends_its_thread() -> None:
     next(items)
     del items
     gc.collect()
-    thread.join(5)
+    thread.join(60)
     assert not thread.is_alive()
 
 
@@ -75,7 +75,7 @@ def test_at_most_depth_items_ahead() -> None:
             yield i
 
     with Prefetcher(source, 4) as items:
-        assert room.wait(5)
+        assert room.wait(60)
         assert next(items) == 0
         # One item is with the user, four are ready, and the thread may hold one more.
         assert len(made) <= 6

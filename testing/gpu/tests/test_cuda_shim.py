@@ -176,6 +176,9 @@ def test_lanes_exchange(program):
 def test_what_no_gpu_allows_is_refused(program, kernel, block, said):
     with pytest.raises(CudaSourceError, match=rf"^{kernel}: block \(0, 0, 0\): {said}"):
         program.launch(kernel, grid=1, block=block, arguments=(np.zeros(64, np.int32),))
+    values = np.arange(block, dtype=np.int32)
+    program.launch("turn_around", grid=1, block=block, arguments=(values,), shared_bytes=4 * block)
+    np.testing.assert_array_equal(values, np.arange(block)[::-1], err_msg="a thread goes on with what it did before")
 
 
 @pytest.mark.parametrize(("place", "said"), [(4, "0 bytes behind its end"), (-2, "8 bytes before its begin")])

@@ -17,6 +17,17 @@ extern "C" __global__ void put_numbers(float* out, long long count, float value)
 }
 """
 
+SUMS = """
+extern "C" __global__ void add_neighbours(float* out, int most)
+{
+    __shared__ float seen[64];
+    if (threadIdx.x >= most) return;
+    seen[threadIdx.x] = out[threadIdx.x + 64 * blockIdx.x];
+    __syncthreads();
+    out[threadIdx.x + 64 * blockIdx.x] += seen[63 - threadIdx.x];
+}
+"""
+
 
 @pytest.fixture
 def cupy():
@@ -158,3 +169,14 @@ class TestKernels:
         with pytest.raises(AssertionError, match="an array of 20 bytes was written beside"):
             check_guards()
         check_guards()
+
+    def test_threads_that_never_come_to_a_barrier_are_told(self, cupy):
+        """The blocks after that are whole again: no thread goes on with what it did before."""
+        add = cupy.RawModule(code=SUMS).get_function("add_neighbours")
+        array = cupy.asarray(np.arange(128, dtype=np.float32))
+        with pytest.raises(AssertionError, match="add_neighbours: some threads of a block never came to a barrier"):
+            add((2,), (64,), (array, np.int32(40)))
+        array = cupy.asarray(np.arange(128, dtype=np.float32))
+        for _ in range(2):
+            add((2,), (64,), (array, np.int32(64)))
+        assert array.get().tolist() == [126.0] * 64 + [382.0] * 64

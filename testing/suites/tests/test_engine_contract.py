@@ -100,7 +100,7 @@ def test_a_wrong_gradient_by_a_node_is_noticed():
 def test_values_that_gradients_spoil_are_noticed():
     def backward(self, seeds):
         ReferenceProgram.run_backward(self, seeds)
-        self._values[self.plan.roots[1]] += 1.0
+        self.values[self.plan.roots[1]] += 1.0
 
     with pytest.raises(AssertionError, match=r"value after gradients of '.*': relative error"):
         EngineContract().test_gradients_by_any_nodes(faulty(run_backward=backward), "classifier float64")

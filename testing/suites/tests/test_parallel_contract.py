@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import time
 
-import attrs
 import numpy as np
 import pytest
 
@@ -240,16 +240,6 @@ def test_a_sum_in_another_order_is_noticed():
         CommunicatorContract().test_allreduce_adds_in_the_order_of_ranks(run_ranks, "float32")
 
 
-@attrs.define
-class Late:
-    seconds: float
-
-    def __call__(self, communicator):
-        if communicator.rank == 1:
-            time.sleep(self.seconds)
-        communicator.barrier()
-
-
 def message_of(size, work, **options):
     with pytest.raises(RankFailure) as error:
         VirtualRanks(size, **options).run(work)
@@ -257,6 +247,16 @@ def message_of(size, work, **options):
 
 
 def test_ranks_that_do_not_come_together():
+    over = threading.Event()
+
+    def late(communicator):
+        if communicator.rank == 1:
+            over.wait(30.0)
+        try:
+            communicator.barrier()
+        finally:
+            over.set()
+
     def differs(communicator):
         if communicator.rank:
             communicator.barrier()
@@ -271,7 +271,7 @@ def test_ranks_that_do_not_come_together():
     assert message_of(2, lambda one: one.barrier() if one.rank else None) == (
         "rank 1 waits in barrier, but rank 0 has ended"
     )
-    assert message_of(2, Late(0.5), deadline=0.1) == "barrier lacks the ranks [1] after 0.1 s"
+    assert message_of(2, late, deadline=0.1) == "barrier lacks the ranks [1] after 0.1 s"
     assert message_of(2, lambda one: one.abort("enough") if one.rank else one.barrier()) == "rank 1 aborted: enough"
 
 

@@ -398,7 +398,7 @@ def freeze_statistics(nodes: Iterable[Node]) -> list[Node]:
 
 
 def revise_parameter(network: Network, parameter: Parameter, path: Path, where: Location | None = None) -> None:
-    """Replace the values of a parameter by those of a text file, one row of CNTK's matrix per line.
+    """Replace the values of a parameter by those of a file: see :class:`FromFile`.
 
     Raises:
         DataError: the file cannot be read, or its matrix has not the parameter's shape.

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any, ClassVar, dataclass_transform
+from typing import Any, ClassVar, Literal, dataclass_transform
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from cntk_core.errors import PluginError, WrongResult
-from cntk_core.ops.families.outputs import Outputs, define_outputs
+from cntk_core.ops.families.frame_moves import layout_of, pieces_of
+from cntk_core.ops.families.outputs import Outputs, define_outputs, first_rows
 from cntk_core.ops.language.framing import sample_shape
 from cntk_core.ops.language.op import Op, OpContext
 from cntk_core.ops.language.shapes import Shape
@@ -38,9 +39,12 @@ class UserFunction(ABC):
         updates: which inputs, by number, ``forward`` changes in place in training: parameters that are not learned.
             They are kept in model files and checkpoints, and all ranks end an epoch with those of rank 0.
         reduces_frames: the outputs have no dynamic axis although inputs have one.
+        output_axes: outputs with an axis of their own: ``{"summary": "sequence"}`` has one value for each sequence, in
+            the reader's order, ``"minibatch"`` one for all of it. Shapes and arrays of ``backward`` are those, too.
     """
 
     outputs: ClassVar[tuple[str, ...]] = ("output",)
+    output_axes: ClassVar[Mapping[str, Literal["sequence", "minibatch"]]] = {}
     updates: ClassVar[tuple[int, ...]] = ()
     reduces_frames: ClassVar[bool] = False
 
@@ -61,6 +65,26 @@ class UserFunction(ABC):
             ShapeError: the inputs do not fit.
         """
         return shapes[0] if len(self.outputs) == 1 else (shapes[0],) * len(self.outputs)
+
+    @staticmethod
+    def sequences_of(context: OpContext, frames: Array) -> list[Array]:
+        """Return the frames of each sequence, ``(steps, *shape)`` each, in the reader's order.
+
+        Args:
+            context: of ``forward`` or ``backward``.
+            frames: ``(frames, *shape)`` on the dynamic axis of the function.
+        """
+        pieces = pieces_of(layout_of(attrs.evolve(context, layouts=(context.layout,)), 0))
+        return np.split(frames[pieces.rows], pieces.starts[1:])
+
+    @staticmethod
+    def frames_of(context: OpContext, sequences: Sequence[Array]) -> Array:
+        """Return the frames of all sequences as the function has them: the inverse of :meth:`sequences_of`."""
+        pieces = pieces_of(layout_of(attrs.evolve(context, layouts=(context.layout,)), 0))
+        joined = np.concatenate(list(sequences))
+        found = np.empty_like(joined)
+        found[pieces.rows] = joined
+        return found
 
     @abstractmethod
     def forward(self, context: OpContext, /, *inputs: Any) -> Any:
@@ -97,8 +121,16 @@ def op_of(function: type[UserFunction]) -> Op:
     names = function.outputs
     backward = _backward(function) if function.backward is not UserFunction.backward else None
     rules: Outputs = {name: _rule(function, index) for index, name in enumerate(names)}
-    if len(names) > 1:
-        return define_outputs(function.__name__, rules, gradient=backward, **_fields(function, fewest, most))(
+    unknown = sorted(set(function.output_axes) - set(names))
+    if unknown:
+        raise PluginError(f"{function.__name__} has no output '{unknown[0]}', which its output_axes name")
+    if function.output_axes and function.reduces_frames:
+        raise PluginError(
+            f"{function.__name__} has output_axes and reduces_frames", hint='Say "minibatch" of each output.'
+        )
+    if len(names) > 1 or function.output_axes:
+        fields = _fields(function, fewest, most)
+        return define_outputs(function.__name__, rules, gradient=backward, axes=function.output_axes, **fields)(
             _forward(function)
         )
     forward = _forward(function)
@@ -169,7 +201,11 @@ def _forward(function: type[UserFunction]) -> Callable[..., list[Array]]:
             raise WrongResult(function.forward, f"returned no tuple of {len(function.outputs)} arrays")
         shapes = [sample_shape(value, framed) for value, framed in zip(inputs, context.framed, strict=True)]
         frames = (context.frames,) if any(context.framed) and not function.reduces_frames else ()
-        wanted = [(*frames, *rule(shapes, attributes)) for rule in rules]
+        rows: dict[str, tuple[int, ...]] = {"minibatch": ()}
+        if "sequence" in function.output_axes.values():
+            rows["sequence"] = (len(first_rows(context.layout)),)
+        leads = [rows.get(function.output_axes.get(name, ""), frames) for name in function.outputs]
+        wanted = [(*lead, *rule(shapes, attributes)) for lead, rule in zip(leads, rules, strict=True)]
         return [
             _fitting(function.forward, result, shape, inputs[0].dtype, f"output '{name}'")
             for name, result, shape in zip(function.outputs, results, wanted, strict=True)

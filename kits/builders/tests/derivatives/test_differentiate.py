@@ -13,11 +13,15 @@ from cntk_core.model import Model
 from cntk_core.network.model_file import load_model, save_model
 from cntk_core.network.node import Input
 from cntk_core.ops.families.convolution import ConvolutionAttributes
+from cntk_core.ops.families.dropout import DropoutAttributes
+from cntk_core.ops.families.normalization import BatchNormalizationAttributes
+from cntk_core.ops.families.outputs import MultiplexerAttributes
+from cntk_core.ops.families.pooling import PoolingAttributes
 from cntk_core.ops.families.recurrence import DelayAttributes
 from cntk_core.ops.table import core_ops
 from cntk_core.plan.make import make_plan
 from cntk_kit_builders.derivatives.differentiate import derivative_name, differentiate
-from cntk_kit_builders.derivatives.rules import rule_of
+from cntk_kit_builders.derivatives.find_rule import rule_of
 from cntk_kit_builders.draw import to_svg
 from cntk_testing.gradients import assert_close, numeric_gradient
 from cntk_testing.networks import SAMPLES, Sketch, dropout
@@ -29,7 +33,7 @@ from cntk_testing.sequence_networks import SEQUENCE_SAMPLES, SequenceSketch, seq
 TABLE = core_ops()
 WITH_RULES = sorted(op for op in EXAMPLES if rule_of(TABLE.find("", op)) is not None and TABLE.find("", op).gradient)
 
-PARTLY = {"Convolution", "ConvolutionWeights", "CosDistance", "LookupTable", "Logistic"}
+PARTLY = {"AveragePooling", "BatchNormalization", "CosDistance", "Dropout", "LookupTable", "Logistic", "MaxPooling"}
 """Ops of which some forms have no rule."""
 
 NETWORKS = (
@@ -42,6 +46,11 @@ NETWORKS = (
     "lstm",
     "bidirectional",
     "learned_state",
+    "unpacked",
+    "looking",
+    "remembering",
+    "gathered",
+    "reduced",
 )
 
 
@@ -154,6 +163,98 @@ def test_a_convolutional_network():
     assert_same_derivatives(slopes, slopes["ce.by.K"], again, data, "second derivative")
 
 
+def in_training(network, roots, by, data, step=0):
+    """Return the values of roots in training and their gradients; what changes by itself stays as it was."""
+    program = program_of(network, roots, by)
+    program.begin_epoch(0, {"dropoutRate": 0.25}, minibatches_done=step)
+    before = program.store.values.copy()
+    program.forward(data)
+    found = [program.value(root.name) for root in roots]
+    program.backward()
+    program.store.values[...] = before
+    return found, [program.gradient(node.name) for node in by]
+
+
+def assert_same_in_training(network, root, by, data, what):
+    """Compare a derivative network with gradients in training; return it."""
+    made = differentiate(network, root, by)
+    names = [derivative_name(root.name, node.name) for node in by]
+    for step in (0, 7):
+        _, gradients = in_training(network, [root], by, data, step)
+        found, _ = in_training(made, [made[name] for name in names], [made[node.name] for node in by], data, step)
+        for name, ours, wanted in zip(names, found, gradients, strict=True):
+            assert_close(ours, wanted, f"{what} {name}", tolerance=1e-9)
+    return made
+
+
+def pooled_image(made):
+    """An image that is convolved in groups, normalized, pooled, put back, pooled again and dropped out."""
+    image = made.input("image", 4, 6, 6)
+    settings = ConvolutionAttributes((3, 3), (4,), groups=2, dilation=2)
+    h = made.op("Convolution", made.parameter("K", 4, 2, 3, 3), image, attributes=settings)
+    sizes = [(4,)] * 4
+    parameters = [made.parameter(name, *size) for name, size in zip(("scale", "bias", "m", "v"), sizes, strict=True)]
+    for node, learned in zip(parameters, (1.0, 1.0, 0.0, 0.0), strict=True):
+        node.learning_rate_multiplier = learned
+    h = made.op("BatchNormalization", h, *parameters, attributes=BatchNormalizationAttributes(True))
+    largest = made.op("Pooling", h, attributes=PoolingAttributes((3, 3), stride=(2,)))
+    back = made.op("MaxUnpooling", made.op("Tanh", largest), h, attributes=PoolingAttributes((3, 3), stride=(2,)))
+    mean = made.op("Pooling", made.op("Exp", back), attributes=PoolingAttributes((2, 2), "average", (2,), (False,)))
+    dropped = made.op("Dropout", mean, attributes=DropoutAttributes(seed=5))
+    z = made.op("Times", made.parameter("W", 36, 3), made.op("LayerNormalization", dropped))
+    return made.op("SumElements", made.op("Tanh", z), name="total")
+
+
+def test_derivatives_of_images_in_training_and_out_of_it():
+    made = Sketch("float64")
+    total = pooled_image(made)
+    sample = made.finish(None, total)
+    sample.network["v"].value[...] = np.abs(sample.network["v"].value) + 0.5
+    data, by = sample.minibatch(4), [sample.network[name] for name in ("image", "K", "scale", "bias", "W")]
+    assert_same_derivatives(sample.network, total, by, data, "derivative")
+    slopes = assert_same_in_training(sample.network, total, by, data, "derivative")
+    again = [slopes[name] for name in ("image", "K", "scale")]
+    for name in ("total.by.image", "total.by.K", "total.by.scale"):
+        assert_same_in_training(slopes, slopes[name], again, data, "second derivative")
+        assert_same_derivatives(slopes, slopes[name], again, data, "second derivative")
+
+
+def test_second_derivatives_of_images_agree_with_differences():
+    made = Sketch("float64")
+    sample = made.finish(None, pooled_image(made))
+    sample.network["v"].value[...] = np.abs(sample.network["v"].value) + 0.5
+    data = sample.minibatch(2)
+    slope = differentiate(sample.network, "total", "image")
+    squares = slope.add(_squares(slope, "total.by.image"))
+    curvature = differentiate(slope, squares, ["K", "scale"])
+    program = program_of(slope, [squares])
+
+    def penalty():
+        program.evaluate(data)
+        return float(program.value("penalty")[0])
+
+    for name in ("K", "scale"):
+        found = program_of(curvature, [curvature[f"penalty.by.{name}"]])
+        found.evaluate(data)
+        expected = numeric_gradient(penalty, program.store.value(slope[name]))
+        assert_close(found.value(f"penalty.by.{name}"), expected, f"gradient of the penalty by {name}")
+
+
+def test_outputs_of_one_operation_lie_side_by_side():
+    made = Sketch("float64")
+    x = made.input("x", 2, 3)
+    moments = made.op("BatchMoments", x, made.parameter("m", 6), made.parameter("v", 6))
+    parts = [
+        made.op("OutputMultiplexer", moments, attributes=MultiplexerAttributes(index), name=f"o{index}")
+        for index in range(3)
+    ]
+    mixed = made.op("ElementTimes", made.op("Exp", parts[0]), made.op("Tanh", parts[1]))
+    sample = made.finish(None, made.op("ElementTimes", mixed, parts[2], name="z"))
+    data, by = sample.minibatch(5), [sample.network[name] for name in ("x", "o0", "o2")]
+    slopes = assert_same_in_training(sample.network, sample.roots[0], by, data, "derivative")
+    assert_same_in_training(slopes, slopes["z.by.x"], [slopes["x"]], data, "second derivative")
+
+
 def _inferred(made, node):
     made.network.infer()
     return node.known_shape
@@ -207,14 +308,46 @@ def test_the_derivative_can_be_saved_drawn_and_learned(tmp_path):
     assert penalties == sorted(penalties, reverse=True)
 
 
+REFUSED = {
+    "comparing": "no node has the sums of its pairs",
+    "dropping in a loop": "in a loop it draws in the order of the time steps",
+    "blending": "statistics of the minibatch are blended with running ones",
+    "sharing": "only some of its statistics are used",
+    "choosing": "whether its sequences are as long or one frame each, minibatches tell",
+    "cutting": "its axis may be longer than the longest sequence",
+}
+
+
+def _refused(made, name):
+    """A value of the sequences ``x`` whose derivative cannot be written as nodes."""
+    x = made.x
+    if name == "comparing":
+        return made.op("AdditiveAttentionWeights", made.op("UnpackSequence", x), x, made.parameter("v", 3))
+    if name == "dropping in a loop":
+        past, close = made.delay(dim=3)
+        return close(made.op("Dropout", made.op("Plus", x, past), attributes=DropoutAttributes(0.5, 1)))
+    if name in ("blending", "sharing"):
+        attributes = BatchNormalizationAttributes(blend_time_constant=4.0 if name == "blending" else 0.0)
+        size = (3,) if name == "blending" else (3, 1)
+        return made.op("BatchNormalization", x, *(made.parameter(n, *size) for n in "sbmv"), attributes=attributes)
+    other = made.network.add(Input.make("other", (3,) if name == "choosing" else (5, 3), axis="words"))
+    return made.op("ReconcileDynamicAxis" if name == "choosing" else "ToSequenceLike", other, x)
+
+
 def test_all_that_cannot_be_differentiated_is_named():
     sample = dropout("float64")
     with pytest.raises(Problems) as caught:
         differentiate(sample.network, "se", "W0")
     assert [error.message for error in caught.value.errors] == [
-        f"the derivative through '{name}' (Dropout) cannot be written as a network: its operation has no rule for that"
-        for name in ("d0", "d1")
+        f"the derivative through '{name}' (Dropout) cannot be written as a network: without a seed of its own nobody "
+        "else can drop the same elements"
+        for name in ("d1", "d0")
     ]
+    for name, reason in REFUSED.items():
+        made = SequenceSketch("float64")
+        sample = made.finish(None, made.op("Exp", _refused(made, name), name="z"))
+        with pytest.raises(UnsupportedError, match=reason):
+            differentiate(sample.network, "z", "other" if "other" in sample.network else "x")
     made = SequenceSketch("float64")
     delayed = made.op("PastValue", made.x, made.x, attributes=DelayAttributes((3,)))
     sample = made.finish(None, made.op("Exp", delayed, name="z"))

@@ -260,4 +260,5 @@ def sized_plan(plan: Plan, sizes: Mapping[Node, Shape]) -> Plan:
     network.roots = {role: [copies[node] for node in group] for role, group in plan.network.roots.items()}
     roots = [copies[node] for node in plan.roots]
     criterion = copies[plan.criterion] if plan.criterion is not None else None
-    return make_plan(network, roots, criterion, by=[copies[node] for node in plan.by], fuse=is_fused(plan))
+    by, learn = [copies[node] for node in plan.by], plan.trained or None
+    return make_plan(network, roots, criterion, learn=learn, by=by, fuse=is_fused(plan))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from cntk_core.errors import DataError
 from cntk_core.network.node import BATCH, Input, Node
@@ -115,3 +115,9 @@ def stream_of(minibatch: Minibatch, node: Input) -> StreamData:
             return data
     known = ", ".join(minibatch.streams)
     raise DataError(f"the minibatch has no stream for the input '{node.name}'", hint=f"Streams: {known}")
+
+
+def time_steps(layout: SequenceLayout, direction: int) -> Iterator[slice]:
+    """Yield the rows of each time step, in the order of a loop: 1 from the first to the last, -1 from the last."""
+    for start, count in list(zip(layout.start.tolist(), layout.alive.tolist(), strict=True))[::direction]:
+        yield slice(start, start + count)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,8 @@ from cntk_core.records.layout import SequenceLayout
 from cntk_core.records.minibatch import Minibatch
 from cntk_kit_engines.axes import Axes
 from cntk_kit_engines.remaking import MadeOf, remains_of
+
+R = TypeVar("R")
 
 
 class PlanProgram(Program):
@@ -124,7 +126,7 @@ class PlanProgram(Program):
         if self._reached != self.axes.begun:
             raise NetworkError(f"the gradient by '{node.name}' has not been computed yet")
         found = self.fetch_gradient(node)
-        return np.zeros(self._full_shape(node), self.plan.network.dtype) if found is None else np.array(found)
+        return np.zeros(self.shape_of(node), self.plan.network.dtype) if found is None else np.array(found)
 
     def run_forward(self, minibatch: Minibatch, *, training: bool) -> None:
         """Compute all roots, and keep what the gradients look at and what ops keep for them."""
@@ -139,7 +141,7 @@ class PlanProgram(Program):
         raise no_gradients(self)
 
     def _seed(self, node: Node, seeds: Mapping[Node, NDArray[Any]] | None) -> NDArray[Any]:
-        shape = self._full_shape(node)
+        shape = self.shape_of(node)
         seed = np.asarray(1.0 if seeds is None else seeds.get(node, 0.0))
         if seed.ndim and seed.shape != shape:
             raise DataError(f"the seed of '{node.name}' has the shape {seed.shape}; its value is {shape}")
@@ -152,8 +154,8 @@ class PlanProgram(Program):
             raise NetworkError(f"the plan has no {what} '{name}'{guess}")
         return node
 
-    def _full_shape(self, node: Node) -> tuple[int, ...]:
-        """The shape of a node's value in this minibatch."""
+    def shape_of(self, node: Node) -> tuple[int, ...]:
+        """Return the shape of a node's value in this minibatch, its frames included."""
         sample = with_lengths(node.known_shape, self.axes.longest(longest_axes(node.known_shape)))
         return (self.axes.frames[node.axis], *sample) if node.framed else sample
 
@@ -192,6 +194,16 @@ class PlanProgram(Program):
         """
         if not self.plan.training:
             raise NetworkError("the plan has no gradients: it was made without a criterion")
+
+    def needed_rule(self, rule: R | None) -> R:
+        """Return the update rule, or what an engine has made of it.
+
+        Raises:
+            NetworkError: there is none.
+        """
+        if rule is None:
+            raise NetworkError("the program was compiled without an update rule")
+        return rule
 
     def make_context(self, node: Node, *, training: bool) -> OpContext:
         """Return a context for a node in the present minibatch."""

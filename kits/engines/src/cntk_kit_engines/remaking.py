@@ -30,6 +30,7 @@ class Remains:
     network: Network
     roots: tuple[str, ...]
     criterion: str | None
+    learn: tuple[str, ...]
     by: tuple[str, ...]
     fuse: bool
     parameters: tuple[str, ...]
@@ -52,8 +53,8 @@ def remains_of(program: Program, made_of: MadeOf) -> tuple[Callable[[Remains], P
         pickle.dumps(rule)
     except (pickle.PicklingError, AttributeError, TypeError):  # a function of no module, or something inside
         raise UnsupportedError(
-            "a program with a learner's update rule cannot be pickled",
-            hint="Pickle the network, and compile it again with the learner.",
+            "a program cannot be pickled with an update rule that pickles cannot hold",
+            hint="A learner's class has to stand in a module, and its options in pickles.",
         ) from None
     plan = program.plan
     return remade, (
@@ -63,6 +64,7 @@ def remains_of(program: Program, made_of: MadeOf) -> tuple[Callable[[Remains], P
             plan.network,
             tuple(node.name for node in plan.roots),
             plan.criterion.name if plan.criterion is not None else None,
+            tuple(parameter.name for parameter in plan.trained) if plan.training else (),
             tuple(node.name for node in plan.by),
             is_fused(plan),
             tuple(parameter.name for parameter in store.parameters),
@@ -83,7 +85,9 @@ def remade(remains: Remains) -> Program:
     criterion = network[remains.criterion] if remains.criterion is not None else None
     parameters = [node for name in remains.parameters if isinstance(node := network[name], Parameter)]
     store = ParameterStore(parameters, network.dtype)
-    plan = make_plan(network, roots, criterion, by=[network[name] for name in remains.by], fuse=remains.fuse)
+    learn = [network[name] for name in remains.learn] or None
+    by = [network[name] for name in remains.by]
+    plan = make_plan(network, roots, criterion, learn=learn, by=by, fuse=remains.fuse)
     engine = remains.engine(remains.options)
     program = engine.compile(plan, store, remains.rule, seed=remains.seed)
     store.restore(remains.numbers)

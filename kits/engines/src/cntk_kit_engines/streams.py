@@ -14,12 +14,14 @@ if TYPE_CHECKING:
 
 
 def check_size(node: Input, stream: StreamData) -> None:
-    """Make sure that the samples of a stream have as many values as the input.
+    """Make sure that the samples of a stream have as many values as the input; of no samples, nobody can tell.
 
     Raises:
         DataError: they have not.
     """
     sample = stream.data.shape[1:]
+    if not stream.data.shape[0] and not stream.sparse:
+        return
     if elements(sample) != elements(node.known_shape):
         raise DataError(
             f"the input '{node.name}' is {show(node.known_shape)}, but its stream gives samples of {show(sample)}"

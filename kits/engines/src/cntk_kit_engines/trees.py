@@ -29,6 +29,11 @@ class Names:
         return f"g{self.numbers[node]}"
 
 
+def is_elementwise(step: Step) -> bool:
+    """Whether all nodes of a step are scalar expressions, so that it is one pass over their elements."""
+    return all(node.op.elementwise is not None for node in step.nodes)
+
+
 def forward_trees(step: Step, names: Names, given: Mapping[Node, Tree] | None = None) -> dict[Node, Tree]:
     """The tree of each value that a step writes, over the values that it reads.
 

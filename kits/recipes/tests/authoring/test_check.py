@@ -177,6 +177,7 @@ def wrong(m, a, x): return 0.5 * x
     ],
 )
 @pytest.mark.parametrize("last", [True, False])
+@pytest.mark.thinned(2)
 def test_plugins_of_a_file_are_tested(site, tmp_path, capsys, name, code, outcome, last):
     from cntk_kit_recipes.cli import main
 

@@ -242,6 +242,7 @@ def test_another_machine_that_has_the_lock_of_the_system(path, monkeypatch):
 
 def test_a_holder_that_gives_signs_of_life(path, monkeypatch):
     monkeypatch.setattr(module, "kernel_knows_all", lambda folder: False)
+    monkeypatch.setattr(module, "WATCHED", 30.0)
     found = write(path, **STRANGER)
     over = threading.Event()
 

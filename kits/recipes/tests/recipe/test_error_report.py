@@ -7,8 +7,8 @@ import signal
 import pytest
 
 from cntk_core.errors import CntkError, TrainingError
-from cntk_core.training.loop.stop_request import stopped
 from cntk_kit_recipes.recipe import error_report, ranks
+from cntk_kit_recipes.session.stop_request import stopped
 
 
 def test_a_rank_that_was_told_to_end_is_not_the_first_that_failed(monkeypatch):

@@ -96,17 +96,22 @@ def test_of_eight_trainings_that_start_at_once_one_trains(recipe):
     assert not list(Path().glob("*.lock"))
 
 
+def newest_checkpoint():
+    """The last epoch of which there is a checkpoint; older ones are gone at once."""
+    return max((int(path.suffixes[-2][1:]) for path in Path().glob("net.dnn.*.ckp")), default=0)
+
+
 @pytest.mark.slow
 def test_a_killed_training_is_followed_without_a_word_of_anybody(recipe):
     """kill -9 while it trains, and the same command again."""
     command = [sys.executable, "-c", TRAIN, "modelPath=net.dnn", "Train=[SGD=[maxEpochs=4000]]"]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
         deadline = time.monotonic() + 120
-        while not Path("net.dnn.2.ckp").exists() and time.monotonic() < deadline:
+        while newest_checkpoint() < 2 and time.monotonic() < deadline:
             time.sleep(0.01)
         process.kill()
     assert Path("net.dnn.lock").exists()
-    newest = max(int(path.suffixes[-2][1:]) for path in Path().glob("net.dnn.*.ckp"))
+    newest = newest_checkpoint()
     done = subprocess.run(
         [*command[:-1], f"Train=[SGD=[maxEpochs={newest + 2}]]"],
         stderr=subprocess.PIPE,
@@ -139,11 +144,24 @@ def test_a_folder_that_cannot_be_written(recipe, capsys):
     assert said[1].startswith("    Make room on the disk, or see to the rights of the folder, and run again: ")
 
 
-def test_a_done_file_that_cannot_be_written(recipe, capsys):
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("folder", "Is a directory"),
+        ("r.cntk/done/now", "Not a directory"),
+        pytest.param(
+            "/sys/kernel/done",
+            "Permission denied",
+            marks=pytest.mark.skipif(os.access("/sys/kernel", os.W_OK), reason="anybody can write there"),
+        ),
+    ],
+)
+def test_a_done_file_that_cannot_be_written(recipe, capsys, path, reason):
+    """It is told before anything is trained."""
     Path("folder").mkdir()
-    assert failed(capsys, "doneFile=folder") == (
-        "<command line>:3:1: the doneFile 'folder' cannot be written: Is a directory\n"
-    )
+    said = f"<command line>:3:1: the doneFile '{path}' cannot be written: {reason}\n"
+    assert failed(capsys, f"doneFile={path}") == said
+    assert not list(Path().glob("**/*.dnn*"))
 
 
 @pytest.mark.slow

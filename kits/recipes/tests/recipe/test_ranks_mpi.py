@@ -127,21 +127,25 @@ def test_a_killed_training_goes_on_to_the_last_bit(tmp_path, through):
 
 
 SLOW = """
-import time
+import os, time
 from cntk_core.api import hookimpl
 
 @hookimpl
 def cntk_minibatch_end(job, result):
-    time.sleep(0.3)
     if job.rank == 0 and (result.epoch, result.minibatch) == (1, 2):
         open("now", "w").close()
+        while not os.path.exists("told"):
+            time.sleep(0.02)
+    if (result.epoch, result.minibatch) >= (1, 2):
+        time.sleep(0.3)
 """
+"""The training waits until its launcher is told to end, and what the launcher says has time to come to the ranks."""
 
 
 @pytest.mark.parametrize(
     ("number", "all_at_once"),
     [
-        (signal.SIGTERM, False),
+        pytest.param(signal.SIGTERM, False, marks=pytest.mark.thorough),
         pytest.param(signal.SIGTERM, True, marks=pytest.mark.thorough),
         pytest.param(signal.SIGUSR1, False, marks=pytest.mark.thorough),
         (signal.SIGUSR1, True),
@@ -159,6 +163,7 @@ def test_a_launcher_that_is_told_to_end_lets_the_ranks_save(tmp_path, through, n
             assert process.poll() is None
             time.sleep(0.05)
         (os.killpg if all_at_once else os.kill)(process.pid, number)
+        (tmp_path / "told").touch()
         _, said = process.communicate(timeout=300)
     assert process.returncode == 128 + number
     assert f"training on rank 0, 1 was told to end ({number.name}): it ends after minibatch " in said

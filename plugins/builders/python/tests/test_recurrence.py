@@ -110,6 +110,7 @@ MODELS: dict[str, Callable[[Term], Term]] = {
 
 @pytest.mark.parametrize("lengths", LENGTHS, ids=str)
 @pytest.mark.parametrize("name", MODELS)
+@pytest.mark.thinned(2)
 @pytest.mark.sampled(8)
 def test_gradients(name: str, lengths: list[int]):
     graph = Graph(np.float64)

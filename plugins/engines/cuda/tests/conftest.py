@@ -40,6 +40,7 @@ def standin(made_standin, monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy.cublas", made_standin.cublas)
     monkeypatch.setitem(sys.modules, "cudnn", None)
     monkeypatch.setattr(blas, "load_library", lambda cupy: Cublas())
+    monkeypatch.setattr(blas, "WORKSPACE", 1024)  # each test's engine has one, and cuBLAS's stand-in leaves it alone
     return made_standin
 
 

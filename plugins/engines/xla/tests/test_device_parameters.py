@@ -7,7 +7,6 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from cntk_engine_xla import XlaEngine
-from cntk_engine_xla.totals import Totals
 
 from cntk_core.api.engines import make_plan
 from cntk_testing.engine_contract import MOMENTUM, Run, start
@@ -134,6 +133,8 @@ def test_numbers_of_a_step_that_the_caller_changes_in_place(engine):
 
 
 def test_totals_of_device_and_host():
+    from cntk_engine_xla.totals import Totals
+
     sketch = classifier("float64")
     roots = sketch.roots
     totals = Totals(roots, {roots[-1]})

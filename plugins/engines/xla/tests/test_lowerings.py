@@ -8,9 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 from cntk_engine_xla import XlaEngine
-from cntk_engine_xla.alignments import places_bucket
-from cntk_engine_xla.units import units_of
-from cntk_engine_xla.vocabulary import words_bucket
 
 from cntk_core.api import DataError, Minibatch, Node, SequenceLayout, StreamData
 from cntk_core.api.engines import frame_layout, sequence_layout
@@ -39,6 +36,8 @@ LENGTHS = ([5, 4, 0, 1], [3, 6], [2, 2, 4, 1, 1])
 
 def _runs(made: Callable[[Any], Sample]) -> tuple[Run, Run]:
     """A network on this engine, all of it compiled, and on the reference."""
+    from cntk_engine_xla.units import units_of
+
     ours = start(XlaEngine(XlaEngine.options(xla_cache="none")), made("float64"))
     assert not any(unit.hosted for unit in units_of(ours.plan, gradients=True))
     return ours, start(ReferenceEngine(), made("float64"))
@@ -162,10 +161,14 @@ def test_several_sequences_to_a_slot(made: Callable[[Any], Sample]) -> None:
 
 
 def test_places_of_alignments_have_few_sizes() -> None:
+    from cntk_engine_xla.alignments import places_bucket
+
     assert [places_bucket(count) for count in (1, 128, 129, 512, 513)] == [128, 128, 512, 512, 2048]
 
 
 def test_words_of_classes_have_few_sizes() -> None:
+    from cntk_engine_xla.vocabulary import words_bucket
+
     assert [words_bucket(count) for count in (1, 64, 65, 257)] == [64, 64, 128, 512]
 
 
@@ -182,6 +185,8 @@ def _many_words(dtype: Any, *, computed: bool = False) -> Sample:
 
 
 def test_words_that_are_not_known_beforehand_are_looked_at_by_the_host() -> None:
+    from cntk_engine_xla.units import units_of
+
     ours = start(XlaEngine(XlaEngine.options(xla_cache="none")), _many_words("float64", computed=True))
     assert [unit.hosted for unit in units_of(ours.plan, gradients=True)].count(True) == 2
 

@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 from cntk_engine_xla import XlaEngine
-from cntk_engine_xla.layouts import sequences_bucket, slots_bucket
-from cntk_engine_xla.units import units_of
 
 from cntk_core.api import Minibatch, Node, SequenceLayout, StreamData
 from cntk_core.api.engines import sequence_layout
@@ -54,6 +52,8 @@ def _by_number(lengths: Sequence[int], counts: Iterator[int]) -> Iterator[list[i
 @pytest.mark.parametrize("minibatch", ["64 frames", "256 frames", "2048 frames", "8", "20", "1 to 32"])
 def test_2000_random_lengths_have_few_sizes(minibatch: str, longest: int) -> None:
     """However minibatches are made of a corpus, their padded shapes are few."""
+    from cntk_engine_xla.layouts import sequences_bucket, slots_bucket
+
     rng = np.random.default_rng(longest)
     lengths = rng.integers(1, longest + 1, size=2000).tolist()
     first, *unit = minibatch.split()
@@ -72,6 +72,8 @@ def test_2000_random_lengths_have_few_sizes(minibatch: str, longest: int) -> Non
 )
 def test_sequences_that_are_all_as_long_have_no_padding(lengths: list[int], rows: int) -> None:
     """If length and number are sizes of buckets, so that few minibatches of random lengths have a size of their own."""
+    from cntk_engine_xla.layouts import sequences_bucket
+
     assert sequences_bucket(sequence_layout(lengths), loops=True) == rows
 
 
@@ -103,6 +105,8 @@ def test_training_on_2000_random_lengths_compiles_a_few_functions() -> None:
 
 def test_three_layers_of_lstm_are_one_function() -> None:
     """Loops do not cut a plan: forward, gradients and update are one unit."""
+    from cntk_engine_xla.units import units_of
+
     made = SequenceSketch("float32")
     layer = made.x
     for place in range(3):
@@ -200,6 +204,7 @@ def _compare(ours: Run, reference: Run, layouts: Sequence[SequenceLayout], dtype
             )
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.sampled(8)
 @pytest.mark.parametrize("initial", ["default", "learned", "of frames"])
 @pytest.mark.parametrize("name", ["PastValue", "FutureValue"])
@@ -210,6 +215,8 @@ def test_delays(
     place: Callable[..., Node], name: str, steps: int, initial: str, layouts: Sequence[SequenceLayout]
 ) -> None:
     """Every kind of delay, in a loop and without one, is the reference's, for minibatches that go on too."""
+    from cntk_engine_xla.units import units_of
+
     dtype = "float64" if steps == 2 else "float32"
     ours = start(XlaEngine(), _sample(place, name, steps, initial, dtype))
     _compare(ours, start(ReferenceEngine(), _sample(place, name, steps, initial, dtype)), layouts, dtype)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pytest
 from cntk_engine_xla import XlaEngine
-from cntk_engine_xla.inputs import Feed, entries
-from cntk_engine_xla.staging import ALIGNMENT, FEWEST, MOST, Stage, Staging
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
@@ -16,6 +16,9 @@ from cntk_core.api.engines import frame_layout, sparse_matrix
 from cntk_testing.engine_contract import MOMENTUM, start
 from cntk_testing.networks import Sketch, classifier
 from cntk_testing.reference import ReferenceEngine
+
+if TYPE_CHECKING:
+    from cntk_engine_xla.inputs import Feed
 
 FLOAT = np.dtype(np.float32)
 
@@ -31,6 +34,9 @@ def _stream(data: object) -> StreamData:
 
 
 def _feed(*shape: int) -> Feed:
+    from cntk_engine_xla.inputs import Feed
+    from cntk_engine_xla.staging import Staging
+
     staging = Staging()
     staging.begin()
     return Feed(_input(*shape), FLOAT, staging)
@@ -38,6 +44,8 @@ def _feed(*shape: int) -> Feed:
 
 @given(st.integers(1, 9), st.lists(st.integers(1, 9), min_size=1, max_size=2))
 def test_arrays_lie_where_xla_does_not_copy_them(rows, shape):
+    from cntk_engine_xla.staging import ALIGNMENT, Stage, Staging
+
     array = Stage(Staging(), tuple(shape), np.dtype(np.float64)).array(rows)
     assert array.shape == (rows, *shape)
     assert array.dtype == np.float64
@@ -49,6 +57,7 @@ def test_xla_has_read_a_place_before_it_is_written_again():
     """JAX takes arrays over where they lie, and computes with them later."""
     import jax
     import jax.numpy as jnp
+    from cntk_engine_xla.staging import MOST, Stage, Staging
 
     staging, summed = Staging(), jax.jit(lambda x: jnp.linalg.matrix_power(x, 5).sum())
     stage, results, places = Stage(staging, (64,), FLOAT), [], set()
@@ -81,6 +90,8 @@ class _Mark:
 @pytest.mark.parametrize("rows", [1, 1_000_000])
 def test_the_places_are_free_again_when_all_that_was_begun_is_done(rows):
     """Large minibatches have the fewest places; nobody waits before all are taken."""
+    from cntk_engine_xla.staging import FEWEST, MOST, Stage, Staging
+
     staging = Staging()
     stage = Stage(staging, (1,), FLOAT)
     most = MOST if rows == 1 else FEWEST
@@ -99,6 +110,9 @@ def test_the_places_are_free_again_when_all_that_was_begun_is_done(rows):
 
 def test_a_minibatch_that_could_not_be_taken_leaves_no_gap():
     """The second input of a minibatch is refused; the places of the minibatches after it are as they should be."""
+    from cntk_engine_xla.inputs import Feed
+    from cntk_engine_xla.staging import Staging
+
     staging = Staging()
     first, second = Feed(_input(3), FLOAT, staging), Feed(_input(2), FLOAT, staging)
     for number in range(3):
@@ -134,14 +148,18 @@ def test_a_sparse_stream_for_a_dense_input():
     np.testing.assert_array_equal(found, matrix.toarray()[[0, 1, 0, 0]])
 
 
-@pytest.mark.parametrize(
-    "take",
-    [
-        lambda node, stream: Feed(node, FLOAT, Staging()).take(stream, 4),
-        lambda node, stream: sparse_matrix(node, stream, FLOAT),
-    ],
-    ids=["dense", "sparse"],
-)
+def _take_dense(node, stream):
+    from cntk_engine_xla.inputs import Feed
+    from cntk_engine_xla.staging import Staging
+
+    return Feed(node, FLOAT, Staging()).take(stream, 4)
+
+
+def _take_sparse(node, stream):
+    return sparse_matrix(node, stream, FLOAT)
+
+
+@pytest.mark.parametrize("take", [_take_dense, _take_sparse])
 def test_samples_of_another_size(take):
     with pytest.raises(DataError, match=r"the input 'x' is \[3\], but its stream gives samples of \[5\]"):
         take(_input(3), _stream(np.zeros((4, 5))))
@@ -150,6 +168,8 @@ def test_samples_of_another_size(take):
 @given(st.integers(1, 5), st.integers(0, 9), st.integers(0, 30))
 def test_elements_of_a_sparse_matrix(frames, padding, seed):
     """Row by row; those of the padding are zeros in a row beyond all rows."""
+    from cntk_engine_xla.inputs import entries
+
     dense = np.random.default_rng(seed).integers(0, 3, (frames, 4)).astype(float)
     rows = frames + padding
     row, column, data = entries(csr_array(dense), rows)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import sys
 import threading
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from nccl_stand_in import make_nccl, settle
 
 from cntk_core.api import RankGone
 from cntk_core.api.parallel import Mesh, Rendezvous
+from cntk_testing.ports import free_port
 from cntk_testing_gpu.cupy_stand_in import make_cupy
 
 
@@ -65,11 +65,6 @@ def put(patch, cupy, nccl):
     """Let a stand-in have CuPy's place."""
     patch.setitem(sys.modules, "cupy", cupy)
     patch.setitem(sys.modules, "cupy.cuda.nccl", nccl)
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
 
 
 class Ranks:

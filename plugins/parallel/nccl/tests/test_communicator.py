@@ -223,14 +223,19 @@ def test_ranks_in_different_operations():
 
 @pytest.mark.slow
 def test_a_rank_that_does_not_come_is_named():
+    gone = threading.Event()
+
     def work(communicator):
         communicator.watch.deadline = 0.3
-        if communicator.rank != 1:
+        if communicator.rank == 1:
+            gone.wait(50.0)
+            return
+        try:
             communicator.allreduce(np.ones(100_000))
-        else:
-            time.sleep(1.0)
+        finally:
+            gone.set()
 
-    text = "^rank [02] has waited 0 s in a sum of 100000 numbers for rank 1\n    A rank that is only slow"
+    text = r"^rank [02] has waited \d+ s in a sum of 100000 numbers for rank 1\n    A rank that is only slow"
     with gpus(), pytest.raises(RankMissing, match=text):
         Ranks()(3, work)
 
@@ -270,14 +275,12 @@ def test_a_rank_that_fails_while_others_are_in_nccl(blocks):
         time.sleep(0.3)
         raise ArithmeticError("no luck")
 
-    begun = time.monotonic()
     with gpus(blocks=blocks) as links:
         run, errors = Ranks(deadline=50.0), []
         work_of_all = lambda one: noting(lambda: work(one), errors)  # noqa: E731
         with pytest.raises(ArithmeticError, match="no luck"):
             run(3, work_of_all)
         assert links.made == 0
-    assert time.monotonic() - begun < 30.0
     others = [error for error in errors if not isinstance(error, ArithmeticError)]
     assert [type(error) for error in others] == [RankGone, RankGone]
     assert {error.message for error in others} == {"rank 1 has failed: ArithmeticError: no luck"}
@@ -298,7 +301,7 @@ def test_gpus_that_do_not_find_each_other():
         communicator.watch.deadline = 0.4
         communicator.allreduce(np.ones(100_000))
 
-    text = "^rank [01] has waited [01] s in connecting the GPUs for NCCL; all ranks have come to it\n    GPUs that are"
+    text = r"^rank [01] has waited \d+ s in connecting the GPUs for NCCL; all ranks have come to it\n    GPUs that are"
     with gpus(alone=True), pytest.raises(RankMissing, match=text):
         Ranks()(2, work)
 
@@ -390,7 +393,7 @@ def test_heads(array, comes_along):
 def test_no_threads_are_left():
     with gpus():
         Ranks()(2, lambda one: one.allreduce(np.ones(100_000)))
-        end = time.monotonic() + 5.0
+        end = time.monotonic() + 60.0
         while any(one.name in ("guard", "messages") for one in threading.enumerate()) and time.monotonic() < end:
             time.sleep(0.05)
         assert not [one.name for one in threading.enumerate() if one.name in ("guard", "messages")]

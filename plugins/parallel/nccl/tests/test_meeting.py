@@ -13,10 +13,11 @@ from types import SimpleNamespace
 import pytest
 from cntk_parallel_nccl import NcclCommunicator, libraries, meeting
 from cntk_parallel_nccl.meeting import first_node, meet, meet_by_mpi
-from gpu_ranks import free_port, gpus, put
+from gpu_ranks import gpus, put
 from nccl_stand_in import make_nccl
 
 from cntk_core.api import Available, Unavailable, UnsupportedError
+from cntk_testing.ports import free_port
 from cntk_testing_gpu.cupy_stand_in import CudaError, make_cupy
 
 HERE = Path(__file__).parent

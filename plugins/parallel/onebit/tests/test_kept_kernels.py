@@ -41,7 +41,7 @@ def unquantize(kernel):
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=() if name in ("empty", "one bit of the code") else pytest.mark.slow)
+        pytest.param(name, marks=() if name in ("empty", "one bit of the code") else pytest.mark.thorough)
         for name in DAMAGES
     ],
 )

@@ -17,13 +17,13 @@ from cntk_parallel_sockets.launching import launch
 
 from cntk_core.api import RankGone, RankMissing
 from cntk_core.api.parallel import Mesh, Rendezvous
+from cntk_testing.ports import free_port
 
 
 @pytest.fixture
 def three():
     """Three ranks in this process that tolerate losses."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
+    port = free_port()
 
     def connect(rank):
         given = {"RANK": str(rank), "WORLD_SIZE": "3", "MASTER_PORT": str(port)}

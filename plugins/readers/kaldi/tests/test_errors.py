@@ -23,6 +23,12 @@ FORMS = "\n    A line is: key path, key path:offset, or with a range of rows beh
 RUN = "\n    Run it yourself and write what it gives to a file: ... ark:features.ark"
 
 
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files are written here: other tests run at the same time and have some of the same names."""
+    monkeypatch.chdir(tmp_path)
+
+
 def read(make, text: str) -> None:
     for _ in make(text).minibatches(EpochSpec(minibatch_size=100)):
         pass

@@ -2,14 +2,18 @@
 //
 // A block is run at a time. Each of its threads is a fibre that runs until it has to wait for others: at a barrier of the
 // block or in an operation of its warp. The order in which fibres run can be chosen; a kernel without races gives the same
-// numbers in every order.
+// numbers in every order. Fibres last from block to block, and change by _longjmp: what begins or leaves a context of its
+// own asks the system each time.
 #pragma once
+#undef _FORTIFY_SOURCE  // its longjmp takes another stack for a broken one
 #include <math.h>
+#include <setjmp.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <ucontext.h>
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -50,7 +54,8 @@ const unsigned WARP = 32, STACK = 1 << 16;
 enum State { READY, AT_BLOCK, AT_WARP, DONE };
 
 struct Fibre {
-    ucontext_t context;
+    jmp_buf place;  // where it goes on
+    bool begun = false;
     uint3 thread;
     unsigned number;       // in the block
     State state;
@@ -58,12 +63,12 @@ struct Fibre {
     unsigned mask;         // with which lanes it waits
     uint64_t brought;      // to what it waits in
     uint64_t found[WARP];  // what the lanes brought; of a barrier of the block, the sum in the first place
-    std::vector<char> stack;
+    std::unique_ptr<char[]> stack;
 };
 
 static std::vector<Fibre> fibres;
 static Fibre* current;
-static ucontext_t scheduler;
+static jmp_buf scheduler;
 static dim3 grid, block, block_at;
 static std::vector<double> dynamic;  // shared memory that the launch asks for
 static std::string problem;
@@ -72,13 +77,27 @@ static void** arguments;
 
 static inline void wait(State state, int line, unsigned mask, uint64_t brought) {
     current->state = state, current->line = line, current->mask = mask, current->brought = brought;
-    swapcontext(&current->context, &scheduler);
+    if (!_setjmp(current->place)) _longjmp(scheduler, 1);
 }
 
 static void run_fibre() {
-    body(arguments);
-    current->state = DONE;
-    swapcontext(&current->context, &scheduler);
+    for (;;) {
+        body(arguments);
+        wait(DONE, 0, 0, 0);  // until there is a next block
+    }
+}
+
+// Lets a fibre run until it waits.
+static void resume(Fibre& one) {
+    current = &one;
+    if (_setjmp(scheduler)) return;
+    if (one.begun) _longjmp(one.place, 1);
+    one.begun = true, one.stack.reset(new char[STACK]);
+    ucontext_t context;
+    getcontext(&context);
+    context.uc_stack.ss_sp = one.stack.get(), context.uc_stack.ss_size = STACK, context.uc_link = nullptr;
+    makecontext(&context, run_fibre, 0);
+    setcontext(&context);
 }
 
 static std::string name_of(const Fibre& one) { return "thread " + std::to_string(one.number); }
@@ -147,12 +166,8 @@ static void run_block(int order, uint64_t& random) {
     if (fibres.size() != count) fibres = std::vector<Fibre>(count);
     for (unsigned number = 0; number < count; number++) {
         Fibre& one = fibres[number];
-        one.number = number, one.state = READY, one.stack.resize(STACK);
+        one.number = number, one.state = READY;
         one.thread = {number % block.x, number / block.x % block.y, number / block.x / block.y};
-        getcontext(&one.context);
-        one.context.uc_stack.ss_sp = one.stack.data(), one.context.uc_stack.ss_size = STACK;
-        one.context.uc_link = &scheduler;
-        makecontext(&one.context, run_fibre, 0);
     }
     memset(dynamic.data(), 0xff, dynamic.size() * sizeof(double));  // not a number, whatever is read of it
     std::vector<unsigned> turns(count);
@@ -167,8 +182,8 @@ static void run_block(int order, uint64_t& random) {
         for (unsigned number : turns) {
             Fibre& one = fibres[number];
             if (one.state == READY) {
-                current = &one, moved = true;
-                swapcontext(&scheduler, &one.context);
+                moved = true;
+                resume(one);
             }
             alive = alive || one.state != DONE;
         }
@@ -198,6 +213,7 @@ static int run(void (*kernel)(void**), void** given, const unsigned* sizes, size
                 block_at = dim3(x, y, z);
                 run_block(order, random);
                 if (!problem.empty()) {
+                    fibres.clear();  // they wait inside the kernel for good
                     problem = "block (" + std::to_string(x) + ", " + std::to_string(y) + ", " + std::to_string(z) +
                               "): " + problem;
                     return 1;

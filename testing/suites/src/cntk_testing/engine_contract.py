@@ -144,7 +144,6 @@ class EngineContract(TrainerContract, GradientContract, ForeignOpsContract, Inpu
         engine_class: the engine, made with its default options.
         supports_double: it computes in float64 too.
         supports_sparse: it takes sparse streams.
-        supports_empty_minibatches: it takes minibatches without frames.
         supports_sequences: it computes recurrent networks and operations on sequences.
         unsupported_ops: names of ops of the core that it does not compute.
         sizes: frames of the minibatches that follow each other; one that compiles for each size takes fewer.
@@ -157,7 +156,6 @@ class EngineContract(TrainerContract, GradientContract, ForeignOpsContract, Inpu
     engine_class: ClassVar[type[ExecutionEngine]]
     supports_double: ClassVar[bool] = True
     supports_sparse: ClassVar[bool] = True
-    supports_empty_minibatches: ClassVar[bool] = True
     supports_sequences: ClassVar[bool] = True
     unsupported_ops: ClassVar[frozenset[str]] = frozenset()
     sizes: ClassVar[Sequence[int]] = SIZES

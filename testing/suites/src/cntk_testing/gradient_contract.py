@@ -188,6 +188,27 @@ class GradientContract:
         for mine, other in zip(run.store.parameters, store.parameters, strict=True):
             self.assert_close(run.store.value(mine), store.value(other), "float32", f"new '{mine.name}'")
 
+    def test_several_programs_keep_values(self, engine: ExecutionEngine) -> None:
+        """What one program keeps stays while others of the same parameters compute, wherever the numbers lie."""
+        self._needs("", "float32")
+        found: list[dict[str, Array]] = []
+        for each in (engine, ReferenceEngine()):
+            sample = classifier("float32")
+            network, by = sample.network, nodes_to_take_by(sample)
+            runs = []
+            for step in range(3):
+                store = ParameterStore.of(network.parameters, network.dtype)
+                program = each.compile(make_plan(network, roots_of(sample), by=by), store)
+                program.begin_epoch(0, sample.settings)
+                program.forward(sample.minibatch(4 + step, step))
+                runs.append(GradientRun(sample, store, program))
+            for step, run in reversed(list(enumerate(runs))):
+                run.program.backward()
+                assert run.store.values.shape == runs[0].store.values.shape  # somebody looks at the numbers between
+                found.append({f"{name} of {step}": array for name, array in run.gradients.items()})
+        for ours, reference in zip(found[:3], found[3:], strict=True):
+            self._assert_same(ours, reference, "float32", "gradient by")
+
     def test_mistakes_with_gradients_by_nodes(self, engine: ExecutionEngine) -> None:
         """What is asked for too early, and names and shapes that are wrong, are named."""
         self._needs("", "float32")

@@ -135,10 +135,12 @@ class InputsContract:
 
     Attributes:
         supports_free_dimensions: it takes inputs whose sizes each minibatch brings.
+        supports_empty_minibatches: it takes minibatches without frames.
     """
 
     supports_sequences: ClassVar[bool]
     supports_free_dimensions: ClassVar[bool] = True
+    supports_empty_minibatches: ClassVar[bool] = True
     assert_close: Callable[..., None]
 
     def test_inputs_without_sequences(self, engine: ExecutionEngine, dtype: str) -> None:
@@ -209,6 +211,13 @@ class InputsContract:
             total += fixed.program.read_totals()["se"]
         self.assert_close(ours.program.read_totals()["se"], total, dtype, "total")
         assert ours.program.step == len(IMAGES)
+        if self.supports_empty_minibatches:
+            # A rank without a share of a minibatch does not know the sizes in it.
+            none = {name: np.zeros((0, *shape), dtype) for name, shape in (("x", (2, 0, 0)), ("mask", (0, 0)))}
+            none["target"] = np.zeros((0, 3), dtype)
+            streams = {name: StreamData(array, frame_layout(0)) for name, array in none.items()}
+            ours.program.compute_gradients(Minibatch(streams, 0))
+            assert not any(ours.store.gradient(parameter).any() for parameter in ours.program.plan.trained)
 
     def test_training_on_free_dimensions(self, engine: ExecutionEngine, dtype: str) -> None:
         """So does training: parameters change as if networks of fixed size took turns."""

@@ -29,10 +29,11 @@ from cntk_core.ops.families.sequences import ToSequenceAttributes, UnpackAttribu
 from cntk_core.ops.families.shifting import ShiftAttributes
 from cntk_core.ops.families.slicing import RepeatAttributes, SliceAttributes, StackAttributes
 from cntk_core.ops.families.vocabulary import NoiseContrastiveAttributes
-from cntk_core.ops.language.reader_order import pack, unpack, unpack_sequences
+from cntk_core.ops.language.reader_order import pack, unpack
 from cntk_core.plugins.faults import fault_error
 from cntk_core.plugins.registering import registrations_kept
 from cntk_kit_recipes.recipe.context import ActionContext
+from cntk_kit_recipes.recipe.sequences_begun import unpack_sequences
 from cntk_kit_recipes.session.saving import Saver
 
 __all__ = [

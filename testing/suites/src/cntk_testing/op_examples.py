@@ -22,6 +22,7 @@ from cntk_core.ops.families.shifting import ShiftAttributes
 from cntk_core.ops.families.slicing import OneHotAttributes, RepeatAttributes, SliceAttributes, StackAttributes
 from cntk_core.ops.families.unary import ELUAttributes
 from cntk_core.ops.families.vocabulary import NoiseContrastiveAttributes
+from cntk_testing.adjoint_examples import ADJOINTS
 from cntk_testing.later_examples import LATER
 from cntk_testing.op_cases import OpExample
 
@@ -111,6 +112,7 @@ def _stacks() -> tuple[OpExample, ...]:
 
 EXAMPLES: dict[str, tuple[OpExample, ...]] = {
     **LATER,
+    **ADJOINTS,
     "BroadcastLike": (
         OpExample(((1,), (4,)), nan=(0,)),
         OpExample(((3, 1), (2, 1, 4)), nan=(0,)),
@@ -445,6 +447,8 @@ MOVES = frozenset(
         "AttentionWeights",
         "AdditiveAttentionWeights",
         "AttentionSum",
+        "AttentionProducts",
+        "AttentionMemory",
         "Where",
         "PackedIndex",
         "GatherPacked",

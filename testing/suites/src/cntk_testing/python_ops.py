@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pytest
@@ -15,7 +15,12 @@ from cntk_core.contract.learner import Slot, UpdateContext, UpdateRule
 from cntk_core.contract.store import ParameterStore
 from cntk_core.contract.user_learner import ParameterUpdate, UserLearner
 from cntk_core.network.node import Node
+from cntk_core.ops.families.frame_moves import layout_of, pieces_of
+from cntk_core.ops.families.ordering import TopKAttributes
 from cntk_core.ops.families.outputs import MultiplexerAttributes, define_outputs
+from cntk_core.ops.families.reductions import ReduceAttributes
+from cntk_core.ops.families.sequences import UnpackAttributes
+from cntk_core.ops.language.define import scalar_shape
 from cntk_core.ops.language.op import Array, OpContext
 from cntk_core.ops.language.shapes import Shape
 from cntk_core.ops.language.traits import BY_ROWS
@@ -92,6 +97,74 @@ class Normed(UserFunction):
         return by_x, np.sum(scaled * x / root, axis=0), None
 
 
+def _summary_shapes(shapes: Sequence[Shape], attributes: Any) -> Shape:
+    return shapes[0]
+
+
+def _pieces(context: OpContext) -> tuple[Any, Any]:
+    """Which sequence each row belongs to, and how long they are."""
+    pieces = pieces_of(layout_of(context, 0))
+    return pieces.piece, pieces.lengths[:, None]
+
+
+def _centred(x: Array, context: OpContext) -> tuple[Array, Array, Array]:
+    """Frames without the mean of their sequence, that mean, and the sum of all squares."""
+    piece, lengths = _pieces(context)
+    means = np.zeros((len(lengths), x.shape[1]), x.dtype)
+    np.add.at(means, piece, x)
+    means /= lengths
+    return x - means[piece], means, np.sum(x * x, keepdims=True).reshape(1) / x.dtype.type(100)
+
+
+def _to_x(x: Array, context: OpContext, by_frames: Array, by_means: Array, by_sum: Array) -> Array:
+    piece, lengths = _pieces(context)
+    sums = np.zeros((len(lengths), x.shape[1]), x.dtype)
+    np.add.at(sums, piece, by_frames)
+    found: Array = by_frames + ((by_means - sums) / lengths)[piece] + 2 * x * by_sum / x.dtype.type(100)
+    return found
+
+
+def _summary_gradient(
+    xp: Any,
+    gradients: Sequence[Array],
+    values: Sequence[Array],
+    inputs: Sequence[Array],
+    attributes: Any,
+    context: OpContext,
+    needs: Sequence[bool],
+) -> Sequence[Array | None]:
+    return (_to_x(inputs[0], context, *gradients),)
+
+
+SUMMARY = define_outputs(
+    "TestingSummary",
+    {"frames": _summary_shapes, "means": _summary_shapes, "sum": scalar_shape},
+    axes={"means": "sequence", "sum": "minibatch"},
+    gradient=_summary_gradient,
+    doc="Frames without the mean of their sequence, that mean, and a sum over the minibatch.",
+)(lambda xp, inputs, attributes, context: _centred(inputs[0], context))
+
+
+class Summary(UserFunction):
+    """The same in Python."""
+
+    outputs = ("frames", "means", "sum")
+    output_axes: ClassVar[Mapping[str, Literal["sequence", "minibatch"]]] = {"means": "sequence", "sum": "minibatch"}
+
+    def infer_outputs(self, x: Any) -> Any:
+        """Return those of the frames, twice, and a number."""
+        return x, x, (1,)
+
+    def forward(self, context: OpContext, /, *inputs: Any) -> Any:
+        """Return all three."""
+        context.saved["x"] = inputs[0]
+        return _centred(inputs[0], context)
+
+    def backward(self, context: OpContext, /, *gradients: Any) -> Any:
+        """Add what comes from all three."""
+        return _to_x(context.saved["x"], context, *gradients)
+
+
 class _Signed(UserLearner):
     """Steps of one size, smoothed."""
 
@@ -156,6 +229,47 @@ def _python_recurrent(dtype: str) -> Sample:
     return made.classify(close(_normed(made, made.weighted((made.x, FEATURES), (past, HIDDEN)))))
 
 
+def _largest(dtype: str) -> Sample:
+    """Values and places of one sorting."""
+    made = SequenceSketch(dtype)
+    h = made.op("Tanh", made.weighted((made.x, FEATURES), size=2 * HIDDEN))
+    top = made.op("TopK", h, attributes=TopKAttributes(HIDDEN, output="both"))
+    values, places = _output(made, top, 0), _output(made, top, 1)
+    return made.classify(made.op("Plus", values, made.op("Sigmoid", places)))
+
+
+def _summed_up(made: SequenceSketch, source: Node) -> Sample:
+    frames, means, total = (_output(made, source, index) for index in range(3))
+    spread = made.op("ReconcileDynamicAxis", made.op("Exp", means), made.x)
+    whole = made.op("Plus", made.op("Plus", frames, spread), made.op("Tanh", total))
+    sample = made.classify(whole)
+    sample.roots += [means, total]
+    return sample
+
+
+def _summary(dtype: str) -> Sample:
+    made = SequenceSketch(dtype)
+    source = made.network.add(Node("summary", SUMMARY, [made.op("Tanh", made.weighted((made.x, FEATURES)))]))
+    return _summed_up(made, source)
+
+
+def _summary_in_python(dtype: str) -> Sample:
+    made = SequenceSketch(dtype)
+    x = made.op("Tanh", made.weighted((made.x, FEATURES)))
+    return _summed_up(made, made.network.add(Node("summary", op_of(Summary), [x], Summary())))
+
+
+def _masked(dtype: str) -> Sample:
+    """Whole sequences and which of their steps there are, of one computation."""
+    made = SequenceSketch(dtype)
+    keys = made.op("Tanh", made.weighted((made.x, FEATURES)))
+    both = made.op("UnpackSequence", keys, attributes=UnpackAttributes(0.5, with_mask=True))
+    memory, there = _output(made, both, 0), _output(made, both, 1)
+    seen = made.op("AttentionSum", memory, made.op("AttentionWeights", memory, keys, there))
+    counted = made.op("ReduceElements", there, attributes=ReduceAttributes("Sum"))
+    return made.classify(made.op("Plus", seen, made.op("ReconcileDynamicAxis", counted, made.x)))
+
+
 def assigned(dtype: str) -> Sample:
     """Add a network that keeps the mean of a hidden layer over the epoch, and looks at the one before."""
     made = SequenceSketch(dtype)
@@ -172,11 +286,20 @@ SEVERAL_OUTPUTS: Mapping[str, Callable[[str], Sample]] = {
     "straight": _straight,
     "unread": _unread,
     "recurrent": _recurrent,
+    "largest": _largest,
 }
 """Networks with an op that has two outputs and goes row by row over ``xp``."""
 
 IN_PYTHON: Mapping[str, Callable[[str], Sample]] = {"python": _python, "python_recurrent": _python_recurrent}
 """Networks with a function in Python, which has two outputs and a state in a parameter."""
+
+
+OWN_AXES: Mapping[str, Callable[[str], Sample]] = {
+    "summary": _summary,
+    "summary_in_python": _summary_in_python,
+    "masked": _masked,
+}
+"""Networks with outputs for each frame, each sequence and the minibatch, or as long as the longest sequence."""
 
 
 class PythonOpsContract(RecipeContract):
@@ -191,13 +314,13 @@ class PythonOpsContract(RecipeContract):
     tolerance: ClassVar[Mapping[str, float]]
     lengths: ClassVar[Sequence[list[int]]]
 
-    @pytest.mark.parametrize("name", [*SEVERAL_OUTPUTS, *IN_PYTHON])
+    @pytest.mark.parametrize("name", [*SEVERAL_OUTPUTS, *IN_PYTHON, *OWN_AXES])
     def test_several_outputs(self, engine: ExecutionEngine, name: str, dtype: str) -> None:
         """The gradients of all outputs flow together; an op that says it can is computed where the core's are."""
-        make = {**SEVERAL_OUTPUTS, **IN_PYTHON}[name]
+        make = {**SEVERAL_OUTPUTS, **IN_PYTHON, **OWN_AXES}[name]
         ours, reference = make(dtype), make(dtype)
-        if not self.supports_sequences and name.endswith("recurrent"):
-            pytest.skip("the engine computes no recurrent networks")
+        if not self.supports_sequences and (name.endswith("recurrent") or name in OWN_AXES):
+            pytest.skip("the engine computes no networks of sequences")
         if name in SEVERAL_OUTPUTS:
             plan = make_plan(ours.network, ours.roots, ours.criterion)
             assert not engine.on_host(plan), "a step is computed on the host"

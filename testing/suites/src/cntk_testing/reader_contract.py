@@ -36,7 +36,7 @@ from cntk_testing.recipes import ReaderRecipe
 
 ReaderFactory = Callable[[], DataReader]
 
-PATIENCE = 5.0
+PATIENCE = 60.0
 """Seconds that a thread may take to end."""
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from cntk_core.network.node import Input, Node
 from cntk_core.ops.families.attention import AdditiveAttributes, WeightsAttributes
+from cntk_core.ops.families.attention_adjoints import ProductsAttributes
 from cntk_core.ops.families.products import TimesAttributes
 from cntk_core.ops.families.recurrence import DelayAttributes
 from cntk_core.ops.families.recurrent_stack import RNNStackAttributes, stack_weights
@@ -271,6 +272,24 @@ def heads(dtype: Any) -> Sample:
     return made.classify(made.weighted(*total, (made.op("AttentionSum", content, additive), size)))
 
 
+def gathered(dtype: Any) -> Sample:
+    """Products with memories and sums into them, of which derivatives of attention are made."""
+    made = SequenceSketch(dtype)
+    size = 2 * HIDDEN
+    queries, states = (made.weighted((made.x, FEATURES), size=size) for _ in range(2))
+    memory, _ = _memory(made, made.x, states)
+    table = made.parameter("table", 3, size)
+    total: list[tuple[Node, int]] = []
+    for heads in (1, 2):
+        weights = made.op("Tanh", made.op("AttentionProducts", memory, queries, attributes=ProductsAttributes(heads)))
+        sums = made.op("AttentionMemory", memory, weights, queries)
+        total.append((made.op("ToSequenceLike", sums, made.x), size))
+        weights = made.op("Tanh", made.op("AttentionProducts", table, queries, attributes=ProductsAttributes(heads)))
+        shared = made.op("AttentionMemory", table, weights, queries)
+        total.append((made.op("AttentionSum", shared, weights), size))
+    return made.classify(made.weighted(*total))
+
+
 def reduced(dtype: Any) -> Sample:
     """Everything that can be made of all steps of a sequence, of all samples, and of all elements."""
     made = SequenceSketch(dtype)
@@ -347,6 +366,7 @@ SEQUENCE_SAMPLES: Mapping[str, Callable[[Any], Sample]] = {
         comparing,
         remembering,
         heads,
+        gathered,
         reduced,
         word_classes,
         ctc,

@@ -19,7 +19,7 @@ from cntk_core.ops.language.shapes import to_cntk
 from cntk_core.plan.fusion import consumers_of
 from cntk_core.plan.gradients import Flow
 from cntk_kit_builders.carry import carry_blocks
-from cntk_kit_builders.derivatives.rules import rule_of
+from cntk_kit_builders.derivatives.find_rule import rule_of
 from cntk_kit_builders.derivatives.writing import DerivativeWriter, NotDifferentiable, Term
 
 
@@ -120,7 +120,7 @@ class _Derivatives:
             except NotDifferentiable as error:
                 problems.append(_refused(node, error.message))
         raise_problems(problems)
-        return {node: self._sum(node) if node in self._parts else self._writer.fit(0.0, node) for node in self._by}
+        return {node: self._sum(node) for node in self._by}
 
     def named(self, node: Node, name: str) -> Node:
         """Return a node of a name that has the value of another."""
@@ -139,6 +139,8 @@ class _Derivatives:
         self._parts.setdefault(node, []).append(self._writer.fit(part, node))
 
     def _sum(self, node: Node) -> Node:
+        if node not in self._parts:  # all that read it let nothing through
+            self._add(node, 0.0)
         total, *others = self._parts[node]
         for other in others:
             total = self._writer.op("Plus", total, other)

@@ -2,54 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-import attrs
 import numpy as np
 
 from cntk_core.network.node import Node
-from cntk_core.ops.families.adjoints import CONVOLUTION_WEIGHTS, SUM_OF_OUTER_PRODUCTS
-from cntk_core.ops.families.convolution import CONVOLUTION
-from cntk_core.ops.families.geometry import is_legacy, window_of
+from cntk_core.ops.families.adjoints import SUM_OF_OUTER_PRODUCTS
 from cntk_core.ops.families.products import TIMES, TRANSPOSE_TIMES
 from cntk_core.ops.families.reshaping import TransposeAttributes, transposed_axes
+from cntk_core.ops.families.sequences import RECONCILE_DYNAMIC_AXIS
 from cntk_core.ops.families.slicing import ROW_STACK, SLICE, SliceAttributes, StackAttributes, slice_ranges
 from cntk_core.ops.language.expression import symbol
-from cntk_core.ops.language.op import Op
-from cntk_core.ops.language.shapes import elements, to_cntk
-from cntk_core.ops.table import core_op
+from cntk_core.ops.language.shapes import elements
 from cntk_core.plan.traced import traced_gradient
-from cntk_kit_builders.derivatives.writing import DerivativeWriter, NotDifferentiable, Rule, Term
-
-_RULES: dict[Op, Rule] = {}
-
-Gradients = Sequence[Term | None]
+from cntk_kit_builders.derivatives.registry import Gradients, derivative_rule
+from cntk_kit_builders.derivatives.writing import DerivativeWriter, NotDifferentiable, Term
 
 
-def derivative_rule(*ops: Op | str) -> Callable[[Rule], Rule]:
-    """Register how ops write their gradients as nodes, a decorator; for ops of plugins, too.
-
-    Args:
-        ops: records, or names of the core's.
-
-    Raises:
-        PluginError: the core has no such op.
-    """
-
-    def register(rule: Rule) -> Rule:
-        _RULES.update(dict.fromkeys([core_op(op) if isinstance(op, str) else op for op in ops], rule))
-        return rule
-
-    return register
-
-
-def rule_of(op: Op) -> Rule | None:
-    """Return the rule of an op, None if it has none."""
-    found = _RULES.get(op)
-    return _by_expression if found is None and op.elementwise is not None else found
-
-
-def _by_expression(d: DerivativeWriter, node: Node, g: Node, needs: Sequence[bool]) -> Gradients:
+def by_expression(d: DerivativeWriter, node: Node, g: Node, needs: Sequence[bool]) -> Gradients:
+    """The rule of every element-wise op."""
     names = [f"x{index}" for index in range(len(node.inputs))]
     symbols = {"g": g, "y": node, **dict(zip(names, node.inputs, strict=True))}
     trees = traced_gradient(node, symbol("g"), symbol("y"), [symbol(name) for name in names])
@@ -74,6 +45,8 @@ def _outer_products(d: DerivativeWriter, left: Node, right: Node, *, framed: boo
 @derivative_rule("Times")
 def _times(d: DerivativeWriter, node: Node, g: Node, needs: Sequence[bool]) -> Gradients:
     left, right = node.inputs
+    if node.framed and g.axis != left.axis and left.framed:  # over the steps of sequences
+        g = d.op(RECONCILE_DYNAMIC_AXIS, g, left)
     rank = node.attributes.output_rank
     outer = elements(left.known_shape[len(left.known_shape) - rank :]) if rank else 1
     inner, rest = elements(left.known_shape) // outer, elements(node.known_shape) // outer
@@ -169,50 +142,10 @@ def _cosine(d: DerivativeWriter, node: Node, g: Node, needs: Sequence[bool]) -> 
     ]
 
 
-# -- convolution --------------------------------------------------------------------------------------------
-
-
-def _to_data(d: DerivativeWriter, node: Node, weights: Node, g: Node) -> Node:
-    """The gradient of a convolution by its data: the transposed convolution."""
-    attributes, data = node.attributes, node.inputs[1]
-    if attributes.convolution_2d or is_legacy(attributes.image_layout):
-        raise NotDifferentiable("only convolutions of the layout CHW, not in NDL's form, have transposed ones")
-    if attributes.groups > 1:
-        raise NotDifferentiable("only convolutions in one group have transposed ones as nodes")
-    # The kernel may lack axes of what it goes over, and that is something else now.
-    window = window_of(to_cntk(data.known_shape), attributes, reduces=True, dilation=attributes.dilation)
-    back = attrs.evolve(
-        attributes,
-        kernel_shape=window.kernel,
-        stride=window.stride,
-        auto_padding=window.auto,
-        lower_pad=window.lower,
-        upper_pad=window.upper,
-        dilation=window.dilation,
-        transpose=not attributes.transpose,
-        output_shape=(0,) if attributes.transpose else to_cntk(data.known_shape),
-    )
-    return d.reshape(d.op(CONVOLUTION, weights, g, attributes=back), data.known_shape)
-
-
-@derivative_rule("Convolution")
-def _convolution(d: DerivativeWriter, node: Node, g: Node, needs: Sequence[bool]) -> Gradients:
-    weights, data = node.inputs
-    to_weights = d.op(CONVOLUTION_WEIGHTS, weights, data, g, attributes=node.attributes) if needs[0] else None
-    return to_weights, _to_data(d, node, weights, g) if needs[1] else None
-
-
-@derivative_rule(CONVOLUTION_WEIGHTS)
-def _convolution_weights(d: DerivativeWriter, node: Node, g: Node, needs: Sequence[bool]) -> Gradients:
-    _, data, maps = node.inputs
-    to_data = _to_data(d, node, g, maps) if needs[1] else None
-    return None, to_data, d.op(CONVOLUTION, g, data, attributes=node.attributes) if needs[2] else None
-
-
 # -- sums and reductions ------------------------------------------------------------------------------------
 
 
-@derivative_rule("SumElements", "SumColumnElements", "SumFrames", "OutputMultiplexer")
+@derivative_rule("SumElements", "SumColumnElements", "SumFrames")
 def _repeated(d: DerivativeWriter, node: Node, g: Node, needs: Sequence[bool]) -> Gradients:
     return (g,)
 
@@ -226,27 +159,6 @@ def _l1(d: DerivativeWriter, node: Node, g: Node, needs: Sequence[bool]) -> Grad
 @derivative_rule("MatrixL2Reg")
 def _l2(d: DerivativeWriter, node: Node, g: Node, needs: Sequence[bool]) -> Gradients:
     return (d.times(node.inputs[0], d.over(g, node)),)
-
-
-@derivative_rule("ReduceElements")
-def _reduce(d: DerivativeWriter, node: Node, g: Node, needs: Sequence[bool]) -> Gradients:
-    (x,), axis, operation = node.inputs, node.attributes.axis, node.attributes.operation
-    shape = x.known_shape
-    if axis < 0:
-        raise NotDifferentiable("it reduces dynamic axes")
-    place = len(shape) - axis
-    kept = (1,) * len(shape) if not axis else (*shape[:place], 1, *shape[place + 1 :])
-    count = elements(shape) // max(1, elements(kept))
-    g, y = d.reshape(g, kept), d.reshape(node, kept)
-    if operation == "Sum":
-        return (g,)
-    if operation == "Mean":
-        return (d.times(g, 1.0 / count),)
-    if operation == "LogSum":
-        return (d.times(g, d.op("Exp", d.op("Minus", x, y))),)
-    if operation == "Prod":
-        return (d.times(g, d.over(y, x)),)
-    return (d.times(g, d.op("Equal", x, y)),)
 
 
 @derivative_rule("Softmax")
@@ -359,6 +271,25 @@ def _stack(d: DerivativeWriter, node: Node, g: Node, needs: Sequence[bool]) -> G
         found.append(d.op(SLICE, g, attributes=part) if needed else None)
         begin += count
     return found
+
+
+@derivative_rule("OutputMultiplexer")
+def _output(d: DerivativeWriter, node: Node, g: Node, needs: Sequence[bool]) -> Gradients:
+    """One of several outputs, which lie side by side: the others get zeros."""
+    attributes, (*lead, total) = node.attributes, node.inputs[0].known_shape
+    if attributes.rows:
+        raise NotDifferentiable("the output has an axis of its own")
+    if not attributes.end:
+        return (g,)
+    if lead and len(attributes.dims) != 1:
+        raise NotDifferentiable("the output has several axes beside that of the steps")
+    parts = [g if lead else d.reshape(g, (attributes.end - attributes.begin,))]
+    ones = (1,) * len(lead)
+    if attributes.begin:
+        parts.insert(0, d.number(0.0, (*ones, attributes.begin)))
+    if total > attributes.end:
+        parts.append(d.number(0.0, (*ones, total - attributes.end)))
+    return (d.op(ROW_STACK, *parts) if len(parts) > 1 else parts[0],)
 
 
 @derivative_rule("RowRepeat")

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from cntk_core.contract.initializer import InitializerSettings
 from cntk_core.errors import BuildError, DataError, Location, ShapeError, did_you_mean
 from cntk_core.network.initializers import FixedValue, Initializer, SeededInitializer, fans
-from cntk_core.ops.language.shapes import Shape, show, to_cntk
+from cntk_core.ops.language.shapes import Shape, from_cntk, show, to_cntk
 from cntk_kit_builders.first_values.text_matrix import complete_shape, fit_matrix, parse_matrix
+from cntk_kit_builders.first_values.weights_file import ArrayAddress, complete_dims, fit_array
 
 
 @attrs.frozen
@@ -163,10 +164,11 @@ class FromLiteral:
 
 @attrs.frozen
 class FromFile:
-    """A matrix in a text file: one row of CNTK's matrix per line, numbers separated by blanks.
+    """A matrix in a text file: one row of CNTK's matrix per line, numbers separated by blanks; or an array of a file.
 
     Attributes:
-        path: the file.
+        path: the file; of one of arrays (npy, npz, safetensors) with the name of the array behind a slash. The array
+            has CNTK's order of axes, as text has; ``^T`` behind the name says that it has NumPy's.
         where: the place in the recipe that names it.
     """
 
@@ -176,14 +178,21 @@ class FromFile:
 
     def __call__(self, shape: Shape, dtype: np.dtype[Any], seed: int) -> NDArray[Any]:
         """Return the values; memory order is the transpose of the matrix. Raises DataError."""
-        return fit_matrix(self.matrix(), shape, dtype, "the file", Location(str(self.path)))
+        address = ArrayAddress.parse(self.path)
+        if address is None:
+            return fit_matrix(self.matrix(), shape, dtype, "the file", Location(str(self.path)))
+        values = fit_array(address.read(self.where), to_cntk(shape), address.place)
+        return np.ascontiguousarray(values, dtype)
 
     def complete(self, shape: Shape) -> Shape:
         """Return the shape with its unknown dimensions (0) taken from the file. Raises DataError."""
-        return complete_shape(self.matrix(), shape, "the file", Location(str(self.path)))
+        address = ArrayAddress.parse(self.path)
+        if address is None:
+            return complete_shape(self.matrix(), shape, "the file", Location(str(self.path)))
+        return from_cntk(complete_dims(address.read(self.where), to_cntk(shape), address.place))
 
     def matrix(self) -> NDArray[np.float64]:
-        """Read the matrix.
+        """Read a matrix of text.
 
         Raises:
             DataError: the file is missing, a row has another length than the first, a word is not a number.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import platform
 import socket
@@ -145,6 +146,7 @@ def _run_recipe(
         _print_configuration(context, jobs)
     context.check_device()
     check_jobs(context, jobs)
+    _check_done_file(context)
     context = _run(context, jobs, least, quiet=quiet)
     if context.rank == 0:
         _finish(context)
@@ -327,6 +329,28 @@ def _print_title(log: Log, text: str) -> None:
     log.plain()
 
 
+def _check_done_file(context: ActionContext) -> None:
+    """Find out before the work, not behind it, that its mark of completion cannot be written."""
+    done = context.config.string("doneFile", "")
+    if not done:
+        return
+    path = Path(done)
+    nearest = next(each for each in (path, *path.parents) if each.exists())  # of a relative path, the last one is "."
+    wrong = 0 if os.access(nearest, os.W_OK) else errno.EACCES
+    if nearest == path and path.is_dir():
+        wrong = errno.EISDIR
+    elif nearest != path and not nearest.is_dir():
+        wrong = errno.ENOTDIR
+    if wrong:
+        raise _no_done_file(context, os.strerror(wrong))
+
+
+def _no_done_file(context: ActionContext, reason: str) -> ConfigError:
+    done = context.config.string("doneFile", "")
+    where = context.config.location("doneFile")
+    return ConfigError(f"the doneFile '{done}' cannot be written: {reason}", where=where)
+
+
 def _finish(context: ActionContext) -> None:
     done = context.config.string("doneFile", "")
     if done:
@@ -335,9 +359,7 @@ def _finish(context: ActionContext) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(f"Successfully finished at {_now()} on {socket.gethostname()}\n", encoding="utf-8")
         except OSError as error:
-            raise ConfigError(
-                f"the doneFile '{done}' cannot be written: {error.strerror}", where=context.config.location("doneFile")
-            ) from None
+            raise _no_done_file(context, str(error.strerror)) from None
     if context.log.timestamps or context.trace > 0:
         context.log.line("__COMPLETED__")
     context.log.console("COMPLETED.")

@@ -20,7 +20,6 @@ from cntk_core.plugins.model_formats import ModelFiles
 from cntk_core.records.origin import Origin, merged
 from cntk_core.training.loop.alone import Alone
 from cntk_core.training.loop.ranks import NoExchange, Ranks
-from cntk_core.training.loop.stop_request import StopRequest
 from cntk_core.training.settings import SGDSettings
 from cntk_kit_recipes.block.named_schedules import with_schedules
 from cntk_kit_recipes.block.parallel_block import read_parallel
@@ -31,6 +30,7 @@ from cntk_kit_recipes.recipe.test import inputs_of
 from cntk_kit_recipes.session.generations import ModelPaths
 from cntk_kit_recipes.session.minibatch_factors import for_factors
 from cntk_kit_recipes.session.session import TrainingSession
+from cntk_kit_recipes.session.stop_request import StopRequest
 from cntk_kit_recipes.session.stop_signals import listening
 
 _READERS = ("reader", "cvReader")

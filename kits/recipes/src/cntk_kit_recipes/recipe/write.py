@@ -20,7 +20,6 @@ from cntk_core.contract.writer import SequenceOutput
 from cntk_core.errors import ConfigError, NetworkError, TrainingError, UnsupportedError
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
-from cntk_core.ops.language.reader_order import unpack_sequences
 from cntk_core.ops.language.rows import reader_slots
 from cntk_core.ops.language.shapes import Free, Longest, show
 from cntk_core.plan.make import make_plan
@@ -29,6 +28,7 @@ from cntk_core.records.minibatch import Minibatch
 from cntk_core.training.loop.minibatch_sizes import MinibatchSizes
 from cntk_kit_recipes.recipe.context import ActionContext
 from cntk_kit_recipes.recipe.formatting import Formatter, SequenceValue, WriteFormat, read_format, read_labels
+from cntk_kit_recipes.recipe.sequences_begun import unpack_sequences
 
 if TYPE_CHECKING:
     from cntk_core.contract.engine import Program
@@ -167,6 +167,22 @@ class NodeValues:
             return minibatch.streams[same[0].name].layout
         return self.program.layout(node.name)
 
+    def sequences(self, node: Node, minibatch: Minibatch) -> list[SequenceValue]:
+        """Return the node's values sequence by sequence in the reader's order, ``(frames, elements)`` each."""
+        value = self.of(node, minibatch)
+        if not node.framed:
+            columns = value.reshape(-1, value.shape[-1] if value.ndim else 1)
+            return [SequenceValue(0, "", columns)]
+        layout = self.layout(node, minibatch)
+        rows = value.reshape(len(value), -1)
+        if layout.is_frames and not layout.keys:
+            return [SequenceValue(index, "", rows[index : index + 1]) for index in np.argsort(layout.order).tolist()]
+        found = unpack_sequences(rows, layout)
+        keys = [str(key) for key in layout.keys] or [""] * len(found)
+        places = reader_slots(layout)[layout.begins[:, 0]]
+        order = np.lexsort((layout.begins[:, 1], places))
+        return [SequenceValue(number, keys[index], found[index]) for number, index in enumerate(order.tolist())]
+
 
 def _write(
     context: ActionContext, section: Config, network: Network, nodes: Sequence[Node], minibatches: Iterator[Minibatch]
@@ -184,7 +200,7 @@ def _write(
         for number, minibatch in enumerate(minibatches):
             values.evaluate(minibatch)
             for node, formatter, file in zip(nodes, formatters, files, strict=True):
-                file.write(formatter.text(_sequences(values, node, minibatch), number))
+                file.write(formatter.text(values.sequences(node, minibatch), number))
             count = sizes.columns(minibatch)
             samples += count
             context.log.plain(f"Minibatch[{number}]: ActualMBSize = {count}")
@@ -207,7 +223,7 @@ def _write_with(
     try:
         for number, minibatch in enumerate(minibatches):
             values.evaluate(minibatch)
-            found = {node.name: _sequences(values, node, minibatch) for node in nodes}
+            found = {node.name: values.sequences(node, minibatch) for node in nodes}
             writer.write({name: [SequenceOutput(one.key, one.values) for one in all_] for name, all_ in found.items()})
             count = sizes.columns(minibatch)
             samples += count
@@ -236,19 +252,3 @@ def _open(path: str, node: Node, stack: ExitStack) -> TextIO:
         return stack.enter_context(target.open("w", encoding="utf-8", newline=""))
     except OSError as error:
         raise TrainingError(f"the output file '{target}' cannot be written: {error.strerror}") from None
-
-
-def _sequences(values: NodeValues, node: Node, minibatch: Minibatch) -> list[SequenceValue]:
-    value = values.of(node, minibatch)
-    if not node.framed:
-        columns = value.reshape(-1, value.shape[-1] if value.ndim else 1)
-        return [SequenceValue(0, "", columns)]
-    layout = values.layout(node, minibatch)
-    rows = value.reshape(len(value), -1)
-    if layout.is_frames and not layout.keys:
-        return [SequenceValue(index, "", rows[index : index + 1]) for index in np.argsort(layout.order).tolist()]
-    found = unpack_sequences(rows, layout)
-    keys = [str(key) for key in layout.keys] or [""] * len(found)
-    places = reader_slots(layout)[layout.begins[:, 0]]
-    order = np.lexsort((layout.begins[:, 1], places))
-    return [SequenceValue(number, keys[index], found[index]) for number, index in enumerate(order.tolist())]

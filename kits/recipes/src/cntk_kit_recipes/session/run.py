@@ -147,6 +147,7 @@ class TrainingRun:
         if new or self.start is None:
             self.saver.initial(self.first, self.samples)
         plan = make_plan(self.network, [*self.nodes, *marked_assignments(self.network)], self.criterion)
+        self.ranks.check_assigned(plan)
         for listener in parts.listeners("cntk_plan_ready"):
             listener(plan=plan, engine=parts.job.engine)
         rule = compose_update(parts.learner, self.settings)

@@ -26,7 +26,6 @@ from cntk_core.training.files.checkpoint import Checkpoint, remove_unnamed, rest
 from cntk_core.training.loop.alone import Alone
 from cntk_core.training.loop.progress import RunLog
 from cntk_core.training.loop.ranks import Ranks
-from cntk_core.training.loop.stop_request import StopRequest
 from cntk_core.training.settings import SGDSettings
 from cntk_kit_recipes.locks.lock import Lock
 from cntk_kit_recipes.session.final_model import check_final, mend_final
@@ -37,6 +36,7 @@ from cntk_kit_recipes.session.remarks import remarks
 from cntk_kit_recipes.session.run import TrainingRun, TrainingSummary
 from cntk_kit_recipes.session.saving import saving, tidying
 from cntk_kit_recipes.session.settings_text import differences
+from cntk_kit_recipes.session.stop_request import StopRequest
 
 _ENDING = 10.0
 """Seconds that a rank which was lost has to let go of the files."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import attrs
 
-from cntk_core.training.loop.stop_request import StopRequest
+from cntk_kit_recipes.session.stop_request import StopRequest
 
 REQUESTS = [signal.Signals[name] for name in ("SIGTERM", "SIGHUP", "SIGUSR1") if hasattr(signal, name)]
 """Signals that ask for an end."""

@@ -141,7 +141,7 @@ class _Sections:
 
     def _place(self, record: Record, name: str) -> Location:
         """Return the place where a member is defined."""
-        member = record.literal.members.get(name) if record.literal is not None else None
+        member = record.texts.get(name)
         value = record.members[name]
         if member is not None and (type(value) is not Thunk or value.expression is member.value):
             return member.where

@@ -177,7 +177,9 @@ def override(machine: Evaluator, left: Record, right: Record, path: Path) -> Rec
     Members of ``right`` are evaluated where they are written, at most once. ``left`` itself stays as it is.
     """
     members: dict[str, object] = {}
-    record = Record(members, left.parent, literal=left.literal, path=path, call=left.call)
+    kept = {name: text for name, text in left.texts.items() if name not in right.members}
+    texts = {**kept, **right.texts}
+    record = Record(members, left.parent, literal=left.literal, path=path, call=left.call, texts=texts)
     defined = left.literal.members if left.literal is not None else {}
     for name, value in left.members.items():
         if name in right.members:

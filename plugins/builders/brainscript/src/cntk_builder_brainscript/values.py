@@ -28,7 +28,7 @@ from typing import Protocol
 import attrs
 
 from cntk_builder_brainscript.delayed import Machine, Path, Thunk, bounded_path_text, force, path_text
-from cntk_builder_brainscript.syntax import Expression, RecordLiteral
+from cntk_builder_brainscript.syntax import Expression, RecordLiteral, RecordMember
 from cntk_core.api import BuildError, CntkError, Location, did_you_mean
 
 __all__ = [
@@ -72,9 +72,10 @@ class Record:
         literal: the text that the members come from; ``None`` for arguments of a call and for records of a runtime.
         path: the path of the record itself.
         call: set on the record of arguments of a call.
+        texts: where members are written: in ``literal``, or, where ``with`` has replaced them, elsewhere.
     """
 
-    __slots__ = ("call", "literal", "members", "parent", "path")
+    __slots__ = ("call", "literal", "members", "parent", "path", "texts")
 
     def __init__(
         self,
@@ -84,12 +85,15 @@ class Record:
         literal: RecordLiteral | None = None,
         path: Path = None,
         call: CallSite | None = None,
+        texts: Mapping[str, RecordMember] | None = None,
     ) -> None:
         self.members = members
         self.parent = parent
         self.literal = literal
         self.path = path
         self.call = call
+        written = literal.members if literal is not None else {}
+        self.texts: Mapping[str, RecordMember] = written if texts is None else texts
 
     def find(self, name: str) -> object:
         """Return a member of this record or of a scope around it, ``None`` if there is none."""
@@ -124,7 +128,7 @@ class Record:
             if value is not None:
                 if type(value) is Thunk:
                     return value.expression.where
-                member = scope.literal.members.get(name) if scope.literal is not None else None
+                member = scope.texts.get(name)
                 return member.value.where if member is not None else scope.where
             scope = scope.parent
         return None

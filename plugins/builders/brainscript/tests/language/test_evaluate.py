@@ -220,3 +220,17 @@ def test_functions_called_from_outside(script):
     f = made.get("f")
     assert made.evaluator.call(f, [2.0]) == 3.0
     assert made.evaluator.call(f, [2.0], named={"y": 5.0}) == 7.0
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("r = [\nn = 4 ; m = 2\n]\nz = r with [\n n = 8 ]", {"n": 5, "m": 2}),
+        ("r = [\nn = 4 ; m = n\n]\nz = r with [\n n = 8 + 1 ] with [\n m = 3 ]", {"n": 5, "m": 6}),
+        ("r = [\nn = 4 ]\nb = [\n n = 8 ; k = 'a' ]\nz = r with b", {"n": 4, "k": 4}),
+    ],
+)
+def test_members_of_with_know_where_they_are_written(script, text, line):
+    made = script(text)
+    record = made.evaluator.run(lambda: made.record.get("z"))
+    assert {name: record.where_of(name).line for name in line} == line

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cntk_builder_python.graph import Term, caller
+from cntk_builder_python.user_functions import outputs_of
 from cntk_core.api import BuildError
 
 
@@ -71,7 +72,7 @@ def top_k(x: Term, k: int, axis: int = -1) -> tuple[Term, Term]:
         BuildError: the axis is not counted from the last one.
     """
     place = _counted(axis)
-    values, indices = (x.graph.apply("TopK", x, k=k, axis=place, output=each) for each in ("values", "indices"))
+    values, indices = outputs_of(x.graph.apply("TopK", x, k=k, axis=place, output="both"))
     return values, indices
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from cntk_builder_python.blocks import block
 from cntk_builder_python.graph import Operand, Term
+from cntk_builder_python.user_functions import outputs_of
 
 
 def delay(x: Term, initial_state: Operand = 0.0, time_step: int = 1) -> Term:
@@ -162,9 +163,8 @@ def unpack(x: Term, padding_value: float = 0.0) -> tuple[Term, Term]:
         The values ``(longest, *shape)``, with ``padding_value`` behind shorter sequences, and which of the steps there
         are ``(longest, 1)``: 1, and 0 behind shorter sequences.
     """
-    apply = x.graph.apply
-    ones = zeros_like(x) + 1.0
-    return apply("UnpackSequence", x, padding_value=padding_value), apply("UnpackSequence", ones)
+    frames, there = outputs_of(x.graph.apply("UnpackSequence", x, padding_value=padding_value, with_mask=True))
+    return frames, there
 
 
 def to_sequence(x: Term, lengths: Term | None = None) -> Term:

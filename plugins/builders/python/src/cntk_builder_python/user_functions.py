@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from cntk_builder_python.graph import Operand, Term, caller
 from cntk_core.api import BuildError, did_you_mean
 from cntk_core.api.builders import UserFunction, op_of
@@ -30,7 +32,7 @@ def output_of(term: Term, output: int | str) -> Term:
     Raises:
         BuildError: there is no such output.
     """
-    names = list(term.node.op.outputs) or ["output"]
+    names = list(_outputs(term)) or ["output"]
     index = names.index(output) if output in names else output
     if not isinstance(index, int) or not 0 <= index < len(names):
         guess = did_you_mean(index, names) if isinstance(index, str) else ""
@@ -45,4 +47,8 @@ def output_of(term: Term, output: int | str) -> Term:
 
 def outputs_of(term: Term) -> tuple[Term, ...]:
     """Return all outputs of an operation, in order."""
-    return tuple(output_of(term, index) for index in range(max(1, len(term.node.op.outputs))))
+    return tuple(output_of(term, index) for index in range(max(1, len(_outputs(term)))))
+
+
+def _outputs(term: Term) -> Collection[str]:
+    return term.node.op.form_of(term.node.attributes).outputs

@@ -7,17 +7,21 @@ from collections.abc import Callable, Sequence
 
 import attrs
 
-from cntk_core.api import Kernel, Node, OpContext, Parameter, Plan
+from cntk_core.api import Kernel, Parameter
 from cntk_core.api.engines import (
-    Axes,
     GradientStep,
     Loop,
     LoopGradient,
     Stage,
     Step,
     Target,
+    ask_kernels,
+    ask_kernels_for_gradient,
+    is_elementwise,
     kernels,
     makes_axis_by_values,
+    reaches_open,
+    row_count,
 )
 from cntk_engine_cpu import (
     convolution,
@@ -37,8 +41,7 @@ from cntk_engine_cpu.folds import fold_call, foldable
 from cntk_engine_cpu.loop_backward import BackwardWriter
 from cntk_engine_cpu.loop_forward import ForwardWriter
 from cntk_engine_cpu.op_kernels import OpKernel, by_description, listed
-from cntk_engine_cpu.open_arrays import reaches_open
-from cntk_engine_cpu.passes import passes, row_count, rows_alone
+from cntk_engine_cpu.passes import passes, rows_alone
 from cntk_engine_cpu.site import Call, Site
 from cntk_engine_cpu.sparse import RowGradient, bind_rows, inlet_of
 from cntk_engine_cpu.straight import straight_line
@@ -138,21 +141,10 @@ def _forward_calls(site: Site, step: Step | Loop) -> list[Call]:
         return [fallback.bind_new_axis(site, step)]
     if reaches_open(step):
         return [fallback.bind_forward(site, step)]
-    found = _by_kernel(site, step)
-    if found is None and elementwise.is_elementwise(step):
+    found = ask_kernels(step, site.op_kernels.by_op, site.chosen, lambda kernel: _forward_of(kernel, site, step))
+    if found is None and is_elementwise(step):
         found = elementwise.bind_forward(site, step)
     return found if found is not None else [fallback.bind_forward(site, step)]
-
-
-def _by_kernel(site: Site, step: Step) -> list[Call] | None:
-    """The calls of the first kernel of the step's op that can compute it."""
-    (node, *others) = step.nodes
-    for kernel in () if others else site.op_kernels.of(node.op):
-        found = _forward_of(kernel, site, step)
-        if found is not None:
-            site.chosen[node] = kernel
-            return found
-    return None
 
 
 def _forward_of(kernel: OpKernel, site: Site, step: Step) -> list[Call] | None:
@@ -181,23 +173,12 @@ def _gradient_calls(site: Site, step: GradientStep | LoopGradient, targets: Sequ
     part = step if len(targets) == len(step.targets) else attrs.evolve(step, targets=tuple(targets))
     if reaches_open(step.step):
         return [fallback.bind_gradient(site, part)]
-    found = _gradient_by_kernel(site, part)
-    if found is None and elementwise.is_elementwise(step.step):
+    found = ask_kernels_for_gradient(
+        part, site.op_kernels.by_op, site.chosen, lambda kernel: _gradient_of(kernel, site, part)
+    )
+    if found is None and is_elementwise(step.step):
         found = elementwise_gradient.bind_gradient(site, part)
     return found if found is not None else [fallback.bind_gradient(site, part)]
-
-
-def _gradient_by_kernel(site: Site, step: GradientStep) -> list[Call] | None:
-    """The calls of the kernel that has computed the value; of any if the op's own functions have."""
-    (node, *others) = step.step.nodes
-    if others:
-        return None
-    chosen = site.chosen.get(node)
-    for kernel in site.op_kernels.of(node.op) if chosen is None else (chosen,):
-        found = _gradient_of(kernel, site, step)
-        if found is not None:
-            return found
-    return None
 
 
 def _gradient_of(kernel: OpKernel, site: Site, step: GradientStep) -> list[Call] | None:
@@ -271,14 +252,3 @@ def _train(site: Site, update: Update) -> Callable[[Sequence[Scalars]], None]:
 
 def _stays_sparse(site: Site, parameter: Parameter) -> bool:
     return all(node in site.sparse for node in site.plan.sparse[parameter])
-
-
-def contexts_of(plan: Plan, axes: Axes) -> dict[Node, OpContext]:
-    """A context for each computed node whose dynamic axis has a known number of frames."""
-    return {
-        node: OpContext(framed=tuple(bool(child.framed) for child in node.inputs), frames=count, saved={})
-        for step in plan.steps
-        for node in step.nodes
-        for count in [axes.rows_for(node)]
-        if count >= 0
-    }

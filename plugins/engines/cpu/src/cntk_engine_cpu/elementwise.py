@@ -20,11 +20,6 @@ from cntk_engine_cpu.source import Result, spec_of
 Dims = tuple[int, ...]
 
 
-def is_elementwise(step: Step) -> bool:
-    """Whether all nodes of a step are scalar expressions."""
-    return all(node.op.elementwise is not None for node in step.nodes)
-
-
 @attrs.frozen(eq=False)
 class Space:
     """How a step sees its values.

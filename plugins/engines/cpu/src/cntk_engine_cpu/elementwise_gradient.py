@@ -13,10 +13,20 @@ import attrs
 import numpy as np
 
 from cntk_core.api import Input, Node
-from cntk_core.api.engines import Expr, GradientStep, Names, Target, Tree, forward_trees, gradient_trees, symbol
-from cntk_engine_cpu.elementwise import Space, is_elementwise, space_of, step_calls, value_of
+from cntk_core.api.engines import (
+    Expr,
+    GradientStep,
+    Names,
+    Target,
+    Tree,
+    forward_trees,
+    gradient_trees,
+    is_elementwise,
+    reaches_open,
+    symbol,
+)
+from cntk_engine_cpu.elementwise import Space, space_of, step_calls, value_of
 from cntk_engine_cpu.images import last_channels
-from cntk_engine_cpu.open_arrays import reaches_open
 from cntk_engine_cpu.site import Affine, Array, Call, Formula, Site
 from cntk_engine_cpu.source import Result
 

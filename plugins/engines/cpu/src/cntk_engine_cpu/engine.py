@@ -88,7 +88,7 @@ class CpuEngine(ExecutionEngine):
         flush = self.settings.cpu_denormals == "flush"
         floats = mode_for(store.dtype, gemm.threads, flush=flush, openmp=gemm.onednn is not None)
         kernels = KernelLibrary(compiled=not portable and self._compiles(store))
-        op_kernels = OpKernels((*(each for each in self.kernels if each not in KERNELS), *KERNELS))
+        op_kernels = OpKernels(self.kernels, KERNELS)
         return CpuProgram(plan, store, rule, gemm, kernels, op_kernels, floats, seed)
 
     def _onednn(self) -> Any:

@@ -12,9 +12,9 @@ from cntk_core.api.engines import (
     is_transposed,
     product_matrices,
     product_results,
+    reaches_open,
 )
 from cntk_engine_cpu import products
-from cntk_engine_cpu.open_arrays import reaches_open
 from cntk_engine_cpu.passes import rows_alone
 from cntk_engine_cpu.site import Call, Site
 from cntk_engine_cpu.sparse import inlet_of

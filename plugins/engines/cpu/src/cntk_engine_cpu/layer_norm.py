@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from cntk_core.api import Node
-from cntk_core.api.engines import GradientStep, Step, kernels
+from cntk_core.api.engines import GradientStep, Step, elements_of, kernels
 from cntk_engine_cpu.compiler import Kernel, compile_file
-from cntk_engine_cpu.site import Array, Call, Site, elements_of
+from cntk_engine_cpu.site import Array, Call, Site
 
 _MATRIX, _FLAT = "{dtype}[:, ::1]", "{dtype}[::1]"
 _SIGNATURES = {

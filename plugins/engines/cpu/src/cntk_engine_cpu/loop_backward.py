@@ -13,15 +13,16 @@ from cntk_core.api.engines import (
     GradientStep,
     LoopGradient,
     Tree,
+    elements_of,
     gradient_trees,
+    is_elementwise,
     is_transposed,
     product_matrices,
     symbol,
 )
-from cntk_engine_cpu.elementwise import is_elementwise
 from cntk_engine_cpu.loop_writer import LoopWriter, NotCompiled, Part
 from cntk_engine_cpu.loops import shift_and_default
-from cntk_engine_cpu.site import Array, Site, elements_of
+from cntk_engine_cpu.site import Array, Site
 from cntk_engine_cpu.source import Result, part_of
 
 

@@ -9,16 +9,17 @@ from cntk_core.api.engines import (
     Loop,
     LoopGradient,
     Step,
+    elements_of,
     forward_trees,
+    is_elementwise,
     is_product,
     is_transposed,
     product_matrices,
     symbol,
 )
-from cntk_engine_cpu.elementwise import is_elementwise
 from cntk_engine_cpu.loop_writer import LoopWriter, NotCompiled, is_vector
 from cntk_engine_cpu.loops import shift_and_default
-from cntk_engine_cpu.site import Array, Site, elements_of
+from cntk_engine_cpu.site import Array, Site
 from cntk_engine_cpu.source import Result, part_of
 
 

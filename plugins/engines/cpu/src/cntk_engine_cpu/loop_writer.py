@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import attrs
 
 from cntk_core.api import Node
-from cntk_core.api.engines import Loop, Names, symbol
+from cntk_core.api.engines import Loop, Names, elements_of, symbol
 from cntk_engine_cpu.elementwise import operand_kind
 from cntk_engine_cpu.libraries import load_permanently
 from cntk_engine_cpu.loop_source import LoopText
-from cntk_engine_cpu.site import Array, Site, elements_of
+from cntk_engine_cpu.site import Array, Site
 from cntk_engine_cpu.source import Result, is_matrix, part_of, spec_of
 
 

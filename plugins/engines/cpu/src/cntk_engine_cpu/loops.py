@@ -5,7 +5,7 @@ Any op can be in such a loop. Where all of its steps have compiled forms, :mod:`
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import attrs
 import numpy as np
@@ -17,21 +17,16 @@ from cntk_core.api.engines import (
     LoopGradient,
     Step,
     delay_rows,
+    fallback_apart,
     fill_outside,
     flow_back,
     frame_layout,
     keep_tail,
     run_forward,
     shift_of,
+    time_steps,
 )
-from cntk_engine_cpu.fallback import apart
 from cntk_engine_cpu.site import Array, Call, Site
-
-
-def time_steps(layout: SequenceLayout, direction: int) -> Iterator[slice]:
-    """Yield the rows of each time step, in the order of a loop."""
-    for start, count in list(zip(layout.start.tolist(), layout.alive.tolist(), strict=True))[::direction]:
-        yield slice(start, start + count)
 
 
 def layout_of(site: Site, loop: Loop) -> SequenceLayout:
@@ -123,7 +118,7 @@ class _Pass:
                 for index, child in enumerate(node.inputs)
             ]
             inner[node] = run_forward(node.op, np, inputs, node.attributes, context)
-        for node, result in zip(step.writes, apart([inner[node] for node in step.writes]), strict=True):
+        for node, result in zip(step.writes, fallback_apart([inner[node] for node in step.writes]), strict=True):
             values[node][rows] = np.asarray(result).reshape(-1, *values[node].shape[1:])
 
     def backward(self, step: GradientStep, rows: slice) -> None:

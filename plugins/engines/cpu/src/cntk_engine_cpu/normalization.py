@@ -10,10 +10,10 @@ import attrs
 import numpy as np
 
 from cntk_core.api import Node
-from cntk_core.api.engines import GradientStep, Names, Step, statistics_used, symbol
+from cntk_core.api.engines import GradientStep, Names, Step, elements_of, is_elementwise, statistics_used, symbol
 from cntk_engine_cpu import elementwise
 from cntk_engine_cpu.channel_numbers import ChannelNumbers, settle, settle_gradient
-from cntk_engine_cpu.site import Affine, Array, Call, Formula, Site, elements_of
+from cntk_engine_cpu.site import Affine, Array, Call, Formula, Site
 from cntk_engine_cpu.source import Result
 from cntk_engine_cpu.straight import straight_line
 
@@ -87,7 +87,7 @@ def _leave_to_reader(site: Site, step: Step, affine: Affine) -> bool:
     (node,) = step.nodes
     plan = site.plan
     reader = site.only_reader(step)
-    if reader is None or not elementwise.is_elementwise(reader):
+    if reader is None or not is_elementwise(reader):
         return False
     buffer = plan.value_buffer.get(node.inputs[0])
     begin, end = plan.steps.index(step) + 1, plan.steps.index(reader)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from cntk_core.api import Kernel, Node, Op
-from cntk_core.api.engines import GradientStep, Step, in_form_of, kernels_by_op
+from cntk_core.api.engines import GradientStep, Step, kernel_tables
 from cntk_engine_cpu.site import Call, Site
 
 if TYPE_CHECKING:
@@ -51,19 +51,22 @@ class OpKernels:
     """The kernels of ops, in the order in which they are asked.
 
     Args:
-        kernels: of this engine.
+        given: those that the run has found.
+        own: the engine's.
+
+    Attributes:
+        by_op: of each op.
 
     Raises:
         PluginError: one has a setting that the engine does not know.
     """
 
-    def __init__(self, kernels: Iterable[Kernel]) -> None:
-        by_op = kernels_by_op(kernels)
-        self._by_op = {op: tuple(in_form_of(each, OpKernel) for each in own) for op, own in by_op.items()}
+    def __init__(self, given: Sequence[Kernel], own: Sequence[Kernel]) -> None:
+        self.by_op = kernel_tables(given, own, OpKernel)
 
     def of(self, op: Op) -> tuple[OpKernel, ...]:
         """Return the kernels of an op."""
-        return self._by_op.get(op, ())
+        return self.by_op.get(op, ())
 
     def begins_channels_last(self, node: Node) -> bool:
         """Whether a kernel gives images that lie channels last."""

@@ -5,18 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from cntk_core.api import Parameter, Plan
-from cntk_engine_cpu.site import elements_of
+from cntk_core.api.engines import row_count
 from cntk_engine_cpu.update import Numbers, Scalars, Update, runs_of
 
 
 def rows_alone(plan: Plan, update: Update) -> tuple[Parameter, ...]:
     """The parameters of which an update changes only the rows that occur."""
     return () if update.rule.everywhere else tuple(plan.sparse)
-
-
-def row_count(plan: Plan, parameter: Parameter) -> int:
-    """Rows of a parameter with a sparse gradient."""
-    return elements_of(plan.sparse[parameter][0])
 
 
 def passes(

@@ -3,37 +3,37 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import Input, Minibatch, NetworkError, Node, Parameter, ParameterStore, Plan, UpdateRule
+from cntk_core.api import Input, Minibatch, Node, Parameter, ParameterStore, Plan, UpdateRule
 from cntk_core.api.engines import (
+    Inlets,
+    OpenArrays,
     PlanProgram,
     Stage,
+    Storage,
     check_axes,
     check_lengths,
-    label_inputs,
+    constants_of,
+    contexts_of,
+    criterion_shape,
     meetings_of,
     path_of,
-    sparse_inputs,
     stages_of,
 )
-from cntk_engine_cpu.binding import (
-    Bound,
-    contexts_of,
-)
+from cntk_engine_cpu.binding import Bound
 from cntk_engine_cpu.denormals import FloatMode, computing
 from cntk_engine_cpu.gemm import Gemm
 from cntk_engine_cpu.images import Images, channels_last_nodes, primitives_of, stored_view
 from cntk_engine_cpu.inputs import Inlet, Ports, apart
 from cntk_engine_cpu.kernels import KernelLibrary
 from cntk_engine_cpu.op_kernels import OpKernels
-from cntk_engine_cpu.open_arrays import OpenArrays
 from cntk_engine_cpu.passes import whole_update
-from cntk_engine_cpu.site import Site, elements_of, empty
+from cntk_engine_cpu.site import Site, empty
 from cntk_engine_cpu.sparse import SparseInlet
 from cntk_engine_cpu.update import Scalars, Update
 
@@ -77,37 +77,20 @@ class CpuProgram(PlanProgram):
         self._update = Update(plan, store, rule, kernels) if rule is not None else None
         self._apply = whole_update(plan, self._update) if self._update is not None and plan.trained else None
         self._path = path_of(plan)
-        self._capacity: dict[str, int] = {}
-        self._buffers: list[Array] = []
-        stays_sparse = sparse_inputs(plan.steps, plan.roots)
-        occurring = {node for inputs in plan.sparse.values() for node in inputs}
-        self._sparse: dict[Node, SparseInlet] = {
-            node: SparseInlet(node, store.dtype) for node in plan.inputs if node in stays_sparse | occurring
-        }
-        self._inlets = {
-            node: Inlet(node, store.dtype, kept=bool(plan.by) or node in plan.roots)
-            for node in plan.inputs
-            if node not in stays_sparse
-        }
-        labels = label_inputs(plan.steps, (*plan.roots, *plan.by))
-        self._labels = {node: SparseInlet(node, store.dtype) for node in plan.inputs if node in labels}
-        self._sparse_labels: frozenset[Node] = frozenset()
-        # The others' gradients are never in the store in a whole step, and need no marks.
-        self._dense_inputs = [p for p, inputs in plan.sparse.items() if any(node in self._inlets for node in inputs)]
+        self._inputs = Inlets(
+            plan,
+            lambda node: Inlet(node, store.dtype, kept=bool(plan.by) or node in plan.roots),
+            lambda node: SparseInlet(node, store.dtype),
+        )
         self._bound: OrderedDict[tuple[int, ...], Bound] = OrderedDict()
         self._last: Bound | None = None
         self._stages = stages_of(plan)
         self._meetings = meetings_of(plan)
-        self._scratch: dict[tuple[Node, str], tuple[str, Array]] = {}
-        self._workspace = empty((0,), self._dtype)
+        self._storage = Storage(plan, store.dtype, lambda count, dtype: empty((count,), dtype))
         self._primitives = primitives_of(gemm, self._dtype)
         self._channels_last = self._nodes_channels_last()
-        self._open = OpenArrays(plan, store.dtype)
-        self._constants = {
-            node: np.ascontiguousarray(node.value, self._dtype).reshape(node.known_shape)
-            for node in plan.network
-            if node.value is not None and not isinstance(node, Parameter)
-        }
+        self._open = OpenArrays(plan, lambda count: empty((count,), store.dtype))
+        self._constants = constants_of(plan, store.dtype)
 
     @computing
     def evaluate(self, minibatch: Minibatch) -> None:
@@ -123,7 +106,7 @@ class CpuProgram(PlanProgram):
         """
         self.check_training()
         self._run_forward(minibatch, training=True, prepare=lambda bound: bound.backward).backward()
-        self._touch(self.plan.sparse)
+        self._inputs.mark(self.store)
         self.step += 1
 
     @computing
@@ -138,7 +121,7 @@ class CpuProgram(PlanProgram):
         for node, seed in seeds.items():
             self._last.site.gradients[node][...] = seed
         self._last.backward()
-        self._touch(self.plan.sparse)
+        self._inputs.mark(self.store)
 
     def fetch_gradient(self, node: Node) -> Array | None:
         """Return the gradient by a node, None if none comes there."""
@@ -151,19 +134,16 @@ class CpuProgram(PlanProgram):
         Raises:
             NetworkError: the program was compiled without a rule.
         """
-        if self._apply is None:
-            raise NetworkError("the program was compiled without an update rule")
-        self._apply(scalars)
+        self.needed_rule(self._apply)(scalars)
 
     @computing
     def train_step(self, minibatch: Minibatch, scalars: Sequence[Scalars]) -> None:
         """Do a whole step; where the rule allows, gradients go straight into the learner's slot."""
         self.check_training()
-        if self._update is None:
-            raise NetworkError("the program was compiled without an update rule")
+        self.needed_rule(self._update)
         train = self._run_forward(minibatch, training=True, prepare=lambda bound: bound.train).train
         assert train is not None
-        self._touch(self._dense_inputs)
+        self._inputs.mark(self.store, self._inputs.read_dense)  # the others' gradients are never in the store
         train(scalars)
         self.step += 1
 
@@ -173,33 +153,15 @@ class CpuProgram(PlanProgram):
 
     def memory(self) -> int:
         """Bytes of the buffers and of copied inputs."""
-        copies = sum(inlet.nbytes for inlet in self._inlets.values())
-        kept = sum(array.nbytes for array in [*self._buffers, *(entry[1] for entry in self._scratch.values())])
-        return copies + kept + self._open.nbytes
-
-    def _touch(self, parameters: Iterable[Parameter]) -> None:
-        """Note which rows of parameters with sparse gradients the minibatch has come to."""
-        for parameter in parameters:
-            inputs = self.plan.sparse[parameter]
-            touched = self.store.touched(parameter, elements_of(inputs[0]))
-            for node in inputs:
-                touched[self._sparse[node].columns] = True
+        copies = sum(inlet.nbytes for inlet in self._inputs.dense.values())
+        return copies + self._storage.nbytes + self._open.nbytes
 
     def _take(self, minibatch: Minibatch) -> dict[Input, Array]:
         """Take the inputs in; return the arrays of those that do not stay sparse."""
         streams = self.axes.take(minibatch)
-        arrays: dict[Input, Array] = {}
-        sparse_labels = frozenset(node for node in self._labels if streams[node].sparse)
-        if sparse_labels != self._sparse_labels:
-            self._sparse_labels = sparse_labels
+        if self._inputs.note_labels(streams):
             self._bound.clear()
-        for node, stream in streams.items():
-            if node in self._sparse:
-                self._sparse[node].take(stream)
-            if node in sparse_labels:
-                self._labels[node].take(stream)
-            elif node in self._inlets:
-                arrays[node] = self._inlets[node].take(stream)
+        arrays, _ = self._inputs.take(streams)
         return arrays
 
     def _run_forward(
@@ -246,9 +208,11 @@ class CpuProgram(PlanProgram):
                 check_lengths(
                     [node for step in self.plan.steps[stage.first : stage.end] for node in step.nodes], longest
                 )
-            grown = {axis for axis in stage.axes if frames[axis] > self._capacity.get(axis, -1)}
-            if grown or not self._buffers:
-                self._grow(grown, frames)
+            lacking = self._storage.lacking({axis: frames[axis] for axis in stage.axes})
+            if lacking is not None:  # what was bound to the old buffers is forgotten
+                self._bound.clear()
+                self._last = None
+                self._storage.grow(lacking, frames)
             site = self._site(frames, longest, apart(arrays), before)
             bound = self._bound[key] = Bound(site, self._update, stage, before)
             if len(self._bound) > REMEMBERED:
@@ -261,27 +225,6 @@ class CpuProgram(PlanProgram):
                     bound.site.values[node] = arrays[node]
         return bound
 
-    def _grow(self, axes: set[str], frames: Mapping[str, int]) -> None:
-        """Allocate the buffers of dynamic axes anew; what was bound to the old ones is forgotten.
-
-        Sequences are seldom twice as long together, so that there is some room to spare.
-        """
-        self._bound.clear()
-        self._last = None
-        fresh = not self._buffers
-        for axis in axes:
-            known = self._capacity.get(axis, 0)
-            self._capacity[axis] = max(frames[axis], known + known // 4)
-        self._scratch = {node: entry for node, entry in self._scratch.items() if entry[0] not in axes}
-        for index, buffer in enumerate(self.plan.buffers):
-            if fresh or (buffer.per_frame and buffer.axis in axes):
-                count = buffer.per_frame * self._capacity.get(buffer.axis, 0) + buffer.fixed
-                made = empty((count,), self._dtype)
-                if fresh:
-                    self._buffers.append(made)
-                else:
-                    self._buffers[index] = made
-
     def _site(
         self,
         frames: Mapping[str, int],
@@ -289,25 +232,19 @@ class CpuProgram(PlanProgram):
         arrays: Mapping[Input, Array],
         before: Bound | None,
     ) -> Site:
-        def view(node: Node, places: Mapping[Node, int]) -> Array:
-            shape = (frames[node.axis], *node.known_shape) if node.framed else node.known_shape
-            buffer = self._buffers[places[node]][: int(np.prod(shape, dtype=np.int64))]
-            return stored_view(buffer, node, shape[0]) if node in self._channels_last else buffer.reshape(shape)
+        def shaped(flat: Array, node: Node, shape: tuple[int, ...]) -> Array:
+            return stored_view(flat, node, shape[0]) if node in self._channels_last else flat.reshape(shape)
 
-        def views(places: Mapping[Node, int]) -> dict[Node, Array]:
-            return {node: view(node, places) for node in places if not node.framed or node.axis in frames}
-
+        storage = self._storage
         values: dict[Node, Array] = dict(arrays.items())
         values |= {node: self.store.value(node) for node in self.plan.parameters if isinstance(node, Parameter)}
         values |= self._constants
-        values |= views(self.plan.value_buffer)
-        gradients = views(self.plan.gradient_buffer)
+        values |= storage.views(self.plan.value_buffer, frames, shaped)
+        gradients = storage.views(self.plan.gradient_buffer, frames, shaped)
         gradients |= {parameter: self.store.gradient(parameter) for parameter in self.plan.trained}
-        criterion = self.plan.criterion
-        if criterion is not None and (not criterion.framed or criterion.axis in frames):
-            # A criterion by frame counts as the sum over its frames.
-            rows = (frames[criterion.axis],) if criterion.framed else ()
-            gradients[criterion] = np.ones((*rows, *criterion.known_shape), self._dtype)
+        first = criterion_shape(self.plan, frames)
+        if self.plan.criterion is not None and first is not None:
+            gradients[self.plan.criterion] = np.ones(first, self._dtype)
         contexts = contexts_of(self.plan, self.axes)
         site = Site(
             plan=self.plan,
@@ -319,38 +256,22 @@ class CpuProgram(PlanProgram):
             path=self._path,
             gemm=self._gemm,
             kernels=self._kernels,
-            sparse=self._sparse_inlets(),
+            sparse=self._inputs.sparse(),
             contexts=contexts if before is None else contexts | dict(before.site.contexts),
             numbers=self.place,
             scratch=self._scratch_for,
-            workspace=self._workspace_of,
+            workspace=storage.workspace,
             op_kernels=self._op_kernels,
             images=Images(self._primitives, self._channels_last) if self._primitives is not None else None,
             longest=longest,
         )
-        self._open.add(site, values, gradients, None if before is None else before.site)
+        self._open.add(site, values, gradients, None if before is None else before.site.values)
         return site if before is None else site.continuing(before.site)
-
-    def _sparse_inlets(self) -> dict[Node, SparseInlet]:
-        """The inputs that stay sparse, in the minibatches that are bound now."""
-        found = {node: inlet for node, inlet in self._sparse.items() if node not in self._inlets}
-        return found | {node: self._labels[node] for node in self._labels if node in self._sparse_labels}
 
     def _scratch_for(self, node: Node, like: Array, axis: str, purpose: str = "") -> Array:
         """Storage that a kernel keeps from forward to gradient: one for a node, whatever the number of frames."""
-        key = node, purpose
-        if key not in self._scratch:
-            per_frame = like.size // max(1, like.shape[0])
-            self._scratch[key] = axis, empty((self._capacity[axis] * per_frame,), like.dtype)
-        storage = self._scratch[key][1]
-        found: Array = storage[: like.size].reshape(like.shape)
-        return found
-
-    def _workspace_of(self, count: int) -> Array:
-        """Storage for the time of one step."""
-        if self._workspace.size < count:
-            self._workspace = empty((count,), self._dtype)
-        found: Array = self._workspace[:count]
+        each = like.size // max(1, like.shape[0])
+        found: Array = self._storage.scratch((node, purpose), axis, each, like.dtype)[: like.size].reshape(like.shape)
         return found
 
     def _nodes_channels_last(self) -> frozenset[Node]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from cntk_core.api import Node
-from cntk_core.api.engines import GradientStep, Step
+from cntk_core.api.engines import GradientStep, Step, elements_of
 from cntk_engine_cpu.compiler import Kernel, compile_file
-from cntk_engine_cpu.site import Array, Call, Site, elements_of
+from cntk_engine_cpu.site import Array, Call, Site
 
 
 def _plain(site: Site, node: Node) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cntk_core.api import Node, OpContext, Plan
-from cntk_core.api.engines import Expr, GradientStep, Loop, Step, symbol, with_lengths
+from cntk_core.api.engines import Expr, GradientStep, Loop, Step, ValueSizes, symbol
 from cntk_engine_cpu.gemm import Gemm
 from cntk_engine_cpu.inputs import Ports
 from cntk_engine_cpu.kernels import KernelLibrary
@@ -66,11 +66,6 @@ class Affine:
         return symbol(f"{name}x") - symbol(f"{name}c")
 
 
-def elements_of(node: Node) -> int:
-    """Number of values in one sample of a node."""
-    return int(np.prod(node.known_shape, dtype=np.int64))
-
-
 def form_of(node: Node) -> tuple[int, ...]:
     """Sample shape without leading ones."""
     shape = node.known_shape
@@ -103,7 +98,7 @@ class Passing:
 
 
 @attrs.frozen(eq=False)
-class Site:
+class Site(ValueSizes):
     """The arrays of a plan for given numbers of frames, and the tools to bind its steps.
 
     Attributes:
@@ -190,15 +185,6 @@ class Site:
         place = gradients.index(step) + 1 if step in gradients else len(gradients)
         following = gradients[place] if place < len(gradients) else None
         return following if isinstance(following, GradientStep) else None
-
-    def rows(self, node: Node) -> int:
-        """Rows of a node's value seen as ``(rows, elements)``."""
-        return self.frames[node.axis] if node.framed else 1
-
-    def shape(self, node: Node) -> tuple[int, ...]:
-        """Shape of a node's value, its frames included."""
-        sample = with_lengths(node.known_shape, self.longest)
-        return (self.rows(node), *sample) if node.framed else sample
 
 
 def empty(shape: tuple[int, ...], dtype: Any) -> Any:

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cntk_core.api import Input, Node, StreamData
-from cntk_core.api.engines import GradientStep, Step, best_columns, is_sparse_product, sparse_matrix
+from cntk_core.api.engines import GradientStep, Step, best_columns, elements_of, is_sparse_product, sparse_matrix
 from cntk_engine_cpu.compiler import Kernel, compile_file
-from cntk_engine_cpu.site import Array, Call, Site, elements_of
+from cntk_engine_cpu.site import Array, Call, Site
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

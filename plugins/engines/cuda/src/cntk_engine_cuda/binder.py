@@ -9,17 +9,27 @@ from typing import Any
 import attrs
 import numpy as np
 
-from cntk_core.api import Node, Op, OpContext, Parameter, Plan, SequenceLayout
-from cntk_core.api.engines import TAIL, Axes, Loop, Stage, check_lengths, path_of
+from cntk_core.api import Node, Op, Parameter, Plan, SequenceLayout
+from cntk_core.api.engines import (
+    TAIL,
+    Axes,
+    Loop,
+    OpenArrays,
+    Stage,
+    check_lengths,
+    constants_of,
+    contexts_of,
+    criterion_shape,
+    path_of,
+)
 from cntk_engine_cuda.binding import has_delays
 from cntk_engine_cuda.bound import Bound
 from cntk_engine_cuda.delay_tables import DelayTables, Tail, is_truncated
-from cntk_engine_cuda.gpu import Array, Call, Gpu
-from cntk_engine_cuda.inlets import Inlets
+from cntk_engine_cuda.gpu import Call, Gpu
+from cntk_engine_cuda.inlets import DeviceInlets
 from cntk_engine_cuda.mirror import DeviceStore
-from cntk_engine_cuda.open_arrays import OpenArrays
 from cntk_engine_cuda.site import OpKernel, RandomState, Site
-from cntk_engine_cuda.storage import Storage
+from cntk_engine_cuda.storage import DeviceStorage
 
 REMEMBERED = 64
 """Numbers of frames, or sizes of time steps, whose bound code and CUDA graphs are kept."""
@@ -45,7 +55,7 @@ class Parts:
         graphs: whether CUDA graphs are made.
     """
 
-    inlets: Inlets
+    inlets: DeviceInlets
     numbers: DeviceStore
     random: RandomState
     places: Mapping[Node, int]
@@ -67,7 +77,7 @@ class Binder:
         parts: what else there is.
     """
 
-    def __init__(self, gpu: Gpu, plan: Plan, storage: Storage, parts: Parts) -> None:
+    def __init__(self, gpu: Gpu, plan: Plan, storage: DeviceStorage, parts: Parts) -> None:
         dtype = storage.dtype
         self._gpu = gpu
         self._plan = plan
@@ -79,12 +89,8 @@ class Binder:
         self._bound: OrderedDict[Any, Bound] = OrderedDict()
         self._templates: dict[Any, Any] = {}
         self._leaving: deque[tuple[Any, Bound]] = deque()
-        self._open = OpenArrays(plan, gpu, dtype)
-        self._constants = {
-            node: gpu.cupy.asarray(np.ascontiguousarray(node.value, dtype).reshape(node.known_shape))
-            for node in plan.network
-            if not isinstance(node, Parameter) and node.value is not None
-        }
+        self._open = OpenArrays(plan, lambda count: gpu.empty(count, dtype))
+        self._constants = {node: gpu.cupy.asarray(value) for node, value in constants_of(plan, dtype).items()}
         self.storage = storage
         self.delays = DelayTables(gpu, dtype, self.storage.capacity)
 
@@ -188,26 +194,17 @@ class Binder:
 
     def _site(self, longest: Mapping[str, int], before: Bound | None) -> Site:
         parts, plan, frames = self._parts, self._plan, dict(self._parts.axes.frames)
-
-        def view(node: Node, places: Mapping[Node, int]) -> Array:
-            shape = (frames[node.axis], *node.known_shape) if node.framed else node.known_shape
-            return self.storage.view(places[node], shape)
-
-        def views(places: Mapping[Node, int]) -> dict[Node, Array]:
-            return {node: view(node, places) for node in places if not node.framed or node.axis in frames}
-
         parameters = [node for node in plan.parameters if isinstance(node, Parameter)]
         values = parts.inlets.values(frames)
         values |= {node: parts.numbers.view("values", node) for node in parameters}
         values |= self._constants
-        values |= views(plan.value_buffer)
-        gradients = views(plan.gradient_buffer)
+        values |= self.storage.views(plan.value_buffer, frames)
+        gradients = self.storage.views(plan.gradient_buffer, frames)
         gradients |= {parameter: parts.numbers.view("gradients", parameter) for parameter in plan.trained}
-        criterion = plan.criterion
-        if criterion is not None and (not criterion.framed or criterion.axis in frames):
-            # A criterion by frame counts as the sum over its frames.
-            rows = (frames[criterion.axis],) if criterion.framed else ()
-            gradients[criterion] = self._gpu.cupy.ones((*rows, *criterion.known_shape), dtype=self._dtype)
+        first = criterion_shape(plan, frames)
+        if plan.criterion is not None and first is not None:
+            gradients[plan.criterion] = self._gpu.cupy.ones(first, dtype=self._dtype)
+        contexts = contexts_of(plan, parts.axes)
         site = Site(
             plan=plan,
             gpu=self._gpu,
@@ -216,10 +213,10 @@ class Binder:
             values=values,
             gradients=gradients,
             path=self._path,
-            contexts=self._contexts(before),
+            contexts=contexts if before is None else contexts | dict(before.site.contexts),
             numbers=parts.places,
-            scratch=self.storage.scratch,
-            fixed=self.storage.fixed,
+            scratch=self.storage.scratch_of,
+            fixed=self.storage.fixed_of,
             workspace=self.storage.workspace,
             random=parts.random,
             delays=self.delays,
@@ -231,18 +228,8 @@ class Binder:
             remarks=parts.remarks,
             step_sites=before.site.step_sites if before is not None else {},
         )
-        self._open.add(site, values, gradients, None if before is None else before.site)
+        self._open.add(site, values, gradients, None if before is None else before.site.values)
         return site
-
-    def _contexts(self, before: Bound | None) -> dict[Node, OpContext]:
-        found = {
-            node: OpContext(framed=tuple(bool(child.framed) for child in node.inputs), frames=count)
-            for step in self._plan.steps
-            for node in step.nodes
-            for count in [self._parts.axes.rows_for(node)]
-            if count >= 0
-        }
-        return found if before is None else found | dict(before.site.contexts)
 
 
 def carried_state(carried: Mapping[Node, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:

@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from cntk_core.api import Kernel, is_delay
-from cntk_core.api.engines import GradientStep, Loop, LoopGradient, Step, kernels, makes_axis_by_values
+from cntk_core.api.engines import (
+    GradientStep,
+    Loop,
+    LoopGradient,
+    Step,
+    ask_kernels,
+    ask_kernels_for_gradient,
+    is_elementwise,
+    kernels,
+    makes_axis_by_values,
+    reaches_open,
+)
 from cntk_engine_cuda import (
     convolution,
     delays,
@@ -24,7 +35,6 @@ from cntk_engine_cuda import (
     windows,
 )
 from cntk_engine_cuda.gpu import Call
-from cntk_engine_cuda.open_arrays import reaches_open
 from cntk_engine_cuda.site import Site
 
 KERNELS: tuple[Kernel, ...] = (
@@ -46,30 +56,6 @@ KERNELS: tuple[Kernel, ...] = (
 """The engine's own kernels: ``(site, step) -> calls``, None if these inputs want something else."""
 
 
-def _by_kernel(site: Site, step: Step) -> list[Call] | None:
-    """The calls of the first kernel of the step's op that can compute it."""
-    (node, *others) = step.nodes
-    for kernel in () if others else site.kernels.get(node.op, ()):
-        found = kernel.forward(site, step)
-        if found is not None:
-            site.chosen[node] = kernel
-            return _calls(found)
-    return None
-
-
-def _gradient_by_kernel(site: Site, step: GradientStep) -> list[Call] | None:
-    """The calls of the kernel that has computed the value; of any if the op's own functions have."""
-    (node, *others) = step.step.nodes
-    if others:
-        return None
-    chosen = site.chosen.get(node)
-    for kernel in site.kernels.get(node.op, ()) if chosen is None else (chosen,):
-        found = kernel.gradient(site, step) if kernel.gradient is not None else None
-        if found is not None:
-            return _calls(found)
-    return None
-
-
 def _calls(found: Call | Callable[[], None] | Sequence[Call | Callable[[], None]]) -> list[Call]:
     """What a kernel gives, as calls. Of a plain function nothing is known, so that it is never part of a graph."""
     several = found if isinstance(found, Sequence) else (found,)
@@ -83,10 +69,10 @@ def forward_calls(site: Site, step: Step | Loop) -> list[Call]:
     if makes_axis_by_values(step.nodes[0]):
         return fallback.bind_new_axis(site, step)
     if not reaches_open(step):
-        found = _by_kernel(site, step)
+        found = ask_kernels(step, site.kernels, site.chosen, lambda kernel: kernel.forward(site, step))
         if found is not None:
-            return found
-        if elementwise.is_elementwise(step):
+            return _calls(found)
+        if is_elementwise(step):
             return elementwise.bind_forward(site, step)
     return fallback.bind_forward(site, step)
 
@@ -96,10 +82,12 @@ def gradient_calls(site: Site, step: GradientStep | LoopGradient) -> list[Call]:
     if isinstance(step, LoopGradient):
         return loops.bind_gradient(site, step, gradient_group)
     if not reaches_open(step.step):
-        found = _gradient_by_kernel(site, step)
+        found = ask_kernels_for_gradient(
+            step, site.kernels, site.chosen, lambda kernel: kernel.gradient and kernel.gradient(site, step)
+        )
         if found is not None:
-            return found
-        if elementwise.is_elementwise(step.step):
+            return _calls(found)
+        if is_elementwise(step.step):
             return elementwise.bind_gradient(site, step)
     return fallback.bind_gradient(site, step)
 

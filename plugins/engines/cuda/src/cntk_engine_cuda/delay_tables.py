@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cntk_core.api import Node, OpContext, SequenceLayout
-from cntk_core.api.engines import TAIL, delay_rows, initial_rows, reader_slots, sequence_rows, shift_of
+from cntk_core.api.engines import TAIL, delay_rows, elements_of, initial_rows, reader_slots, sequence_rows, shift_of
 from cntk_engine_cuda.gpu import Array, Gpu
 from cntk_engine_cuda.inputs import Staging
-from cntk_engine_cuda.site import Site, elements_of
+from cntk_engine_cuda.site import Site
 
 IntArray = NDArray[np.int64]
 

@@ -7,11 +7,11 @@ import functools
 import numpy as np
 
 from cntk_core.api import Node, SequenceLayout
-from cntk_core.api.engines import GradientStep, Step, shift_of, symbol
+from cntk_core.api.engines import GradientStep, Step, elements_of, shift_of, symbol
 from cntk_engine_cuda.delay_tables import is_truncated
 from cntk_engine_cuda.elementwise import Operand, Space, map_calls, sum_calls
 from cntk_engine_cuda.gpu import THREADS, Array, Call
-from cntk_engine_cuda.site import Site, elements_of
+from cntk_engine_cuda.site import Site
 from cntk_engine_cuda.source import Result
 
 

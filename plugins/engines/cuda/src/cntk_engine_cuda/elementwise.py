@@ -19,11 +19,6 @@ LIMIT = 1 << 31
 """Elements from which indices need 64 bits."""
 
 
-def is_elementwise(step: Step) -> bool:
-    """Whether all nodes of a step are scalar expressions."""
-    return all(node.op.elementwise is not None for node in step.nodes)
-
-
 @attrs.frozen(eq=False)
 class Operand:
     """An array in one piece, and along which axes of a space it varies."""

@@ -19,7 +19,7 @@ from cntk_core.api import (
     option,
     options,
 )
-from cntk_core.api.engines import compiles, in_form_of, kernels_by_op
+from cntk_core.api.engines import compiles, kernel_tables
 from cntk_engine_cuda.binding import KERNELS
 from cntk_engine_cuda.cudnn import Missing, look_for_cudnn, start_cudnn
 from cntk_engine_cuda.gpu import Gpu, import_cublas, import_cupy
@@ -172,8 +172,5 @@ class CudaEngine(ExecutionEngine):
         self, plan: Plan, store: ParameterStore, rule: UpdateRule | None = None, *, seed: int = 0
     ) -> CudaProgram:
         """Make a program of a plan."""
-        given = tuple(each for each in self.kernels if each not in KERNELS)
-        by_op = kernels_by_op((*given, *KERNELS))
-        table = {op: tuple(in_form_of(each, OpKernel) for each in own) for op, own in by_op.items()}
-        settings = Settings(graphs=self.settings.cuda_graphs, kernels=table)
+        settings = Settings(graphs=self.settings.cuda_graphs, kernels=kernel_tables(self.kernels, KERNELS, OpKernel))
         return CudaProgram(self.gpu, plan, store, rule, settings, seed)

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cntk_core.api import Input, StreamData
-from cntk_core.api.engines import check_size
+from cntk_core.api.engines import check_size, elements_of
 from cntk_engine_cuda.gpu import Array, Gpu
-from cntk_engine_cuda.site import elements_of
 
 ROUNDS = 2
 """Minibatches whose copies may be under way at once."""

@@ -6,27 +6,20 @@ where sequences begin and whether they go on from minibatch to minibatch is in t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
 
-from cntk_core.api import Node, OpContext, SequenceLayout, is_delay
-from cntk_core.api.engines import Loop, LoopGradient, frame_layout
+from cntk_core.api import Node, OpContext, is_delay
+from cntk_core.api.engines import Loop, LoopGradient, axis_of_scratch, elements_of, frame_layout, time_steps
 from cntk_engine_cuda import delays
 from cntk_engine_cuda.gpu import Array, Call
-from cntk_engine_cuda.site import Site, elements_of
+from cntk_engine_cuda.site import Site
 from cntk_engine_cuda.slices import Group, grouped, grouped_gradients
-from cntk_engine_cuda.storage import axis_of_scratch
 from cntk_engine_cuda.templates import ALIGNED, Cut, Key, Rows, make_template
 
 Binder = Callable[..., list[Call]]
-
-
-def time_steps(layout: SequenceLayout, direction: int) -> Iterator[slice]:
-    """Yield the rows of each time step, in the order of a loop."""
-    for start, count in list(zip(layout.start.tolist(), layout.alive.tolist(), strict=True))[::direction]:
-        yield slice(start, start + count)
 
 
 class StepSites:

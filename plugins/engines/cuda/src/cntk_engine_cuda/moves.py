@@ -9,10 +9,10 @@ import attrs
 import numpy as np
 
 from cntk_core.api import Node
-from cntk_core.api.engines import GradientStep, Step, slice_ranges, symbol, transposed_axes
+from cntk_core.api.engines import GradientStep, Step, elements_of, slice_ranges, symbol, transposed_axes
 from cntk_engine_cuda.elementwise import Operand, Space, sum_calls
 from cntk_engine_cuda.gpu import THREADS, Array, Call
-from cntk_engine_cuda.site import Site, elements_of
+from cntk_engine_cuda.site import Site
 from cntk_engine_cuda.source import Result
 
 AXES = 4

@@ -9,6 +9,7 @@ from cntk_core.api.engines import (
     GradientStep,
     Step,
     Target,
+    elements_of,
     is_transposed,
     kernels,
     product_matrices,
@@ -18,7 +19,7 @@ from cntk_core.api.engines import (
 from cntk_engine_cuda import sparse
 from cntk_engine_cuda.elementwise import Operand, Space, map_calls, sum_calls
 from cntk_engine_cuda.gpu import Array, Call, Gpu
-from cntk_engine_cuda.site import Site, elements_of
+from cntk_engine_cuda.site import Site
 from cntk_engine_cuda.source import Flags, Result
 
 

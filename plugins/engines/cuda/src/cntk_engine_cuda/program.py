@@ -10,16 +10,16 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import Minibatch, NetworkError, Node, Op, ParameterStore, Plan, UpdateRule
-from cntk_core.api.engines import PlanProgram, ProgramState, check_axes, meetings_of, stages_of
+from cntk_core.api import Minibatch, Node, Op, ParameterStore, Plan, UpdateRule
+from cntk_core.api.engines import PlanProgram, ProgramState, check_axes, meetings_of, row_count, stages_of
 from cntk_engine_cuda.binder import Binder, Parts, carried_state
 from cntk_engine_cuda.bound import Bound
 from cntk_engine_cuda.gpu import Call, Gpu
-from cntk_engine_cuda.inlets import Inlets
+from cntk_engine_cuda.inlets import DeviceInlets
 from cntk_engine_cuda.inputs import Staging
 from cntk_engine_cuda.mirror import DeviceStore
-from cntk_engine_cuda.site import OpKernel, RandomState, Site, elements_of
-from cntk_engine_cuda.storage import Storage
+from cntk_engine_cuda.site import OpKernel, RandomState, Site
+from cntk_engine_cuda.storage import DeviceStorage
 from cntk_engine_cuda.update import Scalars, Update
 
 RATE = "dropoutRate"
@@ -65,10 +65,10 @@ class CudaProgram(PlanProgram):
         self._written = {target.node for step in plan.gradients for target in step.targets}
         self._draws = any(node.op.random for node in plan.network)
         self._remarks: dict[str, str] = {}
-        self._storage = Storage(gpu, plan, store.dtype, lambda: self.axes.frames)
+        self._storage = DeviceStorage(gpu, plan, store.dtype, lambda: self.axes.frames)
         with self._told(), gpu.current():
             self._numbers = DeviceStore.of(gpu, store)
-            self._inlets = Inlets(gpu, plan, store.dtype)
+            self._inlets = DeviceInlets(gpu, plan, store.dtype)
             self._sums = gpu.cupy.zeros((max(1, len(self.scalars)),), dtype=np.float64)
             own = {each: gpu.cupy.zeros((1,), dtype=np.float64) for each in _own_rates(plan)}
             self._random = RandomState(
@@ -119,7 +119,7 @@ class CudaProgram(PlanProgram):
                 self._numbers.view("gradients", parameter).fill(self._dtype.type(0))
         bound.run(bound.training(update), lambda site: self._place_contexts(site, training=True))
         self._numbers.changed("gradients")
-        self._inlets.touch(self.store.touched)
+        self._inlets.mark(self.store)
         self._finish(bound, training=True)
         self.step += 1
 
@@ -136,11 +136,12 @@ class CudaProgram(PlanProgram):
         bound = self._last
         assert bound is not None
         with self._told(), self.gpu.current():
+            self._numbers.fetch("values")  # other programs may have held the numbers since
             for node, seed in seeds.items():
                 bound.site.gradients[node][...] = self.gpu.cupy.asarray(np.ascontiguousarray(seed, self._dtype))
             bound.backward()
             self._numbers.changed("gradients")
-            self._inlets.touch(self.store.touched)
+            self._inlets.mark(self.store)
 
     def fetch_gradient(self, node: Node) -> NDArray[Any] | None:
         """Return the gradient by a node, None if none comes there."""
@@ -157,7 +158,7 @@ class CudaProgram(PlanProgram):
         Raises:
             NetworkError: the program was compiled without a rule.
         """
-        update = self._needed_update()
+        update = self.needed_rule(self._update)
         with self._told(), self.gpu.current():
             self._fetch()
             together = update.set_numbers(scalars)
@@ -169,18 +170,13 @@ class CudaProgram(PlanProgram):
     def train_step(self, minibatch: Minibatch, scalars: Sequence[Scalars]) -> None:
         """Do a whole step; nothing is waited for."""
         self.check_training()
-        update = self._needed_update()
+        update = self.needed_rule(self._update)
         with self._told(), self.gpu.current():
             self._fetch(gradients=False)
             together = update.set_numbers(scalars)
             self._compute(minibatch, update.calls(together=together))
             self._update_rows(update)
             self._changed_by_update()
-
-    def _needed_update(self) -> Update:
-        if self._update is None:
-            raise NetworkError("the program was compiled without an update rule")
-        return self._update
 
     def _fetch(self, *, gradients: bool = True) -> None:
         self._numbers.fetch("values")
@@ -194,7 +190,7 @@ class CudaProgram(PlanProgram):
 
     def _update_rows(self, update: Update) -> None:
         for parameter in update.by_rows:
-            count = elements_of(self.plan.sparse[parameter][0])
+            count = row_count(self.plan, parameter)
             if self._numbers.is_newest("gradients"):
                 touched = self.store.touched(parameter, count)
                 rows = np.flatnonzero(touched)
@@ -244,7 +240,8 @@ class CudaProgram(PlanProgram):
         if self._inlets.note_labels(streams):
             self._binder.forget_code()
         self._binder.grow(self.carried)  # inputs need their places
-        if self._inlets.take(streams):
+        _, moved = self._inlets.take(streams)
+        if any(moved):
             self._binder.forget_code()
 
     # -- results ------------------------------------------------------------------------------------------

@@ -10,10 +10,10 @@ from typing import Any
 import attrs
 
 from cntk_core.api import Kernel, Node
-from cntk_core.api.engines import Expr, GradientStep, Step, TraceMath, kernels, symbol
+from cntk_core.api.engines import Expr, GradientStep, Step, TraceMath, elements_of, kernels, symbol
 from cntk_engine_cuda.elementwise import Operand, Space, map_calls, sum_calls
 from cntk_engine_cuda.gpu import Array, Call
-from cntk_engine_cuda.site import Site, elements_of
+from cntk_engine_cuda.site import Site
 from cntk_engine_cuda.source import TOTAL, Result, Tree
 
 _M = TraceMath()

@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 
 from cntk_core.api import Node, Op, OpContext, Plan
-from cntk_core.api.engines import Loop, Step, with_lengths
+from cntk_core.api.engines import Loop, Step, ValueSizes, elements_of
 from cntk_engine_cuda.gpu import Array, Gpu
 
 if TYPE_CHECKING:
@@ -17,11 +17,6 @@ if TYPE_CHECKING:
     from cntk_engine_cuda.loops import StepSites
     from cntk_engine_cuda.sparse import SparseInlet
     from cntk_engine_cuda.templates import Template
-
-
-def elements_of(node: Node) -> int:
-    """Number of values in one sample of a node."""
-    return int(np.prod(node.known_shape, dtype=np.int64))
 
 
 @attrs.frozen(eq=False)
@@ -38,7 +33,7 @@ class OpKernel:
 
 
 @attrs.frozen(eq=False)
-class Site:
+class Site(ValueSizes):
     """The arrays of a plan for given numbers of frames.
 
     Attributes:
@@ -97,15 +92,6 @@ class Site:
     kernels: Mapping[Op, Sequence[OpKernel]] = attrs.field(factory=dict)
     chosen: dict[Node, OpKernel] = attrs.field(factory=dict)
     remarks: dict[str, str] = attrs.field(factory=dict)
-
-    def rows(self, node: Node) -> int:
-        """Rows of a node's value seen as ``(rows, elements)``."""
-        return self.frames[node.axis] if node.framed else 1
-
-    def shape(self, node: Node) -> tuple[int, ...]:
-        """Shape of a node's value, its frames included."""
-        sample = with_lengths(node.known_shape, self.longest)
-        return (self.rows(node), *sample) if node.framed else sample
 
     def matrix(self, node: Node) -> Array:
         """A value as ``(rows, elements)``."""

@@ -9,10 +9,9 @@ import attrs
 import numpy as np
 
 from cntk_core.api import Node
-from cntk_core.api.engines import GradientStep, Loop, LoopGradient, Step
+from cntk_core.api.engines import GradientStep, Loop, LoopGradient, Step, elements_of, reaches_open
 from cntk_engine_cuda.gpu import THREADS, Array, Call
-from cntk_engine_cuda.open_arrays import reaches_open
-from cntk_engine_cuda.site import Site, elements_of
+from cntk_engine_cuda.site import Site
 
 MOST = 4
 """Slices that a kernel knows."""

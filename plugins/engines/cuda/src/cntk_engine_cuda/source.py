@@ -14,20 +14,42 @@ from typing import Any
 
 import attrs
 
-from cntk_core.api.engines import Expr, rename_symbols, symbols_in_order
+from cntk_core.api.engines import Dialect, Expr, TreeWriter, equal_names, rename_symbols
 
 Tree = Expr | float
 Flags = tuple[bool, ...]
 
-_BINARY = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
-_COMPARE = {
-    "less": "<",
-    "less_equal": "<=",
-    "greater": ">",
-    "greater_equal": ">=",
-    "equal": "==",
-    "not_equal": "!=",
-}
+
+def _number(value: Any) -> str:
+    number = float(value)
+    if math.isnan(number):
+        return "NAN"
+    if math.isinf(number):
+        return "INFINITY" if number > 0 else "(-INFINITY)"
+    return repr(number)
+
+
+SINGLE = Dialect(
+    number=lambda value: f"F({_number(value)})",
+    condition="({0} ? F(1) : F(0))",
+    call="m_{operation}({arguments})",
+    forms={"where": "({0} != F(0) ? {1} : {2})"},
+)
+"""Expressions in the precision of the program, whose functions the prelude has."""
+
+DOUBLE = Dialect(
+    number=_number,
+    condition="({0} ? 1.0 : 0.0)",
+    forms={
+        "where": "({0} != 0.0 ? {1} : {2})", "power": "pow({0}, {1})", "abs": "fabs({0})",
+        "minimum": "fmin({0}, {1})", "maximum": "fmax({0}, {1})", "sigmoid": "(1.0 / (1.0 + exp(-{0})))",
+        "sign": "({0} > 0.0 ? 1.0 : {0} < 0.0 ? -1.0 : {0})", "logaddexp": "log(exp({0}) + exp({1}))",
+        "arcsin": "asin({0})", "arccos": "acos({0})", "arctan": "atan({0})", "arcsinh": "asinh({0})",
+        "arccosh": "acosh({0})", "arctanh": "atanh({0})",
+    },
+)  # fmt: skip
+"""Expressions over numbers alone, in double precision."""
+
 TOTAL = "total"
 """Name of a sum in the expression of what is made of it."""
 
@@ -114,7 +136,7 @@ class _Writer:
 
     def __init__(self, spec: KernelSpec) -> None:
         self.spec = spec
-        self.names: dict[Expr, str] = {}
+        self.tree = TreeWriter(SINGLE, "const F {name} = {text};", self._operand)
         self.index = "unsigned long long" if spec.wide else "unsigned"
         self.lane = ".x[v]" if spec.packed else ""
 
@@ -143,8 +165,8 @@ class _Writer:
             yield "        for (int v = 0; v < LANES; ++v) {"
         values = []
         for result in spec.results:
-            yield from self._define(result.tree, "            ")
-            values.append(self._atom(result.tree))
+            yield from (f"            {line}" for line in self.tree.define(result.tree))
+            values.append(self.tree.atom(result.tree))
         for number, (result, value) in enumerate(zip(spec.results, values, strict=True)):
             total = f"r{number}_o{self.lane} + {value}" if result.accumulate else value
             place = f"r{number}_q.x[v]" if spec.packed else f"r{number}[i]"
@@ -224,8 +246,8 @@ class _Writer:
             yield f"            const F {name}_q = {name}[{self._offset(flags)}];"
         values = []
         for result in spec.results:
-            yield from self._define(result.tree, "            ")
-            values.append(self._atom(result.tree))
+            yield from (f"            {line}" for line in self.tree.define(result.tree))
+            values.append(self.tree.atom(result.tree))
         for number, (result, value) in enumerate(zip(spec.results, values, strict=True)):
             yield f"            sum{number} = {FOLDS[result.fold][1].format(f'sum{number}', value)};"
         yield "        }"
@@ -245,10 +267,7 @@ class _Writer:
         yield "}"
 
     def _finished(self, result: Result, total: str) -> str:
-        text = total
-        if result.finish is not None:
-            self.names = {Expr("symbol", (TOTAL,)): total}
-            text = self._nested(result.finish)
+        text = total if result.finish is None else SINGLE.nested(result.finish, lambda name: total)
         number = total.removeprefix(TOTAL)
         return f"r{number}[at] + {text}" if result.accumulate else text
 
@@ -281,79 +300,20 @@ class _Writer:
             yield from self._hoist(result.tree)
 
     def _hoist(self, tree: Any) -> Iterator[str]:
-        if not isinstance(tree, Expr) or tree in self.names or not self.spec.numbers:
+        names = self.tree.names
+        if not isinstance(tree, Expr) or tree in names or not self.spec.numbers:
             return
         if tree.symbols() and tree.symbols() <= set(self.spec.numbers):
-            name = f"h{len(self.names)}"
-            yield f"    const F {name} = F({self._double(tree)});"
-            self.names[tree] = name
+            name = f"h{len(names)}"
+            yield f"    const F {name} = F({DOUBLE.nested(tree, '{}_d'.format)});"
+            names[tree] = name
             return
         for arg in tree.args:
             yield from self._hoist(arg)
 
-    def _double(self, tree: Any) -> str:
-        if not isinstance(tree, Expr):
-            return _number(tree)
-        if tree.operation == "symbol":
-            return f"{tree.args[0]}_d"
-        args = [self._double(arg) for arg in tree.args]
-        if tree.operation in _BINARY:
-            return f"({args[0]} {_BINARY[tree.operation]} {args[1]})"
-        if tree.operation in _COMPARE:
-            return f"({args[0]} {_COMPARE[tree.operation]} {args[1]} ? 1.0 : 0.0)"
-        simple = {
-            "neg": "(-{0})", "where": "({0} != 0.0 ? {1} : {2})", "power": "pow({0}, {1})", "abs": "fabs({0})",
-            "minimum": "fmin({0}, {1})", "maximum": "fmax({0}, {1})", "sigmoid": "(1.0 / (1.0 + exp(-{0})))",
-            "sign": "({0} > 0.0 ? 1.0 : {0} < 0.0 ? -1.0 : {0})", "logaddexp": "log(exp({0}) + exp({1}))",
-            "arcsin": "asin({0})", "arccos": "acos({0})", "arctan": "atan({0})", "arcsinh": "asinh({0})",
-            "arccosh": "acosh({0})", "arctanh": "atanh({0})",
-        }  # fmt: skip
-        return simple.get(tree.operation, tree.operation + "({0})").format(*args)
-
-    def _define(self, tree: Any, indent: str) -> Iterator[str]:
-        """Give every inner node a name, once."""
-        if not isinstance(tree, Expr) or tree in self.names:
-            return
-        if tree.operation == "symbol":
-            name = str(tree.args[0])
-            flags = dict(self.spec.operands)[name]
-            lane = self.lane if flags and flags[-1] else ""
-            self.names[tree] = f"{name}_q{lane}"
-            return
-        for arg in tree.args:
-            yield from self._define(arg, indent)
-        name = f"t{len(self.names)}"
-        yield f"{indent}const F {name} = {self._text(tree, self._atom)};"
-        self.names[tree] = name
-
-    def _nested(self, tree: Any) -> str:
-        if isinstance(tree, Expr) and tree not in self.names:
-            return self._text(tree, self._nested)
-        return self._atom(tree)
-
-    def _text(self, tree: Expr, atom: Any) -> str:
-        operation, args = tree.operation, [atom(arg) for arg in tree.args]
-        if operation in _BINARY:
-            return f"({args[0]} {_BINARY[operation]} {args[1]})"
-        if operation == "neg":
-            return f"(-{args[0]})"
-        if operation in _COMPARE:
-            return f"({args[0]} {_COMPARE[operation]} {args[1]} ? F(1) : F(0))"
-        if operation == "where":
-            return f"({args[0]} != F(0) ? {args[1]} : {args[2]})"
-        return f"m_{operation}({', '.join(args)})"
-
-    def _atom(self, value: Any) -> str:
-        return self.names[value] if isinstance(value, Expr) else f"F({_number(value)})"
-
-
-def _number(value: Any) -> str:
-    number = float(value)
-    if math.isnan(number):
-        return "NAN"
-    if math.isinf(number):
-        return "INFINITY" if number > 0 else "(-INFINITY)"
-    return repr(number)
+    def _operand(self, name: str) -> str:
+        flags = dict(self.spec.operands)[name]
+        return f"{name}_q{self.lane if flags and flags[-1] else ''}"
 
 
 def spec_of(
@@ -372,13 +332,8 @@ def spec_of(
     Operands are named ``a0``, ``a1``, ... in the order in which the trees meet them; those that none meets are left
     out.
     """
-    order: list[str] = []
-    for result in results:
-        for name in symbols_in_order(result.tree):
-            if name in operands and name not in order:
-                order.append(name)
-    names = {old: f"a{index}" for index, old in enumerate(order)}
+    names = equal_names((result.tree for result in results), operands)
     renamed = tuple(attrs.evolve(result, tree=rename_symbols(result.tree, names)) for result in results)
-    placed = tuple((names[old], operands[old]) for old in order)
+    placed = tuple((new, operands[old]) for old, new in names.items())
     spec = KernelSpec(tuple(sizes), placed, renamed, kept, tuple(numbers), packed, wide, block)
-    return spec, tuple(order)
+    return spec, tuple(names)

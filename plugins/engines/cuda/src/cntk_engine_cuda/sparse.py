@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cntk_core.api import Input, StreamData
-from cntk_core.api.engines import GradientStep, Step, best_columns, is_sparse_product, sparse_matrix
+from cntk_core.api.engines import GradientStep, Step, best_columns, elements_of, is_sparse_product, sparse_matrix
 from cntk_engine_cuda.gpu import Array, Call, Gpu
 from cntk_engine_cuda.inputs import Staging
-from cntk_engine_cuda.site import Site, elements_of
+from cntk_engine_cuda.site import Site
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

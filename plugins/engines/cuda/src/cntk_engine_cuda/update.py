@@ -8,22 +8,14 @@ from typing import Any
 import numpy as np
 
 from cntk_core.api import Parameter, Plan, UpdateRule
-from cntk_core.api.engines import Expr, TraceMath, symbol
+from cntk_core.api.engines import Expr, TracedRule, row_count, symbol
 from cntk_engine_cuda.elementwise import Numbers, Operand, Space, map_calls, sum_calls
 from cntk_engine_cuda.gpu import Array, Call, Gpu
 from cntk_engine_cuda.inputs import Staging
 from cntk_engine_cuda.mirror import DeviceStore
-from cntk_engine_cuda.site import elements_of
-from cntk_engine_cuda.source import TOTAL, Result, Tree
+from cntk_engine_cuda.source import TOTAL, Result
 
 Scalars = Mapping[str, float]
-
-VALUE, GRADIENT = "value", "gradient"
-
-
-def slot_name(name: str) -> str:
-    """How a slot is called in the trees of a rule."""
-    return f"slot_{name}"
 
 
 class Update:
@@ -46,13 +38,8 @@ class Update:
         self._plan = plan
         self._store = store
         self._parts = parts
-        slots = {slot.name: symbol(slot_name(slot.name)) for slot in rule.slots}
-        numbers = {name: symbol(name) for name in (*rule.scalars, *rule.means)}
-        traced = TraceMath(), symbol(VALUE), symbol(GRADIENT), slots, numbers
-        value, new = rule.expression(*traced)
-        means = rule.mean_expression(*traced) if rule.mean_expression is not None else {}
-        self._trees: dict[str, Tree] = {VALUE: value, **{slot_name(name): tree for name, tree in new.items()}}
-        self._means: dict[str, Tree] = dict(means)
+        self._traced = TracedRule.of(rule)
+        self._buffers = self._traced.buffers()
         self._staging = Staging(gpu, np.dtype(np.float64))
         count = max(1, len(plan.trained) * len(rule.scalars))
         with gpu.current():
@@ -111,30 +98,26 @@ class Update:
         return self._calls[together]
 
     def _range(self, place: int, first: int, end: int) -> list[Call]:
-        arrays = {name: self._store.buffer(buffer)[first:end] for name, buffer in self._buffers().items()}
+        arrays = {name: self._store.buffer(buffer)[first:end] for name, buffer in self._buffers.items()}
         return self._apply(arrays, place)
-
-    def _buffers(self) -> dict[str, str]:
-        slots = {slot_name(slot.name): slot.name for slot in self.rule.slots}
-        return {VALUE: "values", GRADIENT: "gradients", **slots}
 
     def _apply(self, arrays: Mapping[str, Array], place: int) -> list[Call]:
         """The calls that change flat arrays by the rule, with the numbers of one parameter."""
-        size = arrays[VALUE].size
+        size = arrays[TracedRule.VALUE].size
         if not size:
             return []
         space = Space((size,), known=False)
         operands = {name: Operand(array, (True,)) for name, array in arrays.items()}
         numbers = self._numbers_of(place)
         calls: list[Call] = []
-        for index, (name, tree) in enumerate(self._means.items()):
-            at = place * len(self._means) + index
+        for index, (name, tree) in enumerate(self._traced.means.items()):
+            at = place * len(self._traced.means) + index
             out = self._mean_values[at : at + 1]
             mean = Result(tree, finish=Expr("div", (symbol(TOTAL), float(size))))
             calls += sum_calls(self._gpu, space, operands, [mean], [out], (False,), self._parts, numbers)
             operands[name] = Operand(out, (False,))
-        results = [Result(tree) for tree in self._trees.values()]
-        outputs = [arrays[name] for name in self._trees]
+        written = self._traced.results()
+        results, outputs = [Result(tree) for tree in written.values()], [arrays[name] for name in written]
         return [*calls, *map_calls(self._gpu, space, operands, results, outputs, numbers)]
 
     # -- some rows ----------------------------------------------------------------------------------------
@@ -144,16 +127,16 @@ class Update:
         if not rows.size:
             return
         place = self._plan.trained.index(parameter)
-        count = elements_of(self._plan.sparse[parameter][0])
+        count = row_count(self._plan, parameter)
         chosen = self._gpu.cupy.asarray(rows)
         matrices = {
-            name: self._store.view(buffer, parameter).reshape(count, -1) for name, buffer in self._buffers().items()
+            name: self._store.view(buffer, parameter).reshape(count, -1) for name, buffer in self._buffers.items()
         }
         taken = {name: self._gpu.cupy.take(matrix, chosen, axis=0) for name, matrix in matrices.items()}
         for call in self._apply({name: array.reshape(-1) for name, array in taken.items()}, place):
             call()
         for name, matrix in matrices.items():
-            if name != GRADIENT:
+            if name != TracedRule.GRADIENT:
                 matrix[chosen] = taken[name]
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
 from cntk_core.api import Node, OpContext
@@ -68,8 +69,6 @@ class _Step:
     """
 
     def __init__(self, window: Window, drawn: dict[str, Array], emitted: Array) -> None:
-        import jax.numpy as jnp
-
         self.piece = window.of(drawn["piece"])
         self.place = jnp.arange(emitted.shape[1])[None, :]
         self.places = drawn["places"][self.piece][:, None]
@@ -79,24 +78,18 @@ class _Step:
 
     def state(self, ways: Array, free: Array, start: Array) -> Array:
         """Log chances at the places: of the ways there, or of those that begin here (``free``), at ``start``."""
-        import jax.numpy as jnp
-
         gone = jnp.where(self._barred, LOG_ZERO, jnp.maximum(ways + self.emitted, LOG_ZERO))
         return jnp.where(free[:, None], jnp.where(start, self.emitted, LOG_ZERO), gone)
 
 
 def _later(state: Array, by: int) -> Array:
     """A state moved to later places, or to earlier ones by a negative number."""
-    import jax.numpy as jnp
-
     rest = jnp.full((state.shape[0], abs(by)), LOG_ZERO, state.dtype)
     return jnp.concatenate([rest, state[:, :-by]] if by > 0 else [state[:, -by:], rest], axis=1)
 
 
 def _log_sum(dtype: Any, first: Array, second: Array, third: Array) -> Array:
     """log(exp(first) + exp(second) + exp(third)), without overflow."""
-    import jax.numpy as jnp
-
     top = jnp.maximum(jnp.maximum(first, second), third)
     parts = (jnp.exp((each - top).astype(dtype)) for each in (first, second, third))
     return top + jnp.log(sum(parts)).astype(top.dtype)
@@ -104,15 +97,12 @@ def _log_sum(dtype: Any, first: Array, second: Array, third: Array) -> Array:
 
 def _emitted(drawn: dict[str, Array], logs: Array) -> Array:
     """Log chances of the classes along the paths, ``(rows, places)``; none at places that a path does not have."""
-    import jax.numpy as jnp
-
     exists = jnp.arange(drawn["tokens"].shape[1]) < drawn["places"][drawn["piece"]][:, None]
     return jnp.where(exists, jnp.take_along_axis(logs, drawn["tokens"][drawn["piece"]], axis=1), LOG_ZERO)
 
 
 def _behind(trace: Trace, axis: str, drawn: dict[str, Array], emitted: Array) -> Array:
     """Log chances of all ways from each place at each frame, itself included, to the end: ``(rows, places)``."""
-    import jax.numpy as jnp
 
     def one(place: Array, given: tuple[Array, Array]) -> tuple[Array, Array]:
         buffer, state = given
@@ -139,7 +129,6 @@ def _occupied(trace: Trace, axis: str, drawn: dict[str, Array], emitted: Array, 
         behind: of :func:`_behind`.
         chances: log of the chance of the labels of each piece.
     """
-    import jax.numpy as jnp
 
     def one(place: Array, given: tuple[Array, Array]) -> tuple[Array, Array]:
         buffer, state = given
@@ -157,8 +146,6 @@ def _occupied(trace: Trace, axis: str, drawn: dict[str, Array], emitted: Array, 
 
 def _posterior(drawn: dict[str, Array], logs: Array, occupied: Array, chances: Array) -> Array:
     """The chance of each class at each frame given the labels, ``(rows, classes)``."""
-    import jax.numpy as jnp
-
     piece = drawn["piece"]
     # Sums over the places of a class, as differences of sums over the places in the order of classes: adding at the
     # place of each class is slow on processors, and its order is not the same everywhere.
@@ -175,8 +162,6 @@ def _posterior(drawn: dict[str, Array], logs: Array, occupied: Array, chances: A
 
 
 def _forward(trace: Trace, node: Node, inputs: list[Array]) -> Array:
-    import jax.numpy as jnp
-
     scores = samples(inputs[1], True)
     context, axis, drawn = trace.context(node), node.inputs[1].axis, trace.draws[node]
     logs = log_softmax(jnp, scores)

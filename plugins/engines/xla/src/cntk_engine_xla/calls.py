@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from cntk_core.api import Input, Node, Parameter, SequenceLayout
@@ -161,8 +163,6 @@ class Caller:
         key = (arranged.sizes, arranged.slots, entries, drawn, _shapes(draws) if draws else ())
         found = self.functions.get(key)
         if found is None:
-            import jax
-
             function = UnitFunction(
                 state.program.plan,
                 unit,
@@ -182,8 +182,6 @@ class Caller:
     def _numbers_of(self, scalars: Sequence[Scalars]) -> Array:
         """The numbers of a step on the device; they stay there while they do not change."""
         if self._numbers is None or list(scalars) != self._numbers[0]:
-            import jax.numpy as jnp
-
             numbers = [[each[name] for name in self._names] for each in scalars]
             # The caller may change his mappings.
             self._numbers = [dict(each) for each in scalars], jnp.array(numbers, np.float64)
@@ -229,7 +227,5 @@ def _size(array: Array) -> int:
 
 
 def _shapes(draws: Sequence[Any]) -> tuple[Any, ...]:
-    import jax
-
     leaves, tree = jax.tree.flatten(list(draws))
     return tree, *((leaf.shape, leaf.dtype) for leaf in leaves)

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import attrs
+import jax.numpy as jnp
+from jax.nn import logsumexp, one_hot
 
 from cntk_core.api import Node, OpContext
 from cntk_core.api.engines import kernels, samples
@@ -46,8 +48,6 @@ class _Chains:
     @classmethod
     def of(cls, trace: Trace, node: Node, inputs: Sequence[Array]) -> _Chains:
         """Read labels, scores and transitions."""
-        import jax.numpy as jnp
-
         labels, scores = (samples(value, True) for value in inputs[:2])
         transitions = inputs[2].reshape(scores.shape[1], scores.shape[1])
         return cls(
@@ -71,8 +71,6 @@ class _Chains:
 
     def zeros(self, dtype: Any = None) -> Array:
         """A state before: ``(slots, labels)``."""
-        import jax.numpy as jnp
-
         return jnp.zeros((self.trace.slots[self.axis], self.scores.shape[1]), dtype or self.scores.dtype)
 
     def marked(self, window: Window, name: str) -> Array:
@@ -81,8 +79,6 @@ class _Chains:
 
     def ahead(self) -> Array:
         """Log sums over all paths from the begin to each label of each frame."""
-        import jax.numpy as jnp
-        from jax.nn import logsumexp
 
         def one(window: Window, state: tuple[Array, Array]) -> tuple[Array, Array]:
             buffer, before = state
@@ -96,8 +92,6 @@ class _Chains:
 
     def behind(self) -> Array:
         """Log sums over all paths from each label of each frame, itself not included, to the end."""
-        import jax.numpy as jnp
-        from jax.nn import logsumexp
 
         def one(window: Window, state: tuple[Array, Array]) -> tuple[Array, Array]:
             buffer, after = state
@@ -114,15 +108,11 @@ class _Chains:
 
     def path(self) -> Array:
         """The scores of the labels and of their transitions, summed over the frames."""
-        import jax.numpy as jnp
-
         own = jnp.take_along_axis(self.scores, self.labels[:, None], axis=1)[:, 0]
         return jnp.sum(self.kept(own + self.transitions[self.labels[self.drawn["before"]], self.labels]))
 
     def expected(self, ahead: Array, behind: Array, log_mass: Array) -> Array:
         """How often each transition is to be expected."""
-        import jax.numpy as jnp
-
         rest = self.scores + behind - log_mass
         earlier = ahead[self.drawn["before"]]
 
@@ -138,16 +128,11 @@ class _Chains:
 
     def actual(self) -> Array:
         """How often each transition is there."""
-        import jax.numpy as jnp
-
         ones = self.kept(jnp.ones(self.labels.shape, self.scores.dtype))
         return jnp.zeros_like(self.transitions).at[self.labels[self.drawn["before"]], self.labels].add(ones)
 
 
 def _crf(trace: Trace, node: Node, inputs: list[Array]) -> Array:
-    import jax.numpy as jnp
-    from jax.nn import logsumexp
-
     if not inputs[1].shape[0]:
         return jnp.zeros((1,), inputs[1].dtype)
     chains = _Chains.of(trace, node, inputs)
@@ -161,9 +146,6 @@ def _crf(trace: Trace, node: Node, inputs: list[Array]) -> Array:
 def _crf_gradient(
     trace: Trace, node: Node, arriving: Array, inputs: list[Array], needs: Sequence[bool]
 ) -> Sequence[Array | None]:
-    import jax.numpy as jnp
-    from jax.nn import logsumexp, one_hot
-
     if not inputs[1].shape[0]:
         return None, jnp.zeros_like(inputs[1]), jnp.zeros_like(inputs[2])
     chains = _Chains.of(trace, node, inputs)
@@ -182,9 +164,6 @@ def _crf_gradient(
 
 def _decoder(trace: Trace, node: Node, inputs: list[Array]) -> Array:
     """Best path between the first and the last label."""
-    import jax.numpy as jnp
-    from jax.nn import one_hot
-
     if not inputs[1].shape[0]:
         return jnp.zeros(trace.shape(node), inputs[1].dtype)
     chains = _Chains.of(trace, node, inputs)

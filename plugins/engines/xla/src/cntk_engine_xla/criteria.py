@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import jax.numpy as jnp
+
 from cntk_core.api import Node
 from cntk_core.api.engines import (
     SMALLEST_DIVISOR,
@@ -28,8 +30,6 @@ class _Pair:
     """
 
     def __init__(self, trace: Trace, node: Node, inputs: list[Array]) -> None:
-        import jax.numpy as jnp
-
         first, second = (value.dense() if isinstance(value, SparseRows) else value for value in inputs[:2])
         framed = trace.context(node).framed
         self.left, self.right = paired(first, second, framed)
@@ -58,15 +58,11 @@ class _Pair:
 
 
 def _guarded(divisor: Array) -> Array:
-    import jax.numpy as jnp
-
     floor = jnp.where(divisor > 0, SMALLEST_DIVISOR, -SMALLEST_DIVISOR).astype(divisor.dtype)
     return jnp.where(jnp.abs(divisor) < SMALLEST_DIVISOR, floor, divisor)
 
 
 def _log(values: Array) -> Array:
-    import jax.numpy as jnp
-
     return clipped_log(math_of(jnp), values)
 
 
@@ -85,8 +81,6 @@ def _square_error_gradient(
 
 
 def _cross_entropy_with_softmax(trace: Trace, node: Node, inputs: list[Array]) -> Array:
-    import jax.numpy as jnp
-
     pair = _Pair(trace, node, inputs)
     return -pair.total(pair.left * log_softmax(jnp, pair.right), pair.right)
 
@@ -94,8 +88,6 @@ def _cross_entropy_with_softmax(trace: Trace, node: Node, inputs: list[Array]) -
 def _cross_entropy_with_softmax_gradient(
     trace: Trace, node: Node, arriving: Array, inputs: list[Array], needs: Sequence[bool]
 ) -> Sequence[Array | None]:
-    import jax.numpy as jnp
-
     pair = _Pair(trace, node, inputs)
     logarithms = log_softmax(jnp, pair.right)
     to_labels = pair.back(-arriving * logarithms, 0) if needs[0] else None
@@ -122,8 +114,6 @@ def _cross_entropy_gradient(
 
 
 def _classification_error(trace: Trace, node: Node, inputs: list[Array]) -> Array:
-    import jax.numpy as jnp
-
     pair = _Pair(trace, node, inputs)
     best = jnp.floor(inputs[2].reshape(-1)[0]) if len(inputs) == 3 else 1
     scores = jnp.broadcast_to(pair.right, (pair.rows, pair.right.shape[1]))

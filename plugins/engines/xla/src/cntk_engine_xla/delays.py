@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
@@ -87,8 +88,6 @@ def _column(condition: Array, rank: int) -> Array:
 
 def _chosen(table: Array, rows: Array, otherwise: Array) -> Array:
     """The rows of a table, or something else where the row number is negative."""
-    import jax.numpy as jnp
-
     if not table.shape[0]:
         return otherwise
     return jnp.where(_column(rows >= 0, table.ndim), table[jnp.maximum(rows, 0)], otherwise)
@@ -96,8 +95,6 @@ def _chosen(table: Array, rows: Array, otherwise: Array) -> Array:
 
 def _with_initial(node: Node, inputs: Sequence[Array], rows: Array, otherwise: Array, rank: int) -> Array:
     """The initial state for rows that begin with it, and something else for others."""
-    import jax.numpy as jnp
-
     state = inputs[1]
     if node.inputs[1].framed:
         if not state.shape[0]:
@@ -111,8 +108,6 @@ def outside(trace: Trace, node: Node, inputs: Sequence[Array]) -> Array:
 
     ``inputs`` are those of the delay; the first is not looked at.
     """
-    import jax.numpy as jnp
-
     given = trace.draws[node]
     found = jnp.asarray(node.attributes.default_hidden_activation, trace.dtype)
     rank = len(node.known_shape) + 1
@@ -126,8 +121,6 @@ def outside(trace: Trace, node: Node, inputs: Sequence[Array]) -> Array:
 
 def keep_tail(trace: Trace, node: Node, inputs: Sequence[Array]) -> None:
     """Keep the ends of sequences that go on in the next minibatch, if there are any."""
-    import jax.numpy as jnp
-
     given = trace.draws[node]
     if "keep" not in given:
         return
@@ -152,8 +145,6 @@ def _keep(context: OpContext, kept: Array | None) -> None:
 
 
 def _forward(trace: Trace, node: Node, inputs: list[Array]) -> Array:
-    import jax.numpy as jnp
-
     keep_tail(trace, node, inputs)
     found = _chosen(inputs[0], trace.draws[node]["source"], outside(trace, node, inputs))
     return jnp.broadcast_to(found, trace.shape(node))
@@ -162,8 +153,6 @@ def _forward(trace: Trace, node: Node, inputs: list[Array]) -> Array:
 def _gradient(
     trace: Trace, node: Node, arriving: Array, inputs: list[Array], needs: Sequence[bool]
 ) -> Sequence[Array | None]:
-    import jax.numpy as jnp
-
     given = trace.draws[node]
     zero = jnp.zeros((), arriving.dtype)
     found: list[Array | None] = [_chosen(arriving, given["reader"], zero) if needs[0] else None]
@@ -174,8 +163,6 @@ def _gradient(
 
 def _by_initial(node: Node, arriving: Array, state: Array, rows: Array) -> Array:
     """The gradient of the initial state."""
-    import jax.numpy as jnp
-
     arrived = jnp.where(_column(rows >= 0, arriving.ndim), arriving, jnp.zeros((), arriving.dtype))
     if not node.inputs[1].framed:
         return unbroadcast(jnp, arrived, state.shape, framed=False, gradient_framed=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
+import jax.numpy as jnp
 import numpy as np
 
 from cntk_core.api import Parameter, ParameterStore, Plan, UpdateRule
@@ -42,8 +43,6 @@ class DeviceParameters:
 
     def borrow(self) -> None:
         """Get everything from the store."""
-        import jax.numpy as jnp
-
         store = self._store
         # Copies: the arrays are given to functions that write over them.
         self.trained = tuple(jnp.array(store.value(parameter)) for parameter in self._trained)

@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 
+import jax
+import jax.numpy as jnp
+
 from cntk_core.api import Node, Op
 from cntk_core.api.engines import run_forward, run_gradient
 from cntk_engine_xla.lowering import Array, Gradient, Lowering, Trace
@@ -15,8 +18,6 @@ from cntk_engine_xla.lowering import Array, Gradient, Lowering, Trace
 
 def forward(trace: Trace, node: Node, inputs: list[Array]) -> Array:
     """Compute a value by the op's own description."""
-    import jax.numpy as jnp
-
     return run_forward(node.op, jnp, inputs, node.attributes, trace.context(node))
 
 
@@ -24,8 +25,6 @@ def gradient(
     trace: Trace, node: Node, arriving: Array, inputs: list[Array], needs: Sequence[bool]
 ) -> Sequence[Array | None]:
     """Compute gradients by the op's own description."""
-    import jax.numpy as jnp
-
     context = trace.context(node)
     output = trace.value(node)
     return run_gradient(node.op, jnp, arriving, output, inputs, node.attributes, context, needs)
@@ -35,8 +34,6 @@ def differentiated(
     trace: Trace, node: Node, arriving: Array, inputs: list[Array], needs: Sequence[bool]
 ) -> Sequence[Array | None]:
     """Compute gradients by JAX's differentiation of the op's own description."""
-    import jax
-
     places = [index for index, needed in enumerate(needs) if needed]
 
     def compute(*chosen: Array) -> Array:

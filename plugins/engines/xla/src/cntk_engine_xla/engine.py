@@ -1,4 +1,7 @@
-"""XlaEngine: makes programs, and says which JAX is here."""
+"""XlaEngine: makes programs, and says which JAX is here.
+
+This module and :mod:`kept` do without JAX until something is compiled; all others, which import it, are loaded then.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import importlib.util
 import os
 from collections.abc import Sequence
 from importlib.metadata import version
+from typing import TYPE_CHECKING
 
 from cntk_core.api import (
     Available,
@@ -22,9 +26,10 @@ from cntk_core.api import (
 )
 from cntk_core.api.engines import AnyStep, compiles
 from cntk_engine_xla.kept import cache_for, keep_compiled
-from cntk_engine_xla.program import XlaProgram
-from cntk_engine_xla.table import KERNELS, Lowerings
-from cntk_engine_xla.units import hosted_steps
+
+if TYPE_CHECKING:
+    from cntk_engine_xla.program import XlaProgram
+    from cntk_engine_xla.table import Lowerings
 
 
 @options
@@ -64,11 +69,17 @@ class XlaEngine(ExecutionEngine):
 
     def on_host(self, plan: Plan) -> frozenset[AnyStep]:
         """Return the steps of a plan whose ops have no form for XLA."""
+        if isinstance(self.availability(), Unavailable):
+            return frozenset()
+        from cntk_engine_xla.units import hosted_steps
+
         return hosted_steps(plan, self._lowerings)
 
     @functools.cached_property
     def _lowerings(self) -> Lowerings:
-        return Lowerings((*(each for each in self.kernels if each not in KERNELS), *KERNELS))
+        from cntk_engine_xla.table import Lowerings
+
+        return Lowerings(self.kernels)
 
     @compiles
     def compile(
@@ -81,6 +92,8 @@ class XlaEngine(ExecutionEngine):
         """
         _check_device()
         keep_compiled(self.settings.xla_cache)
+        from cntk_engine_xla.program import XlaProgram
+
         return XlaProgram(plan, store, rule, seed, self._lowerings)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import attrs
+import jax.numpy as jnp
 import numpy as np
 
 from cntk_core.api import Input, Node, Parameter, UpdateRule
@@ -61,8 +62,6 @@ class ExecutionState:
             return self.values.take(node)
         found = self._constants.get(node)
         if found is None:
-            import jax.numpy as jnp
-
             found = self._constants[node] = jnp.array(node.value.reshape(node.known_shape), self.dtype)
         return found
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
+import jax.numpy as jnp
 
 from cntk_core.api import Node, Plan, UpdateRule
 from cntk_core.api.engines import GradientStep, Loop, LoopGradient, Step
@@ -141,8 +142,6 @@ class UnitFunction:
         """The sums with the scalar roots that the unit computes."""
         if sums is None:
             return None
-        import jax.numpy as jnp
-
         added = [jnp.zeros((), sums.dtype)] * sums.shape[0]
         for node, place in self.sums.items():
             added[place] = trace.values[node].reshape(()).astype(sums.dtype)
@@ -169,16 +168,12 @@ class UnitFunction:
 
 def _seed(trace: Trace, criterion: Node) -> Array:
     """The gradient of the criterion by itself; one by frame counts as the sum over its frames."""
-    import jax.numpy as jnp
-
     ones = jnp.ones(trace.shape(criterion), trace.dtype)
     return trace.masked(ones, criterion.axis) if criterion.framed else ones
 
 
 def _gradient(trace: Trace, node: Node) -> Array:
     """The gradient of a node; zeros if none has arrived."""
-    import jax.numpy as jnp
-
     found = trace.gradients.get(node)
     shape = trace.shape(node)
     return jnp.zeros(shape, trace.dtype) if found is None else found.astype(trace.dtype).reshape(shape)

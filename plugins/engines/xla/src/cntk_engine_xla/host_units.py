@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax.numpy as jnp
 import numpy as np
 
 from cntk_core.api.engines import GradientStep, LoopGradient
@@ -24,8 +25,6 @@ def compute(state: ExecutionState, unit: Unit, *, training: bool) -> None:
         if node in state.totals.places:
             state.totals.add(node, float(values[node].reshape(-1)[0]))
     if training and unit.updated:
-        import jax.numpy as jnp
-
         state.parameters.change({parameter: jnp.array(values[parameter]) for parameter in unit.updated})
 
 

@@ -7,7 +7,10 @@ from functools import lru_cache
 from typing import Any
 
 import attrs
+import jax
+import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from numpy.typing import NDArray
 
 from cntk_core.api import Node, elements, from_cntk
@@ -37,8 +40,6 @@ def _correlate(geometry: Geometry, image: Array, weights: Array, groups: int) ->
 
     Of several groups, each part of the channels goes into as many maps of its own.
     """
-    from jax import lax
-
     sizes, kernel, stride = (from_cntk(of) for of in (geometry.input, geometry.kernel, geometry.stride))
     pads, dilation = _pads(geometry), from_cntk(geometry.dilation)
     maps = elements(geometry.maps)
@@ -65,8 +66,6 @@ def _correlate_apart(geometry: Geometry, shared: Sequence[bool], image: Array, w
 
     Weights are ``(maps, places, maps, places, ..., kernel elements)``, with one place along shared axes.
     """
-    import jax.numpy as jnp
-
     maps, counts, kernel = from_cntk(geometry.maps), from_cntk(geometry.counts), elements(geometry.kernel)
     places = [1 if one else count for one, count in zip(reversed(shared), counts, strict=True)]
     rank = len(counts)
@@ -166,9 +165,6 @@ class _Form:
 
 def _convolve(node: Node, shape: Sequence[int], weights: Array, data: Array) -> Array:
     """The convolution, of this shape, that a node computes or whose derivative by the weights it is."""
-    import jax
-    import jax.numpy as jnp
-
     form = _Form.of(node)
     rows = samples(data, bool(node.inputs[1].framed))
     if not node.attributes.transpose:
@@ -186,8 +182,6 @@ def _convolution(trace: Trace, node: Node, inputs: list[Array]) -> Array:
 def _convolution_gradient(
     trace: Trace, node: Node, arriving: Array, inputs: list[Array], needs: Sequence[bool]
 ) -> Sequence[Array | None]:
-    import jax
-
     weights, data = inputs
     shape = trace.shape(node)
     to_weights = to_data = None
@@ -202,8 +196,6 @@ def _convolution_gradient(
 
 def _weights(trace: Trace, node: Node, inputs: list[Array]) -> Array:
     """The gradient of a convolution by its weights, a sum over the rows that are frames."""
-    import jax
-
     weights, data, above = (
         trace.masked(value, child.axis) if child.framed else value
         for child, value in zip(node.inputs, inputs, strict=True)
@@ -216,8 +208,6 @@ def _weights(trace: Trace, node: Node, inputs: list[Array]) -> Array:
 def _weights_gradient(
     trace: Trace, node: Node, arriving: Array, inputs: list[Array], needs: Sequence[bool]
 ) -> Sequence[Array | None]:
-    import jax
-
     weights, *others = inputs
     _, pull = jax.vjp(lambda *values: _weights(trace, node, [weights, *values]), *others)
     return None, *(found if needed else None for found, needed in zip(pull(arriving), needs[1:], strict=True))
@@ -270,17 +260,12 @@ class _Windows:
 
     def reduced(self, first: float, how: Callable[[Array, Array], Array], image: Array | None = None) -> Array:
         """What is left of each window, of this image or another."""
-        from jax import lax
-
         image = self.image if image is None else image
         return lax.reduce_window(image, first, how, self.window, self.stride, self.padding)
 
 
 def largest(geometry: Geometry, rows: Array) -> Array:
     """Return the largest element of each window: ``(rows, *counts)``."""
-    import jax.numpy as jnp
-    from jax import lax
-
     return _Windows.on(geometry, rows).reduced(-jnp.inf, lax.max)
 
 
@@ -288,9 +273,6 @@ def _pooling_by(windows_of: Callable[[Node], Pool]) -> tuple[Forward, Gradient]:
     """How a pooling with such windows computes its value and its gradient."""
 
     def forward(trace: Trace, node: Node, inputs: list[Array]) -> Array:
-        import jax.numpy as jnp
-        from jax import lax
-
         geometry, average, include_pad = windows_of(node)
         rows = samples(inputs[0], bool(node.inputs[0].framed))
         if not average:
@@ -304,8 +286,6 @@ def _pooling_by(windows_of: Callable[[Node], Pool]) -> tuple[Forward, Gradient]:
     def gradient(
         trace: Trace, node: Node, arriving: Array, inputs: list[Array], needs: Sequence[bool]
     ) -> Sequence[Array | None]:
-        import jax
-
         _, pull = jax.vjp(lambda value: forward(trace, node, [value]), inputs[0])
         return (pull(arriving)[0],)
 

@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import jax
+import jax.numpy as jnp
+
 from cntk_core.api import Node, Parameter
 from cntk_core.api.engines import Loop, LoopGradient, shift_of
 from cntk_engine_xla import delays
@@ -28,8 +31,6 @@ class Window:
     """
 
     def __init__(self, trace: Trace, axis: str, place: Array) -> None:
-        import jax.numpy as jnp
-
         steps = trace.steps[axis]
         self.slots = trace.slots[axis]
         self._begin = steps.start[place]
@@ -47,28 +48,20 @@ class Window:
 
     def of(self, value: Array) -> Array:
         """The rows of the time step, and further ones."""
-        import jax
-
         return jax.lax.dynamic_slice_in_dim(value, self._begin, self.slots)
 
     def own(self, rows: Array, otherwise: Array | float = 0.0) -> Array:
         """Rows of the time step; something else in the further ones."""
-        import jax.numpy as jnp
-
         mask = self._alive.reshape(-1, *(1,) * (rows.ndim - 1))
         return jnp.where(mask, rows, jnp.asarray(otherwise, rows.dtype))
 
     def inside(self, source: Array, rows: Array, otherwise: Array) -> Array:
         """Rows where a delay finds something in this minibatch; something else where not."""
-        import jax.numpy as jnp
-
         mask = (self._alive & (self.of(source) >= 0)).reshape(-1, *(1,) * (rows.ndim - 1))
         return jnp.where(mask, rows, otherwise)
 
     def write(self, buffer: Array, rows: Array, *, careful: bool) -> Array:
         """The buffer with the rows of the time step; later rows may be spoilt unless it is ``careful``."""
-        import jax
-
         rows = rows.astype(buffer.dtype).reshape(self.slots, *buffer.shape[1:])
         if careful:
             rows = self.own(rows, self.of(buffer))
@@ -80,16 +73,12 @@ class Window:
 
         It is never read in the loop: what is both read and written, XLA copies as a whole in each time step.
         """
-        import jax
-
         rows = rows.astype(buffer.dtype).reshape(self.slots, *buffer.shape[1:])
         place = self._begin if direction > 0 else self._rest
         return jax.lax.dynamic_update_slice_in_dim(buffer, rows, place, 0)
 
     def give_draws(self, outer: Trace, loop: Loop) -> None:
         """Let the time step have what the host drew for it: the numbers of a loop come in its own order of steps."""
-        import jax
-
         place = self._begin if loop.direction > 0 else self._rest
         for node in loop.nodes:
             drawn = outer.draws.get(node)
@@ -110,8 +99,6 @@ class Window:
 
 def in_order(trace: Trace, axis: str, direction: int, buffers: Sequence[Array]) -> list[Array]:
     """Buffers that :meth:`Window.put` has filled, with their rows in the order of memory; zeros in the padding."""
-    import jax.numpy as jnp
-
     if direction < 0:
         steps, frames = trace.steps[axis], trace.counts[axis]
         rows = jnp.arange(trace.sizes[axis])
@@ -134,8 +121,6 @@ def over_steps(trace: Trace, axis: str, direction: int, body: Callable[[Array, A
         body: from the number of a time step, and the state, to the new state.
         state: before.
     """
-    import jax
-
     count = trace.steps[axis].count
     return jax.lax.fori_loop(0, count, lambda i, now: body(i if direction > 0 else count - 1 - i, now), state)
 
@@ -174,9 +159,6 @@ class StepMemory:
 
     def over_steps(self, one: Callable[[Array, Any], tuple[Any, list[Any]]], begin: Any) -> Any:
         """Go over the time steps with a body that returns state and what it has kept; return the state."""
-        import jax
-        import jax.numpy as jnp
-
         trace, loop = self._trace, self._loop
         axis = loop.nodes[0].axis
         if not self._keepers:
@@ -197,8 +179,6 @@ class StepMemory:
 
     def give_kept(self, inner: Trace, place: Array) -> None:
         """Let a time step on the way back have what it has kept."""
-        import jax
-
         for node in self._keepers:
             saved = self._trace.context(node).saved
             inner.context(node).saved = jax.tree.map(lambda every: every[place], saved)
@@ -206,8 +186,6 @@ class StepMemory:
 
 def compute_loop(trace: Trace, loop: Loop, body: Body) -> None:
     """Compute the values of a loop."""
-    import jax.numpy as jnp
-
     axis = loop.nodes[0].axis
     rows, waiting = trace.sizes[axis], loop.delays
     tails = [delay.inputs[0] for delay in waiting if "keep" in trace.draws[delay]]
@@ -254,15 +232,11 @@ def compute_loop(trace: Trace, loop: Loop, body: Body) -> None:
 
 
 def _zeros(trace: Trace, nodes: Sequence[Node]) -> list[Array]:
-    import jax.numpy as jnp
-
     return [jnp.zeros(trace.shape(node), trace.dtype) for node in nodes]
 
 
 def _histories(trace: Trace, loop: Loop) -> list[tuple[Array, ...]]:
     """For each delay, what it will read in the next time steps: the last is next."""
-    import jax.numpy as jnp
-
     slots = trace.slots[loop.nodes[0].axis]
     return [(jnp.zeros((slots, *delay.known_shape), trace.dtype),) * abs(shift_of(delay)) for delay in loop.delays]
 
@@ -335,8 +309,6 @@ def _like(value: Array, other: Array) -> Array:
 
 def _going_back(trace: Trace, window: Window, delay: Node, local: dict[Node, Array], history: Sequence[Array]) -> Array:
     """What a delay passes on to the time step that it has read."""
-    import jax.numpy as jnp
-
     zeros = jnp.zeros_like(history[0])
     if delay not in local:
         return zeros

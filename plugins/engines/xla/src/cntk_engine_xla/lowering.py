@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
+import jax.numpy as jnp
 from numpy.typing import NDArray
 
 from cntk_core.api import Input, Node, OpContext, Parameter, elements
@@ -84,8 +85,6 @@ class Trace:
 
     def value(self, node: Node) -> Array:
         """The value of a node; zeros where nobody has kept it, because only its shape counts."""
-        import jax.numpy as jnp
-
         found = self.values.get(node)
         return jnp.zeros(self.shape(node), self.dtype) if found is None else found
 
@@ -95,14 +94,10 @@ class Trace:
 
     def mask(self, axis: str, rank: int) -> Array:
         """Which rows of a dynamic axis are frames: ``(rows, 1, ...)`` with ``rank`` axes."""
-        import jax.numpy as jnp
-
         return (jnp.arange(self.sizes[axis]) < self.counts[axis]).reshape(-1, *(1,) * (rank - 1))
 
     def masked(self, value: Array, axis: str) -> Array:
         """A value ``(rows, ...)`` with zeros in the rows that are no frames."""
-        import jax.numpy as jnp
-
         return jnp.where(self.mask(axis, value.ndim), value, jnp.zeros((), value.dtype))
 
 
@@ -172,8 +167,6 @@ class SparseRows:
 
     def dense(self) -> Array:
         """The matrix ``(rows, width)``."""
-        import jax.numpy as jnp
-
         zeros = jnp.zeros((self.rows, self.width), self.data.dtype)
         return zeros.at[self.row, self.column].add(self.data, mode="drop")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
 from cntk_core.api import Node, OpContext
@@ -15,15 +16,11 @@ from cntk_engine_xla.lowering import Array, Trace, is_looked_at
 
 def _numbers(values: Array) -> Array:
     """Row numbers from values of an input."""
-    import jax.numpy as jnp
-
     return values.reshape(-1).astype(jnp.int32)
 
 
 def _taken(table: Array, rows: Array) -> Array:
     """Rows of a table; zeros if it has none."""
-    import jax.numpy as jnp
-
     if not table.shape[0]:
         return jnp.zeros((len(rows), *table.shape[1:]), table.dtype)
     return table[jnp.clip(rows, 0, table.shape[0] - 1)]
@@ -31,8 +28,6 @@ def _taken(table: Array, rows: Array) -> Array:
 
 def _added(values: Array, rows: Array, like: Array) -> Array:
     """Zeros like an array, with values added at rows; rows beyond it are left out."""
-    import jax.numpy as jnp
-
     return jnp.zeros(like.shape, values.dtype).at[rows].add(values, mode="drop")
 
 
@@ -51,8 +46,6 @@ def _gather_gradient(
 
 
 def _scatter(trace: Trace, node: Node, inputs: list[Array]) -> Array:
-    import jax.numpy as jnp
-
     rows, axis = _numbers(inputs[1]), node.inputs[1].axis
     beyond = trace.sizes[node.axis]
     places = jnp.where(trace.mask(axis, 1), rows, beyond)
@@ -72,8 +65,6 @@ def _draw_reconciled(context: OpContext, node: Node, shape: tuple[int, ...], row
 
 
 def _reconciled(trace: Trace, node: Node, inputs: list[Array]) -> Array:
-    import jax.numpy as jnp
-
     value, rows = inputs[0], trace.draws.get(node)
     if not node.inputs[0].framed:
         return jnp.broadcast_to(value, trace.shape(node))
@@ -86,8 +77,6 @@ def _reconciled(trace: Trace, node: Node, inputs: list[Array]) -> Array:
 def _reconciled_gradient(
     trace: Trace, node: Node, arriving: Array, inputs: list[Array], needs: Sequence[bool]
 ) -> Sequence[Array | None]:
-    import jax.numpy as jnp
-
     value, rows = inputs[0], trace.draws.get(node)
     if not node.framed:
         return arriving, None
@@ -116,8 +105,6 @@ def _slices(trace: Trace, node: Node, inputs: list[Array]) -> Array:
 def _slices_gradient(
     trace: Trace, node: Node, arriving: Array, inputs: list[Array], needs: Sequence[bool]
 ) -> Sequence[Array | None]:
-    import jax.numpy as jnp
-
     places, table = trace.draws[node], inputs[1]
     arrived = trace.masked(arriving, node.axis) if node.framed else arriving
     return None, jnp.zeros_like(table).at[places.reshape(-1)].add(arrived.reshape(-1, *table.shape[1:]))

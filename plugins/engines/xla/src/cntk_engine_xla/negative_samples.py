@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import jax.numpy as jnp
+
 from cntk_core.api import Node
 from cntk_core.api.engines import cosine_gradients, cosines, kernels, samples
 from cntk_engine_xla.lowering import Array, Trace
@@ -11,8 +13,6 @@ from cntk_engine_xla.lowering import Array, Trace
 
 def _pairs(trace: Trace, node: Node, inputs: Sequence[Array]) -> tuple[Array, Array]:
     """The two sides, with a row each for every frame."""
-    import jax.numpy as jnp
-
     left, right = (samples(value, bool(child.framed)) for value, child in zip(inputs, node.inputs, strict=True))
     rows = max(left.shape[0], right.shape[0]) if left.shape[0] and right.shape[0] else 0
     return jnp.broadcast_to(left, (rows, left.shape[1])), jnp.broadcast_to(right, (rows, right.shape[1]))
@@ -20,16 +20,12 @@ def _pairs(trace: Trace, node: Node, inputs: Sequence[Array]) -> tuple[Array, Ar
 
 def _partners(trace: Trace, node: Node, rows: int) -> list[Array]:
     """For each column of the result, the row that each row is compared with."""
-    import jax.numpy as jnp
-
     axis = trace.axis_of(node)
     count = 1 if axis is None else jnp.maximum(trace.counts[axis], 1)
     return [(jnp.arange(rows) + shift) % count for shift in node.attributes.shifts]
 
 
 def _forward(trace: Trace, node: Node, inputs: list[Array]) -> Array:
-    import jax.numpy as jnp
-
     left, right = _pairs(trace, node, inputs)
     columns = [cosines(jnp, left, right[rows]) for rows in _partners(trace, node, left.shape[0])]
     return jnp.concatenate(columns, axis=1)
@@ -38,8 +34,6 @@ def _forward(trace: Trace, node: Node, inputs: list[Array]) -> Array:
 def _gradient(
     trace: Trace, node: Node, arriving: Array, inputs: list[Array], needs: Sequence[bool]
 ) -> Sequence[Array | None]:
-    import jax.numpy as jnp
-
     axis = trace.axis_of(node)
     left, right = _pairs(trace, node, inputs)
     incoming = arriving.reshape(left.shape[0], -1)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
+import jax.numpy as jnp
 from numpy.typing import NDArray
 
 from cntk_core.api import Node, Parameter
@@ -53,8 +54,6 @@ def _first(parameter: Array, count: int) -> Array:
 
 
 def _frames(trace: Trace, node: Node, dtype: Any) -> Array:
-    import jax.numpy as jnp
-
     axis = trace.axis_of(node)
     return jnp.asarray(1 if axis is None else trace.counts[axis]).astype(dtype)
 
@@ -66,8 +65,6 @@ def _kept(trace: Trace, node: Node, data: Array) -> Array:
 
 def _shares(node: Node, frames: Array, count: Array | None) -> tuple[Array, Array]:
     """With which share a minibatch enters the running statistics, and with which these take part in it."""
-    import jax.numpy as jnp
-
     attributes = node.attributes
     forget, blend = attributes.normalization_time_constant, attributes.blend_time_constant
     none = jnp.zeros_like(frames)
@@ -86,8 +83,6 @@ def _shares(node: Node, frames: Array, count: Array | None) -> tuple[Array, Arra
 
 def _statistics(trace: Trace, node: Node, inputs: list[Array], data: Array) -> _Statistics:
     """Find what to normalize with; in training the running statistics change."""
-    import jax.numpy as jnp
-
     used, epsilon = data.shape[1], node.attributes.epsilon
     run_mean, run_variance = _first(inputs[3], used), _first(inputs[4], used)
     frames = _frames(trace, node, jnp.float64)
@@ -147,8 +142,6 @@ def _forward(trace: Trace, node: Node, inputs: list[Array]) -> Array:
 def _gradient(
     trace: Trace, node: Node, arriving: Array, inputs: list[Array], needs: Sequence[bool]
 ) -> Sequence[Array | None]:
-    import jax.numpy as jnp
-
     found = _Statistics(*trace.context(node).saved["statistics"])
     used = _used(node)
     data = _groups(trace, node, inputs[0], used)
@@ -171,8 +164,6 @@ def _gradient(
 
 def _placed(values: Array, parameter: Array) -> Array:
     """The gradient of a parameter of which the first numbers are used."""
-    import jax.numpy as jnp
-
     zeros = jnp.zeros(parameter.size, values.dtype)
     return zeros.at[: values.size].set(values).reshape(parameter.shape)
 

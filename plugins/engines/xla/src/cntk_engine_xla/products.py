@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import jax.numpy as jnp
+
 from cntk_core.api import Node
 from cntk_core.api.engines import is_sparse_product, kernels, quantized_product
 from cntk_engine_xla import direct_lowering
@@ -11,8 +13,6 @@ from cntk_engine_xla.lowering import Array, SparseRows, Trace, element_count
 
 
 def _forward(trace: Trace, node: Node, inputs: list[Array]) -> Array:
-    import jax.numpy as jnp
-
     weights, data = inputs
     if not isinstance(data, SparseRows):
         return direct_lowering.forward(trace, node, inputs)
@@ -27,8 +27,6 @@ def _forward(trace: Trace, node: Node, inputs: list[Array]) -> Array:
 def _gradient(
     trace: Trace, node: Node, arriving: Array, inputs: list[Array], needs: Sequence[bool]
 ) -> Sequence[Array | None]:
-    import jax.numpy as jnp
-
     weights, data = inputs
     if not isinstance(data, SparseRows):
         return direct_lowering.gradient(trace, node, arriving, inputs, needs)
@@ -44,8 +42,6 @@ def _gradient(
 
 def _quantized(trace: Trace, node: Node, inputs: list[Array]) -> Array:
     """A product in whole numbers, whose range is that of the frames alone."""
-    import jax.numpy as jnp
-
     values = [
         trace.masked(value, child.axis) if child.framed else value
         for child, value in zip(node.inputs, inputs, strict=True)

@@ -7,16 +7,18 @@ from functools import partial
 from typing import Any
 
 import attrs
+import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import Input, Minibatch, NetworkError, Node, Parameter, ParameterStore, Plan, StreamData, UpdateRule
+from cntk_core.api import Input, Minibatch, Node, Parameter, ParameterStore, Plan, StreamData, UpdateRule
 from cntk_core.api.engines import (
     Interpreter,
     PlanProgram,
     ProgramState,
     check_axes,
     is_total,
+    row_count,
     sparse_inputs,
     sparse_matrix,
 )
@@ -29,7 +31,7 @@ from cntk_engine_xla.sizes import Sizes
 from cntk_engine_xla.table import OWN, Lowerings
 from cntk_engine_xla.totals import Totals
 from cntk_engine_xla.units import Unit, timed_axes, units_of, update_unit
-from cntk_engine_xla.update import rows_of, updates_rows
+from cntk_engine_xla.update import updates_rows
 from cntk_engine_xla.value_cache import ValueCache
 
 
@@ -65,8 +67,6 @@ class XlaProgram(PlanProgram):
     def __init__(
         self, plan: Plan, store: ParameterStore, rule: UpdateRule | None, seed: int, lowerings: Lowerings = OWN
     ) -> None:
-        import jax
-
         lowered = [step for step in plan.steps if lowerings.reach(step)]
         inside = {node for step in lowered for node in step.nodes}
         hosted_nodes = {node for step in plan.steps for node in step.nodes if node not in inside}
@@ -155,6 +155,8 @@ class XlaProgram(PlanProgram):
         self.step -= mode.training  # what is drawn again is drawn as it was
         try:
             with self._double:
+                if not state.parameters.here:  # another program has computed since
+                    state.parameters.borrow()
                 self._compute(mode)
         finally:
             self.step += mode.training
@@ -170,7 +172,7 @@ class XlaProgram(PlanProgram):
         Raises:
             NetworkError: the program was compiled without a rule.
         """
-        rule = self._rule()
+        rule = self.needed_rule(self.rule)
         if not self.plan.trained:
             return
         with self._double:
@@ -179,7 +181,7 @@ class XlaProgram(PlanProgram):
             gradients = [np.array(self.store.gradient(parameter)) for parameter in self.plan.trained]
             touched = []
             for parameter in updates_rows(self.plan, rule):
-                count = rows_of(self.plan, parameter)
+                count = row_count(self.plan, parameter)
                 rows = np.zeros(count, bool)
                 rows[self.store.take_touched(parameter, count)] = True
                 touched.append(rows)
@@ -196,7 +198,7 @@ class XlaProgram(PlanProgram):
         mode = self._modes.get("train")
         if mode is None:
             self.check_training()
-            self._rule()
+            self.needed_rule(self.rule)
             mode = self._mode("train")
         self._run(mode, minibatch, scalars)
         self.step += 1
@@ -234,11 +236,6 @@ class XlaProgram(PlanProgram):
             node: {name: np.asarray(kept) for name, kept in each.items()} for node, each in found.carried.items()
         }
         return ProgramState(carried, found.totals)
-
-    def _rule(self) -> UpdateRule:
-        if self.rule is None:
-            raise NetworkError("the program was compiled without an update rule")
-        return self.rule
 
     # -- a run --------------------------------------------------------------------------------------------
 
@@ -311,7 +308,7 @@ class XlaProgram(PlanProgram):
         """The rows of parameters with sparse gradients that the minibatch has come to."""
         found = {}
         for parameter, inputs in self.plan.sparse.items():
-            rows = np.zeros(rows_of(self.plan, parameter), bool)
+            rows = np.zeros(row_count(self.plan, parameter), bool)
             for node in inputs:
                 rows[self._matrices[node].indices] = True
             found[parameter] = rows
@@ -319,7 +316,7 @@ class XlaProgram(PlanProgram):
 
     def _touched(self) -> list[NDArray[np.bool_]]:
         occurring = self._occurring()
-        return [occurring[parameter] for parameter in updates_rows(self.plan, self._rule())]
+        return [occurring[parameter] for parameter in updates_rows(self.plan, self.needed_rule(self.rule))]
 
     def _check(self) -> None:
         """Make sure that all nodes can be evaluated, as long as they ask for it."""

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import jax
+import jax.numpy as jnp
+
 from cntk_core.api import Node, elements
 from cntk_core.api.engines import Geometry, kernels, pooling_geometry, samples
 from cntk_engine_xla.images import covered_places, largest
@@ -20,8 +23,6 @@ def _numbered(trace: Trace, node: Node) -> int:
 
 def _places(trace: Trace, node: Node, like: Array) -> Array:
     """The place of the first largest element of each window: ``(rows, windows)``."""
-    import jax.numpy as jnp
-
     rows = samples(like, bool(node.inputs[1].framed))
     covered = covered_places(pooling_geometry(node.inputs[1].known_shape, node.attributes))
     padded = jnp.pad(rows, [(0, 0), (0, 1)], constant_values=-jnp.inf)
@@ -32,8 +33,6 @@ def _places(trace: Trace, node: Node, like: Array) -> Array:
 
 def _writes(places: Array, size: int) -> Array:
     """Which windows write to their place: where windows share one, the last does."""
-    import jax.numpy as jnp
-
     rows, index = jnp.arange(places.shape[0])[:, None], jnp.arange(places.shape[1], dtype=jnp.int32)
     writer = jnp.full((places.shape[0], size), -1, jnp.int32).at[rows, places].max(index)
     return jnp.take_along_axis(writer, places, axis=1) == index
@@ -45,9 +44,6 @@ def _apart(geometry: Geometry) -> bool:
 
 
 def _unpooling(trace: Trace, node: Node, inputs: list[Array]) -> Array:
-    import jax
-    import jax.numpy as jnp
-
     geometry = pooling_geometry(node.inputs[1].known_shape, node.attributes)
     rows, size = _numbered(trace, node), elements(node.known_shape)
     like, values = (samples(inputs[place], bool(node.inputs[place].framed)) for place in (1, 0))
@@ -65,8 +61,6 @@ def _unpooling(trace: Trace, node: Node, inputs: list[Array]) -> Array:
 def _unpooling_gradient(
     trace: Trace, node: Node, arriving: Array, inputs: list[Array], needs: Sequence[bool]
 ) -> Sequence[Array | None]:
-    import jax.numpy as jnp
-
     places, size = _places(trace, node, inputs[1]), elements(node.known_shape)
     incoming = jnp.take_along_axis(samples(arriving, bool(node.framed)), places, axis=1)
     apart = _apart(pooling_geometry(node.inputs[1].known_shape, node.attributes))
@@ -81,8 +75,6 @@ def _unpooling_gradient(
 
 def _bins(first: Array, last: Array, scale: float, size: int, count: int) -> Array:
     """Which places of an axis lie in each bin of regions: ``(regions, bins, size)``."""
-    import jax.numpy as jnp
-
     begin, end = (jnp.floor(place * scale + 0.5) for place in (first, last))
     length = jnp.maximum(end - begin + 1.0, 1.0)[:, None]
     index = jnp.arange(count)
@@ -97,9 +89,6 @@ def _largest(trace: Trace, node: Node, inputs: list[Array]) -> tuple[Array, Arra
 
     The place of a bin without elements is the one behind the last.
     """
-    import jax
-    import jax.numpy as jnp
-
     data, regions = inputs
     channels, height, width = node.inputs[0].known_shape
     columns, lines = node.attributes.roi_output_shape
@@ -142,8 +131,6 @@ def _roi(trace: Trace, node: Node, inputs: list[Array]) -> Array:
 def _roi_gradient(
     trace: Trace, node: Node, arriving: Array, inputs: list[Array], needs: Sequence[bool]
 ) -> Sequence[Array | None]:
-    import jax.numpy as jnp
-
     places = trace.context(node).saved["places"]
     incoming = samples(arriving, bool(node.framed))
     zeros = jnp.zeros((places.shape[0], elements(node.inputs[0].known_shape)), incoming.dtype)

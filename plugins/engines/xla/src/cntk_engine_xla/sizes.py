@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
 
+import jax.numpy as jnp
 import numpy as np
 
 from cntk_core.api import Node, SequenceLayout
@@ -59,8 +60,6 @@ class Sizes:
         frames = self._axes.frames[axis]
         found = self._counts.get(axis)
         if found is None or found[0] != frames:
-            import jax.numpy as jnp
-
             found = self._counts[axis] = frames, jnp.array(frames, np.int64)
         return found[1]
 

@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import jax
+import jax.numpy as jnp
+
 from cntk_core.api import Node, OpContext
 from cntk_core.api.engines import StackWeights, delay_rows, kernels, split_weights, whole_sequences
 from cntk_engine_xla.layouts import filled
@@ -23,32 +26,22 @@ Cell = Callable[[Array, Array, State], State]
 
 
 def _lstm(inputs: Array, recurrent: Array, state: State) -> State:
-    import jax
-    import jax.numpy as jnp
-
     i, f, g, o = jnp.split(inputs + recurrent, 4, axis=1)
     cell = jax.nn.sigmoid(f) * state[1] + jax.nn.sigmoid(i) * jnp.tanh(g)
     return jax.nn.sigmoid(o) * jnp.tanh(cell), cell
 
 
 def _gru(inputs: Array, recurrent: Array, state: State) -> State:
-    import jax
-    import jax.numpy as jnp
-
     (r, z, n), (by_r, by_z, by_n) = jnp.split(inputs, 3, axis=1), jnp.split(recurrent, 3, axis=1)
     kept = jax.nn.sigmoid(z + by_z)
     return ((1.0 - kept) * jnp.tanh(n + jax.nn.sigmoid(r + by_r) * by_n) + kept * state[0],)
 
 
 def _tanh(inputs: Array, recurrent: Array, state: State) -> State:
-    import jax.numpy as jnp
-
     return (jnp.tanh(inputs + recurrent),)
 
 
 def _relu(inputs: Array, recurrent: Array, state: State) -> State:
-    import jax
-
     return (jax.nn.relu(inputs + recurrent),)
 
 
@@ -78,8 +71,6 @@ class _Direction:
         self._hidden = node.attributes.hidden_size
 
     def _zeros(self, rows: int, width: int | None = None) -> Array:
-        import jax.numpy as jnp
-
         return jnp.zeros((rows, width or self._hidden), self._trace.dtype)
 
     def _window(self, place: Array) -> Window:
@@ -87,8 +78,6 @@ class _Direction:
 
     def _start(self, window: Window, state: State) -> State:
         """The state before a time step: zeros where sequences begin."""
-        import jax.numpy as jnp
-
         return tuple(window.inside(self._before, part, jnp.zeros((), part.dtype)) for part in state)
 
     def forward(self, x: Array) -> State:
@@ -112,9 +101,6 @@ class _Direction:
 
     def backward(self, x: Array, states: State, arriving: Array) -> tuple[Array, list[Array]]:
         """Return the gradients of the input, and of the weights: two matrices and two biases."""
-        import jax
-        import jax.numpy as jnp
-
         rows, slots = x.shape[0], self._trace.slots[self._axis]
         weights = self._weights
         inputs = x @ weights.inputs.T + weights.input_bias
@@ -158,8 +144,6 @@ def _draw(context: OpContext, node: Node, shape: tuple[int, ...], rows: int) -> 
 
 
 def _forward(trace: Trace, node: Node, inputs: list[Array]) -> Array:
-    import jax.numpy as jnp
-
     weights, x = inputs
     kept = []
     if not x.shape[0]:
@@ -175,8 +159,6 @@ def _forward(trace: Trace, node: Node, inputs: list[Array]) -> Array:
 def _gradient(
     trace: Trace, node: Node, arriving: Array, inputs: list[Array], needs: Sequence[bool]
 ) -> Sequence[Array | None]:
-    import jax.numpy as jnp
-
     weights, x = inputs
     if not x.shape[0]:
         return jnp.zeros(weights.shape, trace.dtype), jnp.zeros(x.shape, trace.dtype)

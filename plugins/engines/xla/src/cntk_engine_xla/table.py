@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from cntk_core.api import Kernel, Node
 from cntk_core.api.engines import (
@@ -10,9 +10,8 @@ from cntk_core.api.engines import (
     Loop,
     LoopGradient,
     Step,
-    in_form_of,
     is_open,
-    kernels_by_op,
+    kernel_tables,
     makes_axis_by_values,
 )
 from cntk_engine_xla import (
@@ -55,15 +54,14 @@ class Lowerings:
     """How nodes become XLA: by a kernel of their op, else by what its traits allow.
 
     Args:
-        kernels: of this engine, those that are asked first in front.
+        given: kernels that the run has found; they are asked first.
 
     Raises:
         PluginError: a kernel has a setting that the engine does not know.
     """
 
-    def __init__(self, kernels: Iterable[Kernel]) -> None:
-        by_op = kernels_by_op(kernels)
-        self._kernels = {op: tuple(in_form_of(each, Lowering) for each in own) for op, own in by_op.items()}
+    def __init__(self, given: Sequence[Kernel] = ()) -> None:
+        self._kernels = kernel_tables(given, KERNELS, Lowering)
 
     def of(self, node: Node) -> Lowering | None:
         """Return how a node becomes XLA; None if the host has to compute it."""
@@ -107,5 +105,5 @@ def _makes_axis(node: Node) -> bool:
     return node.op.makes_axis(node.inputs[0].shape if node.inputs else None, node.attributes)
 
 
-OWN = Lowerings(KERNELS)
+OWN = Lowerings()
 """Without kernels of other wheels."""

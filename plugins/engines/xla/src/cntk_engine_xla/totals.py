@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
+import jax.numpy as jnp
 import numpy as np
 
 from cntk_core.api import Node
@@ -44,7 +45,5 @@ class Totals:
     def lend(self) -> Array:
         """Return the sums on the device, for a function that writes over them; another array is put in their place."""
         if isinstance(self.array, np.ndarray):
-            import jax.numpy as jnp
-
             self.array = jnp.array(self.array)
         return self.array

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cntk_core.api import Parameter, Plan, UpdateRule, elements
+import jax.numpy as jnp
+
+from cntk_core.api import Parameter, Plan, UpdateRule
 from cntk_core.api.engines import math_of
 from cntk_engine_xla.lowering import Array
 
@@ -25,8 +27,6 @@ def apply(
         numbers: of the step, float64.
         touched: the rows that change, if not all do.
     """
-    import jax.numpy as jnp
-
     shape, m = value.shape, math_of(jnp)
     if touched is not None:
         rows = (touched.shape[0], -1)
@@ -47,8 +47,6 @@ def apply(
 
 def _mean(array: Array, like: Array, touched: Array | None) -> Array:
     """The mean over the elements that change, summed in double precision; of none nobody will use it."""
-    import jax.numpy as jnp
-
     wide = jnp.broadcast_to(array, like.shape).astype(jnp.float64)
     if not like.size:
         return jnp.ones((), like.dtype)
@@ -57,11 +55,6 @@ def _mean(array: Array, like: Array, touched: Array | None) -> Array:
     count = jnp.sum(touched) * like.shape[1]
     total = jnp.sum(jnp.where(touched[:, None], wide, 0.0))
     return jnp.where(count > 0, total / jnp.maximum(count, 1), 1.0).astype(like.dtype)
-
-
-def rows_of(plan: Plan, parameter: Parameter) -> int:
-    """How many rows a parameter with a sparse gradient has."""
-    return elements(plan.sparse[parameter][0].known_shape)
 
 
 def updates_rows(plan: Plan, rule: UpdateRule) -> tuple[Parameter, ...]:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from cntk_core.api import Node, OpContext, elements
@@ -41,9 +43,6 @@ def _in_parts(rows: int, size: int, body: Callable[[Array, Any], tuple[Array, An
         begin: the first state.
         given: the arrays.
     """
-    import jax
-    import jax.numpy as jnp
-
     block = max(1, min(rows, GATHERED // max(1, size)))
     parts = -(-rows // block)
     shaped = [
@@ -99,8 +98,6 @@ class _Block:
     """
 
     def __init__(self, drawn: dict[str, Array], number: Array, labels: Array, hidden: Array, weights: Array) -> None:
-        import jax.numpy as jnp
-
         frames, words = drawn["frames"][number], drawn["words"]
         self.exists = (frames < hidden.shape[0])[:, None]
         chosen = jnp.minimum(frames, hidden.shape[0] - 1)
@@ -113,7 +110,6 @@ class _Block:
 
     def over_tiles(self, body: Callable[[Array, Array, Any], Any], begin: Any) -> Any:
         """Go over the words with ``body(place in the class, weights, state) -> state``."""
-        import jax
 
         def one(tile: Array, state: Any) -> Any:
             place = tile * TILE
@@ -123,8 +119,6 @@ class _Block:
 
     def logs(self) -> Array:
         """Log chances of the words of the class, ``(frames, words)``."""
-        import jax
-        import jax.numpy as jnp
 
         def score(place: Array, weights: Array, scores: Array) -> Array:
             return jax.lax.dynamic_update_slice_in_dim(scores, self.hidden @ weights.T, place, 1)
@@ -134,8 +128,6 @@ class _Block:
 
     def add_gradients(self, change: Array, to_weights: Array) -> tuple[Array, Array]:
         """Add the gradient of the weights to a sum, from that of the scores; return it and that of the frames."""
-        import jax
-        import jax.numpy as jnp
 
         def add(place: Array, weights: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
             total, to_hidden = state
@@ -151,15 +143,11 @@ class _Block:
 
 def _with_room(weights: Array) -> Array:
     """Weights with rows behind them, so that the last words of a class are a whole tile too."""
-    import jax.numpy as jnp
-
     return jnp.pad(weights, [(0, TILE), (0, 0)])
 
 
 def _class_inputs(trace: Trace, node: Node, inputs: list[Array]) -> tuple[Array, Array, Array]:
     """Labels as whole numbers, hidden values, and log chances of the classes, each with a row for each frame."""
-    import jax.numpy as jnp
-
     framed = trace.context(node).framed
     labels, hidden, classes = (samples(inputs[place], framed[place]) for place in (0, 1, 3))
     rows = labels.shape[0]
@@ -168,9 +156,6 @@ def _class_inputs(trace: Trace, node: Node, inputs: list[Array]) -> tuple[Array,
 
 
 def _class_based(trace: Trace, node: Node, inputs: list[Array]) -> Array:
-    import jax
-    import jax.numpy as jnp
-
     labels, hidden, log_classes = _class_inputs(trace, node, inputs)
     drawn = trace.draws[node]
     if not labels.shape[0]:
@@ -194,17 +179,12 @@ def _class_based(trace: Trace, node: Node, inputs: list[Array]) -> Array:
 
 def _less_one(chances: Array, places: Array) -> Array:
     """Chances ``(rows, n)`` less 1 at a place in each row."""
-    import jax.numpy as jnp
-
     return chances - (jnp.arange(chances.shape[1]) == places[:, None]).astype(chances.dtype)
 
 
 def _class_based_gradient(
     trace: Trace, node: Node, arriving: Array, inputs: list[Array], needs: Sequence[bool]
 ) -> Sequence[Array | None]:
-    import jax
-    import jax.numpy as jnp
-
     labels, hidden, log_classes = _class_inputs(trace, node, inputs)
     drawn, logs = trace.draws[node], trace.context(node).saved["logs"]
     if not labels.shape[0]:
@@ -229,8 +209,6 @@ def _class_based_gradient(
 
 def _as_input(change: Array, value: Array) -> Array:
     """A gradient with a row for each frame as that of an input, which may have one row for all."""
-    import jax.numpy as jnp
-
     if change.size != value.size:
         change = jnp.sum(change, axis=0)
     return change.astype(value.dtype).reshape(value.shape)
@@ -240,15 +218,11 @@ def _as_input(change: Array, value: Array) -> Array:
 
 
 def _logistic(scores: Array) -> Array:
-    import jax
-
     return jax.nn.sigmoid(scores)
 
 
 def _told_apart(trace: Trace, node: Node, inputs: list[Array]) -> tuple[Array, Array]:
     """In training: the chosen words ``(rows, 1 + samples)``, and how far each lies above its chance as noise."""
-    import jax.numpy as jnp
-
     framed = trace.context(node).framed
     labels, hidden = samples(inputs[0], framed[0]), samples(inputs[1], framed[1])
     weights, biases = inputs[2], inputs[3].reshape(-1)
@@ -272,8 +246,6 @@ def _trains(node: Node) -> bool:
 
 
 def _noise_contrastive(trace: Trace, node: Node, inputs: list[Array]) -> Array:
-    import jax.numpy as jnp
-
     framed = trace.context(node).framed
     labels, hidden = samples(inputs[0], framed[0]), samples(inputs[1], framed[1])
     if not labels.shape[0]:
@@ -289,8 +261,6 @@ def _noise_contrastive(trace: Trace, node: Node, inputs: list[Array]) -> Array:
 
 def _is_plain(trace: Trace, node: Node, labels: Array) -> Array:
     """Whether scores are not normalized: by the mode, or because the number of a word is negated."""
-    import jax.numpy as jnp
-
     mode = node.attributes.eval_mode
     if mode != TRAINS:
         return jnp.asarray(mode == UNNORMALIZED)
@@ -299,16 +269,12 @@ def _is_plain(trace: Trace, node: Node, labels: Array) -> Array:
 
 def _normalized(inputs: list[Array], labels: Array, hidden: Array) -> Array:
     """Log chances of the words: ``(rows, 1)``."""
-    import jax.numpy as jnp
-
     logs = log_softmax(jnp, hidden @ inputs[2].T + inputs[3].reshape(-1))
     return jnp.take_along_axis(logs, jnp.maximum(labels[:, :1].astype(jnp.int32), 0), axis=1)
 
 
 def _unnormalized(inputs: list[Array], labels: Array, hidden: Array) -> Array:
     """Scores of the words: ``(rows, 1)``."""
-    import jax.numpy as jnp
-
     words = jnp.maximum(-labels[:, 0].astype(jnp.int32), 0)
     found = inputs[3].reshape(-1)[words] + jnp.sum(hidden * inputs[2][words], axis=1)
     return found[:, None]
@@ -317,8 +283,6 @@ def _unnormalized(inputs: list[Array], labels: Array, hidden: Array) -> Array:
 def _noise_contrastive_gradient(
     trace: Trace, node: Node, arriving: Array, inputs: list[Array], needs: Sequence[bool]
 ) -> Sequence[Array | None]:
-    import jax.numpy as jnp
-
     framed = trace.context(node).framed
     labels, hidden = samples(inputs[0], framed[0]), samples(inputs[1], framed[1])
     if not labels.shape[0]:
@@ -344,9 +308,6 @@ def _noise_contrastive_gradient(
 def _evaluation_gradient(
     trace: Trace, node: Node, arriving: Array, inputs: list[Array], labels: Array, hidden: Array
 ) -> Sequence[Array | None]:
-    import jax
-    import jax.numpy as jnp
-
     plain = _is_plain(trace, node, labels)
 
     def value(data: Array, weights: Array, biases: Array) -> Array:

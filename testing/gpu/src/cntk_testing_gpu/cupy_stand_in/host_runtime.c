@@ -1,6 +1,8 @@
 /* Runs the threads of CUDA blocks one after the other on the host: each thread of a block that has barriers is a fiber,
-   which gives way to the next at a barrier. Blocks run in order. */
+   which gives way to the next at a barrier. Blocks run in order. Fibers last from launch to launch, and change by
+   _longjmp: what begins or leaves a context of its own asks the system twice. */
 
+#undef _FORTIFY_SOURCE /* its longjmp takes another stack for a broken one */
 #include <setjmp.h>
 #include <stdlib.h>
 #include <ucontext.h>
@@ -15,7 +17,7 @@ dim3 threadIdx, blockIdx, blockDim, gridDim;
 
 static jmp_buf places[MOST], home;
 static char *stacks[MOST];
-static int started[MOST], finished[MOST], current;
+static int begun[MOST], finished[MOST], current;
 static ucontext_t fresh[MOST], back;
 static Thread body;
 static void **given;
@@ -28,11 +30,19 @@ static void place(int index)
     threadIdx.z = index / blockDim.x / blockDim.y;
 }
 
+void __syncthreads(void)
+{
+    if (_setjmp(places[current]) == 0)
+        _longjmp(home, 1);
+}
+
 static void run(void)
 {
-    body(given);
-    finished[current] = 1;
-    _longjmp(home, 1);
+    for (;;) {
+        body(given);
+        finished[current] = 1;
+        __syncthreads(); /* until there is a next block */
+    }
 }
 
 static void resume(int index)
@@ -40,9 +50,9 @@ static void resume(int index)
     current = index;
     place(index);
     if (_setjmp(home) == 0) {
-        if (started[index])
+        if (begun[index])
             _longjmp(places[index], 1);
-        started[index] = 1;
+        begun[index] = 1;
         getcontext(&fresh[index]);
         if (!stacks[index])
             stacks[index] = malloc(STACK);
@@ -52,12 +62,6 @@ static void resume(int index)
         makecontext(&fresh[index], run, 0);
         setcontext(&fresh[index]);
     }
-}
-
-void __syncthreads(void)
-{
-    if (_setjmp(places[current]) == 0)
-        _longjmp(home, 1);
 }
 
 unsigned long long host_exchange(unsigned long long mine, int lane)
@@ -91,7 +95,7 @@ int host_launch(Thread thread, void **arguments, const unsigned *grid, const uns
                     continue;
                 }
                 for (index = 0; index < count; index++)
-                    started[index] = finished[index] = 0;
+                    finished[index] = 0;
                 for (left = count; left;) {
                     done = 0;
                     for (index = 0; index < count; index++) {
@@ -99,8 +103,11 @@ int host_launch(Thread thread, void **arguments, const unsigned *grid, const uns
                             resume(index);
                         done += finished[index];
                     }
-                    if (done && done < count)
+                    if (done && done < count) {
+                        for (index = 0; index < count; index++)
+                            begun[index] = finished[index]; /* the others stay where they are for good */
                         return 1;
+                    }
                     left = count - done;
                 }
             }

@@ -1,0 +1,1 @@
+"""Values of a model for a file of data."""

@@ -1,0 +1,116 @@
+"""What ``cntk predict`` does."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import attrs
+
+from cntk_core.api import DataError, Input, NetworkError, Node, UsageError, elements
+from cntk_core.api.recipes import ModelFiles, PluginManager
+from cntk_core.api.training import Model
+from cntk_tool_predict.evaluating import Evaluator, Values, evaluate_all
+from cntk_tool_predict.sinks import Sink, open_sink
+from cntk_tool_predict.sources import Source, Wanted, open_source
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def predict(options: argparse.Namespace) -> int:
+    """Compute and write; return the exit code.
+
+    Raises:
+        CntkError: the model, the data or the options do not fit, or the file cannot be written.
+    """
+    for name in ("batch", "workers"):
+        if getattr(options, name) < 1:
+            raise UsageError(f"--{name} must be at least 1, not {getattr(options, name)}")
+    output = Path(options.output)
+    if output.exists() and any(
+        Path(read).exists() and output.samefile(read) for read in (options.model, options.input)
+    ):
+        raise UsageError(f"'{output}' is a file that is read", hint="Give the new one another name: it may be lost.")
+    plugins = PluginManager(options.plugin)
+    model = Model(ModelFiles(plugins.registry).load(options.model), engine=options.engine, plugins=plugins)
+    evaluator = Evaluator(model, options.node)
+    if not evaluator.nodes:
+        raise NetworkError("the model marks no output", hint="Name the nodes whose values you want: --node NAME.")
+    needed = [node for node in model.network.order(evaluator.nodes, stop_at_constants=True) if isinstance(node, Input)]
+    labels = _labels(options, evaluator.nodes)
+    source = open_source(Path(options.input), Wanted(needed, options.batch, _columns(options.columns), plugins))
+    sink = open_sink(output, evaluator.nodes, labels)
+    try:
+        count = _run(evaluator, source, sink, options)
+        sink.finish()
+    except OSError as error:
+        sink.discard()
+        raise DataError(f"'{output}' cannot be written: {error.strerror or error}") from None
+    except BaseException:
+        sink.discard()
+        raise
+    print(f"{output}: {count} sample{'' if count == 1 else 's'}, {', '.join(node.name for node in evaluator.nodes)}")
+    return 0
+
+
+def _run(evaluator: Evaluator, source: Source, sink: Sink, options: argparse.Namespace) -> int:
+    count = 0
+    with _progress(source.samples) as tell:
+        for values in evaluate_all(evaluator, source.batches, options.workers):
+            count += len(values[0].rows)
+            sink.write([_largest(one) for one in values] if options.argmax else values)
+            tell(count)
+    if not count:
+        raise DataError(f"'{options.input}' has no samples")
+    return count
+
+
+def _largest(values: Values) -> Values:
+    return attrs.evolve(values, rows=values.rows.reshape(len(values.rows), -1).argmax(axis=1))
+
+
+def _labels(options: argparse.Namespace, nodes: Sequence[Node]) -> list[str]:
+    if not options.labels:
+        return []
+    if not options.argmax:
+        raise UsageError("--labels names the places of --argmax")
+    try:
+        labels = Path(options.labels).read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise DataError(f"the labels '{options.labels}' cannot be read: {error.strerror}") from None
+    for node in nodes:
+        if elements(node.known_shape) != len(labels):
+            raise DataError(
+                f"'{options.labels}' has {len(labels)} names, '{node.name}' {elements(node.known_shape)} places"
+            )
+    return labels
+
+
+def _columns(said: Sequence[str]) -> dict[str, list[str]]:
+    columns: dict[str, list[str]] = {}
+    for text in said:
+        name, equals, listed = text.partition("=")
+        if not equals or not name or not listed:
+            raise UsageError(f"'{text}' does not say which columns an input gets", hint="Write --columns INPUT=A,B,C.")
+        columns[name] = [column.strip() for column in listed.split(",")]
+    return columns
+
+
+@contextmanager
+def _progress(total: int | None) -> Iterator[Callable[[int], None]]:
+    """Show on a terminal how far it is."""
+    if not sys.stderr.isatty():
+        yield lambda done: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = TextColumn("predict"), BarColumn(), MofNCompleteColumn(), TextColumn("samples"), TimeRemainingColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("predict", total=total)
+        yield lambda done: bar.update(task, completed=done)
