@@ -121,6 +121,11 @@ def test_regular_tables_are_read_by_the_loop() -> None:
     assert [one.tolist() for one in fast] == [one.tolist() for one in slow.values]
 
 
+def test_a_comma_that_is_both_marks_separates_columns() -> None:
+    assert parse("1,5,3 7", 0, 3, Marks(b",", b",")).values[0].tolist() == [[1, 5, 3]]
+    assert parse("1,5;3 7", 0, 3, Marks(b";", b",")).values[0].tolist() == [[1.5, 3, 7]]
+
+
 @pytest.mark.parametrize("delimiter", ["e", "5"])
 def test_delimiters_that_belong_to_numbers(delimiter: str) -> None:
     assert parse(f"1{delimiter}2", 0, 2, Marks(delimiter.encode())).values[0].tolist() == [[1, 2]]

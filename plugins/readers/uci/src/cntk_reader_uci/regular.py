@@ -28,7 +28,7 @@ def read_regular(
     from cntk_core.api.engines import byte_loop, can_compile
 
     kinds = _kinds(streams)
-    if kinds is None or not can_compile() or (marks.delimiter and marks.delimiter in _OF_NUMBERS):
+    if kinds is None or not can_compile() or not _usual(marks):
         return None
     loop = byte_loop(columns.__file__, "read_columns", columns.SIGNATURE.format(numbers=dtype), DECIMALS)
     data = text if text.endswith(b"\n") else text + b"\n"
@@ -57,6 +57,13 @@ def read_regular(
             return None
         found.append(numbers)
     return found
+
+
+def _usual(marks: Marks) -> bool:
+    """Tell whether lines are cut the same way by one byte after the other: what separates columns is in no number."""
+    if marks.point not in (b"", b",") or marks.point == marks.delimiter != b"":
+        return False
+    return not marks.delimiter or marks.delimiter not in _OF_NUMBERS
 
 
 def _kinds(streams: Sequence[Columns]) -> NDArray[np.uint8] | None:
