@@ -7,7 +7,9 @@ from cntk_core.config.parser import Entry, parse_entries
 from cntk_core.contract.builder import Document, SeedNumbers
 from cntk_core.network.blocks import Block
 from cntk_core.network.files import write_file
+from cntk_core.network.inference import infer_node
 from cntk_core.network.initializers import FixedValue, initialize_parameters, numbered
+from cntk_core.network.model_file import network_content, network_of_content
 from cntk_core.network.node import BATCH, Placeholder
 from cntk_core.network.unsound import unsound
 from cntk_core.ops.language.shapes import FREE, Free
@@ -100,9 +102,12 @@ __all__ = [
     "find_block",
     "find_nodes",
     "freeze_statistics",
+    "infer_node",
     "initialize_parameters",
     "initializer",
     "is_weights_file",
+    "network_content",
+    "network_of_content",
     "nodes_to_clone",
     "numbered",
     "op_of",

@@ -17,11 +17,12 @@ and ``cntk convert --format`` call it::
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
 from cntk_core.contract.component import Component
-from cntk_core.errors import UnsupportedError
+from cntk_core.errors import UnsupportedError, UsageError
 from cntk_core.network.network import Network
 from cntk_core.ops.table import FindOp
 
@@ -60,6 +61,15 @@ class ModelFormat(Component):
             ModelFormatError: the file is damaged, from a newer version, or describes no sound network.
             UnsupportedError: there is something in it that cannot be read yet.
         """
+
+    def take_settings(self, settings: Mapping[str, str]) -> None:
+        """Take settings of :meth:`save` by name. Raises UsageError for what there is not; by default all."""
+        if settings:
+            raise UsageError(f"{type(self).__name__} has no setting '{next(iter(settings))}'")
+
+    def check(self, network: Network, path: Path) -> str:
+        """Return a line that tells how well another program does with a file just written. Raises CntkError."""
+        raise UnsupportedError(f"nothing checks models in the format of {type(self).__name__}")
 
     def save(self, network: Network, path: Path) -> None:
         """Write a network with its values; an old file is there until the new one is whole.

@@ -79,13 +79,13 @@ def save_model(
         ModelFormatError: a parameter has no value, or an attribute of a node cannot be written.
         NetworkError: a placeholder is left.
     """
-    arrays, metadata = _content(network, info)
+    arrays, metadata = network_content(network, info)
     write_tensors(Path(path), arrays, metadata, scratch=scratch)
 
 
 def pickled(network: Network) -> tuple[Any, ...]:
     """Return how a network is pickled: by the bytes of its model file, and what finds ops in another process."""
-    return network_of_bytes, (b"".join(tensor_chunks(*_content(network, None))), OpNames.find)
+    return network_of_bytes, (b"".join(tensor_chunks(*network_content(network))), OpNames.find)
 
 
 def network_of_bytes(content: bytes, find: Callable[[str], Op]) -> Network:
@@ -108,7 +108,12 @@ def network_of_bytes(content: bytes, find: Callable[[str], Op]) -> Network:
     return _load(Path("the pickled network"), content, find_op, None)
 
 
-def _content(network: Network, info: ModelInfo | None) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+def network_content(network: Network, info: ModelInfo | None = None) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+    """Return what a model file holds: arrays by the name of their node, and texts.
+
+    Raises:
+        ModelFormatError, NetworkError: as :func:`save_model`.
+    """
     arrays: dict[str, NDArray[Any]] = {}
     nodes = []
     for node in network:
@@ -259,9 +264,16 @@ def load_model(path: str | Path, find_op: FindOp, dtype: Any = None) -> Network:
 
 def _load(path: Path, given: bytes | None, find_op: FindOp, dtype: Any) -> Network:
     content = read_tensors(path) if given is None else parse_tensors(given, path)
-    _check_format(content.metadata, path)
+    return network_of_content(path, content.arrays, content.metadata, find_op, dtype)
+
+
+def network_of_content(
+    path: Path, arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, str], find_op: FindOp, dtype: Any = None
+) -> Network:
+    """Return the network of what :func:`network_content` gave; ``path`` is named in errors, which are as above."""
+    _check_format(metadata, path)
     try:
-        return _Loader(path, content, find_op, dtype).load()
+        return _Loader(path, TensorFile(arrays, metadata), find_op, dtype).load()
     except CntkError:
         raise
     except Exception as error:

@@ -51,29 +51,30 @@ class ModelFiles:
         return found.load(file, self._registry.ops.find, dtype)
 
     def save(self, network: Network, path: str | Path, name: str = "") -> None:
-        """Write a network with its values.
-
-        Args:
-            network: has shapes and values.
-            path: the file.
-            name: of the format; by default that which the suffix of the file says, else the core's own.
+        """Write a network with its values in the format that :meth:`writer` returns.
 
         Raises:
             PluginError: there is no such format.
             CntkError: the network cannot be written in this format, or nothing is written in it.
             OSError: the file cannot be written.
         """
-        formats = self._registry.model_formats
-        file = Path(path)
+        self.writer(path, name).save(network, Path(path))
+
+    def writer(self, path: str | Path, name: str = "") -> ModelFormat:
+        """Return the format of a name; by default that which the suffix of a file says, else the core's own.
+
+        Raises:
+            PluginError: there is no such format.
+            ModelFormatError: there is none at all.
+        """
         if name:
-            formats.get(name)().save(network, file)
-            return
-        suffix = file.suffix.lower()
+            return self._registry.model_formats.get(name)()
+        suffix = Path(path).suffix.lower()
         usable = [one for one, _ in self._usable()]
         chosen = next((one for one in usable if suffix and suffix in one.suffixes), usable[0] if usable else None)
         if chosen is None:
             raise ModelFormatError(f"the model '{path}' cannot be written: there is no format", hint=self._known())
-        chosen.save(network, file)
+        return chosen
 
     def _usable(self) -> Iterator[tuple[ModelFormat, str]]:
         """Yield the formats that can be loaded and run here, the core's own first, each with its name."""

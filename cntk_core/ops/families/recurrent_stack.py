@@ -21,7 +21,7 @@ from cntk_core.errors import DataError, ShapeError
 from cntk_core.ops.families.recurrent_cells import CELLS, Cell, Step, Weights, steps_of
 from cntk_core.ops.language.define import define_op
 from cntk_core.ops.language.layouts import sequence_layout
-from cntk_core.ops.language.op import Array, OpContext
+from cntk_core.ops.language.op import Array, Op, OpContext
 from cntk_core.ops.language.rows import SequenceTable, sequence_rows, sequence_table
 from cntk_core.ops.language.shapes import Shape, elements, show
 from cntk_core.ops.language.traits import Traits
@@ -249,6 +249,11 @@ def _stack_gradient(
     return [to_weights, packing.unpack(xp, arriving).reshape(inputs[1].shape)]
 
 
+def _form_of_stack(attributes: RNNStackAttributes) -> Op:
+    """Along a static axis it takes samples as well as frames."""
+    return OVER_COLUMNS_STACK if attributes.axis == OVER_COLUMNS else OPTIMIZED_RNN_STACK
+
+
 @define_op(
     "OptimizedRNNStack",
     inputs=2,
@@ -260,6 +265,7 @@ def _stack_gradient(
     reads_output=False,
     unframed=frozenset({0}),
     along_sequences=frozenset({1}),
+    form=_form_of_stack,
     aliases={"ndl": ("RNN", "RNNStack"), "brainscript": ("RNN", "RNNStack"), "model": ("RNN", "RNNStack")},
     traits=Traits(pure_xp=True, in_place="value"),
 )
@@ -277,5 +283,7 @@ def OPTIMIZED_RNN_STACK(xp: Any, inputs: Sequence[Array], attributes: RNNStackAt
     context.saved.update(packing=packing, inputs=layer_inputs, kept=kept)
     return packing.unpack(xp, x)
 
+
+OVER_COLUMNS_STACK = attrs.evolve(OPTIMIZED_RNN_STACK, along_sequences=frozenset())
 
 OPS = (OPTIMIZED_RNN_STACK,)

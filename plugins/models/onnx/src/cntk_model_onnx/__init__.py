@@ -1,0 +1,1 @@
+"""ONNX files: networks written for other programs, and those of others read."""

@@ -1,0 +1,1 @@
+"""From a graph of ONNX to a network."""

@@ -1,0 +1,203 @@
+"""Nodes of a graph that do not depend on its inputs: sizes of tensors, and what graphs compute of weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from onnx import NodeProto, helper, numpy_helper
+
+from cntk_model_onnx.read.values import Array, Constant, Multiple, Unreadable
+
+_MOST = 1 << 26
+"""Most elements that a computed constant may have."""
+
+
+def attributes_of(node: NodeProto) -> dict[str, Any]:
+    """Return the attributes of a node by name; texts are text."""
+    found = {}
+    for attribute in node.attribute:
+        value = helper.get_attribute_value(attribute)
+        if isinstance(value, bytes):
+            value = value.decode("utf-8", "replace")
+        elif isinstance(value, list) and value and isinstance(value[0], bytes):
+            value = [each.decode("utf-8", "replace") for each in value]
+        found[attribute.name] = value
+    return found
+
+
+def axes_of(node: NodeProto, inputs: Sequence[Array | None], index: int = 1) -> list[int] | None:
+    """Return the axes of a node, an input since version 13 of the operators and an attribute before."""
+    if len(inputs) > index and inputs[index] is not None:
+        return [int(each) for each in np.asarray(inputs[index]).reshape(-1).tolist()]
+    given = attributes_of(node).get("axes")
+    return None if given is None else list(given)
+
+
+def _check(count: int) -> None:
+    if not 0 <= count <= _MOST:
+        raise Unreadable(f"it would make a constant of {count} elements")
+
+
+def _sizes(values: Array) -> list[int]:
+    """Sizes of a constant: along the samples it has one."""
+    found = [1 if isinstance(each, Multiple) else int(each) for each in np.asarray(values).reshape(-1).tolist()]
+    count = 1
+    for each in found:
+        count *= each
+    _check(count)
+    return found
+
+
+def _constant(node: NodeProto, x: Sequence[Any]) -> Array:
+    given = attributes_of(node)
+    for name, value in given.items():
+        if name == "value":
+            return np.asarray(numpy_helper.to_array(value))
+        if name in ("value_float", "value_floats"):
+            return np.asarray(value, np.float32)
+        if name in ("value_int", "value_ints"):
+            return np.asarray(value, np.int64)
+    raise Unreadable("its value is no tensor of numbers")
+
+
+def _constant_of_shape(node: NodeProto, x: Sequence[Any]) -> Array:
+    value = attributes_of(node).get("value")
+    fill = np.zeros(1, np.float32) if value is None else numpy_helper.to_array(value)
+    return np.full(_sizes(x[0]), fill.reshape(-1)[0], fill.dtype)
+
+
+def _expand(node: NodeProto, x: Sequence[Any]) -> Array:
+    shape = np.broadcast_shapes(x[0].shape, tuple(_sizes(x[1])))
+    _sizes(np.asarray(shape))
+    return np.broadcast_to(x[0], shape)
+
+
+def _range(node: NodeProto, x: Sequence[Any]) -> Array:
+    start, limit, step = (each.reshape(-1)[0] for each in x)
+    if not step:
+        raise Unreadable("its step is 0")
+    _check(max(0, int((limit - start) / step)))
+    return np.arange(start, limit, step, dtype=x[0].dtype)
+
+
+def _slice(node: NodeProto, x: Sequence[Any]) -> Array:
+    given = attributes_of(node)
+    starts, ends = (x[1], x[2]) if len(x) > 2 else (np.asarray(given["starts"]), np.asarray(given["ends"]))
+    axes = axes_of(node, x, 3) or list(range(len(starts)))
+    steps = x[4].tolist() if len(x) > 4 and x[4] is not None else [1] * len(axes)
+    index = [slice(None)] * x[0].ndim
+    for axis, first, last, step in zip(axes, starts.tolist(), ends.tolist(), steps, strict=True):
+        index[axis] = slice(int(first), None if step < 0 and last < -(2**31) else int(last), int(step))
+    return np.asarray(x[0][tuple(index)])
+
+
+def _reshape(node: NodeProto, x: Sequence[Any]) -> Array:
+    target = [int(each) for each in x[1].tolist()]
+    if not attributes_of(node).get("allowzero", 0):
+        target = [x[0].shape[place] if each == 0 else each for place, each in enumerate(target)]
+    return np.asarray(x[0].reshape(target))
+
+
+def _unsqueeze(node: NodeProto, x: Sequence[Any]) -> Array:
+    return np.expand_dims(x[0], tuple(axes_of(node, x) or ()))
+
+
+def _squeeze(node: NodeProto, x: Sequence[Any]) -> Array:
+    axes = axes_of(node, x)
+    return np.asarray(np.squeeze(x[0], None if axes is None else tuple(axes)))
+
+
+def _cast(node: NodeProto, x: Sequence[Any]) -> Array:
+    if x[0].dtype == object:
+        return np.asarray(x[0])
+    return np.asarray(x[0].astype(helper.tensor_dtype_to_np_dtype(attributes_of(node)["to"])))
+
+
+def _concat(node: NodeProto, x: Sequence[Any]) -> Array:
+    mixed = any(each.dtype == object for each in x)
+    return np.concatenate([each.astype(object) if mixed else each for each in x], axis=attributes_of(node)["axis"])
+
+
+def _divide(a: Any, b: Any) -> Any:
+    whole = b.dtype.kind in "iu" or a.dtype == object
+    return a // b if whole else a / b
+
+
+def _matmul(node: NodeProto, x: Sequence[Any]) -> Array:
+    _check(x[0].size * x[1].shape[-1])
+    return np.asarray(np.matmul(x[0], x[1]))
+
+
+def _prod(node: NodeProto, x: Sequence[Any]) -> Array:
+    found: Any = 1
+    for each in x[0].reshape(-1).tolist():
+        found = each * found if isinstance(each, Multiple) else found * each
+    return np.asarray(found, object if isinstance(found, Multiple) else x[0].dtype)
+
+
+FOLDS: Mapping[str, Callable[[NodeProto, Sequence[Any]], Any]] = {
+    "Constant": _constant,
+    "ConstantOfShape": _constant_of_shape,
+    "Expand": _expand,
+    "Range": _range,
+    "Slice": _slice,
+    "Reshape": _reshape,
+    "Unsqueeze": _unsqueeze,
+    "Squeeze": _squeeze,
+    "Cast": _cast,
+    "Concat": _concat,
+    "ReduceProd": _prod,
+    "Identity": lambda node, x: x[0],
+    "Dropout": lambda node, x: x[0],
+    "Shape": lambda node, x: np.asarray(
+        x[0].shape[attributes_of(node).get("start", 0) : attributes_of(node).get("end")], np.int64
+    ),
+    "Size": lambda node, x: np.asarray(x[0].size, np.int64),
+    "Gather": lambda node, x: np.take(x[0], x[1].astype(np.int64), axis=attributes_of(node).get("axis", 0)),
+    "Transpose": lambda node, x: np.transpose(x[0], attributes_of(node).get("perm")),
+    "Flatten": lambda node, x: x[0].reshape(int(np.prod(x[0].shape[: attributes_of(node).get("axis", 1)])), -1),
+    "Add": lambda node, x: x[0] + x[1],
+    "Sub": lambda node, x: x[0] - x[1],
+    "Mul": lambda node, x: x[0] * x[1],
+    "Div": lambda node, x: _divide(x[0], x[1]),
+    "Mod": lambda node, x: np.mod(x[0], x[1]),
+    "MatMul": _matmul,
+    "Abs": lambda node, x: np.abs(x[0]),
+    "Floor": lambda node, x: np.floor(x[0]),
+    "Neg": lambda node, x: -x[0],
+    "Sqrt": lambda node, x: np.sqrt(x[0]),
+    "Exp": lambda node, x: np.exp(x[0]),
+    "Reciprocal": lambda node, x: 1 / x[0],
+    "Pow": lambda node, x: np.power(x[0], x[1]).astype(x[0].dtype),
+    "Not": lambda node, x: ~x[0].astype(bool),
+    "Equal": lambda node, x: x[0] == x[1],
+    "Less": lambda node, x: x[0] < x[1],
+    "Greater": lambda node, x: x[0] > x[1],
+    "GreaterOrEqual": lambda node, x: x[0] >= x[1],
+    "And": lambda node, x: x[0] & x[1],
+    "Where": lambda node, x: np.where(x[0], x[1], x[2]),
+}
+"""Operation to what computes it of constants."""
+
+
+def folded(node: NodeProto, inputs: Sequence[Constant | None]) -> Constant:
+    """Return the value of a node whose inputs are constant.
+
+    Raises:
+        Unreadable: it is not one that is computed while a file is read.
+    """
+    if node.op_type not in FOLDS:
+        raise Unreadable("it is computed of constants alone, which is not done for this operation")
+    arrays = [None if each is None else each.array for each in inputs]
+    try:
+        with np.errstate(all="ignore"):
+            found = FOLDS[node.op_type](node, arrays)
+    except (ValueError, TypeError, IndexError, KeyError, AttributeError, OverflowError, ZeroDivisionError):
+        raise Unreadable("its inputs make no sense") from None
+    found = np.asarray(found)
+    if found.dtype == object and all(type(each) is int for each in found.reshape(-1).tolist()):
+        found = found.astype(np.int64)
+    same = node.op_type in ("Identity", "Cast") and inputs and inputs[0] is not None
+    return Constant(found, inputs[0].name if same and inputs[0] is not None else "")

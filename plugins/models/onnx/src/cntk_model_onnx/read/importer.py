@@ -1,0 +1,274 @@
+"""The walk over a graph: each node becomes one or several of a network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+from onnx import NodeProto, TensorProto, ValueInfoProto
+
+from cntk_core.api import (
+    CntkError,
+    FindOp,
+    Input,
+    ModelFormatError,
+    Network,
+    Node,
+    Parameter,
+    ShapeError,
+    UnsupportedError,
+)
+from cntk_core.api.builders import BATCH, Free, infer_node
+from cntk_model_onnx.read import elementwise, layers, products, recurrent, shapes  # noqa: F401
+from cntk_model_onnx.read.folding import FOLDS, folded
+from cntk_model_onnx.read.table import READERS
+from cntk_model_onnx.read.values import Array, Constant, Tensor, Unreadable, Value
+from cntk_model_onnx.wire import Read
+
+_NAMES_OF_BATCH = ("batch", "n", "batch_size", "b", "samples")
+_FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16)
+_DOMAINS = ("", "ai.onnx")
+
+
+@attrs.frozen
+class Trial:
+    """A reading of a file: which axis of its inputs is that of the samples, if no input says so.
+
+    Attributes:
+        axis: the axis.
+    """
+
+    axis: int = 0
+
+
+class Importer:
+    """Reads a graph.
+
+    Args:
+        path: named in errors.
+        read: what the file has.
+        find_op: finds operations.
+        dtype: precision of the network; None is that of the weights.
+        trial: how inputs of known sizes are taken.
+
+    Attributes:
+        network: what was made so far.
+        samples: how many samples the file is for; 0 for any number.
+        opset: the version of ONNX's operators.
+    """
+
+    def __init__(self, path: Path, read: Read, find_op: FindOp, dtype: Any, trial: Trial) -> None:
+        self.path, self.graph, self.find_op, self.trial = path, read.model.graph, find_op, trial
+        kinds = {array.dtype for array in read.tensors.values() if array.dtype.kind == "f"}
+        own = np.float64 if np.dtype(np.float64) in kinds else np.float32
+        self.network = Network(own if dtype is None else dtype)
+        self.opset = max((entry.version for entry in read.model.opset_import if entry.domain in _DOMAINS), default=1)
+        self.values: dict[str, Value] = {name: Constant(array, name) for name, array in read.tensors.items()}
+        self.samples = 0
+        self._parameters: dict[tuple[Any, ...], Parameter] = {}
+        self._near = ""
+        self._kept: list[Array] = []  # whose identities are keys
+
+    def run(self) -> Network:
+        """Read all of it.
+
+        Raises:
+            UnsupportedError: names all operations that are not known, or all nodes that cannot be read.
+            ModelFormatError: the graph makes no sense.
+        """
+        self._check_operations()
+        for info in self.graph.input:
+            if info.name not in self.values:
+                self.values[info.name] = self._input(info)
+        problems: list[str] = []
+        broken: set[str] = set()
+        for node in self.graph.node:
+            if broken.isdisjoint(node.input):
+                problem = self._node(node)
+                if problem:
+                    problems.append(problem)
+                    broken.update(node.output)
+            else:
+                broken.update(node.output)
+        if problems:
+            raise UnsupportedError(self._listed("has nodes that cannot be read", problems))
+        self._outputs()
+        self._finish()
+        return self.network
+
+    # -- what is there ------------------------------------------------------------------------------------
+
+    def _check_operations(self) -> None:
+        missing: dict[str, int] = {}
+        for node in self.graph.node:
+            own = node.domain in _DOMAINS
+            if not own or not (node.op_type in READERS or node.op_type in FOLDS or node.op_type == "Shape"):
+                name = node.op_type if own else f"{node.domain}.{node.op_type}"
+                missing[name[:60]] = missing.get(name[:60], 0) + 1
+        if missing:
+            listed = [f"{name} ({count} nodes)" if count > 1 else name for name, count in sorted(missing.items())]
+            raise UnsupportedError(self._listed("has operations that cannot be read", listed))
+
+    def _listed(self, what: str, problems: Sequence[str]) -> str:
+        shown = [*problems[:20], *([f"and {len(problems) - 20} more"] if len(problems) > 20 else [])]
+        return f"'{self.path}' {what}: " + "; ".join(shown)
+
+    def _input(self, info: ValueInfoProto) -> Value:
+        kind = info.type.tensor_type
+        dims: list[Any] = [
+            dim.dim_value if dim.WhichOneof("value") == "dim_value" and dim.dim_value > 0 else dim.dim_param
+            for dim in kind.shape.dim
+        ]
+        if not info.type.HasField("tensor_type") or not dims:
+            raise UnsupportedError(f"'{self.path}': the input '{info.name[:100]}' is no tensor with a shape")
+        if len(dims) > 16 or any(isinstance(dim, int) and dim >= 2**31 for dim in dims):
+            raise ModelFormatError(f"'{self.path}' is damaged: the sizes of '{info.name[:100]}' make no sense")
+        batch = self._batch_axis(dims)
+        if isinstance(dims[batch], int):
+            if self.samples not in (0, dims[batch]):
+                raise UnsupportedError(f"'{self.path}': its inputs are for different numbers of samples")
+            self.samples = dims[batch]
+        shape = [Free(dim) if isinstance(dim, str) else dim for dim in dims]
+        del shape[batch]
+        node = self.network.add(Input.make(self._name(info.name), tuple(shape), axis=BATCH))
+        self.network.mark(node, "feature")
+        return Tensor(node, batch)
+
+    def _batch_axis(self, dims: Sequence[Any]) -> int:
+        """Which axis is that of the samples: one that is called so, the first without a size, or as is tried."""
+        free = [axis for axis, dim in enumerate(dims) if isinstance(dim, str)]
+        named = [axis for axis in free if dims[axis].lower() in _NAMES_OF_BATCH]
+        return next(iter([*named, *free]), min(self.trial.axis, len(dims) - 1))
+
+    def _outputs(self) -> None:
+        for info in self.graph.output:
+            value = self.values.get(info.name)
+            if value is None:
+                raise ModelFormatError(f"'{self.path}' is damaged: nothing computes the output '{info.name[:100]}'")
+            node = self.node_of(value)
+            if isinstance(node, Input | Parameter) or node in self.network.roots["output"]:
+                node = self.add("Pass", [node], near=info.name)
+            if node.name != info.name and info.name and info.name not in self.network:
+                self.network.rename(node, info.name)
+            self.network.mark(node, "output")
+
+    def _finish(self) -> None:
+        """Leave out what no output needs."""
+        needed = set(self.network.order(self.network.roots["output"]))
+        for node in [node for node in self.network if node not in needed]:
+            self.network.remove(node)
+
+    # -- nodes --------------------------------------------------------------------------------------------
+
+    def _node(self, node: NodeProto) -> str:
+        """Read a node; return why it cannot be read, or nothing."""
+        self._near = next(iter(node.output), "")
+        name = node.name or self._near
+        before = len(self.network)
+        try:
+            inputs = [self._value(name) for name in node.input]
+            found = self._read(node, inputs)
+        except Unreadable as error:
+            return f"{node.op_type} '{name[:100]}': {error}"
+        except ModelFormatError:
+            raise
+        except CntkError as error:
+            return f"{node.op_type} '{name[:100]}': {error.message[:300]}"
+        results = [found] if isinstance(found, Constant | Tensor) else list(found)
+        if results and isinstance(results[0], Tensor):
+            self._settle(results[0].node, set(list(self.network)[before:]))
+        self.values.update({output: value for output, value in zip(node.output, results, strict=False) if output})
+        return ""
+
+    def _settle(self, node: Node, made: set[Node]) -> None:
+        """Let a result have the name of the tensor, not a step on the way to it."""
+        other = self.network[self._near] if self._near in self.network else None  # noqa: SIM401 - it has no get
+        if node not in made or other is node or not self._near or (other is not None and other not in made):
+            return
+        others = {} if other is None else {other: self._name(self._near)}
+        self.network.rename_all({**others, node: self._near})
+
+    def _value(self, name: str) -> Value | None:
+        if not name:
+            return None
+        found = self.values.get(name)
+        if found is None:
+            raise ModelFormatError(f"'{self.path}' is damaged: nothing computes the tensor '{name[:100]}'")
+        return found
+
+    def _read(self, node: NodeProto, inputs: Sequence[Value | None]) -> Value | Sequence[Value]:
+        if node.op_type == "Shape" and isinstance(inputs[0], Tensor):
+            return shapes.sizes(self, node, inputs[0])
+        constants = [each for each in inputs if each is None or isinstance(each, Constant)]
+        if len(constants) == len(inputs) and node.op_type in FOLDS:
+            return folded(node, constants)
+        read = READERS.get(node.op_type)
+        if read is None:
+            raise Unreadable("it depends on the data, and is known for constants only")
+        return read(self, node, inputs)
+
+    # -- for those who read -------------------------------------------------------------------------------
+
+    def add(self, op: str, inputs: Sequence[Node], near: str = "", **settings: Any) -> Node:
+        """Add a node, infer its shape, and return it.
+
+        Args:
+            op: name of the operation.
+            inputs: its inputs.
+            near: a name to take; by default that of the output of ONNX's node.
+            settings: its attributes.
+
+        Raises:
+            ShapeError: the inputs do not fit.
+        """
+        found = self.find_op("model", op)
+        if found is None:
+            raise Unreadable(f"the operation {op} is not installed")
+        node = Node(self._name(near or self._near), found, list(inputs), found.attributes(**settings))
+        try:
+            infer_node(node)
+        except ShapeError as error:
+            raise Unreadable(error.message[:300]) from None
+        return self.network.add(node)
+
+    def _name(self, wanted: str) -> str:
+        """A name that no node has; case does not count."""
+        wanted = wanted or "node"
+        found, number = wanted, 1
+        while found in self.network:
+            number += 1
+            found = f"{wanted}_{number}"
+        return found
+
+    def parameter(self, constant: Constant, array: Array, near: str = "") -> Parameter:
+        """Return the parameter with the values of a constant, laid out like ``array``; weights of the file are learned.
+
+        Raises:
+            Unreadable: they are no numbers.
+        """
+        if array.dtype == object:
+            raise Unreadable("it computes with the number of samples")
+        key = (constant.name or id(constant.array), array.shape, array.strides)
+        if key not in self._parameters:
+            values = np.ascontiguousarray(array, self.network.dtype)
+            name = self._name(constant.name or near or f"{self._near}_constant")
+            made = Parameter.make(name, values.shape, value=values)
+            if not constant.name:
+                made.learning_rate_multiplier, made.needs_gradient = 0.0, False
+            self.network.add(made)
+            self._parameters[key] = made
+            self._kept.append(constant.array)
+        return self._parameters[key]
+
+    def number(self, value: float) -> Parameter:
+        """Return a constant number."""
+        return self.parameter(Constant(np.asarray(value, np.float64)), np.full((1,), value))
+
+    def node_of(self, value: Value) -> Node:
+        """Return the node of a value; a constant becomes one."""
+        if isinstance(value, Tensor):
+            return value.node
+        return self.parameter(value, value.array)

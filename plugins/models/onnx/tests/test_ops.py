@@ -1,0 +1,104 @@
+"""Every operation that is written, as onnxruntime computes it, on the examples of all operations."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cntk_model_onnx.check import session_of
+from cntk_model_onnx.export.choose import OF_TRAINING
+from cntk_model_onnx.export.exporter import looks_along
+from cntk_model_onnx.export.table import REFUSED, WRITERS
+from judge import written
+from op_table import PAGE, with_table
+
+from cntk_core.api import CntkError, core_ops
+from cntk_core.api.training import Model
+from cntk_testing.op_cases import FRAMES, ExampleCase
+from cntk_testing.op_examples import EXAMPLES
+from cntk_testing.op_networks import cases_together, network_of
+from cntk_testing.reference import ReferenceEngine
+
+ROUNDED = {"QuantizedTimes": 2e-3}
+"""What is written as another operation, which differs by so much."""
+
+RANDOM = {"RandomDistribution"}
+PARTLY = {"MaxUnpooling", "Shift", "LegacyReshape"}
+"""Operations of which some forms are refused; the others are in test_sequences.py."""
+
+OPS = [name for name in WRITERS if name in EXAMPLES and name not in RANDOM | PARTLY]
+
+
+def largest_difference(cases: list[ExampleCase], folder: Path) -> float:
+    made, minibatch = network_of(cases, "float32", learned=False)
+    network = made.network
+    network.roots["output"] = list(made.roots)
+    session = session_of(written(network, folder / "op.onnx"))
+    sequential = any(looks_along(node) for node in network)
+    rows = {name: np.asarray(stream.data) for name, stream in minibatch.streams.items()}
+    rows = {name: data.reshape(len(data), *network[name].known_shape) for name, data in rows.items()}
+    feeds = {name: data[:, None] if sequential else data for name, data in rows.items()}
+    names = [each.name for each in session.get_inputs()]
+    feeds |= {name: np.ones(FRAMES, np.int64) for name in names if name not in feeds}
+    found = session.run(None, {name: feeds[name] for name in names})
+    given = {name: list(data[:, None]) if sequential else data for name, data in rows.items()}
+    wanted = Model(network, engine=ReferenceEngine()).evaluate(given)
+    gaps = []
+    for node, value in zip(made.roots, found, strict=True):
+        right = np.asarray(wanted[node.name]).reshape(value.shape)
+        gaps.append(float((np.abs(right - value) / np.maximum(1.0, np.abs(right))).max(initial=0.0)))
+    return max(gaps)
+
+
+@pytest.mark.thinned(3)
+@pytest.mark.parametrize("name", OPS)
+def test_onnxruntime_computes_the_same(name: str, tmp_path: Path) -> None:
+    op = core_ops().find("", name)
+    assert op is not None
+    for cases in cases_together(op, EXAMPLES[name]):
+        assert largest_difference(cases, tmp_path) < ROUNDED.get(name, 1e-5)
+
+
+def test_unpooling(tmp_path: Path) -> None:
+    op = core_ops().find("", "MaxUnpooling")
+    assert op is not None
+    refused = 0
+    for cases in cases_together(op, EXAMPLES[op.name]):
+        for case in cases:
+            try:
+                assert largest_difference([case], tmp_path) < 1e-6
+            except CntkError:
+                refused += 1
+    assert refused == 5
+
+
+def test_random_numbers_are_of_the_distribution(tmp_path: Path) -> None:
+    op = core_ops().find("", "RandomDistribution")
+    assert op is not None
+    for cases in cases_together(op, EXAMPLES[op.name]):
+        made, minibatch = network_of(cases, "float32", learned=False)
+        made.network.roots["output"] = list(made.roots)
+        session = session_of(written(made.network, tmp_path / "op.onnx"))
+        feeds = {each.name: np.asarray(minibatch.streams[each.name].data) for each in session.get_inputs()}
+        feeds = {
+            name: np.repeat(data.reshape(FRAMES, *made.network[name].known_shape), 400, axis=0)
+            for name, data in feeds.items()
+        }
+        means = [float(value.mean()) for value in session.run(None, feeds)]
+        wanted = {"uniform": 0.5, "normal": 1.0, "gumbel": 0.5772, "bernoulli": 0.4}
+        for case, mean in zip(cases, means, strict=True):
+            assert abs(mean - wanted[case.attributes.type]) < 0.1
+
+
+def test_every_operation_is_written_or_there_is_a_reason() -> None:
+    leaves = {"InputValue", "SparseInputValue", "LearnableParameter", "Mean", "InvStdDev"}
+    aliases = {"Pass", "StopGradient", "Dropout", "Trace"}
+    named = set(WRITERS) | OF_TRAINING | set(REFUSED) | leaves | aliases
+    assert {op.name for op in core_ops()} <= named
+
+
+@pytest.mark.slow
+def test_the_table_of_the_page_is_what_the_graphs_have() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert with_table(page) == page, "run python plugins/models/onnx/tests/op_table.py"

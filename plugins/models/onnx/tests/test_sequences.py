@@ -1,0 +1,90 @@
+"""Networks with sequences: loops, stacks, attention, frames chosen and moved; judged by onnxruntime."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from judge import difference, gap_between, load, same, written
+
+from cntk_core.api import CntkError, Network
+from cntk_testing.networks import Sketch
+from cntk_testing.sequence_networks import SEQUENCE_SAMPLES, SequenceSketch
+
+OVER_ALL = {"reduced"}
+"""Networks that compute something of all sequences together, so that one alone gives another value."""
+
+REFUSED = {"accumulated", "linear_chain"}
+OF_GRADIENTS = {"AttentionMemory", "AttentionProducts"}
+NAMES = [
+    name
+    for name, make in SEQUENCE_SAMPLES.items()
+    if name not in REFUSED and OF_GRADIENTS.isdisjoint(node.op.name for node in make("float32").network)
+]
+
+
+def network(name: str) -> Network:
+    made = SEQUENCE_SAMPLES[name]("float32")
+    made.network.roots["output"] = list(made.roots)
+    return made.network
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("name", NAMES)
+def test_padded_sequences_with_their_lengths(name: str, tmp_path: Path) -> None:
+    made = network(name)
+    path = tmp_path / "net.onnx"
+    assert difference(made, path) < 1e-6
+    back = load(path)
+    same(back, made)
+    assert gap_between(made, back) == 0
+
+
+@pytest.mark.thinned(2)
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in OVER_ALL])
+def test_one_sequence(name: str, tmp_path: Path) -> None:
+    assert difference(network(name), tmp_path / "net.onnx", sequences="one") < 1e-6
+
+
+def test_a_best_path_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(CntkError) as caught:
+        written(network("linear_chain"), tmp_path / "net.onnx")
+    assert str(caught.value) == (
+        "SequenceDecoder 'path' cannot be written as ONNX: its best path needs two passes over the frames\n"
+        "    Decode outside of the network."
+    )
+
+
+def delays(made: SequenceSketch, op: str, step: int, *initial: float) -> Network:
+    table = made.network
+    attributes = type(made.delay()[0].attributes)((), step, 0.25)
+    more = [made.given(f"state{step}{op}", np.array(initial))] if initial else []
+    root = made.op(op, made.x, *more, attributes=attributes, name=f"{op}{step}")
+    for node in [node for node in table if not node.inputs and node.op.name in ("PastValue", "FutureValue")]:
+        table.remove(node)
+    table.infer()
+    table.roots["output"] = [root]
+    return table
+
+
+@pytest.mark.parametrize("op", ["PastValue", "FutureValue"])
+@pytest.mark.parametrize("step", [1, 3, 9])
+@pytest.mark.parametrize("initial", [(), (1.0, 2.0, 3.0)])
+def test_delays_outside_of_loops(op: str, step: int, initial: tuple[float, ...], tmp_path: Path) -> None:
+    made = delays(SequenceSketch("float32"), op, step, *initial)
+    for settings in ({}, {"sequences": "one"}):
+        assert difference(made, tmp_path / "net.onnx", **settings) == 0
+
+
+def test_sparse_inputs(tmp_path: Path) -> None:
+    made = Sketch("float32")
+    from cntk_core.api import Input
+
+    words = made.network.add(Input.make("words", (7,), sparse=True))
+    embedded = made.op("Times", made.parameter("E", 7, 3), words, name="embedded")
+    root = made.op("RowStack", embedded, words, name="both")
+    made.finish(None, root)
+    made.network.roots["output"] = [root]
+    for settings in ({}, {"sparse": "dense"}):
+        assert difference(made.network, tmp_path / "net.onnx", **settings) < 1e-6
