@@ -43,6 +43,10 @@ NEVER_IMPORTED = {
         "cntk-reader-cntk-text",
         "cntk-tool-inspect",
     },
+    # With which the engines' kit compiles their loops.
+    "cntk_reader_cntk_text": {"llvmlite"},
+    "cntk_reader_language": {"llvmlite"},
+    "cntk_reader_uci": {"llvmlite"},
     "cntk_hook_tensorboard": {"protobuf"},  # tensorboardX would take an older one, which warns on Python 3.12
 }
 """Dependencies that a wheel has without importing them."""

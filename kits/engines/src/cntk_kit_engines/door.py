@@ -1,6 +1,7 @@
 """What of this kit authors of engines are offered: the door ``cntk_core.api.engines`` has these names."""
 
 from cntk_kit_engines.axes import Axes, stream_of, time_steps
+from cntk_kit_engines.byte_loops import byte_loop
 from cntk_kit_engines.code_cache import CodeCache
 from cntk_kit_engines.compiling import compiles
 from cntk_kit_engines.explain import explain
@@ -76,6 +77,7 @@ __all__ = [
     "ask_kernels",
     "ask_kernels_for_gradient",
     "axis_of_scratch",
+    "byte_loop",
     "can_compile",
     "check_axes",
     "check_lengths",
