@@ -42,6 +42,7 @@ TITLES = {
     "shifting": "Shifts",
     "recurrent_stack": "Recurrent stacks",
     "sequences": "Other dynamic axes",
+    "batches": "Samples from axes",
     "outputs": "Operations with several outputs",
     "attention": "Attention to sequences",
     "linear_chain": "Linear chains",

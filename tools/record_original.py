@@ -3,10 +3,11 @@
 PYTHON is an interpreter that has CNTK 2.7 (``import cntk``), as published: Python 3.6, on the processor. It is
 third-party software and no part of this project; its results serve as reference values, and nothing else of it is kept.
 
-For each case the sum of the value's elements, each times a weight, and the same sum of the gradient by each input, with
-those weights as the gradient that comes in: a number for an array, which no wrong array has but by chance. They are
-written to ``tests/original/recorded.npz``, in single and in double precision. What the original does not compute is
-printed and left out; tests compare what is there, and say how many operations that has to be.
+For each case of an operation the sum of the value's elements, each times a weight, and the same sum of the gradient by
+each input, with those weights as the gradient that comes in: a number for an array, which no wrong array has but by
+chance. They are written to ``tests/original/recorded.npz``, in single and in double precision; those of networks that
+see sequences and batches, with numbers of elements, to ``tests/original/networks.npz``. What the original does not
+compute is printed and left out; tests compare what is there, and say how many operations that has to be.
 """
 
 from __future__ import annotations
@@ -17,13 +18,17 @@ import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import attrs
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
-RECORDED = ROOT / "tests" / "original" / "recorded.npz"
+CASES = ROOT / "tests" / "original"
+RECORDED = CASES / "recorded.npz"
+NETWORKS = CASES / "networks.npz"
 
 PROGRAM = '''
 import json, sys
@@ -126,14 +131,9 @@ main()
 """What that interpreter runs."""
 
 
-def main() -> None:
-    """Have the cases computed, and write what comes out."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("python", help="an interpreter that has CNTK 2.7")
-    options = parser.parse_args()
-    sys.path.insert(0, str(ROOT / "tests" / "original"))
+def record_operations(python: str) -> None:
+    """Have the cases of operations computed, and write what comes out."""
     known: Any = importlib.import_module("original_cases")  # a module of tests, which have no types
-
     described: list[dict[str, Any]] = []
     arrays: dict[str, Any] = {}
     for name in known.MAKERS:
@@ -148,18 +148,61 @@ def main() -> None:
         given, spec, found = (Path(folder) / name for name in ("cases.npz", "cases.json", "found.json"))
         np.savez(given, **arrays)
         spec.write_text(json.dumps(described), encoding="utf-8")
-        subprocess.run([options.python, "-c", PROGRAM, str(given), str(spec), str(found)], check=True)
+        subprocess.run([python, "-c", PROGRAM, str(given), str(spec), str(found)], check=True)
         rows, left = json.loads(found.read_text(encoding="utf-8"))
     for what, why in left.items():
         print(f"left out: {what}: {' '.join(why)}")
     recorded: dict[str, list[list[float]]] = {}
     for name, precision, sums in rows:
         recorded.setdefault(f"{name}/{precision}", []).append(sums)
-    whole: dict[str, Any] = {
-        key: np.array(sums) for key, sums in recorded.items() if key.replace("/", " in ") not in left
-    }
-    np.savez_compressed(RECORDED, **whole)
-    print(f"{len(whole)} recorded, {RECORDED.stat().st_size} bytes")
+    whole = {key: np.array(sums) for key, sums in recorded.items() if key.replace("/", " in ") not in left}
+    _write(RECORDED, whole)
+
+
+def _plain(value: Any) -> Any:
+    """What JSON can hold of a value of NumPy's."""
+    return value.tolist() if isinstance(value, np.ndarray) else int(value)
+
+
+def record_networks(python: str, names: Sequence[str]) -> None:
+    """Have networks computed, each name in a process of its own, because the original may crash."""
+    inputs: Any = importlib.import_module("network_inputs")
+    known: Any = importlib.import_module("network_cases")
+    recorded: dict[str, Any] = dict(np.load(NETWORKS)) if names and NETWORKS.exists() else {}
+    program = Path(__file__).with_name("original_networks.py")
+    for name in names or known.MAKERS:
+        described = [attrs.asdict(case) for case in known.network_cases(name)]
+        with tempfile.TemporaryDirectory() as folder:
+            spec, found = Path(folder) / "cases.json", Path(folder) / "found.jsonl"
+            spec.write_text(json.dumps([inputs.POOL, described], default=_plain), encoding="utf-8")
+            silent = subprocess.DEVNULL
+            subprocess.run([python, str(program), str(spec), str(found)], stdout=silent, stderr=silent, check=False)
+            rows = [json.loads(line) for line in found.read_text(encoding="utf-8").splitlines()]
+        for precision in ("float32", "float64"):
+            sums = [row[1] for row in rows if row[0] == precision and row[1] is not None]
+            if len(sums) == known.COUNT:
+                recorded[f"{name}/{precision}"] = np.array(sums)
+            else:
+                why = next((row[2] for row in rows if row[2]), "the original has crashed")
+                print(f"left out: {name} in {precision}: {known.COUNT - len(sums)} cases: {why}")
+    _write(NETWORKS, {key: recorded[key] for key in sorted(recorded) if key.partition("/")[0] in known.MAKERS})
+
+
+def _write(path: Path, recorded: dict[str, Any]) -> None:
+    np.savez_compressed(path, **recorded)
+    print(f"{path.name}: {len(recorded)} recorded, {path.stat().st_size} bytes")
+
+
+def main() -> None:
+    """Have all cases computed, or those of some networks."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("python", help="an interpreter that has CNTK 2.7")
+    parser.add_argument("names", nargs="*", help="of networks that are recorded anew, and nothing else")
+    options = parser.parse_args()
+    sys.path.insert(0, str(CASES))
+    if not options.names:
+        record_operations(options.python)
+    record_networks(options.python, options.names)
 
 
 if __name__ == "__main__":

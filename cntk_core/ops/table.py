@@ -43,6 +43,7 @@ FAMILIES = (
     "shifting",
     "recurrent_stack",
     "sequences",
+    "batches",
     "outputs",
     "attention",
     "linear_chain",

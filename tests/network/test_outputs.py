@@ -11,15 +11,17 @@ import pytest
 
 from cntk_core.contract.store import ParameterStore
 from cntk_core.errors import DataError, ModelFormatError, NetworkError
+from cntk_core.model import Model
 from cntk_core.network.model_file import load_model, save_model
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node
+from cntk_core.ops.families.ordering import TopKAttributes
 from cntk_core.ops.families.outputs import OUTPUT_MULTIPLEXER, MultiplexerAttributes, define_outputs
 from cntk_core.ops.families.recurrence import DelayAttributes
 from cntk_core.ops.families.sequences import UNPACK_SEQUENCE
 from cntk_core.ops.families.unary import TANH
 from cntk_core.ops.language.layouts import slot_layout
-from cntk_core.ops.language.shapes import Longest
+from cntk_core.ops.language.shapes import FREE, Longest
 from cntk_core.ops.table import core_ops
 from cntk_core.plan.make import make_plan
 from cntk_core.records.minibatch import Minibatch, StreamData
@@ -200,6 +202,25 @@ def test_an_op_with_outputs_of_other_axes_is_not_in_a_loop():
     sample = made.finish(None, close(made.op("OutputMultiplexer", source, attributes=MultiplexerAttributes(0))))
     with pytest.raises(NetworkError, match=r"'summary' \(TestingSummary\) cannot be in the loop of"):
         make_plan(sample.network, sample.roots)
+
+
+def test_outputs_may_have_sizes_that_each_minibatch_brings(tmp_path):
+    network = Network(np.float64)
+    x = network.add(Input.make("x", (FREE, 4)))
+    both = network.add(Node("both", core_ops().find("", "TopK"), [x], TopKAttributes(2, output="both")))
+    for index, name in enumerate(("values", "places")):
+        output = network.add(Node(name, OUTPUT_MULTIPLEXER, [both], MultiplexerAttributes(index)))
+        network.mark(output, "output")
+    network.infer()
+    assert network["places"].describe() == "places = OutputMultiplexer (both) : [2 x ? x *]"
+    save_model(network, tmp_path / "net.dnn")
+    for made in (network, load_model(tmp_path / "net.dnn", core_ops().find)):
+        model = Model(made, engine=ReferenceEngine())
+        for size in (3, 5):
+            rows = np.random.default_rng(size).normal(size=(2, size, 4))
+            found = model.evaluate({"x": rows})
+            np.testing.assert_array_equal(found["values"], -np.sort(-rows, axis=-1)[..., :2])
+            np.testing.assert_array_equal(found["places"], np.argsort(-rows, axis=-1)[..., :2])
 
 
 def test_a_minibatch_without_frames_has_outputs():

@@ -11,12 +11,12 @@ from cntk_core.contract.store import ParameterStore
 from cntk_core.errors import DataError
 from cntk_core.network.network import Network
 from cntk_core.network.node import Input, Node, Parameter
-from cntk_core.ops.families.frame_moves import emissions
+from cntk_core.ops.families.frame_moves import emissions, packed_columns
 from cntk_core.ops.families.sequences import GATHER
 from cntk_core.ops.language.framing import run_forward, run_gradient
-from cntk_core.ops.language.layouts import sequence_layout
+from cntk_core.ops.language.layouts import frame_layout, sequence_layout, slot_layout
 from cntk_core.ops.language.op import NoAttributes, OpContext
-from cntk_core.ops.language.rows import sequence_rows
+from cntk_core.ops.language.rows import sequence_rows, sequence_table
 from cntk_core.ops.table import core_ops
 from cntk_core.plan.make import make_plan
 from cntk_core.records.minibatch import Minibatch, StreamData
@@ -96,8 +96,12 @@ def test_gradients_flow_through_gathered_frames(lengths, data):
         ([1, 0, 1], [0, 2]),
         ([0, 0], []),
         ([2, 1], [0, 0, 1]),
-        ([0.5, 0.5, 0.5, 0.5], [1, 3]),
-        ([1 / 3] * 6, [2, 5]),
+        ([0.5, 0.5, 0.5, 0.5], [0, 2]),
+        ([1 / 3] * 6, [0, 3]),
+        ([np.float32(1 / 3)] * 6, [0, 3]),
+        ([1.5], [0, 0]),
+        ([1.5] * 4, [0, 0, 1, 2, 2, 3]),
+        ([1, -1, 1, 1], [0, 3]),
     ],
 )
 def test_conditions_that_are_counts_emit_when_they_add_up(counts, expected):
@@ -167,3 +171,26 @@ def test_gather_adds_the_gradients_of_a_row_that_is_taken_twice():
     )[1]
     assert gradient is not None
     assert gradient.tolist() == [[1, 1], [0, 0], [3, 3], [0, 0]]
+
+
+def test_columns_of_the_original_have_gaps() -> None:
+    """Sequences of 4, 1, 3 and 2 frames are three lines: the second and third share one."""
+    layout = sequence_layout([4, 1, 3, 2])
+    table = sequence_table(layout)
+
+    def row(sequence: int, step: int) -> int:
+        return int(table.rows(layout, np.array([sequence]), np.array([step]))[0])
+
+    expected = [
+        *(row(0, 0), row(1, 0), row(3, 0)),
+        *(row(0, 1), row(2, 0), row(3, 1)),
+        *(row(0, 2), row(2, 1), -1),
+        *(row(0, 3), row(2, 2), -1),
+    ]
+    assert packed_columns(layout).tolist() == expected
+
+
+def test_columns_of_frames_and_of_cut_sequences_are_rows() -> None:
+    assert packed_columns(frame_layout(3)).tolist() == [0, 1, 2]
+    cut = slot_layout([[2], [3]], continued=[True, False], continues=[False, True])
+    assert packed_columns(cut).tolist() == [0, 1, 2, 3, 4]

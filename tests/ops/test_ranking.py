@@ -9,7 +9,9 @@ import pytest
 
 from cntk_core.ops.families.ranking import LAMBDA_RANK, NDCG1_EVAL
 from cntk_core.ops.language.framing import run_forward, run_gradient
+from cntk_core.ops.language.layouts import sequence_layout
 from cntk_core.ops.language.op import OpContext
+from cntk_core.ops.language.reader_order import pack
 
 # Two queries: the answers of the first in their best order, those of the second not.
 GAINS = np.array([3.0, 1.0, 1.0, 0.0, 0.0, 2.0, 1.0])
@@ -110,3 +112,25 @@ def test_queries_are_told_apart_by_their_whole_numbers():
 def test_without_frames_there_is_nothing_to_rank():
     assert forward(LAMBDA_RANK, *inputs([], [], [])) == 0.0
     assert forward(NDCG1_EVAL, *inputs([], [], [])) == 0.0
+
+
+def test_sequences_of_other_lengths_are_ranked_with_the_gaps_between_them():
+    """What the original computes of four sequences of 4, 1, 3 and 2 frames, laid into three lines."""
+    lengths = [4, 1, 3, 2]
+    gains = [[2, 0, 3, 3], [0], [0, 0, 0], [3, 0]]
+    scores = [[-0.5, 0.95, -0.1, 0.92], [0.07], [-0.32, 0.25, 0.66], [-0.58, -0.22]]
+    layout = sequence_layout(lengths)
+    values = [pack([np.array(one, float)[:, None] for one in each], layout) for each in (gains, scores)]
+    given = [*values, np.ones((10, 1))]
+    sequences = OpContext((True, True, True), 10, layout=layout, layouts=(layout, layout, layout))
+    columns = [2, 0, 3, 0, 0, 0, 3, 0], [-0.5, 0.07, -0.58, 0.95, -0.32, -0.22, -0.1, 0.25]
+    best = [ndcg(*columns), 0.0, ndcg([3, 0], [0.92, 0.66]), 0.0]
+    found = run_forward(LAMBDA_RANK, np, given, None, sequences)
+    np.testing.assert_allclose(found, [(1 - np.mean(best)) * 100 * 12])
+    gradient = run_gradient(LAMBDA_RANK, np, np.ones(1), found, given, None, sequences, (False, True, False))[1]
+    assert gradient.shape == (10, 1)
+    places = pack([np.arange(count)[:, None] * 10.0 + each for each, count in enumerate(lengths)], layout)[
+        :, 0
+    ].tolist()
+    # The last step of the first sequence, and that of the third, stand between two gaps.
+    np.testing.assert_allclose(gradient[[places.index(30), places.index(22)], 0], pushes([3, 0], [0.92, 0.66]))

@@ -79,7 +79,7 @@ Random = np.random.RandomState
 Make = Callable[[Random], Draft]
 
 
-def _values(random: Random, kind: str, shape: tuple[int, ...]) -> Array:
+def draw(random: Random, kind: str, shape: tuple[int, ...]) -> Array:
     """Numbers that are exact in single precision, and not too near to the corners of functions."""
     drawn = random.uniform(0.1, 0.9, shape)
     if kind == "any":
@@ -106,28 +106,28 @@ def cases(name: str) -> Iterator[Case]:
         framed = draft.framed or (True,) * len(draft.shapes)
         kinds = draft.kinds or ("any",) * len(draft.shapes)
         inputs = [
-            _values(random, kind, (FRAMES, *shape) if has else shape)
+            draw(random, kind, (FRAMES, *shape) if has else shape)
             for shape, kind, has in zip(draft.shapes, kinds, framed, strict=True)
         ]
         attributes = op.attributes() if draft.attributes is None else draft.attributes
         sample = op.infer(list(draft.shapes), attributes)
         sizes = [(FRAMES, *sample), *(value.shape for value in inputs)]
-        weights = [_values(random, "any", size) for size in sizes]
+        weights = [draw(random, "any", size) for size in sizes]
         wanted = tuple(draft.gradient and op.flows_to(index) for index in range(len(inputs)))
         yield Case(op, inputs, framed, attributes, draft.settings, weights, wanted)
 
 
-def _shape(random: Random, least: int = 1, most: int = 3, largest: int = 4) -> tuple[int, ...]:
+def shape_of(random: Random, least: int = 1, most: int = 3, largest: int = 4) -> tuple[int, ...]:
     return tuple(int(size) for size in random.randint(1, largest + 1, size=random.randint(least, most + 1)))
 
 
 def _unary(kind: str = "any", attributes: Any = None, **settings: Any) -> Make:
-    return lambda random: Draft((_shape(random),), attributes, settings, (kind,))
+    return lambda random: Draft((shape_of(random),), attributes, settings, (kind,))
 
 
 def _binary(kind: str = "any", other: str = "any") -> Make:
     def make(random: Random) -> Draft:
-        shape = _shape(random)
+        shape = shape_of(random)
         # Axes of length 1 are repeated.
         second = tuple(1 if random.uniform() < 0.3 else size for size in shape)
         return Draft((shape, second), kinds=(kind, other))
@@ -136,17 +136,17 @@ def _binary(kind: str = "any", other: str = "any") -> Make:
 
 
 def _select(random: Random) -> Draft:
-    shape = _shape(random)
+    shape = shape_of(random)
     return Draft((shape,) * 3, kinds=("binary", "any", "any"))
 
 
 def _clip(random: Random) -> Draft:
-    return Draft(((1,), (1,), _shape(random)), kinds=("negative", "positive", "any"))
+    return Draft(((1,), (1,), shape_of(random)), kinds=("negative", "positive", "any"))
 
 
 def _reduce(operation: str) -> Make:
     def make(random: Random) -> Draft:
-        shape = _shape(random)
+        shape = shape_of(random)
         axis = int(random.randint(1, len(shape) + 1))
         attributes, flows = ReduceAttributes(operation, axis), not operation.startswith("Arg")
         return Draft((shape,), attributes, {"axis": -axis}, ("distinct",), gradient=flows)
@@ -199,7 +199,7 @@ def _pooling(kind: str) -> Make:
 
 
 def _pad(random: Random) -> Draft:
-    shape = _shape(random, 1, 3, 4)
+    shape = shape_of(random, 1, 3, 4)
     mode = MODES[random.randint(3)]
     most = [{"constant": 2, "reflect": size - 1, "symmetric": size}[mode] for size in shape]
     widths = [[int(random.randint(0, limit + 1)) for _ in range(2)] for limit in most]
@@ -210,13 +210,13 @@ def _pad(random: Random) -> Draft:
 
 
 def _top(random: Random) -> Draft:
-    shape = _shape(random, 1, 2, 5)
+    shape = shape_of(random, 1, 2, 5)
     k = int(random.randint(1, shape[-1] + 1))
     return Draft((shape,), TopKAttributes(k), {"k": k}, ("distinct",))
 
 
 def _slice(random: Random) -> Draft:
-    shape = _shape(random, 1, 3, 5)
+    shape = shape_of(random, 1, 3, 5)
     axis = int(random.randint(1, len(shape) + 1))
     begin = int(random.randint(0, shape[-axis]))
     end = int(random.randint(begin + 1, shape[-axis] + 1))
@@ -225,7 +225,7 @@ def _slice(random: Random) -> Draft:
 
 
 def _splice(random: Random) -> Draft:
-    shape = _shape(random, 1, 3, 4)
+    shape = shape_of(random, 1, 3, 4)
     axis = int(random.randint(1, len(shape) + 1))
     other = list(shape)
     other[-axis] = int(random.randint(1, 5))
@@ -276,25 +276,25 @@ MAKERS: dict[str, Make] = {
     },
     **{name: _unary() for name in ("Sigmoid", "Sin", "Sinh", "SoftSign", "StraightThrough", "Tanh", "SoftPlus")},
     # The original takes the derivative at tan(x) instead of x.
-    "Tan": lambda random: Draft((_shape(random),), gradient=False),
+    "Tan": lambda random: Draft((shape_of(random),), gradient=False),
     **{name: _unary("small") for name in ("Acos", "Asin", "Atanh", "Log", "Sqrt")},
     "ConstantOp": _unary(),
     "ExponentialLinearUnit": _unary(attributes=ELUAttributes(0.5), alpha=0.5),
     "HardSigmoid": _unary(attributes=_HARD, alpha=0.5, beta=0.5),
     "LeakyReLU": _unary(attributes=_LEAKY, alpha=0.25),
     "SELU": _unary(attributes=SELUAttributes(0.5, 2.0), alpha=0.5, scale=2.0),
-    "PReLU": lambda random: Draft((_shape(random),) * 2),
+    "PReLU": lambda random: Draft((shape_of(random),) * 2),
     **{name: _binary() for name in ("Plus", "Minus", "ElementTimes", "LogPlus")},
     **{name: _binary() for name in ("Equal", "NotEqual", "Less", "LessEqual", "Greater", "GreaterEqual")},
     "Pow": _binary("positive"),
     "If": _select,
     "Clip": _clip,
     **{f"ReduceElements {name}": _reduce(name) for name in ("Sum", "Mean", "Max", "Min", "LogSum", "Prod", "Argmax")},
-    "Softmax": lambda random: Draft((_shape(random, 1, 1, 6),)),
-    "LogSoftmax": lambda random: Draft((_shape(random, 1, 1, 6),)),
-    "Hardmax": lambda random: Draft((_shape(random, 1, 1, 6),), kinds=("distinct",)),
+    "Softmax": lambda random: Draft((shape_of(random, 1, 1, 6),)),
+    "LogSoftmax": lambda random: Draft((shape_of(random, 1, 1, 6),)),
+    "Hardmax": lambda random: Draft((shape_of(random, 1, 1, 6),), kinds=("distinct",)),
     "Times": _times,
-    "CosDistance": lambda random: Draft((_shape(random, 1, 1, 6),) * 2),
+    "CosDistance": lambda random: Draft((shape_of(random, 1, 1, 6),) * 2),
     "Convolution": _convolution,
     "Convolution transposed": lambda random: _convolution(random, transpose=True),
     "Pooling max": _pooling("max"),
@@ -305,10 +305,10 @@ MAKERS: dict[str, Make] = {
     "Slice": _slice,
     "RowStack": _splice,
     # The original's counting of new axes is another one, but for the first.
-    "ExpandDims": lambda random: Draft((_shape(random),)),
+    "ExpandDims": lambda random: Draft((shape_of(random),)),
     "Squeeze": _squeeze,
     "DepthToSpace": _blocks(True),
     "SpaceToDepth": _blocks(False),
-    "TransposeDimensions": lambda random: Draft((_shape(random, 2, 2, 5),)),
+    "TransposeDimensions": lambda random: Draft((shape_of(random, 2, 2, 5),)),
 }
 """By name, which may say more than our operation's after a space, what makes a case."""

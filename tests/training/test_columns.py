@@ -98,6 +98,13 @@ def test_without_a_default_axis_nothing_counts_and_a_line_says_so():
     assert said == [UNCOUNTED]
 
 
+def test_without_a_default_axis_inputs_without_sequences_count():
+    said: list[str] = []
+    sizes = MinibatchSizes(network(("x", "feature", "a"), ("l", "label", "#")), said.append)
+    assert sizes.samples(minibatch(x=[7, 7], l=[1, 1])) == 2
+    assert said == []
+
+
 def test_nothing_is_said_with_a_default_axis():
     said: list[str] = []
     MinibatchSizes(network(("x", "feature", "a"), ("l", "label", "")), said.append)

@@ -21,11 +21,12 @@ from cntk_core.ops.families.geometry import (
     window_of,
 )
 from cntk_core.ops.families.reshaping import ints
+from cntk_core.ops.families.sequence_convolution import convolution_along_sequences
 from cntk_core.ops.families.window_places import of_windows
 from cntk_core.ops.families.windows import Windows
 from cntk_core.ops.language.define import define_op
 from cntk_core.ops.language.framing import sample_shape, samples
-from cntk_core.ops.language.op import LATER, Array, OpContext
+from cntk_core.ops.language.op import LATER, Array, Op, OpContext
 from cntk_core.ops.language.placement import Placement, inverse_of
 from cntk_core.ops.language.shapes import Shape, elements, from_cntk, show, to_cntk
 
@@ -57,6 +58,7 @@ class ConvolutionAttributes:
         groups: parts of the channels (the last axis) and of the maps: a map sees the channels of its own part alone,
             and so many of them have the weights. With as many groups as channels it is a depthwise convolution. For a
             transposed one, the output's channels are divided.
+        sequential: the last axis of the kernel before the channels goes along the sequence.
     """
 
     kernel_shape: Dims = attrs.field(converter=ints)
@@ -73,6 +75,7 @@ class ConvolutionAttributes:
     convolution_2d: bool = False
     dilation: Dims = attrs.field(default=(1,), converter=ints, metadata=LATER)
     groups: int = attrs.field(default=1, metadata=LATER)
+    sequential: bool = attrs.field(default=False, metadata=LATER)
 
     @classmethod
     def image(
@@ -406,6 +409,13 @@ def _placement(shapes: Sequence[Shape], attributes: ConvolutionAttributes, index
     return found if attributes.transpose else inverse_of(found)
 
 
+def _form_of(attributes: ConvolutionAttributes) -> Op:
+    return CONVOLUTION_ALONG_SEQUENCES if attributes.sequential else CONVOLUTION
+
+
+ALIASES = {"ndl": ("Convolve",)}
+
+
 @define_op(
     "Convolution",
     inputs=2,
@@ -416,7 +426,8 @@ def _placement(shapes: Sequence[Shape], attributes: ConvolutionAttributes, index
     unframed=frozenset({0}),
     placement=_placement,
     reads_output=False,
-    aliases={"ndl": ("Convolve",)},
+    aliases=ALIASES,
+    form=_form_of,
 )
 def CONVOLUTION(xp: Any, inputs: Sequence[Array], attributes: ConvolutionAttributes, context: OpContext) -> Array:
     """Convolution of the second input with the weights (the first), in any number of dimensions; also transposed."""
@@ -430,5 +441,14 @@ def CONVOLUTION(xp: Any, inputs: Sequence[Array], attributes: ConvolutionAttribu
         return form.image_back(form.products.to_data(xp, form.maps(inputs[1], framed), weights), shape)
     return form.maps_back(form.products.forward(xp, form.image(inputs[1], framed), weights), shape)
 
+
+assert CONVOLUTION.forward is not None
+CONVOLUTION_ALONG_SEQUENCES = convolution_along_sequences(
+    ConvolutionAttributes,
+    _form_of,
+    (_infer_convolution, _complete_convolution),
+    (CONVOLUTION.forward, _convolution_gradient),
+    ALIASES,
+)
 
 OPS = (CONVOLUTION,)

@@ -15,11 +15,11 @@ import numpy as np
 from cntk_core.errors import DataError
 from cntk_core.ops.language.layouts import sequence_layout
 from cntk_core.ops.language.op import Array, OpContext
-from cntk_core.ops.language.rows import reader_slots, sequence_rows, sequence_table
+from cntk_core.ops.language.rows import longest_sequence, reader_slots, sequence_rows, sequence_table
 from cntk_core.records.layout import IntArray, SequenceLayout
 
-_NEARLY = 1.0 - 1e-9
-"""Counts that are this near to a whole number have reached it: they are sums of fractions."""
+_NEARLY = 1.0 - 2.0**-23
+"""Of a sum of fractions only this part counts, so that thirds that add up to a little more than 1 are 1."""
 
 MANY_STEPS = 16
 """As many calls for time steps take about as long as one for a sequence, whose rows have to be put side by side."""
@@ -41,11 +41,11 @@ def emissions(counts: Array) -> IntArray:
     """Return the index of each emitted frame of one sequence of numbers.
 
     A step with the number 1 emits its index once, 0 never; other numbers add up, and index t is emitted while fewer
-    frames than the sum up to t have been.
+    frames than the sum up to t have been: 0.5 at each step emits every second one, beginning with the first.
     """
     total = np.cumsum(np.asarray(counts, np.float64))
-    reached = np.floor(total + (1.0 - _NEARLY)).astype(np.int64)
-    return np.repeat(np.arange(len(counts)), np.diff(reached, prepend=0).clip(min=0))
+    reached = np.maximum.accumulate(np.ceil(total * _NEARLY).clip(min=0.0)).astype(np.int64)
+    return np.repeat(np.arange(len(counts)), np.diff(reached, prepend=0))
 
 
 def where(context: OpContext, condition: Array) -> Array:
@@ -59,8 +59,13 @@ def where(context: OpContext, condition: Array) -> Array:
         found.append(emissions(flat[table.rows(layout, np.full(len(steps), place), steps)]))
     lengths = np.zeros(int(table.number[-1]) + 1 if len(table.number) else 0, np.int64)
     lengths[table.number] = [len(steps) for steps in found]
-    made = context.new_layout = sequence_layout(lengths, _keys(layout, len(lengths)))
+    made = context.new_layout = keyed_layout(layout, lengths)
     return _filled(made, dict(zip(table.number.tolist(), found, strict=True)), condition.dtype)
+
+
+def keyed_layout(source: SequenceLayout, lengths: IntArray) -> SequenceLayout:
+    """Return the layout of sequences of other lengths, in the reader's order, with the keys of those of ``source``."""
+    return sequence_layout(lengths, _keys(source, len(lengths)))
 
 
 def _keys(layout: SequenceLayout, count: int) -> list[int | str]:
@@ -169,7 +174,7 @@ def to_sequences(context: OpContext, lengths: Sequence[int] | None, longest: int
     found[numbers] = longest if lengths is None else lengths
     if len(found) and (found.min() < 0 or found.max() > longest):
         raise DataError(f"ToSequence: a length of {int(found.max())} for an axis of {longest}")
-    return sequence_layout(found, _keys(layout, len(found)))
+    return keyed_layout(layout, found)
 
 
 def sequence_places(context: OpContext, made: SequenceLayout) -> tuple[IntArray, IntArray]:
@@ -214,7 +219,28 @@ def single_frames(context: OpContext, who: str) -> SequenceLayout:
     table = sequence_table(layout)
     lengths = np.zeros(int(table.number[-1]) + 1 if len(table.number) else 0, np.int64)
     lengths[table.number] = 1
-    return sequence_layout(lengths, _keys(layout, len(lengths)))
+    return keyed_layout(layout, lengths)
+
+
+def packed_columns(layout: SequenceLayout) -> IntArray:
+    """Return the row of each column of the original's minibatch, -1 of a gap.
+
+    It lays sequences into lines as long as the longest one, each at the end of the first line that has room for it, in
+    the reader's order; columns go step by step through all lines. Where sequences are cut, the rows as they are.
+    """
+    if layout.is_frames or layout.continues or not sequence_rows(layout).begun.all():
+        return np.arange(layout.frames)
+    table, longest = sequence_table(layout), longest_sequence(layout)
+    used: list[int] = []
+    columns = np.full((longest, len(table.number)), -1, np.int64)
+    for place, length in enumerate(table.length.tolist()):
+        line = next((index for index, taken in enumerate(used) if taken + length <= longest), len(used))
+        if line == len(used):
+            used.append(0)
+        steps = np.arange(length)
+        columns[used[line] + steps, line] = table.rows(layout, np.full(length, place), steps)
+        used[line] += length
+    return np.ascontiguousarray(columns[:, : len(used)]).reshape(-1)
 
 
 def unpacked_places(context: OpContext, made: SequenceLayout) -> tuple[IntArray, IntArray]:

@@ -14,26 +14,39 @@ from cntk_core.errors import ShapeError
 from cntk_core.ops.families.reshaping import ints, reshaped
 from cntk_core.ops.language.define import define_op
 from cntk_core.ops.language.framing import align, sample_shape, unbroadcast
-from cntk_core.ops.language.op import Array, OpContext
+from cntk_core.ops.language.op import LATER, Array, Op, OpContext
 from cntk_core.ops.language.shapes import Shape, show
-from cntk_core.ops.language.traits import BY_ROWS
+from cntk_core.ops.language.traits import BY_ROWS, Traits
 
 
 @attrs.frozen
 class SliceAttributes:
     """Attributes of Slice: for each axis (from 1) the range ``begin`` (from 0) up to, not including, ``end``.
 
-    Negative numbers count from the end; an ``end`` of 0 is the end. Single numbers may be given for one axis.
+    Negative numbers count from the end; an ``end`` of 0 is the end. Single numbers may be given for one axis. Of the
+    range every ``stride``-th index is taken, from its last one backwards if it is negative.
     """
 
     begin: tuple[int, ...] = attrs.field(converter=ints)
     end: tuple[int, ...] = attrs.field(converter=ints)
     axis: tuple[int, ...] = attrs.field(default=(1,), converter=ints)
+    stride: tuple[int, ...] = attrs.field(default=(1,), converter=ints, metadata=LATER)
 
     def __attrs_post_init__(self) -> None:
         if not len(self.begin) == len(self.end) == len(self.axis):
             counts = f"{len(self.begin)} begins, {len(self.end)} ends, {len(self.axis)} axes"
             raise ShapeError(f"Slice needs as many begins as ends and axes, not {counts}")
+        if len(self.stride) not in (1, len(self.axis)) or 0 in self.stride:
+            given = ", ".join(map(str, self.stride))
+            raise ShapeError(
+                f"Slice cannot have a stride of {given} along {len(self.axis)} axes",
+                hint="Give one for all axes or for each, not 0.",
+            )
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """The stride of each axis."""
+        return self.stride * len(self.axis) if len(self.stride) == 1 else self.stride
 
 
 def slice_ranges(shape: Shape, attributes: SliceAttributes) -> dict[int, tuple[int, int]]:
@@ -55,10 +68,26 @@ def slice_ranges(shape: Shape, attributes: SliceAttributes) -> dict[int, tuple[i
     return found
 
 
+def slice_parts(shape: Shape, attributes: SliceAttributes) -> tuple[slice, ...]:
+    """Return for each memory axis of a sample the part that is taken; raises as :func:`slice_ranges` does."""
+    ranges, rank = slice_ranges(shape, attributes), len(shape)
+    strides = {rank - axis: step for axis, step in zip(attributes.axis, attributes.strides, strict=True)}
+    found = []
+    for axis in range(rank):
+        step = strides.get(axis, 1)
+        if axis not in ranges:
+            found.append(slice(None))
+        elif step > 0:
+            found.append(slice(*ranges[axis], step))
+        else:  # a slice that ends before the first element has no number for it
+            first, last = ranges[axis]
+            found.append(slice(last - 1, first - 1 if first else None, step) if last > first else slice(0, 0))
+    return tuple(found)
+
+
 def _infer_slice(shapes: Sequence[Shape], attributes: SliceAttributes) -> Shape:
-    ranges = slice_ranges(shapes[0], attributes)
-    sizes = (ranges.get(axis, (0, dim)) for axis, dim in enumerate(shapes[0]))
-    return tuple(last - first for first, last in sizes)
+    taken = zip(slice_parts(shapes[0], attributes), shapes[0], strict=True)
+    return tuple(len(range(*part.indices(dim))) if part != slice(None) else dim for part, dim in taken)
 
 
 def _guess_slice(shapes: Sequence[Shape | None], attributes: SliceAttributes) -> Shape | None:
@@ -67,17 +96,16 @@ def _guess_slice(shapes: Sequence[Shape | None], attributes: SliceAttributes) ->
         return None
     rank = max(len(shapes[0]), *attributes.axis)
     sizes = [*((1,) * (rank - len(shapes[0]))), *shapes[0]]
-    for begin, end, axis in zip(attributes.begin, attributes.end, attributes.axis, strict=True):
+    ranges = zip(attributes.begin, attributes.end, attributes.axis, attributes.strides, strict=True)
+    for begin, end, axis, step in ranges:
         if not 0 <= begin < end:
             return None
-        sizes[rank - axis] = end - begin
+        sizes[rank - axis] = -((begin - end) // abs(step))
     return tuple(sizes)
 
 
 def _index(value: Array, framed: bool, attributes: SliceAttributes) -> tuple[slice, ...]:
-    sample = sample_shape(value, framed)
-    ranges = slice_ranges(sample, attributes)
-    parts = tuple(slice(*ranges[axis]) if axis in ranges else slice(None) for axis in range(len(sample)))
+    parts = slice_parts(sample_shape(value, framed), attributes)
     return (slice(None), *parts) if framed else parts
 
 
@@ -95,20 +123,33 @@ def _slice_gradient(
     return (result,)
 
 
-@define_op(
-    "Slice",
-    infer=_infer_slice,
-    guess=_guess_slice,
-    gradient=_slice_gradient,
-    attributes=SliceAttributes,
-    reads_inputs=False,
-    reads_output=False,
-    aliases={"ndl": ("RowSlice",), "model": ("RowSlice",)},
-    traits=attrs.evolve(BY_ROWS, in_place="gradient", part=slice_ranges),
-)
-def SLICE(xp: Any, inputs: Sequence[Array], attributes: SliceAttributes, context: OpContext) -> Array:
-    """A range of indices of one or several axes."""
-    return inputs[0][_index(inputs[0], context.framed[0], attributes)]
+def _slice_form(attributes: SliceAttributes) -> Op:
+    return SLICE_BY_STRIDES if set(attributes.stride) - {1} else SLICE
+
+
+def _slice(traits: Traits) -> Op:
+    @define_op(
+        "Slice",
+        infer=_infer_slice,
+        guess=_guess_slice,
+        gradient=_slice_gradient,
+        attributes=SliceAttributes,
+        reads_inputs=False,
+        reads_output=False,
+        aliases={"ndl": ("RowSlice",), "model": ("RowSlice",)},
+        traits=traits,
+        form=_slice_form,
+    )
+    def made(xp: Any, inputs: Sequence[Array], attributes: SliceAttributes, context: OpContext) -> Array:
+        """A range of indices of one or several axes, or every so many of it."""
+        return inputs[0][_index(inputs[0], context.framed[0], attributes)]
+
+    return made
+
+
+SLICE = _slice(attrs.evolve(BY_ROWS, in_place="gradient", part=slice_ranges))
+SLICE_BY_STRIDES = _slice(attrs.evolve(BY_ROWS, in_place="gradient"))
+"""The form of it with strides: no part that lies in one piece."""
 
 
 @attrs.frozen

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from cntk_core.network.network import Network
-from cntk_core.network.node import Node
+from cntk_core.network.node import BATCH, Node
 from cntk_core.records.layout import SequenceLayout
 from cntk_core.records.minibatch import Minibatch, StreamData
 
@@ -38,7 +38,8 @@ class MinibatchSizes:
     def __init__(
         self, network: Network, say: Callable[[str], None] | None = None, *, criterion: Node | None = None
     ) -> None:
-        axis = "" if criterion is None else _axis_of(criterion)
+        axes = {node.axis for node in network.inputs if node.framed}
+        axis = (BATCH if "" not in axes and BATCH in axes else "") if criterion is None else _axis_of(criterion)
         self._features = {node.name.lower() for node in network.roots["feature"]}
         self._counted = {node.name.lower() for node in network.inputs if node.framed and node.axis == axis}
         self._counts = bool(self._counted) or not network.inputs
@@ -58,7 +59,8 @@ class MinibatchSizes:
     def samples(self, minibatch: Minibatch) -> int:
         """Return how many samples the criteria count: the frames on the default dynamic axis, or the criterion's.
 
-        Where no input has that axis, CNTK counts none, and so do we.
+        Where no input has that axis, these are inputs without sequences; if there are none either, CNTK counts nothing,
+        and so do we.
         """
         if not self._counts:
             return 0

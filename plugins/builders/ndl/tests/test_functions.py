@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from cntk_builder_ndl.functions import BY_NAME
 
-from cntk_core.api import Parameter, core_ops
+from cntk_core.api import CntkError, Parameter, core_ops
 from cntk_core.api.builders import FixedValue, FromFile, Random
 
 
@@ -34,6 +34,13 @@ def test_sparse_inputs_and_axes(net) -> None:
     assert made["b"].shape == (3, 2, 4)
     assert made["a"].op.name == "SparseInputValue"
     assert made["c"].axis == "t"
+
+
+def test_inputs_of_any_size_and_without_sequences(net, message) -> None:
+    made = net("a=ImageInput(FreeDimension, FreeDimension, 3, imageLayout=CHW, dynamicAxis=BatchAxis)\nb=Pass(a)")
+    assert made["b"].describe() == "b = Pass (a) : [? x ? x 3 x *]"
+    assert made["a"].describe_axes() == "'a' has the axes [batch]"
+    assert message("a=Input(FreeSize, 3)\nb=Pass(a)") == "r.cntk:2:9: the name 'FreeSize' is not defined"
 
 
 @pytest.mark.parametrize(
@@ -344,7 +351,7 @@ WRONG = {
     "Convolution(n, i)": (
         "Convolution takes 3 or 7 arguments, not 2\n"
         "    Convolution(W, x, {kernel}, mapCount=, stride=1, sharing=true, autoPadding=true, lowerPad=0, upperPad=0, "
-        "transpose=false, outputShape=, imageLayout=CHW, dilation=1, groups=1)\n"
+        "transpose=false, outputShape=, imageLayout=CHW, dilation=1, groups=1, sequential=false)\n"
         "    Convolution(W, x, kernelWidth, kernelHeight, outputChannels, horizontalSubsample, verticalSubsample, "
         "zeroPadding=false, imageLayout=HWC)"
     ),
@@ -384,3 +391,26 @@ def test_a_reshape_that_changes_the_number_of_samples(net) -> None:
     made.infer()
     assert made["z"].describe() == "z = LegacyReshape (x) : [2 x *]"
     assert made["z"].axis == "z"
+
+
+TAKES = {
+    "ImageInput": (3, 4), "SparseImageInput": (3, 4), "Constant": (1,), "RowSlice": (3,), "RowRepeat": (2,),
+    "Reshape": (2,), "PastValue": (2, 3), "FutureValue": (2, 3), "CosDistanceWithNegativeSamples": (4,),
+    "EditDistanceError": (2,), "Convolution": (3, 7), "Pooling": (3,), "MaxUnpooling": (3,), "MaxPooling": (5,),
+    "AveragePooling": (5,), "ROIPooling": (2, 3), "BatchNormalization": (5, 6), "Crop": (2, 4), "Transpose": (1,),
+    "If": (3,), "ClassificationError": (2, 3),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TAKES)
+def test_how_many_arguments_a_function_takes(net, name: str) -> None:
+    """Exactly those numbers of them; what else is wrong with ``x`` in all places does not matter."""
+
+    def is_wrong_number(count: int) -> bool:
+        try:
+            net(f"z={name}({', '.join(['x'] * count)})")
+        except CntkError as error:
+            return f"{name} takes " in str(error)
+        return False
+
+    assert tuple(count for count in range(9) if not is_wrong_number(count)) == TAKES[name]

@@ -33,10 +33,10 @@ HOSTED_IN: Mapping[str, frozenset[str]] = {
     "unpacked": UNPACKED | {"ElementTimes", "Exp", "Minus", "ReduceElements", "Tanh", "Times", "ToSequenceLike"},
     "looking": UNPACKED | ATTENTION,
     "comparing": UNPACKED | ADDITIVE,
-    "remembering": ATTENTION,
     "heads": UNPACKED | ATTENTION | ADDITIVE,
-    "gathered": UNPACKED | {"AttentionMemory", "AttentionProducts", "AttentionSum", "Tanh", "ToSequenceLike"},
+    "gathered": UNPACKED | {"AttentionMemory", "AttentionProducts", "Tanh", "ToSequenceLike"},
     "reduced": frozenset({"ReduceElements", "Times"}),  # over dynamic axes
+    "convolved": frozenset({"Convolution", "ReduceElements", "ToBatch"}),
 }
 """Networks with sequences whose lengths or shapes are known only from data, with attention, or with reductions over
 dynamic axes: which of their ops the host computes. All others become XLA whole."""

@@ -298,7 +298,8 @@ def test_gpus_that_do_not_find_each_other():
     """NCCL's connecting cannot be aborted; it is left behind."""
 
     def work(communicator):
-        communicator.watch.deadline = 0.4
+        communicator.barrier()
+        communicator.watch.deadline = 0.8
         communicator.allreduce(np.ones(100_000))
 
     text = r"^rank [01] has waited \d+ s in connecting the GPUs for NCCL; all ranks have come to it\n    GPUs that are"

@@ -9,6 +9,7 @@ import pytest
 from image_recipes import deserializer, legacy
 
 from cntk_core.api import CntkError, EpochSpec, ReaderContext
+from cntk_core.api.builders import FREE
 
 MEAN = "<opencv_storage><MeanImg><rows>1</rows><cols>{n}</cols><data>{d}</data></MeanImg>{rest}</opencv_storage>"
 LINE = "the line must have an image and its class, with a tab between them, and a key before them if you like"
@@ -128,6 +129,8 @@ def test_inputs_of_the_network(images: Path, make) -> None:
         "r.cntk:3:1: stream 'features' has samples of [5 x 4 x 3], but the network's input 'features' is [5 x 5 x 3]\n"
         "    width, height and channels of Scale must have as many values as the input."
     )
+    found = message(make, "ImageReader", legacy(), inputs={"features": (4, FREE, FREE)})
+    assert "samples of [5 x 4 x 3], but the network's input 'features' is [? x ? x 4]" in found
     found = message(make, "ImageReader", legacy(), inputs={"labels": (10,)})
     assert found == "r.cntk:3:1: stream 'labels' has labelDim=4, but the network's input 'labels' is [10]"
 

@@ -14,6 +14,7 @@ from image_recipes import colours, deserializer, legacy
 from PIL import Image
 
 from cntk_core.api import DataError, EpochSpec
+from cntk_core.api.builders import FREE
 
 RANDOM = (
     "cropType=randomSide", "sideRatio=0.5:0.9", "jitterType=uniRatio", "brightnessRadius=0.2", "contrastRadius=0.2",
@@ -51,6 +52,8 @@ def test_order_of_the_colours(images: Path, make) -> None:
     (planes,) = (read(make("ImageReader", legacy())),)
     (pixels,) = (read(make("ImageReader", legacy("mbFormat=nhwc"))),)
     assert make("ImageReader", legacy("mbFormat=legacy")).streams[0].shape == (4, 5, 3)
+    free = make("ImageReader", legacy(), inputs={"features": (3, FREE, FREE), "labels": (4,)})
+    assert free.streams[0].shape == (3, 4, 5)
     assert all((a == b.transpose(2, 0, 1)).all() for a, b in zip(planes, pixels, strict=True))
 
 

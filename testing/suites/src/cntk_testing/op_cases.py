@@ -125,4 +125,4 @@ def example_cases(op: Op, examples: Sequence[OpExample], seed: int = 0) -> Itera
                     else random_values(rng, kind, full, framed=has)
                 )
             attributes = op.attributes() if example.attributes is None else example.attributes
-            yield ExampleCase(op, example, framed, inputs, attributes)
+            yield ExampleCase(op.form_of(attributes), example, framed, inputs, attributes)

@@ -252,6 +252,8 @@ EXAMPLES: dict[str, tuple[OpExample, ...]] = {
         OpExample(((5,),), SliceAttributes(1, 3), nan=()),
         OpExample(((4, 3),), SliceAttributes(-2, 0, 2), nan=()),
         OpExample(((4, 3),), SliceAttributes((0, 1), (2, -1), (1, 2)), nan=()),
+        OpExample(((7,),), SliceAttributes(1, 6, stride=2), nan=()),
+        OpExample(((5, 4),), SliceAttributes((0, 1), (0, 4), (1, 2), (-1, -2)), nan=()),
     ),
     "RowStack": (
         OpExample(((2,), (3,))),
@@ -453,6 +455,7 @@ MOVES = frozenset(
         "PackedIndex",
         "GatherPacked",
         "ScatterPacked",
+        "ToBatch",
         "ToSequence",
         "ToSequenceLike",
         "UnpackSequence",

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from cntk_core.network.node import Input, Node
 from cntk_core.ops.families.attention import AdditiveAttributes, WeightsAttributes
 from cntk_core.ops.families.attention_adjoints import ProductsAttributes
+from cntk_core.ops.families.convolution import ConvolutionAttributes
 from cntk_core.ops.families.products import TimesAttributes
 from cntk_core.ops.families.recurrence import DelayAttributes
 from cntk_core.ops.families.recurrent_stack import RNNStackAttributes, stack_weights
@@ -310,6 +311,19 @@ def reduced(dtype: Any) -> Sample:
     return made.classify(made.op("Plus", made.op("Tanh", made.op("Plus", spread, total)), h), 2 * HIDDEN)
 
 
+def convolved(dtype: Any) -> Sample:
+    """A convolution along the sequences, of which parts are taken by strides; its mean meets the largest of samples."""
+    made = SequenceSketch(dtype)
+    attributes = ConvolutionAttributes((3,), (2 * HIDDEN,), (2,), sequential=True)
+    wide = made.op("Convolution", made.parameter("K", 2 * HIDDEN, FEATURES, 3), made.x, attributes=attributes)
+    part = made.op("Slice", made.op("Tanh", wide), attributes=SliceAttributes(0, 2 * HIDDEN, stride=-2))
+    mean = made.op("ReduceElements", part, attributes=ReduceAttributes("Mean", -2))
+    samples = made.op("ToBatch", made.parameter("samples", 4, HIDDEN))
+    most = made.op("ReduceElements", samples, attributes=ReduceAttributes("Max", -3))
+    spread = made.op("ReconcileDynamicAxis", mean, made.x)
+    return made.classify(made.op("Plus", made.op("Plus", spread, most), made.elman(made.x, FEATURES)))
+
+
 def word_classes(dtype: Any) -> Sample:
     """A language model with classes of words."""
     made = SequenceSketch(dtype)
@@ -340,6 +354,16 @@ def linear_chain(dtype: Any) -> Sample:
     return made.finish(made.op("CRF", labels, z, transitions, name="crf"), z, path, one_hot={"labels"})
 
 
+def overlapping(dtype: Any) -> Sample:
+    """A layer whose parts share some elements of the vector that they are taken from, so that gradients add up."""
+    made = SequenceSketch(dtype)
+    past, close = made.delay()
+    sums = made.weighted((made.x, FEATURES), (past, HIDDEN), size=2 * HIDDEN - 1)
+    first, second = (made.op("Slice", sums, attributes=SliceAttributes(k, k + HIDDEN)) for k in (0, HIDDEN - 1))
+    h = close(made.op("ElementTimes", made.op("Sigmoid", first), made.op("Tanh", second)))
+    return made.classify(h)
+
+
 def accumulated(dtype: Any) -> Sample:
     """A criterion that adds up over time: gradients come to it from its own later steps, beside the ones."""
     made = SequenceSketch(dtype)
@@ -355,6 +379,7 @@ SEQUENCE_SAMPLES: Mapping[str, Callable[[Any], Sample]] = {
         lstm,
         gru,
         accumulated,
+        overlapping,
         bidirectional,
         learned_state,
         stack,
@@ -368,6 +393,7 @@ SEQUENCE_SAMPLES: Mapping[str, Callable[[Any], Sample]] = {
         heads,
         gathered,
         reduced,
+        convolved,
         word_classes,
         ctc,
         linear_chain,

@@ -22,8 +22,8 @@ PICKED = [2, 0]
 
 def check_traits(op: Op, examples: Sequence[OpExample]) -> None:
     """What an op says of itself is true of its examples."""
-    traits = op.traits
     for case in example_cases(op, examples):
+        traits = case.op.traits
         if traits.keeps_nothing:
             _check_keeps_nothing(case)
         if traits.row_wise and any(case.framed) and not _changes_frames(case):

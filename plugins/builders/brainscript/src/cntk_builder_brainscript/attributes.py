@@ -29,7 +29,7 @@ WORDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "include_pad": ("poolIncludePad",),
         "pool_kind": ("pool",),
     },
-    "Slice": {"begin": ("beginIndex",), "end": ("endIndex",)},
+    "Slice": {"begin": ("beginIndex",), "end": ("endIndex",), "stride": ("stride",)},
     "Reshape": {"dims": ("shape",)},
     "PastValue": {"dims": ("shape",)},
     "FutureValue": {"dims": ("shape",)},

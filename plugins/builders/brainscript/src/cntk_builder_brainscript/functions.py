@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from cntk_builder_brainscript.infix import CHARACTERS_PER_STEP, MAX_TEXT
-from cntk_builder_brainscript.values import Array, BoolVector, Record, TensorShape, number_text
+from cntk_builder_brainscript.values import FREE_DIMENSION, Array, BoolVector, Record, TensorShape, number_text
 from cntk_core.api import BuildError, did_you_mean
 
 if TYPE_CHECKING:
@@ -151,10 +151,10 @@ def debug(machine: Evaluator, arguments: Record) -> object:
 
 
 def tensor_shape(machine: Evaluator, arguments: Record) -> object:
-    """Dimensions ``dims``, a number or an array."""
+    """Dimensions ``dims``, a number or an array; of inputs, -3 is a free one."""
     dims = arguments.integers("dims")
     for dim in dims:
-        if dim < 0:
+        if dim < 0 and dim != FREE_DIMENSION:
             raise arguments.wrong("dims", "dimensions", float(dim))
     return TensorShape(dims)
 

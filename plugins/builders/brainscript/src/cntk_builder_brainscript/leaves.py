@@ -5,8 +5,8 @@ Rules of the original: docs/original-rules.md#brainscript-inputs-parameters-cons
 
 from __future__ import annotations
 
-from cntk_builder_brainscript.settings import Settings
-from cntk_builder_brainscript.values import Array
+from cntk_builder_brainscript.settings import MAX_DIMENSION, Settings
+from cntk_builder_brainscript.values import FREE_DIMENSION, Array
 from cntk_core.api import (
     BuildContext,
     BuildError,
@@ -21,7 +21,7 @@ from cntk_core.api import (
     from_cntk,
     to_cntk,
 )
-from cntk_core.api.builders import FixedValue, FromFile, FromLiteral, numbered
+from cntk_core.api.builders import FREE, FixedValue, FromFile, FromLiteral, numbered
 
 OLD_GRADIENT_WORDS = ("needsGradient", "needGradient", "computeGradient")
 LAYOUTS = {"chw": True, "cudnn": True, "hwc": False, "legacy": False}
@@ -115,10 +115,12 @@ def make_input(settings: Settings, name: str, *, sparse: bool) -> Input:
     """
     axis = settings.record.find("dynamicAxis")
     axis_name = axis.name if isinstance(axis, Node) else settings.text("dynamicAxis", "")
-    dims = image_dims(settings) if settings.flag("isImage", False) else settings.dims("shape")
-    if 0 in dims or not dims:
-        raise BuildError(f"{settings.owner} needs all its dimensions", where=settings.where)
-    return Input.make(name, from_cntk(dims), sparse=sparse, where=settings.where, axis=axis_name)
+    given = image_dims(settings) if settings.flag("isImage", False) else settings.wholes("shape")
+    dims = tuple(FREE if dim == FREE_DIMENSION else dim for dim in given)
+    if not dims or any(dim is not FREE and not 0 < dim <= MAX_DIMENSION for dim in dims):
+        hint = "FreeDimension is one whose size each minibatch brings."
+        raise BuildError(f"{settings.owner} needs all its dimensions", where=settings.where, hint=hint)
+    return Input.make(name, dims[::-1], sparse=sparse, where=settings.where, axis=axis_name)
 
 
 def image_dims(settings: Settings) -> tuple[int, int, int]:

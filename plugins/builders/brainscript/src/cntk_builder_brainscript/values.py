@@ -32,6 +32,7 @@ from cntk_builder_brainscript.syntax import Expression, RecordLiteral, RecordMem
 from cntk_core.api import BuildError, CntkError, Location, did_you_mean
 
 __all__ = [
+    "FREE_DIMENSION",
     "MAX_ELEMENTS",
     "Array",
     "BoolVector",
@@ -51,6 +52,9 @@ __all__ = [
     "number_text",
     "path_text",
 ]
+
+FREE_DIMENSION = -3
+"""What ``FreeDimension`` is as a number, as it is in CNTK 2."""
 
 
 @attrs.frozen(eq=False)

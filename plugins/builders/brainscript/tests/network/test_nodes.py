@@ -30,6 +30,40 @@ def test_settings_of_operations(build):
     assert network["o"].attributes.rows == 72
 
 
+def test_parts_by_strides(build):
+    network = build("{ x = Input {7} ; a = Slice (1, 6, x, stride = 2) ; b = CNTK2.Slice (x, 0, 0, stride = -3) }")
+    assert [network[name].shape for name in "ab"] == [(3,), (3,)]
+
+
+def test_inputs_of_any_size_and_without_sequences(build, error_of):
+    network = build(
+        """{
+        image = ImageInput {FreeDimension, FreeDimension, 3, dynamicAxis = BatchAxis}
+        c = Convolution (ParameterTensor {(3:3:3:8)}, image, (3:3))
+        z = ReduceSum (ReduceSum (c, axis = 1), axis = 2)
+        }"""
+    )
+    assert network["image"].describe().endswith("[? x ? x 3 x *]")
+    assert network["image"].describe_axes() == "'image' has the axes [batch]"
+    assert network["z"].describe().endswith("[1 x 1 x 8 x *]")
+    assert error_of("{ x = Input {(4 : 0)} ; z = ReLU (x) }") == (
+        "r.cntk:1:33: InputValue 'x' needs all its dimensions\n"
+        "    FreeDimension is one whose size each minibatch brings.\n"
+        "    in Input (dims) called at r.cntk:1:33"
+    )
+    assert "must be dimensions (0 is one to be inferred), not the number -3" in error_of(
+        "{ x = Input {4} ; z = ParameterTensor {(3 : FreeDimension)} * x }"
+    )
+
+
+def test_a_convolution_along_sequences(build):
+    network = build(
+        "{ x = Input {(6 : 2)} ; z = Convolution (ParameterTensor {(3:3:2:8)}, x, (3:3), sequential = true) }"
+    )
+    assert network["z"].shape == (8, 6)
+    assert network["z"].axis == "z"
+
+
 def test_settings_of_a_convolution(build):
     network = build(
         """{
@@ -218,7 +252,7 @@ def test_what_is_known_of_a_node(build):
         ("{ x = Input {4} ; z = Exp (x.nothing) }", "r.cntk:1:56: the node 'x' has no member 'nothing'"),
         ("{ x = Input {0} }", "r.cntk:1:33: InputValue 'x' needs all its dimensions"),
         ("{ x = Input {'a'} }", "r.cntk:1:33: 'dims' must be whole numbers, not the text 'a'"),
-        ("{ x = Input {-3} }", "r.cntk:1:40: 'dims' must be dimensions, not the number -3"),
+        ("{ x = Input {-2} }", "r.cntk:1:40: 'dims' must be dimensions, not the number -2"),
         ("{ x = Input {4, tag = 'lable'} }", "r.cntk:1:33: there is no tag 'lable' for nodes; did you mean 'label'?"),
         (
             "{ x = Input {4} ; z = RowSlice (0, 1.5, x) }",

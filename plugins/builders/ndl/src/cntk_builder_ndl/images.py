@@ -11,7 +11,7 @@ from cntk_core.api import BuildError, Op
 
 CONVOLUTION = (
     "Convolution(W, x, {kernel}, mapCount=, stride=1, sharing=true, autoPadding=true, lowerPad=0, upperPad=0, "
-    "transpose=false, outputShape=, imageLayout=CHW, dilation=1, groups=1)\n"
+    "transpose=false, outputShape=, imageLayout=CHW, dilation=1, groups=1, sequential=false)\n"
     "Convolution(W, x, kernelWidth, kernelHeight, outputChannels, horizontalSubsample, verticalSubsample, "
     "zeroPadding=false, imageLayout=HWC)"
 )
@@ -38,6 +38,7 @@ def make_convolution(reader: Reader, op: Op) -> Made:
             "output_shape": reader.option_array("outputShape", (0,)),
             "dilation": reader.option_array("dilation", (1,)),
             "groups": reader.option_whole("groups", 1),
+            "sequential": reader.option_flag("sequential", False),
         }
     else:
         raise BuildError(

@@ -7,7 +7,7 @@ import numpy as np
 from cntk_builder_ndl.making import Made, Make
 from cntk_builder_ndl.reading import Reader
 from cntk_core.api import InitializerSettings, Input, Op, Parameter, Shape, from_cntk
-from cntk_core.api.builders import FixedValue, FromFile, numbered
+from cntk_core.api.builders import BATCH, FixedValue, FromFile, numbered
 
 LAYOUTS = ("HWC", "legacy", "CHW", "cudnn")
 """Words for the two layouts of images; the first two mean the same, as the last two do."""
@@ -22,7 +22,7 @@ def image_shape(reader: Reader, dims: list[int]) -> Shape:
     """Return the memory shape of ``[..., width, height, channels]``; the last three follow ``imageLayout``."""
     *others, width, height, channels = dims
     legacy = is_legacy(reader, "HWC")
-    return from_cntk([*others, *((channels, width, height) if legacy else (width, height, channels))])
+    return (*((height, width, channels) if legacy else (channels, height, width)), *reversed(others))
 
 
 def make_input(*, sparse: bool, image: bool) -> Make:
@@ -31,11 +31,13 @@ def make_input(*, sparse: bool, image: bool) -> Make:
     def make(reader: Reader, op: Op) -> Made:
         if image:
             reader.expect(3, 4)  # the fourth was the number of images; it means nothing since
-            shape = image_shape(reader, reader.wholes("a dimension", 0, 3, least=1))
+            shape = image_shape(reader, reader.dims(0, 3))
         else:
             reader.expect(1, 100)
-            shape = from_cntk(reader.wholes("a dimension", least=1))
+            shape = tuple(reversed(reader.dims()))
         axis = reader.option_text("dynamicAxis", "")
+        if axis.lower() == "batchaxis":  # the word of BrainScript
+            axis = BATCH
         return Made(Input.make(reader.node_name, shape, sparse=sparse, where=reader.where, axis=axis))
 
     return make

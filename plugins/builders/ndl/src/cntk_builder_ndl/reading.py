@@ -10,6 +10,7 @@ import attrs
 from cntk_builder_ndl.scope import ArrayOf, FunctionCall, Given, MacroCall, Operand, Reference, resolve, result
 from cntk_builder_ndl.syntax import Number, Text
 from cntk_core.api import BuildContext, BuildError, Location, UnsupportedError, did_you_mean
+from cntk_core.api.builders import FREE
 
 _TRUE = ("true", "t", "1")
 _FALSE = ("false", "f", "0")
@@ -110,6 +111,19 @@ class Reader:
     def wholes(self, what: str, start: int = 0, end: int | None = None, *, least: int = 0) -> list[int]:
         """Return arguments that are whole numbers. Raises BuildError."""
         return [self._whole(argument, what, least) for argument in self.call.arguments[start:end]]
+
+    def dims(self, start: int = 0, end: int | None = None) -> list[int]:
+        """Return arguments that are dimensions of an input; ``FreeDimension`` is one that each minibatch brings.
+
+        Raises:
+            BuildError: one is neither that word nor a whole number from 1 on.
+        """
+        found = []
+        for argument in self.call.arguments[start:end]:
+            value = _constant(argument)
+            is_free = isinstance(value, Reference) and value.text.lower() == "freedimension"
+            found.append(FREE if is_free else self._whole(argument, "a dimension", 1))
+        return found
 
     def whole_or_constant(self, index: int, what: str, *, least: int = 0) -> int:
         """Return an argument that is a whole number or a call of Constant. Raises BuildError."""

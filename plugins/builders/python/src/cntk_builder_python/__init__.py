@@ -35,6 +35,7 @@ from cntk_builder_python.builder import PythonNetworkBuilder
 from cntk_builder_python.cells import GRU, LSTM, Cell, RNNStep, RNNUnit
 from cntk_builder_python.functions import (
     absolute,
+    binary_cross_entropy,
     classification_error,
     cross_entropy_with_softmax,
     derivative,
@@ -52,6 +53,7 @@ from cntk_builder_python.functions import (
     squared_error,
     stop_gradient,
     tanh,
+    weighted_binary_cross_entropy,
 )
 from cntk_builder_python.graph import Feedback, Graph, Term
 from cntk_builder_python.images import (
@@ -171,6 +173,7 @@ __all__ = [
     "asinh",
     "atan",
     "atanh",
+    "binary_cross_entropy",
     "block",
     "call",
     "cast",
@@ -224,4 +227,5 @@ __all__ = [
     "top_k",
     "unfold",
     "user_function",
+    "weighted_binary_cross_entropy",
 ]

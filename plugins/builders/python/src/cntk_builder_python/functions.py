@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from cntk_builder_python.graph import Operand, Term
 from cntk_core.api.builders import add_derivatives
 
 Function = Callable[[Term], Term]
+
+MARGIN, ONE_AND_MARGIN = float(np.float32(1e-6)), float(np.float32(1) + np.float32(1e-6))
+"""What CNTK 2.7 adds to chances before their logarithm is taken; numbers of single precision in double, too."""
 
 
 def _unary(operation: str) -> Function:
@@ -62,6 +67,18 @@ def derivative(term: Term, by: Term) -> Term:
 def classification_error(z: Term, labels: Operand) -> Term:
     """Count of samples whose largest output is not the label's."""
     return z.graph.apply("ClassificationError", labels, z)
+
+
+def binary_cross_entropy(z: Term, targets: Operand) -> Term:
+    """``-(y log z + (1 - y) log(1 - z))`` of chances, element by element, with 1e-6 added to both, as in CNTK 2.7."""
+    graph = z.graph
+    taken, other = graph.apply("Log", z + MARGIN), graph.apply("Log", ONE_AND_MARGIN - z)
+    return -(graph.apply("ElementTimes", targets, taken) + graph.apply("Minus", 1.0, targets) * other)
+
+
+def weighted_binary_cross_entropy(z: Term, targets: Operand, weights: Operand) -> Term:
+    """Sum over the samples of the same, without a margin, with weights that are scaled so that their mean is 1."""
+    return z.graph.apply("Logistic", targets, z, weights)
 
 
 def squared_error(z: Term, targets: Operand) -> Term:

@@ -61,6 +61,22 @@ def scatter(x: Term, condition: Term) -> Term:
     return x.graph.apply("ScatterPacked", condition, places, x)
 
 
+def slice(x: Term, begin: int, end: int) -> Term:
+    """Return the steps from ``begin`` (from 0) up to, not including, ``end``, as shorter sequences.
+
+    Negative numbers count from the end of each sequence; an ``end`` of 0 is the end.
+    """
+    ones = zeros_like(x) + 1.0
+    kept = []
+    if begin:
+        kept.append(past_value(ones, 0.0, begin) if begin > 0 else 1.0 - future_value(ones, 0.0, -begin))
+    if end:
+        kept.append(1.0 - past_value(ones, 0.0, end) if end > 0 else future_value(ones, 0.0, -end))
+    if not kept:
+        return x
+    return gather(x, kept[0] if len(kept) == 1 else kept[0] * kept[1])
+
+
 @block("First", "first")
 def first(x: Term) -> Term:
     """Return the first step, as a sequence of one step."""

@@ -16,6 +16,7 @@ from cntk_core.api.engines import (
 )
 from cntk_engine_xla import (
     alignments,
+    attention,
     chains,
     criteria,
     delays,
@@ -26,6 +27,7 @@ from cntk_engine_xla import (
     negative_samples,
     normalization,
     products,
+    reductions,
     regions,
     stack,
     vocabulary,
@@ -46,6 +48,8 @@ KERNELS: tuple[Kernel, ...] = (
     *vocabulary.KERNELS,
     *regions.KERNELS,
     *negative_samples.KERNELS,
+    *attention.KERNELS,
+    *reductions.KERNELS,
 )
 """The engine's own kernels. Ops that are pure over ``xp`` and go row by row need none: see :mod:`direct_lowering`."""
 

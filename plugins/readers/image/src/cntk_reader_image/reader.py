@@ -207,21 +207,27 @@ def _has_views(pipeline: Pipeline) -> bool:
 def _feature_shape(
     options: ImageOptions, name: str, wanted: tuple[int, ...] | None, images: Images, pipeline: Pipeline, gray: bool
 ) -> tuple[int, ...]:
-    """Return the shape of the samples: the network's, if it has an input of that name.
+    """Return the shape of the samples: the network's, if it has an input of that name without free dimensions.
 
     Where the transforms leave images as large as they are, the first one that can be read tells.
     """
     size = pipeline.size
-    if size is None and wanted is not None:
+    is_free = wanted is not None and min(wanted, default=0) < 0
+    if size is None and wanted is not None and not is_free:
         return wanted
     shape = pipeline.shape(*size) if size is not None else _first_shape(images, pipeline, gray)
-    if wanted is None:
+    if wanted is None or (is_free and len(wanted) == len(shape) and _fits(shape, wanted)):
         return shape
-    if math.prod(shape) != math.prod(wanted):
+    if is_free or math.prod(shape) != math.prod(wanted):
         text = f"stream '{options.features}' has samples of {show(shape)}, but the network's input '{name}' is "
         hint = "width, height and channels of Scale must have as many values as the input."
         raise ConfigError(text + show(wanted), where=options.features_where, hint=hint)
     return wanted
+
+
+def _fits(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
+    """Whether sizes are those that are wanted, where free dimensions, which are negative, may have any."""
+    return all(size == dim or dim < 0 for size, dim in zip(shape, wanted, strict=True))
 
 
 def _first_shape(images: Images, pipeline: Pipeline, gray: bool) -> tuple[int, ...]:

@@ -265,6 +265,8 @@ class _Importer:
     # -- what old versions need ---------------------------------------------------------------------------
 
     def _adapt(self) -> None:
+        if not any(self.network.roots.values()):
+            self._mark_ends()
         converted: set[Node] = set()
         for node in list(self.network):
             if isinstance(node, Input) and node.axis in self.network:
@@ -275,6 +277,13 @@ class _Importer:
                 node.inputs.reverse()
             elif node.op.name == "BatchNormalization":
                 self._adapt_normalization(node, converted)
+
+    def _mark_ends(self) -> None:
+        """What nobody reads is an output of a file without groups of roots, as in the original."""
+        read = {child for node in self.network for child in node.inputs}
+        for node in self.network:
+            if node.inputs and node not in read:
+                self.network.mark(node, "output")
 
     def _adapt_normalization(self, node: Node, converted: set[Node]) -> None:
         if self.version < 13 and len(node.inputs) > 4 and node.inputs[4] not in converted:

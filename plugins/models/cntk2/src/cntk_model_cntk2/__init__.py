@@ -1,0 +1,1 @@
+"""Model files of CNTK 2, and checkpoints of its Trainer."""

@@ -1,0 +1,214 @@
+"""From a network to a file of CNTK 2."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cntk_core.api import CntkError, Input, Network, NetworkError, Node, Parameter, UnsupportedError, raise_problems
+from cntk_core.api.builders import write_file
+from cntk_model_cntk2.axes import dynamic_axes
+from cntk_model_cntk2.encode import encode
+from cntk_model_cntk2.operations import OPERATIONS
+from cntk_model_cntk2.records import COMBINE, CONSTANT, DOUBLE, FLOAT, INPUT, PARAMETER, PLACEHOLDER
+from cntk_model_cntk2.values import FREE, Array, NDShape, SizeT
+from cntk_model_cntk2.writers import WRITERS, Written
+
+_COMPOSITE = 3
+_OLD, _NEW = 15, 24
+"""Versions of functions: CNTK 2.0 writes the first, and knows operations up to :data:`_LAST_OLD`; 2.7 the second."""
+
+_LAST_OLD = 76
+_ROLES = ("output", "criterion", "evaluation")
+NUMBERS = {
+    **{operation.ours: number for number, operation in reversed(OPERATIONS.items())},
+    "Pass": 62,
+    "SumColumnElements": 39,
+    "DiagTimes": 21,
+    "LookupTable": 31,
+}
+"""Our op to the number of the operation that computes it."""
+
+_AXES_MATTER = ("Slice", "RowStack", "TransposeDimensions", "Pad", "Squeeze", "Reshape", "Times", "TransposeTimes")
+"""Ops that need the one axis that a number has here and not there."""
+
+
+def save_model(network: Network, path: Path) -> None:
+    """Write a network with its values: what its outputs, criteria and evaluations need, or what nobody reads.
+
+    Raises:
+        Problems, UnsupportedError: operations that CNTK 2 does not have; all of them, with their nodes.
+        NetworkError: a parameter has no value.
+        OSError: the file cannot be written.
+    """
+    write_file(path, encode(_Exporter(network).dictionary()))
+
+
+class _Exporter:
+    def __init__(self, network: Network) -> None:
+        self.network = network
+        self.roots = list(dict.fromkeys(node for role in _ROLES for node in network.roots[role]))
+        read = {child for node in network for child in node.inputs}
+        self.roots = self.roots or [node for node in network if node not in read and node.inputs]
+        self.nodes = network.order(self.roots)
+        self.variables: list[dict[str, Any]] = []
+        self.functions: list[dict[str, Any]] = []
+        self.uids: dict[Node, str] = {}
+        self.written: set[str] = set()
+        self.count = 0
+        self.newest = 0
+        self.data_type = SizeT(DOUBLE if network.dtype == np.float64 else FLOAT)
+        self.readers: dict[Node, set[str]] = {}
+        for node in self.nodes:
+            for child in node.inputs:
+                self.readers.setdefault(child, set()).add(node.op.name)
+
+    def dictionary(self) -> dict[str, Any]:
+        """Return the file.
+
+        Raises:
+            Problems, UnsupportedError, NetworkError: as for :func:`save_model`.
+        """
+        self._check()
+        for node in self.nodes:
+            self._leaf_or_name(node)
+        for node in self.nodes:
+            if not isinstance(node, Input | Parameter) and node.value is None:
+                self._function(node)
+        if not self.functions and not self.roots:
+            raise NetworkError("there is nothing to write: the network computes nothing")
+        outputs = [self.uids[node] for node in self.roots]
+        root = self.functions[-1]["uid"]
+        if len(outputs) != 1 or not outputs[0].startswith(f"{root}_Output_"):
+            root = self.add_function("Combine", COMBINE, outputs, {})
+        version = SizeT(_NEW if self.newest > _LAST_OLD else _OLD)
+        for function in self.functions:
+            function["version"] = version
+        return {
+            "version": SizeT(_COMPOSITE),
+            "type": "CompositeFunction",
+            "root": root,
+            "uid": self.unique("CompositeFunction"),
+            "inputs": self.variables,
+            "primitive_functions": self.functions,
+        }
+
+    def _check(self) -> None:
+        problems: list[CntkError] = []
+        for node in self.nodes:
+            if isinstance(node, Parameter) and node.value is None:
+                problems.append(NetworkError(f"the parameter '{node.name}' has no value", where=node.where))
+            known = isinstance(node, Input | Parameter) or node.value is not None or node.op.name in NUMBERS
+            if not known:
+                message = f"CNTK 2 has no operation {node.op.name}, which is that of '{node.name}'"
+                problems.append(UnsupportedError(message, where=node.where))
+        raise_problems(problems)
+
+    # -- variables ----------------------------------------------------------------------------------------
+
+    def unique(self, kind: str) -> str:
+        """Return a uid that nothing else has."""
+        self.count += 1
+        return f"{kind}{self.count}"
+
+    def variable(self, kind: int, uid: str, dims: Sequence[int], name: str = "", **more: Any) -> str:
+        """Add a variable and return its uid."""
+        record = {
+            "version": SizeT(1),
+            "type": "Variable",
+            "uid": uid,
+            "kind": SizeT(kind),
+            "data_type": self.data_type,
+            "dynamic_axis": [],
+            "is_sparse": False,
+            "needs_gradient": False,
+            "shape": NDShape(tuple(dims)),
+        }
+        self.variables.append({**record, **({"name": name} if name else {}), **more})
+        return uid
+
+    def constant(self, value: Any, name: str = "", *, learned: bool = False) -> str:
+        """Add a parameter or a constant with a value in memory order, and return its uid."""
+        value = np.asarray(value, self.network.dtype)
+        kind, called = (PARAMETER, "Parameter") if learned else (CONSTANT, "Constant")
+        dims = value.shape[::-1]
+        array = Array(dims, value.reshape(-1))
+        return self.variable(kind, self.unique(called), dims, name, value=array, needs_gradient=learned)
+
+    def _leaf_or_name(self, node: Node) -> None:
+        if isinstance(node, Input):
+            axes = dynamic_axes(bool(node.framed), node.axis)
+            dims = tuple(FREE if dim < 0 else dim for dim in node.known_shape[::-1])
+            more = {"dynamic_axis": axes, "is_sparse": node.sparse, "needs_gradient": node.needs_gradient}
+            self.uids[node] = self.variable(INPUT, self.unique("Input"), dims, node.name, **more)
+        elif node.value is not None:
+            learned = isinstance(node, Parameter) and node.learned
+            self.uids[node] = self.constant(node.value, node.name, learned=learned)
+        else:
+            number = NUMBERS[node.op.name]
+            called = "NoOp" if number == NUMBERS["Pass"] else OPERATIONS[number].name
+            second = node.op.name == "TopK" and node.attributes.output == "indices"
+            self.uids[node] = f"{self.unique(called)}_Output_{int(second)}"
+
+    # -- functions ----------------------------------------------------------------------------------------
+
+    def add_function(
+        self,
+        called: str,
+        number: int,
+        inputs: Sequence[str],
+        attributes: dict[str, Any],
+        *,
+        name: str = "",
+        uid: str = "",
+    ) -> str:
+        """Add a function and return its uid."""
+        self.newest = max(self.newest, number)
+        record: dict[str, Any] = {"type": "PrimitiveFunction", "uid": uid or self.unique(called), "op": SizeT(number)}
+        record |= {"inputs": list(inputs), "attributes": attributes, **({"name": name} if name else {})}
+        self.functions.append(record)
+        self.written.add(record["uid"])
+        return str(record["uid"])
+
+    def helper(self, called: str, inputs: Sequence[str], attributes: dict[str, Any]) -> str:
+        """Add a function that no node of ours is, and return the uid of its output."""
+        number = next(number for number, operation in OPERATIONS.items() if operation.name == called)
+        return f"{self.add_function(called, number, inputs, attributes)}_Output_0"
+
+    def _function(self, node: Node) -> None:
+        number = NUMBERS[node.op.name]
+        operation = OPERATIONS[number]
+        uid = _function_of(self.uids[node])
+        written = WRITERS[node.op.name](self, node) if node.op.name in WRITERS else Written()
+        inputs = [self.uids[child] for child in node.inputs] if written.inputs is None else written.inputs
+        if node.op.traits.delay:
+            self._announce(node.inputs[0])
+        if len(operation.order) > 0 and written.inputs is None:
+            arranged = operation.arranged(len(inputs))
+            inputs = [inputs[arranged.index(index)] for index in range(len(inputs))]
+        scalar = operation.scalar or written.scalar
+        widened = scalar and not self.readers.get(node, set()).isdisjoint(_AXES_MATTER)
+        own = self.unique(operation.name) if widened else uid
+        name = "" if widened else node.name
+        self.add_function(operation.name, number, inputs, written.attributes, name=name, uid=own)
+        if widened:
+            shape = {"newShape": NDShape((1,))}
+            self.add_function("Reshape", NUMBERS["Reshape"], [f"{own}_Output_0"], shape, name=node.name, uid=uid)
+
+    def _announce(self, node: Node) -> None:
+        """Add a placeholder for a value that is not there yet when a delay reads it."""
+        uid = self.uids[node]
+        if isinstance(node, Input | Parameter) or _function_of(uid) in self.written or uid in self.written:
+            return
+        self.written.add(uid)
+        axes = dynamic_axes(bool(node.framed), node.axis)
+        dims = tuple(FREE if dim < 0 else dim for dim in node.known_shape[::-1])
+        self.variable(PLACEHOLDER, uid, dims, dynamic_axis=axes)
+
+
+def _function_of(uid: str) -> str:
+    """Return the uid of the function of an output."""
+    return uid.rpartition("_Output_")[0]
