@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from judge import difference, gap_between, load, same, written
 
-from cntk_core.api import Network
+from cntk_core.api import Network, Node
 from cntk_core.api.builders import initialize_parameters
 from cntk_core.api.recipes import ModelFiles, PluginManager, open_recipe
 from cntk_testing.inside import BatchNormalizationAttributes, ConvolutionAttributes
@@ -90,7 +90,7 @@ def bottlenecks(blocks: tuple[int, ...], width: int) -> Network:
     """A network with the shapes of ResNet-50 (He et al., arXiv:1512.03385): ``(3, 4, 6, 3)`` blocks, width 64."""
     made = Sketch("float32")
 
-    def convolution(x: object, channels: int, maps: int, size: int, stride: int) -> object:
+    def convolution(x: Node, channels: int, maps: int, size: int, stride: int) -> Node:
         number = len(made.network)
         weights = made.given(f"W{number}", np.zeros((maps, channels, size, size)))
         attributes = ConvolutionAttributes(
@@ -100,7 +100,7 @@ def bottlenecks(blocks: tuple[int, ...], width: int) -> Network:
         statistics = [made.given(f"s{number}.{index}", np.ones(maps)) for index in range(4)]
         return made.op("BatchNormalization", found, *statistics, attributes=BatchNormalizationAttributes(spatial=True))
 
-    x = convolution(made.input("image", 3, 64, 64), 3, width, 7, 2)
+    x: Node = convolution(made.input("image", 3, 64, 64), 3, width, 7, 2)
     channels = width
     for stage, count in enumerate(blocks):
         inner = width << stage

@@ -88,3 +88,21 @@ def test_sparse_inputs(tmp_path: Path) -> None:
     made.network.roots["output"] = [root]
     for settings in ({}, {"sparse": "dense"}):
         assert difference(made.network, tmp_path / "net.onnx", **settings) < 1e-6
+
+
+@pytest.mark.parametrize("kind", ["greater", "rate"])
+def test_frames_that_are_chosen(kind: str, tmp_path: Path) -> None:
+    made = SequenceSketch("float32")
+    flag = made.op("SumColumnElements", made.x)
+    if kind == "greater":
+        flag = made.op("Greater", flag, made.given("zero", np.zeros(1)))
+    else:  # numbers add up to frames
+        flag = made.op("Abs", flag)
+    where = made.op("Where", flag, name="where")
+    index = made.op("PackedIndex", flag, where)
+    chosen = made.op("GatherPacked", index, made.x, name="chosen")
+    back = made.op("ScatterPacked", made.x, index, chosen, name="back")
+    made.network.infer()
+    made.network.roots["output"] = [where, chosen, *([back] if kind == "greater" else [])]
+    for settings in ({}, {"sequences": "one"}):
+        assert difference(made.network, tmp_path / "net.onnx", **settings) == 0

@@ -100,10 +100,18 @@ def compare(network: Network, path: Path, settings: ExportSettings, seed: int = 
     differences = []
     for place, node in enumerate(outputs):
         pairs = _pairs(wanted[node.name], [run[place] for run in runs], node)
-        gaps = [np.abs(ours.astype(np.float64) - theirs).max(initial=0.0) for ours, theirs in pairs]
-        sizes = [np.abs(ours).max(initial=0.0) for ours, _ in pairs]
+        gaps = [_gap(ours, theirs) for ours, theirs in pairs]
+        sizes = [np.nan_to_num(np.abs(ours), posinf=0.0).max(initial=0.0) for ours, _ in pairs]
         differences.append(Difference(node.name, float(np.max(gaps)), float(np.max(sizes))))
     return differences
+
+
+def _gap(ours: Array, theirs: Array) -> float:
+    """The largest difference; what is no number in both is equal, other sizes are infinitely far."""
+    if ours.shape != theirs.shape:
+        return float("inf")
+    apart = np.abs(ours.astype(np.float64) - theirs)
+    return float(np.where((np.isnan(ours) & np.isnan(theirs)) | (ours == theirs), 0.0, apart).max(initial=0.0))
 
 
 def _run(session: InferenceSession, feeds: Mapping[str, Array]) -> Sequence[Any]:

@@ -27,7 +27,7 @@ class _Split:
 
 def _split(left: Shape, right: Shape, rank: int) -> _Split:
     dims, other = to_cntk(left), to_cntk(right)
-    inner = elements(dims[rank:])
+    inner = -1 if min(dims[rank:], default=0) < 0 else elements(dims[rank:])
     count = len(dims) - rank
     if tuple(other[:count]) != tuple(dims[rank:]):  # a column stands for several axes
         count = next(number for number in range(1, len(other) + 1) if elements(other[:number]) == inner)
@@ -79,6 +79,8 @@ def _product(scope: Scope, node: Node, left: Value, right: Value, rank: int) -> 
             found = scope.op("MatMul", rows, matrix)
     else:
         outer = -1 if min(split.rest, default=0) < 0 else elements(split.rest)
+        if outer < 0 and split.inner < 0:
+            raise Refused("several of its dimensions are known only with the data", "Give the inputs fixed dimensions.")
         rows = scope.reshape(right.name, right.lead, (outer, split.inner))
         found = scope.op("MatMul", rows, matrix)
         return scope.reshape(found, lead, plain(node.known_shape))

@@ -97,21 +97,34 @@ def _where(scope: Scope, node: Node, values: Sequence[Value]) -> Value:
     end = chosen_end(node)
     if end is not None:
         return _one_frame(scope, node, condition, last=end)
-    flag = scope.op(
-        "Cast", scope.where_there(attrs.evolve(condition, name=scope.flat(condition), shape=(1,)), 0.0), to=9
+    rows = scope.where_there(attrs.evolve(condition, name=scope.flat(condition), shape=(1,)), 0.0)
+    reached = _reached(scope, scope.op("Squeeze", rows, scope.ints(2)))
+    lengths = scope.op("ReduceMax", reached, scope.ints(1), keepdims=0)
+    zero, one = (scope.graph.store.constant(number) for number in (0, 1))
+    longest = scope.op("ReduceMax", lengths, scope.ints(0), keepdims=0)
+    # Before a frame that is emitted stand those until which no more had been than before it.
+    before = scope.op(
+        "LessOrEqual", scope.op("Unsqueeze", reached, scope.ints(2)), scope.op("Range", zero, longest, one)
     )
-    chosen = scope.op("Squeeze", flag, scope.ints(2))
-    places = scope.places(condition.axis)
-    total = scope.op("Shape", condition.name, start=1, end=2)
-    # The largest first: of frames that are not chosen this is 0.
-    order = scope.op("Where", chosen, scope.op("Sub", total, places), scope.graph.store.constant(0))
-    lengths = scope.op("ReduceSum", scope.op("Cast", chosen, to=7), scope.ints(1), keepdims=0)
-    longest = scope.op("ReduceMax", lengths, scope.ints(0), keepdims=1)
-    best = scope.graph.ops("TopK", order, longest, count=2, axis=1)[0]
-    found = scope.to_numbers(scope.op("Mod", scope.op("Sub", total, best), total))
-    name = scope.op("Unsqueeze", found, scope.ints(2))
+    found = scope.op("ReduceSum", scope.op("Cast", before, to=7), scope.ints(1), keepdims=0)
+    last = scope.op("Sub", scope.op("Shape", condition.name, start=1, end=2), scope.ints(1))
+    name = scope.op("Unsqueeze", scope.to_numbers(scope.op("Min", found, last)), scope.ints(2))
     scope.axes[node.axis] = Frames(2, name, lengths)
     return Value(name, (1,), 2, node.axis)
+
+
+_NEARLY_ONE = 1e-9
+
+
+def _reached(scope: Scope, counts: str) -> str:
+    """How many frames were emitted up to each: numbers ``(N, T)`` add up, and each 1 that is full emits one."""
+    store = scope.graph.store
+    total = scope.op("CumSum", scope.op("Cast", counts, to=11), store.constant(1))
+    whole = scope.op("Floor", scope.op("Add", total, store.constant(_NEARLY_ONE, np.float64)))
+    numbers = scope.op("Cast", whole, to=7)
+    earlier = scope.op("Pad", scope.sliced(numbers, 1, 0, -1), scope.ints(0, 1, 0, 0), store.constant(0))
+    new = scope.op("Max", scope.op("Sub", numbers, earlier), store.constant(0))
+    return scope.op("CumSum", new, store.constant(1))
 
 
 def _one_frame(scope: Scope, node: Node, condition: Value, *, last: bool) -> Value:
