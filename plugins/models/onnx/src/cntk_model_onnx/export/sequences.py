@@ -242,6 +242,8 @@ def _unpack(scope: Scope, node: Node, values: Sequence[Value]) -> Value:
     value = values[0]
     if value.lead != 2:
         raise Refused("its input has no sequences")
+    if node.attributes.with_mask:
+        raise Refused("it has two outputs, values and a mask", "Use the values alone.")
     name = scope.where_there(value, node.attributes.padding_value)
     scope.axes[node.axis] = Frames(1, name)
     return Value(name, node.known_shape, 1, node.axis)
