@@ -93,6 +93,8 @@ def _takes_channels_whole(geometry: Geometry) -> bool:
 def _convolution(scope: Scope, node: Node, values: Sequence[Value]) -> str:
     weights, data = values
     attributes = node.attributes
+    if attributes.sequential:
+        raise Refused("it goes along sequences", "Write it with delays, or unpack the sequences.")
     geometry = convolution_geometry(weights.shape, data.shape, attributes)
     if not all(sharing_of(geometry, attributes)):
         raise Refused("its windows share no weights", "Write such a layer as products.")

@@ -113,14 +113,15 @@ def _where(scope: Scope, node: Node, values: Sequence[Value]) -> Value:
     return Value(name, (1,), 2, node.axis)
 
 
-_NEARLY_ONE = 1e-9
+_NEARLY = 1.0 - 2.0**-23
+"""Of a sum of fractions this part counts, as in Where."""
 
 
 def _reached(scope: Scope, counts: str) -> str:
-    """How many frames were emitted up to each: numbers ``(N, T)`` add up, and each 1 that is full emits one."""
+    """How many frames were emitted up to each: numbers ``(N, T)``, which are not negative, add up."""
     store = scope.graph.store
     total = scope.op("CumSum", scope.op("Cast", counts, to=11), store.constant(1))
-    whole = scope.op("Floor", scope.op("Add", total, store.constant(_NEARLY_ONE, np.float64)))
+    whole = scope.op("Ceil", scope.op("Mul", total, store.constant(_NEARLY, np.float64)))
     numbers = scope.op("Cast", whole, to=7)
     earlier = scope.op("Pad", scope.sliced(numbers, 1, 0, -1), scope.ints(0, 1, 0, 0), store.constant(0))
     new = scope.op("Max", scope.op("Sub", numbers, earlier), store.constant(0))
@@ -221,6 +222,13 @@ def _to_sequence(scope: Scope, node: Node, values: Sequence[Value]) -> Value:
     return Value(value.name, value.shape[1:], 2, node.axis)
 
 
+@writes("ToBatch")
+def _to_batch(scope: Scope, node: Node, values: Sequence[Value]) -> Value:
+    name = values[0].name
+    scope.axes[node.axis] = Frames(1, name)
+    return Value(name, node.known_shape, 1, node.axis)
+
+
 @writes("ToSequenceLike")
 def _to_sequence_like(scope: Scope, node: Node, values: Sequence[Value]) -> str:
     value, like = values
@@ -234,6 +242,8 @@ def _unpack(scope: Scope, node: Node, values: Sequence[Value]) -> Value:
     value = values[0]
     if value.lead != 2:
         raise Refused("its input has no sequences")
+    if node.attributes.with_mask:
+        raise Refused("it has two outputs, values and a mask", "Use the values alone.")
     name = scope.where_there(value, node.attributes.padding_value)
     scope.axes[node.axis] = Frames(1, name)
     return Value(name, node.known_shape, 1, node.axis)

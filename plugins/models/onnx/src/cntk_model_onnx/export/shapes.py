@@ -129,9 +129,16 @@ def _slice(scope: Scope, node: Node, values: Sequence[Value]) -> str:
     begins, ends = zip(*ranges.values(), strict=True)
     if min(*begins, *ends) < 0 or any(value.shape[axis] < 0 for axis in ranges):
         raise Refused("it takes a part of an axis whose length is known only with the data")
-    return scope.op(
-        "Slice", value.name, scope.ints(*begins), scope.ints(*ends), scope.ints(*(axis - rank for axis in ranges))
-    )
+    axes = scope.ints(*(axis - rank for axis in ranges))
+    found = scope.op("Slice", value.name, scope.ints(*begins), scope.ints(*ends), axes)
+    strides = node.attributes.strides
+    if set(strides) == {1}:
+        return found
+    # Of the range, from its first or its last element on.
+    listed = scope.ints(*(-axis for axis in node.attributes.axis))
+    starts = scope.ints(*(0 if step > 0 else -1 for step in strides))
+    stops = scope.ints(*(END if step > 0 else -END for step in strides))
+    return scope.op("Slice", found, starts, stops, listed, scope.ints(*strides))
 
 
 @writes("RowStack")
@@ -233,6 +240,8 @@ def _crop(scope: Scope, node: Node, values: Sequence[Value]) -> str:
 @writes("OutputMultiplexer")
 def _output(scope: Scope, node: Node, values: Sequence[Value]) -> str:
     value, attributes = values[0], node.attributes
+    if attributes.rows:
+        raise Refused("it reads an output with an axis of its own")
     if not attributes.end:
         return value.name
     part = scope.sliced(value.name, -1, attributes.begin, attributes.end)

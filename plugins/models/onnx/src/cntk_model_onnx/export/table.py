@@ -27,6 +27,8 @@ REFUSED: dict[str, tuple[str, str]] = {
         "Cut the network before it, and pool regions outside.",
     ),
     "DynamicAxis": ("it is no value", ""),
+    "UnpackBatch": ("it makes one value of all samples", "Cut the network before it."),
+    "CustomProxyOp": ("it stands for a function that is not there", "Write the node with other operations."),
     "LabelsToGraph": ("it belongs to training", ""),
     "ForwardBackward": ("it belongs to training", ""),
     "SequenceDecoder": ("its best path needs two passes over the frames", "Decode outside of the network."),

@@ -22,7 +22,7 @@ from cntk_core.api import (
     UnsupportedError,
 )
 from cntk_core.api.builders import BATCH, Free, infer_node
-from cntk_model_onnx.read import elementwise, layers, products, recurrent, shapes  # noqa: F401
+from cntk_model_onnx.read import borders, elementwise, layers, products, recurrent, shapes  # noqa: F401
 from cntk_model_onnx.read.folding import FOLDS, folded
 from cntk_model_onnx.read.table import READERS
 from cntk_model_onnx.read.values import Array, Constant, Tensor, Unreadable, Value

@@ -11,9 +11,10 @@ import numpy as np
 from onnx import NodeProto
 
 from cntk_core.api import Node, Parameter
+from cntk_model_onnx.read.borders import padded
 from cntk_model_onnx.read.elementwise import without_samples
 from cntk_model_onnx.read.folding import attributes_of
-from cntk_model_onnx.read.shapes import padded, tensor, with_shape
+from cntk_model_onnx.read.shapes import tensor, with_shape
 from cntk_model_onnx.read.table import reads
 from cntk_model_onnx.read.values import Constant, Tensor, Unreadable, Value, numbers
 
