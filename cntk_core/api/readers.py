@@ -6,6 +6,20 @@ from cntk_core.contract.reader import CACHE_BYTES
 from cntk_core.ops.language.layouts import slot_layout
 from cntk_kit_readers.chunked import ChunkedReader
 from cntk_kit_readers.composite import CompositeSource, FrameSource, Part
+from cntk_kit_readers.decimals import (
+    DECIMALS,
+    MOST_DIGITS,
+    NO_EXPONENT,
+    NO_NUMBER,
+    ODD,
+    POWERS_OF_TEN,
+    USUAL,
+    decimal_value,
+    fill_odd,
+    note_odd,
+    read_digits,
+    read_exponent,
+)
 from cntk_kit_readers.lines import LINE_BYTES, bounded_lines, line_too_long
 from cntk_kit_readers.makers import PendingRows, RowMaker
 from cntk_kit_readers.precision import in_precision
@@ -29,8 +43,15 @@ KIT_VERSION = "1.0"
 
 __all__ = [
     "CACHE_BYTES",
+    "DECIMALS",
     "KIT_VERSION",
     "LINE_BYTES",
+    "MOST_DIGITS",
+    "NO_EXPONENT",
+    "NO_NUMBER",
+    "ODD",
+    "POWERS_OF_TEN",
+    "USUAL",
     "Block",
     "Chunk",
     "ChunkInfo",
@@ -57,8 +78,13 @@ __all__ = [
     "class_column",
     "context_window",
     "cut_chunks",
+    "decimal_value",
+    "fill_odd",
     "in_precision",
     "line_too_long",
+    "note_odd",
+    "read_digits",
+    "read_exponent",
     "read_utterance_block",
     "read_utterance_part",
     "read_windows",

@@ -57,10 +57,13 @@ class Learner(Component):
     Attributes:
         slots: arrays of a parameter's shape that the rule reads and replaces, for each parameter.
         state: numbers that :meth:`advance` replaces before each step, one each for the whole network.
+        steady: :meth:`scalars` looks at the rate, the momentum, the samples and the epoch alone, so that what it
+            returned counts for the next step, too.
     """
 
     slots: ClassVar[tuple[Slot, ...]] = ()
     state: ClassVar[tuple[Slot, ...]] = ()
+    steady: ClassVar[bool] = False
 
     def __init__(self, options: Any = None) -> None:
         self.settings = options if options is not None else type(self).options()

@@ -28,7 +28,6 @@ KITS = {f"cntk_kit_{kind}" for kind in ("builders", "engines", "parallel", "read
 BROUGHT_BY_OTHERS = {
     "cntk_core": KITS,  # each by its door alone
     "cntk_tool_curves": {"IPython"},  # imported where a notebook runs, which has it
-    "cntk_engine_cpu": {"llvmlite"},  # with numba, whose code generator it is
     "cntk_kit_engines": {"llvmlite", "numba"},  # where a plugin calls it that compiles
     "cntk_engine_cuda": {"cuda"},  # with CuPy's extra `ctk`, and imported only where it is
 }
@@ -44,6 +43,10 @@ NEVER_IMPORTED = {
         "cntk-reader-cntk-text",
         "cntk-tool-inspect",
     },
+    # With which the engines' kit compiles their loops.
+    "cntk_reader_cntk_text": {"llvmlite"},
+    "cntk_reader_language": {"llvmlite"},
+    "cntk_reader_uci": {"llvmlite"},
     "cntk_hook_tensorboard": {"protobuf"},  # tensorboardX would take an older one, which warns on Python 3.12
 }
 """Dependencies that a wheel has without importing them."""

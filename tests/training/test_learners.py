@@ -193,3 +193,28 @@ def test_a_roll_back_takes_the_numbers_back():
     store.state = {"bias1": 0.25, "bias2": 0.125}
     store.restore(kept)
     assert store.state == {"bias1": 0.5}
+
+
+class Counting(SGD):
+    """Counts how often it is asked for its numbers."""
+
+    asked = 0
+
+    def scalars(self, context):
+        self.asked += 1
+        return super().scalars(context)
+
+
+class Wandering(Counting):
+    """As anybody may write it: what it needs may depend on anything."""
+
+    steady = False
+
+
+@pytest.mark.parametrize(("learner", "once"), [(Counting(), True), (Wandering(), False)])
+def test_numbers_that_stay_are_computed_once(tmp_path, learner, once) -> None:
+    """Once for each epoch, and for the smaller minibatch at the end of an epoch, not for each step."""
+    session = make_session(tmp_path, learner=learner, max_epochs=2, minibatch_size=4)
+    before = learner.asked
+    session.run()
+    assert learner.asked - before == (4 if once else 22) + 1  # for their names

@@ -79,6 +79,7 @@ class LearnerGroup:
     uses: Mapping[Parameter, int] = attrs.field(factory=dict)
     mean: bool = False
     prefix: str = ""
+    _steady: tuple[object, Scalars] = attrs.field(default=(None, ()), init=False)
 
     def scalars(self, store: ParameterStore, context: UpdateContext, counted: int) -> Scalars:
         """Numbers for each parameter; parameters with the same multipliers share them.
@@ -100,6 +101,20 @@ class LearnerGroup:
                 numbers = groups[key] = self._numbers(parameter, context, counted)
             result.append(numbers)
         return result
+
+    def begin_steady(
+        self, store: ParameterStore, samples: int, counted: int, place: StepPlace, rates: Rates, step: int, seed: int
+    ) -> Scalars:
+        """As :meth:`begin_step` and :meth:`scalars`; numbers that stay as they are are not computed again."""
+        key = (samples, counted, rates, place.epoch)
+        if self._steady[0] != key:
+            context = self.begin_step(store, samples, place, rates, step, seed)
+            scalars = self.scalars(store, context, counted)
+            noisy = self.settings.gaussian_noise_inject_std[place.epoch] > 0
+            if not self.learner.steady or self.learner.state or noisy or self.settings.clips_norm:
+                return scalars
+            self._steady = key, scalars
+        return self._steady[1]
 
     def _clipped(
         self, store: ParameterStore, parameter: Parameter, context: UpdateContext, counted: int

@@ -112,8 +112,7 @@ class Stepper:
         return counts
 
     def _scalars(self, group: LearnerGroup, rates: Rates, samples: int, counted: int, place: StepPlace) -> Scalars:
-        context = group.begin_step(self.store, samples, place, rates, self.steps, self.seed)
-        return group.scalars(self.store, context, counted or samples)
+        return group.begin_steady(self.store, samples, counted or samples, place, rates, self.steps, self.seed)
 
     def _own_share(
         self, minibatch: Minibatch | None, place: StepPlace, sums: CriterionSums, flags: tuple[float, ...]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cntk_core.api.engines import kept_kernel, kernel_cache
-from cntk_kit_engines import kept_kernels
+from cntk_kit_engines import kept_kernels, machine_code
 from cntk_testing.kept_kernels import DAMAGES, anew, check_damage, check_full_disk, entry, was_kept
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="needs numba")
@@ -155,7 +155,7 @@ def test_a_folder_that_cannot_be_made(tmp_path, caplog, monkeypatch):
     (tmp_path / "file").write_text("not a folder")
     monkeypatch.setenv("CNTK_CACHE", str(tmp_path / "file"))
     kernel = made()
-    kept_kernels._say_compiling.cache_clear()
+    machine_code.say_compiling.cache_clear()
     with caplog.at_level(logging.INFO, "cntk.engine"):
         assert [was_kept(kernel, call), was_kept(kernel, call)] == [False, False]
     assert caplog.messages == [
@@ -166,9 +166,9 @@ def test_a_folder_that_cannot_be_made(tmp_path, caplog, monkeypatch):
 
 
 def test_without_a_home(caplog, monkeypatch):
-    monkeypatch.setattr(kept_kernels, "cache_root", lambda: None)
+    monkeypatch.setattr(machine_code, "cache_root", lambda: None)
     monkeypatch.setattr("cntk_kit_engines.code_cache.cache_root", lambda: None)
-    kept_kernels._kernel_cache.cache_clear()
+    machine_code._kernel_cache.cache_clear()
     kernel = made()
     assert [was_kept(kernel, call), was_kept(kernel, call)] == [False, False]
     assert caplog.messages == [

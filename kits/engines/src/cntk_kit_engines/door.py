@@ -1,6 +1,7 @@
 """What of this kit authors of engines are offered: the door ``cntk_core.api.engines`` has these names."""
 
 from cntk_kit_engines.axes import Axes, stream_of, time_steps
+from cntk_kit_engines.byte_loops import byte_loop
 from cntk_kit_engines.code_cache import CodeCache
 from cntk_kit_engines.compiling import compiles
 from cntk_kit_engines.explain import explain
@@ -12,13 +13,16 @@ from cntk_kit_engines.fallback import new_axis as fallback_new_axis
 from cntk_kit_engines.gradient_flow import flow_back
 from cntk_kit_engines.inlets import Inlets
 from cntk_kit_engines.interpreter import Interpreter, NodeKernel
-from cntk_kit_engines.kept_kernels import kept_kernel, kernel_cache
+from cntk_kit_engines.kept_kernels import kept_kernel
 from cntk_kit_engines.kernels import ask as ask_kernels
 from cntk_kit_engines.kernels import ask_for_gradient as ask_kernels_for_gradient
 from cntk_kit_engines.kernels import by_op as kernels_by_op
 from cntk_kit_engines.kernels import in_form_of
 from cntk_kit_engines.kernels import tables as kernel_tables
 from cntk_kit_engines.lengths import check_lengths
+from cntk_kit_engines.machine_code import can_compile, kernel_cache
+from cntk_kit_engines.native import Native, native_function
+from cntk_kit_engines.native_types import NotNative
 from cntk_kit_engines.open_arrays import OpenArrays, reaches_open
 from cntk_kit_engines.plan_values import (
     ValueSizes,
@@ -58,7 +62,9 @@ __all__ = [
     "Interpreter",
     "Meeting",
     "Names",
+    "Native",
     "NodeKernel",
+    "NotNative",
     "OpenArrays",
     "PlanProgram",
     "Stage",
@@ -71,6 +77,8 @@ __all__ = [
     "ask_kernels",
     "ask_kernels_for_gradient",
     "axis_of_scratch",
+    "byte_loop",
+    "can_compile",
     "check_axes",
     "check_lengths",
     "check_size",
@@ -100,6 +108,7 @@ __all__ = [
     "label_inputs",
     "mark_rows",
     "meetings_of",
+    "native_function",
     "path_of",
     "product_matrices",
     "product_results",

@@ -16,23 +16,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from cntk_kit_engines.code_cache import CodeCache, cache_root
-
-MOST_OVERLAP_TESTS = 512
-"""Tests, made before a loop over columns, that its operands and results do not overlap. With more of them, the compiler
-would not make vector code; a recurrent cell has more than its usual limit of 8."""
+from cntk_kit_engines.machine_code import MOST_OVERLAP_TESTS, kernel_cache, prepare_llvm, say_compiling
 
 logger = logging.getLogger("cntk.engine")
-
-
-def kernel_cache() -> CodeCache:
-    """Return the kernels of this machine that were compiled before, of all wheels."""
-    return _kernel_cache(cache_root())
-
-
-@functools.cache
-def _kernel_cache(root: Path | None) -> CodeCache:
-    return CodeCache("kernels", root and root / "kernels", title="kernels")
 
 
 def kept_kernel(*sources: str, text: str = "", **options: Any) -> Callable[[Callable[..., Any]], Any]:
@@ -91,7 +77,7 @@ class VerifiedKernels:
         identity = self._for(signature, target.codegen())
         code = kernel_cache().read(identity) if identity else None
         if code is None:
-            _say_compiling(kernel_cache().folder)
+            say_compiling(kernel_cache().folder)
             return None
         try:
             return rebuild(target, *pickle.loads(code))
@@ -147,15 +133,8 @@ def _prepare_compiler() -> None:
     from numba.core import config
 
     settings: Any = config
-    llvm.set_option("cntk_kit_engines", f"-runtime-memory-check-threshold={MOST_OVERLAP_TESTS}")
+    prepare_llvm()
     features = llvm.get_host_cpu_features()
     if features.get("avx512f") and settings.CPU_FEATURES is None:
         # Compilers avoid 512 bit on these processors, since it lowers their clock; our matrix products do that anyway.
         settings.CPU_FEATURES = features.flatten() + ",-prefer-256-bit"
-
-
-@functools.cache
-def _say_compiling(folder: Path | None) -> None:
-    """Tell, once for a process, why the start takes a while."""
-    kept = f"once; they are kept in {folder}" if folder is not None else "in each run, as they are not kept"
-    logger.info("compiling kernels (%s)", kept)

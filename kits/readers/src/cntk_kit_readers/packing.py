@@ -28,14 +28,9 @@ def make_minibatch(
 
     Streams whose sequences have the same lengths share one layout. Frames that lie together in a chunk are not copied.
     """
-    first = int(picks.chunks[0]) if len(picks.chunks) else -1
-    if first >= 0 and (picks.chunks == first).all():
-        chunk = load(first)
-        if not len(chunk.keys) and all(column.offsets is None for column in chunk.columns.values()):
-            return _make_frames(picks, chunk, streams)
-        chunks = {first: chunk}
-    else:
-        chunks = {number: load(number) for number in np.unique(picks.chunks).tolist()}
+    chunks = {number: load(number) for number in sorted(set(picks.chunks.tolist()))}
+    if chunks and all(_is_frames(chunk) for chunk in chunks.values()):
+        return _make_frames(picks, chunks, streams, dtype)
     layouts: list[tuple[IntArray, SequenceLayout]] = []
     found: dict[str, StreamData] = {}
     for stream in streams:
@@ -49,13 +44,39 @@ def make_minibatch(
     return Minibatch(found, picks.samples)
 
 
-def _make_frames(picks: Picks, chunk: Chunk, streams: Sequence[StreamInfo]) -> Minibatch:
-    """Gather independent frames out of one chunk: the usual case, and a short way."""
+def _is_frames(chunk: Chunk) -> bool:
+    """Tell whether the sequences of a chunk have one frame each, and no names."""
+    return not len(chunk.keys) and all(column.offsets is None for column in chunk.columns.values())
+
+
+def _make_frames(
+    picks: Picks, chunks: Mapping[int, Chunk], streams: Sequence[StreamInfo], dtype: np.dtype[Any]
+) -> Minibatch:
+    """Gather independent frames: the usual case, and a short way."""
     layout = frame_layout(len(picks.sequences))
     found: dict[str, StreamData] = {}
+    if len(chunks) == 1:
+        (chunk,) = chunks.values()
+        for stream in streams:
+            column = chunk.columns[stream.name]
+            found[stream.name] = StreamData(_take(column.data, column.first_rows(picks.sequences)), layout)
+        return Minibatch(found, picks.samples)
+    places = {number: np.flatnonzero(picks.chunks == number) for number in chunks}
+    sequences = {number: picks.sequences[here] for number, here in places.items()}
     for stream in streams:
-        column = chunk.columns[stream.name]
-        found[stream.name] = StreamData(_take(column.data, column.first_rows(picks.sequences)), layout)
+        columns = {number: chunk.columns[stream.name] for number, chunk in chunks.items()}
+        if stream.sparse:
+            rows = np.empty(len(picks.sequences), dtype=np.int64)
+            for number, column in columns.items():
+                rows[places[number]] = column.first_rows(sequences[number])
+            data = gather_rows(columns, picks.chunks, rows, stream, dtype)
+        else:
+            dense: dict[int, Any] = {number: column.data for number, column in columns.items()}
+            some = next(iter(dense.values()))
+            data = np.empty((len(picks.sequences), *some.shape[1:]), dtype=some.dtype)
+            for number, column in columns.items():
+                data[places[number]] = dense[number].take(column.first_rows(sequences[number]), axis=0)
+        found[stream.name] = StreamData(data, layout)
     return Minibatch(found, picks.samples)
 
 

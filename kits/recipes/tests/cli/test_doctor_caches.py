@@ -45,7 +45,7 @@ def manager(*states):
 
 
 OWNERS = ["engine cpu", "reader ImageReader", "reader ImageDeserializer", "aggregation quantized"]
-"""All that compile with numba."""
+"""All that keep kernels."""
 
 GOOD = CacheState(Path("/c"), entries=3, size=5000, limit=256 << 20)
 DAMAGED = CacheState(Path("/d"), entries=3, size=3 << 20, limit=256 << 20, damaged=2)

@@ -27,8 +27,8 @@ from cntk_testing.reference import ReferenceEngine
 OPS = {op.name: op for op in core_ops()}
 
 BACKENDS: dict[str, Mapping[str, Any]] = {
-    "numba+onednn": {"cpu_kernels": "compiled", "cpu_products": "auto"},
-    "numba+blas": {"cpu_kernels": "compiled", "cpu_products": "blas"},
+    "compiled+onednn": {"cpu_kernels": "compiled", "cpu_products": "auto"},
+    "compiled+blas": {"cpu_kernels": "compiled", "cpu_products": "blas"},
     "numpy+blas": {"cpu_kernels": "numpy", "cpu_products": "blas"},
 }
 

@@ -21,7 +21,7 @@ class TestCpuEngine(Cpu):
 @pytest.mark.thinned(3, test_gradients_by_any_nodes=20, test_op_gradients_by_inputs=40)
 @pytest.mark.sampled(6)
 class TestPortable(Cpu):
-    """Neither numba nor oneDNN."""
+    """Neither a compiler nor oneDNN."""
 
     @pytest.fixture
     def engine(self, monkeypatch):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -29,7 +30,7 @@ def test_options_come_from_the_recipe():
 
 
 def test_small_networks_are_not_compiled():
-    pytest.importorskip("numba")
+    pytest.importorskip("llvmlite")
     assert not program(8)._kernels.compiled
     assert program(80)._kernels.compiled
     assert program(8, cpu_kernels="compiled")._kernels.compiled
@@ -39,10 +40,10 @@ def test_small_networks_are_not_compiled():
 @pytest.mark.parametrize(
     ("found", "onednn", "said"),
     [
-        (("numba", "cffi"), "libdnnl.so", "kernels by numba, products by oneDNN"),
-        (("numba", "cffi"), None, "kernels by numba, products by SciPy's BLAS (oneDNN is not installed)"),
-        (("numba",), "libdnnl.so", "kernels by numba, products by SciPy's BLAS (oneDNN is not installed)"),
-        (("cffi",), "libdnnl.so", "kernels by NumPy (numba is not installed), products by oneDNN"),
+        (("llvmlite", "cffi"), "libdnnl.so", "kernels by LLVM, products by oneDNN"),
+        (("llvmlite", "cffi"), None, "kernels by LLVM, products by SciPy's BLAS (oneDNN is not installed)"),
+        (("llvmlite",), "libdnnl.so", "kernels by LLVM, products by SciPy's BLAS (oneDNN is not installed)"),
+        (("cffi",), "libdnnl.so", "kernels by NumPy (llvmlite is not installed), products by oneDNN"),
     ],
 )
 def test_what_is_here(monkeypatch, found, onednn, said):
@@ -50,9 +51,25 @@ def test_what_is_here(monkeypatch, found, onednn, said):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: object() if name in found else None)
     monkeypatch.setattr("cntk_engine_cpu.engine.onednn_path", lambda: onednn)
     monkeypatch.setattr("cntk_engine_cpu.engine.float_control", object)
+    monkeypatch.setattr("cntk_engine_cpu.engine.has_openmp", lambda: True)
     answer = CpuEngine.availability()
     assert isinstance(answer, Available)
     assert answer.detail.partition(", ")[2] == f"{said}, denormals flushed"
+
+
+def test_onednn_needs_openmp(monkeypatch):
+    def missing(name):
+        raise OSError(name)
+
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: object())
+    monkeypatch.setattr("cntk_engine_cpu.engine.onednn_path", lambda: "libdnnl.so")
+    monkeypatch.setattr("cntk_engine_cpu.libraries.ctypes.CDLL", missing)
+    said = (
+        "products by SciPy's BLAS (oneDNN needs libgomp.so.1, which this system has not: install its package libgomp1)"
+    )
+    answer = CpuEngine.availability()
+    assert isinstance(answer, Available)
+    assert said in answer.detail
 
 
 def test_the_environment_asks_for_the_portable_path(monkeypatch):
@@ -88,7 +105,7 @@ def test_availability_names_what_it_found(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     monkeypatch.setattr("cntk_engine_cpu.engine.float_control", object)
     assert CpuEngine.availability() == Available(
-        "4 threads, kernels by NumPy (numba is not installed), products by SciPy's BLAS (oneDNN is not installed), "
+        "4 threads, kernels by NumPy (llvmlite is not installed), products by SciPy's BLAS (oneDNN is not installed), "
         "denormals flushed"
     )
 
@@ -96,7 +113,31 @@ def test_availability_names_what_it_found(monkeypatch):
 def test_availability_imports_nothing_heavy():
     program = (
         "import sys; from cntk_engine_cpu import CpuEngine; print(CpuEngine.availability().detail);"
-        "print([name for name in ('numba', 'scipy', 'cffi') if name in sys.modules])"
+        "print([name for name in ('numba', 'llvmlite', 'scipy', 'cffi') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", program], text=True, capture_output=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+TRAINED = """
+import sys
+import numpy as np
+from cpu_networks import Net, compile_on, engine, minibatch, momentum_rule, train
+
+net = Net()
+product = net.node("Times", net.parameter(4, 6), net.input("x", 4))
+hidden = net.node("Sigmoid", net.node("Plus", product, net.parameter(6)))
+scores = net.node("Times", net.parameter(6, 3), hidden)
+criterion = net.node("CrossEntropyWithSoftmax", net.input("l", 3), scores)
+_, program = compile_on(engine("compiled+onednn"), net.plan(criterion), momentum_rule(), np.float32)
+train(program, [minibatch(net.rng, 6, {"x": (4,), "l": (3,)})], folded=True)
+print([name for name in ("llvmlite", "numba") if name in sys.modules])
+"""
+
+
+def test_no_network_needs_numba():
+    pytest.importorskip("llvmlite")
+    done = subprocess.run(
+        [sys.executable, "-c", TRAINED], text=True, capture_output=True, check=True, cwd=Path(__file__).parent
+    )
+    assert done.stdout.splitlines()[-1] == "['llvmlite']"

@@ -21,14 +21,14 @@ def watch(monkeypatch, owner, name, said):
 
 
 def trained(net, criterion, streams, *roots):
-    _, program = compile_on(engine("numba+onednn"), net.plan(criterion, *roots), momentum_rule())
+    _, program = compile_on(engine("compiled+onednn"), net.plan(criterion, *roots), momentum_rule())
     train(program, [minibatch(net.rng, 6, streams)], folded=False)
 
 
 @pytest.mark.parametrize("outputs", [3, 1])
 def test_rows_of_scores(monkeypatch, outputs):
     """Cross entropy and errors have kernels of their own where there is a score for every label."""
-    pytest.importorskip("numba")
+    pytest.importorskip("llvmlite")
     found = watch(monkeypatch, rowwise, "_kernel", lambda site, name: name)
     net = Net()
     scores = net.node("Times", net.parameter(4, outputs), net.input("x", 4))
@@ -51,7 +51,7 @@ def test_convolutions_with_bias_and_rectification(monkeypatch, functions):
     for function in functions:
         made = net.node(function, made, *([net.parameter(8, 1, 1)] if function == "Plus" else []))
     pooled = net.node("Pooling", made, attributes=OPS["Pooling"].attributes(kernel_shape=(2, 2), stride=(2, 2)))
-    _, program = compile_on(engine("numba+onednn"), net.plan(None, pooled))
+    _, program = compile_on(engine("compiled+onednn"), net.plan(None, pooled))
     program.evaluate(minibatch(net.rng, 6, {"x": (4, 6, 6)}))
     (tail,) = tails
     assert tail is not None
@@ -87,7 +87,7 @@ def test_groups_and_dilation(monkeypatch, groups, dilation, transpose):
 @pytest.mark.parametrize("axes", [1, 2])
 def test_layer_normalization(monkeypatch, axes):
     """Samples, or lines of them, with a scale and a bias for each element have kernels of their own."""
-    pytest.importorskip("numba")
+    pytest.importorskip("llvmlite")
     found = watch(monkeypatch, layer_norm, "_kernel", lambda site, name: name)
     net = Net()
     shape = (3, 4)[-axes:]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 import numpy as np
 import pytest
 from cntk_engine_cpu.gemm import Gemm
@@ -11,14 +13,21 @@ from hypothesis import strategies as st
 
 from cntk_testing.examples import examples
 
+NEEDS_ONEDNN = pytest.mark.skipif(load_onednn() is None, reason="oneDNN is missing")
 LIBRARIES = [
-    pytest.param(True, id="onednn", marks=pytest.mark.skipif(load_onednn() is None, reason="oneDNN is missing")),
-    pytest.param(False, id="blas"),
+    pytest.param("called", id="onednn", marks=NEEDS_ONEDNN),
+    pytest.param(
+        "compiled",
+        id="onednn_in_compiled_code",
+        marks=[NEEDS_ONEDNN, pytest.mark.skipif(find_spec("llvmlite") is None, reason="needs llvmlite")],
+    ),
+    pytest.param("", id="blas"),
 ]
 
 
-def gemm(onednn: bool, threads: int = 1) -> Gemm:
-    return Gemm(load_onednn() if onednn else None, threads)
+def gemm(onednn: str, threads: int = 1) -> Gemm:
+    """Products of oneDNN, which Python calls or compiled code, or, without a word, of the BLAS."""
+    return Gemm(load_onednn() if onednn else None, threads, compiled=onednn == "compiled")
 
 
 def operands(m, n, k, transpose_a, transpose_b, dtype):

@@ -27,7 +27,7 @@ from cntk_core.api import ShapeError
 from cntk_testing.examples import examples
 
 ONEDNN = pytest.mark.skipif(load_onednn() is None, reason="oneDNN is not installed")
-FAST = "numba+onednn"
+FAST = "compiled+onednn"
 
 
 def convolution(net, weights, data, kernel, **settings):
@@ -196,14 +196,14 @@ def residual_network(*, spatial=True):
     return net, criterion, block, {"x": (3, 8, 8), "y": ("class", 5)}
 
 
-@pytest.mark.parametrize("backend", [FAST, "numba+blas", "numpy+blas"])
+@pytest.mark.parametrize("backend", [FAST, "compiled+blas", "numpy+blas"])
 def test_legacy_images(backend):
     net, result, streams = legacy_network()
     plan = net.plan(total_of(net, result), result)
     assert_same_gradients(plan, backend, minibatch(net.rng, 4, streams))
 
 
-@pytest.mark.parametrize("backend", [FAST, "numba+blas"])
+@pytest.mark.parametrize("backend", [FAST, "compiled+blas"])
 @pytest.mark.slow
 def test_residual_network_over_minibatches_of_different_size(backend):
     net, criterion, _, streams = residual_network()
@@ -287,7 +287,7 @@ def test_a_slow_implementation_is_passed_over_for_one_with_vectors_as_long(there
     assert objects.chosen(describe, ["another"]) == [0]
 
 
-@pytest.mark.parametrize("backend", [FAST, "numba+blas", "numpy+blas"])
+@pytest.mark.parametrize("backend", [FAST, "compiled+blas", "numpy+blas"])
 @pytest.mark.parametrize("shape", [(4, 1, 1), (1, 3, 1), (5,), (3, 1), (4, 3, 1), (3, 5)])
 def test_a_bias_along_some_axes(backend, shape):
     net = Net()

@@ -1,4 +1,4 @@
-"""Generated kernels: NumPy and numba give the same."""
+"""Generated kernels: NumPy and compiled ones give the same."""
 
 from __future__ import annotations
 
@@ -52,20 +52,20 @@ def same(spec, order, dtype, shape=(3, 21), numbers=()):
 
 
 @pytest.fixture
-def numba():
-    return pytest.importorskip("numba")
+def llvm():
+    return pytest.importorskip("llvmlite")
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float32", "float64"])
 @pytest.mark.parametrize("name", list(TREES))
 @pytest.mark.sampled(4)
-def test_all_kinds_of_results(numba, name, dtype):
+def test_all_kinds_of_results(llvm, name, dtype):
     tree = TREES[name]
     results = [Result(tree, kind, accumulate) for kind in KINDS.values() for accumulate in (False, True)]
     same(*spec_of(KINDS, (), results), dtype)
 
 
-def test_a_result_in_place_of_an_operand(numba):
+def test_a_result_in_place_of_an_operand(llvm):
     spec, order = spec_of(KINDS, (), [Result(A * B, "full", into="a"), Result(A, "row")])
     assert spec.outputs == (1,)
     same(spec, order, np.float32)
@@ -74,7 +74,7 @@ def test_a_result_in_place_of_an_operand(numba):
 @pytest.mark.parametrize("compiled", [False, True])
 def test_an_operand_that_is_passed_on_beside_a_result_in_its_place(compiled):
     if compiled:
-        pytest.importorskip("numba")
+        pytest.importorskip("llvmlite")
     spec, order = spec_of(KINDS, (), [Result(-A, "full", into="a"), Result(A, "full"), Result(A, "full", True)])
     assert order == ("a",)
     a, passed, added = (np.full((2, 3), value) for value in (2.0, 0.0, 0.5))
@@ -83,14 +83,14 @@ def test_an_operand_that_is_passed_on_beside_a_result_in_its_place(compiled):
         np.testing.assert_array_equal(found, wanted)
 
 
-def test_numbers_are_arguments(numba):
+def test_numbers_are_arguments(llvm):
     rate = symbol("rate")
     spec, order = spec_of(KINDS, ("rate", "other"), [Result(A - (1.0 - rate) * B, "full")])
     same(spec, order, np.float32, numbers=(0.25, 3.0))
 
 
 @pytest.mark.parametrize("shape", [(0, 5), (1, 1), (5, 1), (1, 100), (2, 0)])
-def test_any_number_of_rows_and_columns(numba, shape):
+def test_any_number_of_rows_and_columns(llvm, shape):
     spec, order = spec_of(KINDS, (), [Result(A + B, "full"), Result(A + B, "row"), Result(A, "scalar")])
     same(spec, order, np.float32, shape)
 
@@ -105,7 +105,7 @@ def test_equal_kernels_are_one():
 @given(st.lists(st.floats(allow_nan=True, allow_infinity=True, width=32), min_size=1, max_size=40))
 @examples(50)
 def test_nan_and_infinities_stay(values):
-    pytest.importorskip("numba")
+    pytest.importorskip("llvmlite")
     spec, order = spec_of({"a": "full"}, (), [Result(M.maximum(A, 0.0) + M.where(M.equal(A, A), 0.0, 1.0) * A, "full")])
     x = np.array([values], np.float32)
     found = [np.empty_like(x) for _ in range(2)]

@@ -24,7 +24,7 @@ from cpu_networks import (
 from cntk_core.api import Node
 
 ONEDNN = pytest.mark.skipif(load_onednn() is None, reason="oneDNN is not installed")
-FAST = "numba+onednn"
+FAST = "compiled+onednn"
 BATCHES = (5, 8, 3, 8)
 SHAPE = (4, 6, 6)
 

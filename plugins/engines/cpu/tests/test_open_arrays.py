@@ -14,12 +14,12 @@ LENGTHS = ([3, 1], [6, 2, 2], [3, 1], [1], [2, 2, 2, 2, 2], [6, 2, 2], [1, 3], [
 """Longer and shorter ones, and some that come again: as many frames with another longest sequence, too."""
 
 
-@pytest.mark.parametrize("backend", ["numpy+blas", pytest.param("numba+onednn", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("backend", ["numpy+blas", pytest.param("compiled+onednn", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", ["unpacked", "whole_memory"])
 @pytest.mark.sampled(2)
 def test_minibatches_of_every_size(name, backend):
-    if "numba" in backend:
-        pytest.importorskip("numba")
+    if "compiled" in backend:
+        pytest.importorskip("llvmlite")
     sample = SEQUENCE_SAMPLES[name](np.float64)
     open_nodes = [node for node in sample.network if node.op.name in ("UnpackSequence", "Tanh", "Exp")]
     plan = make_plan(sample.network, [*open_nodes, *sample.roots], sample.criterion)

@@ -86,7 +86,7 @@ def test_op(name, example):
 def test_op_compiled(name, example):
     framed = next(iter(example.mixes()))
     plan, batch = network_of(name, example, framed, np.float64, fuse=True)
-    assert_same_gradients(plan, "numba+onednn", batch, np.float64, **example.settings)
+    assert_same_gradients(plan, "compiled+onednn", batch, np.float64, **example.settings)
 
 
 @pytest.mark.parametrize("name", ["Plus", "ElementTimes", "Sigmoid", "Tanh", "Exp", "Log", "Times", "SquareError"])
@@ -94,7 +94,7 @@ def test_op_compiled(name, example):
 def test_single_precision_and_single_steps(name):
     example = next(example for other, example in EXAMPLES if other == name)
     plan, batch = network_of(name, example, next(iter(example.mixes())), np.float32, fuse=False)
-    assert_same_gradients(plan, "numba+onednn", batch, np.float32)
+    assert_same_gradients(plan, "compiled+onednn", batch, np.float32)
 
 
 UNARY = ("Sigmoid", "Tanh", "Abs", "Cosine", "Negate", "Pass", "Softmax", "LogSoftmax", "Exp")
@@ -148,10 +148,10 @@ def test_random_networks(recipe, fuse):
 @given(recipe=recipes())
 @examples(8, derandomize=True)
 def test_random_networks_compiled(recipe):
-    check(recipe, True, "numba+blas")
+    check(recipe, True, "compiled+blas")
 
 
-@pytest.mark.parametrize("backend", ["numpy+blas", "numba+onednn"])
+@pytest.mark.parametrize("backend", ["numpy+blas", "compiled+onednn"])
 def test_a_network_knows_whether_it_is_trained(backend):
     net = Net(dtype=np.float64)
     environment = core_ops().find("", "EnvironmentInput")

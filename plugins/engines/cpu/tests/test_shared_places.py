@@ -77,8 +77,8 @@ JOINS: dict[str, Callable[[Readers, Node, Node], Node]] = {
 
 @pytest.fixture(params=list(BACKENDS))
 def backend(request: pytest.FixtureRequest) -> str:
-    if "numba" in request.param:
-        pytest.importorskip("numba")
+    if "compiled" in request.param:
+        pytest.importorskip("llvmlite")
     return str(request.param)
 
 
@@ -95,14 +95,14 @@ def batch_of(frames: int, seed: int = 3) -> Minibatch:
     return minibatch(np.random.default_rng(seed), frames, STREAMS, np.float64)
 
 
-@pytest.mark.parametrize("kernels", ["numpy+blas", pytest.param("numba+blas", marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("kernels", ["numpy+blas", pytest.param("compiled+blas", marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("join", JOINS)
 @pytest.mark.parametrize("first", READERS)
 @pytest.mark.sampled(5)
 @pytest.mark.thinned(5)
 def test_two_readers(first: str, join: str, kernels: str) -> None:
-    if "numba" in kernels:
-        pytest.importorskip("numba")
+    if "compiled" in kernels:
+        pytest.importorskip("llvmlite")
     for second, direct in itertools.product(READERS, (False, True)):
         plan = plan_of(READERS[first], READERS[second], JOINS[join], direct=direct)
         assert_same_gradients(plan, kernels, batch_of(3), np.float64)

@@ -129,7 +129,7 @@ def next_words(seed, frames):
 @pytest.mark.slow
 def test_half_a_million_labels_stay_sparse():
     frames = 12
-    run = start(engine("numba+onednn"), language_model(), rule=MOMENTUM)
+    run = start(engine("compiled+onednn"), language_model(), rule=MOMENTUM)
     one = frames * VOCABULARY * 4
     batches = [next_words(seed, frames) for seed in range(3)]
     tracemalloc.start()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from cntk_reader_cntk_text.exact import parse_exact
 from cntk_reader_cntk_text.fast import parse_fast
-from cntk_reader_cntk_text.numbers import parse_numbers
+from cntk_reader_cntk_text.lines import read_lines
 from cntk_reader_cntk_text.records import Parsed, StreamSpec
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -19,6 +19,11 @@ DENSE = StreamSpec("a", b"a", 3)
 SPARSE = StreamSpec("s", b"s", 9, True)
 F64 = np.dtype(np.float64)
 F32 = np.dtype(np.float32)
+
+
+def as_it_is_written(*arrays: np.ndarray) -> int:
+    """The loop that is compiled otherwise, in Python, which sees to it that indices are inside."""
+    return read_lines(*map(memoryview, arrays))
 
 
 def columns(parsed: Parsed) -> list[tuple]:
@@ -168,6 +173,17 @@ def test_the_fast_parser_agrees(rows: list[str], dtype: np.dtype) -> None:
     assert (columns(fast), fast.lines, fast.short) == (columns(slow), slow.lines, slow.short)
 
 
+@examples(100)
+@given(st.lists(Row, min_size=1, max_size=5), st.sampled_from([F32, F64]))
+def test_the_compiled_loop_does_what_is_written(rows: list[str], dtype: np.dtype) -> None:
+    text = "".join(row + "\n" for row in rows).encode()
+    compiled = parse_fast(text, (DENSE, SPARSE), dtype)
+    written = parse_fast(text, (DENSE, SPARSE), dtype, as_it_is_written)
+    assert (compiled is None) == (written is None)
+    if compiled is not None and written is not None:
+        assert (columns(compiled), compiled.lines, compiled.short) == (columns(written), written.lines, written.short)
+
+
 @examples(200)
 @given(st.lists(st.sampled_from(list("|as# 0159.-+e:\t\r\n\x00é")), max_size=60).map("".join))
 def test_the_fast_parser_agrees_on_any_text(text: str) -> None:
@@ -190,18 +206,39 @@ def test_regular_text_is_parsed_fast() -> None:
     assert parse_fast(rows.encode(), (DENSE, SPARSE), F32) is not None
 
 
-@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=8))
+@examples(200)
+@given(st.lists(st.one_of(st.floats(allow_nan=False, allow_infinity=False), st.floats(-9, 9)), min_size=1, max_size=8))
 def test_numbers_are_rounded_correctly(numbers: list[float]) -> None:
-    for style in ("{!r}", "{:.3f}", "{:.17e}"):
+    for style in ("{!r}", "{:.3f}", "{:.17e}", "{:.16f}", "{:.9g}"):
         words = [style.format(number) for number in numbers]
-        text = np.frombuffer((" ".join(words) + " ").encode(), dtype=np.uint8)
-        stops = np.cumsum([len(word) + 1 for word in words]) - 1
-        starts = stops - [len(word) for word in words]
-        found = parse_numbers(text, starts, stops)
+        found = parse_fast(f"|a {' '.join(words)}\n".encode(), (StreamSpec("a", b"a", len(words)),), F64)
         assert found is not None
         expected = [float(word) for word in words]
-        assert found[0].tolist() == expected
-        assert [math.copysign(1, x) for x in found[0]] == [math.copysign(1, x) for x in expected]
+        values = found.samples[0].values[0].tolist()
+        assert values == expected
+        assert [math.copysign(1, x) for x in values] == [math.copysign(1, x) for x in expected]
+
+
+def test_a_number_of_many_digits_between_two_others() -> None:
+    """17 digits next to the middle between two numbers in double precision: rounded once, not twice."""
+    for mantissa in (9007199254740993, 90071992547409935, 900719925474099350, 18014398509481985, 999999999999999999):
+        for power in range(23):
+            word = f"{mantissa}e-{power}"
+            found = parse_fast(f"|a {word}\n".encode(), (StreamSpec("a", b"a", 1),), F64)
+            assert found is not None
+            assert found.samples[0].values[0, 0] == float(word), word
+
+
+@pytest.mark.parametrize(("dim", "fast"), [(100, True), (1000, False)])
+def test_samples_that_are_filled_up_have_room(dim: int, fast: bool) -> None:
+    """Where there would be many more zeros than bytes of text, the exact parser sees to them."""
+    wide = StreamSpec("w", b"w", dim)
+    text = b"|w 1 2\n" * 40
+    found, slow = parse_fast(text, (wide,), F32), parse_exact(text, (wide,), F32)
+    assert (found is not None) is fast
+    for parsed in (slow, found or slow):
+        assert parsed.samples[0].values.sum(axis=1).tolist() == [3] * 40
+        assert parsed.short == list(range(40))
 
 
 def test_zeros_in_front_of_an_index() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cntk_reader_uci.table import Columns, LineProblem, Marks, Table, parse_table
+from cntk_reader_uci.regular import read_regular
+from cntk_reader_uci.table import Columns, LineProblem, Marks, Table, parse_lines, parse_table
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -82,3 +83,49 @@ def test_too_few_columns() -> None:
 def test_single_precision_has_a_limit() -> None:
     assert parse("1e39").problems == []
     assert parse("1e39", dtype=np.dtype(np.float32)).problems[0].message.endswith("'1e39' is too large")
+
+
+MARKS = st.sampled_from([" ", ",", "\t ", " , ", ";"])
+CELL = st.one_of(
+    st.sampled_from(
+        ["0", "-1.5", "+.5", "7.", "1e3", "2E-30", "12345678901234567", "nan", "x", "1e", "", "1e999", "é"]
+    ),
+    FINITE.map(repr),
+    st.sampled_from("abc"),
+)
+LINE = st.builds(
+    lambda cells, gap, end: gap.join(cells) + end, st.lists(CELL, max_size=5), MARKS, st.sampled_from(["", "\r", " "])
+)
+LAYOUTS = (
+    [Columns("x", 0, 3)],
+    [Columns("x", 1, 2), Columns("y", 0, 1, {b"a": 0, b"b": 1, b"c": 2})],
+    [Columns("x", 1, 2), Columns("z", 2, 1), Columns("y", 3, 1, {b"a": 1, b"0": 0})],
+)
+
+
+@given(st.lists(LINE, max_size=4), st.sampled_from(LAYOUTS), st.sampled_from(["", ",", ";"]), st.sampled_from([8, 4]))
+def test_the_compiled_loop_reads_what_lines_are(lines: list[str], layout: list[Columns], mark: str, size: int) -> None:
+    text, marks, dtype = "\n".join(lines).encode(), Marks(mark.encode()), np.dtype(f"f{size}")
+    fast, slow = read_regular(text, layout, marks, dtype), parse_lines(text, layout, marks, dtype)
+    if fast is not None:
+        assert slow.problems == []
+        assert [one.tolist() for one in fast] == [one.tolist() for one in slow.values]
+        assert [one.dtype for one in fast] == [one.dtype for one in slow.values]
+
+
+def test_regular_tables_are_read_by_the_loop() -> None:
+    text = b"".join(b"%d,%d.25,a,-3e-%d,rest of it\r\n\n" % (i, i, i) for i in range(50))
+    layout = [Columns("x", 0, 2), Columns("y", 2, 1, {b"a": 7}), Columns("z", 3, 1)]
+    fast, slow = read_regular(text, layout, Marks(b","), DOUBLE), parse_lines(text, layout, Marks(b","), DOUBLE)
+    assert fast is not None
+    assert [one.tolist() for one in fast] == [one.tolist() for one in slow.values]
+
+
+def test_a_comma_that_is_both_marks_separates_columns() -> None:
+    assert parse("1,5,3 7", 0, 3, Marks(b",", b",")).values[0].tolist() == [[1, 5, 3]]
+    assert parse("1,5;3 7", 0, 3, Marks(b";", b",")).values[0].tolist() == [[1.5, 3, 7]]
+
+
+@pytest.mark.parametrize("delimiter", ["e", "5"])
+def test_delimiters_that_belong_to_numbers(delimiter: str) -> None:
+    assert parse(f"1{delimiter}2", 0, 2, Marks(delimiter.encode())).values[0].tolist() == [[1, 2]]

@@ -1,4 +1,4 @@
-"""Damages to kernels that numba has compiled and that are kept on disk, for tests that none of them is believed."""
+"""Damages to kernels that were compiled and are kept on disk, for tests that none of them is believed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ DAMAGES: dict[str, tuple[Callable[[Path], Any], str]] = {
     "empty": (lambda path: path.write_bytes(b""), "is cut off"),
     "half": (lambda path: path.write_bytes(path.read_bytes()[: path.stat().st_size // 2]), "is damaged"),
     "one bit of the code": (lambda path: flip(path, -100), "is damaged"),
-    "one bit of what it was compiled from": (lambda path: flip(path, path.read_bytes().index(b"numba")), "is damaged"),
+    "one bit of what it was compiled from": (
+        lambda path: flip(path, path.read_bytes().index(b"llvmlite")),
+        "is damaged",
+    ),
     "one bit of the digest": (lambda path: flip(path, 30), "is damaged"),
     "something else": (lambda path: path.write_bytes(b"import os\n" * 50), "is something else"),
 }

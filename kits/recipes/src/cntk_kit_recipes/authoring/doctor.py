@@ -135,13 +135,13 @@ def numbers() -> Iterator[Finding]:
     blas = build.get("Build Dependencies", {}).get("blas", {}) if isinstance(build, dict) else {}
     name = f"{blas.get('name', 'unknown')} {blas.get('version', '')}".strip()
     yield Finding("ok", "NumPy", f"{np.__version__}, BLAS: {name}")
-    for package, what in (("scipy", "SciPy"), ("numba", "numba")):
+    for package, what in (("scipy", "SciPy"), ("llvmlite", "LLVM")):
         found = _version(package)
         if found:
             yield Finding("ok", what, found)
         else:
             yield Finding(
-                "missing", what, "not installed; element-wise steps run unfused", 'pip install "cntk-engine-cpu[numba]"'
+                "missing", what, "not installed; element-wise steps run unfused", 'pip install "cntk-engine-cpu[llvm]"'
             )
     if find_spec("cffi") and _version("onednn-cpu-gomp"):
         yield Finding("ok", "oneDNN", _version("onednn-cpu-gomp"))

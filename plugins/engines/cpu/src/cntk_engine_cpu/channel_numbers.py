@@ -22,6 +22,7 @@ from cntk_core.api.engines import (
     symbol,
     update_share,
 )
+from cntk_engine_cpu.kernels import BoundNumbers
 from cntk_engine_cpu.site import Affine, Array, Site
 from cntk_engine_cpu.source import Result, spec_of
 
@@ -210,9 +211,5 @@ def _kernel(
     given = [operands[name].reshape(1, columns) for name in order]
     places = [array.reshape(1, columns) for _, array in outputs.values()]
     targets = [places[index] for index in spec.outputs]
-    kernel = site.kernels.get(spec, site.dtype)
-
-    def run(*numbers: float) -> None:
-        kernel(1, columns, *given, *numbers, *targets)
-
-    return run
+    bound = BoundNumbers(site.kernels.get(spec, site.dtype), [1, columns, *given], len(names), targets)
+    return lambda *numbers: bound.run(numbers)

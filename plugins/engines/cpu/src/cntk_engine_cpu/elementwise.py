@@ -16,6 +16,7 @@ from cntk_core.api.engines import Names, Step, Tree, forward_trees
 from cntk_engine_cpu.folding import Outer, folded
 from cntk_engine_cpu.site import Array, Call, Site
 from cntk_engine_cpu.source import Result, spec_of
+from cntk_engine_cpu.split_rows import kernel_call
 
 Dims = tuple[int, ...]
 
@@ -187,8 +188,7 @@ def kernel_calls(
     spec, order = spec_of({name: kind for name, (_, kind) in arrays.items()}, (), results)
     operands = [_seen(*arrays[name], rows, columns) for name in order]
     targets = [_seen(outputs[index], results[index].kind, rows, columns) for index in spec.outputs]
-    call = Call(site.kernels.get(spec, site.dtype), (rows, columns, *operands, *targets))
-    return [*before, call, *after]
+    return [*before, kernel_call(site, spec, rows, columns, [*operands, *targets]), *after]
 
 
 def _seen(array: Array, kind: str, rows: int, columns: int) -> Array:

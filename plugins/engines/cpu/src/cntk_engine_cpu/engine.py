@@ -18,12 +18,12 @@ from cntk_core.api import (
     option,
     options,
 )
-from cntk_core.api.engines import compiles, kernel_cache
+from cntk_core.api.engines import can_compile, compiles, kernel_cache
 from cntk_engine_cpu.binding import KERNELS
 from cntk_engine_cpu.denormals import float_control, mode_for
 from cntk_engine_cpu.gemm import Gemm
 from cntk_engine_cpu.kernels import KernelLibrary
-from cntk_engine_cpu.libraries import load_onednn, onednn_path, thread_count
+from cntk_engine_cpu.libraries import OPENMP, has_openmp, load_onednn, onednn_path, thread_count
 from cntk_engine_cpu.op_kernels import OpKernels
 from cntk_engine_cpu.program import CpuProgram
 
@@ -40,7 +40,7 @@ class CpuOptions:
     )
     cpu_kernels: Literal["auto", "compiled", "numpy"] = option(
         default="auto",
-        doc="element-wise kernels: compiled by numba, or NumPy; auto compiles for all but tiny networks",
+        doc="element-wise kernels: compiled by LLVM, or NumPy; auto compiles for all but tiny networks",
     )
     cpu_products: Literal["auto", "onednn", "blas"] = option(
         default="auto", doc="matrix products: oneDNN, or SciPy's BLAS; auto takes oneDNN where it is installed"
@@ -53,7 +53,7 @@ class CpuOptions:
 
 
 class CpuEngine(ExecutionEngine):
-    """Compiles plans to straight-line code over numba kernels and oneDNN products; both are optional.
+    """Compiles plans to straight-line code over compiled kernels and oneDNN products; both are optional.
 
     The environment variable ``CNTK_CPU=numpy`` makes it use neither (for tests of the portable path).
     """
@@ -65,18 +65,21 @@ class CpuEngine(ExecutionEngine):
     @classmethod
     def availability(cls) -> Available | Unavailable:
         """Say which of the fast parts are here."""
-        numba = "numba" if importlib.util.find_spec("numba") is not None else "NumPy (numba is not installed)"
+        kernels = "LLVM" if can_compile() else "NumPy (llvmlite is not installed)"
         has_onednn = importlib.util.find_spec("cffi") is not None and onednn_path() is not None
-        products = "oneDNN" if has_onednn else "SciPy's BLAS (oneDNN is not installed)"
+        if has_onednn and not has_openmp():
+            products = f"SciPy's BLAS (oneDNN needs {OPENMP}, which this system has not: install its package libgomp1)"
+        else:
+            products = "oneDNN" if has_onednn else "SciPy's BLAS (oneDNN is not installed)"
         denormals = "flushed" if float_control() is not None else "kept (this machine has no known way to flush them)"
         return Available(
-            f"{thread_count(0)} threads, kernels by {numba}, products by {products}, denormals {denormals}"
+            f"{thread_count(0)} threads, kernels by {kernels}, products by {products}, denormals {denormals}"
         )
 
     @classmethod
     def caches(cls) -> Sequence[Cache]:
         """Return the folder of compiled kernels."""
-        return (kernel_cache(),) if importlib.util.find_spec("numba") is not None else ()
+        return (kernel_cache(),) if can_compile() else ()
 
     @compiles
     def compile(
@@ -84,10 +87,11 @@ class CpuEngine(ExecutionEngine):
     ) -> CpuProgram:
         """Make a program of a plan."""
         portable = os.environ.get("CNTK_CPU", "").lower() == "numpy"
-        gemm = Gemm(None if portable else self._onednn(), thread_count(self.settings.num_cpu_threads))
+        kernels = KernelLibrary(compiled=not portable and self._compiles(store))
+        threads = thread_count(self.settings.num_cpu_threads)
+        gemm = Gemm(None if portable else self._onednn(), threads, compiled=kernels.compiled)
         flush = self.settings.cpu_denormals == "flush"
         floats = mode_for(store.dtype, gemm.threads, flush=flush, openmp=gemm.onednn is not None)
-        kernels = KernelLibrary(compiled=not portable and self._compiles(store))
         op_kernels = OpKernels(self.kernels, KERNELS)
         return CpuProgram(plan, store, rule, gemm, kernels, op_kernels, floats, seed)
 
@@ -96,6 +100,6 @@ class CpuEngine(ExecutionEngine):
 
     def _compiles(self, store: ParameterStore) -> bool:
         """Whether kernels are compiled. Depends on the network alone, so that a resumed run does the same sums."""
-        if self.settings.cpu_kernels == "numpy" or importlib.util.find_spec("numba") is None:
+        if self.settings.cpu_kernels == "numpy" or not can_compile():
             return False
         return self.settings.cpu_kernels == "compiled" or store.values.size >= COMPILED_PARAMETERS

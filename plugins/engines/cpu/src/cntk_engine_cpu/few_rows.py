@@ -31,7 +31,7 @@ def source(name: str, *, transposed: bool, accumulate: bool) -> list[str]:
     """
     lines: list[str] = []
     for rows in range(1, MOST_ROWS + 1):
-        lines += ["", '@njit(fastmath=FAST, error_model="numpy", nogil=True)', f"def {name}_{rows}(x, w, y, a, odd):"]
+        lines += ["", f"def {name}_{rows}(x, w, y, a, odd):"]
         body = _dot_products(rows, accumulate) if transposed else _sums_of_rows(rows, accumulate)
         lines += [f"    {line}" for line in body]
     return lines

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from cntk_core.api import Parameter
 from cntk_core.api.engines import (
@@ -15,7 +15,10 @@ from cntk_core.api.engines import (
     reaches_open,
 )
 from cntk_engine_cpu import products
+from cntk_engine_cpu.gemm import CompiledProduct, Product
+from cntk_engine_cpu.kernels import BoundNumbers
 from cntk_engine_cpu.passes import rows_alone
+from cntk_engine_cpu.rows import Row
 from cntk_engine_cpu.site import Call, Site
 from cntk_engine_cpu.sparse import inlet_of
 from cntk_engine_cpu.update import Numbers, Update
@@ -72,24 +75,64 @@ def fold_call(
     slot = update.store.slot(update.fold.slot, parameter)
     first, end = update.store.range(parameter)
     index = place[parameter]
-    if end - first >= FOLD_BY_PANELS:
-        panels = _panels(site, update, step, parameter)
-        if panels is not None:
-            return Call(_run_panels(update, panels, index, current))
-    product = products.weight_product(site, step, slot, parameter)
-    if product is None:
-        return None
-    rest, factors = update.bind(first, end, folded=True), update.factors()
-
-    def run() -> None:
-        numbers = current[index]
-        product(*factors(numbers))
-        rest(numbers)
-
-    return Call(run)
+    panels = _panels(site, update, step, parameter) if end - first >= FOLD_BY_PANELS else None
+    if panels is None:
+        product = products.weight_product(site, step, slot, parameter)
+        if product is None:
+            return None
+        panels = [(product, update.bind_band(first, 1, end - first, end - first))]
+    return Call(FoldedUpdate(update, panels, index, current))
 
 
-Panel = tuple[Callable[[float, float], None], Callable[[Numbers], None]]
+Panel = tuple[Product, BoundNumbers]
+
+
+class FoldedUpdate:
+    """Computes the gradient of a parameter into its slot and updates it, panel by panel.
+
+    Args:
+        update: the rule.
+        panels: the products, each with what is left of the rule for its band.
+        index: where the numbers of the parameter stand among the ``current`` ones.
+        current: the numbers of the present step.
+    """
+
+    def __init__(self, update: Update, panels: Sequence[Panel], index: int, current: list[Numbers]) -> None:
+        self._panels = panels
+        self._factors = update.factors()
+        self._index = index
+        self._current = current
+        self._last: Numbers | None = None
+
+    def __call__(self) -> None:
+        """Compute the gradient and update."""
+        numbers = self._current[self._index]
+        alpha, beta = self._factors(numbers)
+        for product, rest in self._panels:
+            product(alpha, beta)
+            rest.run(numbers)
+
+    def rows(self) -> list[Row] | None:
+        """The compiled functions that do it, None if there are none."""
+        found: list[Row] = []
+        for product, rest in self._panels:
+            row = rest.row()
+            if row is None or not isinstance(product, CompiledProduct):
+                return None
+            found += [*product.rows(1.0, 0.0), row]
+        return found
+
+    def prepare(self) -> None:
+        """Write the numbers of the step into the blocks if they have changed."""
+        numbers = self._current[self._index]
+        if numbers == self._last:
+            return
+        self._last = numbers
+        alpha, beta = self._factors(numbers)
+        for product, rest in self._panels:
+            assert isinstance(product, CompiledProduct)
+            product.set(alpha, beta)
+            rest.set(numbers)
 
 
 def _panels(site: Site, update: Update, step: GradientStep, parameter: Parameter) -> list[Panel] | None:
@@ -136,16 +179,3 @@ def bands(rows: int, columns: int, *, split_rows: bool) -> Iterator[tuple[slice,
     for left in range(0, columns, width):
         for top in range(0, rows, height):
             yield slice(top, min(top + height, rows)), slice(left, min(left + width, columns))
-
-
-def _run_panels(update: Update, panels: Sequence[Panel], index: int, current: list[Numbers]) -> Callable[[], None]:
-    factors = update.factors()
-
-    def run() -> None:
-        numbers = current[index]
-        alpha, beta = factors(numbers)
-        for product, rest in panels:
-            product(alpha, beta)
-            rest(numbers)
-
-    return run

@@ -1,44 +1,44 @@
-"""Small functions that compiled kernels call, for any precision. Imported by generated code only: needs numba."""
+"""Small functions that compiled kernels call, for any precision."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from numba import njit
 
 
-@njit(inline="always", error_model="numpy")
-def minimum(a, b):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+def minimum(a: Any, b: Any) -> Any:
     """Smaller of two; NaN if either is."""
     return a if (a < b or a != a) else b
 
 
-@njit(inline="always", error_model="numpy")
-def maximum(a, b):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+def maximum(a: Any, b: Any) -> Any:
     """Larger of two; NaN if either is."""
     return a if (a > b or a != a) else b
 
 
-@njit(inline="always", error_model="numpy")
-def sign(a):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+def sign(a: Any) -> Any:
     """-1, 0 or 1; NaN stays."""
     one = type(a)(1)
     return one if a > 0 else (-one if a < 0 else a)
 
 
-@njit(error_model="numpy")
-def logaddexp(a, b):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+def logaddexp(a: Any, b: Any) -> Any:
     """log(exp(a) + exp(b)) without overflow."""
-    return np.logaddexp(a, b)
+    if a == b:  # infinities, too
+        return a + type(a)(0.6931471805599453)
+    difference = a - b
+    if difference > 0:
+        return a + np.log1p(np.exp(-difference))
+    return b + np.log1p(np.exp(difference))
 
 
-@njit(inline="always", error_model="numpy")
-def larger(a, b):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+def larger(a: Any, b: Any) -> Any:
     """Whether a > b; False if either is NaN."""
     return a > b
 
 
-@njit(error_model="numpy")
-def largest(matrix, row):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+def largest(matrix: Any, row: Any) -> Any:
     """Largest number of a row, those that are NaN left out unless all are.
 
     Eight maxima side by side: one alone would wait for itself at every step.
@@ -61,6 +61,5 @@ def largest(matrix, row):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN20
     return _second(_second(_second(t0, t1), _second(t2, t3)), _second(_second(t4, t5), _second(t6, t7)))
 
 
-@njit(inline="always", error_model="numpy")
-def _second(a, b):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _second(a: Any, b: Any) -> Any:
     return b if b > a or a != a else a

@@ -6,21 +6,20 @@ error 3e-7; the hyperbolic tangent is a rational function.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from numba import njit
 
 F = np.float32
 
 
-@njit(inline="always", error_model="numpy")
-def _between(x, low, high):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _between(x: Any, low: Any, high: Any) -> Any:
     # In this order each line is one instruction, and NaN stays.
     c = high if high < x else x
     return low if low > c else c
 
 
-@njit(inline="always", error_model="numpy")
-def _parts(c):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _parts(c: Any) -> Any:
     """Exponent n and factor p with e^c = p 2^n."""
     n = np.floor(c * F(1.44269504088896341) + F(0.5))
     r = c - n * F(0.693359375)
@@ -34,8 +33,7 @@ def _parts(c):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     return np.int32(n), p * (r * r) + r + F(1)
 
 
-@njit(inline="always", error_model="numpy")
-def exp(x):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+def exp(x: Any) -> Any:
     """Exponential function: 0 below -87, infinity above 88.72, NaN stays."""
     n, p = _parts(_between(x, F(-87), F(88.7228)))
     # 2^(n - 1) is a bit pattern for every n from -125 to 128; 2^128 is not.
@@ -44,15 +42,13 @@ def exp(x):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
     return F(0) if x < F(-87) else y
 
 
-@njit(inline="always", error_model="numpy")
-def sigmoid(x):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+def sigmoid(x: Any) -> Any:
     """1 / (1 + e^-x); at least 6e-39."""
     n, p = _parts(_between(-x, F(-87), F(88)))
     return F(1) / (F(1) + p * np.int32((n + np.int32(127)) << np.int32(23)).view(np.float32))
 
 
-@njit(inline="always", error_model="numpy")
-def tanh(x):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+def tanh(x: Any) -> Any:
     """Hyperbolic tangent: a rational function, odd over even, relative error 3e-7; NaN stays.
 
     Coefficients of a minimax approximation up to 7.905, where single precision rounds to 1 (as in the Eigen library).
@@ -73,8 +69,7 @@ def tanh(x):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
     return c * p / q
 
 
-@njit(inline="always", error_model="numpy")
-def erf(x):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+def erf(x: Any) -> Any:
     """Error function: a rational function, odd over even, relative error 5e-7; NaN stays.
 
     Coefficients of a minimax approximation up to 4, where single precision rounds to 1 (as in the Eigen library).

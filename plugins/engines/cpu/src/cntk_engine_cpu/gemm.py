@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cntk_core.api.engines import native_function
 from cntk_engine_cpu.denormals import denormals_kept
 from cntk_engine_cpu.inputs import Ports, address_of
-from cntk_engine_cpu.libraries import OneDnn
+from cntk_engine_cpu.libraries import OneDnn, blas_address
+from cntk_engine_cpu.rows import Row
 
 Matrix = NDArray[Any]
 Product = Callable[[float, float], None]
@@ -32,15 +34,23 @@ class Gemm:
     Args:
         onednn: the library, None for SciPy's BLAS (which also does double precision).
         threads: most threads that a product may use.
+        compiled: let compiled code call oneDNN's products.
     """
 
-    def __init__(self, onednn: OneDnn | None, threads: int) -> None:
+    def __init__(self, onednn: OneDnn | None, threads: int, *, compiled: bool = False) -> None:
         self.onednn = onednn
         self.threads = threads
+        self.compiled = compiled
 
     def takes_bands(self, dtype: np.dtype[Any]) -> bool:
         """Whether a result may be part of the rows of a wider matrix."""
         return self.onednn is not None and dtype == np.float32
+
+    def address(self, dtype: np.dtype[Any]) -> int:
+        """Address of the product that compiled code calls."""
+        if self.onednn is not None and self.takes_bands(dtype):
+            return self.onednn.sgemm_address
+        return blas_address("sgemm" if dtype == np.float32 else "dgemm")
 
     def set_threads(self, work: float) -> None:
         """Set the number of threads of oneDNN's products that compiled code does; ``work`` is that of one product."""
@@ -91,24 +101,99 @@ class Gemm:
     def _bind_onednn(
         self, library: OneDnn, a: Matrix, b: Matrix, c: Matrix, transpose_a: bool, transpose_b: bool, ports: Ports
     ) -> Product:
-        m, n = c.shape
         k = a.shape[0] if transpose_a else a.shape[1]
-        ta, tb = (b"T" if transpose_a else b"N"), (b"T" if transpose_b else b"N")
-        pc = address_of(c)
-        operands = [address_of(a), address_of(b)]
-        for place, operand in enumerate((a, b)):
-            ports.follow(operand, _set_address(operands, place))
-        lda, ldb, ldc = _row_length(a), _row_length(b), _row_length(c)
-        sgemm, set_threads = library.sgemm, library.set_threads
         # Small products lose by a second thread: waking it costs more than it does.
-        threads = self.threads if m * n * k >= THREADED_WORK else 1
+        threads = self.threads if c.size * k >= THREADED_WORK else 1
+        form = (b"NT"[transpose_a], b"NT"[transpose_b], *c.shape, k)
+        if self.compiled:
+            return CompiledProduct(library, threads, form, (a, b, c), ports)
+        return _bind_called(library, threads, form, (a, b, c), ports)
 
-        def product(alpha: float, beta: float, _keep: tuple[Matrix, ...] = (a, b, c)) -> None:
-            set_threads(threads)
-            pa, pb = operands
-            sgemm(ta, tb, m, n, k, alpha, pa, lda, pb, ldb, beta, pc, ldc)
 
-        return product
+def _bind_called(
+    library: OneDnn, threads: int, form: tuple[int, ...], matrices: tuple[Matrix, Matrix, Matrix], ports: Ports
+) -> Product:
+    """A product that Python calls."""
+    a, b, c = matrices
+    ta, tb, m, n, k = form
+    operands = [address_of(a), address_of(b)]
+    for place, operand in enumerate((a, b)):
+        ports.follow(operand, _set_address(operands, place))
+    lda, ldb, ldc = map(_row_length, matrices)
+    sgemm, set_threads, pc = library.sgemm, library.set_threads, address_of(c)
+
+    def product(alpha: float, beta: float, _keep: tuple[Matrix, ...] = matrices) -> None:
+        set_threads(threads)
+        pa, pb = operands
+        sgemm(bytes([ta]), bytes([tb]), m, n, k, alpha, pa, lda, pb, ldb, beta, pc, ldc)
+
+    return product
+
+
+_PRODUCT = """
+def product(openmp, threads, gemm, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc):
+    if openmp:
+        foreign(openmp, "void(i32)", threads)
+    foreign(
+        gemm, "i32(i8, i8, i64, i64, i64, float, ptr, i64, ptr, i64, float, ptr, i64)",
+        ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc,
+    )
+"""
+_ALPHA, _A, _B, _BETA = 8, 9, 11, 13
+
+
+class CompiledProduct:
+    """A product of oneDNN that compiled code can call, too.
+
+    Args:
+        library: oneDNN.
+        threads: of the product.
+        form: letters of the operands (``N``, or ``T`` for one that is stored transposed), rows, columns, inner size.
+        matrices: operands and result.
+        ports: the inputs that an operand may lie in.
+    """
+
+    def __init__(
+        self,
+        library: OneDnn,
+        threads: int,
+        form: tuple[int, ...],
+        matrices: tuple[Matrix, Matrix, Matrix],
+        ports: Ports,
+    ) -> None:
+        types = ["int64"] * 16
+        types[_ALPHA] = types[_BETA] = "float64"
+        self._native = native_function(_PRODUCT, "product", f"void({', '.join(types)})")
+        addresses = [number for each in matrices for number in (address_of(each), _row_length(each))]
+        head = (library.threads_address, threads, library.sgemm_address, *form)
+        self._block = self._native.block(*head, 1.0, *addresses[:4], 0.0, *addresses[4:])
+        self._factors = self._block.view(np.float64)
+        self._address = address_of(self._block)
+        follows = [ports.follow(each, self._move(place)) for each, place in zip(matrices, (_A, _B), strict=False)]
+        self._kept = [each for each, moves in zip(matrices, [*follows, False], strict=True) if not moves]
+        self._last = (1.0, 0.0)
+
+    def _move(self, place: int) -> Callable[[Matrix, int, int], None]:
+        def change(_array: Matrix, address: int, offset: int) -> None:
+            self._block[place] = address + offset
+
+        return change
+
+    def __call__(self, alpha: float, beta: float) -> None:
+        """Compute ``C = alpha A B + beta C``."""
+        self.set(alpha, beta)
+        self._native.run(self._address)
+
+    def set(self, alpha: float, beta: float) -> None:
+        """Say what the factors are from now on."""
+        if (alpha, beta) != self._last:
+            self._last = alpha, beta
+            self._factors[_ALPHA], self._factors[_BETA] = alpha, beta
+
+    def rows(self, alpha: float, beta: float) -> list[Row]:
+        """The compiled function that does it."""
+        self.set(alpha, beta)
+        return [Row(self._native, self._block, self)]
 
 
 def _is_read_as_it_lies(weights: Matrix) -> bool:

@@ -52,17 +52,19 @@ class Ports:
     def __init__(self, arrays: Mapping[Input, Array]) -> None:
         self.ports = {node: Port(array) for node, array in arrays.items()}
 
-    def follow(self, view: Array, change: Callable[[Array, int, int], None]) -> None:
+    def follow(self, view: Array, change: Callable[[Array, int, int], None]) -> bool:
         """Have ``change(array, address, offset)`` called when the input that ``view`` lies in moves.
 
-        ``offset`` is that of the view's first element, in bytes. A view of anything else never moves.
+        ``offset`` is that of the view's first element, in bytes. A view of anything else never moves; the answer says
+        whether it can.
         """
         address = address_of(view)
         for port in self.ports.values():
             offset = address - address_of(port.array)
             if 0 <= offset < port.array.nbytes:
                 port.changes.append(functools.partial(_with_offset, change, offset))
-                return
+                return True
+        return False
 
     def follow_view(self, view: Array, change: Callable[[Array], None]) -> None:
         """Have ``change`` called with the same view of the new array when the input that ``view`` lies in moves."""

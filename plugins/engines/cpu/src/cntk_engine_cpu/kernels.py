@@ -1,16 +1,19 @@
-"""From a kernel's spec to something that can be called: compiled by numba, or run by NumPy."""
+"""From a kernel's spec to something that can be called: compiled, or run by NumPy."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from cntk_core.api.engines import Expr
+from cntk_core.api.engines import Expr, Native
 from cntk_engine_cpu.compiler import Kernel, compile_text
 from cntk_engine_cpu.evaluate import Evaluator
+from cntk_engine_cpu.inputs import address_of
+from cntk_engine_cpu.rows import Row
 from cntk_engine_cpu.source import KernelSpec
 
 
@@ -65,7 +68,7 @@ class KernelLibrary:
     """Makes kernels of specs: each once for a process, and once for a machine where the cache folder can be written.
 
     Args:
-        compiled: use numba; otherwise NumPy.
+        compiled: use the compiler; otherwise NumPy.
     """
 
     def __init__(self, *, compiled: bool) -> None:
@@ -77,5 +80,77 @@ class KernelLibrary:
 
 
 @cache
-def _compile(spec: KernelSpec, dtype: str) -> Kernel:
-    return compile_text(spec.source(dtype), "kernel", spec.signature(dtype))
+def _compile(spec: KernelSpec, dtype: str) -> Native:
+    return compile_text(spec.source(dtype), "kernel", dtype, spec.signature(dtype))
+
+
+class Bound:
+    """A kernel bound to arguments, of which some may change: called without any.
+
+    Args:
+        kernel: what is called.
+        arguments: its arguments.
+    """
+
+    def __init__(self, kernel: Kernel, arguments: Sequence[Any]) -> None:
+        self._arguments = list(arguments)
+        self._kernel = kernel
+        if isinstance(kernel, Native):
+            self.block = kernel.block(*arguments)
+            self._call: Callable[[], None] = functools.partial(kernel.run, address_of(self.block))
+        else:
+            self._call = self._call_kernel
+
+    def __call__(self) -> None:
+        """Call the kernel."""
+        self._call()
+
+    def _call_kernel(self) -> None:
+        self._kernel(*self._arguments)
+
+    def put(self, place: int, argument: Any) -> None:
+        """Change an argument."""
+        self._arguments[place] = argument
+        if isinstance(self._kernel, Native):
+            self._kernel.put(self.block, place, argument)
+
+    def result(self) -> Any:
+        """What the last call of a compiled function gave."""
+        assert isinstance(self._kernel, Native)
+        return self._kernel.result(self.block)
+
+
+class BoundNumbers(Bound):
+    """A kernel bound to arguments of which some numbers that stand together change: called with these.
+
+    Args:
+        kernel: what is called.
+        before, after: the arguments before and after them.
+        count: how many numbers there are.
+    """
+
+    def __init__(self, kernel: Kernel, before: Sequence[Any], count: int, after: Sequence[Any]) -> None:
+        super().__init__(kernel, [*before, *[0.0] * count, *after])
+        self._first, self._count = len(before), count
+        self._last: Sequence[float] = [0.0] * count
+        if isinstance(kernel, Native) and count:
+            place = kernel.places[self._first]
+            self._numbers = self.block[place : place + count].view(np.float64)
+
+    def set(self, numbers: Sequence[float]) -> None:
+        """Say what the numbers are from now on."""
+        if not self._count or numbers == self._last:
+            return
+        self._last = numbers
+        if isinstance(self._kernel, Native):
+            self._numbers[:] = numbers
+        self._arguments[self._first : self._first + self._count] = numbers
+
+    def row(self) -> Row | None:
+        """The compiled function with its block, None if the kernel is NumPy's."""
+        return Row(self._kernel, self.block, self) if isinstance(self._kernel, Native) else None
+
+    def run(self, numbers: Sequence[float]) -> None:
+        """Set the numbers and call the kernel."""
+        self.set(numbers)
+        self._call()

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from cntk_core.api import Node
-from cntk_core.api.engines import GradientStep, Step, elements_of, kernels
-from cntk_engine_cpu.compiler import Kernel, compile_file
+from cntk_core.api.engines import GradientStep, Native, Step, elements_of, kernels
+from cntk_engine_cpu.compiler import compile_file
 from cntk_engine_cpu.site import Array, Call, Site
 
 _MATRIX, _FLAT = "{dtype}[:, ::1]", "{dtype}[::1]"
@@ -87,7 +87,7 @@ def bind_gradient(site: Site, step: GradientStep) -> list[Call] | None:
     return calls
 
 
-def _kernel(site: Site, name: str) -> Kernel:
+def _kernel(site: Site, name: str) -> Native:
     dtype = site.dtype.name
     path = Path(__file__).with_name("layer_norm_kernels.py")
     return compile_file(path, name, dtype, _SIGNATURES[name].format(dtype=dtype))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 import os
 import sysconfig
-import threading
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+OPENMP = "libgomp.so.1"
+"""The library that oneDNN's wheel takes from the system."""
 
 _DECLARATIONS = """
 int dnnl_sgemm(char transa, char transb, int64_t m, int64_t n, int64_t k, float alpha, uintptr_t a, int64_t lda,
@@ -34,7 +37,13 @@ def onednn_path() -> Path | None:
 
 
 class OneDnn:
-    """The loaded library: ``sgemm``, which takes addresses as numbers, and the number of threads."""
+    """The loaded library: ``sgemm``, which takes addresses as numbers, and the number of threads.
+
+    Attributes:
+        sgemm_address: where compiled code finds it.
+        openmp: addresses of OpenMP's functions, by name; none without OpenMP.
+        threads_address: where it finds the function that sets the number of threads; 0 without OpenMP.
+    """
 
     def __init__(self, path: Path) -> None:
         import cffi
@@ -44,22 +53,43 @@ class OneDnn:
         self.ffi.cdef(_DECLARATIONS)
         self.library: Any = self.ffi.dlopen(str(path))
         self.sgemm: Any = self.library.dnnl_sgemm
+        self.sgemm_address = int(self.ffi.cast("uintptr_t", self.sgemm))
         self._openmp: Any = self._find_openmp()
-        self._present = threading.local()
+        self.openmp = self._openmp_addresses()
+        self.threads_address = self.openmp.get("omp_set_num_threads", 0)
 
     def _find_openmp(self) -> Any:
         openmp = type(self.ffi)()
-        openmp.cdef("void omp_set_num_threads(int n);")
+        openmp.cdef("""
+            void omp_set_num_threads(int n);
+            int omp_get_thread_num(void);
+            int omp_get_num_threads(void);
+            void GOMP_parallel(void (*function)(void *), void *data, unsigned threads, unsigned flags);
+        """)
         try:
-            return openmp.dlopen("libgomp.so.1")
+            return openmp.dlopen(OPENMP)
         except OSError:
             return None
 
+    def _openmp_addresses(self) -> dict[str, int]:
+        if self._openmp is None:
+            return {}
+        names = ("omp_set_num_threads", "omp_get_thread_num", "omp_get_num_threads", "GOMP_parallel")
+        return {name: int(self.ffi.cast("uintptr_t", getattr(self._openmp, name))) for name in names}
+
     def set_threads(self, count: int) -> None:
         """Set the number of threads of the calls that follow from this thread."""
-        if getattr(self._present, "count", 0) != count and self._openmp is not None:
+        if self._openmp is not None:
             self._openmp.omp_set_num_threads(count)
-            self._present.count = count
+
+
+def has_openmp() -> bool:
+    """Whether the system has the OpenMP that oneDNN's wheel needs; slim containers often have not."""
+    try:
+        ctypes.CDLL(OPENMP)
+    except OSError:
+        return False
+    return True
 
 
 @cache
@@ -77,13 +107,18 @@ def load_onednn() -> OneDnn | None:
 
 
 @cache
-def load_permanently() -> None:
-    """Let compiled code find oneDNN's functions by name."""
-    import llvmlite.binding
+def blas_address(name: str) -> int:
+    """Address of a function of SciPy's BLAS, which takes addresses of all its arguments."""
+    from scipy.linalg import cython_blas
 
-    path = onednn_path()
-    assert path is not None
-    llvmlite.binding.load_library_permanently(str(path))
+    functions: Any = cython_blas.__pyx_capi__
+    capsule = functions[name]
+    python = ctypes.pythonapi
+    python.PyCapsule_GetName.restype, python.PyCapsule_GetName.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    python.PyCapsule_GetPointer.restype = ctypes.c_void_p
+    python.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    address: int = python.PyCapsule_GetPointer(capsule, python.PyCapsule_GetName(capsule))
+    return address
 
 
 def processors() -> int:

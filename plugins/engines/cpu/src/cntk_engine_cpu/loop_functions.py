@@ -1,4 +1,4 @@
-"""Functions around compiled time loops. Imported by generated code only: needs numba."""
+"""Functions around compiled time loops."""
 
 from __future__ import annotations
 

@@ -6,23 +6,27 @@ there. A loop with any other op is left to :mod:`loops`.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from cntk_core.api.engines import Loop, LoopGradient, delay_rows
 from cntk_engine_cpu.compiler import Kernel, compile_file, compile_text
+from cntk_engine_cpu.kernels import Bound
 from cntk_engine_cpu.loop_backward import BackwardWriter
 from cntk_engine_cpu.loop_forward import ForwardWriter
-from cntk_engine_cpu.loop_source import LoopText
+from cntk_engine_cpu.loop_source import ARGUMENTS, LoopText
 from cntk_engine_cpu.loop_writer import NotCompiled
 from cntk_engine_cpu.loops import finish_delays, layout_of, prepare_delays
-from cntk_engine_cpu.site import Array, Call, Site
+from cntk_engine_cpu.site import Call, Site
 
 MANY_SLOTS = 12
 """Rows of the first time step from which products are best left to the library alone (:mod:`few_rows`)."""
+
+LETTERS = np.frombuffer(b"NT", np.uint8)
+"""What the BLAS wants to know of an operand: taken as it is, or transposed."""
 
 TRANSPOSED_STEPS = 24
 TRANSPOSED_SLOTS = 6
@@ -106,24 +110,34 @@ def _bind_backward(site: Site, step: LoopGradient, *, transposed: bool, few: boo
 
 def _bind(site: Site, loop: Loop, text: LoopText, direction: int) -> Callable[[], None]:
     """Return the compiled loop, bound to its arrays; it asks for the sequences of the minibatch when it runs."""
-    kernel: Kernel = compile_text(text.source(), "run", text.signature())
-    arguments = list(text.arrays)
-    for place, array in enumerate(arguments):
-        site.ports.follow_view(array, _set_item(arguments, place))
-    work = max((array.shape[1] for array in arguments if array.ndim == 2), default=1) ** 2
+    kernel = compile_text(text.source(), "run", site.dtype.name, text.signature())
+    nothing = np.empty(0, np.int64)
+    before = [
+        nothing,
+        nothing,
+        site.gemm.address(site.dtype),
+        LETTERS,
+        np.empty(4, np.int32),
+        np.arange(2, dtype=site.dtype),
+    ]
+    before += [nothing] * len(text.shifts)
+    bound = Bound(kernel, [*before, *text.arrays])
+    for place, array in enumerate(text.arrays, start=len(before)):
+        site.ports.follow_view(array, functools.partial(bound.put, place))
+    work = max((array.shape[1] for array in text.arrays if array.ndim == 2), default=1) ** 2
 
     def run() -> None:
         layout = layout_of(site, loop)
         sources = [delay_rows(layout, shift).source for shift in text.shifts]
         starts, counts = np.array(layout.start[::direction]), np.array(layout.alive[::direction])
+        bound.put(0, starts)
+        bound.put(1, counts)
+        for place, source in enumerate(sources, start=len(ARGUMENTS)):
+            bound.put(place, source)
         site.gemm.set_threads(work * layout.slots)
-        kernel(starts, counts, *sources, *arguments)
+        bound()
 
     return run
-
-
-def _set_item(arguments: list[Any], place: int) -> Callable[[Array], None]:
-    return lambda view: arguments.__setitem__(place, view)
 
 
 def transposing_kernel(site: Site) -> Kernel:

@@ -16,23 +16,13 @@ from cntk_engine_cpu.source import HEADER, KernelSpec, is_matrix
 
 Array = NDArray[Any]
 
+_ONEDNN = "i32(i8, i8, i64, i64, i64, float, ptr, i64, ptr, i64, float, ptr, i64)"
+_BLAS = f"void({', '.join(['ptr'] * 13)})"
 _N, _T = ord("N"), ord("T")
 
-_IMPORTS = """
-from numba import types
-
-from cntk_engine_cpu.compiler import FAST
-
-sgemm = types.ExternalFunction(
-    "dnnl_sgemm",
-    types.int32(
-        types.int8, types.int8, types.int64, types.int64, types.int64, types.float32, types.uintp, types.int64,
-        types.uintp, types.int64, types.float32, types.uintp, types.int64,
-    ),
-)
-"""
-
-_DECORATOR = '@njit(fastmath=FAST, error_model="numpy", nogil=True)'
+ARGUMENTS = ("starts", "counts", "gemm", "letters", "sizes", "factors")
+"""What every loop is given before the sources of its delays and its arrays: rows of its time steps, the address of the
+matrix product; and room for arguments of the BLAS, which takes addresses of ``"NT"``, of four sizes, of 0 and 1."""
 
 
 class LoopText:
@@ -79,25 +69,18 @@ class LoopText:
     def product(self, rows: Array, weights: Array, out: Array, *, transposed: bool, accumulate: bool) -> None:
         """Multiply the rows of a time step with weights, ``(inner, outer)`` or, ``transposed``, ``(outer, inner)``."""
         x, w, y = self._name(rows), self._name(weights), self._name(out)
-        if self._onednn:
-            size = self.dtype.itemsize
-            line = (
-                f"sgemm({_N}, {_T if transposed else _N}, n, {y}.shape[1], {x}.shape[1], F(1), "
-                f"{x}.ctypes.data + a * {x}.shape[1] * {size}, {x}.shape[1], {w}.ctypes.data, {w}.shape[1], "
-                f"F({int(accumulate)}), {y}.ctypes.data + a * {y}.shape[1] * {size}, {y}.shape[1])"
-            )
-            if self._few and few_rows.pays(weights, transposed=transposed):
-                name = self._few_rows.setdefault((transposed, accumulate), f"few{len(self._few_rows)}")
-                self._lines += few_rows.call(name, x, w, y, line)
-            else:
-                self._lines.append(line)
+        if not self._onednn:
+            self._lines += _blas_product(x, w, y, transposed=transposed, accumulate=accumulate)
             return
-        matrix = f"{w}.T" if transposed else w
-        if accumulate:
-            # `y[a:b] += ...` would also copy the rows onto themselves, and take numba seconds to compile.
-            self._lines += [f"part = {y}[a:b]", f"part += np.dot({x}[a:b], {matrix})"]
+        line = (
+            f'foreign(gemm, "{_ONEDNN}", {_N}, {_T if transposed else _N}, n, {y}.shape[1], {x}.shape[1], F(1), '
+            f"{x}[a:b], {x}.shape[1], {w}, {w}.shape[1], F({int(accumulate)}), {y}[a:b], {y}.shape[1])"
+        )
+        if self._few and few_rows.pays(weights, transposed=transposed):
+            name = self._few_rows.setdefault((transposed, accumulate), f"few{len(self._few_rows)}")
+            self._lines += few_rows.call(name, x, w, y, line)
         else:
-            self._lines.append(f"np.dot({x}[a:b], {matrix}, {y}[a:b])")
+            self._lines.append(line)
 
     def kernel(self, spec: KernelSpec, like: Array, operands: Sequence[Array], outputs: Sequence[Array]) -> None:
         """Call an element-wise kernel for the rows of a time step.
@@ -123,17 +106,17 @@ class LoopText:
         return self._names[key]
 
     def source(self) -> str:
-        """Text of a module with the function ``run(starts, counts, sources..., arrays...)``."""
-        lines = [HEADER.format(dtype=self.dtype.name), _IMPORTS]
+        """Text of a module with the function ``run(*ARGUMENTS, sources..., arrays...)``."""
+        lines = [HEADER.format(dtype=self.dtype.name)]
         for spec, name in self._kernels.items():
-            lines += ["", _DECORATOR, *spec.lines(name), ""]
+            lines += ["", *spec.lines(name), ""]
         for (transposed, accumulate), name in self._few_rows.items():
             lines += few_rows.source(name, transposed=transposed, accumulate=accumulate)
         arguments = [f"s{index}" for index in range(len(self.shifts))]
         arguments += [f"x{index}" for index in range(len(self.arrays))]
         lines += [
             "",
-            f"def run({', '.join(['starts', 'counts', *arguments])}):",
+            f"def run({', '.join([*ARGUMENTS, *arguments])}):",
             "    for t in range(len(starts)):",
             "        a = starts[t]",
             "        n = counts[t]",
@@ -144,7 +127,21 @@ class LoopText:
         return "\n".join(lines)
 
     def signature(self) -> str:
-        """Argument types for numba."""
-        kinds = {1: f"{self.dtype.name}[::1]", 2: f"{self.dtype.name}[:, ::1]"}
-        indices = ["int64[::1]"] * (2 + len(self.shifts))
-        return f"void({', '.join([*indices, *(kinds[array.ndim] for array in self.arrays)])})"
+        """Argument types."""
+        flat = f"{self.dtype.name}[::1]"
+        kinds = {1: flat, 2: f"{self.dtype.name}[:, ::1]"}
+        own = ["int64[::1]", "int64[::1]", "int64", "uint8[::1]", "int32[::1]", flat]
+        sources = ["int64[::1]"] * len(self.shifts)
+        return f"void({', '.join([*own, *sources, *(kinds[array.ndim] for array in self.arrays)])})"
+
+
+def _blas_product(x: str, w: str, y: str, *, transposed: bool, accumulate: bool) -> list[str]:
+    """Row-major ``Y = X W`` is column-major ``Y' = W' X'``."""
+    return [
+        f"sizes[0] = {y}.shape[1]",
+        "sizes[1] = n",
+        f"sizes[2] = {x}.shape[1]",
+        f"sizes[3] = {w}.shape[1]",
+        f'foreign(gemm, "{_BLAS}", letters[{int(transposed)}:], letters, sizes, sizes[1:], sizes[2:], factors[1:], '
+        f"{w}, sizes[3:], {x}[a:b], sizes[2:], factors[{int(accumulate)}:], {y}[a:b], sizes)",
+    ]

@@ -9,7 +9,6 @@ import attrs
 from cntk_core.api import Node
 from cntk_core.api.engines import Loop, Names, elements_of, symbol
 from cntk_engine_cpu.elementwise import operand_kind
-from cntk_engine_cpu.libraries import load_permanently
 from cntk_engine_cpu.loop_source import LoopText
 from cntk_engine_cpu.site import Array, Site
 from cntk_engine_cpu.source import Result, is_matrix, part_of, spec_of
@@ -60,10 +59,7 @@ class LoopWriter:
         self.loop = loop
         self.axis = loop.nodes[0].axis
         self.frames = site.frames[self.axis]
-        onednn = site.gemm.takes_bands(site.dtype)
-        if onednn:
-            load_permanently()
-        self.text = LoopText(site.dtype, onednn=onednn, few=few)
+        self.text = LoopText(site.dtype, onednn=site.gemm.takes_bands(site.dtype), few=few)
         self.slices = slices_of(loop, site)
         self.names = Names(site.numbers)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from cntk_core.api import Node
-from cntk_core.api.engines import GradientStep, Step, elements_of
-from cntk_engine_cpu.compiler import Kernel, compile_file
+from cntk_core.api.engines import GradientStep, Native, Step, elements_of
+from cntk_engine_cpu.compiler import compile_file
 from cntk_engine_cpu.site import Array, Call, Site
+from cntk_engine_cpu.sparse import sparse_call
 
 
 def _plain(site: Site, node: Node) -> bool:
@@ -26,12 +27,8 @@ def bind_cross_entropy(site: Site, step: Step) -> Call | None:
     softmax = site.scratch(node, logits, node.inputs[1].axis)
     inlet = site.sparse.get(node.inputs[0])
     if inlet is not None:
-        sparse_kernel = _kernel(site, "sparse_cross_entropy")
-
-        def compute(logits: Array, softmax: Array, out: Array) -> None:
-            sparse_kernel(*inlet.entries, logits, softmax, out)
-
-        return Call(compute, (logits, softmax, site.values[node].reshape(1)))
+        rest = (logits, softmax, site.values[node].reshape(1))
+        return sparse_call(_kernel(site, "sparse_cross_entropy"), lambda: inlet.entries, rest, site.ports)
     labels = _matrix(site, node.inputs[0])
     return Call(_kernel(site, "cross_entropy"), (labels, logits, softmax, site.values[node].reshape(1)))
 
@@ -47,12 +44,8 @@ def bind_cross_entropy_gradient(site: Site, step: GradientStep) -> Call | None:
     incoming = site.gradients[node].reshape(1)
     inlet = site.sparse.get(node.inputs[0])
     if inlet is not None:
-        sparse_kernel = _kernel(site, "sparse_cross_entropy_gradient")
-
-        def compute(softmax: Array, incoming: Array, out: Array, accumulate: bool) -> None:
-            sparse_kernel(*inlet.entries, softmax, incoming, out, accumulate)
-
-        return Call(compute, (softmax, incoming, out, step.targets[0].accumulate))
+        rest = (softmax, incoming, out, step.targets[0].accumulate)
+        return sparse_call(_kernel(site, "sparse_cross_entropy_gradient"), lambda: inlet.entries, rest, site.ports)
     labels = _matrix(site, node.inputs[0])
     return Call(_kernel(site, "cross_entropy_gradient"), (labels, softmax, incoming, out, step.targets[0].accumulate))
 
@@ -65,12 +58,8 @@ def bind_classification_error(site: Site, step: Step) -> Call | None:
     scores = _matrix(site, node.inputs[1])
     inlet = site.sparse.get(node.inputs[0])
     if inlet is not None:
-        sparse_kernel = _kernel(site, "sparse_classification_error")
-
-        def compute(scores: Array, out: Array) -> None:
-            sparse_kernel(inlet.best, scores, out)
-
-        return Call(compute, (scores, site.values[node].reshape(1)))
+        rest = (scores, site.values[node].reshape(1))
+        return sparse_call(_kernel(site, "sparse_classification_error"), lambda: (inlet.best,), rest, site.ports)
     labels = _matrix(site, node.inputs[0])
     return Call(_kernel(site, "classification_error"), (labels, scores, site.values[node].reshape(1)))
 
@@ -93,7 +82,7 @@ _SIGNATURES = {
 }
 
 
-def _kernel(site: Site, name: str) -> Kernel:
+def _kernel(site: Site, name: str) -> Native:
     dtype = site.dtype.name
     return compile_file(
         Path(__file__).with_name("rowwise_kernels.py"), name, dtype, _SIGNATURES[name].format(dtype=dtype)

@@ -91,7 +91,7 @@ class KernelSpec:
         return list(_Writer(self).lines(name))
 
     def signature(self, dtype: str) -> str:
-        """Argument types for numba."""
+        """Argument types."""
         full, flat = f"{dtype}[:, ::1]", f"{dtype}[::1]"
         kinds = [kind for _, kind in self.operands] + [self.results[index].kind for index in self.outputs]
         arrays = [full if is_matrix(kind) else flat for kind in kinds]
@@ -100,18 +100,7 @@ class KernelSpec:
         return f"void({', '.join(types)})"
 
 
-HEADER = '''"""Generated kernel."""
-
-import math
-
-import numpy as np
-from numba import njit
-
-from cntk_engine_cpu.functions_{dtype} import erf, exp, sigmoid, tanh
-from cntk_engine_cpu.functions import logaddexp, maximum, minimum, sign
-
-F = np.{dtype}
-'''
+HEADER = "F = np.{dtype}\n"
 
 
 class _Writer:
@@ -227,6 +216,8 @@ class _Writer:
             return f"{operation}({', '.join(args)})"
         if operation == "erf":
             return f"math.erf({args[0]})"
+        if operation == "sigmoid":
+            return f"(0.5 + 0.5 * np.tanh(0.5 * {args[0]}))"
         return f"np.{operation}({', '.join(args)})"
 
     def _atom(self, value: Expr | float | str) -> str:

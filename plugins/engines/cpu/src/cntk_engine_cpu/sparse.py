@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cntk_core.api import Input, Node, StreamData
-from cntk_core.api.engines import GradientStep, Step, best_columns, elements_of, is_sparse_product, sparse_matrix
-from cntk_engine_cpu.compiler import Kernel, compile_file
+from cntk_core.api.engines import (
+    GradientStep,
+    Native,
+    Step,
+    best_columns,
+    elements_of,
+    is_sparse_product,
+    sparse_matrix,
+)
+from cntk_engine_cpu.compiler import compile_file
+from cntk_engine_cpu.inputs import Ports
+from cntk_engine_cpu.kernels import Bound
 from cntk_engine_cpu.site import Array, Call, Site
 
 if TYPE_CHECKING:
@@ -102,7 +112,7 @@ def bind_forward(site: Site, node: Node, inlet: SparseInlet) -> Call:
     weights, out = _weights(node, site.values[node.inputs[0]]), _results(node, site.values[node])
     if site.kernels.compiled:
         multiply = _kernel(site, "multiply", "void({index}, {index}, {flat}, {matrix}, {matrix})")
-        return Call(lambda: multiply(*inlet.entries, weights, out))
+        return sparse_call(multiply, lambda: inlet.entries, (weights, out), site.ports)
 
     def compute() -> None:
         out[...] = inlet.matrix @ weights
@@ -110,7 +120,23 @@ def bind_forward(site: Site, node: Node, inlet: SparseInlet) -> Call:
     return Call(compute)
 
 
-def _kernel(site: Site, name: str, signature: str) -> Kernel:
+def sparse_call(kernel: Native, entries: Callable[[], Sequence[Array]], rest: Sequence[Any], ports: Ports) -> Call:
+    """Return the call of a kernel whose first arguments are those of the minibatch, which are asked for each time."""
+    bound = Bound(kernel, [*entries(), *rest])
+    count = len(kernel.parameters) - len(rest)
+    for place, argument in enumerate(rest, start=count):
+        if isinstance(argument, np.ndarray):
+            ports.follow_view(argument, functools.partial(bound.put, place))
+
+    def compute() -> None:
+        for place, array in enumerate(entries()):
+            bound.put(place, array)
+        bound()
+
+    return Call(compute)
+
+
+def _kernel(site: Site, name: str, signature: str) -> Native:
     dtype = site.dtype.name
     types = {"index": "int64[::1]", "flat": f"{dtype}[::1]", "matrix": f"{dtype}[:, ::1]"}
     return compile_file(Path(__file__).with_name("sparse_kernels.py"), name, dtype, signature.format(**types))
@@ -146,7 +172,8 @@ def _bind_sums(site: Site, node: Node, inlet: SparseInlet) -> Callable[[], tuple
     gradient = _results(node, site.gradients[node])
     if not site.kernels.compiled:
         return lambda: (inlet.columns, inlet.compact.T @ gradient)
-    add = _kernel(site, "sum_rows", "int64({index}, {index}, {flat}, {matrix}, {index}, {index}, {matrix})")
+    find = _kernel(site, "find", "int64({index}, {index}, {index})")
+    add = _kernel(site, "sum_rows", "void({index}, {index}, {flat}, {matrix}, {index}, {index}, {matrix})")
     places = np.full(elements_of(node.inputs[1]), -1)
     room = [np.empty(0, np.int64), np.empty((0, gradient.shape[1]), gradient.dtype)]
 
@@ -154,8 +181,12 @@ def _bind_sums(site: Site, node: Node, inlet: SparseInlet) -> Callable[[], tuple
         most = len(inlet.entries[1])
         if len(room[0]) < most:
             room[:] = [np.empty(most, np.int64), np.empty((most, gradient.shape[1]), gradient.dtype)]
-        count = add(*inlet.entries, gradient, places, *room)
-        return room[0][:count], room[1][:count]
+        begins, elements, numbers = inlet.entries
+        count = find(elements, places, room[0])
+        found, sums = room[0][:count], room[1][:count]
+        found.sort()
+        add(begins, elements, numbers, gradient, places, found, sums)
+        return found, sums
 
     return compute
 

@@ -23,18 +23,16 @@ def multiply(begins: Any, elements: Any, numbers: Any, weights: Any, out: Any) -
                 out[i, j] += number * weights[element, j]
 
 
-def sum_rows(begins: Any, elements: Any, numbers: Any, gradient: Any, places: Any, found: Any, sums: Any) -> int:
-    """Sum the rows of a gradient for each element that occurs.
+def find(elements: Any, places: Any, found: Any) -> int:
+    """Find the elements that occur.
 
     Args:
-        begins, elements, numbers: the sparse rows.
-        gradient: ``(rows, columns)``.
-        places: -1 for each possible element, before and afterwards.
-        found: gets the elements that occur, in order.
-        sums: gets their rows.
+        elements: of the entries.
+        places: -1 for each possible element; 0 for those that occur afterwards.
+        found: gets the elements that occur.
 
     Returns:
-        How many elements there are.
+        How many there are.
     """
     count = 0
     for entry in range(len(elements)):
@@ -42,9 +40,21 @@ def sum_rows(begins: Any, elements: Any, numbers: Any, gradient: Any, places: An
             places[elements[entry]] = 0
             found[count] = elements[entry]
             count += 1
-    found[:count].sort()
+    return count
+
+
+def sum_rows(begins: Any, elements: Any, numbers: Any, gradient: Any, places: Any, found: Any, sums: Any) -> None:
+    """Sum the rows of a gradient for each element that occurs.
+
+    Args:
+        begins, elements, numbers: the sparse rows.
+        gradient: ``(rows, columns)``.
+        places: -1 for each possible element afterwards.
+        found: the elements that occur, in order.
+        sums: gets their rows.
+    """
     columns = gradient.shape[1]
-    for place in range(count):
+    for place in range(len(found)):
         places[found[place]] = place
         for j in range(columns):
             sums[place, j] = F(0)
@@ -53,6 +63,5 @@ def sum_rows(begins: Any, elements: Any, numbers: Any, gradient: Any, places: An
             number, place = numbers[entry], places[elements[entry]]
             for j in range(columns):
                 sums[place, j] += number * gradient[i, j]
-    for place in range(count):
+    for place in range(len(found)):
         places[found[place]] = -1
-    return count

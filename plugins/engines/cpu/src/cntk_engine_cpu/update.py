@@ -14,7 +14,7 @@ from numpy.lib.stride_tricks import as_strided
 from cntk_core.api import Parameter, ParameterStore, Plan, UpdateRule
 from cntk_core.api.engines import Expr, TraceMath, symbol
 from cntk_engine_cpu.compiler import Kernel
-from cntk_engine_cpu.kernels import KernelLibrary
+from cntk_engine_cpu.kernels import BoundNumbers, KernelLibrary
 from cntk_engine_cpu.source import Result, number_text, spec_of
 
 Tree = Expr | float
@@ -191,20 +191,18 @@ class Update:
             return [self._take(first)] * len(scalars)
         return [self._take(each) for each in scalars]
 
-    def bind(self, first: int, end: int, *, folded: bool = False) -> Callable[[Numbers], None]:
-        """Return the pass over a range of the buffer: the whole rule, or what is left of it after a folded product.
+    def bind(self, first: int, end: int) -> Callable[[Numbers], None]:
+        """Return the pass over a range of the buffer.
 
         Of a rule with means the range must be one parameter, over which they go.
         """
-        chosen = self._folded if folded else self._whole
-        assert chosen is not None
-        run = self._bind(chosen, first, 1, end - first, end - first)
+        run = self._bind(self._whole, first, 1, end - first, end - first).run
         if self._means is None:
             return run
         means = self._means.bind({name: self._buffer(name)[first:end] for name in self._buffers})
         return lambda numbers: run((*numbers, *means(numbers)))
 
-    def bind_band(self, first: int, rows: int, columns: int, length: int) -> Callable[[Numbers], None]:
+    def bind_band(self, first: int, rows: int, columns: int, length: int) -> BoundNumbers:
         """Return what is left of the rule after a folded product, for a band of a matrix in the buffer.
 
         Args:
@@ -215,7 +213,7 @@ class Update:
         assert self._folded is not None
         return self._bind(self._folded, first, rows, columns, length)
 
-    def _bind(self, chosen: _Pass, first: int, rows: int, columns: int, length: int) -> Callable[[Numbers], None]:
+    def _bind(self, chosen: _Pass, first: int, rows: int, columns: int, length: int) -> BoundNumbers:
         kernel, order, targets = chosen
         # Compiled kernels know whole rows alone: they get the rows' length and stop at the band's columns.
         shape = (rows, length if self._compiled else columns)
@@ -225,11 +223,8 @@ class Update:
             return as_strided(buffer[first:], shape, (length * buffer.itemsize, buffer.itemsize))
 
         operands, outputs = [view(name) for name in order], [view(name) for name in targets]
-
-        def run(numbers: Numbers) -> None:
-            kernel(rows, columns, *operands, *numbers, *outputs)
-
-        return run
+        count = len(self.rule.scalars) + len(self.rule.means)
+        return BoundNumbers(kernel, [rows, columns, *operands], count, outputs)
 
     def bind_rows(self, parameter: Parameter, rows: int) -> Callable[[Any, Any, Numbers], None]:
         """Return the whole rule for some rows of a parameter: called with their indices and their gradients.
@@ -292,7 +287,7 @@ class Means:
             dict.fromkeys(buffers, "full"), numbers, [Result(tree, "col") for tree in trees.values()]
         )
         self._kernel = kernels.get(spec, dtype)
-        self._count = len(trees)
+        self._count, self._numbers = len(trees), len(numbers)
         self._dtype = dtype
 
     def bind(self, arrays: Mapping[str, Any]) -> Callable[[Numbers], Numbers]:
@@ -306,12 +301,13 @@ class Means:
         for first, rows, columns in blocks:
             end = first + rows * columns
             operands = [arrays[name][first:end].reshape(rows, columns) for name in self._order]
-            calls.append((rows, columns, operands, np.empty((self._count, rows), self._dtype)))
+            sums = np.empty((self._count, rows), self._dtype)
+            calls.append((BoundNumbers(self._kernel, [rows, columns, *operands], self._numbers, [*sums]), sums))
 
         def run(numbers: Numbers) -> Numbers:
             totals = np.zeros(self._count)
-            for rows, columns, operands, sums in calls:
-                self._kernel(rows, columns, *operands, *numbers, *sums)
+            for call, sums in calls:
+                call.run(numbers)
                 totals += sums.sum(axis=1, dtype=np.float64)
             return tuple((totals / max(size, 1)).tolist())
 

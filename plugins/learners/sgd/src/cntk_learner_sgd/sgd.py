@@ -31,6 +31,7 @@ class SGD(Learner):
     options = SGDOptions
     requires_api = "1.0"
     slots = (Slot(SMOOTHED),)
+    steady = True
 
     def scalars(self, context: UpdateContext) -> Mapping[str, float]:
         """``momentum``, and ``step``: the rate times the share of the new gradient."""

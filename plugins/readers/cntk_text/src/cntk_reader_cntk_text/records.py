@@ -9,6 +9,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+Bytes = NDArray[np.uint8]
 IntArray = NDArray[np.int64]
 IdArray = NDArray[np.uint64]
 """Sequence ids: all that 64 bits can hold."""

@@ -8,7 +8,6 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_reader_cntk_text.numbers import ranges
 from cntk_reader_cntk_text.records import IdArray, IntArray, Parsed, RowProblem, Samples, StreamSpec
 
 
@@ -107,6 +106,14 @@ def _explain(key: int | None, rows: int, counts: Sequence[int], streams: Sequenc
     return f"{name} has {rows} rows, but no stream has more than {most} samples"
 
 
+def _ranges(first: IntArray, counts: IntArray) -> IntArray:
+    """Return ``first[0], first[0] + 1, ...`` (``counts[0]`` of them), then those of ``first[1]``, and so on."""
+    ends = np.cumsum(counts)
+    total = int(ends[-1]) if len(ends) else 0
+    places: IntArray = np.arange(total) + np.repeat(first - (ends - counts), counts)
+    return places
+
+
 def _offsets(counts: IntArray) -> IntArray | None:
     if (counts == 1).all():
         return None
@@ -118,5 +125,5 @@ def _only(found: Samples, keep: NDArray[np.bool_]) -> Samples:
     if found.counts is None or found.indices is None:
         return Samples(found.lines[keep], found.values[keep])
     first = np.cumsum(found.counts) - found.counts
-    values = ranges(first[keep], found.counts[keep])
+    values = _ranges(first[keep], found.counts[keep])
     return Samples(found.lines[keep], found.values[values], found.indices[values], found.counts[keep])

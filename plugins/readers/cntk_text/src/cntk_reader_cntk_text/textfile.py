@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from cntk_core.api import DataError, Location
 from cntk_core.api.readers import LINE_BYTES, line_too_long
-from cntk_reader_cntk_text.numbers import Bytes
-from cntk_reader_cntk_text.records import IdArray, IntArray
+from cntk_reader_cntk_text.records import Bytes, IdArray, IntArray
 
 _BOM = b"\xef\xbb\xbf"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")

@@ -34,6 +34,7 @@ from cntk_reader_language.options import (
 )
 from cntk_reader_language.order import blocks, group_equal, shuffled
 from cntk_reader_language.sentences import SentenceReader
+from cntk_reader_language.tokens import Tokens, tokens
 from cntk_reader_language.vocabulary import IntArray, WordClasses, one_hot, open_text, read_word_classes, read_words
 
 _SHORTEST = 3
@@ -161,14 +162,55 @@ class LMSequenceReader(SentenceReader):
 
     def _read(self) -> None:
         """Read the text: numbers of the words and of those that follow."""
+        text = open_text(self.settings.file, "the text", self.settings.where)
+        if not self._read_fast(text):
+            self._read_lines(text)
+
+    def _read_fast(self, text: str) -> bool:
+        """Read a text in which every word has a number. Returns False, having done nothing, if it is not such a one."""
+        given: LMOptions = self.settings
+        end = given.labels[0].end_sequence
+        usual = not end or (end == end.lower() and text.lower().count(end) == text.count(end))
+        found = tokens(text) if usual else None
+        if found is None:
+            return False
+        kept = found.counts >= _SHORTEST
+        long = np.repeat(kept, found.counts)
+        lengths = found.counts[kept]
+        last = np.cumsum(lengths) - 1
+        inputs = self._known(found, 0)[long]
+        following = inputs
+        if self._labels:
+            others = inputs if self._words[1] is self._words[0] else self._known(found, 1)[long]
+            following = np.delete(others, last + 1 - lengths)
+            inputs = np.delete(inputs, last)
+            lengths = lengths - 1
+        limit = len(self._classes.rows) if self._classes is not None and self._labels else np.iinfo(np.int64).max
+        if not len(inputs) or min(inputs.min(), following.min()) < 0 or following.max() >= limit:
+            return False
+        self._text = inputs
+        self._next = following if self._labels else np.zeros(0, dtype=np.int64)
+        self.offsets = np.concatenate([[0], np.cumsum(lengths)])
+        self._tokens = found.counts[kept].tolist()
+        return True
+
+    def _known(self, found: Tokens, kind: int) -> IntArray:
+        """Return the numbers of words; the unknown ones have that of the word for unknown ones, or -1."""
+        words = self._words[kind]
+        numbers = found.numbers(words)
+        numbers[numbers < 0] = words.get(self.settings.unk, -1)
+        return numbers
+
+    def _read_lines(self, text: str) -> None:
+        """Read any text line by line, and say what is wrong with it."""
         given: LMOptions = self.settings
         ends = given.labels[0].end_sequence.lower()
         learns = bool(self._labels)
         words: list[int] = []
         following: list[int] = []
         offsets = [0]
-        self._tokens: list[int] = []
-        for number, line in enumerate(open_text(given.file, "the text", given.where), start=1):
+        self._tokens = []
+        for number, line in enumerate(text.split("\n"), start=1):
             sentence = line.split()
             if len(sentence) < _SHORTEST:
                 continue

@@ -35,6 +35,7 @@ from cntk_reader_language.options import (
 )
 from cntk_reader_language.order import group_near
 from cntk_reader_language.sentences import SentenceReader
+from cntk_reader_language.tokens import Tokens, tokens
 from cntk_reader_language.vocabulary import IntArray, class_rows, one_hot, open_text, read_pairs, read_words
 
 _SHOWN = 10
@@ -179,12 +180,49 @@ class LUSequenceReader(SentenceReader):
         return found
 
     def _read(self) -> None:
+        """Read the text: numbers of the words around each tag, of the tags, and where sentences begin."""
+        text = open_text(self.settings.file, "the text", self.settings.where)
+        if not self._read_fast(text):
+            self._read_lines(text)
+
+    def _read_fast(self, text: str) -> bool:
+        """Read a text in which every word has a number. Returns False, having done nothing, if it is not such a one."""
+        given: LUOptions = self.settings
+        found = tokens(text)
+        if found is None or not (found.counts > 1).any():
+            return False
+        first = np.cumsum(found.counts) - found.counts
+        wide = found.counts > 1
+        tag = (first + found.counts - 1)[wide]
+        sizes = found.counts[wide] - 1
+        place = np.arange(int(sizes.max()))
+        inside = place < sizes[:, None]
+        at = np.where(inside, first[wide][:, None] + place, 0)
+        words, tags = self._known(found, self._words)[at], self._known(found, self._tags)[tag]
+        if words[inside].min() < 0 or tags.min() < 0:
+            return False
+        ends = found.counts == 0
+        ends[wide] = found.are(given.labels[1].end_sequence)[tag] | found.are(given.labels[0].end_sequence)[first[wide]]
+        rows = np.cumsum(wide)
+        self._text = np.where(inside, words, -1)
+        self._numbers = tags
+        self.offsets = np.unique(np.concatenate([[0], rows[ends], [len(tags)]]))
+        return True
+
+    def _known(self, found: Tokens, numbers: dict[str, int]) -> IntArray:
+        """Return the numbers of words; the unknown ones have that of the word for unknown ones, or -1."""
+        known = found.numbers(numbers)
+        known[known < 0] = numbers.get(self.settings.unk, -1)
+        return known
+
+    def _read_lines(self, text: str) -> None:
+        """Read any text line by line, and say what is wrong with it."""
         given: LUOptions = self.settings
         source, target = given.labels
         words: list[list[int]] = []
         tags: list[int] = []
         offsets = [0]
-        for number, line in enumerate(open_text(given.file, "the text", given.where), start=1):
+        for number, line in enumerate(text.split("\n"), start=1):
             fields = line.split()
             ends = not fields
             if len(fields) >= 2:

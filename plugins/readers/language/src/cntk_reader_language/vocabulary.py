@@ -33,10 +33,10 @@ class WordClasses:
     rows: NDArray[np.float64]
 
 
-def open_text(path: Path, what: str, where: Location | None) -> list[str]:
-    """Return the lines of a text in UTF-8. Raises DataError."""
+def open_text(path: Path, what: str, where: Location | None) -> str:
+    """Return a text in UTF-8, whose lines end with newlines. Raises DataError."""
     try:
-        return path.read_text(encoding="utf-8-sig", errors="surrogateescape").split("\n")
+        return path.read_text(encoding="utf-8-sig", errors="surrogateescape")
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         hint = "A relative name starts at the directory in which the command runs." if not path.exists() else None
@@ -44,7 +44,7 @@ def open_text(path: Path, what: str, where: Location | None) -> list[str]:
 
 
 def _fields(path: Path, what: str, where: Location | None) -> Iterator[tuple[Location, list[str]]]:
-    for number, line in enumerate(open_text(path, what, where), start=1):
+    for number, line in enumerate(open_text(path, what, where).split("\n"), start=1):
         if fields := line.split():
             yield Location(str(path), number), fields
 

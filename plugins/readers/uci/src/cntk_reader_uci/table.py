@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cntk_core.api import did_you_mean
+from cntk_reader_uci.regular import read_regular
 
 NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 """A number of the table."""
@@ -77,6 +78,12 @@ class Table:
 
 def parse_table(text: bytes, streams: Sequence[Columns], marks: Marks, dtype: np.dtype[Any]) -> Table:
     """Read lines; empty lines are no samples."""
+    found = read_regular(text, streams, marks, dtype)
+    return parse_lines(text, streams, marks, dtype) if found is None else Table(found, [])
+
+
+def parse_lines(text: bytes, streams: Sequence[Columns], marks: Marks, dtype: np.dtype[Any]) -> Table:
+    """Read any lines, and say what is wrong with them."""
     widest = max(stream.start + stream.count for stream in streams)
     lines = enumerate(text.split(b"\n"))
     rows = [(number, cells) for number, line in lines if (cells := marks.split(line, widest))]

@@ -1,0 +1,1 @@
+"""Whole trainings: recipes, their data, and the same with PyTorch and with the original."""
