@@ -7,7 +7,6 @@ from cntk_core.ops.language.layouts import slot_layout
 from cntk_kit_readers.chunked import ChunkedReader
 from cntk_kit_readers.composite import CompositeSource, FrameSource, Part
 from cntk_kit_readers.decimals import (
-    DECIMALS,
     MOST_DIGITS,
     NO_EXPONENT,
     NO_NUMBER,
@@ -15,6 +14,7 @@ from cntk_kit_readers.decimals import (
     POWERS_OF_TEN,
     USUAL,
     decimal_value,
+    decimals_file,
     fill_odd,
     note_odd,
     read_digits,
@@ -43,7 +43,6 @@ KIT_VERSION = "1.0"
 
 __all__ = [
     "CACHE_BYTES",
-    "DECIMALS",
     "KIT_VERSION",
     "LINE_BYTES",
     "MOST_DIGITS",
@@ -79,6 +78,7 @@ __all__ = [
     "context_window",
     "cut_chunks",
     "decimal_value",
+    "decimals_file",
     "fill_odd",
     "in_precision",
     "line_too_long",

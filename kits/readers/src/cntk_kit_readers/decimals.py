@@ -1,7 +1,7 @@
 """Decimal numbers in loops over bytes: the part of Python that is compiled, for readers of text.
 
-A function that calls these is compiled with the text of this file (:data:`DECIMALS`). Values are those of ``float``, to
-the last bit: a whole number that double precision has exactly, divided or multiplied by a power of ten that it has
+A function that calls these is compiled with the text of this file (:func:`decimals_file`). Values are those of
+``float``, to the last bit: a whole number that double precision has exactly, divided or multiplied by a power of ten that it has
 exactly, is rounded once. What is not sure to be right is left to others (``ODD``).
 """
 
@@ -11,9 +11,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-DECIMALS = __file__
-"""Where the functions lie."""
 
 USUAL = 0
 ODD = 1
@@ -38,6 +35,11 @@ _ZERO = 48
 
 POWERS_OF_TEN = np.array([float(10**k) for k in range(LARGEST_POWER + 1)])
 """The last argument of those functions that have ``powers``."""
+
+
+def decimals_file() -> str:
+    """Return where the functions lie, for what compiles them."""
+    return __file__
 
 
 def read_digits(text: NDArray[np.uint8], at: int, mantissa: int, digits: int) -> tuple[int, int, int]:

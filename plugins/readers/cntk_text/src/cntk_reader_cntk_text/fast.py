@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api.readers import DECIMALS, POWERS_OF_TEN, fill_odd
+from cntk_core.api.readers import POWERS_OF_TEN, decimals_file, fill_odd
 from cntk_reader_cntk_text import lines
 from cntk_reader_cntk_text.records import IntArray, Parsed, Samples, StreamSpec
 
@@ -122,4 +122,4 @@ def _loop(dtype: np.dtype[Any]) -> Loop | None:
 
     if not can_compile():
         return None
-    return byte_loop(lines.__file__, "read_lines", lines.SIGNATURE.format(numbers=dtype), DECIMALS)
+    return byte_loop(lines.__file__, "read_lines", lines.SIGNATURE.format(numbers=dtype), decimals_file())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api.readers import DECIMALS, POWERS_OF_TEN, fill_odd
+from cntk_core.api.readers import POWERS_OF_TEN, decimals_file, fill_odd
 from cntk_reader_uci import columns
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def read_regular(
     kinds = _kinds(streams)
     if kinds is None or not can_compile() or not _usual(marks):
         return None
-    loop = byte_loop(columns.__file__, "read_columns", columns.SIGNATURE.format(numbers=dtype), DECIMALS)
+    loop = byte_loop(columns.__file__, "read_columns", columns.SIGNATURE.format(numbers=dtype), decimals_file())
     data = text if text.endswith(b"\n") else text + b"\n"
     lines = data.count(b"\n")
     numeric, named = np.flatnonzero(kinds == columns.NUMBER), np.flatnonzero(kinds == columns.NAME)
