@@ -1,8 +1,8 @@
 """Decimal numbers in loops over bytes: the part of Python that is compiled, for readers of text.
 
 A function that calls these is compiled with the text of this file (:func:`decimals_file`). Values are those of
-``float``, to the last bit: a whole number that double precision has exactly, divided or multiplied by a power of ten that it has
-exactly, is rounded once. What is not sure to be right is left to others (``ODD``).
+``float``, to the last bit: a whole number that double precision has exactly, divided or multiplied by a power of ten
+that it has exactly, is rounded once. What is not sure to be right is left to others (``ODD``).
 """
 
 from __future__ import annotations
