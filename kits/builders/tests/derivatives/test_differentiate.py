@@ -18,6 +18,7 @@ from cntk_core.ops.families.normalization import BatchNormalizationAttributes
 from cntk_core.ops.families.outputs import MultiplexerAttributes
 from cntk_core.ops.families.pooling import PoolingAttributes
 from cntk_core.ops.families.recurrence import DelayAttributes
+from cntk_core.ops.families.slicing import SliceAttributes
 from cntk_core.ops.table import core_ops
 from cntk_core.plan.make import make_plan
 from cntk_kit_builders.derivatives.differentiate import derivative_name, differentiate
@@ -106,6 +107,20 @@ def test_rules_give_the_gradients_of_their_ops(op):
             refused = suppress(UnsupportedError) if op in PARTLY else nullcontext()
             with refused:
                 assert_same_derivatives(sample.network, root, by, data, f"derivative of {op}")
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "step"), [(0, 0, 2), (1, 0, 3), (0, 6, -1), (1, 0, -2), (0, 5, -3), (2, 3, 4)]
+)
+@pytest.mark.parametrize("axis", [1, 2])
+def test_every_few_elements(begin, end, step, axis):
+    made = Sketch("float64")
+    x = made.input("x", 7, 8)
+    part = made.op("Slice", x, attributes=SliceAttributes(begin, end, axis, step))
+    value = made.op("SumElements", made.op("ElementTimes", part, made.op("Exp", part)), name="value")
+    sample = made.finish(None, value)
+    made = assert_same_derivatives(sample.network, value, [x], sample.minibatch(3), "derivative")
+    assert "Slice" in {node.op.name for node in made}
 
 
 def test_second_derivatives_agree_with_differences_of_first_ones():

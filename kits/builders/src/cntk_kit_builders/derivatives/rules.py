@@ -11,7 +11,14 @@ from cntk_core.ops.families.adjoints import SUM_OF_OUTER_PRODUCTS
 from cntk_core.ops.families.products import TIMES, TRANSPOSE_TIMES
 from cntk_core.ops.families.reshaping import TransposeAttributes, transposed_axes
 from cntk_core.ops.families.sequences import RECONCILE_DYNAMIC_AXIS
-from cntk_core.ops.families.slicing import ROW_STACK, SLICE, SliceAttributes, StackAttributes, slice_ranges
+from cntk_core.ops.families.slicing import (
+    ROW_STACK,
+    SLICE,
+    SLICE_BY_STRIDES,
+    SliceAttributes,
+    StackAttributes,
+    slice_ranges,
+)
 from cntk_core.ops.language.expression import symbol
 from cntk_core.ops.language.shapes import elements
 from cntk_core.plan.traced import traced_gradient
@@ -248,7 +255,11 @@ def _padded(node: Node, rank: int) -> tuple[int, ...]:
 @derivative_rule("Slice")
 def _slice(d: DerivativeWriter, node: Node, g: Node, needs: Sequence[bool]) -> Gradients:
     shape = node.inputs[0].known_shape
+    strides = {
+        len(shape) - axis: step for axis, step in zip(node.attributes.axis, node.attributes.strides, strict=True)
+    }
     for axis, (first, last) in slice_ranges(shape, node.attributes).items():
+        g = _spread(d, g, axis, last - first, strides.get(axis, 1))
         parts = [g]
         for count, place in ((first, 0), (shape[axis] - last, len(parts))):
             if count:
@@ -257,6 +268,26 @@ def _slice(d: DerivativeWriter, node: Node, g: Node, needs: Sequence[bool]) -> G
         if len(parts) > 1:
             g = d.op(ROW_STACK, *parts, attributes=StackAttributes(len(shape) - axis))
     return (g,)
+
+
+def _spread(d: DerivativeWriter, g: Node, axis: int, count: int, step: int) -> Node:
+    """Elements at every ``step``-th of ``count`` places along a memory axis, from the last one on if it is negative."""
+    shape = g.known_shape
+    rank, size = len(shape), abs(step)
+    number = rank - axis
+    if step < 0:
+        g = d.op(SLICE_BY_STRIDES, g, attributes=SliceAttributes(0, 0, number, -1))
+    if size == 1:
+        return g
+    zeros = d.number(0.0, tuple(size - 1 if each == axis + 1 else 1 for each in range(rank + 1)))
+    apart = d.reshape(g, (*shape[: axis + 1], 1, *shape[axis + 1 :]))
+    apart = d.op(ROW_STACK, apart, zeros, attributes=StackAttributes(number))
+    g = d.reshape(apart, (*shape[:axis], shape[axis] * size, *shape[axis + 1 :]))
+    before = (count - 1) % size if step < 0 else 0
+    if before:
+        lead = d.number(0.0, tuple(before if each == axis else 1 for each in range(rank)))
+        g = d.op(ROW_STACK, lead, g, attributes=StackAttributes(number))
+    return d.op(SLICE, g, attributes=SliceAttributes(0, count, number))
 
 
 @derivative_rule("RowStack")

@@ -110,9 +110,9 @@ def _read(
         mine = slice(int(first[2 * number]), int(used[2 * number]))
         rows = slice(int(first[2 * number + 1]), int(used[2 * number + 1]))
         if spec.sparse:
-            samples.append(Samples(of_line[rows], values[mine], indices[mine], counts[rows]))
+            samples.append(Samples(of_line[rows], values[mine].copy(), indices[mine].copy(), counts[rows]))
         else:
-            samples.append(Samples(of_line[rows], values[mine].reshape(-1, spec.dim)))
+            samples.append(Samples(of_line[rows], values[mine].reshape(-1, spec.dim).copy()))
     return Parsed(total, samples, short=short[: used[-2]].tolist())
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, ClassVar, cast
 
 import attrs
@@ -238,7 +239,7 @@ class TextSource(ChunkSource):
         """Parse a chunk; ``strict`` ends at the first block with bad rows. Raises DataError then."""
         data = self._file.lines(piece.offset, piece.size)
         parts: list[Parsed] = []
-        with contextlib.closing(self._parse_blocks(list(_blocks(data)))) as found:
+        with contextlib.closing(self._parse_blocks(data)) as found:
             for part in found:
                 parts.append(part)
                 if strict and part.problems:
@@ -257,15 +258,26 @@ class TextSource(ChunkSource):
             raise self._too_many(list(self._errors(sequences.problems)), known_all=False)
         return sequences
 
-    def _parse_blocks(self, blocks: list[bytes]) -> Generator[Parsed]:
-        """Parse blocks, several at a time: the compiled loop needs no GIL."""
+    def _parse_blocks(self, data: bytes) -> Generator[Parsed]:
+        """Parse blocks, several at a time: the compiled loop needs no GIL. Few are there at once."""
         rules = self._rules
-        threads = min(len(blocks), _THREADS, os.cpu_count() or 1)
-        with contextlib.ExitStack() as stack:
-            run = map if threads < 2 else stack.enter_context(ThreadPoolExecutor(threads, "cntk-text")).map
-            found = run(lambda block: parse_fast(block, rules.streams, rules.dtype), blocks)
-            for block, fast in zip(blocks, found, strict=True):
-                yield parse_exact(block, rules.streams, rules.dtype) if fast is None else fast
+        threads = min(len(data) // _BLOCK + 1, _THREADS, os.cpu_count() or 1)
+
+        def parse(block: bytes) -> Parsed:
+            fast = parse_fast(block, rules.streams, rules.dtype)
+            return parse_exact(block, rules.streams, rules.dtype) if fast is None else fast
+
+        if threads < 2:
+            yield from map(parse, _blocks(data))
+            return
+        with ThreadPoolExecutor(threads, "cntk-text") as pool:
+            waiting: deque[Future[Parsed]] = deque()
+            for block in _blocks(data):
+                waiting.append(pool.submit(parse, block))
+                if len(waiting) > threads:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
 
     def _errors(self, problems: Iterable[RowProblem]) -> Iterator[DataError]:
         for problem in problems:
