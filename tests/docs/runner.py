@@ -40,6 +40,7 @@ REASONS = (
     "needs a file that you have",
     "needs a data set that you download",
     "takes minutes",
+    "serves until it is told to end",
 )
 """Why a block may not be run here."""
 
