@@ -23,9 +23,7 @@ class Serve(Verb):
         parser.add_argument("--queue", type=int, default=512, metavar="N", help="most requests that wait; then 503")
         parser.add_argument("--body", type=float, default=16.0, metavar="MB", help="longest request (default: 16)")
         parser.add_argument("--timeout", type=float, default=30.0, metavar="S", help="most seconds in the queue")
-        parser.add_argument(
-            "--check", action="store_true", help="compute zeros, say what would be served, end"
-        )
+        parser.add_argument("--check", action="store_true", help="compute zeros, say what would be served, end")
 
     def run(self, options: argparse.Namespace) -> int:
         """Serve until a signal comes."""
