@@ -18,6 +18,8 @@ from golden_files import arrays, differences, index, write
 
 from cntk_core.api import CntkError, UnsupportedError
 from cntk_core.api.recipes import PluginManager
+from cntk_core.api.training import Model
+from cntk_testing.networks import Sketch
 from cntk_testing.reference import ReferenceEngine
 
 TOOLS = Path(__file__).resolve().parents[4] / "tools"
@@ -151,6 +153,24 @@ def test_a_list_of_places_alone_is_written(tmp_path: Path) -> None:
     save_model(network, tmp_path / "again.model")
     again = load_model(tmp_path / "again.model", find_op())
     assert sorted(result.name for result in again.results) == sorted(node.name for node in network.roots["output"])
+
+
+@pytest.mark.parametrize("op", ["PerDimMeanVarNormalization", "PerDimMeanVarDeNormalization"])
+def test_statistics_of_recipes(op: str, tmp_path: Path) -> None:
+    """The ops of recipes for mean and variance are two of the ops that CNTK 2 has."""
+    made = Sketch("float32")
+    x = made.input("x", 3)
+    mean, inverse = made.parameter("mean", 3), made.parameter("inverse", 3)
+    inverse.value = np.array([0.5, 2.0, 4.0], np.float32)
+    root = made.op(op, x, mean, inverse, name="normal")
+    network = made.finish(None, root).network
+    network.roots["output"] = [root]
+    save_model(network, tmp_path / "again.model")
+    again = load_model(tmp_path / "again.model", find_op()).network
+    data = {"x": np.arange(12, dtype=np.float32).reshape(4, 3)}
+    expected = Model(network, engine=ReferenceEngine()).evaluate(data, ["normal"])["normal"]
+    found = Model(again, engine=ReferenceEngine()).evaluate(data, ["normal"])["normal"]
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
 def test_what_the_original_has_not_is_refused_by_name(tmp_path: Path) -> None:

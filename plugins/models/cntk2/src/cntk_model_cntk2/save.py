@@ -29,6 +29,8 @@ NUMBERS = {
     "SumColumnElements": 39,
     "DiagTimes": 21,
     "LookupTable": 31,
+    "PerDimMeanVarNormalization": 21,
+    "PerDimMeanVarDeNormalization": 19,
 }
 """Our op to the number of the operation that computes it."""
 

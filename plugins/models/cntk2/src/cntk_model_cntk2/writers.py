@@ -197,6 +197,19 @@ def _normalization(exporter: Exporter, node: Node) -> Written:
     )
 
 
+def _by_statistics(exporter: Exporter, node: Node) -> Written:
+    """(x - mean) * invStdDev: a difference, then the product that bears the name."""
+    x, mean, inverse = (exporter.uids[child] for child in node.inputs)
+    return Written(inputs=[exporter.helper("Minus", [x, mean], {}), inverse])
+
+
+def _from_statistics(exporter: Exporter, node: Node) -> Written:
+    """X / invStdDev + mean: a quotient, then the sum that bears the name."""
+    x, mean, inverse = (exporter.uids[child] for child in node.inputs)
+    deviation = exporter.helper("Reciprocal", [inverse], {})
+    return Written(inputs=[exporter.helper("ElementTimes", [x, deviation], {}), mean])
+
+
 def _dropout(exporter: Exporter, node: Node) -> Written:
     return Written({"dropoutRate": max(float(node.attributes.dropout_rate), 0.0), **_seed(exporter, node)})
 
@@ -370,6 +383,8 @@ WRITERS: dict[str, Callable[[Any, Node], Written]] = {
     "TransposeTimes": _times,
     "LookupTable": _look_up,
     "BatchNormalization": _normalization,
+    "PerDimMeanVarNormalization": _by_statistics,
+    "PerDimMeanVarDeNormalization": _from_statistics,
     "Dropout": _dropout,
     "RandomSample": _sample,
     "RandomSampleInclusionFrequency": _sample,
