@@ -75,7 +75,9 @@ def _make_frames(
             some = next(iter(dense.values()))
             data = np.empty((len(picks.sequences), *some.shape[1:]), dtype=some.dtype)
             for number, column in columns.items():
-                data[places[number]] = dense[number].take(column.first_rows(sequences[number]), axis=0)
+                values, chosen = dense[number], column.first_rows(sequences[number])
+                # ``take`` would copy all frames first where they overlap.
+                data[places[number]] = values.take(chosen, axis=0) if values.flags.c_contiguous else values[chosen]
         found[stream.name] = StreamData(data, layout)
     return Minibatch(found, picks.samples)
 
