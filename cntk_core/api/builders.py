@@ -44,7 +44,12 @@ from cntk_kit_builders.edit import (
     users_of,
 )
 from cntk_kit_builders.first_values.initializers import FromFile, FromLiteral, Random, cntk_initializer, initializer
-from cntk_kit_builders.first_values.weights_file import WeightsFile, is_weights_file, open_weights
+from cntk_kit_builders.first_values.weights_file import (
+    WeightsFile,
+    is_weights_file,
+    npz_chunks,
+    open_weights,
+)
 from cntk_kit_builders.patterns import NamePattern, find_nodes, paired_names
 from cntk_kit_builders.svd import Reduction, reduce_network
 from cntk_kit_builders.text_file import write_text
@@ -109,6 +114,7 @@ __all__ = [
     "network_content",
     "network_of_content",
     "nodes_to_clone",
+    "npz_chunks",
     "numbered",
     "op_of",
     "open_weights",

@@ -11,11 +11,12 @@ import pytest
 from cntk_tool_predict.verb import Predict
 
 from cntk_core.api import Network
+from cntk_core.api.builders import FREE, rename_nodes
 from cntk_core.api.training import Model
 from cntk_kit_recipes.cli import main
 from cntk_testing import PackagingContract, VerbContract
 from cntk_testing.inside import save_model
-from cntk_testing.networks import classifier
+from cntk_testing.networks import Sketch, classifier
 from cntk_testing.sequence_networks import SEQUENCE_SAMPLES
 
 pytestmark = pytest.mark.skipif(find_spec("pyarrow") is None, reason="pyarrow is not installed")
@@ -213,6 +214,40 @@ def test_mistakes(arguments: list[str], message: str, capsys: pytest.CaptureFixt
     assert main(["predict", "net.dnn", "--node", OUTPUT.name, *arguments]) != 0
     assert capsys.readouterr().err == f"error: {message}\n"
     assert {path.name for path in Path.cwd().iterdir()} == before, "something is left behind"
+
+
+def test_images_of_any_size(capsys: pytest.CaptureFixture[str]) -> None:
+    """An array has a size; tables and text do not say it."""
+    made = Sketch("float32")
+    x = made.input("x", 2, FREE)
+    root = made.op("ElementTimes", x, x, name="squares")
+    network = made.finish(None, root).network
+    network.roots["output"] = [root]
+    save_model(network, "any.dnn")
+    values = np.arange(30, dtype=np.float32).reshape(5, 2, 3)
+    np.save("x.npy", values)
+    assert main(["predict", "any.dnn", "-i", "x.npy", "-o", "y.npy", "--batch", "2"]) == 0
+    assert np.load("y.npy").tolist() == (values * values).tolist()
+    for name in ("x.csv", "x.txt"):
+        Path(name).write_text("x\n1\n", encoding="utf-8")
+        capsys.readouterr()
+        assert main(["predict", "any.dnn", "-i", name, "-o", "y.npy"]) == 1
+        assert capsys.readouterr().err == (
+            f"error: {name}: the input 'x' [? x 2] has no size of its own, and such a file says none\n"
+            "    Write an array of samples of one size: .npy, .npz.\n"
+        )
+
+
+def test_nodes_with_odd_names(capsys: pytest.CaptureFixture[str]) -> None:
+    """NumPy's writer cannot name an array ``file``; and nothing takes the place of the lengths of sequences."""
+    for name, status in (("file", 0), ("lengths", 2)):
+        made = network()
+        made.roots["output"][0].name = name
+        rename_nodes(made, [(made.roots["output"][0], name)])
+        save_model(made, "odd.dnn")
+        assert main(["predict", "odd.dnn", "-i", write("x.npy"), "-o", "y.npz"]) == status
+    np.testing.assert_allclose(np.load("y.npz")["file"].reshape(SAMPLES, -1), wanted(), rtol=1e-5, atol=1e-6)
+    assert "error: a file of arrays has other things called lengths\n" in capsys.readouterr().err
 
 
 def test_an_old_file_is_there_until_the_new_one_is_whole(capsys: pytest.CaptureFixture[str]) -> None:

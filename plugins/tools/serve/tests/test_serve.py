@@ -27,10 +27,11 @@ from cntk_tool_serve.server import _listen
 from cntk_tool_serve.verb import Serve
 
 from cntk_core.api import DataError, Network
+from cntk_core.api.builders import FREE
 from cntk_core.api.training import Model
 from cntk_testing import PackagingContract, VerbContract
 from cntk_testing.inside import save_model
-from cntk_testing.networks import classifier
+from cntk_testing.networks import Sketch, classifier
 from cntk_testing.sequence_networks import SEQUENCE_SAMPLES
 
 Ask = Callable[..., tuple[int, Any]]
@@ -167,7 +168,7 @@ NO_SAMPLES = "the values of 'x' are no list of samples [6], nor of sequences of 
         ({"y": [[1]]}, 400, "there are no values for x\n    The inputs are x [6]."),
         ({"inputs": 3}, 400, "the inputs are no object of names and values\n    The inputs are x [6]."),
         ({"x": [1, 2, 3]}, 400, NO_SAMPLES),
-        ({"x": [[1, 2, 3]]}, 400, NO_SAMPLES),
+        ({"x": [[1, 2, 3]]}, 400, "the input 'x' has the shape (1, 3)"),
         ({"x": [[1, 2, 3, 4, 5, 6], [1]]}, 400, NO_SAMPLES),
         ({"x": [[1, 2, 3, 4, 5, "6"]]}, 200, ""),
         ({"x": [[1, 2, 3, 4, 5, "six"]]}, 400, NO_SAMPLES),
@@ -182,6 +183,22 @@ def test_mistakes(address: str, body: Any, status: int, message: str) -> None:
     assert found == status
     assert status == 200 or said["error"].startswith(message)
     assert get(f"{address}/health")["status"] == "ok"
+
+
+def test_images_of_any_size() -> None:
+    """Sizes that each request brings: those of one size are computed together, others apart."""
+    made = Sketch("float32")
+    x = made.input("x", 2, FREE)
+    root = made.op("ElementTimes", x, x, name="squares")
+    served = made.finish(None, root).network
+    served.roots["output"] = [root]
+    with serving(Model(served)) as address, ThreadPoolExecutor(8) as pool:
+        given = [np.full((count, 2, size), float(size)) for count, size in ((1, 3), (2, 3), (1, 5), (3, 1)) * 3]
+        answers = pool.map(lambda values: ask(f"{address}/predict", values.tolist()), given)
+        for values, (status, found) in zip(given, answers, strict=True):
+            assert (status, found["outputs"]) == (200, {"squares": (values * values).tolist()})
+        assert get(f"{address}/model")["inputs"] == [{"name": "x", "shape": [2, None], "sparse": False}]
+    assert Service(Model(served), (), "", Limits()).check() == "x [? x 2] -> squares [? x 2]"
 
 
 def test_what_a_server_tells(address: str) -> None:

@@ -10,6 +10,7 @@ import math
 import re
 import zipfile
 from collections.abc import Callable, Mapping
+from io import BytesIO
 from pathlib import Path
 from typing import IO, Any
 
@@ -174,6 +175,16 @@ def _header(file: IO[bytes], path: Path, size: int) -> Entry:
     if size - file.tell() != math.prod(shape) * dtype.itemsize:
         raise _damaged(path, "an array's header does not fit the size of its values")
     return Entry(tuple(shape), dtype.name)
+
+
+def npz_chunks(arrays: Mapping[str, NDArray[Any]]) -> list[memoryview]:
+    """Return the bytes of an npz file. NumPy's own writer cannot name an array ``file``."""
+    content = BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        for name, array in arrays.items():
+            with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as file:
+                np.lib.format.write_array(file, array, allow_pickle=False)
+    return [content.getbuffer()]
 
 
 # -- safetensors -----------------------------------------------------------------------------------------------------

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from io import BytesIO
 from pathlib import Path
 from typing import Any, Literal, get_args
-from zipfile import ZipFile, ZipInfo
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from cntk_core.api import DataError, Location, Network, NetworkError, Node, UsageError
-from cntk_core.api.builders import NamePattern, WeightsFile, open_weights, write_file
+from cntk_core.api.builders import NamePattern, WeightsFile, npz_chunks, open_weights, write_file
 
 Order = Literal["numpy", "cntk"]
 """How the axes of an array stand: as in memory, the reverse of CNTK's dimensions; or as CNTK prints them."""
@@ -42,7 +40,7 @@ def save_weights(network: Network, path: str | Path, *, order: Order = "numpy", 
         OSError: the file cannot be written.
     """
     path = Path(path)
-    writers = {".npz": _npz, ".safetensors": _safetensors}
+    writers = {".npz": npz_chunks, ".safetensors": _safetensors}
     writer = writers.get(path.suffix.lower())
     if writer is None:
         raise UsageError(f"'{path}' is no file of weights", hint="Its name must end in .npz or .safetensors.")
@@ -60,16 +58,6 @@ def _chosen(network: Network, patterns: Sequence[str]) -> Iterator[Node]:
         wanted = f"called {' or '.join(patterns)} " if patterns else ""
         raise NetworkError(f"no node {wanted}has values")
     yield from found
-
-
-def _npz(arrays: Mapping[str, NDArray[Any]]) -> Iterable[bytes | memoryview]:
-    """Write as NumPy does, which cannot name an array ``file``."""
-    content = BytesIO()
-    with ZipFile(content, "w") as archive:
-        for name, array in arrays.items():
-            with archive.open(ZipInfo(f"{name}.npy"), "w", force_zip64=True) as file:
-                np.lib.format.write_array(file, array, allow_pickle=False)
-    return [content.getbuffer()]
 
 
 def _safetensors(arrays: Mapping[str, NDArray[Any]]) -> Iterable[bytes | memoryview]:

@@ -12,7 +12,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import DataError, Minibatch, Node
+from cntk_core.api import DataError, Minibatch, Node, show
 from cntk_core.api.engines import make_plan
 from cntk_core.api.recipes import NodeValues, compile_plan
 from cntk_core.api.training import Model
@@ -80,8 +80,9 @@ class Evaluator:
 
     @staticmethod
     def _of_sequences(values: NodeValues, node: Node, batch: Minibatch) -> Values:
-        if not node.framed:
-            raise DataError(f"'{node.name}' has no value for each sample")
+        if not node.framed or min(node.known_shape, default=1) < 0:
+            what = "has no value" if not node.framed else f"{show(node.known_shape)} has no value of one size"
+            raise DataError(f"'{node.name}' {what} for each sample")
         found = values.sequences(node, batch)
         rows = np.concatenate([one.values for one in found])
         lengths = [len(one.values) for one in found]

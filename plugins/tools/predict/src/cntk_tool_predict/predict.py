@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 import attrs
 
 from cntk_core.api import DataError, Input, NetworkError, Node, UsageError, elements
+from cntk_core.api.builders import write_file
 from cntk_core.api.recipes import ModelFiles, PluginManager
 from cntk_core.api.training import Model
 from cntk_tool_predict.evaluating import Evaluator, Values, evaluate_all
-from cntk_tool_predict.sinks import Sink, open_sink
+from cntk_tool_predict.sinks import writer_of
 from cntk_tool_predict.sources import Source, Wanted, open_source
 
 if TYPE_CHECKING:
@@ -43,31 +44,38 @@ def predict(options: argparse.Namespace) -> int:
         raise NetworkError("the model marks no output", hint="Name the nodes whose values you want: --node NAME.")
     needed = [node for node in model.network.order(evaluator.nodes, stop_at_constants=True) if isinstance(node, Input)]
     labels = _labels(options, evaluator.nodes)
+    write = writer_of(output, evaluator.nodes, labels)
     source = open_source(Path(options.input), Wanted(needed, options.batch, _columns(options.columns), plugins))
-    sink = open_sink(output, evaluator.nodes, labels)
+    batches = _Counted(evaluate_all(evaluator, source.batches, options.workers), source, options)
     try:
-        count = _run(evaluator, source, sink, options)
-        sink.finish()
+        # An old file is there until the new one is whole.
+        write_file(output, write(batches, output, evaluator.nodes, labels))
     except OSError as error:
-        sink.discard()
         raise DataError(f"'{output}' cannot be written: {error.strerror or error}") from None
-    except BaseException:
-        sink.discard()
-        raise
+    count = batches.count
     print(f"{output}: {count} sample{'' if count == 1 else 's'}, {', '.join(node.name for node in evaluator.nodes)}")
     return 0
 
 
-def _run(evaluator: Evaluator, source: Source, sink: Sink, options: argparse.Namespace) -> int:
-    count = 0
-    with _progress(source.samples) as tell:
-        for values in evaluate_all(evaluator, source.batches, options.workers):
-            count += len(values[0].rows)
-            sink.write([_largest(one) for one in values] if options.argmax else values)
-            tell(count)
-    if not count:
-        raise DataError(f"'{options.input}' has no samples")
-    return count
+class _Counted:
+    """What comes out of a model, counted; where places are wanted, those of the largest values.
+
+    Attributes:
+        count: samples so far.
+    """
+
+    def __init__(self, batches: Iterator[list[Values]], source: Source, options: argparse.Namespace) -> None:
+        self._batches, self._source, self._options = batches, source, options
+        self.count = 0
+
+    def __iter__(self) -> Iterator[list[Values]]:
+        with _progress(self._source.samples) as tell:
+            for values in self._batches:
+                self.count += len(values[0].rows)
+                tell(self.count)
+                yield [_largest(one) for one in values] if self._options.argmax else values
+        if not self.count:
+            raise DataError(f"'{self._options.input}' has no samples")
 
 
 def _largest(values: Values) -> Values:

@@ -8,7 +8,7 @@ from pathlib import Path
 import attrs
 import numpy as np
 
-from cntk_core.api import DataError, EpochSpec, Input, Location, ReaderContext, UsageError, to_cntk
+from cntk_core.api import DataError, EpochSpec, Input, Location, ReaderContext, UsageError, show, to_cntk
 from cntk_core.api.builders import parse_text
 from cntk_core.api.recipes import PluginManager
 from cntk_tool_predict.evaluating import Batch
@@ -66,6 +66,8 @@ def open_source(path: Path, wanted: Wanted) -> Source:
         raise UsageError(f"'{path}' cannot be read: its suffix says what it is", hint=f"Known: {', '.join(openers)}")
     if wanted.columns and opener is not _table:
         raise UsageError("--columns is about tables (.csv, .parquet)")
+    if opener in (_table, _ctf):
+        _check_sizes(path, wanted.inputs)
     try:
         with path.open("rb"):  # libraries have messages of their own for a file that is not there
             pass
@@ -74,6 +76,17 @@ def open_source(path: Path, wanted: Wanted) -> Source:
         raise DataError(f"'{path}' cannot be read: {error.strerror or error}") from None
     except (ValueError, EOFError) as error:  # NumPy's, of a damaged file
         raise DataError(str(error), where=Location(str(path))) from None
+
+
+def _check_sizes(path: Path, inputs: Sequence[Input]) -> None:
+    """Refuse inputs whose sizes each minibatch brings: only an array has them."""
+    for node in inputs:
+        if min(node.known_shape, default=1) < 0:
+            raise DataError(
+                f"the input '{node.name}' {show(node.known_shape)} has no size of its own, and such a file says none",
+                where=Location(str(path)),
+                hint="Write an array of samples of one size: .npy, .npz.",
+            )
 
 
 def _npy(path: Path, wanted: Wanted) -> Source:

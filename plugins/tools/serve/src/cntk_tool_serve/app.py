@@ -22,6 +22,9 @@ from cntk_tool_serve.requests import ARROW, arrow_of, inputs_of, json_of, parse_
 RETRY = "1"
 """Seconds after which somebody who was sent away may come again."""
 
+_ANY_SIZE = 64
+"""Size of zeros along a dimension that each request brings."""
+
 
 @attrs.frozen
 class Limits:
@@ -69,7 +72,8 @@ class Service:
         Raises:
             CntkError: the model cannot be computed.
         """
-        zeros = {node.name: np.zeros((1, *(max(size, 1) for size in node.known_shape))) for node in self.inputs}
+        shapes = {node.name: [size if size > 0 else _ANY_SIZE for size in node.known_shape] for node in self.inputs}
+        zeros = {name: np.zeros((1, *shape)) for name, shape in shapes.items()}
         self._model.evaluate(zeros, [node.name for node in self.nodes])
         sides = [
             ", ".join(f"{node.name} {show(node.known_shape)}" for node in some) for some in (self.inputs, self.nodes)
@@ -113,7 +117,7 @@ class Service:
 
     async def _about(self, _request: Request) -> Response:
         def told(node: Node) -> dict[str, Any]:
-            shape = [size if isinstance(size, int) and size >= 0 else None for size in node.known_shape]
+            shape = [size if size > 0 else None for size in node.known_shape]
             return {"name": node.name, "shape": shape, "sparse": isinstance(node, Input) and node.sparse}
 
         limits = {"batch": self._limits.batch, "queue": self._limits.queue, "body": self._limits.body}

@@ -58,13 +58,13 @@ def _values(node: Input, value: Any) -> Any:
         raise wrong
     try:
         if depth == rank + 1:
-            return _array(value, node, wrong)
+            return _array(value, node)
         if depth == rank + 2 or (node.sparse and depth == 2):
             if not all(isinstance(sequence, list) and sequence for sequence in value):
                 raise wrong
             if node.sparse and depth == 2:
                 return [[_place(number, node) for number in sequence] for sequence in value]
-            return [_array(sequence, node, wrong) for sequence in value]
+            return [_array(sequence, node) for sequence in value]
     except (ValueError, TypeError, OverflowError):
         raise wrong from None
     raise wrong
@@ -78,10 +78,9 @@ def _depth(value: Any) -> int:
     return depth
 
 
-def _array(value: Any, node: Input, wrong: DataError) -> Any:
+def _array(value: Any, node: Input) -> Any:
+    """Lists as an array; whether its samples fit the model says."""
     array = np.array(value, dtype=np.float64)  # raises ValueError where lists have different lengths
-    if array.shape[1:] != node.known_shape and -1 not in node.known_shape:
-        raise wrong
     if not np.isfinite(array).all():
         raise DataError(f"'{node.name}' has values that are no finite numbers")
     return array
