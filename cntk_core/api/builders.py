@@ -51,6 +51,7 @@ from cntk_kit_builders.first_values.weights_file import (
     open_weights,
 )
 from cntk_kit_builders.patterns import NamePattern, find_nodes, paired_names
+from cntk_kit_builders.single_steps import makes_single_steps
 from cntk_kit_builders.svd import Reduction, reduce_network
 from cntk_kit_builders.text_file import write_text
 from cntk_kit_builders.user_function import UserFunction, op_of
@@ -111,6 +112,7 @@ __all__ = [
     "initialize_parameters",
     "initializer",
     "is_weights_file",
+    "makes_single_steps",
     "network_content",
     "network_of_content",
     "nodes_to_clone",

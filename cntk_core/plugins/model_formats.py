@@ -86,10 +86,7 @@ class ModelFiles:
 
     def _recognize(self, path: Path) -> ModelFormat | None:
         begin = _begin(path)
-        for one, _ in self._usable():
-            if _recognizes(one, begin, path):
-                return one
-        return None
+        return next((one for one, _ in self._usable() if _recognizes(one, begin, path)), None)
 
     def _known(self) -> str:
         names: dict[str, list[str]] = {}

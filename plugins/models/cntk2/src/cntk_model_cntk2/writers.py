@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 
 from cntk_core.api import Node, Parameter, UnsupportedError
-from cntk_core.api.builders import BATCH
+from cntk_core.api.builders import BATCH, makes_single_steps
 from cntk_model_cntk2.axes import EVERYTHING, SAMPLES, SEQUENCE, WHOLE_SAMPLE, dynamic_axes
 from cntk_model_cntk2.values import ALL, ALL_STATIC, BATCH_AXIS, NOT_STATIC, SEQUENCE_AXIS, Axis, Float, NDShape, SizeT
 
@@ -227,28 +227,6 @@ def _random(exporter: Exporter, node: Node) -> Written:
     if not node.inputs:
         keys |= {"newShape": _shape(given.dims), "newDataType": 1}
     return Written(keys)
-
-
-def _is_zero(node: Node) -> bool:
-    """Whether a node is 0 whatever the inputs are."""
-    if isinstance(node, Parameter):
-        return not node.learned and node.value is not None and not np.any(node.value)
-    if node.op.name in ("ReconcileDynamicAxis", "Pass", "Slice", "SumColumnElements", "BroadcastLike"):
-        return _is_zero(node.inputs[0])
-    return node.op.name == "ElementTimes" and any(map(_is_zero, node.inputs))
-
-
-def makes_single_steps(node: Node) -> bool:
-    """Whether a Where finds the first or the last step alone: then there are no sequences any more in the original."""
-    found = node.inputs[0]
-    while found.op.name == "Pass":
-        found = found.inputs[0]
-    if not found.op.traits.delay or found.attributes.time_step != 1 or not _is_zero(found.inputs[0]):
-        return False
-    if len(found.inputs) == 1:
-        return bool(found.attributes.default_hidden_activation == 1.0)
-    first = found.inputs[1]
-    return isinstance(first, Parameter) and first.value is not None and bool(np.all(first.value == 1.0))
 
 
 def _where(exporter: Exporter, node: Node) -> Written:

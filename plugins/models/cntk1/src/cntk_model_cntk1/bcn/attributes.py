@@ -39,12 +39,15 @@ from cntk_model_cntk1.op_attributes import (
 TRAINS = 2
 """Evaluation mode of noise-contrastive estimation that trains."""
 
-_UNSET = float(np.finfo(np.float64).max)
+UNSET = float(np.finfo(np.float64).max)
 _MOST_LAYERS = 65536
 _NODE_TAGS = ("float", "double", "ENodeList")
-_DEFAULT_AXES = ("WhereNodeAxis", "ToSequenceNodeAxis")
+NO_SEQUENCE = "__noSequenceAxis"
+"""The axis of what has one sample each, no sequences, as CNTK 2 calls it when it writes such a file."""
+
+_DEFAULT_AXES = ("WhereNodeAxis", "ToSequenceNodeAxis", NO_SEQUENCE)
 _OLD_STACKS = {"LSTM": "lstm", "GRU": "gru", "RNN_RELU": "rnnReLU", "RNN_TANH": "rnnTanh"}
-_TRACE_FORMAT = (
+TRACE_FORMAT = (
     "prologue",
     "epilogue",
     "sequenceSeparator",
@@ -182,7 +185,7 @@ def _crop(source: Source) -> CropAttributes:
 
 def _offset(source: Source) -> int | None:
     value = source.reader.float64()
-    if value == _UNSET or math.isnan(value):
+    if value == UNSET or math.isnan(value):
         return None
     if not 0 <= value <= MOST:
         source.reader.fail(f"{value} is no sensible offset", source.reader.position - 8)
@@ -264,7 +267,7 @@ def _trace(source: Source) -> TraceAttributes:
     category, mapping, sparse, transpose = reader.flag(), reader.wide(), reader.flag(), reader.flag()
     settings = [f"type={'category' if category else 'sparse' if sparse else 'real'}", f"transpose={transpose}"]
     settings += [f"labelMappingFile={mapping}"] if mapping else []
-    settings += [f"{name}={reader.narrow()}" for name in _TRACE_FORMAT]
+    settings += [f"{name}={reader.narrow()}" for name in TRACE_FORMAT]
     rows, steps = reader.size(), reader.size()
     return TraceAttributes(say, frequency, first, gradient, rows, steps, tuple(settings))
 

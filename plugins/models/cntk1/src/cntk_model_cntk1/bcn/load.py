@@ -29,8 +29,8 @@ from cntk_core.api import (
     from_cntk,
     show,
 )
-from cntk_core.api.builders import unsound
-from cntk_model_cntk1.bcn.attributes import READERS, Source
+from cntk_core.api.builders import BATCH, unsound
+from cntk_model_cntk1.bcn.attributes import NO_SEQUENCE, READERS, Source
 from cntk_model_cntk1.bcn.images import IMAGE_READERS
 from cntk_model_cntk1.bcn.reader import BinaryReader, encoded
 from cntk_model_cntk1.op_attributes import NegativeSamplesAttributes
@@ -269,7 +269,9 @@ class _Importer:
             self._mark_ends()
         converted: set[Node] = set()
         for node in list(self.network):
-            if isinstance(node, Input) and node.axis in self.network:
+            if isinstance(node, Input) and node.axis == NO_SEQUENCE:
+                node.axis = BATCH
+            elif isinstance(node, Input) and node.axis in self.network:
                 node.axis = self.network[node.axis].name
             if node.op.name == "CosDistanceWithNegativeSamples":
                 _take_numbers(node)
