@@ -48,7 +48,7 @@ def flags(*values: bool) -> bytes:
 def matrix(values: np.ndarray) -> bytes:
     """A matrix; its values are written column by column."""
     values = np.atleast_2d(values)
-    begin = b"d" + wide("BMAT") + size(values.dtype.itemsize) + wide("unnamed") + int32(1) + size(*values.shape)
+    begin = b"d" + wide("BMAT") + size(values.dtype.itemsize) + wide("unnamed") + int32(0) + size(*values.shape)
     return begin + values.tobytes(order="F") + wide("EMAT")
 
 
@@ -61,6 +61,7 @@ class Model:
     nodes: list[bytes] = attrs.field(factory=list)
     relations: list[bytes] = attrs.field(factory=list)
     roots: dict[str, tuple[str, ...]] = attrs.field(factory=dict)
+    names: list[str] = attrs.field(factory=list)
 
     @property
     def dtype(self) -> np.dtype:
@@ -68,6 +69,7 @@ class Model:
 
     def add(self, operation: str, name: str, data: bytes = b"", inputs: tuple[str, ...] = ()) -> Model:
         tag = wide(self.precision) if self.version >= 7 else b""
+        self.names.append(name)
         self.nodes.append(tag + wide(operation) + wide(name) + data)
         self.relations.append(wide(name) + size(len(inputs)) + b"".join(map(wide, inputs)))
         return self
@@ -89,6 +91,14 @@ class Model:
 
     def root(self, group: str, *names: str) -> Model:
         self.roots[group] = names
+        return self
+
+    def in_order(self) -> Model:
+        """Put the nodes in the order of their names, in which the original writes them."""
+        places = sorted(range(len(self.names)), key=lambda place: self.names[place].lower())
+        self.names, self.nodes, self.relations = (
+            [table[place] for place in places] for table in (self.names, self.nodes, self.relations)
+        )
         return self
 
     def content(self) -> bytes:

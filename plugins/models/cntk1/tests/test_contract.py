@@ -28,10 +28,11 @@ def write_small_dbn(path: Path) -> Path:
 
 class TestCntk1(ModelFormatContract):
     format_class = Cntk1Format
+    writes = True
 
     def model_file(self, folder: Path) -> Path:
         path = folder / "old.dnn"
-        small_model().write(path)
+        small_model().in_order().write(path)
         return path
 
 

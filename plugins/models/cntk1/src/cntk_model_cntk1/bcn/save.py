@@ -32,7 +32,7 @@ from cntk_model_cntk1.bcn.write_attributes import WRITERS, Target, Write, count_
 from cntk_model_cntk1.bcn.writer import BinaryWriter, Piece
 
 LEAST = 10
-"""Oldest version that is written. Before 13, statistics of normalizations were others, so that those need 13."""
+"""Oldest version that is written. Normalizations need 13 and recurrent stacks 14: what they stored before was other."""
 
 PREFERRED = 14
 """The version that is written if it can say everything: all programs since the end of 2016 read it."""
@@ -199,8 +199,6 @@ class _Exporter:
         inputs = list(node.inputs)
         if node.op.name == "BatchNormalization" and self.version < _COUNTS_ARE_INPUTS:
             del inputs[5:]
-        elif node.op.name == "OptimizedRNNStack" and self.version < 14:
-            inputs.reverse()
         names = [child.name for child in inputs]
         if node.op.name == _NEGATIVES:
             names += [self._number(f"{node.name}.shift", node.attributes.shift)]

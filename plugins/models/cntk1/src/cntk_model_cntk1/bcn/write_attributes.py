@@ -68,8 +68,7 @@ def _stack(target: Target) -> None:
     given, writer = target.given, target.writer
     writer.size(int(given.bidirectional), given.num_layers, given.hidden_size)
     writer.wide(given.recurrent_op)
-    if target.version >= 14:
-        writer.int32(given.axis)
+    writer.int32(given.axis)
 
 
 def _times(target: Target) -> None:
