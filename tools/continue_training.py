@@ -1,11 +1,12 @@
 """Go on with a training of CNTK 2 from its Trainer's checkpoint, and write what becomes of the parameters.
 
-    python tools/continue_training.py MODEL CKP NPZ_IN NPZ_OUT [INDEX]
+    python tools/continue_training.py MODEL CKP NPZ_IN NPZ_OUT [INDEX [NAME]]
 
 ``NPZ_IN`` has minibatches ``next/K/NAME``, named as the inputs of ``tools/evaluate_model.py``; they are learned in the
 order of K. ``NPZ_OUT`` gets ``after/UID`` for each parameter. A checkpoint does not say what its learner was: that
 stands in ``INDEX``, by default ``index.json`` beside the model, as Python wrote it there: ``cases`` by the model's
-name, each with ``learner``; or one such case alone.
+name, each with ``learner``; or one such case alone. With ``NAME``, the checkpoint after the minibatches is written to
+``NAME`` and ``NAME.ckp``, from which a Trainer of CNTK 2 goes on.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Any
 import numpy as np
 from cntk_model_cntk2.checkpoint import read_checkpoint, restore_learner
 from cntk_model_cntk2.load import load_model
+from cntk_model_cntk2.write_checkpoint import learner_state, rewrite_model, write_checkpoint
 from evaluate_model import inputs_of
 
 from cntk_core.api import CntkError
@@ -43,16 +45,16 @@ _OPTIONS = {
 
 
 def main(arguments: Sequence[str]) -> int:
-    if len(arguments) not in (4, 5):
+    if len(arguments) not in (4, 5, 6):
         print(__doc__, file=sys.stderr)
         return 2
     model, checkpoint, given, wanted = map(Path, arguments[:4])
-    index = Path(arguments[4]) if len(arguments) == 5 else model.parent / "index.json"
+    index = Path(arguments[4]) if len(arguments) > 4 else model.parent / "index.json"
     try:
         entry = json.loads(index.read_text(encoding="utf-8"))
         entry = entry.get("cases", {}).get(model.stem, entry)
         with np.load(given) as arrays:
-            found = go_on(model, checkpoint, dict(arrays), entry["learner"])
+            found = go_on(model, checkpoint, dict(arrays), entry["learner"], save=" ".join(arguments[5:]))
     except (CntkError, OSError, KeyError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -61,9 +63,9 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def go_on(
-    model: Path, checkpoint: Path, arrays: Mapping[str, Any], learner: str, engine: str = "cpu"
+    model: Path, checkpoint: Path, arrays: Mapping[str, Any], learner: str, engine: str = "cpu", save: str = ""
 ) -> dict[str, Any]:
-    """Return the parameters by uid after the minibatches."""
+    """Return the parameters by uid after the minibatches; write the checkpoint then if ``save`` is a name."""
     plugins = PluginManager()
     loaded = load_model(model, plugins.registry.ops.find)
     numbers = sorted({int(name.split("/")[1]) for name in arrays if name.startswith("next/")})
@@ -73,10 +75,24 @@ def go_on(
     rate = float(settings.rate)  # type: ignore[arg-type]
     criterion = loaded.network.roots["criterion"][0]
     trainer = Trainer(loaded.network, criterion, settings, evaluations=(), engine=engine, plugins=plugins)
-    restore_learner(read_checkpoint(checkpoint)[0], trainer.model.store, loaded.parameters.values(), shares)
+    (state, *_), store = read_checkpoint(checkpoint), trainer.model.store
+    parameters = list(loaded.parameters.values())
+    restore_learner(state, store, parameters, shares)
     for data in minibatches:
         settings.rate = rate / max(map(len, data.values()))  # the rates of CNTK 2.7's learners are those of minibatches
         trainer.train_minibatch(data)
+    if save:
+        learned = sum(max(map(len, data.values())) for data in minibatches)
+        now = learner_state(
+            store,
+            parameters,
+            samples=state.samples + learned,
+            minibatches=state.minibatches + len(minibatches),
+            momentum=settings.momentum,
+            before=state,
+        )
+        rewrite_model(model, save, {uid: np.asarray(leaf.value) for uid, leaf in loaded.leaves.items()})
+        write_checkpoint(f"{save}.ckp", [now], [parameters])
     return {f"after/{uid}": np.array(parameter.value) for uid, parameter in loaded.parameters.items()}
 
 

@@ -7,12 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cntk_model_cntk2.checkpoint import LearnerState, read_checkpoint, restore_learner
+from cntk_model_cntk2.checkpoint import SLOTS, LearnerState, read_checkpoint, restore_learner
 from cntk_model_cntk2.encode import encode
+from cntk_model_cntk2.load import load_model
 from cntk_model_cntk2.records import read_dictionary
+from cntk_model_cntk2.values import Array
+from cntk_model_cntk2.write_checkpoint import learner_state, rewrite_model, write_checkpoint
 from golden_files import write
 
-from cntk_core.api import CheckpointError, Parameter, ParameterStore, Slot
+from cntk_core.api import CheckpointError, ModelFormatError, Parameter, ParameterStore, Slot, core_ops
 
 
 def store_of(*names: str) -> tuple[ParameterStore, list[Parameter]]:
@@ -107,3 +110,80 @@ def test_files_of_several_learners(tmp_path: Path) -> None:
     values["Learners"] = values["Learners"] * 2
     path.write_bytes(b"".join(map(bytes, encode(values))))
     assert [state.minibatches for state in read_checkpoint(path)] == [4, 4]
+
+
+# -- written ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("slots", SLOTS)
+def test_a_state_comes_back(slots: tuple[str, ...], tmp_path: Path) -> None:
+    store, parameters = store_of(*slots)
+    shares = {"bias1": 0.5, "bias2": 0.9}
+    restore_learner(state_of(len(slots), 2.0), store, parameters, shares)
+    found = learner_state(store, parameters, samples=16, minibatches=2, momentum=0.9, rate=0.05)
+    write_checkpoint(tmp_path / "net.ckp", [found], [parameters])
+    (again,) = read_checkpoint(tmp_path / "net.ckp")
+    assert (again.samples, again.minibatches) == (16, 2)
+    assert again.schedule["schedule"] == {"0": 0.05}
+    other, same = store_of(*slots)
+    restore_learner(again, other, same, shares)
+    for name in slots:
+        np.testing.assert_array_equal(other.slots[name], store.slots[name])
+    assert other.state == store.state
+
+
+@pytest.mark.parametrize("name", ["checkpoint-adam", "checkpoint-sgd", "checkpoint-momentum", "checkpoint-rmsprop"])
+def test_a_file_is_written_as_the_original_writes_it(name: str, tmp_path: Path) -> None:
+    path = write(name, tmp_path, "ckp")
+    parameters = [Parameter.make(f"p{index}", shape) for index, shape in enumerate(((5, 3), (3,), (4, 5), (5,)))]
+    (state,) = read_checkpoint(path)
+    write_checkpoint(tmp_path / "again.ckp", [state], [parameters])
+    assert plain(read_dictionary(tmp_path / "again.ckp")) == plain(read_dictionary(path))
+
+
+def plain(value: Any) -> Any:
+    """What a file says, with arrays as lists."""
+    if isinstance(value, dict):
+        return {key: plain(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [plain(inner) for inner in value]
+    return (value.dims, value.values.tolist()) if isinstance(value, Array) else (type(value), value)
+
+
+def test_plain_descent_writes_nothing() -> None:
+    store, parameters = store_of("smoothed_gradient")
+    found = learner_state(store, parameters, samples=1, minibatches=1)
+    assert [values.tolist() for values in found.smoothed] == [[0.0], [0.0]]
+
+
+def test_a_learner_that_the_original_has_not() -> None:
+    store, parameters = store_of("other")
+    with pytest.raises(CheckpointError, match="no learner of the original keeps other"):
+        learner_state(store, parameters, samples=1, minibatches=1)
+
+
+def test_a_model_with_other_values(tmp_path: Path) -> None:
+    path = write("net-mlp", tmp_path)
+    loaded = load_model(path, core_ops().find)
+    rewrite_model(path, tmp_path / "same.model", {uid: leaf.value for uid, leaf in loaded.leaves.items()})
+    assert plain(read_dictionary(tmp_path / "same.model")) == plain(read_dictionary(path))
+    uid, parameter = next(iter(loaded.parameters.items()))
+    rewrite_model(path, tmp_path / "new.model", {uid: parameter.value + 1})
+    again = load_model(tmp_path / "new.model", core_ops().find)
+    np.testing.assert_array_equal(again.parameters[uid].value, parameter.value + 1)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"Nobody1": np.zeros(3)}, "has no parameter or constant 'Nobody1'"),
+        ({"": np.zeros(3)}, "has no values of this shape for '{uid}'"),
+    ],
+)
+def test_values_of_other_things(values: dict[str, Any], message: str, tmp_path: Path) -> None:
+    path = write("net-mlp", tmp_path)
+    uid = next(iter(load_model(path, core_ops().find).parameters))
+    with pytest.raises(ModelFormatError) as caught:
+        rewrite_model(path, tmp_path / "new.model", {key or uid: np.zeros(1) for key in values})
+    assert str(caught.value) == f"'{path}' {message.format(uid=uid)}"
+    assert not (tmp_path / "new.model").exists()

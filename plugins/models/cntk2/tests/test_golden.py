@@ -147,6 +147,21 @@ def test_training_goes_on(name: str, tmp_path: Path) -> None:
     assert not differences(arrays(name, "after/"), found, 1e-3, 1e-4)
 
 
+@pytest.mark.slow
+@pytest.mark.thinned(5)
+@pytest.mark.parametrize("name", STATES)
+def test_training_goes_on_from_our_checkpoint(name: str, tmp_path: Path) -> None:
+    """CNTK 2.7 did so from these very files, too: the parameters were the same to 2e-7."""
+    model, state = write(name, tmp_path), write(name, tmp_path, "ckp")
+    minibatches, learner = arrays(name, "next/"), index()[name]["learner"]
+    first = {key: values for key, values in minibatches.items() if key.startswith("next/0/")}
+    rest = {key: values for key, values in minibatches.items() if key not in first}
+    ours = tmp_path / "ours"
+    tool("continue_training").go_on(model, state, first, learner, save=str(ours))
+    found = tool("continue_training").go_on(ours, tmp_path / "ours.ckp", rest, learner)
+    assert not differences(arrays(name, "after/"), found, 1e-3, 1e-4)
+
+
 def test_a_list_of_places_alone_is_written(tmp_path: Path) -> None:
     name = "topk-straightthrough"
     network = load_model(write(name, tmp_path), find_op()).network

@@ -1,4 +1,4 @@
-"""Checkpoints of the original's Trainer: what its learners had found out, so that training goes on from there.
+"""Checkpoints of the original's Trainer, read: what its learners had found out, so that training goes on from there.
 
 The file says neither what the learners were nor how their numbers were set: who goes on says it again, as programs of
 the original do. The numbers of a parameter lie one row after the other, in the order of :data:`SLOTS`.
@@ -31,7 +31,11 @@ SLOTS: tuple[tuple[str, ...], ...] = (
 
 _SHARING = (SLOTS[2], SLOTS[3])
 _COUNTING = (*_SHARING, SLOTS[4])
-_COUNT = "smoothed_count"
+COUNT = "smoothed_count"
+SMOOTHED = "smoothed_gradients"
+SCHEDULE = "learnig_rate_schedule"
+"""Keys of a file, spelled as there."""
+
 _SHARES = ("bias1", "bias2")
 
 
@@ -40,16 +44,18 @@ class LearnerState:
     """What one learner had found out.
 
     Attributes:
-        samples: that it had learned.
-        minibatches: that it had learned.
-        count: a number that Adam, RmsProp and FSAdaGrad keep: updates, or samples that are remembered. None of others.
+        samples: that it has seen.
+        minibatches: that it has seen.
+        count: of FSAdaGrad, how many samples its means are made of; of Adam and RmsProp, its updates; of others None.
         smoothed: the numbers of each parameter, in the order of the learner's parameters.
+        schedule: its rates, as the file has them; empty if the file does not say.
     """
 
     samples: int
     minibatches: int
     count: float | None
     smoothed: tuple[NDArray[Any], ...]
+    schedule: Mapping[str, Any] = attrs.field(factory=dict)
 
 
 def read_checkpoint(path: str | Path) -> tuple[LearnerState, ...]:
@@ -71,10 +77,11 @@ def read_checkpoint(path: str | Path) -> tuple[LearnerState, ...]:
 
 
 def _learner(entry: Entry) -> LearnerState:
-    arrays = entry.each("smoothed_gradients", Array, [])
-    count = entry.take(_COUNT, float) if _COUNT in entry else None
+    arrays = entry.each(SMOOTHED, Array, [])
+    count = entry.take(COUNT, float) if COUNT in entry else None
     samples, minibatches = (entry.take(key, int, 0) for key in ("sample_count", "minibatchCount"))
-    return LearnerState(int(samples), int(minibatches), count, tuple(array.values for array in arrays))
+    schedule = entry.take(SCHEDULE, dict, {})
+    return LearnerState(int(samples), int(minibatches), count, tuple(array.values for array in arrays), schedule)
 
 
 def restore_learner(
@@ -96,9 +103,7 @@ def restore_learner(
         CheckpointError: the state is of another learner or of other parameters; nothing is changed then.
     """
     parameters = list(parameters)
-    slots = next((names for names in SLOTS if set(names) == set(store.slots)), None)
-    if slots is None:
-        raise CheckpointError(f"no learner of the original keeps {', '.join(sorted(store.slots)) or 'nothing'}")
+    slots = slots_of(store)
     if len(parameters) != len(state.smoothed):
         raise CheckpointError(f"the learner had {len(state.smoothed)} parameters; here are {len(parameters)}")
     plain = all(values.size == 1 for values in state.smoothed) and slots == SLOTS[0]
@@ -119,12 +124,20 @@ def restore_learner(
     store.state.update(numbers)
 
 
+def slots_of(store: ParameterStore) -> tuple[str, ...]:
+    """Return the slots of a learner in the original's order. Raises CheckpointError: it has no such learner."""
+    found = next((names for names in SLOTS if set(names) == set(store.slots)), None)
+    if found is None:
+        raise CheckpointError(f"no learner of the original keeps {', '.join(sorted(store.slots)) or 'nothing'}")
+    return found
+
+
 def _numbers(state: LearnerState, slots: tuple[str, ...], shares: Mapping[str, float]) -> dict[str, float]:
     """What our learner keeps beside its slots."""
     if state.count is None or slots not in _COUNTING:
         return {}
     if slots not in _SHARING:
-        return {_COUNT: state.count}
+        return {COUNT: state.count}
     missing = [name for name in _SHARES if name not in shares]
     if missing:
         raise CheckpointError(f"Adam needs '{missing[0]}', the share that an update leaves of what was before")

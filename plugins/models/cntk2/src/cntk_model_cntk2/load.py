@@ -67,11 +67,13 @@ class Cntk2Model:
         network: ours.
         results: the outputs of the function that was saved, in its order.
         parameters: what a learner of the original has, in its order: those of the saved function, by uid.
+        leaves: all parameters and constants that are nodes here, by uid.
     """
 
     network: Network
     results: tuple[Result, ...]
     parameters: Mapping[str, Parameter]
+    leaves: Mapping[str, Parameter]
 
 
 def load_model(path: Path, find_op: FindOp, dtype: Any = None) -> Cntk2Model:
@@ -138,7 +140,8 @@ class _Importer:
             Result(*labels[node], node, () if node in self.scalars else node.known_shape, _axes(node, single))
             for node in nodes
         ]
-        return Cntk2Model(self.network, tuple(results), self._parameters(root))
+        leaves = {uid: leaf for uid, leaf in self.leaves.items() if isinstance(leaf, Parameter)}
+        return Cntk2Model(self.network, tuple(results), self._parameters(root), leaves)
 
     # -- variables ----------------------------------------------------------------------------------------
 

@@ -8,7 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from cntk_core.api import CntkError, Input, Network, NetworkError, Node, Parameter, UnsupportedError, raise_problems
+from cntk_core.api import (
+    CntkError,
+    Input,
+    Network,
+    NetworkError,
+    Node,
+    Op,
+    Parameter,
+    UnsupportedError,
+    raise_problems,
+)
 from cntk_core.api.builders import write_file
 from cntk_model_cntk2.axes import dynamic_axes
 from cntk_model_cntk2.encode import encode
@@ -214,3 +224,9 @@ class _Exporter:
 def _function_of(uid: str) -> str:
     """Return the uid of the function of an output."""
     return uid.rpartition("_Output_")[0]
+
+
+def carried(op: Op) -> tuple[bool, bool]:
+    """Return whether version 2 brings an operation in, and whether it carries it out, for the table of all formats."""
+    leaf = op.role in ("input", "parameter")
+    return leaf or op.name in {operation.ours for operation in OPERATIONS.values()}, leaf or op.name in NUMBERS

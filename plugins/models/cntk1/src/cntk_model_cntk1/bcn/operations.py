@@ -5,6 +5,8 @@ Of the others, some have a node in CNTK 2 as well, but its reader of old files d
 
 from __future__ import annotations
 
+from cntk_core.api import Op
+
 STORED = frozenset(
     {
         "Abs",
@@ -118,3 +120,13 @@ def stored_name(name: str, version: int) -> str:
     """Return what an operation of ours is called in a file of some version."""
     found = OLDEST_NAMES.get(name, name) if version < RENAMED else name
     return ORIGINAL.get(found, found)
+
+
+def carried(op: Op) -> tuple[bool, bool]:
+    """Return whether version 1 brings an operation in, and whether it carries it out, for the table of all formats."""
+    from cntk_model_cntk1.bcn.attributes import READERS
+    from cntk_model_cntk1.bcn.images import IMAGE_READERS
+
+    leaf = op.role in ("input", "parameter")
+    read = op.name in READERS or op.name in IMAGE_READERS or op.name in STORED
+    return leaf or read, leaf or op.name in STORED
