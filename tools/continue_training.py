@@ -88,7 +88,7 @@ def go_on(
             parameters,
             samples=state.samples + learned,
             minibatches=state.minibatches + len(minibatches),
-            momentum=settings.momentum,
+            momentum=float(settings.momentum),  # type: ignore[arg-type]
             before=state,
         )
         rewrite_model(model, save, {uid: np.asarray(leaf.value) for uid, leaf in loaded.leaves.items()})

@@ -6,7 +6,8 @@ third-party software and no part of this project; its results serve as reference
 Each of the original's models in ``plugins/models/cntk2/tests`` is read and written again by us; the original loads what
 we wrote, evaluates it on the same inputs, and its results are compared with those that it had for its own file. The
 largest difference, by the tolerance of that model (1 is as far as may be), and the SHA-256 of our file are written to
-``recorded.json`` there. Tests compare what we write today with the digest.
+``recorded.json`` there, and for files of version 1, as far as that can say a model, to ``recorded-1.json``. Tests
+compare what we write today with the digest.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
 TESTS = ROOT / "plugins" / "models" / "cntk2" / "tests"
+
+FORMATS = {"CNTK-2": "recorded.json", "CNTK-1": "recorded-1.json"}
+"""Formats that are written, each with the file of its results."""
 
 PROGRAM = """
 import json, sys
@@ -73,11 +77,17 @@ def main(arguments: list[str] | None = None) -> int:
     sys.path.insert(0, str(TESTS))
     import golden_files
 
+    for form, target in FORMATS.items():
+        _record(form, TESTS / target, options.python, golden_files)
+    return 0
+
+
+def _record(form: str, target: Path, python: str, golden_files: Any) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        digests = _write(folder, golden_files)
+        digests = _write(form, folder, golden_files)
         (folder / "program.py").write_text(PROGRAM, encoding="utf-8")
-        subprocess.run([options.python, "program.py"], cwd=folder, check=True)
+        subprocess.run([python, "program.py"], cwd=folder, check=True)
         with np.load(folder / "found.npz") as arrays:
             found = {key: arrays[key] for key in arrays.files}
     recorded: dict[str, dict[str, Any]] = {
@@ -87,29 +97,32 @@ def main(arguments: list[str] | None = None) -> int:
         tolerance = golden_files.index()[name]["tolerance"] if golden_files.index()[name]["compare"] else None
         if tolerance is not None:
             recorded[name]["difference"] = _largest(golden_files.arrays(name, "out/"), found, name, tolerance)
-    (TESTS / "recorded.json").write_text(json.dumps(recorded, indent=1) + "\n", encoding="utf-8")
+    target.write_text(json.dumps(recorded, indent=1) + "\n", encoding="utf-8")
     compared = [entry["difference"] for entry in recorded.values() if entry["difference"] is not None]
-    print(f"{len(recorded)} models, {len(compared)} compared, {sum(one <= 1 for one in compared)} within the tolerance")
-    return 0
+    within = sum(one <= 1 for one in compared)
+    print(f"{form}: {len(recorded)} models, {len(compared)} compared, {within} within the tolerance")
 
 
-def _write(folder: Path, golden_files: Any) -> dict[str, str]:
+def _write(form: str, folder: Path, golden_files: Any) -> dict[str, str]:
     """Write all models that we can read, with their inputs; return the digests."""
     from cntk_model_cntk2.load import load_model
-    from cntk_model_cntk2.save import save_model
     from evaluate_model import keys_of
 
     from cntk_core.api import CntkError, core_ops
+    from cntk_core.api.recipes import ModelFiles, PluginManager
+
+    files = ModelFiles(PluginManager(load_hooks=False).registry)
 
     digests, cases = {}, {}
     for name, case in golden_files.index().items():
         path = golden_files.write(name, folder)
         try:
             model = load_model(path, core_ops().find)
+            files.save(model.network, path, form)
         except CntkError as error:
             print(name, error.message)
+            path.unlink()
             continue
-        save_model(model.network, path)
         digests[name] = hashlib.sha256(path.read_bytes()).hexdigest()
         if case["compare"]:
             np.savez(folder / f"{name}.npz", **golden_files.arrays(name, "in/"))

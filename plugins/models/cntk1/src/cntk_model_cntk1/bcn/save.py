@@ -169,7 +169,7 @@ class _Exporter:
         """Counts of normalizations that stand in the node, in a version that knows no others."""
         if self.version >= _COUNTS_ARE_INPUTS:
             return set()
-        counts = {count for node in self.network if (count := count_of(node)) is not None}
+        counts: set[Node] = {count for node in self.network if (count := count_of(node)) is not None}
         roots = {node for nodes in self.network.roots.values() for node in nodes}
         elsewhere = {
             child
@@ -177,7 +177,7 @@ class _Exporter:
             for index, child in enumerate(node.inputs)
             if not (index == 5 and count_of(node) is child)
         }
-        return set(counts) - roots - elsewhere
+        return counts - roots - elsewhere
 
     # -- nodes --------------------------------------------------------------------------------------------
 

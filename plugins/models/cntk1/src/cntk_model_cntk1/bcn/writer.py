@@ -89,6 +89,6 @@ class BinaryWriter:
         self.wide("unnamed")
         self.int32(0)  # column by column
         self.size(rows, columns)
-        flat = np.ascontiguousarray(values, values.dtype.newbyteorder("<")).reshape(-1)
+        flat: Any = np.ascontiguousarray(values, values.dtype.newbyteorder("<")).reshape(-1)
         self.pieces.append(memoryview(flat).cast("B") if flat.size else b"")
         self.wide("EMAT")
