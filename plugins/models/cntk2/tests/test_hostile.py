@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import random
 import tracemalloc
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from cntk_model_cntk2.checkpoint import read_checkpoint
 from cntk_model_cntk2.encode import encode
 from cntk_model_cntk2.load import load_model
 from cntk_model_cntk2.records import read_dictionary
@@ -253,3 +255,17 @@ def test_what_is_missing(change: Any, message: str, tmp_path: Path) -> None:
     found = refused("old-op-pass", tmp_path, change)
     first = read_dictionary(write("old-op-pass", tmp_path))["inputs"][0]["uid"]
     assert found.replace("old-op-pass.model", "x") == message.replace("Input9541", first)
+
+
+@pytest.mark.parametrize("name", ["checkpoint-adam", "checkpoint-lstm-momentum"])
+def test_damaged_checkpoints(name: str, tmp_path: Path) -> None:
+    content, chance = write(name, tmp_path, "ckp").read_bytes(), random.Random(name)
+    path = tmp_path / "damaged.ckp"
+    refused = 0
+    for _ in range(100):
+        path.write_bytes(damaged(content, chance))
+        with suppress(CntkError):
+            read_checkpoint(path)
+            continue
+        refused += 1
+    assert refused > 50
