@@ -28,7 +28,7 @@ def table() -> str:
             written = "yes" if NUMBERS[operation.ours] == number else f"as {names[NUMBERS[operation.ours]]}"
         elif number not in REFUSED:
             ours = "several outputs" if name == "Combine" else "a [block](blocks.md)"
-            written = "yes" if name == "Combine" else "-"
+            written = "yes" if name == "Combine" else "if asked for"
         lines.append(f"| {number} | `{name}` | {ours} | {since} | {written} |")
     others = sorted(f"`{ours}` (as `{names[number]}`)" for ours, number in NUMBERS.items() if ours not in _common())
     return "\n".join([*lines, "", f"Also written: {', '.join(others)}."])

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cntk_core.api import FindOp, ModelFormat
+from cntk_core.api import FindOp, ModelFormat, UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from cntk_core.api import Network
+
+_BLOCKS = "blocks"
+_CHOICES = {"no": False, "yes": True}
 
 
 class Cntk2Format(ModelFormat):
@@ -16,6 +20,23 @@ class Cntk2Format(ModelFormat):
 
     requires_api = "1.0"
     suffixes = (".cntk2",)
+
+    def __init__(self) -> None:
+        self.blocks = False
+
+    def take_settings(self, settings: Mapping[str, str]) -> None:
+        """Take ``blocks``: ``yes`` writes blocks as functions, ``no``, the default, as what is inside them.
+
+        Raises:
+            UsageError: there is no such setting, or it cannot be that.
+        """
+        for name, value in settings.items():
+            if name != _BLOCKS:
+                hint = f"Settings: {_BLOCKS}"
+                raise UsageError(f"CNTK-2 files have no setting '{name}'{did_you_mean(name, [_BLOCKS])}", hint=hint)
+            if value not in _CHOICES:
+                raise UsageError(f"the setting {_BLOCKS} cannot be '{value}'", hint="It is yes or no.")
+            self.blocks = _CHOICES[value]
 
     def recognizes(self, begin: bytes, path: Path) -> bool:
         """Whether it is a dictionary of CNTK 2: a version, and an entry with its key."""
@@ -45,4 +66,4 @@ class Cntk2Format(ModelFormat):
         """
         from cntk_model_cntk2.save import save_model
 
-        save_model(network, path)
+        save_model(network, path, blocks=self.blocks)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,8 @@ from cntk_core.api.builders import write_file
 from cntk_model_cntk2.axes import dynamic_axes
 from cntk_model_cntk2.encode import encode
 from cntk_model_cntk2.operations import OPERATIONS
-from cntk_model_cntk2.records import COMBINE, CONSTANT, DOUBLE, FLOAT, INPUT, PARAMETER, PLACEHOLDER
+from cntk_model_cntk2.records import BLOCK, COMBINE, CONSTANT, DOUBLE, FLOAT, INPUT, PARAMETER, PLACEHOLDER
+from cntk_model_cntk2.save_blocks import BlockPlan, Part, is_leaf
 from cntk_model_cntk2.values import FREE, Array, NDShape, SizeT
 from cntk_model_cntk2.writers import WRITERS, Written
 
@@ -48,19 +49,24 @@ _AXES_MATTER = ("Slice", "RowStack", "TransposeDimensions", "Pad", "Squeeze", "R
 """Ops that need the one axis that a number has here and not there."""
 
 
-def save_model(network: Network, path: Path) -> None:
+def save_model(network: Network, path: Path, *, blocks: bool = False) -> None:
     """Write a network with its values: what its outputs, criteria and evaluations need, or what nobody reads.
+
+    Args:
+        network: the network.
+        path: the file.
+        blocks: write blocks as functions; by default as what is inside them.
 
     Raises:
         Problems, UnsupportedError: operations that CNTK 2 does not have; all of them, with their nodes.
         NetworkError: a parameter has no value.
         OSError: the file cannot be written.
     """
-    write_file(path, encode(_Exporter(network).dictionary()))
+    write_file(path, encode(_Exporter(network, blocks=blocks).dictionary()))
 
 
 class _Exporter:
-    def __init__(self, network: Network) -> None:
+    def __init__(self, network: Network, *, blocks: bool) -> None:
         self.network = network
         self.roots = list(dict.fromkeys(node for role in _ROLES for node in network.roots[role]))
         read = {child for node in network for child in node.inputs}
@@ -73,6 +79,8 @@ class _Exporter:
         self.count = 0
         self.newest = 0
         self.data_type = SizeT(DOUBLE if network.dtype == np.float64 else FLOAT)
+        self.plan = BlockPlan(network, self.nodes, self.roots, wanted=blocks)
+        self.block_uids = dict.fromkeys(self.plan.parts, "")
         self.readers: dict[Node, set[str]] = {}
         for node in self.nodes:
             for child in node.inputs:
@@ -87,14 +95,15 @@ class _Exporter:
         self._check()
         for node in self.nodes:
             self._leaf_or_name(node)
-        for node in self.nodes:
-            if not isinstance(node, Input | Parameter) and node.value is None:
-                self._function(node)
+        for part in self.block_uids:
+            self.block_uids[part] = self.unique("Block")
+        self._units(None)
         if not self.functions and not self.roots:
             raise NetworkError("there is nothing to write: the network computes nothing")
         outputs = [self.uids[node] for node in self.roots]
         root = self.functions[-1]["uid"]
-        if len(outputs) != 1 or not outputs[0].startswith(f"{root}_Output_"):
+        several = any(len(part.outputs) > 1 for part, uid in self.block_uids.items() if uid == root)
+        if several or len(outputs) != 1 or not outputs[0].startswith(f"{root}_Output_"):
             root = self.add_function("Combine", COMBINE, outputs, {})
         version = SizeT(_NEW if self.newest > _LAST_OLD else _OLD)
         for function in self.functions:
@@ -209,6 +218,60 @@ class _Exporter:
         if widened:
             shape = {"newShape": NDShape((1,))}
             self.add_function("Reshape", NUMBERS["Reshape"], [f"{own}_Output_0"], shape, name=node.name, uid=uid)
+
+    # -- blocks -------------------------------------------------------------------------------------------
+
+    def _units(self, scope: Part | None) -> None:
+        """Add what a block, or the network, is made of. Outputs of a block are called by it, as seen from here."""
+        units = self.plan.orders[scope]
+        inside = {node: self.uids[node] for unit in units if isinstance(unit, Part) for node in unit.outputs}
+        for part in (unit for unit in units if isinstance(unit, Part)):
+            for index, node in enumerate(part.outputs):
+                self.uids[node] = f"{self.block_uids[part]}_Output_{index}"
+        for unit in units:
+            if isinstance(unit, Part):
+                self._block(unit, {node: inside[node] for node in unit.outputs})
+            else:
+                self._function(unit)
+
+    def _block(self, part: Part, inside: Mapping[Node, str]) -> None:
+        """Add a block: what is inside it, which reads placeholders, and the function that it is."""
+        operands = self.plan.operands(part)
+        outside = {node: self.uids[node] for node in (*operands, *part.outputs)}
+        for node in operands:
+            self._announce(node)
+        keys = {node: self._argument(node, name) for node, name in operands.items()}
+        self.uids.update({**keys, **inside})
+        self._units(part)
+        results = [self.uids[node] for node in part.outputs]
+        root = _function_of(results[0])
+        if len(results) > 1 or results[0] != f"{root}_Output_0" or not self._is_alone(part.outputs[0], part):
+            root = self.add_function("Combine", COMBINE, results, {})
+        self.uids.update(outside)
+        leaves = dict.fromkeys(self.uids[child] for node in part.nodes for child in node.inputs if is_leaf(child))
+        values = [self.uids[node] for node in operands]
+        composite = {"version": SizeT(_COMPOSITE), "type": "CompositeFunction", "root": root}
+        inputs = [uid for uid in leaves if uid not in values] + values
+        self.add_function("Block", BLOCK, inputs, {}, name=part.name(self.roots), uid=self.block_uids[part])
+        self.functions[-1] |= {
+            "block_function_composite": {**composite, "uid": self.unique("CompositeFunction")},
+            "block_function_op_name": part.block.kind,
+            "block_function_composite_arguments_map_keys": list(keys.values()),
+            "block_function_composite_arguments_map_values": values,
+        }
+
+    def _is_alone(self, node: Node, scope: Part) -> bool:
+        """Whether the function that a node is in a block has no other output."""
+        unit = self.plan.unit(node, scope)
+        return len(unit.outputs) == 1 if isinstance(unit, Part) else node.op.name != "TopK"
+
+    def _argument(self, node: Node, name: str) -> str:
+        """Add a placeholder for what a block reads, and return its uid."""
+        uid = self.unique("Placeholder")
+        self.written.add(uid)
+        axes = dynamic_axes(bool(node.framed), node.axis)
+        dims = tuple(FREE if dim < 0 else dim for dim in node.known_shape[::-1])
+        return self.variable(PLACEHOLDER, uid, dims, name, dynamic_axis=axes)
 
     def _announce(self, node: Node) -> None:
         """Add a placeholder for a value that is not there yet when a delay reads it."""
