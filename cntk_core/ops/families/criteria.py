@@ -124,8 +124,8 @@ def _ce_softmax_gradient(
         softmax = context.saved["softmax"]
         change = gradient * xp.broadcast_to(softmax, (max(len(softmax), labels.shape[0]), softmax.shape[1]))
         if is_sparse(labels):
-            rows, columns, data = entries(labels)
-            add_at(change, rows, columns, -gradient * data)
+            places, columns, data = entries(labels)
+            add_at(change, places, columns, -gradient * data)
         else:
             change -= gradient * labels
         to_logits = unpaired(xp, change, inputs[1])
