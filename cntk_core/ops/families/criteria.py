@@ -122,7 +122,8 @@ def _ce_softmax_gradient(
     if needs[1]:
         # As if the labels of a sample summed to 1, whatever they do: so CNTK trains.
         softmax = context.saved["softmax"]
-        change = gradient * xp.broadcast_to(softmax, (max(len(softmax), labels.shape[0]), softmax.shape[1]))
+        rows = len(softmax) if labels.shape[0] == 1 else labels.shape[0]
+        change = gradient * xp.broadcast_to(softmax, (rows, softmax.shape[1]))
         if is_sparse(labels):
             places, columns, data = entries(labels)
             add_at(change, places, columns, -gradient * data)
