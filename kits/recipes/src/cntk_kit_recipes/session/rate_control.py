@@ -56,9 +56,9 @@ class ControlState:
         for name in ("previous", "average"):
             if known.get(name) is not None:
                 known[name] = float(known[name])
-        for name, kind in (("rate", float), ("averaged", int), ("reduced", bool), ("minibatch_size", int), ("rows", int)):
-            if name in known:
-                known[name] = kind(known[name])
+        kinds = {"rate": float, "averaged": int, "reduced": bool, "minibatch_size": int, "rows": int}
+        for name in kinds.keys() & known.keys():
+            known[name] = kinds[name](known[name])
         known["searched"] = tuple(float(rate) for rate in known.get("searched", ()))
         best = known.get("best", {}).items()
         known["best"] = {str(name): (float(value), int(epochs)) for name, (value, epochs) in best}

@@ -76,7 +76,8 @@ from cntk_builder_brainscript import evaluate
          "r:1:21: circular reference: 'w' needs its own value\n    w -> w"),
         ("V = V : 1 ; z = V[0]", "r:1:7: this array is an element of itself"),
         ("V = 1 : W ; W = 2 : V ; z = V[4]", "r:1:7: this array is an element of itself"),
-        ("z = Op (y) ; y = Op (z)", "r:1:5: circular reference: 'z' needs its own value\n    z -> z.x -> y -> y.x -> z"),
+        ("z = Op (y) ; y = Op (z)",
+         "r:1:5: circular reference: 'z' needs its own value\n    z -> z.x -> y -> y.x -> z"),
     ],
 )  # fmt: skip
 def test_messages(problem, text, message):
