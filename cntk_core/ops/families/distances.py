@@ -156,6 +156,7 @@ def _negative_gradient(
     gradient=_negative_gradient,
     attributes=NegativeSamplesAttributes,
     complete=_complete_negative,
+    differentiable=(True, True, False, False),
     reads_output=False,
     aliases={"ndl": ("CosWithNegSamples",)},
     traits=Traits(pure_xp=True, keeps_nothing=True),
