@@ -19,8 +19,8 @@ from cntk_core.api import (
     UnsupportedError,
     raise_problems,
 )
-from cntk_core.api.builders import write_file
-from cntk_model_cntk2.axes import dynamic_axes
+from cntk_core.api.builders import BATCH, makes_single_steps, write_file
+from cntk_model_cntk2.axes import SEQUENCE, dynamic_axes
 from cntk_model_cntk2.encode import encode
 from cntk_model_cntk2.operations import OPERATIONS
 from cntk_model_cntk2.records import BLOCK, COMBINE, CONSTANT, DOUBLE, FLOAT, INPUT, PARAMETER, PLACEHOLDER
@@ -79,6 +79,7 @@ class _Exporter:
         self.count = 0
         self.newest = 0
         self.data_type = SizeT(DOUBLE if network.dtype == np.float64 else FLOAT)
+        self.single = {node.axis for node in self.nodes if _has_single_steps(node)}
         self.plan = BlockPlan(network, self.nodes, self.roots, wanted=blocks)
         self.block_uids = dict.fromkeys(self.plan.parts, "")
         self.readers: dict[Node, set[str]] = {}
@@ -100,7 +101,7 @@ class _Exporter:
         self._units(None)
         if not self.functions and not self.roots:
             raise NetworkError("there is nothing to write: the network computes nothing")
-        outputs = [self.uids[node] for node in self.roots]
+        outputs = [self._output(node) for node in self.roots]
         root = self.functions[-1]["uid"]
         several = any(len(part.outputs) > 1 for part, uid in self.block_uids.items() if uid == root)
         if several or len(outputs) != 1 or not outputs[0].startswith(f"{root}_Output_"):
@@ -260,6 +261,13 @@ class _Exporter:
             "block_function_composite_arguments_map_values": values,
         }
 
+    def _output(self, node: Node) -> str:
+        """Return the uid of an output of the network. One of several results of a block gets its name by a function."""
+        unit = self.plan.unit(node, None)
+        if not isinstance(unit, Part) or len(unit.outputs) == 1:
+            return self.uids[node]
+        return f"{self.add_function('NoOp', NUMBERS['Pass'], [self.uids[node]], {}, name=node.name)}_Output_0"
+
     def _is_alone(self, node: Node, scope: Part) -> bool:
         """Whether the function that a node is in a block has no other output."""
         unit = self.plan.unit(node, scope)
@@ -269,9 +277,7 @@ class _Exporter:
         """Add a placeholder for what a block reads, and return its uid."""
         uid = self.unique("Placeholder")
         self.written.add(uid)
-        axes = dynamic_axes(bool(node.framed), node.axis)
-        dims = tuple(FREE if dim < 0 else dim for dim in node.known_shape[::-1])
-        return self.variable(PLACEHOLDER, uid, dims, name, dynamic_axis=axes)
+        return self._placeholder(node, uid, name)
 
     def _announce(self, node: Node) -> None:
         """Add a placeholder for a value that is not there yet when a delay reads it."""
@@ -279,9 +285,20 @@ class _Exporter:
         if isinstance(node, Input | Parameter) or _function_of(uid) in self.written or uid in self.written:
             return
         self.written.add(uid)
-        axes = dynamic_axes(bool(node.framed), node.axis)
+        self._placeholder(node, uid)
+
+    def _placeholder(self, node: Node, uid: str, name: str = "") -> str:
+        """Add a placeholder for the value of a node. What has one step in each sequence has no sequences there."""
+        axes = dynamic_axes(bool(node.framed), BATCH if node.axis in self.single else node.axis)
         dims = tuple(FREE if dim < 0 else dim for dim in node.known_shape[::-1])
-        self.variable(PLACEHOLDER, uid, dims, dynamic_axis=axes)
+        return self.variable(PLACEHOLDER, uid, dims, name, dynamic_axis=axes)
+
+
+def _has_single_steps(node: Node) -> bool:
+    """Whether a node makes an axis with one step in each sequence."""
+    if node.op.name == "Where":
+        return makes_single_steps(node)
+    return node.op.name == "UnpackSequence" or (node.op.name == "ReduceElements" and node.attributes.axis == SEQUENCE)
 
 
 def _function_of(uid: str) -> str:
