@@ -34,7 +34,7 @@ def blocks_of(path: Path) -> list[tuple[str, int, int, tuple[str, ...]]]:
 
 
 @pytest.mark.sampled(12)
-@pytest.mark.thinned(4)
+@pytest.mark.thinned(8)
 @pytest.mark.parametrize("name", [name for name in sorted(index()) if name not in LATER])
 def test_blocks_come_back(name: str, tmp_path: Path) -> None:
     first = write(name, tmp_path)

@@ -34,7 +34,7 @@ def files() -> ModelFiles:
 
 
 @pytest.mark.sampled(12)
-@pytest.mark.thinned(3)
+@pytest.mark.thinned(8)
 @pytest.mark.parametrize("name", sorted(index()))
 def test_what_the_original_loaded_is_what_we_write(name: str, tmp_path: Path) -> None:
     """``tools/record_cntk2.py`` had the original load and evaluate these very files."""
@@ -53,7 +53,7 @@ def test_what_the_original_loaded_is_what_we_write(name: str, tmp_path: Path) ->
 
 
 @pytest.mark.sampled(12)
-@pytest.mark.thinned(6)
+@pytest.mark.thinned(16)
 @pytest.mark.parametrize("name", [name for name in RECORDED if index()[name]["compare"]])
 def test_values_stay(name: str, tmp_path: Path) -> None:
     first = files().load(write(name, tmp_path))
