@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -167,6 +168,7 @@ def test_other_ranks_hear_of_an_end(
 
     monkeypatch.setattr(cli, "_dispatch", dispatch)
     monkeypatch.setattr(cli, "end_ranks", ended.append)
-    monkeypatch.setattr(cli.os, "dup2", lambda one, other: os.close(one))  # standard output is not ours
+    apart = SimpleNamespace(open=os.open, devnull=os.devnull, O_WRONLY=os.O_WRONLY, dup2=lambda one, _: os.close(one))
+    monkeypatch.setattr(cli, "os", apart)  # standard output is not ours
     assert cli.main(["train"]) == status
     assert ended == [said]
