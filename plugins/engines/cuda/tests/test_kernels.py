@@ -17,6 +17,7 @@ from cntk_core.api import random_stream
 from cntk_core.api.engines import symbol
 from cntk_testing.engine_contract import ADAPTIVE, NORMALIZED, start
 from cntk_testing.networks import SAMPLES
+from cntk_testing.reference import ReferenceEngine
 from cntk_testing.sequence_networks import SEQUENCE_SAMPLES, sequences_for
 from cntk_testing_gpu.cuda_compile import ARCHITECTURES, compile_cuda, why_not_compile
 from cntk_testing_gpu.cuda_shim import ORDERS, HostCuda, why_not_on_host
@@ -190,3 +191,15 @@ class TestRaces:
             out = np.full(width * splits, np.nan)
             program.launch("kernel", grid=grid, block=block, arguments=[values, out, *counts], order=order, seed=7)
             np.testing.assert_allclose(out.reshape(width, splits), parts.T, rtol=1e-12)
+
+
+def test_a_long_sum_is_shared_by_blocks(standin):
+    """Parts of a sum are added by a launch of their own; one block alone would leave the device idle."""
+    runs = [
+        start(engine, SAMPLES["shared"]("float64"), rule=NORMALIZED) for engine in (CudaEngine(), ReferenceEngine())
+    ]
+    for frames in (9000, 3, 5000):
+        for run in runs:
+            run.program.train_step(run.sample.minibatch(frames), run.scalars(NORMALIZED))
+    ours, reference = (run.program.read_totals() for run in runs)
+    assert ours == pytest.approx(dict(reference), rel=1e-9)

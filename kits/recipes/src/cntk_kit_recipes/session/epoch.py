@@ -285,8 +285,8 @@ class EpochLoop:
         team.doing(f"the end of epoch {pace.epoch + 1}")
         team.strategy.sync(self.store, StepCounts(0, {}, learning_rate=pace.rate), epoch_end=True)
         if not team.strategy.reduces_gradients:
-            found = sums.read()
-            own = [state.read, sums.samples, *(found[name].total for name in sums.names)]
+            sums.read()
+            own = [state.read, sums.samples, *sums.fetched.values()]
             all_read, all_counted, *totals = team.add_up(own)
             state.read = round(all_read)
             sums.restore(dict(zip(sums.names, totals, strict=True)), round(all_counted))
