@@ -115,10 +115,13 @@ def early_imports(pytestconfig: pytest.Config) -> set[str]:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Take the thousands of collected tests out of the collector's sight: tests that collect garbage are quick then."""
+    """Take the thousands of collected tests out of the collector's sight: tests that collect garbage are quick then.
+
+    What tests leave is looked for less often than usual: compilers make many objects, and it was a tenth of the time.
+    """
     session.config.stash[EARLY] = {name.partition(".")[0] for name in sys.modules}
-    gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, *gc.get_threshold()[1:])
 
 
 @pytest.fixture(scope="session", autouse=True)

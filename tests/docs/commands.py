@@ -1,8 +1,9 @@
 """The commands of a page, as they stand.
 
-``cntk`` runs in this process, which saves its start; ``python``, ``pytest`` and ``mpiexec`` are run as they are. What
-``make`` would do is looked up. ``pip install`` fetches nothing: the wheels that it names have to be those of the
-repository, with the extras that they have, or known others; a project that a page made is installed for the page alone.
+``cntk`` runs in this process, which saves its start; ``python``, ``pytest`` and ``mpiexec`` are run as they are. So are
+the ranks of ``cntk train RECIPE -n 2``, but on pages that are not about processes. What ``make`` would do is looked up.
+``pip install`` fetches nothing: the wheels that it names have to be those of the repository, with the extras that they
+have, or known others; a project that a page made is installed for the page alone.
 """
 
 from __future__ import annotations
@@ -22,7 +23,11 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
+from cntk_core.contract.parallel import Communicator
 from cntk_kit_recipes.cli import main
+from cntk_kit_recipes.recipe.driver import run_recipe
+from cntk_kit_recipes.recipe.log import Log
+from cntk_testing import VirtualRanks
 
 OTHER_WHEELS = ("cupy-cuda12x", "pytest", "tensorboard")
 """What pages install that is not ours."""
@@ -41,10 +46,12 @@ class Shell:
     Args:
         root: the repository.
         folder: where it begins.
+        processes: whether the ranks of a training are processes, as for a reader, and not threads.
     """
 
-    def __init__(self, root: Path, folder: Path) -> None:
+    def __init__(self, root: Path, folder: Path, *, processes: bool = True) -> None:
         self.root = root
+        self.processes = processes
         self.here = folder
         self.packages: Path | None = None
 
@@ -107,6 +114,9 @@ class Shell:
         output = io.StringIO()
         with contextlib.chdir(self.here), contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
             try:
+                if not self.processes and arguments[:1] == ["train"] and arguments[2:-1] == ["-n"]:
+                    train_on_threads([f"configFile={arguments[1]}"], int(arguments[-1]))
+                    return 0, output.getvalue()
                 status = main(arguments)
             except SystemExit as end:  # argparse: the words are wrong, or --help
                 status = int(end.code or 0)
@@ -148,6 +158,19 @@ class Shell:
         unknown = wanted.extras - wheels.get(wanted.name, frozenset())
         if unknown:
             raise CommandError(f"{wanted.name} has no extra {', '.join(sorted(unknown))}")
+
+
+def train_on_threads(arguments: list[str], ranks: int) -> None:
+    """Train what a recipe says on ranks of this process, which starts none.
+
+    Raises:
+        CntkError: it fails.
+    """
+
+    def work(communicator: Communicator) -> None:
+        run_recipe(arguments, Log(), only="train", communicator=communicator)
+
+    VirtualRanks(ranks, deadline=600).run(work)
 
 
 @cache

@@ -12,9 +12,7 @@ from pathlib import Path
 
 from cntk_core.config import SourceText, parse_text
 from cntk_kit_recipes.cli import main
-from cntk_kit_recipes.recipe.driver import run_recipe
-from cntk_kit_recipes.recipe.log import Log
-from cntk_testing import VirtualRanks
+from tests.docs.commands import train_on_threads
 
 ACTION = 'command = Train\nmodelPath = "{model}"\nTrain = [ action = train ]\n'
 LEARNING = "SGD = [ minibatchSize = 32 ; learningRatesPerSample = 0.01 ; momentumPerMB = 0.9 ]\n"
@@ -92,4 +90,4 @@ def _run(arguments: list[str]) -> None:
 def _train(files: str) -> None:
     arguments = [f"configFile={files}", *SHORT]
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-        VirtualRanks(2, deadline=600).run(lambda communicator: run_recipe(arguments, Log(), communicator=communicator))
+        train_on_threads(arguments, 2)

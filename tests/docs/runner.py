@@ -29,6 +29,11 @@ FILES = ("bs", "cntk", "csv", "ctf", "list", "mel", "mlf", "ndl", "py", "scp", "
 DEMO = ("digits.cntk", "train.ctf", "test.ctf")
 """What ``cntk demo`` makes, and a page may use if it says so."""
 
+ON_THREADS = tuple(
+    f"plugins/parallel/{name}/README.md" for name in ("asgd", "bmuf", "data_parallel", "onebit", "simulated")
+)
+"""Pages about how ranks learn together, not about processes: those of the communicators start real ones."""
+
 REASONS = (
     "needs a GPU",
     "needs several machines",
@@ -70,7 +75,7 @@ class Page:
         self.title = str(path.relative_to(root)) if path.is_relative_to(root) else path.name
         self.root = root
         self.folder = folder
-        self.shell = Shell(root, folder)
+        self.shell = Shell(root, folder, processes=self.title not in ON_THREADS)
         self._written: list[str] = []
         self._texts: list[str] = []
         self._python = PythonEvaluator(["annotations"])

@@ -43,7 +43,7 @@ def test_it_runs_on_little_data(example, script, capsys: pytest.CaptureFixture[s
     assert re.search(r"^\d+ of \d+ phones are wrong: [\d.]+ %$", capsys.readouterr().out, re.MULTILINE)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough  # a recipe of its kind learns in the tests of the other examples
 def test_it_learns_the_phones(example, script, capsys: pytest.CaptureFixture[str]) -> None:
     folder = example("acoustic_ctc", train=160, test=20)
     assert main(["configFile=acoustic.cntk", "Train=[SGD=[maxEpochs=12;learningRatesPerSample=0.005*10:0.001]]"]) == 0

@@ -43,10 +43,11 @@ def test_made_inputs() -> None:
 
 
 @pytest.mark.slow
-def test_most_networks_are_trained() -> None:
-    told = fuzz("networks", "--inputs", "2000")
-    trained = int(told.partition(" of 40 trained")[0].split()[-1])
-    assert trained >= 24
+def test_most_networks_are_trained(thorough: bool) -> None:
+    drawn = 40 if thorough else 16
+    told = fuzz("networks", "--inputs", str(50 * drawn))
+    trained = int(told.partition(f" of {drawn} trained")[0].split()[-1])
+    assert trained >= 0.6 * drawn
 
 
 @pytest.mark.parametrize("name", READS_MOST)

@@ -199,6 +199,17 @@ def test_a_region_that_begins_before_the_image():
     np.testing.assert_array_equal(found[0, 0, 0], [[0.0, 0.0, 0.0], [0.0, 0.0, 7.0]])
 
 
+def test_places_between_pixels_are_rounded_away_from_0():
+    """A corner at -0.5 is the pixel -1, so that the first of two bins lies outside."""
+    data = np.arange(30.0).reshape(1, 1, 5, 6)
+    regions = np.array([[[0, -1, 0, 0]]], float)
+    found = run_forward(ROI_POOLING, np, [data, regions], ROIPoolingAttributes((1, 2), 0.5), context((True, True), 1))
+    np.testing.assert_array_equal(found[0, 0, 0], [[0.0], [0.0]])
+    data -= 31
+    found = run_forward(ROI_POOLING, np, [data, regions], ROIPoolingAttributes((1, 2), 0.5), context((True, True), 1))
+    np.testing.assert_array_equal(found[0, 0, 0], [[0.0], [-31.0]])
+
+
 def rounded(value: float) -> int:
     """Round as C's ``round`` does: halves away from 0."""
     return int(math.copysign(math.floor(abs(value) + 0.5), value))

@@ -102,6 +102,7 @@ def assert_same_training(make_sample, dtype, engine, learner, chosen):
 @pytest.mark.parametrize("choice", CHOICES)
 @pytest.mark.parametrize("name", LEARNERS)
 @pytest.mark.sampled(6)
+@pytest.mark.thinned(2)
 def test_every_parameter_changes_as_with_the_reference(name, choice, engine):
     assert_same_training(classifier, "float64", engine, LEARNERS[name], settings(**CHOICES[choice]))
 
@@ -116,6 +117,7 @@ def test_single_precision_changes_every_parameter_nearly_so(name):
 @pytest.mark.parametrize("sample", SPARSE_SAMPLES)
 @pytest.mark.parametrize("name", LEARNERS)
 @pytest.mark.sampled(6)
+@pytest.mark.thinned(3)
 def test_sparse_gradients(name, sample, engine):
     assert_same_training(SPARSE_SAMPLES[sample], "float64", engine, LEARNERS[name], settings())
 

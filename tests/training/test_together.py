@@ -89,7 +89,7 @@ class SharingReader(ListReader):
                 yield minibatch(streams)
 
 
-def train(folder, size, strategy=Sums, *, distributed=True, lines=None, deadline=30.0, check=0, start=1, **changes):
+def train(folder, size, strategy=Sums, *, distributed=True, lines=None, deadline=120.0, check=0, start=1, **changes):
     """Train on some ranks; return the parameters of each, by name, and what the session gave."""
     logs = lines if lines is not None else [Lines() for _ in range(size)]
 
@@ -393,7 +393,7 @@ def test_a_rank_without_a_share_of_one_minibatch_goes_on(tmp_path, strategy):
         make_session(tmp_path, log, reader=Uneven(), ranks=ranks, max_epochs=1).run()
 
     lines = Lines()
-    VirtualRanks(2, deadline=30.0).run(work)
+    VirtualRanks(2, deadline=120.0).run(work)
     assert seen == {0: 4 + 0 + 4 + 4, 1: 4 + 1 + 4 + 4}
     assert lines.with_text("totalSamplesSeen = 25")
 

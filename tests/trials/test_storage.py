@@ -29,7 +29,7 @@ def tool(*arguments: str) -> str:
 
 @pytest.mark.slow
 def test_calls_that_fail(thorough):
-    faults = 65 if thorough else 2
+    faults = 65 if thorough else 1
     assert f"{faults} faults, 0 failures: " in tool("storage", "--recipe", "sizes", "--faults", str(faults))
 
 

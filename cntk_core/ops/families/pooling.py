@@ -384,13 +384,18 @@ def MAX_UNPOOLING(xp: Any, inputs: Sequence[Array], attributes: PoolingAttribute
 
 def _bins(first: float, last: float, scale: float, size: int, count: int) -> list[tuple[int, int]]:
     """Begin and end of each bin of a region along an axis, inside the image."""
-    begin, end = (math.floor(place * scale + 0.5) for place in (first, last))
+    begin, end = (_rounded(place * scale) for place in (first, last))
     length = max(end - begin + 1, 1)
     found = []
     for index in range(count):
         low, high = math.floor(index * length / count), math.ceil((index + 1) * length / count)
         found.append((min(max(low + begin, 0), size), min(max(high + begin, 0), size)))
     return found
+
+
+def _rounded(value: float) -> int:
+    """Round halves away from 0, as C's ``round`` does and Python's does not."""
+    return int(math.copysign(math.floor(abs(value) + 0.5), value))
 
 
 def _region_places(data: Array, regions: Array, attributes: ROIPoolingAttributes) -> tuple[Array, Array]:

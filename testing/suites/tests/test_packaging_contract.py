@@ -74,7 +74,6 @@ def test_a_good_wheel(wheel):
     Still().test_type_information_is_shipped()
 
 
-@pytest.mark.slow
 def test_heavy_imports_are_noticed(wheel):
     (wheel.folder / "torch.py").touch()
     wheel.write("import torch\n" + LEARNER, typed=False)
@@ -86,7 +85,17 @@ def test_heavy_imports_are_noticed(wheel):
 
 def test_a_module_that_cannot_be_imported_is_noticed(wheel):
     wheel.write("import no_such_module_here\n")
-    assert error_of("test_import_is_quick").startswith("the module 'cntk_learner_still' cannot be imported:\n")
+    found = error_of("test_import_is_quick")
+    assert found.startswith("the module 'cntk_learner_still' cannot be imported:\nTraceback (most recent call last):\n")
+    assert found.endswith("ModuleNotFoundError: No module named 'no_such_module_here'\n")
+
+
+def test_a_module_that_prints_or_ends_its_process_is_noticed(wheel):
+    wheel.write("import os\nprint('{}', flush=True)\n" + LEARNER)
+    Still().test_import_is_quick()
+    (wheel.folder / "cntk_learner_still/__init__.py").write_text("import os\nos._exit(3)\n", encoding="utf-8")
+    found = error_of("test_import_is_quick")
+    assert found == "the module 'cntk_learner_still' cannot be imported:\nthe process ended with 3"
 
 
 def test_entry_points_of_another_group_are_noticed(wheel):

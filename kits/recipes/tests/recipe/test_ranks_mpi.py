@@ -114,6 +114,7 @@ def test_processes_and_threads_give_the_same(tmp_path, monkeypatch):
     assert_same(found, arrays("threads"))
 
 
+@pytest.mark.thorough  # the contract of communicators kills a rank of MPI, too
 def test_a_killed_training_goes_on_to_the_last_bit(tmp_path, through):
     prepare(tmp_path)
     done = train(tmp_path, 2, "--plugin", "killer.py")

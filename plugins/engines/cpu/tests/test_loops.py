@@ -26,6 +26,7 @@ def compiles(plan):
 @pytest.mark.parametrize("dtype", [np.float64, pytest.param(np.float32, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", NETWORKS)
 @pytest.mark.sampled(6)
+@pytest.mark.thinned(2)
 def test_interpreted(name, dtype):
     assert_same(recurrent_plan(name, dtype), "numpy+blas", minibatches(LENGTHS, dtype), dtype)
 

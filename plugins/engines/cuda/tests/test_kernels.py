@@ -42,6 +42,7 @@ def files():
     [*(pytest.param(name, marks=pytest.mark.thorough) for name in ARCHITECTURES[:-1]), ARCHITECTURES[-1]],
 )
 @pytest.mark.parametrize("name", sorted(files()))
+@pytest.mark.thinned
 def test_written_kernels_compile(name, architecture, precision):
     compile_cuda(f"{prelude()}\n{files()[name]}", architecture, ("--std=c++14", *PRECISIONS[precision]))
 

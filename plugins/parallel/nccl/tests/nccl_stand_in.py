@@ -83,7 +83,8 @@ class NcclCommunicator:
                 raise NcclError("NCCL_ERROR_INVALID_USAGE: invalid usage")
             self._world.ranks.add(rank)
             self._world.changed.notify_all()
-            if not self._world.changed.wait_for(lambda: len(self._world.ranks) == size and not self.alone, 5.0):
+            patience = 5.0 if self.alone else 20.0  # a loaded machine may need some
+            if not self._world.changed.wait_for(lambda: len(self._world.ranks) == size and not self.alone, patience):
                 type(self).made -= 1
                 raise NcclError("NCCL_ERROR_SYSTEM_ERROR: not all ranks have come")
 

@@ -398,7 +398,7 @@ EXAMPLES: dict[str, tuple[OpExample, ...]] = {
             ((2, 5, 6), (2, 4)),
             ROIPoolingAttributes((3, 2), 0.5),
             framed=BOTH,
-            values={1: [[0, 0, 7, 5], [4, 2, 11, 9]]},
+            values={1: [[-1, -3, 7, 5], [4, 2, 11, 9]]},
             nan=(),
         ),
     ),

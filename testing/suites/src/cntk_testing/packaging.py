@@ -12,9 +12,6 @@ The wheel must be installed (``pip install -e .`` does).
 from __future__ import annotations
 
 import inspect
-import json
-import subprocess
-import sys
 from importlib.metadata import Distribution, EntryPoint, PackageNotFoundError
 from importlib.metadata import distribution as find_distribution
 from importlib.util import find_spec
@@ -40,6 +37,7 @@ from cntk_core.contract.writer import DataWriter
 from cntk_core.ops.language.op import Op
 from cntk_core.plugins.third_party_ops import ops_of
 from cntk_testing.contract import Contract, check_component
+from cntk_testing.fresh_imports import FreshImportError, modules_after_importing
 
 KINDS: dict[str, type[Component]] = {
     "engine": ExecutionEngine,
@@ -61,8 +59,6 @@ KINDS: dict[str, type[Component]] = {
 
 HEAVY = ("cudnn", "cupy", "jax", "matplotlib", "mpi4py", "numba", "sklearn", "torch")
 """Libraries that a module imports inside functions, so that commands that do not need them start quickly."""
-
-_IMPORT = "import importlib, json, sys; importlib.import_module(sys.argv[1]); print(json.dumps(sorted(sys.modules)))"
 
 
 class PackagingContract(Contract):
@@ -106,14 +102,12 @@ class PackagingContract(Contract):
         for entry in found:
             check_offer(entry.name, entry.load(), self.kind)
 
-    @pytest.mark.slow  # it starts an interpreter
     def test_import_is_quick(self) -> None:
         """Importing the module imports no heavy library that can wait."""
-        done = subprocess.run(
-            [sys.executable, "-c", _IMPORT, self.module_name()], capture_output=True, text=True, check=False, timeout=60
-        )
-        assert done.returncode == 0, f"the module '{self.module_name()}' cannot be imported:\n{done.stderr}"
-        loaded = set(json.loads(done.stdout.splitlines()[-1]))
+        try:
+            loaded = modules_after_importing(self.module_name())
+        except FreshImportError as error:
+            raise AssertionError(f"the module '{self.module_name()}' cannot be imported:\n{error}") from None
         early = sorted(loaded.intersection(HEAVY) - self.may_import)
         assert not early, f"importing '{self.module_name()}' imports {', '.join(early)}; import them inside functions"
 

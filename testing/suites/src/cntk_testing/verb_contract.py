@@ -10,9 +10,6 @@ A plugin's test file subclasses :class:`VerbContract`::
 from __future__ import annotations
 
 import argparse
-import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import ClassVar
 
@@ -21,9 +18,8 @@ import pytest
 from cntk_core.contract.verb import Verb
 from cntk_kit_recipes.cli.summaries import summary
 from cntk_testing.contract import Contract, check_component
+from cntk_testing.fresh_imports import FreshImportError, modules_after_importing
 from cntk_testing.packaging import HEAVY
-
-_IMPORT = "import importlib, json, sys; importlib.import_module(sys.argv[1]); print(json.dumps(sorted(sys.modules)))"
 
 
 class VerbContract(Contract):
@@ -56,10 +52,11 @@ class VerbContract(Contract):
     def test_its_module_is_light(self) -> None:
         """Importing its module brings in no heavy library: they are imported when the verb runs."""
         module = self.verb_class.__module__
-        done = subprocess.run([sys.executable, "-c", _IMPORT, module], capture_output=True, text=True, check=False)
-        if done.returncode:
+        try:
+            loaded = modules_after_importing(module)
+        except FreshImportError:
             pytest.skip(f"{module} cannot be imported by its name")
-        heavy = sorted(set(json.loads(done.stdout)) & set(HEAVY))
+        heavy = sorted(loaded.intersection(HEAVY))
         assert not heavy, f"importing {module} imports {', '.join(heavy)}: import it in run()"
 
     def test_help(self, capsys: pytest.CaptureFixture[str]) -> None:

@@ -85,7 +85,7 @@ class VirtualRanks:
         lost: what ended each rank that the others have gone on without.
     """
 
-    def __init__(self, size: int, *, deadline: float = 30.0) -> None:
+    def __init__(self, size: int, *, deadline: float = 60.0) -> None:
         self.size = size
         self.deadline = deadline
         self._lock = threading.Lock()

@@ -75,7 +75,8 @@ def _unpooling_gradient(
 
 def _bins(first: Array, last: Array, scale: float, size: int, count: int) -> Array:
     """Which places of an axis lie in each bin of regions: ``(regions, bins, size)``."""
-    begin, end = (jnp.floor(place * scale + 0.5) for place in (first, last))
+    # Halves go away from 0, as C rounds; jnp.round takes them to the even number.
+    begin, end = (jnp.copysign(jnp.floor(jnp.abs(place * scale) + 0.5), place) for place in (first, last))
     length = jnp.maximum(end - begin + 1.0, 1.0)[:, None]
     index = jnp.arange(count)
     low = jnp.floor(index * length / count) + begin[:, None]
