@@ -16,6 +16,7 @@ DEFAULTS: list[tuple[type[Any], dict[str, float]]] = [
         SGDSettings,
         {
             "epoch_size": 0,
+            "truncated": False,
             "min_learning_rate_per_sample": 1e-09,
             "clipping_threshold_per_sample": math.inf,
             "gradient_clipping_with_truncation": True,

@@ -56,10 +56,15 @@ def test_a_rate_of_nothing(tmp_path):
 
 @pytest.mark.parametrize("rate", [1e-300, 0.1])
 def test_gradients_of_nothing(tmp_path, rate):
-    data = make_data()
+    data, network = make_data(), make_network()
     if rate == 0.1:
-        data = {"features": data["features"], "labels": np.zeros_like(data["labels"])}
+        data["labels"][...] = [1.0, 0.0, 0.0]
+        network["b1"].value[...] = [[1e4, 0.0, 0.0]]  # which the network says for sure
     found = warnings(
-        tmp_path, learning_rates_per_sample=rate, min_learning_rate_per_sample=0.0, reader=ListReader(data)
+        tmp_path,
+        learning_rates_per_sample=rate,
+        min_learning_rate_per_sample=0.0,
+        reader=ListReader(data),
+        network=network,
     )
     assert found == [f"Warning: epoch {n} has changed no parameter: {SATURATED}" for n in (1, 2, 3)]

@@ -107,7 +107,7 @@ def random_values(rng: np.random.Generator, kind: str, shape: tuple[int, ...], *
         return rng.uniform(0.1, 0.9, size=shape)
     if kind == "shares":
         chances = rng.uniform(0.1, 0.9, size=shape)
-        return chances / chances.sum(axis=tuple(range(int(framed), len(shape))), keepdims=True)
+        return np.asarray(chances / chances.sum(axis=tuple(range(int(framed), len(shape))), keepdims=True))
     values = rng.normal(size=shape)
     magnitude = np.abs(values) + 0.2
     return magnitude if kind == "positive" else np.sign(values) * magnitude
