@@ -157,7 +157,7 @@ def resize_to_planes(
     out: Numbers,
 ) -> None:
     """As ``resize_part`` with two taps, into ``(channels, rows, columns)``; less ``mean`` unless that is empty."""
-    channels, height, width = out.shape
+    channels, height = out.shape[0], out.shape[1]
     _find_places(places, left, columns, planes, flipped, at)
     held[0] = -1
     held[1] = -1
