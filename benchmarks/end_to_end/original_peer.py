@@ -6,15 +6,14 @@ python original_peer.py {mlp|speech|speech_lstm|tagger|words|images} FOLDER EPOC
 import sys
 
 import cntk
+import numpy as np
 from cntk.io import (
     CTFDeserializer,
     HTKFeatureDeserializer,
     HTKMLFDeserializer,
-    ImageDeserializer,
     MinibatchSource,
     StreamDef,
     StreamDefs,
-    transforms,
 )
 from cntk.layers import (
     LSTM,
@@ -132,14 +131,34 @@ def images(folder, epochs):
         for number in range(3):
             x = block(x, maps, 2 if maps > 16 and number == 0 else 1)
     model = Dense(10)(AveragePooling((8, 8))(x))
-    parts = [
-        transforms.crop(crop_type="randomside", side_ratio=0.8),
-        transforms.scale(width=32, height=32, channels=3, interpolations="linear"),
-    ]
-    streams = StreamDefs(features=StreamDef("image", transforms=parts), labels=StreamDef("label", shape=10))
-    reader = ImageDeserializer(folder + "/map.txt", streams)
-    source = MinibatchSource(reader, randomize=True, max_sweeps=epochs, multithreaded_deserializer=False)
-    train(folder, model, features, labels, source, 128, epochs, 0.1 / 128, 0.9)
+    pixels, classes = read_images(folder)
+    loss = cntk.cross_entropy_with_softmax(model, labels)
+    learner = cntk.momentum_sgd(
+        model.parameters, cntk.learning_parameter_schedule_per_sample(0.1 / 128), cntk.momentum_schedule(0.9)
+    )
+    trainer = cntk.Trainer(model, (loss, None), learner, [cntk.logging.ProgressPrinter(num_epochs=epochs)])
+    random = np.random.RandomState(1)
+    for _ in range(epochs):
+        order = random.permutation(len(pixels))
+        for begin in range(0, len(order), 128):
+            rows = order[begin : begin + 128]
+            places, turned = random.randint(0, 9, (len(rows), 2)), random.rand(len(rows)) < 0.5
+            parts = [pixels[row, y : y + 32, x : x + 32] for row, (y, x) in zip(rows, places)]  # noqa: B905
+            parts = [one[:, ::-1] if turn else one for one, turn in zip(parts, turned)]  # noqa: B905
+            given = np.ascontiguousarray(np.stack(parts).transpose(0, 3, 1, 2), np.float32)
+            trainer.train_minibatch({features: given, labels: classes[rows]})
+        trainer.summarize_training_progress()
+    model.save(folder + "/original.dnn")
+
+
+def read_images(folder):
+    """Decode all files with Pillow: the image reader of the release needs libraries that systems no longer have."""
+    from PIL import Image
+
+    with open(folder + "/map.txt") as file:
+        lines = [line.rstrip().split("\t") for line in file]
+    pixels = np.stack([np.asarray(Image.open(path)) for path, _ in lines])
+    return pixels, np.eye(10, dtype=np.float32)[[int(label) for _, label in lines]]
 
 
 if __name__ == "__main__":
