@@ -47,6 +47,7 @@ NEVER_IMPORTED = {
     # With which the engines' kit compiles their loops.
     "cntk_parallel_onebit": {"llvmlite"},
     "cntk_reader_cntk_text": {"llvmlite"},
+    "cntk_reader_htk": {"llvmlite"},
     "cntk_reader_language": {"llvmlite"},
     "cntk_reader_uci": {"llvmlite"},
     "cntk_hook_tensorboard": {"protobuf"},  # tensorboardX would take an older one, which warns on Python 3.12
