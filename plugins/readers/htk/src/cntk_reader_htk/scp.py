@@ -107,7 +107,7 @@ def read_lines(
     try:
         with path.open("rb") as file:
             file.seek(skip[0])
-            for number, raw in enumerate(bounded_lines(file, max_line_bytes, str(path)), skip[1] + 1):
+            for number, raw in enumerate(bounded_lines(file, max_line_bytes, str(path), skip[1]), skip[1] + 1):
                 try:
                     line = raw.decode("utf-8").strip("\ufeff \t\r\n")
                 except UnicodeDecodeError as error:
