@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from math import prod
 from typing import Any, NamedTuple
 
-from workloads import Convolutional, FeedForward, Recurrent, RuleUpdate, Workload, resnet_convolutions
+from workloads import Cell, Convolutional, FeedForward, Recurrent, RuleUpdate, Workload, resnet_convolutions
 
 SIDE = 2048
 """Rows and columns of the matrices of which ``candidates/matrix_product.py`` multiplies two in a step."""
@@ -40,6 +40,10 @@ def work_of(workload: Workload) -> Work:
         rows = sum(len(labels) for minibatch in workload.data() for _, labels in minibatch) // workload.batches
         inputs = rows * (1 if workload.embedding else workload.inputs)
         products = [value.size for name, value in workload.parameters().items() if name[0] in "WHPV"]
+    elif isinstance(workload, Cell):
+        rows, sizes = workload.frames * workload.sequences, {n: v.size for n, v in workload.parameters().items()}
+        inputs = rows * workload.inputs
+        products = [sizes["Wx"] + sizes["Wq"], sizes["Wm"], sizes["Wk"], sizes["Wz"]]
     else:
         rows, inputs = workload.minibatch, workload.minibatch * prod(workload.image)
         products = list(_of_images(workload))

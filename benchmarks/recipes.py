@@ -52,7 +52,10 @@ RECIPES = {
     "mlp": Recipe("mlp", data.digits, 5, (("scale", "0.00390625"),)),
     "mlp-saturated": Recipe("mlp", data.digits, 5, (("scale", "1"),)),
     "speech": Recipe("speech", data.speech, 3),
+    "speech-lstm": Recipe("speech_lstm", data.utterances, 2),
     "tagger": Recipe("tagger", data.sentences, 1),
+    "words": Recipe("words", data.words, 1),
+    "images": Recipe("images", data.images, 2),
 }
 
 

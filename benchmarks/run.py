@@ -138,7 +138,8 @@ def compare_changes(servers: list[Server], workload: Workload) -> None:
 def difference(ours: np.ndarray, theirs: np.ndarray, first: np.ndarray) -> float:
     """How far two changes of a parameter are apart, relative to ours, beyond what single precision rounds values by."""
     rounding = np.finfo(np.float32).eps * np.linalg.norm(first)
-    return max(0.0, float((np.linalg.norm(theirs - ours) - rounding) / np.linalg.norm(ours)))
+    apart = max(0.0, float(np.linalg.norm(theirs - ours) - rounding))
+    return apart / float(np.linalg.norm(ours)) if apart else 0.0
 
 
 def measure(

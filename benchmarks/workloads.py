@@ -170,6 +170,65 @@ class Recurrent(NamedTuple):
         return inputs, rng.integers(0, self.labels, length)
 
 
+class Cell(NamedTuple):
+    """A recurrent cell that no library has, over sequences of one length; softmax cross entropy for every frame.
+
+    Its gates are coupled, it sees what it gave one, two and four frames before, and attends to these inside the loop::
+
+        e(k) = score tanh (Wk h(t-k) + Wq x(t))         k = 1, 2, 4
+        m    = sum of softmax (e) over k, times h(t-k)
+        u    = sigmoid, c = tanh of the halves of  Wx x(t) + Wm m + bias
+        h(t) = u c + (1 - u) h(t-1)                     before the first frame it is 0.1
+
+    Attributes:
+        name: of the workload.
+        inputs, cells, keys, labels: dimensions of ``x``, of ``h``, of what is compared, of the classes.
+        frames, sequences: of a minibatch.
+        steps: of one round.
+    """
+
+    name: str
+    inputs: int
+    cells: int
+    keys: int
+    labels: int
+    frames: int
+    sequences: int
+    steps: int
+
+    ours = "ours_cell"
+    peers = ("torch_cell", "torch_compiled_cell", "jax_scan")
+    momentum = MOMENTUM
+    batches = 4
+    delays = (1, 2, 4)
+
+    def parameters(self) -> dict[str, np.ndarray]:
+        """First values by the names above; ``Wz`` and ``bz`` make classes of ``h``."""
+        rng = np.random.default_rng(1)
+        shapes = {
+            "Wx": (self.inputs, 2 * self.cells),
+            "Wq": (self.inputs, self.keys),
+            "Wm": (self.cells, 2 * self.cells),
+            "Wk": (self.cells, self.keys),
+            "score": (self.keys, 1),
+            "Wz": (self.cells, self.labels),
+        }
+        values = {
+            name: (rng.random(shape, dtype=np.float32) - np.float32(0.5)) * np.float32(0.2)
+            for name, shape in shapes.items()
+        }
+        return values | {"bias": np.zeros(2 * self.cells, np.float32), "bz": np.zeros(self.labels, np.float32)}
+
+    def data(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Minibatches: features ``(frames, sequences, inputs)`` and classes ``(frames, sequences)``."""
+        rng = np.random.default_rng(2)
+        shape = (self.frames, self.sequences)
+        return [
+            (rng.standard_normal((*shape, self.inputs), dtype=np.float32), rng.integers(0, self.labels, shape))
+            for _ in range(self.batches)
+        ]
+
+
 class Convolutional(NamedTuple):
     """A network of convolutions over images, of a recipe in ``recipes``; its parameters have the names of the recipe.
 
@@ -290,7 +349,7 @@ class RuleUpdate(NamedTuple):
         return np.random.default_rng(2).standard_normal(self.elements, dtype=np.float32)
 
 
-Workload = FeedForward | Recurrent | Convolutional | RuleUpdate
+Workload = FeedForward | Recurrent | Cell | Convolutional | RuleUpdate
 
 WORKLOADS: dict[str, Workload] = {
     workload.name: workload
@@ -306,6 +365,7 @@ WORKLOADS: dict[str, Workload] = {
         Recurrent("W3b", 363, 0, 3, 1024, 256, 132, (50, 300), 16, 0, 1, 1),
         Recurrent("W3e", 363, 0, 3, 512, 512, 132, (200, 200), 16, 0, 1, 1),
         Recurrent("W4", 943, 150, 1, 300, 300, 127, (5, 30), 0, 76, 64, 64),
+        Cell("W7", 100, 256, 64, 100, 100, 16, 2),
         Convolutional("W5a", "lenet", (1, 28, 28), 64, 20),
         Convolutional("W5b", "cifar_convnet", (3, 32, 32), 64, 2),
         Convolutional("W5c", "resnet20", (3, 32, 32), 128, 2, rate=2e-4),

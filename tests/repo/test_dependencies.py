@@ -15,6 +15,7 @@ import pytest
 DISTRIBUTIONS = {
     "IPython": {"ipython"},
     "PIL": {"pillow"},
+    "_cffi_backend": {"cffi"},
     "cuda": {"cuda-pathfinder", "nvidia-cudnn-frontend"},
     "google": {"protobuf"},
     "cudnn": {"nvidia-cudnn-frontend"},
@@ -44,7 +45,9 @@ NEVER_IMPORTED = {
         "cntk-tool-inspect",
     },
     # With which the engines' kit compiles their loops.
+    "cntk_parallel_onebit": {"llvmlite"},
     "cntk_reader_cntk_text": {"llvmlite"},
+    "cntk_reader_htk": {"llvmlite"},
     "cntk_reader_language": {"llvmlite"},
     "cntk_reader_uci": {"llvmlite"},
     "cntk_hook_tensorboard": {"protobuf"},  # tensorboardX would take an older one, which warns on Python 3.12

@@ -143,7 +143,9 @@ def _swap(items: array[int], first: int, targets: Words) -> None:
     for start in range(0, len(targets), size):
         others = targets[start : start + size].astype(np.int64)
         here, stop = first + start, first + start + len(others)
-        apart = len(np.unique(others)) == len(others) and not np.any((others >= here) & (others < stop))
+        # As ``np.unique`` tells it, without the 10 ms of imports of its first call.
+        ordered = np.sort(others)
+        apart = bool((ordered[1:] != ordered[:-1]).all()) and not np.any((others >= here) & (others < stop))
         if apart:
             held = np.frombuffer(items, np.int64)
             mine = held[here:stop].copy()

@@ -355,7 +355,7 @@ def _expand(column: Column, lengths: IntArray) -> Column:
 
 def _pick(cache: ChunkCache, chunks: IntArray, sequences: IntArray) -> dict[str, Column]:
     """Gather sequences out of whole chunks."""
-    numbers = np.unique(chunks).tolist()
+    numbers = sorted(set(chunks.tolist()))
     parts: list[Chunk] = []
     back = np.empty(len(chunks), dtype=np.int64)
     done = 0

@@ -13,19 +13,20 @@ _END = 2
 """Bytes of the end of a line at most."""
 
 
-def bounded_lines(file: BinaryIO, limit: int, name: str) -> Iterator[bytes]:
+def bounded_lines(file: BinaryIO, limit: int, name: str, before: int = 0) -> Iterator[bytes]:
     r"""Yield the lines of an open file from where it stands, with their ends.
 
     Args:
         file: opened in binary mode.
         limit: bytes that a line may have, without its end (``\n`` or ``\r\n``).
         name: of the file, for messages.
+        before: lines of the file before.
 
     Raises:
         DataError: a line is longer. No more of it was read than that.
         OSError: the file cannot be read.
     """
-    number = 0
+    number = before
     while line := file.readline(limit + _END):
         number += 1
         if len(line) > limit and len(line.removesuffix(b"\n").removesuffix(b"\r")) > limit:

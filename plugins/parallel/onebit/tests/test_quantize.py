@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from typing import Any
 
 import numpy as np
@@ -93,7 +92,6 @@ def test_the_formulas(shapes, bits, by_sign, dtype, seed) -> None:
     np.testing.assert_array_equal(left[untouched], residual[untouched])
 
 
-@pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="numba is not installed")
 @settings(deadline=None, max_examples=150)
 @given(
     **{**cases, "shapes": st.lists(st.tuples(st.integers(1, 2500), st.integers(1, 3)), min_size=1, max_size=4)},

@@ -19,7 +19,7 @@ def pixels(rows: int, columns: int, planes: int, seed: int = 0) -> np.ndarray:
 def compiled(
     image: np.ndarray, width: int, height: int, method: str, *, part: tuple[int, int, int, int], flipped: bool = False
 ) -> np.ndarray:
-    from cntk_reader_image import kernels  # imports numba
+    from cntk_reader_image import kernels
 
     top, left, rows, columns = part
     across, down = taps(columns, width, method), taps(rows, height, method)
@@ -131,7 +131,7 @@ def test_halves_are_rounded_away_from_zero(value: float, expected: int) -> None:
 
 
 def test_planes() -> None:
-    from cntk_reader_image import kernels  # imports numba
+    from cntk_reader_image import kernels
 
     image = pixels(3, 4, 3)
     out = np.empty((3, 3, 4), np.float32)

@@ -74,7 +74,7 @@ def test_the_same_samples(
 
 @given(st.integers(1, 3000), st.integers(1, 300))
 def test_taps(source: int, target: int) -> None:
-    from cntk_reader_image import kernels  # imports numba
+    from cntk_reader_image import kernels
 
     expected = taps(source, target, "linear")
     places, weights = np.empty((target, 2), np.int32), np.empty((target, 2), np.int32)

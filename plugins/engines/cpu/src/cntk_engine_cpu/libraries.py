@@ -13,27 +13,25 @@ from typing import Any
 OPENMP = "libgomp.so.1"
 """The library that oneDNN's wheel takes from the system."""
 
-_DECLARATIONS = """
-int dnnl_sgemm(char transa, char transb, int64_t m, int64_t n, int64_t k, float alpha, uintptr_t a, int64_t lda,
-               uintptr_t b, int64_t ldb, float beta, uintptr_t c, int64_t ldc);
-"""
-# Addresses are declared as numbers, which they are to the machine: a number needs no conversion at every call.
-
 
 def onednn_path() -> Path | None:
     """Where the wheel ``onednn-cpu-gomp`` put its library, None if it is not installed."""
-    places = [Path(sysconfig.get_path("data")) / "lib"]
+    found = _library_in(Path(sysconfig.get_path("data")) / "lib")
+    if found is not None:
+        return found
+    # Elsewhere it is known only by the list of the wheel's files, which takes longer to read.
     try:
         from importlib.metadata import files
 
-        places += [Path(str(file.locate())).parent for file in files("onednn-cpu-gomp") or () if "libdnnl" in file.name]
+        listed = [Path(str(file.locate())).parent for file in files("onednn-cpu-gomp") or () if "libdnnl" in file.name]
     except ImportError:
-        pass
-    for place in places:
-        for name in ("libdnnl.so.3", "libdnnl.so"):
-            if (place / name).exists():
-                return place / name
-    return None
+        return None
+    return next((found for place in listed if (found := _library_in(place)) is not None), None)
+
+
+def _library_in(folder: Path) -> Path | None:
+    names = ("libdnnl.so.3", "libdnnl.so")
+    return next((folder / name for name in names if (folder / name).exists()), None)
 
 
 class OneDnn:
@@ -46,11 +44,10 @@ class OneDnn:
     """
 
     def __init__(self, path: Path) -> None:
-        import cffi
+        from cntk_engine_cpu.onednn_bindings import ffi
 
         self.path = path
-        self.ffi = cffi.FFI()
-        self.ffi.cdef(_DECLARATIONS)
+        self.ffi: Any = ffi
         self.library: Any = self.ffi.dlopen(str(path))
         self.sgemm: Any = self.library.dnnl_sgemm
         self.sgemm_address = int(self.ffi.cast("uintptr_t", self.sgemm))
@@ -59,15 +56,8 @@ class OneDnn:
         self.threads_address = self.openmp.get("omp_set_num_threads", 0)
 
     def _find_openmp(self) -> Any:
-        openmp = type(self.ffi)()
-        openmp.cdef("""
-            void omp_set_num_threads(int n);
-            int omp_get_thread_num(void);
-            int omp_get_num_threads(void);
-            void GOMP_parallel(void (*function)(void *), void *data, unsigned threads, unsigned flags);
-        """)
         try:
-            return openmp.dlopen(OPENMP)
+            return self.ffi.dlopen(OPENMP)
         except OSError:
             return None
 

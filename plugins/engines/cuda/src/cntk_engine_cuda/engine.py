@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -20,11 +20,11 @@ from cntk_core.api import (
     options,
 )
 from cntk_core.api.engines import compiles, kernel_tables
-from cntk_engine_cuda.binding import KERNELS
 from cntk_engine_cuda.cudnn import Missing, look_for_cudnn, start_cudnn
 from cntk_engine_cuda.gpu import Gpu, import_cublas, import_cupy
-from cntk_engine_cuda.program import CudaProgram, Settings
-from cntk_engine_cuda.site import OpKernel
+
+if TYPE_CHECKING:
+    from cntk_engine_cuda.program import CudaProgram
 
 DRIVERS = {12: "525", 13: "580"}
 """The oldest driver for each major version of CUDA."""
@@ -172,5 +172,10 @@ class CudaEngine(ExecutionEngine):
         self, plan: Plan, store: ParameterStore, rule: UpdateRule | None = None, *, seed: int = 0
     ) -> CudaProgram:
         """Make a program of a plan."""
+        # Whether there is a GPU is asked in every run; what it would be programmed with is not needed for that.
+        from cntk_engine_cuda.binding import KERNELS
+        from cntk_engine_cuda.program import CudaProgram, Settings
+        from cntk_engine_cuda.site import OpKernel
+
         settings = Settings(graphs=self.settings.cuda_graphs, kernels=kernel_tables(self.kernels, KERNELS, OpKernel))
         return CudaProgram(self.gpu, plan, store, rule, settings, seed)

@@ -6,7 +6,6 @@ owner's words do not say of a sum stays in the residual of its stripe. So every 
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -117,11 +116,9 @@ class OneBit(GradientAggregation):
     @classmethod
     def caches(cls) -> Sequence[Cache]:
         """Return the folder of compiled kernels."""
-        if importlib.util.find_spec("numba") is None:
-            return ()
-        from cntk_core.api.engines import kernel_cache
+        from cntk_core.api.engines import can_compile, kernel_cache
 
-        return (kernel_cache(),)
+        return (kernel_cache(),) if can_compile() else ()
 
     def begin(self, store: ParameterStore, communicator: Communicator) -> None:
         """Begin without residuals."""

@@ -1,4 +1,4 @@
-"""Choosing the kernels: compiled ones where numba is installed, else those with NumPy. Both give the same bits."""
+"""Choosing the kernels: compiled ones where there is a compiler, else those with NumPy. Both give the same bits."""
 
 from __future__ import annotations
 
@@ -39,10 +39,12 @@ class Kernels(Protocol):
 @cache
 def kernels() -> Kernels:
     """Return the fastest kernels that can run here."""
-    try:
-        from cntk_parallel_onebit import compiled
-    except ImportError:
+    from cntk_core.api.engines import can_compile
+
+    if not can_compile():
         return portable
+    from cntk_parallel_onebit import compiled
+
     return compiled
 
 

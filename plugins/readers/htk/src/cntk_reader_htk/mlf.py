@@ -7,9 +7,10 @@ entry is at least 10 ms long. The ranges follow each other from 0 on without gap
 
 from __future__ import annotations
 
+import functools
 import re
 from array import array
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import attrs
@@ -17,6 +18,7 @@ import numpy as np
 
 from cntk_core.api import CntkError, DataError, Location, did_you_mean
 from cntk_core.api.readers import LINE_BYTES
+from cntk_reader_htk import entries
 from cntk_reader_htk.scp import read_lines, sequence_key
 
 HEADER = "#!MLF!#"
@@ -26,6 +28,10 @@ MOST_FRAMES = 2**26
 """Frames of an utterance: a week of 10 ms each. They are counted in a few bytes of text, and take many in memory."""
 _SUGGESTED = 10
 """So many unknown states are compared with those that there are."""
+_PIECE = 1 << 22
+"""Bytes of a label file that are read at a time."""
+_END = b"\n.\n"
+"""What ends an entry."""
 _TIME = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
@@ -88,6 +94,7 @@ class LabelParser:
         self._max_line_bytes = max_line_bytes
         self._suggested = 0
         self._states = states
+        self._spelled = {state.encode(): number for state, number in (states or {}).items()}
         self._limit = classes
         self._places: dict[str, Location] = {}
         self._offsets = array("q", [0])
@@ -102,8 +109,9 @@ class LabelParser:
             DataError: it cannot be read, or is no label file.
         """
         name = str(path)
-        lines = read_lines(path, where, "label file", self._max_line_bytes)
-        number, line = next(lines, (1, ""))
+        usual = self._read_usual(path)
+        lines = read_lines(path, where, "label file", self._max_line_bytes, usual)
+        number, line = (1, HEADER) if usual[0] else next(lines, (1, ""))
         if line != HEADER:
             shown = "the file is empty" if not line else f"the file begins with '{line[:40]}'"
             text = f"{shown}, not with {HEADER}"
@@ -128,6 +136,51 @@ class LabelParser:
                 hint="An entry ends with a line that has only a dot; the file may be cut off.",
             )
             self._finish(entry)
+
+    def _read_usual(self, path: Path) -> tuple[int, int]:
+        """Read the entries at the beginning of a file by a loop over bytes. Returns how many bytes and lines they are.
+
+        It ends before the first piece of the file that has anything unusual.
+        """
+        loop = _loop() if self._spelled else None
+        if loop is None or not path.is_file():
+            return 0, 0
+        with path.open("rb") as file:
+            header = file.readline(len(HEADER) + 1)
+            if header != HEADER.encode() + b"\n":
+                return 0, 0
+            done, lines, rest = len(header), 1, b""
+            while data := file.read(_PIECE):
+                text, end, rest = (rest + data).rpartition(_END)
+                if not end or not self._take(text + end, Location(str(path), lines), loop):
+                    break
+                done, lines = done + len(text) + len(end), lines + (text + end).count(b"\n")
+        return done, lines
+
+    def _take(self, text: bytes, before: Location, loop: Callable[..., int]) -> bool:
+        """Take the entries of a piece of a file, behind a line; False if there is anything unusual."""
+        most, ranges = text.count(_END), text.count(b"\n")
+        names, name_ends, lines, offsets = np.empty((4, most), np.int64)
+        states, state_ends, counts = np.empty((3, ranges), np.int64)
+        given = np.frombuffer(text, np.uint8)
+        found = loop(
+            given, self._max_line_bytes, MOST_FRAMES, names, name_ends, lines, offsets, states, state_ends, counts
+        )
+        if found < 0:
+            return False
+        used, known = int(offsets[found - 1]), self._spelled
+        spans = zip(states[:used].tolist(), state_ends[:used].tolist(), strict=True)
+        classes = [known.get(text[first:last], self._limit) for first, last in spans]
+        spans = zip(names[:found].tolist(), name_ends[:found].tolist(), strict=True)
+        keys = [sequence_key(text[first:last].decode().removeprefix("*/")) for first, last in spans]
+        if max(classes) >= self._limit or len(set(keys)) < found or not self._places.keys().isdisjoint(keys):
+            return False
+        for key, line in zip(keys, lines[:found].tolist(), strict=True):
+            self._places[key] = Location(before.file, before.line + line + 1)
+        self._offsets.extend((offsets[:found] + len(self._classes)).tolist())
+        self._classes.extend(classes)
+        self._counts.extend(counts[:used].tolist())
+        return True
 
     def labels(self) -> Labels:
         """Return what was read."""
@@ -237,6 +290,14 @@ class _Entry:
     def __attrs_post_init__(self) -> None:
         if isinstance(self.key, DataError):
             self.error = self.key
+
+
+@functools.cache
+def _loop() -> Callable[..., int] | None:
+    """Return :func:`.entries.read_entries`, compiled; None where there is no compiler."""
+    from cntk_core.api.engines import byte_loop, can_compile
+
+    return byte_loop(entries.__file__, "read_entries", entries.SIGNATURE) if can_compile() else None
 
 
 def _time(word: str) -> float:

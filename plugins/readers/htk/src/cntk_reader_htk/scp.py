@@ -95,16 +95,19 @@ def read_script(
 
 
 def read_lines(
-    path: Path, where: Location | None, what: str, max_line_bytes: int = LINE_BYTES
+    path: Path, where: Location | None, what: str, max_line_bytes: int = LINE_BYTES, skip: tuple[int, int] = (0, 0)
 ) -> Iterator[tuple[int, str]]:
     """Yield the lines of a text file that are not empty, stripped, with their numbers from 1.
+
+    ``skip`` is how many bytes, and lines, at its beginning are left out.
 
     Raises:
         DataError: the file cannot be read, is not in UTF-8, or has a zero byte or too long a line.
     """
     try:
         with path.open("rb") as file:
-            for number, raw in enumerate(bounded_lines(file, max_line_bytes, str(path)), 1):
+            file.seek(skip[0])
+            for number, raw in enumerate(bounded_lines(file, max_line_bytes, str(path), skip[1]), skip[1] + 1):
                 try:
                     line = raw.decode("utf-8").strip("\ufeff \t\r\n")
                 except UnicodeDecodeError as error:

@@ -16,8 +16,23 @@ VIEWS = 10
 """Views of ``cropType=multiView10``: four corners and the centre, and their mirror images."""
 FIXED_DRAWS = 3
 DRAWS_OF_ATTEMPT = 3
-_CENTER, _ANYWHERE, _VIEWS = range(3)
-_WHOLE, _SIDE, _AREA = range(3)
+_CENTER = 0
+_ANYWHERE = 1
+_VIEWS = 2
+_WHOLE = 0
+_SIDE = 1
+_AREA = 2
+
+_PLACE = 0
+_WIDTH = 1
+_HEIGHT = 2
+_MEASURE = 3
+_LEAST = 4
+_MOST = 5
+_LEAST_ASPECT = 6
+_MOST_ASPECT = 7
+_JITTER = 8
+# The fields of `CropNumbers`, by number: functions that are compiled get an array of them.
 
 
 class CropSettings(Protocol):
@@ -59,20 +74,24 @@ WHOLE = CropNumbers(_CENTER, 0, 0, _WHOLE, 1.0, 1.0, 1.0, 1.0, False)
 """Takes all of an image."""
 
 
-def part_shape(rows: int, columns: int, crop: CropNumbers, draws: Sequence[float] | Any) -> tuple[int, int]:
+Crop = Sequence[float] | Any
+"""A :class:`CropNumbers`, or the same numbers in an array."""
+
+
+def part_shape(rows: int, columns: int, crop: Crop, draws: Sequence[float] | Any) -> tuple[int, int]:
     """Return rows and columns of the part of an image of ``rows`` x ``columns``. Compiled, too."""
-    if crop.width > 0 and crop.height > 0:
-        return min(rows, crop.height), min(columns, crop.width)
+    if crop[_WIDTH] > 0 and crop[_HEIGHT] > 0:
+        return min(rows, int(crop[_HEIGHT])), min(columns, int(crop[_WIDTH]))
     for first in range(FIXED_DRAWS, len(draws), DRAWS_OF_ATTEMPT):
-        share, aspect = crop.least, crop.least_aspect
-        if crop.jitter:
-            share += (crop.most - crop.least) * draws[first]
-            aspect += (crop.most_aspect - crop.least_aspect) * draws[first + 1]
+        share, aspect = crop[_LEAST], crop[_LEAST_ASPECT]
+        if crop[_JITTER] > 0:
+            share += (crop[_MOST] - crop[_LEAST]) * draws[first]
+            aspect += (crop[_MOST_ASPECT] - crop[_LEAST_ASPECT]) * draws[first + 1]
         height, width = rows, columns
-        if crop.measure == _SIDE:
-            height = width = math.floor(min(rows, columns) * share + 0.5)
-        elif crop.measure == _AREA:
-            height = width = math.floor(math.sqrt(rows * columns * share) + 0.5)
+        if crop[_MEASURE] == _SIDE:
+            height = width = int(min(rows, columns) * share + 0.5)
+        elif crop[_MEASURE] == _AREA:
+            height = width = int(math.sqrt(rows * columns * share) + 0.5)
         if aspect != 1.0:
             area = height * width
             height, width = int(math.sqrt(area * aspect)), int(math.sqrt(area / aspect))
@@ -83,24 +102,24 @@ def part_shape(rows: int, columns: int, crop: CropNumbers, draws: Sequence[float
     return rows, columns
 
 
-def part_place(down: int, across: int, crop: CropNumbers, draws: Sequence[float] | Any, view: int) -> tuple[int, int]:
+def part_place(down: int, across: int, crop: Crop, draws: Sequence[float] | Any, view: int) -> tuple[int, int]:
     """Return top and left of a part, which has so much room ``down`` and ``across``. Compiled, too."""
-    if crop.place == _ANYWHERE:
+    if crop[_PLACE] == _ANYWHERE:
         return int(draws[1] * (down + 1)), int(draws[0] * (across + 1))
-    corner = view % 5 if crop.place == _VIEWS else 4
+    corner = view % 5 if crop[_PLACE] == _VIEWS else 4
     if corner == 4:
         return down // 2, across // 2
     return down * (corner // 2), across * (corner % 2)
 
 
-def part_mirrored(crop: CropNumbers, hflip: bool, draws: Sequence[float] | Any, view: int) -> bool:
+def part_mirrored(crop: Crop, hflip: bool, draws: Sequence[float] | Any, view: int) -> bool:
     """Return whether right and left of a part change places: by chance, or in the second five of ten views.
 
     Compiled, too.
     """
-    if crop.place == _VIEWS:
+    if crop[_PLACE] == _VIEWS:
         return view % VIEWS >= 5
-    return hflip and draws[2] < 0.5
+    return bool(hflip and draws[2] < 0.5)
 
 
 @attrs.frozen

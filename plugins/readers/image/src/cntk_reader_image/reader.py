@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -73,11 +72,9 @@ class ImageDeserializer(ChunkedReader):
     @classmethod
     def caches(cls) -> Sequence[Cache]:
         """Return the folder of compiled loops."""
-        if importlib.util.find_spec("numba") is None:
-            return ()
-        from cntk_core.api.engines import kernel_cache
+        from cntk_core.api.engines import can_compile, kernel_cache
 
-        return (kernel_cache(),)
+        return (kernel_cache(),) if can_compile() else ()
 
     def check(self) -> Iterator[CntkError]:
         """Yield everything that is wrong with the images."""

@@ -25,10 +25,12 @@ _WHITE = 255
 @cache
 def kernels() -> Any:
     """Return the compiled loops, or None where there is no compiler."""
-    try:
-        from cntk_reader_image import kernels as compiled
-    except ImportError:
+    from cntk_core.api.engines import can_compile
+
+    if not can_compile():
         return None
+    from cntk_reader_image import kernels as compiled
+
     return compiled
 
 
