@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -274,9 +275,7 @@ def test_an_old_file_is_there_until_the_new_one_is_whole(capsys: pytest.CaptureF
 def test_tables_of_strangers(lines: list[str], count: int) -> None:
     Path("x.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     predict("-i", "x.csv", "-o", "y.npy", "--batch", "100000")
-    last = [
-        float(number) for number in lines[-1 if lines[-1] else -2].replace(";", ",").replace("\t", ",").split(",")[:6]
-    ]
+    last = [float(number) for number in re.split("[,;\t]", [line for line in lines if line][-1])[:6]]
     found = np.load("y.npy")
     assert len(found) == count
     values = Model(network()).evaluate({INPUT.name: np.array([last])}, [OUTPUT.name])[OUTPUT.name]
@@ -331,11 +330,11 @@ def test_lists_of_words_are_places_of_ones() -> None:
     table = made.add(Parameter.make("E", (5, 2), value=np.arange(10.0, dtype=np.float32).reshape(5, 2)))
     times = core_ops().find("", "Times")
     assert times is not None
-    made.mark(made.add(Node("e", times, [table, words], times.attributes())), "output")
+    made.mark(made.add(Node("row", times, [table, words], times.attributes())), "output")
     made.infer()
     save_model(made, "net.dnn")
     write_table(pa.table({"words": [[3, 1], [], [4]]}), "x.parquet")
     assert main(["predict", "net.dnn", "-i", "x.parquet", "-o", "y.npz"]) == 0
     found = np.load("y.npz")
     assert found["lengths"].tolist() == [2, 0, 1]
-    assert found["e"].tolist() == [[6, 7], [2, 3], [8, 9]]
+    assert found["row"].tolist() == [[6, 7], [2, 3], [8, 9]]
