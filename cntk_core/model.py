@@ -5,13 +5,18 @@
 
 from __future__ import annotations
 
+import copy
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from html import escape
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 from weakref import finalize
 
 import attrs
+import numpy as np
 from numpy.typing import NDArray
 
 from cntk_core.config import parse_text
@@ -20,18 +25,20 @@ from cntk_core.contract.host_program import compile_plan
 from cntk_core.contract.store import ParameterStore
 from cntk_core.errors import DataError, NetworkError
 from cntk_core.network.network import Network
-from cntk_core.network.node import Node
+from cntk_core.network.node import Node, Parameter
+from cntk_core.ops.families.normalization import BatchNormalizationAttributes
 from cntk_core.ops.language.layouts import slot_layout
 from cntk_core.plan.arrays import OneHot, Taken, one_hot, take_arrays
 from cntk_core.plan.make import make_plan
 from cntk_core.plugins.manager import AUTO, PluginManager
 from cntk_core.plugins.model_formats import ModelFiles
 from cntk_core.records.layout import SequenceLayout
+from cntk_core.training.chosen_nodes import find_node
 
 __all__ = ["Differentiable", "Model", "OneHot", "Stream", "gradients", "one_hot"]
 
-Names = str | Sequence[str]
-"""One name of a node, or several."""
+Names = str | Node | Sequence[str | Node]
+"""A node or its name, or several."""
 
 Seeds = Mapping[str, Any] | None
 
@@ -42,7 +49,7 @@ EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
 class Model:
-    """A network with its values, ready to be evaluated.
+    """A network with its values, ready to be evaluated. Threads may share it: they take turns.
 
     Args:
         network: with shapes and values.
@@ -76,7 +83,8 @@ class Model:
         self._streams: dict[tuple[Node, ...], Program] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _made_again, (type(self), self.network, *self._given)
+        engine, settings = self._given
+        return partial(type(self), engine=engine, settings=settings), (self.network,)
 
     @classmethod
     def load(cls, path: str | Path, *, engine: str = AUTO, settings: str = "") -> Model:
@@ -90,7 +98,7 @@ class Model:
         network = ModelFiles(plugins.registry).load(path)
         return cls(network, engine=engine, settings=settings, plugins=plugins)
 
-    def evaluate(self, data: Values = EMPTY, outputs: Sequence[str] = ()) -> dict[str, Any]:
+    def evaluate(self, data: Values = EMPTY, outputs: Names = ()) -> dict[str, Any]:
         """Return values of nodes, for each a list with one array ``(frames, *shape)`` for each sequence.
 
         What has no sequences, or gets one array of samples, is one array ``(samples, *shape)``; what has no dynamic
@@ -98,18 +106,19 @@ class Model:
 
         Args:
             data: the inputs that the outputs need.
-            outputs: names of nodes; by default the network's outputs.
+            outputs: nodes, or their names; by default the network's outputs.
 
         Raises:
             DataError: an input is missing or does not fit.
             NetworkError: there is no such node.
         """
         nodes = self._nodes(outputs)
-        program = self._program(nodes, self._programs)
-        program.begin_epoch(0)
-        return _run(program, nodes, take_arrays(program.plan, data))
+        with self.store.turn:
+            program = self._program(nodes, self._programs)
+            program.begin_epoch(0)
+            return _run(program, nodes, take_arrays(program.plan, data))
 
-    def stream(self, outputs: Sequence[str] = ()) -> Stream:
+    def stream(self, outputs: Names = ()) -> Stream:
         """Return what evaluates sequences piece by piece, as they come in. One stream at a time.
 
         Args:
@@ -158,10 +167,69 @@ class Model:
         found.forward(data)
         return found.backward(seeds)
 
-    def _nodes(self, names: Sequence[str]) -> tuple[Node, ...]:
-        if isinstance(names, str):
-            names = (names,)
-        nodes = tuple(self.network[name] for name in names) or tuple(self.network.roots["output"])
+    def clone(self, upto: Names = (), *, freeze: bool | Names = False) -> Model:
+        """Return a model with a copy of the network, or of a part of it: what a fine-tuning begins with.
+
+        Args:
+            upto: the outputs of the copy, which has only what they need; by default it has everything.
+            freeze: nodes; what they need stays as it is in training, statistics too. True is everything.
+
+        Raises:
+            NetworkError: there is no such node.
+        """
+        network = copy.deepcopy(self.network)
+        if upto:
+            roots = [network[node.name] for node in self._nodes(upto)]
+            kept = set(network.order(roots))
+            for node in [node for node in network if node not in kept]:
+                network.remove(node)
+            network.roots["output"] = roots
+        frozen = network if freeze is True else [network[node.name] for node in self._nodes(freeze)] if freeze else []
+        for node in network.order(frozen):
+            if isinstance(node, Parameter):
+                node.learning_rate_multiplier = 0.0
+            elif isinstance(node.attributes, BatchNormalizationAttributes):
+                forever = {"normalization_time_constant": math.inf, "blend_time_constant": math.inf}
+                node.attributes = attrs.evolve(node.attributes, **forever)  # type: ignore[arg-type]
+                variance, *count = (np.asarray(child.value) for child in node.inputs[4:])
+                if variance.any() and count and not count[0].any():
+                    node.inputs[5].value = np.ones_like(count[0])  # at 0 a first minibatch would take its place
+        return type(self)(network, engine=self._given[0], settings=self._given[1], plugins=self.plugins)
+
+    def save(self, path: str | Path, form: str = "", *, check: bool = False, **settings: Any) -> str:
+        """Write the network with its values, as ``cntk convert`` does.
+
+        Args:
+            path: the file; its suffix says the format, unless ``form`` names one.
+            form: name of the format, whose ``settings`` follow.
+            check: return what another program makes of the file.
+
+        Raises:
+            CntkError: there is no such format or setting, it cannot hold this network, or the check fails.
+            OSError: the file cannot be written; what was there is untouched.
+        """
+        writer = ModelFiles(self.plugins.registry).writer(path, form)
+        writer.take_settings({name: str(value) for name, value in settings.items()})
+        writer.save(self.network, Path(path))
+        return writer.check(self.network, Path(path)) if check else ""
+
+    def onnx(self, path: str | Path, **settings: Any) -> str:
+        """Write a graph of ONNX, as :meth:`save` writes any format; ``check=True`` has onnxruntime run it."""
+        return self.save(path, "ONNX", **settings)
+
+    def __repr__(self) -> str:
+        sides = (", ".join(node.name for node in some) for some in (self.network.inputs, self.network.roots["output"]))
+        return f"<{type(self).__name__} {' -> '.join(sides)}, {len(self.network)} nodes>"
+
+    def _repr_html_(self) -> str:
+        """Show notebooks inputs, outputs and parameters, and a picture where something has come that can draw."""
+        network = self.network
+        shown = "\n".join(node.describe() for node in (*network.inputs, *network.roots["output"], *network.parameters))
+        return f'<div style="overflow: auto"><pre>{escape(shown)}</pre>{network._repr_svg_() or ""}</div>'
+
+    def _nodes(self, names: Names) -> tuple[Node, ...]:
+        several = names if isinstance(names, Sequence) and not isinstance(names, str) else (names,)
+        nodes = tuple(find_node(self.network, name) for name in several) or tuple(self.network.roots["output"])
         if not nodes:
             raise NetworkError("the network marks no output", hint="Name the nodes whose values you want.")
         return nodes
@@ -266,10 +334,6 @@ def gradients(
 ) -> dict[str, Any]:
     """Return gradients of a network's nodes by others, as :meth:`Model.gradients` does."""
     return Model(network, engine=engine).gradients(data, by, roots, seeds)
-
-
-def _made_again(kind: type[Model], network: Network, engine: str | ExecutionEngine, settings: str) -> Model:
-    return kind(network, engine=engine, settings=settings)
 
 
 class Stream:

@@ -81,6 +81,7 @@ if TYPE_CHECKING:  # as _LATER says
     from cntk_core.contract.schedule import EpochSchedule
     from cntk_core.contract.user_learner import ParameterUpdate, UserLearner
     from cntk_core.contract.verb import Verb
+    from cntk_core.model import Model
     from cntk_core.ops.families.outputs import define_outputs
     from cntk_core.plan.plan import Plan
     from cntk_core.plugins.registering import register, unregister
@@ -132,6 +133,7 @@ __all__ = [
     "MinibatchSource",
     "MissingKeyError",
     "MissingPluginError",
+    "Model",
     "ModelFormat",
     "ModelFormatError",
     "Network",
@@ -210,6 +212,7 @@ _LATER = {
     "Dataset": "cntk_core.contract.dataset",
     "DatasetProgress": "cntk_core.contract.dataset",
     "EpochSchedule": "cntk_core.contract.schedule",
+    "Model": "cntk_core.model",
     "ParameterUpdate": "cntk_core.contract.user_learner",
     "Plan": "cntk_core.plan.plan",
     "Registry": "cntk_core.plugins.registry",

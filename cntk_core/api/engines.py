@@ -50,6 +50,7 @@ from cntk_core.ops.language.rows import longest_sequence, reader_slots, sequence
 from cntk_core.ops.language.shapes import broadcast, longest_axes, with_lengths
 from cntk_core.ops.language.sparse_rows import best_columns
 from cntk_core.ops.table import core_op
+from cntk_core.plan.arrays import looked_along
 from cntk_core.plan.make import make_plan
 from cntk_core.plan.plan import (
     AnyStep,
@@ -129,6 +130,7 @@ __all__ = [
     "log_softmax",
     "longest_axes",
     "longest_sequence",
+    "looked_along",
     "make_plan",
     "makes_axis_by_values",
     "math_of",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Mapping
+from threading import Lock
 from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
 import numpy as np
@@ -79,6 +80,7 @@ class ParameterStore:
         size: elements of each buffer.
         learned_size: elements up to the first parameter that is not learned; all learned ones lie before it.
         state: the numbers that the learner keeps from step to step, by name.
+        turn: whoever has it evaluates the network; stores of the same parameters have the same.
     """
 
     def __init__(self, parameters: Iterable[Parameter], dtype: Any) -> None:
@@ -98,7 +100,7 @@ class ParameterStore:
         self.size = offset
         fixed = (self._range[parameter][0] for parameter in self.parameters if not parameter.learned)
         self.learned_size = next(fixed, offset)
-        self._common = _Common(self._allocate())
+        self._common, self.turn = _Common(self._allocate()), Lock()
         self._forget()
         for parameter in self.parameters:
             self._take_in(parameter)
@@ -137,6 +139,7 @@ class ParameterStore:
         view = self._view(self._common.values, parameter)
         assert parameter.value is not None, f"parameter '{parameter.name}' has no value"
         view[...] = parameter.value.reshape(parameter.known_shape)
+        parameter.collect = None  # it leaves the store in which it was
         parameter.value = view
         parameter.collect = _Collect(self)
 

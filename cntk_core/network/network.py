@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from importlib import import_module
 from typing import Any, ClassVar
 
 import numpy as np
@@ -175,7 +177,10 @@ class Network:
         return block
 
     def _repr_svg_(self) -> str | None:
-        """Draw the network, where something has come that can; notebooks show the picture."""
+        """Draw the network, where something is there that can; notebooks show the picture."""
+        if Network.picture is None:
+            with suppress(ImportError):
+                import_module("cntk_core.api.builders")  # whoever offers this kit brings the picture
         return None if Network.picture is None else Network.picture(self)
 
     def order(self, roots: Iterable[Node], *, stop_at_constants: bool = False) -> list[Node]:

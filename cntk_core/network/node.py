@@ -159,7 +159,11 @@ class Parameter(Node):
 
     @value.setter
     def value(self, value: NDArray[Any] | None) -> None:
-        self._value = value
+        there = None if self.collect is None or value is None else self.value
+        if there is None or there.shape != np.shape(value):  # type: ignore[arg-type]
+            self._value = value
+        else:
+            there[...] = value  # programs compute with what lies in the store
 
     @property
     def learned(self) -> bool:

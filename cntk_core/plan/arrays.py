@@ -101,7 +101,7 @@ def take_arrays(
         DataError: an input is missing or does not fit; there are other sequences on another input.
     """
     given = _by_name(plan, data)
-    in_time = _looked_along(plan)
+    in_time = looked_along(plan)
     streams: dict[str, StreamData] = {}
     layouts: dict[str, SequenceLayout] = {}
     flat = {node.axis for node in plan.inputs if node.framed}
@@ -147,8 +147,8 @@ def _by_name(plan: Plan, data: Any) -> dict[Input, Any]:
 _LOOKED_ALONG: WeakKeyDictionary[Plan, dict[str, Node]] = WeakKeyDictionary()
 
 
-def _looked_along(plan: Plan) -> dict[str, Node]:
-    """The dynamic axes along whose sequences something looks, with one such node. Found once for a plan."""
+def looked_along(plan: Plan) -> Mapping[str, Node]:
+    """Return the dynamic axes along whose sequences something looks, with one such node. Found once for a plan."""
     if plan in _LOOKED_ALONG:
         return _LOOKED_ALONG[plan]
     found = _LOOKED_ALONG[plan] = {}

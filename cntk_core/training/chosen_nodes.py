@@ -34,12 +34,13 @@ def choose_nodes(network: Network, criterion: Any, evaluations: Sequence[Any] | 
     """
     if criterion is None and not network.roots["criterion"]:
         raise NetworkError("the network marks no criterion", hint="Name the node that is to be minimised.")
-    chosen = network.roots["criterion"][0] if criterion is None else _node(network, criterion)
-    others = network.roots["evaluation"] if evaluations is None else [_node(network, one) for one in evaluations]
+    chosen = network.roots["criterion"][0] if criterion is None else find_node(network, criterion)
+    others = network.roots["evaluation"] if evaluations is None else [find_node(network, one) for one in evaluations]
     return tuple(dict.fromkeys([chosen, *others]))
 
 
-def _node(network: Network, wanted: Any) -> Node:
+def find_node(network: Network, wanted: Any) -> Node:
+    """Return a node of a network. Raises NetworkError if what is given (a node, a term or a name) is none of it."""
     found = network[wanted] if isinstance(wanted, str) else getattr(wanted, "node", wanted)
     if not isinstance(found, Node) or found.name not in network or network[found.name] is not found:
         raise NetworkError(f"{wanted!r} is no node of the network", hint="Give a node, a term of its graph, or a name.")

@@ -52,12 +52,7 @@ def recurrent(op: Any = None) -> Network:
 
 
 def values(network: Network) -> list[Any]:
-    program = ReferenceEngine().compile(
-        make_plan(network, network.roots["output"]), ParameterStore(network.parameters, network.dtype)
-    )
-    model = Model.__new__(Model)
-    model.network, model._programs = network, {tuple(network.roots["output"]): program}
-    found: list[Any] = model.evaluate(X)["z"]
+    found: list[Any] = Model(network, engine=ReferenceEngine()).evaluate(X)["z"]
     return found
 
 

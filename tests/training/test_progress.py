@@ -18,6 +18,7 @@ from cntk_kit_recipes.session.rate_control import single
     [
         ("ce", 19.84854450, 16, "ce = 1.24053403 * 16"),
         ("errs", 13, 16, "errs = 81.250% * 16"),
+        ("aggregateLoss", 19.5, 16, "aggregateLoss = 1.21875000 * 16"),
         ("errs", 0, 16, "errs = 0.000% * 16"),
         ("ce", 0.0, 0, "ce = 0.00000000 * 0"),
         ("ce", 1e-6, 2, "ce = 5.00000000e-07 * 2"),

@@ -42,9 +42,9 @@ def number_format(width: int, precision: int, value: float) -> str:
 
 
 def describe(name: str, criterion: Criterion) -> str:
-    """``ce = 0.12345678 * 2560``; a name that ends in s counts errors and is shown in percent."""
-    value = criterion.average
-    text = f"{number_format(2, 3, 100 * value)}%" if name.endswith("s") else number_format(0, 8, value)
+    """``ce = 0.12345678 * 2560``; a name that ends in s, but for a loss, counts errors and is shown in percent."""
+    value, counts_errors = criterion.average, name.endswith("s") and not name.lower().endswith("loss")
+    text = f"{number_format(2, 3, 100 * value)}%" if counts_errors else number_format(0, 8, value)
     return f"{name} = {text} * {criterion.samples}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 from cntk_tool_predict.verb import Predict
 
-from cntk_core.api import Network
+from cntk_core.api import Input, Network, Node, Parameter, core_ops, show
 from cntk_core.api.builders import FREE, rename_nodes
 from cntk_core.api.training import Model
 from cntk_kit_recipes.cli import main
@@ -257,3 +258,83 @@ def test_an_old_file_is_there_until_the_new_one_is_whole(capsys: pytest.CaptureF
     assert Path("y.csv").read_text(encoding="utf-8") == "old"
     assert "x.ctf:41:" in capsys.readouterr().err
     assert sorted(path.name for path in Path.cwd().iterdir()) == ["net.dnn", "x.ctf", "y.csv"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "count"),
+    [
+        pytest.param([";".join("abcdef"), *["1;2;3;4;5;6"] * 3], 3, id="semicolons"),
+        pytest.param(["\t".join("abcdef"), "1\t2\t3\t4\t5\t6"], 1, id="tabs"),
+        pytest.param(["\ufeff" + ",".join("abcdef"), "1,2,3,4,5,6", ""], 1, id="a mark at the beginning"),
+        pytest.param(['"a, b",b,c,d,e,f,"name"', '1,2,3,4,5,6,"Smith, J"'], 1, id="quotes"),
+        pytest.param(["1.5,2,3,4,5,6", "1,2,3,4,5,6"], 2, id="no names"),
+        pytest.param(["0,1,2,3,4,5", "1,2,3,4,5,6"], 1, id="numbers as names"),
+        pytest.param([",".join("abcdef"), *["1,2,3,4,5,6"] * 150_000, "1,2,3,4,5,6.5"], 150_001, id="late fractions"),
+    ],
+)
+def test_tables_of_strangers(lines: list[str], count: int) -> None:
+    Path("x.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    predict("-i", "x.csv", "-o", "y.npy", "--batch", "100000")
+    last = [float(number) for number in re.split("[,;\t]", [line for line in lines if line][-1])[:6]]
+    found = np.load("y.npy")
+    assert len(found) == count
+    values = Model(network()).evaluate({INPUT.name: np.array([last])}, [OUTPUT.name])[OUTPUT.name]
+    np.testing.assert_allclose(found[-1:], values, rtol=1e-5, atol=1e-6)
+
+
+def tagger() -> Network:
+    """Words go in, and each has a value; or frames of 2."""
+    sample = SEQUENCE_SAMPLES["lstm"]("float32")
+    assert sample.criterion is not None
+    sample.network.roots["output"] = [sample.criterion.inputs[1]]
+    return sample.network
+
+
+def test_lists_are_sequences_where_something_looks_along_them(capsys: pytest.CaptureFixture[str]) -> None:
+    import pyarrow as pa
+    from pyarrow.parquet import write_table
+
+    made = tagger()
+    (output,) = made.roots["output"]
+    (node,) = (one for one in made.inputs if one in made.order([output]))
+    save_model(made, "net.dnn")
+    rows = [np.full((length, *node.known_shape), 0.25 * length) for length in (3, 1, 2)]
+    write_table(pa.table({node.name: [one.tolist() for one in rows]}), "x.parquet")
+    assert main(["predict", "net.dnn", "-i", "x.parquet", "-o", "y.npz", "--batch", "2"]) == 0
+    found = np.load("y.npz")
+    assert found["lengths"].tolist() == [3, 1, 2]
+    wanted = np.concatenate(Model(made).evaluate({node.name: rows})[output.name])
+    np.testing.assert_allclose(found[output.name], wanted, rtol=1e-5, atol=1e-6)
+    capsys.readouterr()
+    assert main(["predict", "net.dnn", "-i", "x.parquet", "-o", "y.npy"]) == 1
+    assert capsys.readouterr().err == (
+        "error: 'y.npy' holds an array, not sequences of several lengths\n    Write .npz, .csv or .parquet.\n"
+    )
+    np.save("x.npy", np.stack([rows[2], rows[2] + 1]))
+    assert main(["predict", "net.dnn", "-i", "x.npy", "-o", "y.npy"]) == 0
+    assert np.load("y.npy").shape == (2, 2, *output.known_shape)
+    wrong = [[[0.5] * (int(np.prod(node.known_shape)) + 1)]]
+    write_table(pa.table({node.name: wrong}), "x.parquet")
+    capsys.readouterr()
+    assert main(["predict", "net.dnn", "-i", "x.parquet", "-o", "y.npz"]) == 1
+    told = f"x.parquet: the column '{node.name}' has no sequence of {show(node.known_shape)} in row 1"
+    assert capsys.readouterr().err == f"error: {told}\n"
+
+
+def test_lists_of_words_are_places_of_ones() -> None:
+    import pyarrow as pa
+    from pyarrow.parquet import write_table
+
+    made = Network(np.float32)
+    words = made.add(Input.make("words", (5,), sparse=True))
+    table = made.add(Parameter.make("E", (5, 2), value=np.arange(10.0, dtype=np.float32).reshape(5, 2)))
+    times = core_ops().find("", "Times")
+    assert times is not None
+    made.mark(made.add(Node("row", times, [table, words], times.attributes())), "output")
+    made.infer()
+    save_model(made, "net.dnn")
+    write_table(pa.table({"words": [[3, 1], [], [4]]}), "x.parquet")
+    assert main(["predict", "net.dnn", "-i", "x.parquet", "-o", "y.npz"]) == 0
+    found = np.load("y.npz")
+    assert found["lengths"].tolist() == [2, 0, 1]
+    assert found["row"].tolist() == [[6, 7], [2, 3], [8, 9]]

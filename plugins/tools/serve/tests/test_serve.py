@@ -26,7 +26,7 @@ from cntk_tool_serve.batching import Batcher, Overload, TooLate
 from cntk_tool_serve.server import _listen
 from cntk_tool_serve.verb import Serve
 
-from cntk_core.api import DataError, Network
+from cntk_core.api import DataError, Input, Network, Node
 from cntk_core.api.builders import FREE
 from cntk_core.api.training import Model
 from cntk_testing import PackagingContract, VerbContract
@@ -197,13 +197,48 @@ def test_images_of_any_size() -> None:
         answers = pool.map(lambda values: ask(f"{address}/predict", values.tolist()), given)
         for values, (status, found) in zip(given, answers, strict=True):
             assert (status, found["outputs"]) == (200, {"squares": (values * values).tolist()})
-        assert get(f"{address}/model")["inputs"] == [{"name": "x", "shape": [2, None], "sparse": False}]
+        (told,) = get(f"{address}/model")["inputs"]
+        assert told == {"name": "x", "shape": [2, None], "takes": "samples", "sparse": False}
     assert Service(Model(served), (), "", Limits()).check() == "x [? x 2] -> squares [? x 2]"
+
+
+def test_values_without_samples() -> None:
+    """An input of one value for all samples is taken as it is, each request by itself."""
+    made = Sketch("float32")
+    x = made.input("x", 2)
+    scale = made.network.add(Input.make("scale", (2,), framed=False))
+    root = made.op("ElementTimes", x, scale, name="scaled")
+    served = made.finish(None, root).network
+    squares = served.add(Node("squares", root.op, [scale, scale], root.attributes))
+    served.infer()
+    served.roots["output"] = [root, squares]
+    assert Service(Model(served), (), "", Limits()).check() == "x [2], scale [2] -> scaled [2], squares [2]"
+    with serving(Model(served)) as address, ThreadPoolExecutor(4) as pool:
+        given = [{"x": [[1, 2]] * count, "scale": [count, -count]} for count in range(1, 9)]
+        for one, (status, found) in zip(
+            given, pool.map(lambda one: ask(f"{address}/predict", one), given), strict=True
+        ):
+            wanted = {"scaled": (np.array(one["scale"]) * one["x"]).tolist(), "squares": [one["scale"][0] ** 2] * 2}
+            assert (status, found["outputs"]) == (200, wanted)
+        status, found = ask(f"{address}/predict", {"x": [[1, 2]], "scale": [[1, 2]]})
+        assert (status, found["error"]) == (400, "the value of 'scale' is not [2]")
+        assert [node["takes"] for node in get(f"{address}/model")["inputs"]] == ["samples", "value"]
+
+
+def test_a_model_that_looks_along_sequences() -> None:
+    model = Model(network("lstm"))
+    assert Service(model, (), "", Limits()).check()
+    with serving(model) as address:
+        told = get(f"{address}/model")["inputs"]
+        assert {node["takes"] for node in told} == {"sequences"}
+        status, found = ask(f"{address}/predict", {node["name"]: [[[0.5] * node["shape"][0]] * 3] for node in told})
+        assert status == 200
+        assert len(output(found["outputs"])[0]) == 3
 
 
 def test_what_a_server_tells(address: str) -> None:
     told = get(f"{address}/model")
-    assert told["inputs"] == [{"name": "x", "shape": [6], "sparse": False}]
+    assert told["inputs"] == [{"name": "x", "shape": [6], "takes": "samples", "sparse": False}]
     assert [node["shape"] for node in told["outputs"]] == [[4]]
     assert "<title>cntk serve</title>" in get(f"{address}/")
     health = get(f"{address}/health")

@@ -307,20 +307,20 @@ class ActionContext:
         return ModelFiles(self.plugins.registry).load(path, None if as_saved else self.dtype)
 
     def save_model(self, network: Network, path: str, where: Location | None = None) -> None:
-        """Write a model file; missing folders are made.
+        """Write a model file in the format that its suffix says, else in our own; missing folders are made.
 
         Raises:
             DataError: the file cannot be written.
+            CntkError: the format cannot hold this network.
             Locked: another process writes it.
         """
-        from cntk_core.network.model_file import save_model
         from cntk_kit_recipes.locks.lock import Lock
 
         ask_to_write(path, where=where)
         network.origins = merged(network.origins, op_origins(self.plugins, network))
         try:
             with Lock(Path(path), f"the model '{path}'", self.log.line).held():
-                save_model(network, path)
+                ModelFiles(self.plugins.registry).save(network, path)
         except OSError as error:
             raise DataError(f"the model '{path}' cannot be written: {error.strerror}", where=where) from None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -132,8 +132,8 @@ class _Importer:
         nodes = [self._output(self.variable(steps[0])) for steps in uids]
         add_blocks(self)
         labels = choose_names(self, dict(zip(nodes, uids, strict=True)))
-        for node in nodes:
-            self.network.mark(node, _MARKS.get(node.name, "output"))
+        for node, role in _roles(nodes).items():
+            self.network.mark(node, role)
         self.network.infer()
         single = {node.axis for node in self.single} | {BATCH}
         results = [
@@ -355,6 +355,17 @@ class _Importer:
                     following.append(owned[0])
             waiting += reversed(following)
         return found
+
+
+def _roles(roots: Sequence[Node]) -> dict[Node, str]:
+    """The group of each root. Its name says it where a Trainer has added it; beside other outputs, a loss is none."""
+    told = {node: _MARKS.get(node.name, "output") for node in roots}
+    losses = [node for node in roots if node.op.role == "criterion"]
+    if len(losses) < len(roots):
+        for node in losses:
+            learns = any(node.op.flows_to(index) for index in range(len(node.inputs)))
+            told[node] = _MARKS.get(node.name, "criterion" if learns else "evaluation")
+    return told
 
 
 def _depends(node: Node, other: Node) -> bool:

@@ -1,13 +1,45 @@
-"""``cntk explain``: a recipe's network and its plan as text."""
+"""``cntk explain``: the network of a recipe or of a model, and its plan, as text."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from pathlib import Path
 
 from cntk_core.api import Config, ConfigError, Network, Node, Plan, PluginError
-from cntk_core.api.builders import outline
+from cntk_core.api.builders import COMMAND_LINE, outline, parse_text
 from cntk_core.api.engines import AnyStep, explain, make_plan
-from cntk_core.api.recipes import RecipeContext, open_recipe
+from cntk_core.api.recipes import Log, RecipeContext, open_recipe
+from cntk_tool_inspect.show_model import load_any_model, model_files
+
+
+def explain_model(
+    path: str,
+    overrides: Sequence[str] = (),
+    *,
+    frames: int = 0,
+    depth: int = 0,
+    plugin_files: Sequence[str] = (),
+) -> int:
+    """Print nodes and plan of a model of any format.
+
+    Args:
+        path: the model.
+        overrides: ``key=value``, of the engine.
+        frames, depth, plugin_files: as of :func:`explain_recipe`.
+
+    Raises:
+        CntkError: it cannot be read.
+    """
+    config = parse_text("\n".join(overrides), file=COMMAND_LINE)
+    context = RecipeContext.create(config, Log(), plugin_files=plugin_files)
+    network = load_any_model(path, plugin_files)
+    print("\n".join(describe(context, context.config, network, Path(path).name, frames, depth)))
+    return 0
+
+
+def is_model(path: str, plugin_files: Sequence[str]) -> bool:
+    """Whether a file is a model of any format, and no recipe."""
+    return model_files(plugin_files).is_model(path)
 
 
 def explain_recipe(
@@ -34,17 +66,19 @@ def explain_recipe(
     described = [part for part in sections if context.builder_value(part) is not None]
     if not described:
         raise ConfigError("no section of the recipe describes a network", where=context.config.where)
-    print("\n".join(describe(context, described[0], frames, depth)))
+    network = context.build_network(described[0])
+    print("\n".join(describe(context, described[0], network, described[0].name, frames, depth)))
     context.say_unread()
     return 0
 
 
-def describe(context: RecipeContext, section: Config, frames: int = 0, depth: int = 0) -> list[str]:
-    """Return the lines for one section."""
-    network = context.build_network(section)
+def describe(
+    context: RecipeContext, section: Config, network: Network, name: str, frames: int = 0, depth: int = 0
+) -> list[str]:
+    """Return the lines for a network, which the section's engine would compute."""
     blocks = len(network.blocks)
     inside = f", {blocks} block{'s' * (blocks > 1)}" if blocks else ""
-    lines = [f"{section.name}: {len(network)} nodes{inside}"]
+    lines = [f"{name}: {len(network)} nodes{inside}"]
     lines += [f"  {line}" for line in outline(network, depth, _note)]
     computed_before = [node for node in network if node.op.role == "precompute"]
     for node in computed_before:  # the plan of the training begins when these have values

@@ -34,7 +34,9 @@ class Values:
 
 
 Batch = Mapping[str, Any] | Minibatch
-"""Arrays by the name of their input, a row for each sample; or what a reader has read."""
+"""By the name of an input an array, a row for each sample, or a list with an array for each sequence; or what a reader
+has read.
+"""
 
 
 class Evaluator:
@@ -65,10 +67,13 @@ class Evaluator:
         return [self._of_samples(node, found[node.name], samples) for node in self.nodes]
 
     def _of_samples(self, node: Node, value: Any, samples: int) -> Values:
-        rows = np.concatenate(value) if isinstance(value, list) else np.asarray(value)
-        if not node.framed or len(rows) != samples:
-            raise DataError(f"'{node.name}' has no value for each of the {samples} samples, but {len(rows)}")
-        return Values(rows)
+        if not node.framed or len(value) != samples:
+            there = f"but {len(value)}" if node.framed else "but one of all"
+            raise DataError(f"'{node.name}' has no value for each of the {samples} samples, {there}")
+        if not isinstance(value, list):
+            return Values(np.asarray(value))
+        lengths = [len(one) for one in value]
+        return Values(np.concatenate(value), None if set(lengths) == {1} else lengths)
 
     def _of_minibatch(self, batch: Minibatch) -> list[Values]:
         if self._values is None:

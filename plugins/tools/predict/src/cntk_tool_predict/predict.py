@@ -13,6 +13,7 @@ import attrs
 
 from cntk_core.api import DataError, Input, NetworkError, Node, UsageError, elements
 from cntk_core.api.builders import write_file
+from cntk_core.api.engines import looked_along, make_plan
 from cntk_core.api.recipes import ModelFiles, PluginManager
 from cntk_core.api.training import Model
 from cntk_tool_predict.evaluating import Evaluator, Values, evaluate_all
@@ -45,7 +46,10 @@ def predict(options: argparse.Namespace) -> int:
     needed = [node for node in model.network.order(evaluator.nodes, stop_at_constants=True) if isinstance(node, Input)]
     labels = _labels(options, evaluator.nodes)
     write = writer_of(output, evaluator.nodes, labels)
-    source = open_source(Path(options.input), Wanted(needed, options.batch, _columns(options.columns), plugins))
+    along = looked_along(make_plan(model.network, evaluator.nodes))
+    sequences = frozenset(node.name for node in needed if node.axis in along)
+    wanted = Wanted(needed, options.batch, _columns(options.columns), plugins, sequences)
+    source = open_source(Path(options.input), wanted)
     batches = _Counted(evaluate_all(evaluator, source.batches, options.workers), source, options)
     try:
         # An old file is there until the new one is whole.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from io import BytesIO
+from io import BytesIO, RawIOBase
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -62,15 +62,25 @@ def writer_of(path: Path, nodes: Sequence[Node], labels: Sequence[str]) -> Write
 
 
 def _npy(batches: Batches, path: Path, nodes: Sequence[Node], labels: Sequence[str]) -> Iterator[Any]:
-    """Write one array, ``(samples, *shape)``."""
-    rows = []
+    """Write one array, ``(samples, *shape)``; of sequences that are equally long ``(sequences, frames, *shape)``."""
+    kept: list[NDArray[Any]] = []
+    frames: set[int | None] = set()
     for (values,) in batches:
-        if values.lengths is not None:
-            raise DataError(f"'{path}' holds an array, not sequences", hint="Write .npz, .csv or .parquet.")
-        rows.append(values.rows)
-    content = BytesIO()
-    np.save(content, np.concatenate(rows))
-    yield content.getbuffer()
+        frames |= {None} if values.lengths is None else set(values.lengths)
+        if len(frames) > 1:
+            raise DataError(
+                f"'{path}' holds an array, not sequences of several lengths", hint="Write .npz, .csv or .parquet."
+            )
+        kept.append(values.rows)
+    count, shape = sum(map(len, kept)), kept[0].shape[1:]
+    (length,) = frames
+    whole = (count, *shape) if length is None else (count // length, length, *shape)
+    header = BytesIO()
+    told = {"descr": np.lib.format.dtype_to_descr(kept[0].dtype), "fortran_order": False, "shape": whole}
+    np.lib.format.write_array_header_1_0(header, told)
+    yield header.getvalue()
+    for rows in kept:
+        yield np.ascontiguousarray(rows).data
 
 
 def _npz(batches: Batches, path: Path, nodes: Sequence[Node], labels: Sequence[str]) -> Iterator[Any]:
@@ -89,7 +99,7 @@ def _table(batches: Batches, path: Path, nodes: Sequence[Node], labels: Sequence
     import pyarrow
 
     is_csv = path.suffix.lower() == ".csv"
-    sink = BytesIO()
+    sink = _Pieces()
     writer: Any = None
     sequences = 0
     for values in batches:
@@ -105,15 +115,41 @@ def _table(batches: Batches, path: Path, nodes: Sequence[Node], labels: Sequence
         if writer is None:
             writer = _table_writer(sink, table.schema, is_csv=is_csv)
         writer.write_table(table)
-        if is_csv:  # what stands in Parquet's end tells places from the beginning
-            yield sink.getvalue()
-            sink.seek(0)
-            sink.truncate()
+        yield sink.take()
     writer.close()
-    yield sink.getvalue()
+    yield sink.take()
 
 
-def _table_writer(sink: BytesIO, schema: Any, *, is_csv: bool) -> Any:
+class _Pieces(RawIOBase):
+    """A file of which what was written is taken piece by piece; it knows its place from the beginning."""
+
+    def __init__(self) -> None:
+        self._kept: list[bytes] = []
+        self._place = 0
+
+    def writable(self) -> bool:
+        """Yes."""
+        return True
+
+    def tell(self) -> int:
+        """Return how many bytes were written."""
+        return self._place
+
+    def write(self, piece: Any) -> int:
+        """Keep a piece until it is taken."""
+        content = bytes(piece)
+        self._kept.append(content)
+        self._place += len(content)
+        return len(content)
+
+    def take(self) -> bytes:
+        """Return what was written since the last time."""
+        found = b"".join(self._kept)
+        self._kept.clear()
+        return found
+
+
+def _table_writer(sink: _Pieces, schema: Any, *, is_csv: bool) -> Any:
     if is_csv:
         from pyarrow.csv import CSVWriter
 

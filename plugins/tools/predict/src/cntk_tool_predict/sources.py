@@ -38,12 +38,14 @@ class Wanted:
         batch: samples of a batch.
         columns: by input, the columns of a table.
         plugins: has the readers.
+        sequences: names of inputs along whose sequences something looks.
     """
 
     inputs: Sequence[Input]
     batch: int
     columns: Mapping[str, Sequence[str]]
     plugins: PluginManager
+    sequences: frozenset[str] = frozenset()
 
 
 def open_source(path: Path, wanted: Wanted) -> Source:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cntk_core.api import DataError, Input, Location, UnsupportedError, did_you_mean, elements
+from cntk_core.api import DataError, Input, Location, UnsupportedError, did_you_mean, elements, show
 from cntk_tool_predict.evaluating import Batch
 from cntk_tool_predict.sources import Source, Wanted
+
+_LONGEST_LINE = 1 << 24
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch, Schema
@@ -58,12 +61,43 @@ def _open_parquet(path: Path, wanted: Wanted) -> Source:
 
 
 def _open_csv(path: Path, wanted: Wanted) -> Source:
-    from pyarrow.csv import open_csv
+    from pyarrow.csv import ConvertOptions, ParseOptions, ReadOptions, open_csv
 
-    file = open_csv(path)
-    picked = _picked(file.schema, path, wanted)
+    delimiter, names = _first_line(path)
+    settings = {"parse_options": ParseOptions(delimiter=delimiter), "read_options": ReadOptions(column_names=names)}
+    with open_csv(path, **settings) as file:
+        schema = file.schema
+    picked = _picked(schema, path, wanted)
+    # The first lines do not tell whether whole numbers go on.
+    used = {name for columns in picked.values() for name in columns}
+    types = {field.name: "float64" for field in schema if field.name in used and str(field.type) == "int64"}
+    convert = ConvertOptions(column_types=types, include_columns=sorted(used))
+    file = open_csv(path, **settings, convert_options=convert)
     cut = (record.slice(first, wanted.batch) for record in file for first in range(0, record.num_rows, wanted.batch))
     return Source(_batches(cut, picked, path, wanted))
+
+
+def _first_line(path: Path) -> tuple[str, list[str] | None]:
+    """Return what stands between columns, and names for them if the first line has numbers instead.
+
+    Numbers from 0 or from 1 on are names, as pandas writes them.
+    """
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+        line = file.readline(_LONGEST_LINE)
+    delimiter = next((one for one in ",;\t" if one in line), ",")
+    fields = next(csv.reader([line], delimiter=delimiter), [])
+    counted = ([str(index + first) for index in range(len(fields))] for first in (0, 1))
+    if not fields or not all(map(_reads_as_number, fields)) or fields in counted:
+        return delimiter, None
+    return delimiter, [str(index + 1) for index in range(len(fields))]
+
+
+def _reads_as_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _batches(
@@ -73,7 +107,7 @@ def _batches(
     first = 1
     try:
         for record in records:
-            yield {node.name: _array(record, node, names, path, first) for node, names in picked.items()}
+            yield {node.name: _values(record, node, names, path, first, wanted) for node, names in picked.items()}
             first += record.num_rows
     except pyarrow.ArrowException as error:
         raise DataError(str(error), where=Location(str(path))) from None
@@ -120,9 +154,40 @@ def _all(schema: Schema, node: Input, wanted: Wanted) -> list[str]:
 
 
 def _is_number(kind: Any) -> bool:
+    """Whether a column has numbers, or nothing that says what it has."""
     from pyarrow import types
 
-    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind))
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_null(kind))
+
+
+def _is_list(kind: Any) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
+
+
+def _values(record: RecordBatch, node: Input, names: Sequence[str], path: Path, first: int, wanted: Wanted) -> Any:
+    """Return what a batch has for an input: samples, or sequences where it wants them."""
+    column = record.column(names[0])
+    if len(names) == 1 and _is_list(column.type) and (node.sparse or node.name in wanted.sequences):
+        return [_sequence(value, node, names[0], path, row) for row, value in enumerate(column.to_pylist(), first)]
+    return _array(record, node, names, path, first)
+
+
+def _sequence(value: Any, node: Input, name: str, path: Path, row: int) -> NDArray[Any]:
+    """Return a list as a sequence: of samples, or of whole numbers that are places of ones."""
+    shape, size = node.known_shape, elements(node.known_shape)
+    try:
+        array = np.array(value)
+    except ValueError:  # lists of several lengths
+        array = np.array(None)
+    if not array.size and array.ndim:
+        return np.zeros((0, *shape))
+    if node.sparse and array.ndim == 1 and array.dtype.kind in "iu":
+        return array
+    if array.dtype.kind not in "fiub" or not ((array.ndim == 2 and array.shape[1] == size) or array.ndim == size == 1):
+        raise DataError(f"the column '{name}' has no sequence of {show(shape)} in row {row}", where=Location(str(path)))
+    return array.reshape(-1, *shape)
 
 
 def _array(record: RecordBatch, node: Input, names: Sequence[str], path: Path, first: int) -> NDArray[Any]:
@@ -140,10 +205,8 @@ def _array(record: RecordBatch, node: Input, names: Sequence[str], path: Path, f
 
 def _numbers(column: Any, name: str, path: Path, first: int) -> NDArray[Any]:
     """Return a column as ``(rows, numbers)``."""
-    from pyarrow import types
-
     where = Location(str(path))
-    is_list = types.is_list(column.type) or types.is_large_list(column.type) or types.is_fixed_size_list(column.type)
+    is_list = _is_list(column.type)
     inner = column.type.value_type if is_list else column.type
     if not _is_number(inner):
         raise DataError(f"the column '{name}' has values of type {column.type}, no numbers", where=where)

@@ -15,6 +15,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from cntk_core.api import CntkError, Input, NetworkError, Node, show
+from cntk_core.api.engines import looked_along, make_plan
 from cntk_core.api.training import Model
 from cntk_tool_serve.batching import Batcher, Overload, TooLate
 from cntk_tool_serve.requests import ARROW, arrow_of, inputs_of, json_of, parse_arrow, parse_json
@@ -63,6 +64,7 @@ class Service:
             raise NetworkError("the model marks no output", hint="Name the nodes whose values you want: --node NAME.")
         order = network.order(self.nodes, stop_at_constants=True)
         self.inputs = [node for node in order if isinstance(node, Input)]
+        self._along = looked_along(make_plan(network, self.nodes))
         self._model, self._title, self._limits = model, title, limits
         self._batcher: Batcher | None = None
 
@@ -72,13 +74,18 @@ class Service:
         Raises:
             CntkError: the model cannot be computed.
         """
-        shapes = {node.name: [size if size > 0 else _ANY_SIZE for size in node.known_shape] for node in self.inputs}
-        zeros = {name: np.zeros((1, *shape)) for name, shape in shapes.items()}
-        self._model.evaluate(zeros, [node.name for node in self.nodes])
+        self._model.evaluate({node.name: self._zeros(node) for node in self.inputs}, [node.name for node in self.nodes])
         sides = [
             ", ".join(f"{node.name} {show(node.known_shape)}" for node in some) for some in (self.inputs, self.nodes)
         ]
         return f"{sides[0] or 'nothing'} -> {sides[1]}"
+
+    def _zeros(self, node: Input) -> Any:
+        """Zeros for an input: a sample, a sequence of one where sequences are wanted, or its only value."""
+        sample = np.zeros([size if size > 0 else _ANY_SIZE for size in node.known_shape])
+        if not node.framed:
+            return sample
+        return [sample[None]] if node.axis in self._along else sample[None]
 
     def app(self) -> Starlette:
         """Return the application, for any server of ASGI."""
@@ -94,7 +101,8 @@ class Service:
     async def _lifespan(self, _app: Starlette) -> AsyncIterator[None]:
         limits = self._limits
         names = [node.name for node in self.nodes]
-        self._batcher = Batcher(self._model, names, most=limits.batch, queue=limits.queue, timeout=limits.timeout)
+        most = limits.batch if all(node.framed for node in self.inputs) else 1  # a value of all samples is of a request
+        self._batcher = Batcher(self._model, names, most=most, queue=limits.queue, timeout=limits.timeout)
         try:
             yield
         finally:
@@ -118,7 +126,10 @@ class Service:
     async def _about(self, _request: Request) -> Response:
         def told(node: Node) -> dict[str, Any]:
             shape = [size if size > 0 else None for size in node.known_shape]
-            return {"name": node.name, "shape": shape, "sparse": isinstance(node, Input) and node.sparse}
+            takes = "samples" if node.framed else "value"
+            if node.framed and node.axis in self._along:
+                takes = "sequences"
+            return {"name": node.name, "shape": shape, "takes": takes, "sparse": getattr(node, "sparse", False)}
 
         limits = {"batch": self._limits.batch, "queue": self._limits.queue, "body": self._limits.body}
         return JSONResponse(

@@ -172,7 +172,7 @@ def _split(found: Outputs, counts: Sequence[int]) -> list[Outputs | CntkError]:
     """
     total = sum(counts)
     for name, value in found.items():
-        if len(value) != total or (isinstance(value, np.ndarray) and not value.ndim):
+        if (isinstance(value, np.ndarray) and not value.ndim) or len(value) != total:
             raise CntkError(f"'{name}' has no value for each sample")
     ends = np.cumsum(counts).tolist()
     spans = list(zip([0, *ends], ends, strict=False))

@@ -21,7 +21,7 @@ def inputs_of(content: Any, nodes: Sequence[Input]) -> tuple[Inputs, int]:
     Args:
         content: ``{"inputs": {name: values}}``, ``{name: values}``, or the values of the only input. Values are samples
             (lists as deep as the shape, in a list) or sequences of samples (one deeper); of a sparse input also
-            sequences of whole numbers, each the place of a 1.
+            sequences of whole numbers, each the place of a 1; of an input without samples its only value.
         nodes: the inputs that are needed.
 
     Raises:
@@ -38,7 +38,7 @@ def inputs_of(content: Any, nodes: Sequence[Input]) -> tuple[Inputs, int]:
     if missing:
         raise DataError(f"there are no values for {', '.join(missing)}", hint=_wanted(nodes))
     found = {node.name: _values(node, known[node.name.lower()]) for node in nodes}
-    counts = {name: len(value) for name, value in found.items()}
+    counts = {node.name: len(found[node.name]) for node in nodes if node.framed}
     if len(set(counts.values())) > 1:
         said = ", ".join(f"{name} {count}" for name, count in counts.items())
         raise DataError(f"the inputs have different numbers of samples: {said}")
@@ -49,17 +49,21 @@ def inputs_of(content: Any, nodes: Sequence[Input]) -> tuple[Inputs, int]:
 
 
 def _values(node: Input, value: Any) -> Any:
-    rank = len(node.known_shape)
+    rank, shape = len(node.known_shape), show(node.known_shape)
     depth = _depth(value)
     wrong = DataError(
-        f"the values of '{node.name}' are no list of samples {show(node.known_shape)}, nor of sequences of them"
+        f"the values of '{node.name}' are no list of samples {shape}, nor of sequences of them"
+        if node.framed
+        else f"the value of '{node.name}' is not {shape}"
     )
-    if not depth:
+    if not depth and node.framed:
         raise wrong
     try:
-        if depth == rank + 1:
+        if not node.framed and depth == rank:
             return _array(value, node)
-        if depth == rank + 2 or (node.sparse and depth == 2):
+        if node.framed and depth == rank + 1:
+            return _array(value, node)
+        if node.framed and (depth == rank + 2 or (node.sparse and depth == 2)):
             if not all(isinstance(sequence, list) and sequence for sequence in value):
                 raise wrong
             if node.sparse and depth == 2:
@@ -167,7 +171,7 @@ def arrow_of(outputs: Outputs) -> bytes:
     pyarrow = _arrow()
     columns = {}
     for name, value in outputs.items():
-        flat = as_lists(value) if isinstance(value, list) else value.reshape(len(value), -1).tolist()
+        flat = as_lists(value) if isinstance(value, list) else value.reshape(len(np.atleast_1d(value)), -1).tolist()
         columns[name] = pyarrow.array(flat)
     table = pyarrow.table(columns)
     sink = pyarrow.BufferOutputStream()
