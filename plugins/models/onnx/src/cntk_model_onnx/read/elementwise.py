@@ -11,7 +11,7 @@ from onnx import NodeProto
 from cntk_core.api import Node
 from cntk_model_onnx.read.folding import attributes_of
 from cntk_model_onnx.read.table import reads
-from cntk_model_onnx.read.values import Array, Constant, Tensor, Unreadable, Value, numbers
+from cntk_model_onnx.read.values import WHOLE, Array, Constant, Tensor, Unreadable, Value, numbers
 
 if TYPE_CHECKING:
     from cntk_model_onnx.read.importer import Importer
@@ -39,7 +39,7 @@ def together(reader: Importer, values: Sequence[Value | None]) -> tuple[list[Nod
     rank = max(value.rank for value in present)
     if not tensors:
         raise Unreadable("none of its inputs depends on the data")
-    places = {(value.batch + rank - value.rank, value.fold) for value in tensors}
+    places = {(value.batch_of(rank), value.fold) for value in tensors}
     if len(places) > 1:
         raise Unreadable("the samples of its inputs do not stand along the same axis")
     ((batch, fold),) = places
@@ -59,7 +59,7 @@ def without_samples(array: Array, rank: int, batch: int, fold: int = 1) -> Array
         Unreadable: it is not.
     """
     place = batch - (rank - array.ndim)
-    if place < 0:
+    if batch == WHOLE or place < 0:
         return array if array.ndim else array.reshape(1)
     if array.shape[place] != 1:
         one = np.take(array, [0], place)

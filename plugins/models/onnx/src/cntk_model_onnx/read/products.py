@@ -14,7 +14,7 @@ from cntk_model_onnx.read.elementwise import without_samples
 from cntk_model_onnx.read.folding import attributes_of
 from cntk_model_onnx.read.shapes import tensor, turned, with_shape
 from cntk_model_onnx.read.table import reads
-from cntk_model_onnx.read.values import Array, Constant, Tensor, Unreadable, Value, is_zero
+from cntk_model_onnx.read.values import WHOLE, Array, Constant, Tensor, Unreadable, Value, is_zero
 
 if TYPE_CHECKING:
     from cntk_model_onnx.read.importer import Importer
@@ -36,7 +36,7 @@ def _matmul(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -
 
 def times(reader: Importer, value: Tensor, constant: Constant, matrix: Array) -> Tensor:
     """Return the product of a tensor and a matrix, which is laid out anew of a constant."""
-    if value.batch == value.rank - 1:
+    if value.batch == value.rank - 1 and value.batch != WHOLE:
         raise Unreadable("it works along the samples of a minibatch")
     weights = reader.parameter(constant, matrix)
     return Tensor(reader.add("Times", [weights, value.node]), value.batch, value.fold)
@@ -46,8 +46,8 @@ def _by_parts(reader: Importer, left: Value | None, right: Value | None) -> Tens
     """The product of tensors ``(N, ..., m, k)`` and ``(N, ..., k, p)``: one of each element of the axes between."""
     rank = max(each.rank for each in (left, right) if each is not None)
     like = left if isinstance(left, Tensor) else tensor(right)
-    batch, fold = like.batch + rank - like.rank, like.fold
-    if batch >= rank - 2:
+    batch, fold = like.batch_of(rank), like.fold
+    if batch >= rank - 2 and batch != WHOLE:
         raise Unreadable("it works along the samples of a minibatch")
     sides = [_side(reader, each, rank, batch, fold) for each in (left, right)]
     outer = [tuple(each.known_shape[:-2]) for each in sides]
@@ -71,7 +71,7 @@ def _side(reader: Importer, value: Value | None, rank: int, batch: int, fold: in
         node: Node = reader.parameter(value, without_samples(value.array, rank, batch, fold))
     else:
         found = tensor(value)
-        if (found.batch + rank - found.rank, found.fold) != (batch, fold):
+        if (found.batch_of(rank), found.fold) != (batch, fold):
             raise Unreadable("the samples of its inputs do not stand along the same axis")
         node = found.node
     if len(node.known_shape) < 2:

@@ -14,7 +14,7 @@ from cntk_core.api import Node
 from cntk_model_onnx.read.elementwise import without_samples
 from cntk_model_onnx.read.folding import attributes_of, axes_of
 from cntk_model_onnx.read.table import reads
-from cntk_model_onnx.read.values import Constant, Multiple, Tensor, Unreadable, Value, numbers, whole
+from cntk_model_onnx.read.values import WHOLE, Constant, Multiple, Tensor, Unreadable, Value, numbers, whole
 
 if TYPE_CHECKING:
     from cntk_model_onnx.read.importer import Importer
@@ -100,12 +100,23 @@ def reshaped(reader: Importer, value: Tensor, target: Sequence[Any]) -> Tensor:
     Raises:
         Unreadable: it mixes samples.
     """
+    if value.batch == WHOLE:
+        return _whole_reshaped(reader, value, target)
     match = _matches(*value.around(), target, reader.samples)
     if match is None:
         shown = ", ".join("samples" if isinstance(dim, Multiple) else str(dim) for dim in target)
         raise Unreadable(f"it mixes samples, or does not fit: a sample {value.shape} as ({shown})")
     shape = (*match.before, *((abs(match.fold),) if match.fold != 1 else ()), *match.after)
     return Tensor(with_shape(reader, value.node, shape), match.place, match.fold)
+
+
+def _whole_reshaped(reader: Importer, value: Tensor, target: Sequence[Any]) -> Tensor:
+    found = _resolved(target, math.prod(value.shape)) if min(value.shape, default=0) >= 0 else tuple(target)
+    if found is None:
+        raise Unreadable(f"its new shape does not fit: {value.shape} as ({', '.join(map(str, target))})")
+    if not found:
+        return Tensor(reader.add("Squeeze", [with_shape(reader, value.node, (1,))]), WHOLE)
+    return Tensor(with_shape(reader, value.node, found), WHOLE)
 
 
 def with_shape(reader: Importer, node: Node, shape: Sequence[int]) -> Node:
@@ -140,9 +151,12 @@ def _flatten(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) 
 
 @reads("Unsqueeze")
 def _unsqueeze(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -> Value:
-    value = tensor(inputs[0])
     given = [None, numbers(inputs[1], "axes")] if len(inputs) > 1 else []
-    axes = axes_of(node, given) or []
+    return unsqueezed(reader, tensor(inputs[0]), *(axes_of(node, given) or []))
+
+
+def unsqueezed(reader: Importer, value: Tensor, *axes: int) -> Tensor:
+    """Return a tensor with new axes of length 1."""
     rank = value.rank + len(axes)
     own = iter(value.sizes(reader.samples))
     wanted = {axis % rank for axis in axes}
@@ -151,6 +165,8 @@ def _unsqueeze(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]
 
 def _moved(reader: Importer, value: Tensor, target: Sequence[Any], ones: set[int]) -> Tensor:
     """A tensor with new axes of length 1."""
+    if value.batch == WHOLE:
+        return _whole_reshaped(reader, value, target)
     batch = next(place for place in range(len(target)) if place not in ones and _before(place, ones) == value.batch)
     dims = [dim for place, dim in enumerate(target) if place != batch]
     if value.fold != 1:
@@ -173,6 +189,8 @@ def _squeeze(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) 
     if value.batch in gone or any(own[place] != 1 for place in gone):
         raise Unreadable("it takes an axis away that is longer than 1")
     dims = [size for place, size in enumerate(own) if place not in gone and place != value.batch]
+    if value.batch == WHOLE:
+        return _whole_reshaped(reader, value, dims)
     batch = value.batch - sum(place < value.batch for place in gone)
     if value.fold != 1:
         dims.insert(batch, abs(value.fold))
@@ -190,7 +208,7 @@ def _transpose(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]
 
 def turned(reader: Importer, value: Tensor, order: Sequence[int]) -> Tensor:
     """Return a tensor with its axes in another order."""
-    batch = list(order).index(value.batch)
+    batch = WHOLE if value.batch == WHOLE else list(order).index(value.batch)
     axes: list[int] = []
     for axis in order:
         if axis == value.batch:
@@ -220,7 +238,7 @@ def _reduce(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -
     if not axes:
         if given.get("noop_with_empty_axes", 0):
             return value
-        raise Unreadable("it works along the samples of a minibatch")
+        axes = list(range(value.rank))
     found = value.node
     if node.op_type == "ReduceL1":
         found = reader.add("Abs", [found])
@@ -234,10 +252,11 @@ def _reduce(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -
     if node.op_type == "ReduceL2":
         found = reader.add("Sqrt", [found])
     kept = Tensor(found, value.batch, value.fold)
-    return kept if given.get("keepdims", 1) else _without(reader, kept, axes)
+    return kept if given.get("keepdims", 1) else squeezed(reader, kept, axes)
 
 
-def _without(reader: Importer, value: Tensor, axes: Sequence[int]) -> Tensor:
+def squeezed(reader: Importer, value: Tensor, axes: Sequence[int]) -> Tensor:
+    """Return a tensor without some of its axes, which have length 1."""
     gone = {axis % value.rank for axis in axes}
     places = {value.place(axis) for axis in gone}
     dims = [size for place, size in enumerate(value.shape) if place not in places]
@@ -247,7 +266,7 @@ def _without(reader: Importer, value: Tensor, axes: Sequence[int]) -> Tensor:
 
 def _scalar(reader: Importer, value: Tensor) -> Tensor:
     """One number for each sample: a sample without axes."""
-    return Tensor(reader.add("Squeeze", [value.node]), 0)
+    return Tensor(reader.add("Squeeze", [value.node]), WHOLE if value.batch == WHOLE else 0)
 
 
 @reads("ArgMax", "ArgMin")
@@ -261,7 +280,7 @@ def _arg(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -> V
         "ReduceElements", [value.node], reduction_op=kind, axis=cntk_axis(value, axis), keep_dimensions=True
     )
     kept = Tensor(found, value.batch, value.fold)
-    return kept if given.get("keepdims", 1) else _without(reader, kept, [axis])
+    return kept if given.get("keepdims", 1) else squeezed(reader, kept, [axis])
 
 
 @reads("Softmax", "LogSoftmax", "Hardmax")
@@ -294,6 +313,17 @@ def part(reader: Importer, value: Tensor, axis: int, begin: int, end: int) -> Te
         raise Unreadable("it takes no elements")
     found = reader.add("Slice", [value.node], begin=(begin,), end=(end,), axis=(number,))
     return Tensor(found, value.batch, value.fold)
+
+
+def length_of(value: Value | None, axis: int) -> int:
+    """Return how long an axis is.
+
+    Raises:
+        Unreadable: that is known only with the data, or the axis is that of the samples.
+    """
+    if isinstance(value, Constant):
+        return int(value.array.shape[axis])
+    return _size(tensor(value), axis)
 
 
 def _size(value: Tensor, axis: int) -> int:
@@ -398,7 +428,7 @@ def _gather(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -
     if chosen.ndim > 1 or any(not 0 <= each < size for each in wanted):
         raise Unreadable("it picks elements that are not there, or in several axes")
     found = picked(reader, value, axis, wanted)
-    return found if chosen.ndim else _without(reader, found, [axis])
+    return found if chosen.ndim else squeezed(reader, found, [axis])
 
 
 @reads("Expand")
@@ -411,8 +441,8 @@ def _expand(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -
     wide = [1 if isinstance(dim, Multiple) or dim == size else dim for dim, size in zip(target, own, strict=True)]
     if rank == value.rank and all(dim == 1 for dim in wide):
         return value
-    place = value.batch + rank - value.rank
-    if wide[place] != 1:
+    place = value.batch_of(rank)
+    if place != WHOLE and wide[place] != 1:
         raise Unreadable("it repeats samples")
     if math.prod(wide) > _MOST_PARTS << 10:
         raise Unreadable("it repeats its input too often")
