@@ -52,7 +52,7 @@ def expanded(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) 
     bound.update(zip(function.input, inputs, strict=False))
     versions = {each.domain: each.version for each in function.opset_import}
     nodes = [_with_attributes(each, given) for each in function.node]
-    wanted = list(function.output)[: len(node.output)]
+    wanted = [name if own else "" for name, own in zip(function.output, node.output, strict=False)]
     kinds = {formal: reader.kind(name) for formal, name in zip(function.input, node.input, strict=False)}
     version = versions.get("", versions.get("ai.onnx", reader.opset))
     found = reader.run_nodes(nodes, bound, kinds, wanted, opset=version)

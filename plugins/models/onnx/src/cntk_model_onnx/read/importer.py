@@ -22,7 +22,18 @@ from cntk_core.api import (
     UnsupportedError,
 )
 from cntk_core.api.builders import BATCH, Free, infer_node
-from cntk_model_onnx.read import borders, control, elementwise, layers, products, recurrent, shapes  # noqa: F401
+from cntk_model_onnx.read import (  # noqa: F401 - what they read is found by READERS
+    borders,
+    control,
+    einsum,
+    elementwise,
+    layers,
+    matrices,
+    places,
+    products,
+    recurrent,
+    shapes,
+)
 from cntk_model_onnx.read.folding import folded, folds
 from cntk_model_onnx.read.functions import expanded, functions_of, has_definition, key_of
 from cntk_model_onnx.read.kinds import kind_of_type, kind_of_value, kinds_of
@@ -276,13 +287,27 @@ class Importer:
         if node.domain in _DOMAINS and folds(node.op_type) and len(constants) == len(inputs):
             return folded(node, constants, self.opset)
         read = READERS.get(node.op_type) if node.domain in _DOMAINS else None
-        if read is not None:
-            return read(self, node, inputs)
-        if key_of(node) in self.functions or has_definition(node, self.opset):
+        defined = key_of(node) in self.functions or has_definition(node, self.opset)
+        if read is None and defined:
             return expanded(self, node, inputs)
+        if read is not None:
+            try:
+                return read(self, node, inputs)
+            except Unreadable as refused:  # its definition may be readable
+                if not defined:
+                    raise
+                return self._by_definition(node, inputs, refused)
         if self.depth:
             raise Unreadable(f"a part of it is {node.op_type[:60]}, which cannot be read")
         raise Unreadable("it depends on the data, and is known for constants only")
+
+    def _by_definition(
+        self, node: NodeProto, inputs: Sequence[Value | None], refused: Unreadable
+    ) -> Value | Sequence[Value]:
+        try:
+            return expanded(self, node, inputs)
+        except (Unreadable, ShapeError):
+            raise refused from None
 
     # -- for those who read -------------------------------------------------------------------------------
 
@@ -331,7 +356,8 @@ class Importer:
         if array.dtype == object:
             raise Unreadable("it computes with the number of samples")
         small = not constant.name and array.size <= _SMALL
-        key = (constant.name or (array.tobytes() if small else id(constant.array)), array.shape, array.strides)
+        content = (array.dtype.str, array.tobytes()) if small else id(constant.array)
+        key = (constant.name or content, array.shape, array.strides)
         if key not in self._parameters:
             values = np.ascontiguousarray(array, self.network.dtype)
             name = self._name(constant.name or near or f"{self._near}_constant")

@@ -12,7 +12,6 @@ from onnx import NodeProto
 
 from cntk_core.api import Node, Parameter
 from cntk_model_onnx.read.borders import padded
-from cntk_model_onnx.read.elementwise import without_samples
 from cntk_model_onnx.read.folding import attributes_of
 from cntk_model_onnx.read.shapes import tensor, with_shape
 from cntk_model_onnx.read.table import reads
@@ -287,38 +286,3 @@ def _response(reader: Importer, node: NodeProto, inputs: Sequence[Value | None])
         beta=given.get("beta", 0.75),
     )
     return Tensor(found)
-
-
-@reads("Resize", "Upsample")
-def _resize(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -> Value:
-    image, given = _image(inputs[0]), attributes_of(node)
-    factors = _factors(reader, image, node, inputs)
-    rounding = (
-        given.get("nearest_mode", "round_prefer_floor"),
-        given.get("coordinate_transformation_mode", "half_pixel"),
-    )
-    nearest = given.get("mode", "nearest") == "nearest"
-    # For whole factors these choose the same elements.
-    known = node.op_type == "Upsample" or rounding[0] == "floor" or rounding[1] == "half_pixel"
-    if not (nearest and known) or any(each != int(each) or each < 1 for each in factors):
-        raise Unreadable("it does not repeat elements a whole number of times")
-    wide, ones, target = [image.shape[0]], [1], [image.shape[0]]
-    for size, factor in zip(image.shape[1:], factors, strict=True):
-        if size < 0:
-            raise Unreadable("it repeats elements along an axis whose length is known only with the data")
-        wide, ones, target = [*wide, size, 1], [*ones, 1, int(factor)], [*target, size * int(factor)]
-    repeated = Constant(np.ones(ones))
-    factor_node = reader.parameter(repeated, without_samples(repeated.array, len(ones), -1))
-    spread = reader.add("ElementTimes", [with_shape(reader, image.node, wide), factor_node])
-    return Tensor(with_shape(reader, spread, target))
-
-
-def _factors(reader: Importer, image: Tensor, node: NodeProto, inputs: Sequence[Value | None]) -> list[float]:
-    """How many times each place of an image is repeated."""
-    scales = inputs[2] if node.op_type == "Resize" and len(inputs) > 2 else inputs[1] if len(inputs) > 1 else None
-    if node.op_type == "Resize" and len(inputs) > 3 and inputs[3] is not None:
-        wanted = numbers(inputs[3], "sizes").tolist()[2:]
-        return [float(each / size) if size > 0 else 0.0 for each, size in zip(wanted, image.shape[1:], strict=True)]
-    if scales is None:
-        return [float(each) for each in attributes_of(node).get("scales", [])[2:]]
-    return [float(each) for each in numbers(scales, "scales").reshape(-1).tolist()[2:]]

@@ -11,7 +11,7 @@ import numpy as np
 from onnx import NodeProto
 
 from cntk_core.api import Node
-from cntk_model_onnx.read.elementwise import without_samples
+from cntk_model_onnx.read.elementwise import chosen, of_two, without_samples
 from cntk_model_onnx.read.folding import attributes_of, axes_of
 from cntk_model_onnx.read.table import reads
 from cntk_model_onnx.read.values import WHOLE, Constant, Multiple, Tensor, Unreadable, Value, numbers, whole
@@ -227,6 +227,7 @@ def turned(reader: Importer, value: Tensor, order: Sequence[int]) -> Tensor:
 _REDUCTIONS = {
     "ReduceSum": "Sum", "ReduceMean": "Mean", "ReduceMax": "Max", "ReduceMin": "Min", "ReduceProd": "Prod",
     "ReduceLogSumExp": "LogSum", "ReduceL1": "Sum", "ReduceL2": "Sum", "ReduceSumSquare": "Sum",
+    "ReduceLogSum": "Sum",
 }  # fmt: skip
 
 
@@ -239,20 +240,32 @@ def _reduce(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -
         if given.get("noop_with_empty_axes", 0):
             return value
         axes = list(range(value.rank))
+    kept = reduced(reader, value, node.op_type.removeprefix("Reduce"), axes)
+    return kept if given.get("keepdims", 1) else squeezed(reader, kept, axes)
+
+
+def reduced(reader: Importer, value: Tensor, kind: str, axes: Sequence[int]) -> Tensor:
+    """Return a tensor reduced along axes, which then have the length 1.
+
+    Args:
+        reader: takes the nodes.
+        value: what is reduced.
+        kind: how; the name of ONNX's operation without ``Reduce``.
+        axes: of the tensor.
+    """
     found = value.node
-    if node.op_type == "ReduceL1":
+    if kind == "L1":
         found = reader.add("Abs", [found])
-    elif node.op_type in ("ReduceL2", "ReduceSumSquare"):
+    elif kind in ("L2", "SumSquare"):
         found = reader.add("ElementTimes", [found, found])
     for axis in axes:
-        number = cntk_axis(value, axis)
-        found = reader.add(
-            "ReduceElements", [found], reduction_op=_REDUCTIONS[node.op_type], axis=number, keep_dimensions=True
-        )
-    if node.op_type == "ReduceL2":
+        how = {"reduction_op": _REDUCTIONS[f"Reduce{kind}"], "axis": cntk_axis(value, axis), "keep_dimensions": True}
+        found = reader.add("ReduceElements", [found], **how)
+    if kind == "L2":
         found = reader.add("Sqrt", [found])
-    kept = Tensor(found, value.batch, value.fold)
-    return kept if given.get("keepdims", 1) else squeezed(reader, kept, axes)
+    elif kind == "LogSum":
+        found = reader.add("Log", [found])
+    return Tensor(found, value.batch, value.fold)
 
 
 def squeezed(reader: Importer, value: Tensor, axes: Sequence[int]) -> Tensor:
@@ -272,13 +285,16 @@ def _scalar(reader: Importer, value: Tensor) -> Tensor:
 @reads("ArgMax", "ArgMin")
 def _arg(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -> Value:
     value, given = tensor(inputs[0]), attributes_of(node)
-    if given.get("select_last_index", 0):
-        raise Unreadable("it wants the last of equal elements")
     axis = given.get("axis", 0)
+    if given.get("select_last_index", 0):  # the first one, counted from the end
+        size = _size(value, axis)
+        value = picked(reader, value, axis, range(size)[::-1])
     kind = "Argmax" if node.op_type == "ArgMax" else "Argmin"
     found = reader.add(
         "ReduceElements", [value.node], reduction_op=kind, axis=cntk_axis(value, axis), keep_dimensions=True
     )
+    if given.get("select_last_index", 0):
+        found = reader.add("Minus", [reader.number(size - 1), found])
     kept = Tensor(found, value.batch, value.fold)
     return kept if given.get("keepdims", 1) else squeezed(reader, kept, [axis])
 
@@ -291,7 +307,10 @@ def _softmax(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) 
     if len(value.shape) == 1 or (reader.opset < 13 and place == value.batch == 0):
         return Tensor(reader.add(node.op_type, [value.node]), value.batch, value.fold)
     if node.op_type == "Hardmax":
-        raise Unreadable("it goes along one of several axes")
+        how = {"reduction_op": "Argmax", "axis": cntk_axis(value, axis), "keep_dimensions": True}
+        largest = Tensor(reader.add("ReduceElements", [value.node], **how), value.batch, value.fold)
+        own = np.arange(_size(value, axis), dtype=np.float64).reshape(-1, *[1] * (value.rank - 1 - axis % value.rank))
+        return of_two(reader, "Equal", largest, Constant(own))
     total = reader.add(
         "ReduceElements", [value.node], reduction_op="LogSum", axis=cntk_axis(value, axis), keep_dimensions=True
     )
@@ -449,6 +468,29 @@ def _expand(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -
     ones = Constant(np.ones([int(dim) for dim in wide]))
     factor = reader.parameter(ones, without_samples(ones.array, rank, place, value.fold))
     return Tensor(reader.add("ElementTimes", [value.node, factor]), place, value.fold)
+
+
+def repeated(reader: Importer, value: Tensor, axis: int, times: int) -> Tensor:
+    """Return a tensor with each element of an axis several times, one beside the other."""
+    place = value.place(axis)
+    shape = value.shape
+    if shape[place] < 0 or not 1 <= times <= _MOST_PARTS:
+        raise Unreadable("it repeats elements along an axis whose length is known only with the data")
+    wide = with_shape(reader, value.node, (*shape[: place + 1], 1, *shape[place + 1 :]))
+    ones = np.ones((times, *[1] * (len(shape) - 1 - place)))
+    spread = reader.add("ElementTimes", [wide, reader.parameter(Constant(ones), ones)])
+    found = with_shape(reader, spread, (*shape[:place], shape[place] * times, *shape[place + 1 :]))
+    return Tensor(found, value.batch, value.fold)
+
+
+@reads("Trilu")
+def _triangle(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -> Value:
+    value = tensor(inputs[0])
+    diagonal = whole(inputs[1], "diagonal")[0] if len(inputs) > 1 and inputs[1] is not None else 0
+    sizes = _size(value, -2), _size(value, -1)
+    upper = attributes_of(node).get("upper", 1)
+    mask = np.triu(np.ones(sizes), diagonal) if upper else np.tril(np.ones(sizes), diagonal)
+    return chosen(reader, Constant(mask), value, Constant(np.zeros(1)))
 
 
 @reads("Tile")
