@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 import numpy as np
-from onnx import NodeProto, TensorProto, ValueInfoProto
+from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto
 
 from cntk_core.api import (
     CntkError,
@@ -95,6 +95,8 @@ class Importer:
         self._kinds: dict[str, str] = {}
         self._made: list[Node] = []
         self._steps = 0
+        self._lost: dict[str, str] = {}
+        self._is_read = _names_read(self.graph)
         self._kept: list[Array] = []  # whose identities are keys
 
     def run(self) -> Network:
@@ -185,6 +187,9 @@ class Importer:
     def _outputs(self) -> None:
         for info in self.graph.output:
             value = self.values.get(info.name)
+            if info.name in self._lost:
+                what = f"a further output of {self._lost[info.name][:60]}"
+                raise UnsupportedError(f"'{self.path}' has the output '{info.name[:100]}', {what}, which is not read")
             if value is None:
                 raise ModelFormatError(f"'{self.path}' is damaged: nothing computes the output '{info.name[:100]}'")
             node = self.node_of(value)
@@ -225,6 +230,7 @@ class Importer:
         read = self._read(node, inputs)
         found = [read] if isinstance(read, Constant | Tensor) else list(read)
         self.values.update({output: value for output, value in zip(node.output, found, strict=False) if output})
+        self._lost.update(dict.fromkeys(node.output[len(found) :], node.op_type))
         self._kinds.update(zip(node.output, kinds_of(node, self.kind), strict=False))
         return found
 
@@ -276,6 +282,8 @@ class Importer:
     def _value(self, name: str) -> Value | None:
         if not name or name in self.values:
             return self.values.get(name)
+        if name in self._lost:
+            raise Unreadable(f"it needs a further output of {self._lost[name][:60]}, which is not read")
         if self.depth:
             raise Unreadable(f"a part of it has no '{name[:100]}'")
         raise ModelFormatError(f"'{self.path}' is damaged: nothing computes the tensor '{name[:100]}'")
@@ -310,6 +318,10 @@ class Importer:
             raise refused from None
 
     # -- for those who read -------------------------------------------------------------------------------
+
+    def is_read(self, name: str) -> bool:
+        """Whether something may read a tensor."""
+        return bool(name) and (self.depth > 0 or name in self._is_read)
 
     def kind(self, name: str) -> str:
         """Return what a tensor holds: numbers (``f``), whole numbers (``i``) or truth values (``b``)."""
@@ -378,3 +390,14 @@ class Importer:
         if isinstance(value, Tensor):
             return value.node
         return self.parameter(value, value.array)
+
+
+def _names_read(graph: GraphProto) -> set[str]:
+    """The tensors that are outputs of a graph, or that nodes read, in bodies too."""
+    found = {info.name for info in graph.output}
+    for node in graph.node:
+        found.update(node.input)
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                found |= _names_read(attribute.g)
+    return found
