@@ -32,12 +32,14 @@ class _Part:
         source: the value; a parameter for a bias.
         weights: of a product, ``(elements of the value, elements)``; of a peephole, a number for each element.
         begin, end: which elements.
+        scale: a number that the value is multiplied by before the product, as self-stabilization does.
     """
 
     source: Node
     weights: Node | None
     begin: int
     end: int
+    scale: Node | None = None
 
 
 @attrs.define
@@ -132,9 +134,9 @@ def _gate_of(node: Node | None, loop: Loop, state: Node, cells: Sequence[Node] =
         elif node.op.name == "Slice" and (cut := _cut_of(node)) is not None:
             waiting.append((node.inputs[0], cut + begin, cut + end))
         elif (product := _product_of(node, loop)) is not None:
-            weights, source = product
+            weights, source, scale = product
             own = gate.recurrent if source is state else gate.products
-            own.append(_Part(source, weights, begin, end))
+            own.append(_Part(source, weights, begin, end, scale))
         elif any(cell in map(_seen, node.inputs) for cell in cells) and _is_peephole(node):
             gate.peepholes.append(_Part(node, next(child for child in node.inputs if child.value is not None), begin, end))
         elif node not in loop.nodes and node.framed:
@@ -154,14 +156,19 @@ def _cut_of(node: Node) -> int | None:
     return begin + size if begin < 0 else begin
 
 
-def _product_of(node: Node, loop: Loop) -> tuple[Node, Node] | None:
-    """The weights of a product and the vectors that it is of; of values outside only those that are no sparse input."""
+def _product_of(node: Node, loop: Loop) -> tuple[Node, Node, Node | None] | None:
+    """The weights of a product, the vectors that it is of and a number for them; sparse inputs stay as they are."""
     if node.op.name != "Times" or len(node.inputs) != 2:
         return None
     weights, source = node.inputs[0], _seen(node.inputs[1])
     if weights.framed or weights.value is None or len(weights.known_shape) != 2 or len(source.known_shape) != 1:
         return None
-    return None if getattr(source, "sparse", False) or not source.framed else (weights, source)
+    scale = None
+    if source in loop.nodes and source.op.name == "ElementTimes":
+        for one, other in (source.inputs, source.inputs[::-1]):
+            if not one.framed and one.known_shape == (1,) and other.framed:
+                scale, source = one, _seen(other)
+    return None if getattr(source, "sparse", False) or not source.framed else (weights, source, scale)
 
 
 def _is_peephole(node: Node) -> bool:
@@ -334,6 +341,8 @@ class _Writer:
             size = int(part.source.known_shape[0])
             return self._scope.numbers(np.eye(size)[:, part.begin : part.end])
         name = self._value_of(part.weights).name
+        if part.scale is not None:
+            name = self._scope.op("Mul", name, self._value_of(part.scale).name)
         if (part.begin, part.end) == (0, part.weights.known_shape[1]):
             return name
         return self._scope.sliced(name, 1, part.begin, part.end)

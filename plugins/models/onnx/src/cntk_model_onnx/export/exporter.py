@@ -177,6 +177,9 @@ class _Exporter:
         return next((self.problems[child] for child in node.inputs if child in self.problems), UNKNOWN)
 
     def _loop(self, loop: Loop) -> None:
+        inside = set(loop.nodes)
+        read = {child for node in self.order if node not in inside for child in node.inputs} | set(self.outputs)
+        loop = attrs.evolve(loop, writes=tuple(node for node in loop.writes if node in read))
         try:
             found = self._as_operation(loop)
             if found is None:
