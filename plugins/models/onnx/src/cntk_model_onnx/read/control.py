@@ -67,9 +67,11 @@ def _if(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -> Se
 
 def _either(reader: Importer, condition: Value | None, yes: Value, no: Value) -> Value:
     """One of two values, where the condition is one for the whole minibatch."""
+    if not isinstance(condition, Tensor) or condition.batch != WHOLE:
+        raise Unreadable("its condition differs from sample to sample")
     nodes, batch, fold = together(reader, [condition, yes, no])
-    if batch != WHOLE or nodes[1].known_shape != nodes[2].known_shape:
-        raise Unreadable("its condition differs from sample to sample, or its results have other sizes")
+    if nodes[1].known_shape != nodes[2].known_shape:
+        raise Unreadable("its results have other sizes if its condition holds")
     return Tensor(reader.add("If", nodes), batch, fold)
 
 

@@ -95,6 +95,7 @@ class Importer:
         self._kinds: dict[str, str] = {}
         self._made: list[Node] = []
         self._steps = 0
+        self._numbers: dict[str, int] = {}
         self._lost: dict[str, str] = {}
         self._is_read = _names_read(self.graph)
         self._kept: list[Array] = []  # whose identities are keys
@@ -353,10 +354,11 @@ class Importer:
     def _name(self, wanted: str) -> str:
         """A name that no node has; case does not count."""
         wanted = wanted or "node"
-        found, number = wanted, 1
+        found, number = wanted, self._numbers.get(wanted, 1)
         while found in self.network:
             number += 1
             found = f"{wanted}_{number}"
+        self._numbers[wanted] = number
         return found
 
     def parameter(self, constant: Constant, array: Array, near: str = "") -> Parameter:
