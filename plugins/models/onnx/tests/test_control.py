@@ -63,7 +63,7 @@ def test_a_loop_of_an_unknown_number_of_steps(tmp_path: Path) -> None:
     path = tmp_path / "net.onnx"
     with pytest.raises(UnsupportedError, match=re.escape("Loop 'loop': how many steps it takes is known only with")):
         network(path, [loop], ["N", 2], {"count": np.int64(3)})
-    with pytest.raises(UnsupportedError, match="Loop 'loop': it takes more than 1024 steps"):
+    with pytest.raises(UnsupportedError, match="Loop 'loop': it takes more than 512 steps"):
         network(path, [node("Loop", ["", "", "x"], ["y", "rows"], body=loop_body(), name="loop")], ["N", 2], {})
 
 

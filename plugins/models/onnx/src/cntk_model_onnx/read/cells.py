@@ -125,6 +125,8 @@ class _Direction:
         if value is None:
             return Constant(np.zeros((1, self._hidden)))
         if isinstance(value, Constant):
+            if value.array.shape[-1] != self._hidden:
+                raise Unreadable("its first state does not have the size that it says")
             return Constant(value.array[number])
         return squeezed(self._reader, part(self._reader, value, 0, number, number + 1), [0])
 

@@ -18,7 +18,7 @@ from cntk_model_onnx.read.values import WHOLE, Constant, Tensor, Unreadable, Val
 if TYPE_CHECKING:
     from cntk_model_onnx.read.importer import Importer
 
-_MOST_STEPS = 1024
+_MOST_STEPS = 512
 
 
 class _Body:

@@ -47,7 +47,7 @@ _DOMAINS = ("", "ai.onnx")
 _SMALL = 16
 """Constants without a name that have no more elements are kept once."""
 
-_MOST_STEPS = 1 << 16
+_MOST_STEPS = 1 << 14
 """So many nodes of bodies and functions are read."""
 
 

@@ -83,6 +83,8 @@ def _check(kind: str, given: dict[str, Any], inputs: Sequence[Value | None], val
         if not isinstance(lengths, Constant) or any(each != value.shape[0] for each in lengths.array.reshape(-1)):
             raise Unreadable("its sequences have lengths")
     for state in inputs[5:7]:
+        if isinstance(state, Constant) and state.array.shape[-1:] != (given["hidden_size"],):
+            raise Unreadable("its first state does not have the size that it says")
         if state is not None and not (isinstance(state, Constant) and is_zero(state.array)):
             raise Unreadable("it begins with a state that is not 0")
     if len(inputs) > 7 and inputs[7] is not None and not is_zero(numbers(inputs[7], "peepholes")):
