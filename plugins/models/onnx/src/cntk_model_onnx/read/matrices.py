@@ -11,7 +11,7 @@ from onnx import NodeProto
 from cntk_model_onnx.read.elementwise import of_two
 from cntk_model_onnx.read.folding import attributes_of
 from cntk_model_onnx.read.products import times
-from cntk_model_onnx.read.shapes import joined, length_of, part, repeated, tensor, turned
+from cntk_model_onnx.read.shapes import joined, length_of, part, reduced, repeated, tensor, turned
 from cntk_model_onnx.read.table import reads
 from cntk_model_onnx.read.values import Array, Constant, Tensor, Unreadable, Value, numbers, whole
 
@@ -58,6 +58,17 @@ def _multiplied(reader: Importer, node: NodeProto, inputs: Sequence[Value | None
     for index in range(1, size):
         found.append(of_two(reader, "ElementTimes", found[-1], parts[index - int(given.get("exclusive", 0))]))
     return joined(reader, found[:: -1 if given.get("reverse", 0) else 1], axis)
+
+
+@reads("LpNormalization")
+def _normalized(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -> Value:
+    value, given = tensor(inputs[0]), attributes_of(node)
+    kind = {1: "L1", 2: "L2"}.get(given.get("p", 2))
+    if kind is None:
+        raise Unreadable("its norm is neither the first nor the second")
+    size = reduced(reader, value, kind, [given.get("axis", -1)])
+    inverse = Tensor(reader.add("Reciprocal", [size.node]), size.batch, size.fold)  # of 0 it is 0, as it has to be
+    return of_two(reader, "ElementTimes", value, inverse)
 
 
 # -- resizing: "Resize" of ONNX's operators ---------------------------------------------------------------

@@ -66,10 +66,14 @@ def _gather_elements(reader: Importer, node: NodeProto, inputs: Sequence[Value |
     found: Value | None = None
     for step in _steps(count):
         here = _slice(reader, data, axis, step)
-        if found is None:
+        if found is None and not isinstance(places, Constant):
             found = of_two(reader, "Plus", here, of_two(reader, "ElementTimes", places, _number(0)))
+        elif found is None:
+            found = of_two(reader, "Plus", here, Constant(np.zeros(places.array.shape)))
         else:
-            found = chosen(reader, of_two(reader, "Equal", places, _number(step)), here, found)
+            constant = isinstance(places, Constant)
+            there = Constant(places.array == step) if constant else of_two(reader, "Equal", places, _number(step))
+            found = chosen(reader, there, here, found)
     assert found is not None
     return found
 
@@ -99,8 +103,9 @@ def _scatter_elements(reader: Importer, node: NodeProto, inputs: Sequence[Value 
     found = inputs[0]
     assert found is not None
     for step in _steps(length_of(places, axis)):
-        new = _slice(reader, inputs[2], axis, step)
-        here = of_two(reader, "Equal", _slice(reader, places, axis, step), own)
+        new, place = _slice(reader, inputs[2], axis, step), _slice(reader, places, axis, step)
+        constant = isinstance(place, Constant)
+        here = Constant(place.array == own.array) if constant else of_two(reader, "Equal", place, own)
         found = chosen(reader, here, _reduced(reader, given.get("reduction", "none"), new, found), found)
     return found
 
@@ -124,13 +129,14 @@ def _flat_places(indices: Array, sizes: Sequence[int], batch_dims: int = 0) -> A
 def _gather_nd(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -> Value:
     value, indices = tensor(inputs[0]), numbers(inputs[1], "indices").astype(np.int64)
     batch_dims = attributes_of(node).get("batch_dims", 0)
-    if value.batch != WHOLE:
-        raise Unreadable("it works along the samples of a minibatch")
     depth = batch_dims + indices.shape[-1]
-    places = _flat_places(indices, value.shape, batch_dims)
-    rows = reshaped(reader, value, [math.prod(value.shape[:depth]), *value.shape[depth:]])
+    if WHOLE < value.batch < depth:
+        raise Unreadable("it works along the samples of a minibatch")
+    sizes = value.sizes(reader.samples)
+    places = _flat_places(indices, sizes, batch_dims)
+    rows = reshaped(reader, value, [math.prod(sizes[:depth]), *sizes[depth:]])
     taken = picked(reader, rows, 0, places.reshape(-1).tolist())
-    return reshaped(reader, taken, [*places.shape, *value.shape[depth:]])
+    return reshaped(reader, taken, [*places.shape, *sizes[depth:]])
 
 
 @reads("ScatterND")
