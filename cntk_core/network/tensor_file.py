@@ -141,7 +141,7 @@ def parse_tensors(content: bytes | bytearray, path: Path, *, error: type[CntkErr
     texts = {name: text for name, text in metadata.items() if name != _CHECKSUM}
     if _checksum(entries, texts, [memoryview(content)[start:]]) != metadata[_CHECKSUM]:
         raise error(f"'{path}' is damaged: its SHA-256 checksum does not match its contents")
-    return TensorFile({name: np.require(array, requirements="WA") for name, array in arrays.items()}, texts)
+    return TensorFile({name: np.require(array, requirements=["W", "A"]) for name, array in arrays.items()}, texts)
 
 
 def verify_tensors(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""ONNX's own tests of single operations, as files that are read: ``python node_tests.py [NAME]`` says what comes of each.
+"""ONNX's own tests of single operations, as files that are read: ``python node_tests.py [NAME]`` says what comes of it.
 
 A network has inputs and parameters, a test inputs alone. So of a test with several inputs some are made constant
 tensors: whole numbers (axes, sizes), then all but one, then none. What is read and agrees in one of these ways counts.
@@ -86,7 +86,9 @@ def _agrees(found: Any, wanted: np.ndarray[Any, Any], case: Any) -> bool:
     if array.size != wanted.size:
         return False
     for turned in (wanted, *(np.moveaxis(wanted, axis, 0) for axis in range(1, wanted.ndim))):
-        if np.allclose(array.reshape(turned.shape), turned, rtol=max(case.rtol, 1e-3), atol=max(case.atol, 1e-5), equal_nan=True):
+        if np.allclose(
+            array.reshape(turned.shape), turned, rtol=max(case.rtol, 1e-3), atol=max(case.atol, 1e-5), equal_nan=True
+        ):
             return True
     return False
 

@@ -10,11 +10,22 @@ import numpy as np
 import onnx
 import pytest
 from judge import load, values
+from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
 from cntk_core.api import Network, UnsupportedError
 
-F, I, B = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
+F, WHOLE, TRUTH = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
+
+
+def number(values: Any) -> NDArray[np.float32]:
+    return np.asarray(values, np.float32)
+
+
+def whole(values: Any) -> NDArray[np.int64]:
+    return np.asarray(values, np.int64)
+
+
 info = helper.make_tensor_value_info
 node = helper.make_node
 
@@ -28,7 +39,7 @@ def network(path: Path, nodes: list[Any], shape: list[Any], constants: dict[str,
 
 def loop_body(*, going: str = "going") -> onnx.GraphProto:
     """A step: ``s = s * W + x``, and what it gives is twice the state."""
-    weights = numpy_helper.from_array(np.float32([2.0, 3.0]), "W")
+    weights = numpy_helper.from_array(number([2.0, 3.0]), "W")
     nodes = [
         node("Mul", ["s", "W"], ["scaled"]),
         node("Add", ["scaled", "x"], ["new"]),
@@ -40,16 +51,16 @@ def loop_body(*, going: str = "going") -> onnx.GraphProto:
     return helper.make_graph(
         nodes,
         "body",
-        [info("i", I, []), info("going", B, []), info("s", F, None)],
-        [info("going_out", B, []), info("new", F, None), info("row", F, None)],
-        [weights, numpy_helper.from_array(np.float32(9.0), "limit"), numpy_helper.from_array(np.int64([-1]), "axis")],
+        [info("i", WHOLE, []), info("going", TRUTH, []), info("s", F, None)],
+        [info("going_out", TRUTH, []), info("new", F, None), info("row", F, None)],
+        [weights, numpy_helper.from_array(number(9.0), "limit"), numpy_helper.from_array(whole([-1]), "axis")],
     )
 
 
 def test_a_loop_of_a_known_number_of_steps(tmp_path: Path) -> None:
     loop = node("Loop", ["count", "", "x"], ["last", "rows"], body=loop_body())
-    made = network(tmp_path / "net.onnx", [loop, node("Identity", ["rows"], ["y"])], ["N", 2], {"count": np.int64(3)})
-    x = np.float32([[1.0, 2.0], [0.5, -1.0]])
+    made = network(tmp_path / "net.onnx", [loop, node("Identity", ["rows"], ["y"])], ["N", 2], {"count": whole(3)})
+    x = number([[1.0, 2.0], [0.5, -1.0]])
     states = [x * [3.0, 4.0]]
     for _ in range(2):
         states.append(states[-1] * [2.0, 3.0] + x)
@@ -62,7 +73,7 @@ def test_a_loop_of_an_unknown_number_of_steps(tmp_path: Path) -> None:
     loop = node("Loop", ["count", "", "x"], ["y", "rows"], body=loop_body(going=""), name="loop")
     path = tmp_path / "net.onnx"
     with pytest.raises(UnsupportedError, match=re.escape("Loop 'loop': how many steps it takes is known only with")):
-        network(path, [loop], ["N", 2], {"count": np.int64(3)})
+        network(path, [loop], ["N", 2], {"count": whole(3)})
     with pytest.raises(UnsupportedError, match="Loop 'loop': it takes more than 512 steps"):
         network(path, [node("Loop", ["", "", "x"], ["y", "rows"], body=loop_body(), name="loop")], ["N", 2], {})
 
@@ -92,7 +103,7 @@ def branch(kind: str) -> onnx.GraphProto:
 def test_a_condition_that_is_known(condition: bool, wanted: float, tmp_path: Path) -> None:
     chosen = node("If", ["c"], ["y"], then_branch=branch("Relu"), else_branch=branch("Neg"))
     made = network(tmp_path / "net.onnx", [chosen], ["N", 1], {"c": np.bool_(condition)})
-    assert values(made, {"x": np.float32([[2.0]])}, ["y"])["y"] == [[wanted]]
+    assert values(made, {"x": number([[2.0]])}, ["y"])["y"] == [[wanted]]
 
 
 def test_a_condition_of_each_sample_is_refused(tmp_path: Path) -> None:
@@ -101,7 +112,7 @@ def test_a_condition_of_each_sample_is_refused(tmp_path: Path) -> None:
         node("If", ["c"], ["y"], then_branch=branch("Relu"), else_branch=branch("Neg"), name="if"),
     ]
     with pytest.raises(UnsupportedError, match="If 'if': its condition differs from sample to sample"):
-        network(tmp_path / "net.onnx", nodes, ["N", 1], {"axis": np.int64([1])})
+        network(tmp_path / "net.onnx", nodes, ["N", 1], {"axis": whole([1])})
 
 
 def test_functions_of_a_file(tmp_path: Path) -> None:
@@ -111,13 +122,13 @@ def test_functions_of_a_file(tmp_path: Path) -> None:
         "mine", "Scaled", ["a", "b"], ["r"], inner, [helper.make_opsetid("", 20)], attributes=["slope"]
     )
     call = node("Scaled", ["x", "w"], ["y"], domain="mine", slope=0.5)
-    made = network(tmp_path / "net.onnx", [call], ["N", 2], {"w": np.float32([1.0, -2.0])}, functions=[function])
-    assert values(made, {"x": np.float32([[2.0, 3.0]])}, ["y"])["y"].tolist() == [[2.0, -3.0]]
+    made = network(tmp_path / "net.onnx", [call], ["N", 2], {"w": number([1.0, -2.0])}, functions=[function])
+    assert values(made, {"x": number([[2.0, 3.0]])}, ["y"])["y"].tolist() == [[2.0, -3.0]]
 
 
 def test_what_onnx_defines_by_others_is_read_by_its_definition(tmp_path: Path) -> None:
     made = network(tmp_path / "net.onnx", [node("Celu", ["x"], ["y"], alpha=2.0)], ["N", 2], {})
-    found = values(made, {"x": np.float32([[-1.0, 3.0]])}, ["y"])["y"]
+    found = values(made, {"x": number([[-1.0, 3.0]])}, ["y"])["y"]
     np.testing.assert_allclose(found, [[2 * np.expm1(-0.5), 3.0]], rtol=1e-5)
 
 

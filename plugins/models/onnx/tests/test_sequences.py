@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from judge import difference, gap_between, load, same, written
+from judge import difference, gap_between, load, same
 
-from cntk_core.api import CntkError, Network
+from cntk_core.api import Network
 from cntk_testing.networks import Sketch
 from cntk_testing.sequence_networks import SEQUENCE_SAMPLES, SequenceSketch
 

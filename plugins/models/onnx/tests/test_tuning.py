@@ -81,7 +81,8 @@ def test_a_trainer_trains_on() -> None:
 def test_a_recipe_trains_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     x, labels = images()
-    Path("images.txt").write_text("".join(f"|x {row(one)} |labels {row(two)}\n" for one, two in zip(x, labels, strict=True)))
+    rows = [f"|x {row(one)} |labels {row(two)}\n" for one, two in zip(x, labels, strict=True)]
+    Path("images.txt").write_text("".join(rows))
     Path("normalized.onnx").write_bytes((DATA / "normalized.script.onnx").read_bytes())
     text = RECIPE.replace("CLASSES", str(labels.shape[1])).replace("FEATURES", str(x[0].size))
     Path("tune.cntk").write_text(text)

@@ -138,7 +138,9 @@ def _gate_of(node: Node | None, loop: Loop, state: Node, cells: Sequence[Node] =
             own = gate.recurrent if source is state else gate.products
             own.append(_Part(source, weights, begin, end, scale))
         elif any(cell in map(_seen, node.inputs) for cell in cells) and _is_peephole(node):
-            gate.peepholes.append(_Part(node, next(child for child in node.inputs if child.value is not None), begin, end))
+            gate.peepholes.append(
+                _Part(node, next(child for child in node.inputs if child.value is not None), begin, end)
+            )
         elif node not in loop.nodes and node.framed:
             gate.products.append(_Part(node, None, begin, end))
         else:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from onnx import TensorProto, helper
+from onnx import TensorProto, ValueInfoProto, helper
 
 from cntk_core.api import Node
 from cntk_model_onnx.export.graph import TYPES, GraphWriter, Refused
@@ -103,13 +103,13 @@ def _scan(
         backward: goes from the last frame to the first.
     """
 
-    def info(name: str, kind: int, rank: int) -> object:
+    def info(name: str, kind: int, rank: int) -> ValueInfoProto:
         return helper.make_tensor_value_info(name, kind, [None] * rank)
 
     inputs = [info(name, kind, rank) for _, name, _, kind, rank in states]
     inputs += [helper.make_empty_tensor_value_info(name) for _, name in frames]
     for each in inputs[len(states) :]:
-        each.type.Clear()  # type: ignore[attr-defined]
+        each.type.Clear()
     outputs = [*(info(name, kind, rank) for *_, name, kind, rank in states), info(*result)]
     body = helper.make_graph(inner.graph.nodes, inner.graph.near, inputs, outputs)
     count = len(frames)

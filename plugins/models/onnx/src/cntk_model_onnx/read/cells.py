@@ -24,7 +24,13 @@ if TYPE_CHECKING:
 _MOST_STEPS = 512
 _GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 _ACTIVATIONS = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"], "RNN": ["Tanh"]}
-_PLAIN = {"relu": "RectifiedLinear", "tanh": "Tanh", "sigmoid": "Sigmoid", "softsign": "SoftSign", "softplus": "SoftPlus"}
+_PLAIN = {
+    "relu": "RectifiedLinear",
+    "tanh": "Tanh",
+    "sigmoid": "Sigmoid",
+    "softsign": "SoftSign",
+    "softplus": "SoftPlus",
+}
 _ALPHAS = {"leakyrelu": 0.01, "elu": 1.0, "hardsigmoid": 0.2, "affine": 1.0, "scaledtanh": 1.0, "thresholdedrelu": 1.0}
 _BETAS = {"hardsigmoid": 0.5, "affine": 0.0, "scaledtanh": 1.0}
 
@@ -114,9 +120,7 @@ class _Direction:
         if name == "affine":
             return lambda value: self._sum(self._product(value, _number(alpha)), _number(beta))
         if name == "scaledtanh":
-            return lambda value: self._product(
-                self._one("Tanh", self._product(value, _number(beta))), _number(alpha)
-            )
+            return lambda value: self._product(self._one("Tanh", self._product(value, _number(beta))), _number(alpha))
         if name == "thresholdedrelu":
             return lambda value: self._product(value, of_two(self._reader, "Greater", value, _number(alpha)))
         raise Unreadable(f"its activation '{name[:40]}' is not known")
@@ -202,7 +206,9 @@ class _Direction:
     def _tensor(self, value: Value, like: Tensor) -> Tensor:
         if isinstance(value, Tensor):
             return value
-        return squeezed(self._reader, of_two(self._reader, "Plus", of_two(self._reader, "Minus", like, like), value), [0])
+        return squeezed(
+            self._reader, of_two(self._reader, "Plus", of_two(self._reader, "Minus", like, like), value), [0]
+        )
 
     def _rnn(self, x: Tensor, state: _State) -> _State:
         found = self._functions[0](self._clipped(self._sum(x, self._of_state(state.output, self._r))))

@@ -42,7 +42,9 @@ def dilated_pool(
     if min(sizes) < 0 or math.prod(windows.kernel) > _MOST_PLACES:
         raise Unreadable("its windows have gaps, and they or its input are too large")
     counts = [_count(windows, axis, size, ceil=ceil) for axis, size in enumerate(sizes)]
-    needed = [(count - 1) * step + reach for count, step, reach in zip(counts, windows.strides, windows.reach, strict=True)]
+    needed = [
+        (count - 1) * step + reach for count, step, reach in zip(counts, windows.strides, windows.reach, strict=True)
+    ]
     feet = [max(0, need - size - low) for need, size, low in zip(needed, sizes, windows.lower, strict=True)]
     widths = {axis + 1: pair for axis, pair in enumerate(zip(windows.lower, feet, strict=True))}
     wide = padded(reader, image, widths, fill=0.0 if average else -math.inf)
@@ -88,7 +90,9 @@ def _there(
 ) -> Array:
     """How many elements of each window count."""
     ones = np.ones(sizes)
-    own = list(zip(windows.lower, [min(foot, high) for foot, high in zip(feet, windows.upper, strict=True)], strict=True))
+    own = list(
+        zip(windows.lower, [min(foot, high) for foot, high in zip(feet, windows.upper, strict=True)], strict=True)
+    )
     counted = np.pad(ones, own, constant_values=float(include))
     rest = [(0, foot - each[1]) for foot, each in zip(feet, own, strict=True)]
     wide = np.pad(counted, rest)

@@ -12,7 +12,8 @@ from onnx import NodeProto
 
 from cntk_model_onnx.read.folding import attributes_of
 from cntk_model_onnx.read.products import by_parts
-from cntk_model_onnx.read.shapes import reduced, reshaped, squeezed, turned, unsqueezed
+from cntk_model_onnx.read.reductions import reduced
+from cntk_model_onnx.read.shapes import reshaped, squeezed, turned, unsqueezed
 from cntk_model_onnx.read.table import reads
 from cntk_model_onnx.read.values import WHOLE, Constant, Tensor, Unreadable, Value
 

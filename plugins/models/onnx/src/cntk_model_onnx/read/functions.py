@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from onnx import AttributeProto, FunctionProto, NodeProto, TensorProto, TypeProto, defs, helper
@@ -27,12 +27,17 @@ def functions_of(functions: Iterable[FunctionProto]) -> dict[tuple[str, str, str
     return {(each.domain, each.name, each.overload): each for each in functions}
 
 
+def _schema(node: NodeProto, opset: int) -> Any:
+    """What ONNX says of an operation; its stubs lack what is about definitions."""
+    return defs.get_schema(node.op_type, opset, "")
+
+
 def has_definition(node: NodeProto, opset: int) -> bool:
     """Whether ONNX defines an operation by others."""
     if node.domain not in ("", "ai.onnx"):
         return False
     try:
-        schema = defs.get_schema(node.op_type, opset, "")
+        schema = _schema(node, opset)
     except defs.SchemaError:
         return False
     return bool(schema.has_function or schema.has_context_dependent_function)
@@ -86,7 +91,7 @@ def _with_attributes(node: NodeProto, given: Mapping[str, AttributeProto]) -> No
 
 
 def _definition(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -> FunctionProto:
-    schema = defs.get_schema(node.op_type, reader.opset, "")
+    schema = _schema(node, reader.opset)
     complete = NodeProto()
     complete.CopyFrom(node)
     named = {attribute.name for attribute in node.attribute}
@@ -101,7 +106,9 @@ def _definition(reader: Importer, node: NodeProto, inputs: Sequence[Value | None
         version = max((each for each in known if each <= reader.opset), default=known[0])
         types = [_type(reader, name, value) for name, value in zip(node.input, inputs, strict=True)]
         content = schema.get_context_dependent_function_with_opset_version(version, complete.SerializeToString(), types)
-    return FunctionProto.FromString(content)
+    found = FunctionProto()
+    found.ParseFromString(content)
+    return found
 
 
 def _type(reader: Importer, name: str, value: Value | None) -> bytes:

@@ -32,6 +32,7 @@ from cntk_model_onnx.read import (  # noqa: F401 - what they read is found by RE
     places,
     products,
     recurrent,
+    reductions,
     shapes,
 )
 from cntk_model_onnx.read.folding import folded, folds
@@ -144,7 +145,12 @@ class Importer:
         if key_of(node) in self.functions:
             return True
         own = node.domain in _DOMAINS
-        known = node.op_type in READERS or folds(node.op_type) or node.op_type == "Shape" or has_definition(node, self.opset)
+        known = (
+            node.op_type in READERS
+            or folds(node.op_type)
+            or node.op_type == "Shape"
+            or has_definition(node, self.opset)
+        )
         return own and known
 
     def _listed(self, what: str, problems: Sequence[str]) -> str:

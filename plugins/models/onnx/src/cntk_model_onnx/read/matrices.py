@@ -11,7 +11,8 @@ from onnx import NodeProto
 from cntk_model_onnx.read.elementwise import of_two
 from cntk_model_onnx.read.folding import attributes_of
 from cntk_model_onnx.read.products import times
-from cntk_model_onnx.read.shapes import joined, length_of, part, reduced, repeated, tensor, turned
+from cntk_model_onnx.read.reductions import reduced
+from cntk_model_onnx.read.shapes import joined, length_of, part, repeated, tensor, turned
 from cntk_model_onnx.read.table import reads
 from cntk_model_onnx.read.values import Array, Constant, Tensor, Unreadable, Value, numbers, whole
 
@@ -148,7 +149,9 @@ def _of_sizes(old: Sequence[int], wanted: dict[int, int], given: dict[str, Any])
         one = (min if policy == "not_larger" else max)(scales.values())
         scales = dict.fromkeys(scales, one)
         wanted = {axis: int(one * old[axis] + 0.5) for axis in wanted}
-    return [scales.get(axis, 1.0) for axis in range(len(old))], [wanted.get(axis, old[axis]) for axis in range(len(old))]
+    return [scales.get(axis, 1.0) for axis in range(len(old))], [
+        wanted.get(axis, old[axis]) for axis in range(len(old))
+    ]
 
 
 class _Filter:
@@ -175,7 +178,9 @@ class _Filter:
             found = np.zeros((self._old, self._new))
             found[np.clip(self._nearest(places), 0, self._old - 1), np.arange(self._new)] = 1.0
         else:
-            found = self._weighted(places, _cubic(self._given.get("cubic_coeff_a", -0.75)) if mode == "cubic" else _tent)
+            found = self._weighted(
+                places, _cubic(self._given.get("cubic_coeff_a", -0.75)) if mode == "cubic" else _tent
+            )
         if self._given.get("coordinate_transformation_mode") == _CROP:
             outside = (places < 0) | (places > self._old - 1)
             if outside.any() and self._given.get("extrapolation_value", 0.0):
@@ -228,7 +233,7 @@ class _Filter:
             if self._given.get("exclude_outside", 0):
                 weights = np.where(inside, weights, 0.0)
             np.add.at(found, (np.clip(taken, 0, self._old - 1), np.arange(self._new)), weights)
-        return found / found.sum(0)
+        return np.asarray(found / found.sum(0))
 
 
 def _tent(distance: Array) -> Array:

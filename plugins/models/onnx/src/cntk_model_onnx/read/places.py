@@ -27,7 +27,9 @@ def _positive(reader: Importer, value: Value | None, size: int) -> Value:
     """Places counted from the begin of an axis."""
     if isinstance(value, Constant):
         return Constant(np.where(value.array < 0, value.array + size, value.array))
-    return chosen(reader, of_two(reader, "Less", value, _number(0)), of_two(reader, "Plus", value, _number(size)), value)
+    return chosen(
+        reader, of_two(reader, "Less", value, _number(0)), of_two(reader, "Plus", value, _number(size)), value
+    )
 
 
 def _number(value: float) -> Constant:
@@ -39,6 +41,12 @@ def _slice(reader: Importer, value: Value | None, axis: int, place: int) -> Valu
     if isinstance(value, Constant):
         return Constant(np.take(value.array, [place], axis))
     return part(reader, tensor(value), axis, place, place + 1)
+
+
+def _equal(reader: Importer, places: Value, other: Constant) -> Value:
+    if isinstance(places, Constant):
+        return Constant(places.array == other.array)
+    return of_two(reader, "Equal", places, other)
 
 
 def _sizes(reader: Importer, value: Value | None) -> list[Any]:
@@ -66,14 +74,12 @@ def _gather_elements(reader: Importer, node: NodeProto, inputs: Sequence[Value |
     found: Value | None = None
     for step in _steps(count):
         here = _slice(reader, data, axis, step)
-        if found is None and not isinstance(places, Constant):
-            found = of_two(reader, "Plus", here, of_two(reader, "ElementTimes", places, _number(0)))
-        elif found is None:
+        if found is None and isinstance(places, Constant):
             found = of_two(reader, "Plus", here, Constant(np.zeros(places.array.shape)))
+        elif found is None:
+            found = of_two(reader, "Plus", here, of_two(reader, "ElementTimes", places, _number(0)))
         else:
-            constant = isinstance(places, Constant)
-            there = Constant(places.array == step) if constant else of_two(reader, "Equal", places, _number(step))
-            found = chosen(reader, there, here, found)
+            found = chosen(reader, _equal(reader, places, _number(step)), here, found)
     assert found is not None
     return found
 
@@ -104,8 +110,7 @@ def _scatter_elements(reader: Importer, node: NodeProto, inputs: Sequence[Value 
     assert found is not None
     for step in _steps(length_of(places, axis)):
         new, place = _slice(reader, inputs[2], axis, step), _slice(reader, places, axis, step)
-        constant = isinstance(place, Constant)
-        here = Constant(place.array == own.array) if constant else of_two(reader, "Equal", place, own)
+        here = _equal(reader, place, own)
         found = chosen(reader, here, _reduced(reader, given.get("reduction", "none"), new, found), found)
     return found
 

@@ -25,7 +25,8 @@ _MOST_PRODUCTS = 256
 @reads("MatMul")
 def _matmul(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -> Value:
     left, right = inputs
-    assert left is not None and right is not None
+    assert left is not None
+    assert right is not None
     gone = [place for place, each in ((-2, left), (-1, right)) if each.rank == 1]
     found = multiplied(reader, _as_matrix(reader, left, 0), _as_matrix(reader, right, 1))
     return squeezed(reader, found, gone) if gone else found

@@ -11,7 +11,7 @@ import numpy as np
 from onnx import NodeProto
 
 from cntk_core.api import Node
-from cntk_model_onnx.read.elementwise import chosen, of_two, without_samples
+from cntk_model_onnx.read.elementwise import chosen, without_samples
 from cntk_model_onnx.read.folding import attributes_of, axes_of
 from cntk_model_onnx.read.table import reads
 from cntk_model_onnx.read.values import WHOLE, Constant, Multiple, Tensor, Unreadable, Value, numbers, whole
@@ -222,52 +222,6 @@ def turned(reader: Importer, value: Tensor, order: Sequence[int]) -> Tensor:
     return Tensor(reader.add("TransposeDimensions", [value.node], permutation=permutation), batch, value.fold)
 
 
-# -- reductions -------------------------------------------------------------------------------------------
-
-_REDUCTIONS = {
-    "ReduceSum": "Sum", "ReduceMean": "Mean", "ReduceMax": "Max", "ReduceMin": "Min", "ReduceProd": "Prod",
-    "ReduceLogSumExp": "LogSum", "ReduceL1": "Sum", "ReduceL2": "Sum", "ReduceSumSquare": "Sum",
-    "ReduceLogSum": "Sum",
-}  # fmt: skip
-
-
-@reads(*_REDUCTIONS)
-def _reduce(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -> Value:
-    value, given = tensor(inputs[0]), attributes_of(node)
-    listed = [None, numbers(inputs[1], "axes")] if len(inputs) > 1 and inputs[1] is not None else []
-    axes = axes_of(node, listed)
-    if not axes:
-        if given.get("noop_with_empty_axes", 0):
-            return value
-        axes = list(range(value.rank))
-    kept = reduced(reader, value, node.op_type.removeprefix("Reduce"), axes)
-    return kept if given.get("keepdims", 1) else squeezed(reader, kept, axes)
-
-
-def reduced(reader: Importer, value: Tensor, kind: str, axes: Sequence[int]) -> Tensor:
-    """Return a tensor reduced along axes, which then have the length 1.
-
-    Args:
-        reader: takes the nodes.
-        value: what is reduced.
-        kind: how; the name of ONNX's operation without ``Reduce``.
-        axes: of the tensor.
-    """
-    found = value.node
-    if kind == "L1":
-        found = reader.add("Abs", [found])
-    elif kind in ("L2", "SumSquare"):
-        found = reader.add("ElementTimes", [found, found])
-    for axis in axes:
-        how = {"reduction_op": _REDUCTIONS[f"Reduce{kind}"], "axis": cntk_axis(value, axis), "keep_dimensions": True}
-        found = reader.add("ReduceElements", [found], **how)
-    if kind == "L2":
-        found = reader.add("Sqrt", [found])
-    elif kind == "LogSum":
-        found = reader.add("Log", [found])
-    return Tensor(found, value.batch, value.fold)
-
-
 def squeezed(reader: Importer, value: Tensor, axes: Sequence[int]) -> Tensor:
     """Return a tensor without some of its axes, which have length 1."""
     gone = {axis % value.rank for axis in axes}
@@ -280,44 +234,6 @@ def squeezed(reader: Importer, value: Tensor, axes: Sequence[int]) -> Tensor:
 def _scalar(reader: Importer, value: Tensor) -> Tensor:
     """One number for each sample: a sample without axes."""
     return Tensor(reader.add("Squeeze", [value.node]), WHOLE if value.batch == WHOLE else 0)
-
-
-@reads("ArgMax", "ArgMin")
-def _arg(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -> Value:
-    value, given = tensor(inputs[0]), attributes_of(node)
-    axis = given.get("axis", 0)
-    if given.get("select_last_index", 0):  # the first one, counted from the end
-        size = _size(value, axis)
-        value = picked(reader, value, axis, range(size)[::-1])
-    kind = "Argmax" if node.op_type == "ArgMax" else "Argmin"
-    found = reader.add(
-        "ReduceElements", [value.node], reduction_op=kind, axis=cntk_axis(value, axis), keep_dimensions=True
-    )
-    if given.get("select_last_index", 0):
-        found = reader.add("Minus", [reader.number(size - 1), found])
-    kept = Tensor(found, value.batch, value.fold)
-    return kept if given.get("keepdims", 1) else squeezed(reader, kept, [axis])
-
-
-@reads("Softmax", "LogSoftmax", "Hardmax")
-def _softmax(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -> Value:
-    value = tensor(inputs[0])
-    axis = attributes_of(node).get("axis", -1 if reader.opset >= 13 else 1)
-    place = value.place(axis)
-    if len(value.shape) == 1 or (reader.opset < 13 and place == value.batch == 0):
-        return Tensor(reader.add(node.op_type, [value.node]), value.batch, value.fold)
-    if node.op_type == "Hardmax":
-        how = {"reduction_op": "Argmax", "axis": cntk_axis(value, axis), "keep_dimensions": True}
-        largest = Tensor(reader.add("ReduceElements", [value.node], **how), value.batch, value.fold)
-        own = np.arange(_size(value, axis), dtype=np.float64).reshape(-1, *[1] * (value.rank - 1 - axis % value.rank))
-        return of_two(reader, "Equal", largest, Constant(own))
-    total = reader.add(
-        "ReduceElements", [value.node], reduction_op="LogSum", axis=cntk_axis(value, axis), keep_dimensions=True
-    )
-    found = reader.add("Minus", [value.node, total])
-    if node.op_type == "Softmax":
-        found = reader.add("Exp", [found])
-    return Tensor(found, value.batch, value.fold)
 
 
 # -- parts ------------------------------------------------------------------------------------------------
@@ -342,10 +258,15 @@ def length_of(value: Value | None, axis: int) -> int:
     """
     if isinstance(value, Constant):
         return int(value.array.shape[axis])
-    return _size(tensor(value), axis)
+    return size_of(tensor(value), axis)
 
 
-def _size(value: Tensor, axis: int) -> int:
+def size_of(value: Tensor, axis: int) -> int:
+    """Return how long an axis of a tensor is.
+
+    Raises:
+        Unreadable: that is known only with the data, or the axis is that of the samples.
+    """
     size = value.shape[value.place(axis)]
     if size < 0:
         raise Unreadable("it counts along an axis whose length is known only with the data")
@@ -367,7 +288,7 @@ def _slice(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) ->
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
         if axis % found.rank == found.batch and start == 0 and end >= 2**31 - 1 and step == 1:
             continue
-        chosen = range(_size(found, axis))[start:end:step]
+        chosen = range(size_of(found, axis))[start:end:step]
         if step == 1:
             found = part(reader, found, axis, chosen.start, max(chosen.stop, chosen.start))
         else:
@@ -418,7 +339,7 @@ def _concat(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -
 def _split(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -> Sequence[Value]:
     value, given = tensor(inputs[0]), attributes_of(node)
     axis = given.get("axis", 0)
-    size = _size(value, axis)
+    size = size_of(value, axis)
     if len(inputs) > 1 and inputs[1] is not None:
         lengths = whole(inputs[1], "lengths")
     else:
@@ -442,7 +363,7 @@ def _gather(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -
         table = reader.parameter(data, data.array)
         return Tensor(reader.add("Gather", [places.node, table]), places.batch, places.fold)
     value, chosen = tensor(data), numbers(places, "indices")
-    size = _size(value, axis)
+    size = size_of(value, axis)
     wanted = [int(each) + (size if each < 0 else 0) for each in chosen.reshape(-1).tolist()]
     if chosen.ndim > 1 or any(not 0 <= each < size for each in wanted):
         raise Unreadable("it picks elements that are not there, or in several axes")
@@ -487,7 +408,7 @@ def repeated(reader: Importer, value: Tensor, axis: int, times: int) -> Tensor:
 def _triangle(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -> Value:
     value = tensor(inputs[0])
     diagonal = whole(inputs[1], "diagonal")[0] if len(inputs) > 1 and inputs[1] is not None else 0
-    sizes = _size(value, -2), _size(value, -1)
+    sizes = size_of(value, -2), size_of(value, -1)
     upper = attributes_of(node).get("upper", 1)
     mask = np.triu(np.ones(sizes), diagonal) if upper else np.tril(np.ones(sizes), diagonal)
     return chosen(reader, Constant(mask), value, Constant(np.zeros(1)))

@@ -49,6 +49,7 @@ class Windows:
 
     @property
     def reach(self) -> list[int]:
+        """How many elements a window covers along each axis, gaps included."""
         return [(width - 1) * apart + 1 for width, apart in zip(self.kernel, self.dilations, strict=True)]
 
     def _pad_alike(self, sizes: Sequence[int], *, upper: bool) -> None:
