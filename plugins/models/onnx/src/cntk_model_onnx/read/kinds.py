@@ -11,11 +11,11 @@ from cntk_model_onnx.read.values import Constant, Value
 _TRUTH = {"Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal", "Not", "And", "Or", "Xor", "IsNaN", "IsInf"}
 _COUNTS = {"ArgMax", "ArgMin", "Shape", "Size", "NonZero"}
 _OF_INPUT = {"Where": 1, "OneHot": 2, "CastLike": 1}
-_FLOATS = {TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16}
+_FLOATS = {TensorProto.UNDEFINED, TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16}
 
 
 def kind_of_type(number: int) -> str:
-    """Return ``f``, ``i`` or ``b`` for a type of elements as files name it."""
+    """Return ``f``, ``i`` or ``b`` for a type of elements as files name it; if it says none, numbers."""
     return "f" if number in _FLOATS else "b" if number == TensorProto.BOOL else "i"
 
 

@@ -1,0 +1,22 @@
+"""ONNX's own tests of single operations: those of the list are read and agree, and none that agrees is missing there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from node_tests import AGREES, AGREEING, cases, outcome
+
+
+@pytest.mark.slow
+@pytest.mark.thorough
+def test_the_list_is_right(tmp_path: Path) -> None:
+    found = {case.name for case in cases() if outcome(case, tmp_path)[0] == AGREES}
+    assert sorted(found) == AGREEING
+
+
+@pytest.mark.slow
+def test_some_of_the_list(tmp_path: Path) -> None:
+    chosen = {name for name in AGREEING[::40]}
+    outcomes = {case.name: outcome(case, tmp_path)[0] for case in cases() if case.name in chosen}
+    assert outcomes == dict.fromkeys(chosen, AGREES)
