@@ -199,13 +199,19 @@ def _identity(reader: Importer, node: NodeProto, inputs: Sequence[Value | None])
     return inputs[0]
 
 
+_TYPES: dict[str, Any] = {"f": np.float32, "i": np.int64, "b": np.bool_}
+
+
 @reads("Cast", "CastLike")
 def _cast(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -> Value:
     value = inputs[0]
     if value is None:
         raise Unreadable("it has no input")
     (kind, *_), own = kinds_of(node, reader.kind), reader.kind(node.input[0])
-    if isinstance(value, Constant) or kind in ("f", own) or own == "b":
+    if isinstance(value, Constant):  # cast like a tensor that depends on the data
+        plain = value.array.dtype != object
+        return Constant(value.array.astype(_TYPES[kind]), value.name) if plain else value
+    if kind in ("f", own) or own == "b":
         return value
     if kind == "b":
         return of_two(reader, "NotEqual", value, Constant(np.zeros(1)))
