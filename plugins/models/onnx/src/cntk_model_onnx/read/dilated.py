@@ -1,15 +1,14 @@
-"""Pooling over windows with gaps, which no operation of a network has: one slice for each place of a window."""
+"""Pooling over windows with gaps, which no operation of a network has: axis by axis, one slice for each place."""
 
 from __future__ import annotations
 
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cntk_core.api import Node
 from cntk_model_onnx.read.borders import padded
 from cntk_model_onnx.read.elementwise import chosen, of_two
 from cntk_model_onnx.read.shapes import cntk_axis
@@ -39,7 +38,7 @@ def dilated_pool(
         Unreadable: the places are known only with the data, or a window has too many.
     """
     sizes = image.shape[1:]
-    if min(sizes) < 0 or math.prod(windows.kernel) > _MOST_PLACES:
+    if min(sizes) < 0 or sum(windows.kernel) > _MOST_PLACES:
         raise Unreadable("its windows have gaps, and they or its input are too large")
     counts = [_count(windows, axis, size, ceil=ceil) for axis, size in enumerate(sizes)]
     needed = [
@@ -48,13 +47,9 @@ def dilated_pool(
     feet = [max(0, need - size - low) for need, size, low in zip(needed, sizes, windows.lower, strict=True)]
     widths = {axis + 1: pair for axis, pair in enumerate(zip(windows.lower, feet, strict=True))}
     wide = padded(reader, image, widths, fill=0.0 if average else -math.inf)
-    parts = [_part(reader, wide, *place) for place in _places(windows, counts)]
-    found = parts[0]
-    for part in parts[1:]:
-        if average:
-            found = of_two(reader, "Plus", found, part)
-        else:
-            found = chosen(reader, of_two(reader, "Greater", part, found), part, found)
+    found = wide
+    for axis, count in enumerate(counts):  # what is largest, or the sum, along one axis after the other
+        found = _along(reader, found, windows, axis, count, average=average)
     if not average:
         return found
     weights = 1.0 / _there(windows, sizes, feet, counts, include=include)
@@ -77,12 +72,21 @@ def _places(windows: Windows, counts: Sequence[int]) -> Iterator[tuple[list[int]
         yield begins, [begin + span for begin, span in zip(begins, spans, strict=True)], windows.strides
 
 
-def _part(reader: Importer, image: Tensor, begins: Sequence[int], ends: Sequence[int], steps: Sequence[int]) -> Tensor:
-    axes = tuple(cntk_axis(image, axis + 2) for axis in range(len(begins)))
-    found: Node = reader.add(
-        "Slice", [image.node], begin=tuple(begins), end=tuple(ends), axis=axes, stride=tuple(steps)
-    )
-    return Tensor(found, image.batch)
+def _along(reader: Importer, image: Tensor, windows: Windows, axis: int, count: int, *, average: bool) -> Tensor:
+    """The largest elements, or the sums, of windows along one axis."""
+    found: Tensor | None = None
+    for offset in range(windows.kernel[axis]):
+        begin, step = offset * windows.dilations[axis], windows.strides[axis]
+        place: dict[str, Any] = {"begin": (begin,), "end": (begin + (count - 1) * step + 1,), "stride": (step,)}
+        part = Tensor(reader.add("Slice", [image.node], axis=(cntk_axis(image, axis + 2),), **place), image.batch)
+        if found is None:
+            found = part
+        elif average:
+            found = of_two(reader, "Plus", found, part)
+        else:
+            found = chosen(reader, of_two(reader, "Greater", part, found), part, found)
+    assert found is not None
+    return found
 
 
 def _there(
