@@ -74,6 +74,8 @@ def _computed(network: Network, inputs: dict[str, np.ndarray[Any, Any]], axis: i
     given = {}
     for node in network.inputs:
         array = np.asarray(inputs[node.name], np.float32)
+        if node.framed and axis >= array.ndim:
+            return []
         given[node.name] = np.moveaxis(array, axis, 0) if node.framed else array
         shape = given[node.name].shape[int(bool(node.framed)) :]
         if len(shape) != len(node.known_shape) or any(
