@@ -117,14 +117,20 @@ def read_tensors(path: Path, *, error: type[CntkError] = ModelFormatError) -> Te
     """
     check_is_file(path, "file", error)
     try:
-        content = path.read_bytes()
+        with path.open("rb") as file:
+            content = bytearray(file.seek(0, 2))
+            file.seek(0)
+            del content[file.readinto(content) :]
     except OSError as reason:
         raise error(f"'{path}' cannot be read: {reason.strerror}") from None
     return parse_tensors(content, path, error=error)
 
 
-def parse_tensors(content: bytes, path: Path, *, error: type[CntkError] = ModelFormatError) -> TensorFile:
-    """Read the bytes of a file, which messages call by a path; as :func:`read_tensors`."""
+def parse_tensors(content: bytes | bytearray, path: Path, *, error: type[CntkError] = ModelFormatError) -> TensorFile:
+    """Read the bytes of a file, which messages call by a path; as :func:`read_tensors`.
+
+    Of a ``bytearray`` the arrays are parts, so that large models are in memory once; bytes are copied.
+    """
     header, start = _header(content, path, error)
     metadata = _metadata(header, path, error)
     arrays = _arrays(header, memoryview(content)[start:], path, error)
@@ -135,7 +141,7 @@ def parse_tensors(content: bytes, path: Path, *, error: type[CntkError] = ModelF
     texts = {name: text for name, text in metadata.items() if name != _CHECKSUM}
     if _checksum(entries, texts, [memoryview(content)[start:]]) != metadata[_CHECKSUM]:
         raise error(f"'{path}' is damaged: its SHA-256 checksum does not match its contents")
-    return TensorFile({name: array.copy() for name, array in arrays.items()}, texts)
+    return TensorFile({name: np.require(array, requirements=["W", "A"]) for name, array in arrays.items()}, texts)
 
 
 def verify_tensors(path: Path) -> None:
@@ -178,7 +184,7 @@ def read_metadata(path: Path) -> Mapping[str, str]:
     return _metadata(header, path, ModelFormatError)
 
 
-def _header(content: bytes, path: Path, error: type[CntkError]) -> tuple[dict[str, Any], int]:
+def _header(content: bytes | bytearray, path: Path, error: type[CntkError]) -> tuple[dict[str, Any], int]:
     length = int.from_bytes(content[:8], "little")
     if len(content) < 8 or length > MAX_HEADER or content[8:9] != b"{":
         raise error(f"'{path}' is not a model or checkpoint file of this program")

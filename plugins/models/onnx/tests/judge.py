@@ -51,7 +51,9 @@ def values(network: Network, data: dict[str, Any], names: list[str]) -> dict[str
 def gap(one: Any, other: Any) -> float:
     if isinstance(one, list):
         return max(gap(*pair) for pair in zip(one, other, strict=True))
-    return float(np.abs(np.asarray(one) - np.asarray(other)).max(initial=0.0))
+    a, b = np.asarray(one, np.float64), np.asarray(other, np.float64)
+    with np.errstate(invalid="ignore"):  # of infinite numbers, which are equal
+        return float(np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0.0, np.abs(a - b)).max(initial=0.0))
 
 
 def gap_between(network: Network, other: Network) -> float:

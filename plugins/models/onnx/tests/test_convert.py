@@ -54,7 +54,10 @@ def test_smaller_numbers_make_smaller_files() -> None:
     ("more", "message"),
     [
         (["--set", "one"], "--set needs NAME=VALUE, not 'one'"),
-        (["--set", "frames=one"], "ONNX files have no setting 'frames'\n    Settings: sequences, sparse, quantize"),
+        (
+            ["--set", "frames=one"],
+            "ONNX files have no setting 'frames'\n    Settings: sequences, sparse, quantize, loops",
+        ),
         (
             ["--quantize", "int9"],
             "the setting quantize cannot be 'int9'; did you mean 'int8'?\n    It is one of none, int8, fp16.",

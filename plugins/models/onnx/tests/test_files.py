@@ -120,7 +120,8 @@ def test_settings_that_there_are_not() -> None:
     with pytest.raises(UsageError) as caught:
         OnnxFormat().take_settings({"sequence": "one"})
     assert str(caught.value) == (
-        "ONNX files have no setting 'sequence'; did you mean 'sequences'?\n    Settings: sequences, sparse, quantize"
+        "ONNX files have no setting 'sequence'; did you mean 'sequences'?\n"
+        "    Settings: sequences, sparse, quantize, loops"
     )
     with pytest.raises(UsageError) as caught:
         OnnxFormat().take_settings({"quantize": "int4"})

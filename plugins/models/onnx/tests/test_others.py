@@ -30,5 +30,7 @@ def test_weights_keep_their_names_and_are_learned() -> None:
     network = load(DATA / "resnet.script.onnx")
     learned = {parameter.name for parameter in network.parameters if parameter.learned}
     assert "fc.weight" in learned
-    statistics = [node for node in network.parameters if "running" in node.name]
+    normalized = load(DATA / "normalized.script.onnx")
+    statistics = [node for node in normalized.parameters if "running" in node.name]
+    assert len(statistics) == 4
     assert not any(node.learned for node in statistics)

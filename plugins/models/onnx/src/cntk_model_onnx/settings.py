@@ -11,7 +11,8 @@ from cntk_core.api import UsageError, did_you_mean
 OPSET = 21
 """The operator set of ONNX that files are written with."""
 
-CHOICES = {"sequences": ("batch", "one"), "sparse": ("index", "dense"), "quantize": ("none", "int8", "fp16")}
+CHOICES = {"sequences": ("batch", "one"), "sparse": ("index", "dense"), "quantize": ("none", "int8", "fp16"),
+           "loops": ("operation", "scan")}  # fmt: skip
 """What each setting may be; the first is the default."""
 
 
@@ -25,11 +26,14 @@ class ExportSettings:
         sparse: inputs that are sparse take the number of the element that is 1 (``index``), or all elements
             (``dense``).
         quantize: ``int8`` or ``fp16``: weights are kept as such numbers.
+        loops: ``operation`` writes a loop as ``LSTM``, ``GRU`` or ``RNN`` where it is one, ``scan`` every one as
+            ``Scan``.
     """
 
     sequences: str = "batch"
     sparse: str = "index"
     quantize: str = "none"
+    loops: str = "operation"
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> ExportSettings:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import mmap
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import attrs
 import numpy as np
@@ -208,7 +208,7 @@ def read_model(path: Path) -> Read:
             if not file.seek(0, 2):
                 raise Malformed
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-                return _read(path, content)
+                return _read(path, file, content)
     except OSError as error:
         raise ModelFormatError(f"the model '{path}' cannot be read: {error.strerror}") from None
     except (Malformed, DecodeError, ValueError, TypeError, OverflowError):
@@ -220,7 +220,7 @@ def damaged(path: Path, why: str) -> ModelFormatError:
     return ModelFormatError(f"'{path}' is damaged: {why}")
 
 
-def _read(path: Path, content: mmap.mmap) -> Read:
+def _read(path: Path, file: BinaryIO, content: mmap.mmap) -> Read:
     around: list[bytes] = []
     graph: list[bytes] = []
     heads: list[_Part] = []
@@ -239,11 +239,11 @@ def _read(path: Path, content: mmap.mmap) -> Read:
     model = ModelProto.FromString(b"".join(around))
     model.graph.MergeFromString(b"".join(graph))
     folder = path.resolve().parent
-    tensors = dict(_tensor(path, folder, content, head) for head in heads)
+    tensors = dict(_tensor(path, folder, file, content, head) for head in heads)
     return Read(model, tensors)
 
 
-def _tensor(path: Path, folder: Path, content: mmap.mmap, field: _Part) -> tuple[str, Array]:
+def _tensor(path: Path, folder: Path, file: BinaryIO, content: mmap.mmap, field: _Part) -> tuple[str, Array]:
     """A constant tensor."""
     others, raw = [], None
     for part in _parts(content, field.start, field.end):
@@ -267,12 +267,17 @@ def _tensor(path: Path, folder: Path, content: mmap.mmap, field: _Part) -> tuple
     if raw is not None:
         if raw.end - raw.start != count * dtype.itemsize:
             raise damaged(path, f"the tensor '{name}' has {raw.end - raw.start} bytes, not those of its dimensions")
-        return head.name, _array(content[raw.start : raw.end], dtype).reshape(dims)
-    return head.name, _array(_outside(path, folder, head, count * dtype.itemsize), dtype).reshape(dims)
+        return head.name, _array(file, raw.start, raw.end - raw.start, dtype).reshape(dims)
+    return head.name, _outside(path, folder, head, count, dtype).reshape(dims)
 
 
-def _array(content: bytes, dtype: np.dtype[Any]) -> Array:
-    return np.frombuffer(content, dtype.newbyteorder("<")).astype(dtype)  # a copy, which can be written
+def _array(file: BinaryIO, offset: int, size: int, dtype: np.dtype[Any]) -> Array:
+    """Elements that are read from a file to where they stay."""
+    file.seek(offset)
+    found = np.empty(size // dtype.itemsize, dtype.newbyteorder("<"))
+    if file.readinto(found.view(np.uint8).data) != size:  # type: ignore[attr-defined]
+        raise Malformed
+    return found.astype(dtype, copy=False)
 
 
 _READABLE = {
@@ -290,12 +295,13 @@ def _listed(path: Path, head: TensorProto) -> Array:
         raise damaged(path, f"the tensor '{head.name[:100]}' does not have as many numbers as its dimensions") from None
 
 
-def _outside(path: Path, folder: Path, head: TensorProto, size: int) -> bytes:
+def _outside(path: Path, folder: Path, head: TensorProto, count: int, dtype: np.dtype[Any]) -> Array:
     """The content of a tensor in a file beside the model.
 
     Raises:
         ModelFormatError: the file is elsewhere, missing or too short.
     """
+    size = count * dtype.itemsize
     entries = {entry.key: entry.value for entry in head.external_data}
     location, offset = entries.get("location", ""), entries.get("offset", "0")
     target = folder / location
@@ -306,5 +312,4 @@ def _outside(path: Path, folder: Path, head: TensorProto, size: int) -> bytes:
     with target.open("rb") as file:
         if file.seek(0, 2) < int(offset) + size:
             raise damaged(path, f"the tensor '{name}' is not whole in '{location[:100]}'")
-        file.seek(int(offset))
-        return bytes(file.read(size))
+        return _array(file, int(offset), size, dtype)

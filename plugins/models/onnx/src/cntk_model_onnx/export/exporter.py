@@ -7,12 +7,13 @@ from typing import Any
 
 import attrs
 import numpy as np
-from onnx import ModelProto, TensorProto, ValueInfoProto, helper
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 
 from cntk_core.api import CntkError, Input, Network, Node, Parameter, Shape, is_delay, raise_problems
 from cntk_core.api.builders import BATCH
 from cntk_core.api.engines import Loop, make_plan
-from cntk_model_onnx.export import elementwise, images, products, randomness, sequences, shapes  # noqa: F401
+from cntk_model_onnx.export import chains, elementwise, images, products, randomness, sequences, shapes  # noqa: F401
+from cntk_model_onnx.export.cells import write_cells
 from cntk_model_onnx.export.choose import OF_TRAINING, outputs_of
 from cntk_model_onnx.export.graph import TYPES, Array, GraphWriter, Refused, Store
 from cntk_model_onnx.export.loops import write_loop
@@ -176,13 +177,28 @@ class _Exporter:
         return next((self.problems[child] for child in node.inputs if child in self.problems), UNKNOWN)
 
     def _loop(self, loop: Loop) -> None:
+        inside = set(loop.nodes)
+        read = {child for node in self.order if node not in inside for child in node.inputs} | set(self.outputs)
+        loop = attrs.evolve(loop, writes=tuple(node for node in loop.writes if node in read))
         try:
-            found = write_loop(self.scope, loop, self.value_of, self._write_or_tell)
+            found = self._as_operation(loop)
+            if found is None:
+                found = write_loop(self.scope, loop, self.value_of, self._write_or_tell)
         except Refused as refused:
             for node in loop.nodes:
                 self._refuse(node, refused if not self.problems else Refused(""))
             return
         self.values.update(found)
+
+    def _as_operation(self, loop: Loop) -> Mapping[Node, Value] | None:
+        if self.settings.loops == "scan":
+            return None
+        count = len(self.graph.nodes)
+        try:
+            return write_cells(self.scope, loop, self.value_of)
+        except Refused:
+            del self.graph.nodes[count:]
+            return None
 
     def _write_or_tell(self, scope: Scope, node: Node, value_of: Callable[[Node], Value]) -> Value:
         try:
@@ -241,7 +257,8 @@ class _Exporter:
         )
 
     def _model(self, outputs: Sequence[ValueInfoProto]) -> ModelProto:
-        read = set(_read(self.graph.nodes))
+        nodes = _needed(self.graph.nodes, [info.name for info in outputs])
+        read = set(_read(nodes))
         batch = ["N"]
         extra = [
             helper.make_tensor_value_info(name, TensorProto.INT64, batch)
@@ -250,7 +267,7 @@ class _Exporter:
         ]
         for name in [name for name in self.store.initializers if name not in read]:
             del self.store.initializers[name]
-        graph = helper.make_graph(self.graph.nodes, "network", [*self.inputs, *extra], list(outputs))
+        graph = helper.make_graph(nodes, "network", [*self.inputs, *extra], list(outputs))
         return helper.make_model(
             graph,
             opset_imports=[helper.make_opsetid("", OPSET)],
@@ -260,6 +277,16 @@ class _Exporter:
 
 
 UNKNOWN = CntkError("a node that it needs cannot be written")
+
+
+def _needed(nodes: Sequence[NodeProto], outputs: Sequence[str]) -> list[NodeProto]:
+    """Nodes without those that no output needs: what a loop that became one operation had around it."""
+    wanted, found = set(outputs), []
+    for node in reversed(nodes):
+        if wanted.intersection(node.output):
+            found.append(node)
+            wanted.update(_read([node]))
+    return found[::-1]
 
 
 def _read(nodes: Sequence[Any]) -> list[str]:

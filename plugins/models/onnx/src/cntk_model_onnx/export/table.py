@@ -31,7 +31,6 @@ REFUSED: dict[str, tuple[str, str]] = {
     "CustomProxyOp": ("it stands for a function that is not there", "Write the node with other operations."),
     "LabelsToGraph": ("it belongs to training", ""),
     "ForwardBackward": ("it belongs to training", ""),
-    "SequenceDecoder": ("its best path needs two passes over the frames", "Decode outside of the network."),
 }
 """Operations that are never written: why, and what helps."""
 

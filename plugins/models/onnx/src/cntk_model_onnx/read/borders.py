@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any
 from onnx import NodeProto
 
 from cntk_model_onnx.read.folding import attributes_of
-from cntk_model_onnx.read.shapes import cntk_axis, tensor
+from cntk_model_onnx.read.shapes import cntk_axis, length_of, picked, reshaped, tensor, turned
 from cntk_model_onnx.read.table import reads
 from cntk_model_onnx.read.values import Tensor, Unreadable, Value, numbers, whole
 
 if TYPE_CHECKING:
     from cntk_model_onnx.read.importer import Importer
+
+
+_MODES = ("constant", "reflect", "edge", "wrap")
 
 
 @reads("Pad")
@@ -24,11 +27,18 @@ def _pad(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -> V
     if len(inputs) > 2 and inputs[2] is not None:
         fill = float(numbers(inputs[2], "value").reshape(-1)[0])
     axes = whole(inputs[3], "axes") if len(inputs) > 3 and inputs[3] is not None else list(range(len(widths) // 2))
-    if len(widths) != 2 * len(axes) or given.get("mode", "constant") not in ("constant", "reflect"):
+    if len(widths) != 2 * len(axes) or given.get("mode", "constant") not in _MODES:
         raise Unreadable("it pads in a way that is not known")
     pairs = {axis % value.rank: (widths[index], widths[index + len(axes)]) for index, axis in enumerate(axes)}
     if pairs.pop(value.batch, (0, 0)) != (0, 0):
         raise Unreadable("it works along the samples of a minibatch")
+    if given.get("mode") in ("edge", "wrap"):
+        for axis, (head, foot) in pairs.items():
+            size = length_of(value, axis)
+            wanted = range(-head, size + foot)
+            inside = [min(max(place, 0), size - 1) if given["mode"] == "edge" else place % size for place in wanted]
+            value = picked(reader, value, axis, inside) if head or foot else value
+        return value
     places = {value.place(axis): pair for axis, pair in pairs.items()}
     return padded(reader, value, places, given.get("mode", "constant"), fill)
 
@@ -60,19 +70,35 @@ def padded(
 def _top(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -> Sequence[Value]:
     value, given = tensor(inputs[0]), attributes_of(node)
     count = whole(inputs[1], "number")[0] if len(inputs) > 1 else given["k"]
-    if not given.get("largest", 1):
-        raise Unreadable("it wants the smallest elements")
     axis = cntk_axis(value, given.get("axis", -1))
-    found = [reader.add("TopK", [value.node], k=count, axis=axis, output=kind) for kind in ("values", "indices")]
+    largest = given.get("largest", 1)
+    source = value.node if largest else reader.add("Negate", [value.node])
+    found = [reader.add("TopK", [source], k=count, axis=axis, output=kind) for kind in ("values", "indices")]
+    if not largest:
+        found[0] = reader.add("Negate", [found[0]])
     return [Tensor(each, value.batch, value.fold) for each in found]
 
 
 @reads("DepthToSpace", "SpaceToDepth")
 def _blocks(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -> Value:
     value, given = tensor(inputs[0]), attributes_of(node)
-    if value.batch or len(value.shape) != 3 or given.get("mode", "DCR") != "DCR":
-        raise Unreadable("its channels stand in another order")
+    if value.batch or len(value.shape) != 3 or value.fold != 1:
+        raise Unreadable("its input has not samples, channels and two places, in this order")
+    if given.get("mode", "DCR") != "DCR":
+        return _by_columns(reader, value, given["blocksize"], deep=node.op_type == "SpaceToDepth")
     return Tensor(reader.add(node.op_type, [value.node], block_size=given["blocksize"]))
+
+
+def _by_columns(reader: Importer, value: Tensor, block: int, *, deep: bool) -> Tensor:
+    """Blocks whose places stand behind the channels, not before them."""
+    samples, channels, rows, columns = value.sizes(reader.samples)
+    if deep:
+        apart = [samples, channels, rows // block, block, columns // block, block]
+        order, target = [0, 1, 3, 5, 2, 4], [samples, channels * block * block, rows // block, columns // block]
+    else:
+        apart = [samples, channels // (block * block), block, block, rows, columns]
+        order, target = [0, 1, 4, 2, 5, 3], [samples, apart[1], rows * block, columns * block]
+    return reshaped(reader, turned(reader, reshaped(reader, value, apart), order), target)
 
 
 @reads("OneHot")

@@ -10,8 +10,9 @@ from onnx import NodeProto
 
 from cntk_core.api import Node
 from cntk_model_onnx.read.folding import attributes_of
+from cntk_model_onnx.read.kinds import kinds_of
 from cntk_model_onnx.read.table import reads
-from cntk_model_onnx.read.values import Array, Constant, Tensor, Unreadable, Value, numbers
+from cntk_model_onnx.read.values import WHOLE, Array, Constant, Tensor, Unreadable, Value, numbers
 
 if TYPE_CHECKING:
     from cntk_model_onnx.read.importer import Importer
@@ -39,7 +40,7 @@ def together(reader: Importer, values: Sequence[Value | None]) -> tuple[list[Nod
     rank = max(value.rank for value in present)
     if not tensors:
         raise Unreadable("none of its inputs depends on the data")
-    places = {(value.batch + rank - value.rank, value.fold) for value in tensors}
+    places = {(value.batch_of(rank), value.fold) for value in tensors}
     if len(places) > 1:
         raise Unreadable("the samples of its inputs do not stand along the same axis")
     ((batch, fold),) = places
@@ -59,7 +60,7 @@ def without_samples(array: Array, rank: int, batch: int, fold: int = 1) -> Array
         Unreadable: it is not.
     """
     place = batch - (rank - array.ndim)
-    if place < 0:
+    if batch == WHOLE or place < 0:
         return array if array.ndim else array.reshape(1)
     if array.shape[place] != 1:
         one = np.take(array, [0], place)
@@ -77,6 +78,16 @@ def _combined(reader: Importer, op: str, values: Sequence[Value | None], **setti
     return Tensor(reader.add(op, nodes, **settings), batch, fold)
 
 
+def of_two(reader: Importer, op: str, left: Value | None, right: Value | None) -> Tensor:
+    """Return an operation of two values, element by element."""
+    return _combined(reader, op, [left, right])
+
+
+def chosen(reader: Importer, condition: Value | None, yes: Value | None, no: Value | None) -> Tensor:
+    """Return the elements of one value where a condition is not 0, elsewhere those of the other."""
+    return _combined(reader, "If", [condition, yes, no])
+
+
 def _of(reader: Importer, op: str, value: Value | None, **settings: Any) -> Tensor:
     """An operation of one tensor."""
     if not isinstance(value, Tensor):
@@ -92,11 +103,61 @@ def _same(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -> 
 @reads("Div")
 def _divide(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -> Value:
     left, right = inputs
+    if reader.kind(node.input[0]) == "i" == reader.kind(node.input[1]):
+        return _whole_quotient(reader, left, right)
     if isinstance(right, Constant):
         with np.errstate(divide="ignore"):
             inverse = Constant(np.asarray(1.0 / right.array.astype(np.float64)))
         return _combined(reader, "ElementTimes", [left, inverse])
     return _combined(reader, "ElementTimes", [left, _of(reader, "Reciprocal", right)])
+
+
+def _inverse(reader: Importer, value: Value | None) -> Value:
+    if isinstance(value, Constant):
+        with np.errstate(divide="ignore"):
+            return Constant(np.asarray(1.0 / value.array.astype(np.float64)))
+    return _of(reader, "Reciprocal", value)
+
+
+def _absolute(reader: Importer, value: Value | None) -> Value:
+    return Constant(np.abs(value.array)) if isinstance(value, Constant) else _of(reader, "Abs", value)
+
+
+def _remainder(reader: Importer, left: Value | None, right: Value | None) -> Tensor:
+    """What is left of a division that rounds down. What a rounded quotient misses is put right."""
+    share = of_two(reader, "ElementTimes", left, _inverse(reader, right))
+    rest = of_two(reader, "Minus", left, of_two(reader, "ElementTimes", _of(reader, "Floor", share), right))
+    over = of_two(reader, "GreaterEqual", _absolute(reader, rest), _absolute(reader, right))
+    rest = chosen(reader, over, of_two(reader, "Minus", rest, right), rest)
+    below = of_two(reader, "Less", of_two(reader, "ElementTimes", rest, right), Constant(np.zeros(1)))
+    return chosen(reader, below, of_two(reader, "Plus", rest, right), rest)
+
+
+def _sign_of(reader: Importer, value: Value | None) -> Value:
+    if isinstance(value, Constant):
+        return Constant(np.sign(value.array))
+    zero = Constant(np.zeros(1))
+    sides = [_combined(reader, kind, [value, zero]) for kind in ("Greater", "Less")]
+    return _combined(reader, "Minus", sides)
+
+
+def _whole_quotient(reader: Importer, left: Value | None, right: Value | None) -> Tensor:
+    """A division of whole numbers, which rounds to 0."""
+    one, other = _absolute(reader, left), _absolute(reader, right)
+    exact = of_two(reader, "Minus", one, _remainder(reader, one, other))
+    found = of_two(reader, "ElementTimes", exact, _inverse(reader, other))
+    found = _of(reader, "Floor", of_two(reader, "Plus", found, Constant(np.full(1, 0.5))))
+    signs = _combined(reader, "ElementTimes", [found, _sign_of(reader, left)])
+    return of_two(reader, "ElementTimes", signs, _sign_of(reader, right))
+
+
+@reads("Mod")
+def _mod(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -> Value:
+    left, right = inputs
+    if not attributes_of(node).get("fmod", 0):
+        return _remainder(reader, left, right)
+    rest = _remainder(reader, _absolute(reader, left), _absolute(reader, right))
+    return of_two(reader, "ElementTimes", rest, _sign_of(reader, left))
 
 
 @reads("Min", "Max")
@@ -131,11 +192,100 @@ def _sum(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -> V
     return found
 
 
-@reads("Identity", "Dropout", "Cast")
+@reads("Identity", "Dropout")
 def _identity(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -> Value:
     if inputs[0] is None:
         raise Unreadable("it has no input")
     return inputs[0]
+
+
+_TYPES: dict[str, Any] = {"f": np.float32, "i": np.int64, "b": np.bool_}
+
+
+@reads("Cast", "CastLike")
+def _cast(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -> Value:
+    value = inputs[0]
+    if value is None:
+        raise Unreadable("it has no input")
+    (kind, *_), own = kinds_of(node, reader.kind), reader.kind(node.input[0])
+    if isinstance(value, Constant):  # cast like a tensor that depends on the data
+        plain = value.array.dtype != object
+        return Constant(value.array.astype(_TYPES[kind]), value.name) if plain else value
+    if kind in ("f", own) or own == "b":
+        return value
+    if kind == "b":
+        return of_two(reader, "NotEqual", value, Constant(np.zeros(1)))
+    size = _of(reader, "Floor", _of(reader, "Abs", value))
+    return of_two(reader, "ElementTimes", size, _sign_of(reader, value))
+
+
+@reads("Xor")
+def _xor(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -> Value:
+    return _combined(reader, "NotEqual", inputs)
+
+
+@reads("IsNaN")
+def _is_nan(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -> Value:
+    return of_two(reader, "NotEqual", inputs[0], inputs[0])
+
+
+@reads("IsInf")
+def _is_infinite(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -> Value:
+    given = attributes_of(node)
+    sides = [
+        of_two(reader, "Equal", inputs[0], Constant(np.full(1, limit)))
+        for name, limit in (("detect_negative", -np.inf), ("detect_positive", np.inf))
+        if given.get(name, 1)
+    ]
+    if not sides:
+        return of_two(reader, "ElementTimes", of_two(reader, "NotEqual", inputs[0], inputs[0]), Constant(np.zeros(1)))
+    return sides[0] if len(sides) == 1 else of_two(reader, "Plus", *sides)
+
+
+@reads("Round")
+def _round(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -> Value:
+    return rounded(reader, inputs[0])
+
+
+def rounded(reader: Importer, value: Value | None) -> Tensor:
+    """Round numbers; what is half way goes to the even one."""
+    half = of_two(reader, "Plus", value, Constant(np.full(1, 0.5)))
+    up = _of(reader, "Floor", half)
+    middle = of_two(reader, "Equal", up, half)
+    odd = _remainder(reader, up, Constant(np.full(1, 2.0)))
+    return of_two(reader, "Minus", up, of_two(reader, "ElementTimes", middle, odd))
+
+
+@reads("QuantizeLinear")
+def _quantized(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -> Value:
+    value, scale, zero = _scaling(node, inputs)
+    kind = np.uint8 if len(inputs) < 3 or inputs[2] is None else zero.array.dtype
+    if not np.issubdtype(kind, np.integer):
+        raise Unreadable("it makes no whole numbers")
+    found = rounded(reader, of_two(reader, "ElementTimes", value, _inverse(reader, scale)))
+    found = of_two(reader, "Plus", found, Constant(zero.array.astype(np.float64)))
+    limits = [reader.number(float(limit)) for limit in (np.iinfo(kind).min, np.iinfo(kind).max)]
+    return Tensor(reader.add("Clip", [*limits, found.node]), found.batch, found.fold)
+
+
+@reads("DequantizeLinear")
+def _dequantized(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -> Value:
+    value, scale, zero = _scaling(node, inputs)
+    shifted = of_two(reader, "Minus", value, Constant(zero.array.astype(np.float64)))
+    return of_two(reader, "ElementTimes", shifted, scale)
+
+
+def _scaling(node: NodeProto, inputs: Sequence[Value | None]) -> tuple[Tensor, Constant, Constant]:
+    """What is quantized, its scale and its zero, of all or of each element of an axis."""
+    value, scale = inputs[0], numbers(inputs[1], "scale")
+    zero = numbers(inputs[2], "zero") if len(inputs) > 2 and inputs[2] is not None else np.zeros(scale.shape)
+    given = attributes_of(node)
+    if not isinstance(value, Tensor) or given.get("block_size", 0) or scale.ndim > 1:
+        raise Unreadable("it has scales for blocks")
+    if scale.size == 1:
+        return value, Constant(scale.reshape(1)), Constant(zero.reshape(1))
+    shape = [-1, *[1] * (value.rank - 1 - given.get("axis", 1) % value.rank)]
+    return value, Constant(scale.reshape(shape)), Constant(zero.reshape(shape))
 
 
 @reads("Clip")
@@ -148,6 +298,7 @@ def _clip(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -> 
     value = inputs[0]
     if not isinstance(value, Tensor):
         raise Unreadable("its input is constant")
+    limits[0] = min(limits)  # where they cross, the upper one counts
     nodes = [*(reader.number(limit) for limit in limits), value.node]
     return Tensor(reader.add("Clip", nodes), value.batch, value.fold)
 
@@ -194,6 +345,4 @@ def _ceil(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -> 
 
 @reads("Sign")
 def _sign(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -> Value:
-    zero = Constant(np.zeros(1))
-    sides = [_combined(reader, kind, [inputs[0], zero]) for kind in ("Greater", "Less")]
-    return _combined(reader, "Minus", sides)
+    return _sign_of(reader, inputs[0])

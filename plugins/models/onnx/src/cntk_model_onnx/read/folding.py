@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -182,22 +184,81 @@ FOLDS: Mapping[str, Callable[[NodeProto, Sequence[Any]], Any]] = {
 """Operation to what computes it of constants."""
 
 
-def folded(node: NodeProto, inputs: Sequence[Constant | None]) -> Constant:
+FOLDED_BY_ONNX = {
+    "Acos", "Acosh", "ArgMax", "ArgMin", "Asin", "Asinh", "Atan", "Atanh", "BitShift", "BitwiseAnd", "BitwiseNot",
+    "BitwiseOr", "BitwiseXor", "CastLike", "Ceil", "Clip", "Compress", "Cos", "Cosh", "CumSum", "CumProd",
+    "DequantizeLinear", "Einsum", "Elu", "Erf", "EyeLike", "GatherElements", "GatherND", "Gelu", "Gemm", "HardSigmoid",
+    "HardSwish", "Hardmax", "IsInf", "IsNaN", "LayerNormalization", "LeakyRelu", "LessOrEqual", "Log", "LogSoftmax",
+    "Max", "Mean", "Min", "NonZero", "OneHot", "Or", "PRelu", "Pad", "QuantizeLinear", "ReduceL1", "ReduceL2",
+    "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "ReduceSumSquare", "Relu",
+    "ReverseSequence", "Round", "ScatterElements", "ScatterND", "Selu", "Sigmoid", "Sign", "Sin", "Sinh", "Softmax",
+    "Softplus", "Softsign", "Split", "Sum", "Tan", "Tanh", "ThresholdedRelu", "Tile", "TopK", "Trilu", "Xor",
+}  # fmt: skip
+"""What ONNX's own implementation in Python computes of constants."""
+
+_GROWING = {"OneHot", "Pad", "Tile", "Einsum", "Gemm", "EyeLike", "CumSum"}
+_BY_ONNX_MOST = 1 << 22
+
+
+def _by_onnx(node: NodeProto, arrays: Sequence[Array | None], opset: int) -> list[Array]:
+    from onnx.reference import ReferenceEvaluator
+
+    if sum(each.size for each in arrays if each is not None) > _BY_ONNX_MOST:
+        raise Unreadable("it is computed of large constants")
+    if node.op_type in _GROWING and sum(_largest(each) for each in arrays if each is not None) > 1 << 12:
+        raise Unreadable("it is computed of large constants")
+    names = [name if array is not None else "" for name, array in zip(node.input, arrays, strict=True)]
+    infos = [
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+        for name, array in dict(zip(names, arrays, strict=True)).items()
+        if array is not None
+    ]
+    wanted = [helper.make_empty_tensor_value_info(name) for name in node.output if name]
+    graph = helper.make_graph([node], "constant", infos, wanted)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+    feeds = {name: array for name, array in zip(names, arrays, strict=True) if array is not None}
+    found = iter(ReferenceEvaluator(model).run(None, feeds))
+    return [np.asarray(next(found)) if name else np.full((), None, object) for name in node.output]
+
+
+def _largest(array: Array) -> int:
+    """How large something may become that is made with an array: its elements, or what they count."""
+    if array.dtype.kind not in "iu" or not array.size:
+        return 0
+    return int(np.abs(array).max())
+
+
+def folded(node: NodeProto, inputs: Sequence[Constant | None], opset: int) -> Constant | list[Constant]:
     """Return the value of a node whose inputs are constant.
 
     Raises:
         Unreadable: it is not one that is computed while a file is read.
     """
-    if node.op_type not in FOLDS:
-        raise Unreadable("it is computed of constants alone, which is not done for this operation")
     arrays = [None if each is None else each.array for each in inputs]
     try:
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            if node.op_type not in FOLDS:
+                return [Constant(each) for each in _by_onnx(node, arrays, opset)]
+            if node.op_type in _TOGETHER:
+                _check(math.prod(np.broadcast_shapes(*(each.shape for each in arrays if each is not None))))
             found = FOLDS[node.op_type](node, arrays)
-    except (ValueError, TypeError, IndexError, KeyError, AttributeError, OverflowError, ZeroDivisionError):
+    except _SENSELESS:
         raise Unreadable("its inputs make no sense") from None
     found = np.asarray(found)
     if found.dtype == object and all(type(each) is int for each in found.reshape(-1).tolist()):
         found = found.astype(np.int64)
     same = node.op_type in ("Identity", "Cast") and inputs and inputs[0] is not None
     return Constant(found, inputs[0].name if same and inputs[0] is not None else "")
+
+
+_SENSELESS = (
+    ValueError, TypeError, IndexError, KeyError, AttributeError, OverflowError, ZeroDivisionError, NotImplementedError,
+    RuntimeError, AssertionError, ImportError,
+)  # fmt: skip
+_TOGETHER = {"Add", "Sub", "Mul", "Div", "Mod", "Pow", "Equal", "Less", "Greater", "GreaterOrEqual", "And", "Where"}
+
+
+def folds(name: str) -> bool:
+    """Whether an operation is computed of constants."""
+    return name in FOLDS or name in FOLDED_BY_ONNX

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import attrs
-import numpy as np
 from onnx import NodeProto
 
 from cntk_core.api import Node, Parameter
 from cntk_model_onnx.read.borders import padded
-from cntk_model_onnx.read.elementwise import without_samples
+from cntk_model_onnx.read.dilated import dilated_pool
 from cntk_model_onnx.read.folding import attributes_of
 from cntk_model_onnx.read.shapes import tensor, with_shape
 from cntk_model_onnx.read.table import reads
 from cntk_model_onnx.read.values import Constant, Tensor, Unreadable, Value, numbers
+from cntk_model_onnx.read.windows import Windows
 
 if TYPE_CHECKING:
     from cntk_model_onnx.read.importer import Importer
@@ -32,95 +31,6 @@ def _image(value: Value | None) -> Tensor:
     return found
 
 
-@attrs.define
-class _Windows:
-    """Windows over the places of an image, in memory order."""
-
-    kernel: list[int]
-    strides: list[int]
-    dilations: list[int]
-    lower: list[int]
-    upper: list[int]
-
-    @classmethod
-    def of(cls, given: dict[str, Any], image: Tensor, kernel: Sequence[int]) -> _Windows:
-        """Read the attributes of a node.
-
-        Raises:
-            Unreadable: they do not belong to such an image.
-        """
-        rank = len(image.shape) - 1
-        pads = list(given.get("pads", [0] * (2 * rank)))
-        found = cls(
-            [int(size) for size in kernel],
-            list(given.get("strides", [1] * rank)),
-            list(given.get("dilations", [1] * rank)),
-            pads[:rank],
-            pads[rank:],
-        )
-        lists = (found.kernel, found.strides, found.dilations, found.lower, found.upper)
-        if any(len(each) != rank for each in lists) or min(pads, default=0) < 0:
-            raise Unreadable("its settings do not belong to such an image")
-        if given.get("auto_pad", "NOTSET") in ("SAME_UPPER", "SAME_LOWER"):
-            found._pad_alike(image.shape[1:], upper=given["auto_pad"] == "SAME_UPPER")
-        return found
-
-    @property
-    def reach(self) -> list[int]:
-        return [(width - 1) * apart + 1 for width, apart in zip(self.kernel, self.dilations, strict=True)]
-
-    def _pad_alike(self, sizes: Sequence[int], *, upper: bool) -> None:
-        """Pad so that there is a window for each stride."""
-        if min(sizes) < 0:
-            raise Unreadable("its padding depends on sizes that are known only with the data")
-        for axis, (size, step, reach) in enumerate(zip(sizes, self.strides, self.reach, strict=True)):
-            total = max((-(-size // step) - 1) * step + reach - size, 0)
-            self.lower[axis] = total // 2 if upper else -(-total // 2)
-            self.upper[axis] = total - self.lower[axis]
-
-    def rests(self, sizes: Sequence[int], *, ceil: bool = False) -> list[int] | None:
-        """Elements behind the last window (negative: that it lacks); None if the sizes are not known."""
-        if min(sizes) < 0:
-            return None
-        found = []
-        for axis, (size, step, reach) in enumerate(zip(sizes, self.strides, self.reach, strict=True)):
-            whole = size + self.lower[axis] + self.upper[axis] - reach
-            rest = whole % step
-            # A last window must begin on the image or before it.
-            begins = whole - rest + step < size + self.lower[axis]
-            found.append(rest - step if ceil and rest and begins else rest)
-        return found
-
-    def settings(self) -> dict[str, Any]:
-        """Attributes of an operation, in CNTK's order of axes."""
-        return {
-            "kernel_shape": tuple(self.kernel[::-1]),
-            "stride": tuple(self.strides[::-1]),
-            "auto_padding": (False,),
-            "lower_pad": tuple(self.lower[::-1]),
-            "upper_pad": tuple(self.upper[::-1]),
-        }
-
-    def placed(self, reader: Importer, image: Tensor, fill: float, *, ceil: bool = False) -> Tensor:
-        """Return the image so that windows with this padding fit it: padded or cut where they do not."""
-        rests = self.rests(image.shape[1:], ceil=ceil)
-        if rests is not None and not any(rests):
-            return image
-        if rests is None and (ceil or not any(self.lower + self.upper)):
-            if ceil:
-                raise Unreadable("its padding depends on sizes that are known only with the data")
-            return image
-        extra = [max(0, -rest) for rest in rests] if rests is not None else [0] * len(self.kernel)
-        if not any(self.lower + self.upper + extra):
-            return image
-        widths = {
-            axis + 1: (low, high + more)
-            for axis, (low, high, more) in enumerate(zip(self.lower, self.upper, extra, strict=True))
-        }
-        self.lower, self.upper = [0] * len(self.kernel), [0] * len(self.kernel)
-        return padded(reader, image, widths, fill=fill)
-
-
 def _with_bias(reader: Importer, found: Node, bias: Value | None, rank: int) -> Node:
     """Add a number for each channel."""
     if bias is None:
@@ -134,7 +44,7 @@ def _with_bias(reader: Importer, found: Node, bias: Value | None, rank: int) -> 
 def _convolution(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -> Value:
     image, given, weights = _image(inputs[0]), attributes_of(node), numbers(inputs[1], "weights")
     assert isinstance(inputs[1], Constant)
-    windows = _Windows.of(given, image, weights.shape[2:])
+    windows = Windows.of(given, image, weights.shape[2:])
     groups = given.get("group", 1)
     image = windows.placed(reader, image, 0.0)
     found = reader.add(
@@ -155,7 +65,7 @@ def _transposed(reader: Importer, node: NodeProto, inputs: Sequence[Value | None
     assert isinstance(inputs[1], Constant)
     if "output_shape" in given or given.get("auto_pad", "NOTSET") not in ("NOTSET", "VALID"):
         raise Unreadable("its padding is not written out")
-    windows = _Windows.of(given, image, weights.shape[2:])
+    windows = Windows.of(given, image, weights.shape[2:])
     rank = len(windows.kernel)
     more = list(given.get("output_padding", [0] * rank))
     extra = [max(0, each - high) for each, high in zip(more, windows.upper, strict=True)]
@@ -181,11 +91,11 @@ def _transposed(reader: Importer, node: NodeProto, inputs: Sequence[Value | None
 @reads("MaxPool", "AveragePool")
 def _pool(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -> Value:
     image, given = _image(inputs[0]), attributes_of(node)
-    windows = _Windows.of(given, image, given["kernel_shape"])
-    if max(windows.dilations) > 1:
-        raise Unreadable("its windows are dilated")
+    windows = Windows.of(given, image, given["kernel_shape"])
     ceil = bool(given.get("ceil_mode", 0))
     include = bool(given.get("count_include_pad", 0))
+    if max(windows.dilations) > 1:
+        return dilated_pool(reader, image, windows, average=node.op_type == "AveragePool", include=include, ceil=ceil)
     if node.op_type == "MaxPool":
         image = windows.placed(reader, image, -math.inf, ceil=ceil)
         found = reader.add("Pooling", [image.node], pool_kind="max", **windows.settings())
@@ -287,38 +197,3 @@ def _response(reader: Importer, node: NodeProto, inputs: Sequence[Value | None])
         beta=given.get("beta", 0.75),
     )
     return Tensor(found)
-
-
-@reads("Resize", "Upsample")
-def _resize(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -> Value:
-    image, given = _image(inputs[0]), attributes_of(node)
-    factors = _factors(reader, image, node, inputs)
-    rounding = (
-        given.get("nearest_mode", "round_prefer_floor"),
-        given.get("coordinate_transformation_mode", "half_pixel"),
-    )
-    nearest = given.get("mode", "nearest") == "nearest"
-    # For whole factors these choose the same elements.
-    known = node.op_type == "Upsample" or rounding[0] == "floor" or rounding[1] == "half_pixel"
-    if not (nearest and known) or any(each != int(each) or each < 1 for each in factors):
-        raise Unreadable("it does not repeat elements a whole number of times")
-    wide, ones, target = [image.shape[0]], [1], [image.shape[0]]
-    for size, factor in zip(image.shape[1:], factors, strict=True):
-        if size < 0:
-            raise Unreadable("it repeats elements along an axis whose length is known only with the data")
-        wide, ones, target = [*wide, size, 1], [*ones, 1, int(factor)], [*target, size * int(factor)]
-    repeated = Constant(np.ones(ones))
-    factor_node = reader.parameter(repeated, without_samples(repeated.array, len(ones), -1))
-    spread = reader.add("ElementTimes", [with_shape(reader, image.node, wide), factor_node])
-    return Tensor(with_shape(reader, spread, target))
-
-
-def _factors(reader: Importer, image: Tensor, node: NodeProto, inputs: Sequence[Value | None]) -> list[float]:
-    """How many times each place of an image is repeated."""
-    scales = inputs[2] if node.op_type == "Resize" and len(inputs) > 2 else inputs[1] if len(inputs) > 1 else None
-    if node.op_type == "Resize" and len(inputs) > 3 and inputs[3] is not None:
-        wanted = numbers(inputs[3], "sizes").tolist()[2:]
-        return [float(each / size) if size > 0 else 0.0 for each, size in zip(wanted, image.shape[1:], strict=True)]
-    if scales is None:
-        return [float(each) for each in attributes_of(node).get("scales", [])[2:]]
-    return [float(each) for each in numbers(scales, "scales").reshape(-1).tolist()[2:]]

@@ -11,9 +11,10 @@ from cntk_core.api import CntkError, FindOp, ModelFormatError, Network, Unsuppor
 from cntk_core.api.builders import unsound
 from cntk_model_onnx.own import network_of
 from cntk_model_onnx.read.importer import Importer, Trial
+from cntk_model_onnx.read.values import WHOLE
 from cntk_model_onnx.wire import Read, damaged, read_model
 
-_TRIALS = (Trial(0), Trial(1))
+_TRIALS = (Trial(0), Trial(1), Trial(WHOLE))
 
 _SENSELESS = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, RecursionError, DecodeError)
 """What a graph that makes no sense makes Python say; texts of a message that are no text, for example, are bytes."""

@@ -10,11 +10,11 @@ import numpy as np
 from onnx import NodeProto
 
 from cntk_core.api import Node
-from cntk_model_onnx.read.elementwise import without_samples
+from cntk_model_onnx.read.elementwise import together, without_samples
 from cntk_model_onnx.read.folding import attributes_of
-from cntk_model_onnx.read.shapes import tensor, turned, with_shape
+from cntk_model_onnx.read.shapes import squeezed, tensor, turned, unsqueezed, with_shape
 from cntk_model_onnx.read.table import reads
-from cntk_model_onnx.read.values import Array, Constant, Tensor, Unreadable, Value, is_zero
+from cntk_model_onnx.read.values import WHOLE, Array, Constant, Tensor, Unreadable, Value, is_zero
 
 if TYPE_CHECKING:
     from cntk_model_onnx.read.importer import Importer
@@ -25,29 +25,51 @@ _MOST_PRODUCTS = 256
 @reads("MatMul")
 def _matmul(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -> Value:
     left, right = inputs
+    assert left is not None
+    assert right is not None
+    gone = [place for place, each in ((-2, left), (-1, right)) if each.rank == 1]
+    found = multiplied(reader, _as_matrix(reader, left, 0), _as_matrix(reader, right, 1))
+    return squeezed(reader, found, gone) if gone else found
+
+
+def _as_matrix(reader: Importer, value: Value, axis: int) -> Value:
+    """A vector as a matrix of one row (0) or column (1)."""
+    if value.rank != 1:
+        return value
+    if isinstance(value, Constant):
+        return Constant(np.expand_dims(value.array, axis), value.name)
+    return unsqueezed(reader, value, axis)
+
+
+def multiplied(reader: Importer, left: Value, right: Value) -> Tensor:
+    """Return the product of two tensors with at least two axes.
+
+    Raises:
+        Unreadable: it mixes samples.
+    """
     if isinstance(left, Tensor) and isinstance(right, Constant) and right.rank == 2:
         return times(reader, left, right, right.array)
     if isinstance(left, Constant) and isinstance(right, Tensor) and left.rank == 2:
         swapped = [*range(right.rank - 2), right.rank - 1, right.rank - 2]
         found = times(reader, turned(reader, right, swapped), left, left.array.T)
         return turned(reader, found, swapped)
-    return _by_parts(reader, left, right)
+    return by_parts(reader, left, right)
 
 
 def times(reader: Importer, value: Tensor, constant: Constant, matrix: Array) -> Tensor:
     """Return the product of a tensor and a matrix, which is laid out anew of a constant."""
-    if value.batch == value.rank - 1:
+    if value.batch == value.rank - 1 and value.batch != WHOLE:
         raise Unreadable("it works along the samples of a minibatch")
     weights = reader.parameter(constant, matrix)
     return Tensor(reader.add("Times", [weights, value.node]), value.batch, value.fold)
 
 
-def _by_parts(reader: Importer, left: Value | None, right: Value | None) -> Tensor:
+def by_parts(reader: Importer, left: Value | None, right: Value | None) -> Tensor:
     """The product of tensors ``(N, ..., m, k)`` and ``(N, ..., k, p)``: one of each element of the axes between."""
     rank = max(each.rank for each in (left, right) if each is not None)
     like = left if isinstance(left, Tensor) else tensor(right)
-    batch, fold = like.batch + rank - like.rank, like.fold
-    if batch >= rank - 2:
+    batch, fold = like.batch_of(rank), like.fold
+    if batch >= rank - 2 and batch != WHOLE:
         raise Unreadable("it works along the samples of a minibatch")
     sides = [_side(reader, each, rank, batch, fold) for each in (left, right)]
     outer = [tuple(each.known_shape[:-2]) for each in sides]
@@ -71,7 +93,7 @@ def _side(reader: Importer, value: Value | None, rank: int, batch: int, fold: in
         node: Node = reader.parameter(value, without_samples(value.array, rank, batch, fold))
     else:
         found = tensor(value)
-        if (found.batch + rank - found.rank, found.fold) != (batch, fold):
+        if (found.batch_of(rank), found.fold) != (batch, fold):
             raise Unreadable("the samples of its inputs do not stand along the same axis")
         node = found.node
     if len(node.known_shape) < 2:
@@ -94,21 +116,28 @@ def _cut(reader: Importer, node: Node, place: Sequence[int]) -> Node:
 @reads("Gemm")
 def _gemm(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -> Value:
     given = attributes_of(node)
-    value, weights = tensor(inputs[0]), inputs[1]
-    if given.get("transA", 0) or not isinstance(weights, Constant):
-        raise Unreadable("its second input must be constant, and its first not transposed")
-    matrix = weights.array.T if given.get("transB", 0) else weights.array
-    found = times(reader, value, weights, matrix).node
+    left = _transposed(reader, inputs[0], swap=bool(given.get("transA", 0)))
+    right = _transposed(reader, inputs[1], swap=bool(given.get("transB", 0)))
+    found = multiplied(reader, left, right)
+    node_found = found.node
     if given.get("alpha", 1.0) != 1.0:
-        found = reader.add("ElementTimes", [found, reader.number(given["alpha"])])
+        node_found = reader.add("ElementTimes", [node_found, reader.number(given["alpha"])])
     bias = inputs[2] if len(inputs) > 2 else None
-    if bias is not None and given.get("beta", 1.0) != 0.0:
-        if isinstance(bias, Tensor):
-            raise Unreadable("its third input must be constant")
-        if is_zero(bias.array):
-            return Tensor(found, value.batch, value.fold)
-        added: Node = reader.parameter(bias, without_samples(bias.array, 2, value.batch, value.fold))
-        if given.get("beta", 1.0) != 1.0:
-            added = reader.add("ElementTimes", [added, reader.number(given["beta"])])
-        found = reader.add("Plus", [found, added])
-    return Tensor(found, value.batch, value.fold)
+    beta = given.get("beta", 1.0)
+    found = Tensor(node_found, found.batch, found.fold)
+    if bias is None or beta == 0.0 or (isinstance(bias, Constant) and is_zero(bias.array)):
+        return found
+    nodes, batch, fold = together(reader, [found, bias])
+    if beta != 1.0:
+        nodes[1] = reader.add("ElementTimes", [nodes[1], reader.number(beta)])
+    return Tensor(reader.add("Plus", nodes), batch, fold)
+
+
+def _transposed(reader: Importer, value: Value | None, *, swap: bool) -> Value:
+    if value is None or value.rank != 2:
+        raise Unreadable("its inputs are no matrices")
+    if not swap:
+        return value
+    if isinstance(value, Constant):
+        return Constant(value.array.T, value.name)
+    return turned(reader, value, [1, 0])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from onnx import NodeProto
 
-from cntk_core.api import Node
+from cntk_model_onnx.read.cells import unrolled
 from cntk_model_onnx.read.folding import attributes_of
 from cntk_model_onnx.read.shapes import part, tensor, turned, with_shape
 from cntk_model_onnx.read.table import reads
@@ -25,6 +25,20 @@ _ACTIVATIONS = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"],
 
 @reads("LSTM", "GRU", "RNN")
 def _recurrent(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -> Sequence[Value]:
+    state_of_cell = len(node.output) > 2 and reader.is_read(node.output[2])
+    try:
+        if state_of_cell:
+            raise Unreadable("its states are read")
+        return _stacked(reader, node, inputs)
+    except Unreadable as refused:
+        try:
+            return unrolled(reader, node, inputs)
+        except Unreadable as other:
+            raise other if state_of_cell else refused from None
+
+
+def _stacked(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -> Sequence[Value]:
+    """A recurrent stack, which runs along the first axis of its input."""
     kind, given = node.op_type, attributes_of(node)
     value = tensor(inputs[0])
     if given.get("layout", 0) or value.batch != 1 or value.rank != 3 or value.fold != 1:
@@ -33,26 +47,21 @@ def _recurrent(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]
     directions = 2 if given.get("direction") == "bidirectional" else 1
     backward = given.get("direction") == "reverse"
     hidden = int(given["hidden_size"])
-    stack = _weights(kind, inputs, directions, hidden)
+    parts = _weights(kind, inputs, directions, hidden)
+    if backward:  # both ways, of which the one forward has no weights and is left out
+        parts = [np.concatenate([np.zeros_like(each), each]) for each in parts]
+    stack = _ordered(kind, parts, hidden)
     weights = reader.parameter(Constant(stack), stack, near=f"{node.output[0] or node.name}_weights")
     weights.learning_rate_multiplier, weights.needs_gradient = 1.0, True
-    source = _reversed(reader, value) if backward else value
-    settings: dict[str, Any] = {
-        "hidden_size": hidden,
-        "bidirectional": directions == 2,
-        "recurrent_op": cell,
-        "axis": 2,
-    }
-    made = Tensor(reader.add("OptimizedRNNStack", [weights, source.node], **settings), 1)
+    settings: dict[str, Any] = {"hidden_size": hidden, "recurrent_op": cell, "axis": 2}
+    settings["bidirectional"] = backward or directions == 2
+    made = Tensor(reader.add("OptimizedRNNStack", [weights, value.node], **settings), 1)
     if backward:
-        made = _reversed(reader, made)
-    steps = made.shape[0]
-    apart = Tensor(with_shape(reader, made.node, (steps, directions, hidden)), 1)
+        made = part(reader, made, 2, hidden, 2 * hidden)
+    apart = Tensor(with_shape(reader, made.node, (made.shape[0], directions, hidden)), 1)
     results: list[Value] = [turned(reader, apart, [0, 2, 1, 3])]
     if len(node.output) > 1 and node.output[1]:
         results.append(_last(reader, apart, directions, backward=backward))
-    if len(node.output) > 2 and node.output[2]:
-        results.append(Constant(np.full((), None, object)))  # the cell's own state; who reads it is refused
     return results
 
 
@@ -74,6 +83,8 @@ def _check(kind: str, given: dict[str, Any], inputs: Sequence[Value | None], val
         if not isinstance(lengths, Constant) or any(each != value.shape[0] for each in lengths.array.reshape(-1)):
             raise Unreadable("its sequences have lengths")
     for state in inputs[5:7]:
+        if isinstance(state, Constant) and state.array.shape[-1:] != (given["hidden_size"],):
+            raise Unreadable("its first state does not have the size that it says")
         if state is not None and not (isinstance(state, Constant) and is_zero(state.array)):
             raise Unreadable("it begins with a state that is not 0")
     if len(inputs) > 7 and inputs[7] is not None and not is_zero(numbers(inputs[7], "peepholes")):
@@ -81,8 +92,8 @@ def _check(kind: str, given: dict[str, Any], inputs: Sequence[Value | None], val
     return {"LSTM": "lstm", "GRU": "gru"}.get(kind, "rnnReLU" if relu else "rnnTanh")
 
 
-def _weights(kind: str, inputs: Sequence[Value | None], directions: int, hidden: int) -> Array:
-    """All weights in one array, as cuDNN lays them out."""
+def _weights(kind: str, inputs: Sequence[Value | None], directions: int, hidden: int) -> list[Array]:
+    """The matrices of inputs and states, and the biases, each of all directions."""
     w, r = (numbers(value, "weights") for value in inputs[1:3])
     gates = len(_GATES[kind])
     if w.ndim != 3 or w.shape[:2] != (directions, gates * hidden) or r.shape != (directions, gates * hidden, hidden):
@@ -94,22 +105,19 @@ def _weights(kind: str, inputs: Sequence[Value | None], directions: int, hidden:
     )
     if b.shape != (directions, 2 * gates * hidden):
         raise Unreadable("its bias does not have the size that it says")
+    return [w, r, b]
+
+
+def _ordered(kind: str, weights: Sequence[Array], hidden: int) -> Array:
+    """All weights in one array, as cuDNN lays them out."""
+    w, r, b = weights
 
     def ordered(array: Array) -> Array:
-        return np.asarray(array.reshape(gates, hidden, -1)[list(_GATES[kind])].reshape(-1))
+        return np.asarray(array.reshape(len(_GATES[kind]), hidden, -1)[list(_GATES[kind])].reshape(-1))
 
-    parts = [ordered(each) for one in range(directions) for each in (w[one], r[one])]
-    parts += [ordered(each) for one in range(directions) for each in np.split(b[one], 2)]
+    parts = [ordered(each) for one in range(len(w)) for each in (w[one], r[one])]
+    parts += [ordered(each) for one in range(len(w)) for each in np.split(b[one], 2)]
     return np.concatenate(parts)
-
-
-def _reversed(reader: Importer, value: Tensor) -> Tensor:
-    """The steps in the other order."""
-    steps = value.shape[0]
-    if not 0 < steps <= 1024:
-        raise Unreadable("it goes backward over steps whose number is known only with the data")
-    parts: list[Node] = [part(reader, value, 0, place, place + 1).node for place in reversed(range(steps))]
-    return Tensor(parts[0] if steps == 1 else reader.add("RowStack", parts, axis=2), 1)
 
 
 def _last(reader: Importer, value: Tensor, directions: int, *, backward: bool) -> Tensor:

@@ -11,10 +11,10 @@ import numpy as np
 from onnx import NodeProto
 
 from cntk_core.api import Node
-from cntk_model_onnx.read.elementwise import without_samples
+from cntk_model_onnx.read.elementwise import chosen, without_samples
 from cntk_model_onnx.read.folding import attributes_of, axes_of
 from cntk_model_onnx.read.table import reads
-from cntk_model_onnx.read.values import Constant, Multiple, Tensor, Unreadable, Value, numbers, whole
+from cntk_model_onnx.read.values import WHOLE, Constant, Multiple, Tensor, Unreadable, Value, numbers, whole
 
 if TYPE_CHECKING:
     from cntk_model_onnx.read.importer import Importer
@@ -100,12 +100,23 @@ def reshaped(reader: Importer, value: Tensor, target: Sequence[Any]) -> Tensor:
     Raises:
         Unreadable: it mixes samples.
     """
+    if value.batch == WHOLE:
+        return _whole_reshaped(reader, value, target)
     match = _matches(*value.around(), target, reader.samples)
     if match is None:
         shown = ", ".join("samples" if isinstance(dim, Multiple) else str(dim) for dim in target)
         raise Unreadable(f"it mixes samples, or does not fit: a sample {value.shape} as ({shown})")
     shape = (*match.before, *((abs(match.fold),) if match.fold != 1 else ()), *match.after)
     return Tensor(with_shape(reader, value.node, shape), match.place, match.fold)
+
+
+def _whole_reshaped(reader: Importer, value: Tensor, target: Sequence[Any]) -> Tensor:
+    found = _resolved(target, math.prod(value.shape)) if min(value.shape, default=0) >= 0 else tuple(target)
+    if found is None:
+        raise Unreadable(f"its new shape does not fit: {value.shape} as ({', '.join(map(str, target))})")
+    if not found:
+        return Tensor(reader.add("Squeeze", [with_shape(reader, value.node, (1,))]), WHOLE)
+    return Tensor(with_shape(reader, value.node, found), WHOLE)
 
 
 def with_shape(reader: Importer, node: Node, shape: Sequence[int]) -> Node:
@@ -140,9 +151,12 @@ def _flatten(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) 
 
 @reads("Unsqueeze")
 def _unsqueeze(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -> Value:
-    value = tensor(inputs[0])
     given = [None, numbers(inputs[1], "axes")] if len(inputs) > 1 else []
-    axes = axes_of(node, given) or []
+    return unsqueezed(reader, tensor(inputs[0]), *(axes_of(node, given) or []))
+
+
+def unsqueezed(reader: Importer, value: Tensor, *axes: int) -> Tensor:
+    """Return a tensor with new axes of length 1."""
     rank = value.rank + len(axes)
     own = iter(value.sizes(reader.samples))
     wanted = {axis % rank for axis in axes}
@@ -151,6 +165,8 @@ def _unsqueeze(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]
 
 def _moved(reader: Importer, value: Tensor, target: Sequence[Any], ones: set[int]) -> Tensor:
     """A tensor with new axes of length 1."""
+    if value.batch == WHOLE:
+        return _whole_reshaped(reader, value, target)
     batch = next(place for place in range(len(target)) if place not in ones and _before(place, ones) == value.batch)
     dims = [dim for place, dim in enumerate(target) if place != batch]
     if value.fold != 1:
@@ -173,6 +189,8 @@ def _squeeze(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) 
     if value.batch in gone or any(own[place] != 1 for place in gone):
         raise Unreadable("it takes an axis away that is longer than 1")
     dims = [size for place, size in enumerate(own) if place not in gone and place != value.batch]
+    if value.batch == WHOLE:
+        return _whole_reshaped(reader, value, dims)
     batch = value.batch - sum(place < value.batch for place in gone)
     if value.fold != 1:
         dims.insert(batch, abs(value.fold))
@@ -190,7 +208,7 @@ def _transpose(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]
 
 def turned(reader: Importer, value: Tensor, order: Sequence[int]) -> Tensor:
     """Return a tensor with its axes in another order."""
-    batch = list(order).index(value.batch)
+    batch = WHOLE if value.batch == WHOLE else list(order).index(value.batch)
     axes: list[int] = []
     for axis in order:
         if axis == value.batch:
@@ -204,40 +222,8 @@ def turned(reader: Importer, value: Tensor, order: Sequence[int]) -> Tensor:
     return Tensor(reader.add("TransposeDimensions", [value.node], permutation=permutation), batch, value.fold)
 
 
-# -- reductions -------------------------------------------------------------------------------------------
-
-_REDUCTIONS = {
-    "ReduceSum": "Sum", "ReduceMean": "Mean", "ReduceMax": "Max", "ReduceMin": "Min", "ReduceProd": "Prod",
-    "ReduceLogSumExp": "LogSum", "ReduceL1": "Sum", "ReduceL2": "Sum", "ReduceSumSquare": "Sum",
-}  # fmt: skip
-
-
-@reads(*_REDUCTIONS)
-def _reduce(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -> Value:
-    value, given = tensor(inputs[0]), attributes_of(node)
-    listed = [None, numbers(inputs[1], "axes")] if len(inputs) > 1 and inputs[1] is not None else []
-    axes = axes_of(node, listed)
-    if not axes:
-        if given.get("noop_with_empty_axes", 0):
-            return value
-        raise Unreadable("it works along the samples of a minibatch")
-    found = value.node
-    if node.op_type == "ReduceL1":
-        found = reader.add("Abs", [found])
-    elif node.op_type in ("ReduceL2", "ReduceSumSquare"):
-        found = reader.add("ElementTimes", [found, found])
-    for axis in axes:
-        number = cntk_axis(value, axis)
-        found = reader.add(
-            "ReduceElements", [found], reduction_op=_REDUCTIONS[node.op_type], axis=number, keep_dimensions=True
-        )
-    if node.op_type == "ReduceL2":
-        found = reader.add("Sqrt", [found])
-    kept = Tensor(found, value.batch, value.fold)
-    return kept if given.get("keepdims", 1) else _without(reader, kept, axes)
-
-
-def _without(reader: Importer, value: Tensor, axes: Sequence[int]) -> Tensor:
+def squeezed(reader: Importer, value: Tensor, axes: Sequence[int]) -> Tensor:
+    """Return a tensor without some of its axes, which have length 1."""
     gone = {axis % value.rank for axis in axes}
     places = {value.place(axis) for axis in gone}
     dims = [size for place, size in enumerate(value.shape) if place not in places]
@@ -247,39 +233,7 @@ def _without(reader: Importer, value: Tensor, axes: Sequence[int]) -> Tensor:
 
 def _scalar(reader: Importer, value: Tensor) -> Tensor:
     """One number for each sample: a sample without axes."""
-    return Tensor(reader.add("Squeeze", [value.node]), 0)
-
-
-@reads("ArgMax", "ArgMin")
-def _arg(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -> Value:
-    value, given = tensor(inputs[0]), attributes_of(node)
-    if given.get("select_last_index", 0):
-        raise Unreadable("it wants the last of equal elements")
-    axis = given.get("axis", 0)
-    kind = "Argmax" if node.op_type == "ArgMax" else "Argmin"
-    found = reader.add(
-        "ReduceElements", [value.node], reduction_op=kind, axis=cntk_axis(value, axis), keep_dimensions=True
-    )
-    kept = Tensor(found, value.batch, value.fold)
-    return kept if given.get("keepdims", 1) else _without(reader, kept, [axis])
-
-
-@reads("Softmax", "LogSoftmax", "Hardmax")
-def _softmax(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -> Value:
-    value = tensor(inputs[0])
-    axis = attributes_of(node).get("axis", -1 if reader.opset >= 13 else 1)
-    place = value.place(axis)
-    if len(value.shape) == 1 or (reader.opset < 13 and place == value.batch == 0):
-        return Tensor(reader.add(node.op_type, [value.node]), value.batch, value.fold)
-    if node.op_type == "Hardmax":
-        raise Unreadable("it goes along one of several axes")
-    total = reader.add(
-        "ReduceElements", [value.node], reduction_op="LogSum", axis=cntk_axis(value, axis), keep_dimensions=True
-    )
-    found = reader.add("Minus", [value.node, total])
-    if node.op_type == "Softmax":
-        found = reader.add("Exp", [found])
-    return Tensor(found, value.batch, value.fold)
+    return Tensor(reader.add("Squeeze", [value.node]), WHOLE if value.batch == WHOLE else 0)
 
 
 # -- parts ------------------------------------------------------------------------------------------------
@@ -296,7 +250,23 @@ def part(reader: Importer, value: Tensor, axis: int, begin: int, end: int) -> Te
     return Tensor(found, value.batch, value.fold)
 
 
-def _size(value: Tensor, axis: int) -> int:
+def length_of(value: Value | None, axis: int) -> int:
+    """Return how long an axis is.
+
+    Raises:
+        Unreadable: that is known only with the data, or the axis is that of the samples.
+    """
+    if isinstance(value, Constant):
+        return int(value.array.shape[axis])
+    return size_of(tensor(value), axis)
+
+
+def size_of(value: Tensor, axis: int) -> int:
+    """Return how long an axis of a tensor is.
+
+    Raises:
+        Unreadable: that is known only with the data, or the axis is that of the samples.
+    """
     size = value.shape[value.place(axis)]
     if size < 0:
         raise Unreadable("it counts along an axis whose length is known only with the data")
@@ -318,7 +288,7 @@ def _slice(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) ->
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
         if axis % found.rank == found.batch and start == 0 and end >= 2**31 - 1 and step == 1:
             continue
-        chosen = range(_size(found, axis))[start:end:step]
+        chosen = range(size_of(found, axis))[start:end:step]
         if step == 1:
             found = part(reader, found, axis, chosen.start, max(chosen.stop, chosen.start))
         else:
@@ -369,7 +339,7 @@ def _concat(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -
 def _split(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -> Sequence[Value]:
     value, given = tensor(inputs[0]), attributes_of(node)
     axis = given.get("axis", 0)
-    size = _size(value, axis)
+    size = size_of(value, axis)
     if len(inputs) > 1 and inputs[1] is not None:
         lengths = whole(inputs[1], "lengths")
     else:
@@ -393,12 +363,12 @@ def _gather(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -
         table = reader.parameter(data, data.array)
         return Tensor(reader.add("Gather", [places.node, table]), places.batch, places.fold)
     value, chosen = tensor(data), numbers(places, "indices")
-    size = _size(value, axis)
+    size = size_of(value, axis)
     wanted = [int(each) + (size if each < 0 else 0) for each in chosen.reshape(-1).tolist()]
     if chosen.ndim > 1 or any(not 0 <= each < size for each in wanted):
         raise Unreadable("it picks elements that are not there, or in several axes")
     found = picked(reader, value, axis, wanted)
-    return found if chosen.ndim else _without(reader, found, [axis])
+    return found if chosen.ndim else squeezed(reader, found, [axis])
 
 
 @reads("Expand")
@@ -411,14 +381,37 @@ def _expand(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -
     wide = [1 if isinstance(dim, Multiple) or dim == size else dim for dim, size in zip(target, own, strict=True)]
     if rank == value.rank and all(dim == 1 for dim in wide):
         return value
-    place = value.batch + rank - value.rank
-    if wide[place] != 1:
+    place = value.batch_of(rank)
+    if place != WHOLE and wide[place] != 1:
         raise Unreadable("it repeats samples")
     if math.prod(wide) > _MOST_PARTS << 10:
         raise Unreadable("it repeats its input too often")
     ones = Constant(np.ones([int(dim) for dim in wide]))
     factor = reader.parameter(ones, without_samples(ones.array, rank, place, value.fold))
     return Tensor(reader.add("ElementTimes", [value.node, factor]), place, value.fold)
+
+
+def repeated(reader: Importer, value: Tensor, axis: int, times: int) -> Tensor:
+    """Return a tensor with each element of an axis several times, one beside the other."""
+    place = value.place(axis)
+    shape = value.shape
+    if shape[place] < 0 or not 1 <= times <= _MOST_PARTS:
+        raise Unreadable("it repeats elements along an axis whose length is known only with the data")
+    wide = with_shape(reader, value.node, (*shape[: place + 1], 1, *shape[place + 1 :]))
+    ones = np.ones((times, *[1] * (len(shape) - 1 - place)))
+    spread = reader.add("ElementTimes", [wide, reader.parameter(Constant(ones), ones)])
+    found = with_shape(reader, spread, (*shape[:place], shape[place] * times, *shape[place + 1 :]))
+    return Tensor(found, value.batch, value.fold)
+
+
+@reads("Trilu")
+def _triangle(reader: Importer, node: NodeProto, inputs: Sequence[Value | None]) -> Value:
+    value = tensor(inputs[0])
+    diagonal = whole(inputs[1], "diagonal")[0] if len(inputs) > 1 and inputs[1] is not None else 0
+    sizes = size_of(value, -2), size_of(value, -1)
+    upper = attributes_of(node).get("upper", 1)
+    mask = np.triu(np.ones(sizes), diagonal) if upper else np.tril(np.ones(sizes), diagonal)
+    return chosen(reader, Constant(mask), value, Constant(np.zeros(1)))
 
 
 @reads("Tile")

@@ -17,6 +17,9 @@ from cntk_core.api import Node
 
 Array = NDArray[Any]
 
+WHOLE = -1
+"""The place of the samples' axis of a tensor that has none: one value for the whole minibatch."""
+
 
 class Unreadable(Exception):
     """A node of the graph cannot be read: why. The walk over the graph says which it is."""
@@ -72,7 +75,7 @@ class Tensor:
 
     Attributes:
         node: has it; its shape lacks the samples.
-        batch: which axis is that of the samples.
+        batch: which axis is that of the samples; :data:`WHOLE` if there is none.
         fold: that axis is so many times as long; the sample has an axis of this length at the same place then, which
             stands within the samples (the number is positive) or around them (negative).
     """
@@ -89,7 +92,7 @@ class Tensor:
     @property
     def rank(self) -> int:
         """How many axes it has in the graph."""
-        return len(self.shape) + (self.fold == 1)
+        return len(self.shape) + (self.fold == 1 and self.batch != WHOLE)
 
     def sizes(self, samples: int) -> list[Any]:
         """The sizes of all axes.
@@ -97,6 +100,8 @@ class Tensor:
         Args:
             samples: how many there are in this file; 0 if it does not say.
         """
+        if self.batch == WHOLE:
+            return list(self.shape)
         times = abs(self.fold)
         count: Any = samples * times if samples else Multiple(times)
         after = self.shape[self.batch + (self.fold != 1) :]
@@ -119,7 +124,11 @@ class Tensor:
         axis %= rank
         if axis == self.batch:
             raise Unreadable("it works along the samples of a minibatch")
-        return axis if axis < self.batch else axis - (self.fold == 1)
+        return axis if axis < self.batch or self.batch == WHOLE else axis - (self.fold == 1)
+
+    def batch_of(self, rank: int) -> int:
+        """Where the samples' axis is if the tensor is combined with one of so many axes."""
+        return WHOLE if self.batch == WHOLE else self.batch + rank - self.rank
 
 
 Value = Constant | Tensor
