@@ -6,7 +6,8 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
-from cntk_engine_cpu import parts
+import recurrent_checks
+from cntk_engine_cpu import loop_cells, loop_source, parts
 from cntk_engine_cpu.libraries import load_onednn
 from cpu_networks import (
     OPS,
@@ -19,6 +20,8 @@ from cpu_networks import (
     momentum_rule,
     train,
 )
+from recurrent_checks import LENGTHS, assert_same
+from recurrent_networks import minibatches, recurrent_plan
 from scipy.sparse import csr_array
 from test_normalization import apply, convolved, normalized, total_of
 
@@ -124,3 +127,25 @@ def test_a_range_is_cut_at_lines_of_the_cache(elements):
     assert (ends[0], ends[-1]) == (0, elements)
     assert ends == sorted(set(ends))
     assert not any(end % parts.LINE for end in ends[:-1])
+
+
+@pytest.mark.parametrize("name", ["elman", "lstm"])
+def test_cells_of_time_loops(monkeypatch, name):
+    """One, two and three threads leave the same of a loop, which is what the reference leaves."""
+    monkeypatch.setattr(loop_cells, "CELL_WORK", 1)
+    monkeypatch.setattr(loop_source, "CELL_WORK", 1)
+    made = []
+    make = loop_source.make_cell
+    monkeypatch.setattr(loop_source, "make_cell", lambda *given: made.append(given) or make(*given))
+    batches = minibatches(LENGTHS, np.float32)
+    left = []
+    for threads in (1, 2, 3):
+        plan = recurrent_plan(name, np.float32)
+        store, program = compile_on(engine("compiled+onednn", threads), plan, momentum_rule(), np.float32)
+        train(program, batches, folded=True)
+        left.append(np.array(store.values))
+        assert bool(made) == (threads > 1)
+    np.testing.assert_array_equal(left[0], left[1])
+    np.testing.assert_array_equal(left[1], left[2])
+    monkeypatch.setattr(recurrent_checks, "engine", lambda backend: engine(backend, 3))
+    assert_same(recurrent_plan(name, np.float32), "compiled+onednn", batches, np.float32)

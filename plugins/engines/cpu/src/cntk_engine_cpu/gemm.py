@@ -25,7 +25,7 @@ NARROW_WEIGHTS = 1 << 16
 """A product of at most so many rows with the transpose of many weights, or of fewer whose inner size is at least four
 times the outer, is computed as its transpose: oneDNN then reads the weights as they lie and does not rearrange them."""
 
-THREADED_WORK = 1e7
+THREADED_WORK = 3e6
 """Multiply-adds from which more than one thread pays."""
 
 
