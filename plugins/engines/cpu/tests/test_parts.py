@@ -7,7 +7,7 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 import recurrent_checks
-from cntk_engine_cpu import loop_cells, loop_source, parts
+from cntk_engine_cpu import loop_cells, loop_source, parts, sparse
 from cntk_engine_cpu.libraries import load_onednn
 from cpu_networks import (
     OPS,
@@ -39,6 +39,7 @@ def made(monkeypatch):
     monkeypatch.setattr(parts, "SPLIT_ELEMENTS", 1 << 10)
     monkeypatch.setattr(parts, "PART_ELEMENTS", 1 << 7)
     monkeypatch.setattr(parts, "SUMMED_ROWS", 8)
+    monkeypatch.setattr(sparse, "SUMMED_COLUMNS", 4)
 
     class Watched(parts.Team):
         def row(self, function, blocks):

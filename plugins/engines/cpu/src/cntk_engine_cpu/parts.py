@@ -33,9 +33,9 @@ SUMMED_ROWS = 32
 LINE = 16
 """Elements of a line of the cache."""
 
-Cut = Literal["whole", "rows", "borders", "columns", "count", "each"]
+Cut = Literal["whole", "rows", "borders", "columns", "first", "count", "each"]
 """What a part gets of an argument: all of it; its rows; its rows and the one after them; its columns of a single row;
-how many they are; or its own of as many as there are parts."""
+where they begin; how many they are; or its own of as many as there are parts."""
 
 _TEXT = """
 def share(thread, threads, kernel, blocks):
@@ -147,8 +147,8 @@ class Parts:
         """
         blocks, cut = self.blocks, self._cuts[index]
         place = self._function.places[index]
-        if cut == "count":
-            blocks[:, place] = self._counts
+        if cut in ("first", "count"):
+            blocks[:, place] = self._firsts if cut == "first" else self._counts
             return
         probe = argument[:1].reshape(argument.shape[1:]) if cut == "each" else argument
         self._function.put(blocks[0], index, probe)

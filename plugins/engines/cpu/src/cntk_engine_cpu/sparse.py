@@ -21,6 +21,7 @@ from cntk_core.api.engines import (
     is_sparse_product,
     sparse_matrix,
 )
+from cntk_engine_cpu import parts
 from cntk_engine_cpu.compiler import compile_file
 from cntk_engine_cpu.kernels import Bound
 from cntk_engine_cpu.parts import Cut, Parts
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 IntArray = NDArray[np.intp]
+
+SUMMED_COLUMNS = 32
+"""Least columns of a gradient that one thread sums."""
 
 
 class SparseInlet:
@@ -204,6 +208,8 @@ def _bind_sums(site: Site, node: Node, inlet: SparseInlet) -> Callable[[], tuple
     add = _kernel(site, "sum_rows", "void({index}, {index}, {flat}, {matrix}, {index}, {index}, {matrix})")
     places = np.full(elements_of(node.inputs[1]), -1)
     room = [np.empty(0, np.int64), np.empty((0, gradient.shape[1]), gradient.dtype)]
+    width = gradient.shape[1]
+    shared = _shared_sums(site, gradient, places, room[1]) if site.gemm.team.threads > 1 else None
 
     def compute() -> tuple[IntArray, Array]:
         most = len(inlet.entries[1])
@@ -213,8 +219,37 @@ def _bind_sums(site: Site, node: Node, inlet: SparseInlet) -> Callable[[], tuple
         count = find(elements, places, room[0])
         found, sums = room[0][:count], room[1][:count]
         found.sort()
-        add(begins, elements, numbers, gradient, places, found, sums)
+        if shared is not None and most * width >= parts.SPLIT_ELEMENTS:
+            shared(inlet.entries, found, sums)
+        else:
+            add(begins, elements, numbers, gradient, places, found, sums)
         return found, sums
+
+    return compute
+
+
+def _shared_sums(
+    site: Site, gradient: Array, places: IntArray, sums: Array
+) -> Callable[[Sequence[Array], IntArray, Array], None]:
+    """Return the function of a minibatch's entries, elements and sums that sums: some columns for each thread.
+
+    The sum of a column does not depend on the others.
+    """
+    mark, unmark = (_kernel(site, name, "void({index}, {index})") for name in ("mark", "unmark"))
+    signature = "void({index}, {index}, {flat}, {matrix}, {index}, {matrix}, int64, int64)"
+    nothing, width = np.empty(0, np.int64), gradient.shape[1]
+    count = max(1, width // SUMMED_COLUMNS)
+    ends = [width * part // count for part in range(count + 1)]
+    arguments = [nothing, nothing, np.empty(0, site.dtype), gradient, places, sums, 0, width]
+    cuts: list[Cut] = [*["whole"] * 6, "first", "count"]
+    shared = Parts(site.gemm.team, _kernel(site, "sum_columns", signature), ends, arguments, cuts, site.ports)
+
+    def compute(entries: Sequence[Array], found: IntArray, sums: Array) -> None:
+        for place, array in (*enumerate(entries), (5, sums)):
+            shared.put(place, array)
+        mark(found, places)
+        shared()
+        unmark(found, places)
 
     return compute
 
