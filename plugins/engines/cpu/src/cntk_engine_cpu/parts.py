@@ -27,7 +27,7 @@ PART_ELEMENTS = 1 << 13
 
 MOST_PARTS = 64
 
-SUMMED_ROWS = 32
+SUMMED_ROWS = 64
 """Least rows of a part that has sums of its own: so many times the work of adding them up."""
 
 LINE = 16
