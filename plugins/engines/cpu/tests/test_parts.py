@@ -73,7 +73,14 @@ def check(made, net, criterion, streams, rule, frames=(130, 130, 5, 64)):
     assert_same_training(net.plan(criterion), "compiled+onednn", batches, rule)
 
 
-@pytest.mark.parametrize("rule", [momentum_rule(), momentum_rule(clip=0.5), adagrad_rule()])
+@pytest.mark.parametrize(
+    "rule",
+    [
+        momentum_rule(),
+        pytest.param(momentum_rule(clip=0.5), marks=pytest.mark.slow),
+        pytest.param(adagrad_rule(), marks=pytest.mark.slow),
+    ],
+)
 def test_rows_and_updates(made, rule):
     """Element-wise steps with sums for biases, layer normalization, criteria, and the learners' passes."""
     net = Net()
@@ -130,7 +137,7 @@ def test_a_range_is_cut_at_lines_of_the_cache(elements):
     assert not any(end % parts.LINE for end in ends[:-1])
 
 
-@pytest.mark.parametrize("name", ["elman", "lstm"])
+@pytest.mark.parametrize("name", ["elman", pytest.param("lstm", marks=pytest.mark.slow)])
 def test_cells_of_time_loops(monkeypatch, name):
     """One, two and three threads leave the same of a loop, which is what the reference leaves."""
     monkeypatch.setattr(loop_cells, "CELL_WORK", 1)
