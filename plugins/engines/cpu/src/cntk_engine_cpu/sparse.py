@@ -241,7 +241,8 @@ def _shared_sums(
     count = max(1, width // SUMMED_COLUMNS)
     ends = [width * part // count for part in range(count + 1)]
     arguments = [nothing, nothing, np.empty(0, site.dtype), gradient, places, sums, 0, width]
-    cuts: list[Cut] = [*["whole"] * 6, "first", "count"]
+    whole: list[Cut] = ["whole"] * 6
+    cuts: list[Cut] = [*whole, "first", "count"]
     shared = Parts(site.gemm.team, _kernel(site, "sum_columns", signature), ends, arguments, cuts, site.ports)
 
     def compute(entries: Sequence[Array], found: IntArray, sums: Array) -> None:
