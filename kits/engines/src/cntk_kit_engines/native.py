@@ -35,6 +35,10 @@ class Native:
         address: of the function.
         result: type of the result.
         parameters: its parameters.
+
+    Attributes:
+        places: where each argument begins in a block.
+        size: places of a block.
     """
 
     def __init__(self, address: int, result: str, parameters: Sequence[Parameter]) -> None:
@@ -47,7 +51,7 @@ class Native:
         for parameter in self.parameters:
             self.places.append(size)
             size += parameter.slots
-        self._size = size + 1
+        self.size = size + 1
 
     def block(self, *arguments: Any) -> Block:
         """Return a block of some arguments, which has to be kept, with the arrays, as long as it is used.
@@ -57,7 +61,7 @@ class Native:
         """
         if len(arguments) != len(self.parameters):
             raise TypeError(f"{len(self.parameters)} arguments are needed, not {len(arguments)}")
-        block = np.zeros(self._size, np.int64)
+        block = np.zeros(self.size, np.int64)
         for index, argument in enumerate(arguments):
             self.put(block, index, argument)
         return block

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from cntk_engine_cpu.kernels import KernelLibrary
+from cntk_engine_cpu.parts import Team
 from cntk_engine_cpu.update import Traced, Update, find_fold, runs_of
 from cpu_networks import Net, adagrad_rule, momentum_rule
 
@@ -29,7 +30,7 @@ def test_momentum_folds(nesterov):
     net.network.infer()
     store = ParameterStore(net.network.parameters, np.float32)
     plan = type("Plan", (), {"trained": ()})()
-    update = Update(plan, store, rule, KernelLibrary(compiled=False))
+    update = Update(plan, store, rule, KernelLibrary(compiled=False), Team({}, 1))
     assert update.factors()((0.9, 0.02)) == (0.02, 0.9)
 
 

@@ -13,10 +13,10 @@ import attrs
 
 from cntk_core.api import Node
 from cntk_core.api.engines import Names, Step, Tree, forward_trees
-from cntk_engine_cpu.folding import Outer, folded
+from cntk_engine_cpu import shared_calls
+from cntk_engine_cpu.folding import Outer, repeated, rows_as_one
 from cntk_engine_cpu.site import Array, Call, Site
 from cntk_engine_cpu.source import Result, spec_of
-from cntk_engine_cpu.split_rows import kernel_call
 
 Dims = tuple[int, ...]
 
@@ -180,17 +180,17 @@ def kernel_calls(
         attrs.evolve(result, into=lying.get(output.ctypes.data, "")) if result.kind == "full" else result
         for result, output in zip(results, outputs, strict=True)
     ]
-    narrow = folded(site, rows, columns, arrays, results, outputs)
-    if narrow is not None:
-        before, rows, columns, arrays, results, outputs, after = narrow
-    else:
-        before, after = [], []
+    times = rows_as_one(site, rows, columns, [*(kind for _, kind in arrays.values()), *(each.kind for each in results)])
+    before: list[Call] = []
+    if times > 1:
+        arrays = repeated(site, times, columns, arrays, before)
+        rows, columns = rows // times, columns * times
     spec, order = spec_of({name: kind for name, (_, kind) in arrays.items()}, (), results)
     operands = [_seen(*arrays[name], rows, columns) for name in order]
     targets = [_seen(outputs[index], results[index].kind, rows, columns) for index in spec.outputs]
-    return [*before, kernel_call(site, spec, rows, columns, [*operands, *targets]), *after]
+    return [*before, *shared_calls.kernel_calls(site, spec, rows, columns, [*operands, *targets], times)]
 
 
 def _seen(array: Array, kind: str, rows: int, columns: int) -> Array:
-    shape = {"full": (rows, columns), "row": (columns,), "col": (rows,), "scalar": (1,)}[kind]
+    shape = {"full": (rows, columns), "row": (-1,), "col": (rows,), "scalar": (1,)}[kind]
     return array.reshape(shape)

@@ -5,11 +5,12 @@ Of a kernel over few columns several rows are taken as one: the inner loop then 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 
 import attrs
 import numpy as np
 
+from cntk_engine_cpu.shared_calls import repeat_call
 from cntk_engine_cpu.site import Array, Call, Site
 from cntk_engine_cpu.source import Result
 
@@ -21,57 +22,35 @@ MANY_ROWS = 1024
 LONG_ROW = 1024
 """Columns that several rows have together at most."""
 
-Folded = tuple[list[Call], int, int, dict[str, tuple[Array, str]], list[Result], list[Array], list[Call]]
 
+def rows_as_one(site: Site, rows: int, columns: int, kinds: Collection[str]) -> int:
+    """How many rows of a kernel are taken as one: 1, or a power of 2 that divides their number.
 
-def folded(
-    site: Site,
-    rows: int,
-    columns: int,
-    arrays: Mapping[str, tuple[Array, str]],
-    results: Sequence[Result],
-    outputs: Sequence[Array],
-) -> Folded | None:
-    """Return a kernel's rows, columns, operands and results with several rows as one, and what comes before and after.
-
-    None if it is not worth while.
+    Args:
+        site: where.
+        rows, columns: of the kernel.
+        kinds: of its operands and results.
     """
-    times = _times(rows, columns)
-    kinds = {kind for _, kind in arrays.values()} | {result.kind for result in results}
-    if not site.kernels.compiled or times == 1 or "col" in kinds:
-        return None
-    before: list[Call] = []
-    after: list[Call] = []
-    wide = {}
-    for name, (array, kind) in arrays.items():
-        if kind == "row":
-            repeated = np.empty((times, columns), array.dtype)
-            before.append(Call(np.copyto, (repeated, array.reshape(columns))))
-            array = repeated
-        wide[name] = array, kind
-    made: list[Result] = []
-    targets: list[Array] = []
-    for result, output in zip(results, outputs, strict=True):
-        if result.kind != "row":
-            made.append(result)
-            targets.append(output)
-            continue
-        parts = np.empty((times, columns), output.dtype)
-        made.append(attrs.evolve(result, accumulate=False))
-        targets.append(parts)
-        add = _add_sum if result.accumulate else _set_sum
-        after.append(Call(add, (parts, output.reshape(columns))))
-    return before, rows // times, columns * times, wide, made, targets, after
-
-
-def _times(rows: int, columns: int) -> int:
-    """How many rows are taken as one: a power of 2 that divides their number."""
     times = 1
-    if rows < MANY_ROWS or not 0 < columns < FEW_COLUMNS:
+    if not site.kernels.compiled or "col" in kinds or rows < MANY_ROWS or not 0 < columns < FEW_COLUMNS:
         return 1
     while 2 * times * columns <= LONG_ROW and rows % (2 * times) == 0:
         times *= 2
     return times
+
+
+def repeated(
+    site: Site, times: int, columns: int, arrays: Mapping[str, tuple[Array, str]], before: list[Call]
+) -> dict[str, tuple[Array, str]]:
+    """Return a kernel's operands for several rows as one; ``before`` gets what has to be done first."""
+    wide = {}
+    for name, (array, kind) in arrays.items():
+        if kind == "row":
+            several = np.empty(times * columns, array.dtype)
+            before.append(repeat_call(site, array.reshape(columns), several))
+            array = several
+        wide[name] = array, kind
+    return wide
 
 
 def _set_sum(parts: Array, total: Array) -> None:

@@ -16,7 +16,7 @@ from cntk_core.api.engines import (
 )
 from cntk_engine_cpu import products
 from cntk_engine_cpu.gemm import CompiledProduct, Product
-from cntk_engine_cpu.kernels import BoundNumbers
+from cntk_engine_cpu.kernels import BoundNumbers, SharedNumbers
 from cntk_engine_cpu.passes import rows_alone
 from cntk_engine_cpu.rows import Row
 from cntk_engine_cpu.site import Call, Site
@@ -84,7 +84,7 @@ def fold_call(
     return Call(FoldedUpdate(update, panels, index, current))
 
 
-Panel = tuple[Product, BoundNumbers]
+Panel = tuple[Product, BoundNumbers | SharedNumbers]
 
 
 class FoldedUpdate:
@@ -116,10 +116,10 @@ class FoldedUpdate:
         """The compiled functions that do it, None if there are none."""
         found: list[Row] = []
         for product, rest in self._panels:
-            row = rest.row()
-            if row is None or not isinstance(product, CompiledProduct):
+            rows = rest.rows()
+            if rows is None or not isinstance(product, CompiledProduct):
                 return None
-            found += [*product.rows(1.0, 0.0), row]
+            found += [*product.rows(1.0, 0.0), *rows]
         return found
 
     def prepare(self) -> None:

@@ -12,6 +12,7 @@ from cntk_core.api.engines import native_function
 from cntk_engine_cpu.denormals import denormals_kept
 from cntk_engine_cpu.inputs import Ports, address_of
 from cntk_engine_cpu.libraries import OneDnn, blas_address
+from cntk_engine_cpu.parts import Team
 from cntk_engine_cpu.rows import Row
 
 Matrix = NDArray[Any]
@@ -24,7 +25,7 @@ NARROW_WEIGHTS = 1 << 16
 """A product of at most so many rows with the transpose of many weights, or of fewer whose inner size is at least four
 times the outer, is computed as its transpose: oneDNN then reads the weights as they lie and does not rearrange them."""
 
-THREADED_WORK = 1e7
+THREADED_WORK = 3e6
 """Multiply-adds from which more than one thread pays."""
 
 
@@ -35,12 +36,16 @@ class Gemm:
         onednn: the library, None for SciPy's BLAS (which also does double precision).
         threads: most threads that a product may use.
         compiled: let compiled code call oneDNN's products.
+
+    Attributes:
+        team: the threads that share the work of kernels.
     """
 
     def __init__(self, onednn: OneDnn | None, threads: int, *, compiled: bool = False) -> None:
         self.onednn = onednn
         self.threads = threads
         self.compiled = compiled
+        self.team = Team(onednn.openmp if onednn is not None else {}, threads)
 
     def takes_bands(self, dtype: np.dtype[Any]) -> bool:
         """Whether a result may be part of the rows of a wider matrix."""

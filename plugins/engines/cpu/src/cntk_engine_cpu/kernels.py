@@ -8,13 +8,17 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cntk_core.api.engines import Expr, Native
 from cntk_engine_cpu.compiler import Kernel, compile_text
 from cntk_engine_cpu.evaluate import Evaluator
 from cntk_engine_cpu.inputs import address_of
+from cntk_engine_cpu.parts import Cut, Parts, Team, part_ends, range_ends
 from cntk_engine_cpu.rows import Row
 from cntk_engine_cpu.source import KernelSpec
+
+Array = NDArray[Any]
 
 
 class NumpyKernel:
@@ -146,11 +150,69 @@ class BoundNumbers(Bound):
             self._numbers[:] = numbers
         self._arguments[self._first : self._first + self._count] = numbers
 
-    def row(self) -> Row | None:
+    def rows(self) -> list[Row] | None:
         """The compiled function with its block, None if the kernel is NumPy's."""
-        return Row(self._kernel, self.block, self) if isinstance(self._kernel, Native) else None
+        return [Row(self._kernel, self.block, self)] if isinstance(self._kernel, Native) else None
 
     def run(self, numbers: Sequence[float]) -> None:
         """Set the numbers and call the kernel."""
         self.set(numbers)
         self._call()
+
+
+class SharedNumbers:
+    """Parts of a kernel's work, with some numbers that change: called as :class:`BoundNumbers`.
+
+    Args:
+        parts: the parts.
+        first: the argument that is the first of the numbers.
+        count: how many numbers there are.
+    """
+
+    def __init__(self, parts: Parts, first: int, count: int) -> None:
+        self._parts = parts
+        self._numbers = parts.numbers(first, count)
+        self._last: Sequence[float] | None = None
+
+    def set(self, numbers: Sequence[float]) -> None:
+        """Say what the numbers are from now on."""
+        if numbers != self._last:
+            self._last = numbers
+            self._numbers[:] = numbers
+
+    def rows(self) -> list[Row] | None:
+        """The compiled function that does all parts."""
+        return self._parts.rows()
+
+    def run(self, numbers: Sequence[float]) -> None:
+        """Set the numbers and call the kernel."""
+        self.set(numbers)
+        self._parts()
+
+
+def bound_numbers(
+    team: Team, kernel: Kernel, shape: tuple[int, int], operands: Sequence[Array], count: int, outputs: Sequence[Array]
+) -> BoundNumbers | SharedNumbers:
+    """Return a kernel bound to its arrays, but for the numbers: in parts if there is enough to do.
+
+    Args:
+        team: who shares the parts.
+        kernel: none of its results is a sum over rows.
+        shape: rows and columns.
+        operands, outputs: its arrays: matrices, and vectors with one element for each row.
+        count: how many numbers there are.
+    """
+    rows, columns = shape
+    ends = range_ends(columns) if rows == 1 else part_ends(rows, columns)
+    if not isinstance(kernel, Native) or team.threads < 2 or len(ends) == 2:
+        return BoundNumbers(kernel, [rows, columns, *operands], count, outputs)
+    arrays = [*operands, *[0.0] * count, *outputs]
+    if rows == 1:
+        cuts: list[Cut] = [
+            "whole",
+            "count",
+            *["columns" if isinstance(each, np.ndarray) else "whole" for each in arrays],
+        ]
+    else:
+        cuts = ["count", "whole", *["rows" if isinstance(each, np.ndarray) else "whole" for each in arrays]]
+    return SharedNumbers(Parts(team, kernel, ends, [rows, columns, *arrays], cuts), 2 + len(operands), count)

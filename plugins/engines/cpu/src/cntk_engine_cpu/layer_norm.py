@@ -9,6 +9,8 @@ import numpy as np
 from cntk_core.api import Node
 from cntk_core.api.engines import GradientStep, Native, Step, elements_of, kernels
 from cntk_engine_cpu.compiler import compile_file
+from cntk_engine_cpu.parts import Cut
+from cntk_engine_cpu.shared_calls import Sum, shared_calls
 from cntk_engine_cpu.site import Array, Call, Site
 
 _MATRIX, _FLAT = "{dtype}[:, ::1]", "{dtype}[::1]"
@@ -38,8 +40,8 @@ def _moments(site: Site, node: Node, columns: int) -> Array:
     return site.scratch(node, like, data.axis).reshape(-1, 2)
 
 
-def bind_forward(site: Site, step: Step) -> Call | None:
-    """Return the call that computes a layer normalization and keeps what its gradient wants to know."""
+def bind_forward(site: Site, step: Step) -> list[Call] | None:
+    """Return the calls that compute a layer normalization and keeps what its gradient wants to know."""
     (node,) = step.nodes
     columns = _columns(site, node)
     if columns is None:
@@ -48,15 +50,17 @@ def bind_forward(site: Site, step: Step) -> Call | None:
         site.values[node.inputs[place]].reshape(-1) if len(node.inputs) > place else np.full(columns, fill, site.dtype)
         for place, fill in ((1, 1.0), (2, 0.0))
     )
+    data = site.values[node.inputs[0]].reshape(-1, columns)
     arguments = (
-        site.values[node.inputs[0]].reshape(-1, columns),
+        data,
         scale,
         bias,
         node.attributes.epsilon,
         _moments(site, node, columns),
         site.values[node].reshape(-1, columns),
     )
-    return Call(_kernel(site, "layer_norm"), arguments)
+    cuts: list[Cut] = ["rows", "whole", "whole", "whole", "rows", "rows"]
+    return shared_calls(site, _kernel(site, "layer_norm"), data.shape, arguments, cuts)
 
 
 def bind_gradient(site: Site, step: GradientStep) -> list[Call] | None:
@@ -72,18 +76,18 @@ def bind_gradient(site: Site, step: GradientStep) -> list[Call] | None:
     wanted = {target.node: target for target in step.targets}
     calls: list[Call] = []
     if any(each in wanted for each in numbers):
-        sums = [np.zeros(columns, site.dtype) for _ in range(2)]
+        sums = [Sum(np.zeros(columns, site.dtype)) for _ in range(2)]
         for place, each in enumerate(numbers):
             if each in wanted:
-                sums[place] = site.gradients[each].reshape(-1)
-                if not wanted[each].accumulate:
-                    calls.append(Call(sums[place].fill, (0.0,)))
-        calls.append(Call(_kernel(site, "layer_norm_sums"), (x, moments, incoming, *sums)))
+                sums[place] = Sum(site.gradients[each].reshape(-1), wanted[each].accumulate)
+        summed: list[Cut] = ["rows", "rows", "rows", "whole", "whole"]
+        calls += shared_calls(site, _kernel(site, "layer_norm_sums"), x.shape, (x, moments, incoming, *sums), summed)
     if data in wanted:
         scale = site.values[numbers[0]].reshape(-1) if numbers else np.ones(columns, site.dtype)
         out = site.gradients[data].reshape(-1, columns)
         arguments = (x, scale, moments, incoming, out, wanted[data].accumulate)
-        calls.append(Call(_kernel(site, "layer_norm_gradient"), arguments))
+        cuts: list[Cut] = ["rows", "whole", "rows", "rows", "rows", "whole"]
+        calls += shared_calls(site, _kernel(site, "layer_norm_gradient"), x.shape, arguments, cuts)
     return calls
 
 

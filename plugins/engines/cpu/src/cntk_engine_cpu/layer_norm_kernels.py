@@ -53,8 +53,11 @@ def layer_norm_gradient(x: Any, scale: Any, moments: Any, incoming: Any, out: An
 
 
 def layer_norm_sums(x: Any, moments: Any, incoming: Any, to_scale: Any, to_bias: Any) -> None:
-    """Add the gradients by scale and bias."""
+    """Write the gradients by scale and bias."""
     rows, columns = x.shape
+    for j in range(columns):
+        to_scale[j] = F(0)
+        to_bias[j] = F(0)
     for i in range(rows):
         mean, inverse = moments[i, 0], moments[i, 1]
         for j in range(columns):

@@ -16,11 +16,12 @@ from cntk_core.api.engines import Loop, LoopGradient, delay_rows
 from cntk_engine_cpu.compiler import Kernel, compile_file, compile_text
 from cntk_engine_cpu.kernels import Bound
 from cntk_engine_cpu.loop_backward import BackwardWriter
+from cntk_engine_cpu.loop_cells import FIXED
 from cntk_engine_cpu.loop_forward import ForwardWriter
 from cntk_engine_cpu.loop_source import ARGUMENTS, LoopText
 from cntk_engine_cpu.loop_writer import NotCompiled
 from cntk_engine_cpu.loops import finish_delays, layout_of, prepare_delays
-from cntk_engine_cpu.site import Call, Site
+from cntk_engine_cpu.site import Array, Call, Site
 
 MANY_SLOTS = 12
 """Rows of the first time step from which products are best left to the library alone (:mod:`few_rows`)."""
@@ -121,9 +122,12 @@ def _bind(site: Site, loop: Loop, text: LoopText, direction: int) -> Callable[[]
         np.arange(2, dtype=site.dtype),
     ]
     before += [nothing] * len(text.shifts)
-    bound = Bound(kernel, [*before, *text.arrays])
+    bound = Bound(kernel, [*before, *text.arrays, *text.cell_arguments()])
     for place, array in enumerate(text.arrays, start=len(before)):
         site.ports.follow_view(array, functools.partial(bound.put, place))
+    for cell in text.cells:
+        for place, array in zip(cell.function.places[FIXED:], cell.arrays, strict=True):
+            site.ports.follow(array, functools.partial(_move, cell.block, place))
     work = max((array.shape[1] for array in text.arrays if array.ndim == 2), default=1) ** 2
 
     def run() -> None:
@@ -138,6 +142,10 @@ def _bind(site: Site, loop: Loop, text: LoopText, direction: int) -> Callable[[]
         bound()
 
     return run
+
+
+def _move(block: Array, place: int, _array: Array, address: int, offset: int) -> None:
+    block[place] = address + offset
 
 
 def transposing_kernel(site: Site) -> Kernel:

@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cntk_engine_cpu import few_rows
+from cntk_engine_cpu.loop_cells import CELL_WORK, MANY_ROWS, Cell, call_lines, cost_of, make_cell
+from cntk_engine_cpu.parts import Team
 from cntk_engine_cpu.source import HEADER, KernelSpec, is_matrix
 
 Array = NDArray[Any]
@@ -32,10 +34,13 @@ class LoopText:
         dtype: precision.
         onednn: products go to oneDNN (single precision alone), otherwise to the BLAS that SciPy has.
         few: time steps have few rows (:mod:`few_rows`).
+        team: the threads that share the kernels with much to do.
     """
 
-    def __init__(self, dtype: np.dtype[Any], *, onednn: bool, few: bool = False) -> None:
+    def __init__(self, dtype: np.dtype[Any], team: Team, *, onednn: bool, few: bool = False) -> None:
         self.dtype = dtype
+        self.cells: list[Cell] = []
+        self._team = team
         self.arrays: list[Array] = []
         self.shifts: list[int] = []
         self._onednn = onednn
@@ -90,6 +95,12 @@ class LoopText:
             like: has as many columns as the kernel.
             operands, outputs: whole arrays, in the spec's order.
         """
+        cost = cost_of(spec)
+        if self._team.threads > 1 and MANY_ROWS * like.shape[1] * cost >= CELL_WORK:
+            self._lines += call_lines(len(self.cells), cost, f"{self._name(like)}.shape[1]")
+            arrays = [*operands, *outputs]
+            self.cells.append(make_cell(self._team, spec, self.dtype.name, like.shape[1], arrays))
+            return
         name = self._kernels.setdefault(spec, f"k{len(self._kernels)}")
         kinds = [kind for _, kind in spec.operands] + [spec.results[index].kind for index in spec.outputs]
         arguments = [
@@ -106,7 +117,7 @@ class LoopText:
         return self._names[key]
 
     def source(self) -> str:
-        """Text of a module with the function ``run(*ARGUMENTS, sources..., arrays...)``."""
+        """Text of a module with the function ``run(*ARGUMENTS, sources..., arrays..., cell arguments...)``."""
         lines = [HEADER.format(dtype=self.dtype.name)]
         for spec, name in self._kernels.items():
             lines += ["", *spec.lines(name), ""]
@@ -114,6 +125,9 @@ class LoopText:
             lines += few_rows.source(name, transposed=transposed, accumulate=accumulate)
         arguments = [f"s{index}" for index in range(len(self.shifts))]
         arguments += [f"x{index}" for index in range(len(self.arrays))]
+        if self.cells:
+            arguments += ["openmp", "threads"]
+            arguments += [f"{name}{index}" for index in range(len(self.cells)) for name in ("cell", "block")]
         lines += [
             "",
             f"def run({', '.join([*ARGUMENTS, *arguments])}):",
@@ -132,7 +146,15 @@ class LoopText:
         kinds = {1: flat, 2: f"{self.dtype.name}[:, ::1]"}
         own = ["int64[::1]", "int64[::1]", "int64", "uint8[::1]", "int32[::1]", flat]
         sources = ["int64[::1]"] * len(self.shifts)
-        return f"void({', '.join([*own, *sources, *(kinds[array.ndim] for array in self.arrays)])})"
+        cells = ["int64", "int64", *["int64", "int64[::1]"] * len(self.cells)] if self.cells else []
+        return f"void({', '.join([*own, *sources, *(kinds[array.ndim] for array in self.arrays), *cells])})"
+
+    def cell_arguments(self) -> list[Any]:
+        """What the function is given after its arrays."""
+        if not self.cells:
+            return []
+        each = [argument for cell in self.cells for argument in (cell.function.address, cell.block)]
+        return [self._team.openmp["GOMP_parallel"], self._team.threads, *each]
 
 
 def _blas_product(x: str, w: str, y: str, *, transposed: bool, accumulate: bool) -> list[str]:

@@ -59,7 +59,7 @@ class LoopWriter:
         self.loop = loop
         self.axis = loop.nodes[0].axis
         self.frames = site.frames[self.axis]
-        self.text = LoopText(site.dtype, onednn=site.gemm.takes_bands(site.dtype), few=few)
+        self.text = LoopText(site.dtype, site.gemm.team, onednn=site.gemm.takes_bands(site.dtype), few=few)
         self.slices = slices_of(loop, site)
         self.names = Names(site.numbers)
 

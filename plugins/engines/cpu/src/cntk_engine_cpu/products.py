@@ -11,8 +11,8 @@ from cntk_engine_cpu.gemm import Product
 from cntk_engine_cpu.site import Array, Call, Site
 
 
-def bind_forward(site: Site, step: Step) -> Call | None:
-    """Return the call that computes a product."""
+def bind_forward(site: Site, step: Step) -> list[Call] | None:
+    """Return the calls that compute a product."""
     (node,) = step.nodes
     inlet = sparse.inlet_of(site, node)
     if inlet is not None:
@@ -23,7 +23,7 @@ def bind_forward(site: Site, step: Step) -> Call | None:
     weights, rows = found
     transposed = is_transposed(node)
     out = product_results(node, site.values[node], weights)
-    return Call(site.gemm.bind(rows, weights, out, transpose_b=transposed, ports=site.ports), (1.0, 0.0))
+    return [Call(site.gemm.bind(rows, weights, out, transpose_b=transposed, ports=site.ports), (1.0, 0.0))]
 
 
 def bind_gradient(site: Site, step: GradientStep) -> list[Call] | None:

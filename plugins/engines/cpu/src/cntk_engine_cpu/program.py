@@ -74,7 +74,7 @@ class CpuProgram(PlanProgram):
         self._gemm = gemm
         self._kernels = kernels
         self._op_kernels = op_kernels
-        self._update = Update(plan, store, rule, kernels) if rule is not None else None
+        self._update = Update(plan, store, rule, kernels, gemm.team) if rule is not None else None
         self._apply = whole_update(plan, self._update) if self._update is not None and plan.trained else None
         self._path = path_of(plan)
         self._inputs = Inlets(

@@ -7,8 +7,10 @@ from pathlib import Path
 from cntk_core.api import Node
 from cntk_core.api.engines import GradientStep, Native, Step, elements_of
 from cntk_engine_cpu.compiler import compile_file
+from cntk_engine_cpu.parts import Cut
+from cntk_engine_cpu.shared_calls import Sum, shared_calls
 from cntk_engine_cpu.site import Array, Call, Site
-from cntk_engine_cpu.sparse import sparse_call
+from cntk_engine_cpu.sparse import ENTRIES, sparse_calls
 
 
 def _plain(site: Site, node: Node) -> bool:
@@ -18,23 +20,25 @@ def _plain(site: Site, node: Node) -> bool:
     return bool(site.kernels.compiled and fits and labels is not scores)
 
 
-def bind_cross_entropy(site: Site, step: Step) -> Call | None:
-    """Return the call that computes CrossEntropyWithSoftmax and keeps the softmax for the gradient."""
+def bind_cross_entropy(site: Site, step: Step) -> list[Call] | None:
+    """Return the calls that compute CrossEntropyWithSoftmax and keep the softmax for the gradient."""
     (node,) = step.nodes
     if not _plain(site, node) or any(site.path.get(node, ())[:1]):  # the gradient by labels is not the kernel's
         return None
     logits = _matrix(site, node.inputs[1])
     softmax = site.scratch(node, logits, node.inputs[1].axis)
     inlet = site.sparse.get(node.inputs[0])
+    total = Sum(site.values[node].reshape(1))
+    rest: list[Cut] = ["rows", "rows", "whole"]
     if inlet is not None:
-        rest = (logits, softmax, site.values[node].reshape(1))
-        return sparse_call(_kernel(site, "sparse_cross_entropy"), lambda: inlet.entries, rest, site.ports)
-    labels = _matrix(site, node.inputs[0])
-    return Call(_kernel(site, "cross_entropy"), (labels, logits, softmax, site.values[node].reshape(1)))
+        kernel = _kernel(site, "sparse_cross_entropy")
+        return sparse_calls(site, kernel, lambda: inlet.entries, (logits, softmax, total), [*ENTRIES, *rest], logits)
+    arguments = (_matrix(site, node.inputs[0]), logits, softmax, total)
+    return shared_calls(site, _kernel(site, "cross_entropy"), logits.shape, arguments, ["rows", *rest])
 
 
-def bind_cross_entropy_gradient(site: Site, step: GradientStep) -> Call | None:
-    """Return the call that computes the gradient by the logits, if that is all that is wanted."""
+def bind_cross_entropy_gradient(site: Site, step: GradientStep) -> list[Call] | None:
+    """Return the calls that compute the gradient by the logits, if that is all that is wanted."""
     (node,) = step.step.nodes
     wanted = [target.node for target in step.targets]
     if not _plain(site, node) or wanted != [node.inputs[1]]:
@@ -43,25 +47,29 @@ def bind_cross_entropy_gradient(site: Site, step: GradientStep) -> Call | None:
     softmax = site.scratch(node, out, node.inputs[1].axis)
     incoming = site.gradients[node].reshape(1)
     inlet = site.sparse.get(node.inputs[0])
+    rest = (softmax, incoming, out, step.targets[0].accumulate)
+    cuts: list[Cut] = ["rows", "whole", "rows", "whole"]
     if inlet is not None:
-        rest = (softmax, incoming, out, step.targets[0].accumulate)
-        return sparse_call(_kernel(site, "sparse_cross_entropy_gradient"), lambda: inlet.entries, rest, site.ports)
-    labels = _matrix(site, node.inputs[0])
-    return Call(_kernel(site, "cross_entropy_gradient"), (labels, softmax, incoming, out, step.targets[0].accumulate))
+        kernel = _kernel(site, "sparse_cross_entropy_gradient")
+        return sparse_calls(site, kernel, lambda: inlet.entries, rest, [*ENTRIES, *cuts], out)
+    kernel = _kernel(site, "cross_entropy_gradient")
+    return shared_calls(site, kernel, out.shape, (_matrix(site, node.inputs[0]), *rest), ["rows", *cuts])
 
 
-def bind_classification_error(site: Site, step: Step) -> Call | None:
-    """Return the call that counts the rows whose best score is not the label's."""
+def bind_classification_error(site: Site, step: Step) -> list[Call] | None:
+    """Return the calls that count the rows whose best score is not the label's."""
     (node,) = step.nodes
     if len(node.inputs) != 2 or not _plain(site, node):
         return None
     scores = _matrix(site, node.inputs[1])
     inlet = site.sparse.get(node.inputs[0])
+    total = Sum(site.values[node].reshape(1))
+    cuts: list[Cut] = ["rows", "rows", "whole"]
     if inlet is not None:
-        rest = (scores, site.values[node].reshape(1))
-        return sparse_call(_kernel(site, "sparse_classification_error"), lambda: (inlet.best,), rest, site.ports)
-    labels = _matrix(site, node.inputs[0])
-    return Call(_kernel(site, "classification_error"), (labels, scores, site.values[node].reshape(1)))
+        kernel = _kernel(site, "sparse_classification_error")
+        return sparse_calls(site, kernel, lambda: (inlet.best,), (scores, total), cuts, scores)
+    arguments = (_matrix(site, node.inputs[0]), scores, total)
+    return shared_calls(site, _kernel(site, "classification_error"), scores.shape, arguments, cuts)
 
 
 def _matrix(site: Site, node: Node) -> Array:

@@ -21,15 +21,20 @@ from cntk_core.api.engines import (
     is_sparse_product,
     sparse_matrix,
 )
+from cntk_engine_cpu import parts
 from cntk_engine_cpu.compiler import compile_file
-from cntk_engine_cpu.inputs import Ports
 from cntk_engine_cpu.kernels import Bound
+from cntk_engine_cpu.parts import Cut, Parts
+from cntk_engine_cpu.shared_calls import shared_calls
 from cntk_engine_cpu.site import Array, Call, Site
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 IntArray = NDArray[np.intp]
+
+SUMMED_COLUMNS = 32
+"""Least columns of a gradient that one thread sums."""
 
 
 class SparseInlet:
@@ -100,40 +105,67 @@ def _results(node: Node, array: Array) -> Array:
     return array.reshape(array.shape[0], elements_of(node))
 
 
-def bind_look_up(site: Site, step: Step) -> Call | None:
-    """Return the call that computes LookupTable of one sparse word."""
+def bind_look_up(site: Site, step: Step) -> list[Call] | None:
+    """Return the calls that compute LookupTable of one sparse word."""
     (node,) = step.nodes
     inlet = inlet_of(site, node)
     return bind_forward(site, node, inlet) if inlet is not None else None
 
 
-def bind_forward(site: Site, node: Node, inlet: SparseInlet) -> Call:
-    """Return the call that computes a product."""
+def bind_forward(site: Site, node: Node, inlet: SparseInlet) -> list[Call]:
+    """Return the calls that compute a product."""
     weights, out = _weights(node, site.values[node.inputs[0]]), _results(node, site.values[node])
     if site.kernels.compiled:
         multiply = _kernel(site, "multiply", "void({index}, {index}, {flat}, {matrix}, {matrix})")
-        return sparse_call(multiply, lambda: inlet.entries, (weights, out), site.ports)
+        cuts: list[Cut] = [*ENTRIES, "whole", "rows"]
+        return sparse_calls(site, multiply, lambda: inlet.entries, (weights, out), cuts, out)
 
     def compute() -> None:
         out[...] = inlet.matrix @ weights
 
-    return Call(compute)
+    return [Call(compute)]
 
 
-def sparse_call(kernel: Native, entries: Callable[[], Sequence[Array]], rest: Sequence[Any], ports: Ports) -> Call:
-    """Return the call of a kernel whose first arguments are those of the minibatch, which are asked for each time."""
-    bound = Bound(kernel, [*entries(), *rest])
+ENTRIES: tuple[Cut, ...] = ("borders", "whole", "whole")
+"""What a part of the rows gets of the entries of a minibatch."""
+
+
+def sparse_calls(
+    site: Site,
+    kernel: Native,
+    entries: Callable[[], Sequence[Array]],
+    rest: Sequence[Any],
+    cuts: Sequence[Cut],
+    like: Array,
+) -> list[Call]:
+    """Return the calls of a kernel whose first arguments are those of the minibatch, which are asked for each time.
+
+    Args:
+        site: where.
+        kernel: goes row by row.
+        entries: gives its first arguments.
+        rest: its others.
+        cuts: what a part of the rows gets of each argument.
+        like: the matrix that it goes over.
+    """
+    first, *after = shared_calls(site, kernel, like.shape, [*entries(), *rest], cuts)
+    bound = first.function if isinstance(first.function, Parts) else _bound(site, first)
     count = len(kernel.parameters) - len(rest)
-    for place, argument in enumerate(rest, start=count):
-        if isinstance(argument, np.ndarray):
-            ports.follow_view(argument, functools.partial(bound.put, place))
 
     def compute() -> None:
-        for place, array in enumerate(entries()):
+        for place, array in zip(range(count), entries(), strict=True):
             bound.put(place, array)
         bound()
 
-    return Call(compute)
+    return [Call(compute), *after]
+
+
+def _bound(site: Site, call: Call) -> Bound:
+    bound = Bound(call.function, call.arguments)
+    for place, argument in enumerate(call.arguments):
+        if isinstance(argument, np.ndarray):
+            site.ports.follow_view(argument, functools.partial(bound.put, place))
+    return bound
 
 
 def _kernel(site: Site, name: str, signature: str) -> Native:
@@ -176,6 +208,8 @@ def _bind_sums(site: Site, node: Node, inlet: SparseInlet) -> Callable[[], tuple
     add = _kernel(site, "sum_rows", "void({index}, {index}, {flat}, {matrix}, {index}, {index}, {matrix})")
     places = np.full(elements_of(node.inputs[1]), -1)
     room = [np.empty(0, np.int64), np.empty((0, gradient.shape[1]), gradient.dtype)]
+    width = gradient.shape[1]
+    shared = _shared_sums(site, gradient, places, room[1]) if site.gemm.team.threads > 1 else None
 
     def compute() -> tuple[IntArray, Array]:
         most = len(inlet.entries[1])
@@ -185,8 +219,38 @@ def _bind_sums(site: Site, node: Node, inlet: SparseInlet) -> Callable[[], tuple
         count = find(elements, places, room[0])
         found, sums = room[0][:count], room[1][:count]
         found.sort()
-        add(begins, elements, numbers, gradient, places, found, sums)
+        if shared is not None and most * width >= parts.SPLIT_ELEMENTS:
+            shared(inlet.entries, found, sums)
+        else:
+            add(begins, elements, numbers, gradient, places, found, sums)
         return found, sums
+
+    return compute
+
+
+def _shared_sums(
+    site: Site, gradient: Array, places: IntArray, sums: Array
+) -> Callable[[Sequence[Array], IntArray, Array], None]:
+    """Return the function of a minibatch's entries, elements and sums that sums: some columns for each thread.
+
+    The sum of a column does not depend on the others.
+    """
+    mark, unmark = (_kernel(site, name, "void({index}, {index})") for name in ("mark", "unmark"))
+    signature = "void({index}, {index}, {flat}, {matrix}, {index}, {matrix}, int64, int64)"
+    nothing, width = np.empty(0, np.int64), gradient.shape[1]
+    count = max(1, width // SUMMED_COLUMNS)
+    ends = [width * part // count for part in range(count + 1)]
+    arguments = [nothing, nothing, np.empty(0, site.dtype), gradient, places, sums, 0, width]
+    whole: list[Cut] = ["whole"] * 6
+    cuts: list[Cut] = [*whole, "first", "count"]
+    shared = Parts(site.gemm.team, _kernel(site, "sum_columns", signature), ends, arguments, cuts, site.ports)
+
+    def compute(entries: Sequence[Array], found: IntArray, sums: Array) -> None:
+        for place, array in (*enumerate(entries), (5, sums)):
+            shared.put(place, array)
+        mark(found, places)
+        shared()
+        unmark(found, places)
 
     return compute
 

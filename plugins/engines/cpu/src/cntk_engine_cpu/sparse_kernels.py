@@ -53,15 +53,32 @@ def sum_rows(begins: Any, elements: Any, numbers: Any, gradient: Any, places: An
         found: the elements that occur, in order.
         sums: gets their rows.
     """
-    columns = gradient.shape[1]
+    mark(found, places)
+    sum_columns(begins, elements, numbers, gradient, places, sums, 0, gradient.shape[1])
+    unmark(found, places)
+
+
+def mark(found: Any, places: Any) -> None:
+    """Write the place of each element that occurs."""
     for place in range(len(found)):
         places[found[place]] = place
-        for j in range(columns):
+
+
+def unmark(found: Any, places: Any) -> None:
+    """Write -1 again."""
+    for place in range(len(found)):
+        places[found[place]] = -1
+
+
+def sum_columns(
+    begins: Any, elements: Any, numbers: Any, gradient: Any, places: Any, sums: Any, first: int, count: int
+) -> None:
+    """Sum some columns of the rows of a gradient, between :func:`mark` and :func:`unmark`."""
+    for place in range(sums.shape[0]):
+        for j in range(first, first + count):
             sums[place, j] = F(0)
     for i in range(gradient.shape[0]):
         for entry in range(begins[i], begins[i + 1]):
             number, place = numbers[entry], places[elements[entry]]
-            for j in range(columns):
+            for j in range(first, first + count):
                 sums[place, j] += number * gradient[i, j]
-    for place in range(len(found)):
-        places[found[place]] = -1

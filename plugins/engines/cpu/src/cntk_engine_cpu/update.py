@@ -14,7 +14,8 @@ from numpy.lib.stride_tricks import as_strided
 from cntk_core.api import Parameter, ParameterStore, Plan, UpdateRule
 from cntk_core.api.engines import Expr, TraceMath, symbol
 from cntk_engine_cpu.compiler import Kernel
-from cntk_engine_cpu.kernels import BoundNumbers, KernelLibrary
+from cntk_engine_cpu.kernels import BoundNumbers, KernelLibrary, SharedNumbers, bound_numbers
+from cntk_engine_cpu.parts import Team
 from cntk_engine_cpu.source import Result, number_text, spec_of
 
 Tree = Expr | float
@@ -145,9 +146,11 @@ class Update:
         store: the buffers.
         rule: what to do.
         kernels: makes the passes.
+        team: the threads that share them.
     """
 
-    def __init__(self, plan: Plan, store: ParameterStore, rule: UpdateRule, kernels: KernelLibrary) -> None:
+    def __init__(self, plan: Plan, store: ParameterStore, rule: UpdateRule, kernels: KernelLibrary, team: Team) -> None:
+        self._team = team
         store.add_slots(rule.slots)
         self.store = store
         self.rule = rule
@@ -158,7 +161,7 @@ class Update:
         self._whole = self._pass([(VALUE, self.traced.value), *self._slot_results()], kernels)
         self._folded = self._pass([(VALUE, self.fold.value)], kernels) if self.fold is not None else None
         self._means = (
-            Means(self.traced.means, self._buffers, rule.scalars, kernels, store.dtype) if rule.means else None
+            Means(self.traced.means, self._buffers, rule.scalars, kernels, store.dtype, team) if rule.means else None
         )
 
     def _slot_results(self) -> list[tuple[str, Tree]]:
@@ -202,7 +205,7 @@ class Update:
         means = self._means.bind({name: self._buffer(name)[first:end] for name in self._buffers})
         return lambda numbers: run((*numbers, *means(numbers)))
 
-    def bind_band(self, first: int, rows: int, columns: int, length: int) -> BoundNumbers:
+    def bind_band(self, first: int, rows: int, columns: int, length: int) -> BoundNumbers | SharedNumbers:
         """Return what is left of the rule after a folded product, for a band of a matrix in the buffer.
 
         Args:
@@ -213,7 +216,7 @@ class Update:
         assert self._folded is not None
         return self._bind(self._folded, first, rows, columns, length)
 
-    def _bind(self, chosen: _Pass, first: int, rows: int, columns: int, length: int) -> BoundNumbers:
+    def _bind(self, chosen: _Pass, first: int, rows: int, columns: int, length: int) -> BoundNumbers | SharedNumbers:
         kernel, order, targets = chosen
         # Compiled kernels know whole rows alone: they get the rows' length and stop at the band's columns.
         shape = (rows, length if self._compiled else columns)
@@ -224,7 +227,7 @@ class Update:
 
         operands, outputs = [view(name) for name in order], [view(name) for name in targets]
         count = len(self.rule.scalars) + len(self.rule.means)
-        return BoundNumbers(kernel, [rows, columns, *operands], count, outputs)
+        return bound_numbers(self._team, kernel, (rows, columns), operands, count, outputs)
 
     def bind_rows(self, parameter: Parameter, rows: int) -> Callable[[Any, Any, Numbers], None]:
         """Return the whole rule for some rows of a parameter: called with their indices and their gradients.
@@ -273,6 +276,7 @@ class Means:
         numbers: names of the numbers that they may use.
         kernels: makes the pass.
         dtype: precision of the arrays.
+        team: the threads that share the pass.
     """
 
     def __init__(
@@ -282,7 +286,9 @@ class Means:
         numbers: Sequence[str],
         kernels: KernelLibrary,
         dtype: np.dtype[Any],
+        team: Team,
     ) -> None:
+        self._team = team
         spec, self._order = spec_of(
             dict.fromkeys(buffers, "full"), numbers, [Result(tree, "col") for tree in trees.values()]
         )
@@ -302,7 +308,8 @@ class Means:
             end = first + rows * columns
             operands = [arrays[name][first:end].reshape(rows, columns) for name in self._order]
             sums = np.empty((self._count, rows), self._dtype)
-            calls.append((BoundNumbers(self._kernel, [rows, columns, *operands], self._numbers, [*sums]), sums))
+            shape = rows, columns
+            calls.append((bound_numbers(self._team, self._kernel, shape, operands, self._numbers, [*sums]), sums))
 
         def run(numbers: Numbers) -> Numbers:
             totals = np.zeros(self._count)
