@@ -183,6 +183,15 @@ class ChunkedReader(DataReader):
         makers = self._source.makers
         yield from made_minibatches(plan, self._gather, makers) if makers else map(self._gather, plan)
 
+    def gather(self, picks: Picks) -> Minibatch:
+        """Make the minibatch of some sequences, in their order.
+
+        Raises:
+            DataError: they cannot be read.
+        """
+        makers = self._source.makers
+        return next(iter(made_minibatches(iter([picks]), self._gather, makers))) if makers else self._gather(picks)
+
     def _gather(self, picks: Picks) -> Minibatch:
         """Make a minibatch; streams that are made have numbers."""
         if self._source.reads_picks and len(picks.sequences):
