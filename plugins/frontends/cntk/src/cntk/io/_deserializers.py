@@ -15,7 +15,7 @@ class Deserializer(dict[str, Any]):
     """A block of a recipe: ``type``, ``file``, ``input`` and what else the reader takes."""
 
 
-def CTFDeserializer(filename: str, streams: Streams) -> Deserializer:  # noqa: N802 - the original's name
+def CTFDeserializer(filename: str, streams: Streams) -> Deserializer:
     """Read a file in CNTK's text format.
 
     Args:
@@ -43,7 +43,7 @@ def _text_streams(streams: Streams) -> dict[str, Any]:
     }
 
 
-def CBFDeserializer(filename: str, streams: Streams | None = None) -> Deserializer:  # noqa: N802
+def CBFDeserializer(filename: str, streams: Streams | None = None) -> Deserializer:
     """Read a file in CNTK's binary format.
 
     Args:
@@ -57,7 +57,7 @@ def CBFDeserializer(filename: str, streams: Streams | None = None) -> Deserializ
     return made
 
 
-def ImageDeserializer(filename: str, streams: Streams) -> Deserializer:  # noqa: N802
+def ImageDeserializer(filename: str, streams: Streams) -> Deserializer:
     """Read images that a file lists, one ``path<tab>class`` to a line.
 
     Args:
@@ -70,7 +70,7 @@ def ImageDeserializer(filename: str, streams: Streams) -> Deserializer:  # noqa:
     return _images("ImageDeserializer", filename, streams)
 
 
-def Base64ImageDeserializer(filename: str, streams: Streams) -> Deserializer:  # noqa: N802
+def Base64ImageDeserializer(filename: str, streams: Streams) -> Deserializer:
     """Read images out of a file, one ``class<tab>image`` to a line, the image in base 64.
 
     Args:
@@ -99,7 +99,7 @@ def _images(kind: str, filename: str, streams: Streams) -> Deserializer:
     return Deserializer(type=kind, file=str(filename), input=shown)
 
 
-def HTKFeatureDeserializer(streams: Streams) -> Deserializer:  # noqa: N802
+def HTKFeatureDeserializer(streams: Streams) -> Deserializer:
     """Read features out of HTK files.
 
     Args:
@@ -129,10 +129,10 @@ def HTKFeatureDeserializer(streams: Streams) -> Deserializer:  # noqa: N802
     return Deserializer(type="HTKFeatureDeserializer", input=blocks)
 
 
-def HTKMLFDeserializer(  # noqa: N802
+def HTKMLFDeserializer(
     label_mapping_file: str,
     streams: Streams,
-    phoneBoundaries: bool = False,  # noqa: N803 - the original's name
+    phoneBoundaries: bool = False,
 ) -> Deserializer:
     """Read frame labels out of HTK's master label files.
 
@@ -163,12 +163,12 @@ def HTKMLFDeserializer(  # noqa: N802
     return Deserializer(type="HTKMLFDeserializer", input={name: block})
 
 
-def HTKMLFBinaryDeserializer(streams: Streams) -> Deserializer:  # noqa: N802
+def HTKMLFBinaryDeserializer(streams: Streams) -> Deserializer:
     """Refuse: nothing here reads binary label files. Raises NotImplementedError."""
     raise NotImplementedError("binary master label files cannot be read; HTKMLFDeserializer reads those in text")
 
 
-def LatticeDeserializer(lattice_index_file: str, streams: Streams) -> Deserializer:  # noqa: N802
+def LatticeDeserializer(lattice_index_file: str, streams: Streams) -> Deserializer:
     """Refuse: nothing here reads lattices. Raises NotImplementedError."""
     raise NotImplementedError("lattices cannot be read")
 

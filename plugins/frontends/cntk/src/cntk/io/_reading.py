@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-
 from cntk._graph.errors import told
 from cntk.io._deserializers import block_text
+
 from cntk_core.api import Config, Location, ReaderContext
 from cntk_core.api.builders import parse_text
 from cntk_core.api.readers import ChunkedReader

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-
 from cntk._graph.errors import told
 from cntk.io._config import MinibatchSourceConfig
 from cntk.io._data import MinibatchData
@@ -19,6 +18,7 @@ from cntk.io._streams import (
 from cntk.io._user import UserDeserializer, open_user_reader
 from cntk.logging import TraceLevel
 from cntk.variables import Record
+
 from cntk_core.api.readers import ChunkedReader, Endless
 
 POSITION = "minibatchSourcePosition"

@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 import numpy as np
-
 from cntk.variables import Record
 
 INFINITELY_REPEAT = 2**64 - 1
@@ -61,6 +60,15 @@ class StreamInformation:
         """Whether only elements that are not zero are there."""
         return self.storage_format == "sparse"
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, StreamInformation) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[Any, ...]:
+        return self.m_name, self.m_id, self.storage_format, self.sample_shape
+
     def __repr__(self) -> str:
         size = "x".join(map(str, self.sample_shape))
         return f"StreamInformation('{self.m_name}', {self.storage_format}, [{size}])"
@@ -84,7 +92,7 @@ class StreamConfiguration:
         self.stream_alias, self.defines_mb_size = stream_alias, defines_mb_size
 
 
-def StreamDef(  # noqa: N802 - the original's name
+def StreamDef(
     field: str | None = None,
     shape: Any = None,
     is_sparse: bool = False,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import attrs
 import numpy as np
-
 from cntk.learners._schedules import IGNORE, TrainingParameterSchedule
+
 from cntk_core.api import ArrayMath, Slot, UpdateContext
 from cntk_core.api import Learner as Rule
 from cntk_core.api.training import LearnerSettings, TrainingPoint
@@ -49,6 +49,13 @@ class Learner:
         minibatch_size: samples that numbers are for where no schedule says so; ``IGNORE``: the rule sees the mean of
             the gradient over the samples. None: it sees the sum.
 
+    Attributes:
+        rule: as given.
+        sweep_end: a sweep ends with the minibatch that is learned.
+        parallel: how several ranks train together; None is one.
+        communicator: of the ranks, of a learner that is distributed.
+        count_all: counts the samples of a minibatch on all ranks.
+
     Raises:
         ValueError: there are no parameters, or one is there twice.
     """
@@ -73,10 +80,12 @@ class Learner:
         self.rule = rule
         self._samples = self._minibatches = self._sweeps = 0
         self._noise_seed = _NOISE_SEED
-        self._size = 1
-        self._home: Mapping[Any, Mapping[str, Any]] = {}
-        self._state_home: dict[str, float] = {slot.name: slot.initial for slot in rule.state}
-        self._state_prefix = ""
+        self._home: _Own | _Housed = _Own()
+        self._size = 0
+        self.sweep_end = False
+        self.parallel: Any = None
+        self.communicator: Any = None
+        self.count_all: Callable[[int], int] = int
         self._shown: dict[str, float] = {}
         self._writers: list[Any] = []
 
@@ -108,6 +117,16 @@ class Learner:
     def total_number_of_samples_seen(self) -> int:
         """Samples of all updates."""
         return self._samples
+
+    @property
+    def minibatch_count(self) -> int:
+        """Updates done."""
+        return self._minibatches
+
+    @property
+    def sweep_count(self) -> int:
+        """Sweeps that have ended."""
+        return self._sweeps
 
     # -- schedules ----------------------------------------------------------------------------------------
 
@@ -143,15 +162,16 @@ class Learner:
 
     # -- in a trainer -------------------------------------------------------------------------------------
 
-    def settings(self, nodes: Sequence[Any]) -> LearnerSettings:
+    def settings(self, nodes: Sequence[Any], rule: Rule | None = None) -> LearnerSettings:
         """Return the learner as a trainer of the core takes it.
 
         Args:
             nodes: of the parameters, in their order.
+            rule: in place of the learner's own.
         """
         limits = self._limits
         return LearnerSettings(
-            self.rule,
+            rule or self.rule,
             rate=self._rate_now,
             momentum=self._momentum_now,
             parameters=nodes,
@@ -164,30 +184,45 @@ class Learner:
         )
 
     def _rate_now(self, point: TrainingPoint) -> float:
+        self._size = self.count_all(point.minibatch)
+        if not self._size:
+            return 0.0
+        self._show_all()
         return self.rate_of(self._size)
 
     def _momentum_now(self, point: TrainingPoint) -> float:
         return self.momentum_of(self._size)
 
-    def live_in(self, slots: Mapping[Any, Mapping[str, Any]], state: dict[str, float], prefix: str) -> None:
-        """Keep arrays and numbers of the rule where a trainer has them.
+    def move_into(self, store: Any, nodes: Mapping[Any, Any], prefix: str) -> None:
+        """Have the rule's arrays and numbers in a trainer's store from now on.
 
         Args:
-            slots: arrays by parameter and name, always as they are now.
-            state: numbers by name, behind ``prefix``.
-            prefix: in front of the names.
+            store: of the trainer.
+            nodes: of the parameters.
+            prefix: in front of the names of the numbers there.
         """
-        self._home, self._state_home, self._state_prefix = slots, state, prefix
+        state, arrays = self.state, {parameter: self.slots_of(parameter) for parameter in self._parameters}
+        self._home = _Housed(store, nodes, prefix)
+        for parameter, slots in arrays.items():
+            for name, array in slots.items():
+                self._home.slots(parameter, self.rule.slots)[name][...] = array
+        for name, number in state.items():
+            self._home.put(name, number)
 
-    def begin(self, samples: int) -> bool:
-        """Begin an update with so many samples. Returns whether anything is learned: the rate is not 0."""
-        self._size = samples
-        self._show("Learning rate", self._rates)
-        if self.learning_rate() == 0.0:
-            return False
-        if self._momenta is not None:
-            self._show("Momentum", self._momenta)
-        return True
+    def move_out(self) -> None:
+        """Have the rule's arrays and numbers here again."""
+        own = _Own()
+        for name, number in self.state.items():
+            own.put(name, number)
+        for parameter in self._parameters:
+            for name, array in self.slots_of(parameter).items():
+                own.slots(parameter, self.rule.slots)[name][...] = array
+        self._home = own
+
+    def begin(self) -> bool:
+        """Begin an update. Returns whether anything is learned: the rate is not 0."""
+        self._show_all()
+        return self.learning_rate() != 0.0
 
     def end(self, samples: int, *, sweep_end: bool) -> None:
         """Count the samples of an update, and the sweep that ends with it."""
@@ -198,6 +233,11 @@ class Learner:
     def add_progress_writers(self, writers: Sequence[Any]) -> None:
         """Tell writers of rates and momenta that change."""
         self._writers.extend(writers)
+
+    def _show_all(self) -> None:
+        self._show("Learning rate", self._rates)
+        if self._momenta is not None and self.learning_rate() != 0.0:
+            self._show("Momentum", self._momenta)
 
     def _show(self, name: str, schedule: TrainingParameterSchedule) -> None:
         value = schedule.after(self._samples, self._sweeps)
@@ -229,7 +269,7 @@ class Learner:
         """
         if training_sample_count < 1:
             raise ValueError("an update needs the gradient of at least one sample")
-        if not self.begin(training_sample_count):
+        if not self.begin():
             return False
         self._advance(training_sample_count)
         for number, parameter in enumerate(self._parameters):
@@ -245,7 +285,7 @@ class Learner:
 
     def _advance(self, samples: int) -> None:
         for name, number in self.rule.advance(self._context(samples)).items():
-            self._state_home[self._state_prefix + name] = number
+            self._home.put(name, number)
 
     def _update_one(self, parameter: Any, gradient: Any, samples: int, number: int) -> None:
         limits, size = self._limits, 1 if self.sees_mean else samples
@@ -271,15 +311,11 @@ class Learner:
     @property
     def state(self) -> dict[str, float]:
         """The rule's numbers, by name."""
-        return {
-            slot.name: self._state_home.get(self._state_prefix + slot.name, slot.initial) for slot in self.rule.state
-        }
+        return {slot.name: self._home.number(slot) for slot in self.rule.state}
 
     def slots_of(self, parameter: Any) -> Mapping[str, Any]:
         """Return the rule's arrays for a parameter, by name; what is written into them counts."""
-        if parameter not in self._home:
-            self._home = {**self._home, parameter: {slot.name: _first(slot, parameter) for slot in self.rule.slots}}
-        return self._home[parameter]
+        return self._home.slots(parameter, self.rule.slots)
 
     def create_checkpoint(self) -> dict[str, Any]:
         """Return all that it takes to go on from here: counts, schedule, arrays, numbers."""
@@ -312,7 +348,7 @@ class Learner:
         self._noise_seed = int(checkpoint.get("noise_injection_seed", _NOISE_SEED))
         self._rates = TrainingParameterSchedule.from_dict(checkpoint["learning_rate_schedule"])
         for slot in self.rule.state:
-            self._state_home[self._state_prefix + slot.name] = float(checkpoint[slot.name])
+            self._home.put(slot.name, float(checkpoint[slot.name]))
 
     def _together(self, parameter: Any) -> Any:
         """Return the arrays of a parameter side by side along a new last axis, as one array."""
@@ -333,6 +369,51 @@ class Learner:
             slots[slot.name][...] = array[..., number]
 
 
+class _Own:
+    """Arrays and numbers of a rule that is in no trainer."""
+
+    def __init__(self) -> None:
+        self._arrays: dict[Any, dict[str, Any]] = {}
+        self._numbers: dict[str, float] = {}
+
+    def slots(self, parameter: Any, slots: Sequence[Slot]) -> Mapping[str, Any]:
+        """Return the arrays of a parameter, by name; made when they are first asked for."""
+        if parameter not in self._arrays:
+            self._arrays[parameter] = {
+                slot.name: np.full(parameter.shape, slot.initial, parameter.dtype) for slot in slots
+            }
+        return self._arrays[parameter]
+
+    def number(self, slot: Slot) -> float:
+        """Return a number."""
+        return self._numbers.get(slot.name, slot.initial)
+
+    def put(self, name: str, number: float) -> None:
+        """Set a number."""
+        self._numbers[name] = number
+
+
+@attrs.frozen(eq=False)
+class _Housed:
+    """Arrays and numbers of a rule in the store of a trainer."""
+
+    store: Any
+    nodes: Mapping[Any, Any]
+    prefix: str
+
+    def slots(self, parameter: Any, slots: Sequence[Slot]) -> Mapping[str, Any]:
+        """Return the arrays of a parameter as they are now, by name."""
+        return {slot.name: self.store.slot(slot.name, self.nodes[parameter]) for slot in slots}
+
+    def number(self, slot: Slot) -> float:
+        """Return a number."""
+        return float(self.store.state.get(self.prefix + slot.name, slot.initial))
+
+    def put(self, name: str, number: float) -> None:
+        """Set a number."""
+        self.store.state[self.prefix + name] = number
+
+
 def limited(gradient: Any, limit: float, *, truncate: bool) -> Any:
     """Return a gradient whose elements, or whose norm, are at most ``limit``."""
     if math.isinf(limit):
@@ -350,10 +431,6 @@ def _checked(parameters: Sequence[Any]) -> tuple[Any, ...]:
     if len(set(found)) < len(found):
         raise ValueError("a learner is given a parameter twice")
     return found
-
-
-def _first(slot: Slot, parameter: Any) -> Any:
-    return np.full(parameter.shape, slot.initial, parameter.dtype)
 
 
 def _plain(value: Any) -> Any:
@@ -394,8 +471,3 @@ class UserLearner(Learner):
             NotImplementedError: the class does not override it.
         """
         raise NotImplementedError(f"{type(self).__name__} does not say how it updates: it has no method update")
-
-
-def pairs_of(learners: Sequence[Learner]) -> Iterator[tuple[int, Any]]:
-    """Yield each parameter of some learners with the number of its learner."""
-    return ((number, parameter) for number, learner in enumerate(learners) for parameter in learner.parameters)

@@ -18,6 +18,7 @@ from cntk.learners._schedules import (
     momentum_schedule_per_sample,
     training_parameter_schedule,
 )
+
 from cntk_core.api import Learner as Rule
 
 _VARIANCE_OF_SAMPLE = 0.9999986111120757

@@ -66,10 +66,9 @@ class EventFile:
 
 def graph_of(model: Any) -> bytes:
     """Return the graph of a Function as TensorBoard reads it."""
+    from cntk.logging.graph import depth_first_search
     from tensorboard.compat.proto.graph_pb2 import GraphDef
     from tensorboard.compat.proto.node_def_pb2 import NodeDef
-
-    from cntk.logging.graph import depth_first_search
 
     graph = GraphDef()
     for item in depth_first_search(model, lambda item: True, -1):
