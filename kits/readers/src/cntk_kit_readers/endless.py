@@ -1,4 +1,4 @@
-"""The timeline without epochs: minibatches of any sizes, one after the other, which may go on over the end of a sweep."""
+"""The timeline without epochs: minibatches of any sizes, which may go on over the end of a sweep."""
 
 from __future__ import annotations
 

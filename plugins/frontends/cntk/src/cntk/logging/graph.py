@@ -103,7 +103,7 @@ def plot(root: Any, filename: str | None = None) -> str:
 
     Args:
         root: the Function.
-        filename: file for the drawing: ``.dot`` is the graph in Graphviz's language; ``.svg``, ``.pdf`` and ``.png`` need
+        filename: file for the drawing: ``.dot`` is the graph in Graphviz's language; ``.svg``, ``.pdf``, ``.png`` need
             its program ``dot``. None: no drawing.
 
     Returns:

@@ -297,7 +297,7 @@ class TensorBoardProgressWriter(ProgressWriter):
             writer.add_scalar(str(name), float(value), int(step))
 
     def write_image(self, name: str, data: Any, step: int) -> None:
-        """Write images, ``(images, channels, height, width)`` by their variable. Raises RuntimeError if it is closed."""
+        """Write images ``(images, channels, height, width)`` of variables. Raises RuntimeError if it is closed."""
         writer = self._open()
         if writer is not None:
             for images in data.values():
