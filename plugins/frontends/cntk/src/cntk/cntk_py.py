@@ -1,0 +1,68 @@
+"""Names that scripts take from the original's library itself, as far as they mean something here."""
+
+from __future__ import annotations
+
+from cntk.initializer import reset_seeds
+from cntk.ops.functions import Function
+from cntk.variables import Constant, Parameter, Variable
+
+minibatch_size_ignored = 0
+infinitely_repeat = 2**64 - 1
+sentinel_value_for_auto_select_random_seed = 2**64 - 3
+sentinel_value_for_infer_param_init_rank = 2**31 - 1
+
+
+def reset_random_seed(seed: int) -> None:
+    """Let the seeds of what says none begin at a number."""
+    reset_seeds(seed)
+
+
+def set_fixed_random_seed(seed: int) -> None:
+    """Let the seeds of what says none begin at a number."""
+    reset_seeds(seed)
+
+
+def force_deterministic_algorithms() -> None:
+    """Do nothing: results are the same from run to run."""
+
+
+def should_force_deterministic_algorithms() -> bool:
+    """Whether results are the same from run to run, which they are."""
+    return True
+
+
+def is_native_user_function_registered(op_id: str) -> bool:
+    """Whether there is a user function in C++ of this name; there is none."""
+    return False
+
+
+def set_computation_network_trace_level(level: int) -> None:
+    """Do nothing: the core says what it does where it is asked."""
+
+
+def enable_forward_values_sharing() -> None:
+    """Do nothing: memory is always shared where that is possible."""
+
+
+def disable_forward_values_sharing() -> None:
+    """Do nothing: what gradients need is always kept."""
+
+
+__all__ = [
+    "Constant",
+    "Function",
+    "Parameter",
+    "Variable",
+    "disable_forward_values_sharing",
+    "enable_forward_values_sharing",
+    "force_deterministic_algorithms",
+    "infinitely_repeat",
+    "is_native_user_function_registered",
+    "minibatch_size_ignored",
+    "reset_random_seed",
+    "sentinel_value_for_auto_select_random_seed",
+    "sentinel_value_for_infer_param_init_rank",
+    "set_computation_network_trace_level",
+    "set_fixed_random_seed",
+    "should_force_deterministic_algorithms",
+]
