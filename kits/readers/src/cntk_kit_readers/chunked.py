@@ -153,6 +153,11 @@ class ChunkedReader(DataReader):
         return False
 
     @property
+    def counts(self) -> bool:
+        """Whether, as a part of a composite, its samples alone are counted."""
+        return False
+
+    @property
     def source(self) -> ChunkSource:
         """The data, for a reader that joins several."""
         return self._source
