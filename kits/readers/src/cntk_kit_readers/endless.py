@@ -13,7 +13,7 @@ from cntk_core.ops.language.rows import reader_slots
 from cntk_core.records.layout import IntArray
 from cntk_core.records.minibatch import StreamData
 from cntk_kit_readers.chunked import ChunkedReader
-from cntk_kit_readers.randomize import Block
+from cntk_kit_readers.randomize import Block, SweepOrder
 from cntk_kit_readers.timeline import Picks, Walk
 
 _FAR = 1 << 62
@@ -25,7 +25,7 @@ class Taken:
 
     Attributes:
         streams: for each stream of the part that was asked for the frames of all sequences, one after the other in the
-            reader's order, and the number of frames of each sequence.
+            reader's order, and the number of frames of each sequence; nothing where the part has none.
         samples: of all parts.
         ends_sweep: whether a sweep ends in it.
     """
@@ -61,9 +61,13 @@ class Endless:
     def take(self, size: int, part: int = 0, parts: int = 1) -> Taken | None:
         """Return the next sequences as far as they fit into a size, at least one; None at the end.
 
+        Of several parts each takes its share of the size. As in the original, a part has every so many of the sequences
+        where they come in the order of the files, and every so many of the chunks where they come at random; it may
+        have none.
+
         Args:
             size: samples, of all parts.
-            part, parts: which of the parts of the minibatch is read; each has every so many of the sequences.
+            part, parts: which of the parts of the minibatch is read.
 
         Raises:
             DataError: the data cannot be read.
@@ -71,28 +75,51 @@ class Endless:
         order = self._reader.order()
         ends = [_FAR if self._samples is None else self._samples]
         ends.append(_FAR if self._sweeps is None else self._sweeps * order.samples)
-        left = min(ends) - self.position
-        if left <= 0:
+        end = min(ends)
+        if self.position >= end:
             return None
         if self._walk is None or self._walk.position != self.position:
             self._walk = Walk(order, self.position)
-        walk, limit = self._walk, min(size, left)
-        first, sweep, blocks, taken = walk.sequence, walk.sweep, list[Block](), 0
-        while not blocks or walk.next_length <= limit - taken:
-            if blocks and self._sweeps is not None and walk.sweep >= self._sweeps:
-                break
-            blocks.append(walk.take(limit - taken, _FAR, 0, 1, 1))
-            taken += int(blocks[-1].lengths.sum())
-            if taken >= limit:
-                break
-        self.position = walk.position
-        mine = slice((part - first) % parts, None, parts)
+        walk, sweep = self._walk, self._walk.sweep
+        blocks = _whole(walk, size, end) if parts == 1 else _share(order, walk, size, end, part, parts)
+        taken, self.position = walk.position - self.position, walk.position
+        if not blocks:
+            return None if walk.position >= end else Taken({}, taken, walk.sweep > sweep)
         chunks, sequences, lengths = (
-            np.concatenate([getattr(block, name) for block in blocks])[mine] for name in attrs.fields_dict(Block)
+            np.concatenate([getattr(block, name) for block in blocks]) for name in attrs.fields_dict(Block)
         )
-        picks = Picks(chunks, sequences, int(lengths.sum()), sweep)
-        found = self._reader.gather(picks).streams
+        found = self._reader.gather(Picks(chunks, sequences, int(lengths.sum()), sweep)).streams
         return Taken({name: _in_order(data) for name, data in found.items()}, taken, walk.sweep > sweep)
+
+
+def _whole(walk: Walk, size: int, end: int) -> list[Block]:
+    """Take the sequences of a minibatch."""
+    blocks = [walk.take(size, end, 0, 1, 1)]
+    left = size - int(blocks[0].lengths.sum())
+    while left > 0 and walk.position < end and walk.next_length <= left:
+        blocks.append(walk.take(left, end, 0, 1, 1))
+        left -= int(blocks[-1].lengths.sum())
+    return blocks
+
+
+def _share(order: SweepOrder, walk: Walk, size: int, end: int, part: int, parts: int) -> list[Block]:
+    """Take the sequences of a part of a minibatch, and pass over those of the others."""
+    own = max(size // parts + (part < size % parts), 1)
+    mine: list[Block] = []
+    places, sweep, first = order.chunk_places(walk.sweep), walk.sweep, True
+    while walk.position < end and own > 0 and (size > 0 or (first and not order.in_file_order)):
+        if walk.sweep != sweep:
+            places, sweep, first = order.chunk_places(walk.sweep), walk.sweep, order.in_file_order
+        number = walk.sequence if order.in_file_order else int(places[walk.next_chunk])
+        is_own, length = number % parts == part, walk.next_length
+        if (mine or not first) and (length > size or (is_own and length > own)):
+            break
+        block = walk.take(1, _FAR, 0, 1, 1)
+        size -= length
+        if is_own:
+            mine.append(block)
+            own -= length
+    return mine
 
 
 def _in_order(data: StreamData) -> tuple[Any, IntArray]:

@@ -145,6 +145,11 @@ class Walk:
         """Samples of the next sequence."""
         return int(self._lengths[self._at])
 
+    @property
+    def next_chunk(self) -> int:
+        """Chunk of the next sequence."""
+        return int(self._chunks[self._at])
+
     def take(self, size: int, end: int, rank: int, ranks: int, least: int) -> Block:
         """Take the sequences of the next minibatch of all ranks, as far as ``rank`` reads for it."""
         left = (self.sweep + 1) * self._order.samples - self.position

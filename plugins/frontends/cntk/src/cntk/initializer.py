@@ -61,7 +61,7 @@ class Initial:
         )
         # Half precision is that of values as they are kept; random numbers are drawn in single precision.
         wide = np.dtype(np.float32 if dtype == np.float16 else dtype)
-        return np.asarray(made(shape, wide, 0), dtype)
+        return np.asarray(made(shape, wide, seed), dtype)
 
 
 def reset_seeds(first: int) -> None:

@@ -145,7 +145,8 @@ class MinibatchSource:
         return {key: self._data(info, taken) for key, info in wanted.items()}
 
     def _data(self, info: StreamInformation, taken: Any) -> MinibatchData:
-        rows, lengths = taken.streams[info.name]
+        nothing = np.zeros((0, *info.sample_shape), np.float32), np.zeros(0, np.int64)
+        rows, lengths = taken.streams.get(info.name, nothing)
         return MinibatchData.of_rows(rows, lengths, info.sample_shape, sweep_end=taken.ends_sweep)
 
     def get_checkpoint_state(self) -> dict[str, int]:
