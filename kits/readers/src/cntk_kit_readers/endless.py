@@ -103,19 +103,23 @@ def _whole(walk: Walk, size: int, end: int) -> list[Block]:
 
 
 def _share(order: SweepOrder, walk: Walk, size: int, end: int, part: int, parts: int) -> list[Block]:
-    """Take the sequences of a part of a minibatch, and pass over those of the others."""
+    """Take the sequences of a part of a minibatch, and pass over those of the others.
+
+    Each part goes along the timeline by itself, until its share of the minibatch is full.
+    """
     own = max(size // parts + (part < size % parts), 1)
     mine: list[Block] = []
     places, sweep, first = order.chunk_places(walk.sweep), walk.sweep, True
-    while walk.position < end and own > 0 and (size > 0 or (first and not order.in_file_order)):
+    while walk.position < end and own > 0:
         if walk.sweep != sweep:
+            if not (mine or order.in_file_order):
+                break  # this part has none of the chunks, perhaps
             places, sweep, first = order.chunk_places(walk.sweep), walk.sweep, order.in_file_order
         number = walk.sequence if order.in_file_order else int(places[walk.next_chunk])
         is_own, length = number % parts == part, walk.next_length
-        if (mine or not first) and (length > size or (is_own and length > own)):
+        if (mine or not first) and is_own and length > own:
             break
         block = walk.take(1, _FAR, 0, 1, 1)
-        size -= length
         if is_own:
             mine.append(block)
             own -= length

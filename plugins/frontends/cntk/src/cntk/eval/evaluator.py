@@ -39,7 +39,7 @@ class Evaluator:
         Raises:
             ValueError: there is no metric; data are missing or do not fit.
         """
-        from cntk import combine
+        from cntk.ops import combine
 
         if self._function is None:
             raise ValueError("this evaluator has no function")

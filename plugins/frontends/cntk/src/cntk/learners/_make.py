@@ -504,7 +504,7 @@ def universal(update_func: Callable[[Any, Any], Any], parameters: Sequence[Any])
     Raises:
         ValueError: the function takes other arguments; a parameter has no shape yet.
     """
-    from cntk import constant
+    from cntk.ops import constant
 
     if len(inspect.signature(update_func).parameters) != 2:
         raise ValueError("the function of a universal learner takes two arguments: parameters and gradients")

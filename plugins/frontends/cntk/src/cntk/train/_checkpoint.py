@@ -71,7 +71,7 @@ def restore(filename: str, functions: Sequence[Any], learners: Sequence[Learner]
 
 
 def _together(functions: Sequence[Any]) -> Any:
-    from cntk import combine
+    from cntk.ops import combine
 
     outputs = dict.fromkeys(output for function in functions for output in function.outputs)
     return combine(list(outputs))

@@ -13,7 +13,7 @@ def loss_and_metric(criterion: Any) -> tuple[Any, Any]:
     Raises:
         ValueError: these are more than two, or none.
     """
-    from cntk import combine
+    from cntk.ops import combine
 
     parts = criterion.outputs if hasattr(criterion, "root_function") else criterion
     parts = tuple(parts) if isinstance(parts, list | tuple) else (parts,)
@@ -27,13 +27,13 @@ def loss_and_metric(criterion: Any) -> tuple[Any, Any]:
 
 def summed(function: Any) -> Any:
     """Return the output of a Function as one number for each sample: the sum of its elements."""
-    from cntk import reduce_sum
+    from cntk.ops import reduce_sum
 
     return function.output if function.output.shape == () else _summed_once(reduce_sum(function))
 
 
 def _summed_once(function: Any) -> Any:
-    from cntk import reshape
+    from cntk.ops import reshape
 
     return function.output if function.output.shape == () else reshape(function, ()).output
 

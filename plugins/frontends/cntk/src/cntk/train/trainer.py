@@ -105,7 +105,7 @@ class Trainer:
     def _values(self, outputs: Iterable[Any] | None, given: Mapping[Any, Any]) -> dict[Any, Any]:
         if not outputs:
             return {}
-        from cntk import combine
+        from cntk.ops import combine
 
         wanted = list(outputs)
         function = combine(wanted)
@@ -240,7 +240,7 @@ class Trainer:
 
 def _function(given: Any) -> Any:
     """Return a Function, of a Function or a variable that one computes."""
-    from cntk import combine
+    from cntk.ops import combine
 
     if given is None or hasattr(given, "root_function"):
         return given
