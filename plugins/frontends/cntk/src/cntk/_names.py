@@ -57,7 +57,21 @@ NAMES = {
 MODULES = {
     **{
         name: f"cntk.{name}"
-        for name in ["axis", "cntk_py", "core", "device", "initializer", "internal", "layers", "losses", "metrics", "ops", "random", "tensor", "variables"]
+        for name in [
+            "axis",
+            "cntk_py",
+            "core",
+            "device",
+            "initializer",
+            "internal",
+            "layers",
+            "losses",
+            "metrics",
+            "ops",
+            "random",
+            "tensor",
+            "variables",
+        ]
     },
     "sequence": "cntk.ops.sequence",
     "functions": "cntk.ops.functions",

@@ -61,9 +61,7 @@ def _slice_indices(values: Any) -> list[int]:
     return [int(each) for each in (values if isinstance(values, list | tuple) else [values])]
 
 
-def slice(
-    x: Any, axis: Any, begin_index: Any, end_index: Any, strides: Any = None, name: str = ""
-) -> Function:
+def slice(x: Any, axis: Any, begin_index: Any, end_index: Any, strides: Any = None, name: str = "") -> Function:
     """A range of one axis or several.
 
     Args:
