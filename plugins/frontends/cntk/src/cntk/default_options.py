@@ -46,7 +46,7 @@ class _Options:
 
 
 def default_options(**kwargs: Any) -> _Options:
-    """Replace defaults of arguments within a ``with`` block: ``with default_options(activation=relu):``.
+    """Replace defaults of arguments within a ``with`` block.
 
     Args:
         kwargs: the values, by the name of the argument.

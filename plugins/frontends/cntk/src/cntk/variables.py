@@ -326,6 +326,8 @@ class Parameter(_Kept):
         device: DeviceDescriptor | None = None,
         name: str = "",
     ) -> None:
+        if get_default_override(None, pure=default_override_or(False)):
+            raise TypeError("parameters cannot be created inside a @Function def")
         typed = get_default_override(Parameter, dtype=dtype)
         if isinstance(init, np.ndarray) and init.dtype in (np.float32, np.float64) and dtype is _unsaid(Parameter):
             typed = init.dtype

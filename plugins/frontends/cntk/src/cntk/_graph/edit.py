@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from cntk._graph.errors import GraphError
 from cntk._graph.infer import infer_all, make_outputs
-from cntk._graph.primitive import BLOCK, COMBINE, NUMBERS, USER, Inside, Primitive, postorder, preorder
+from cntk._graph.primitive import BLOCK, COMBINE, NUMBERS, USER, Inside, Primitive, leaves_of, postorder
 
 if TYPE_CHECKING:
     from cntk.variables import Variable
@@ -52,14 +52,10 @@ def make_block(
 
 
 def block_inputs(inside: Inside) -> list[Variable]:
-    """Return what a block reads: its arguments, and parameters and whatever else is read inside."""
-    found: dict[Variable, None] = {}
-    inner = preorder([inside.root])
-    for one in inner:
-        for each in one.operands:
-            if each._owner is None:
-                found.setdefault(inside.arguments.get(each, each))
-    return list(found)
+    """Return what a block reads: parameters and whatever else is read inside, and then its arguments in their order."""
+    found = dict.fromkeys(each for each in leaves_of([inside.root]) if each not in inside.arguments)
+    found.update(dict.fromkeys(each for each in inside.roots if each._owner is None and each not in inside.arguments))
+    return [*found, *inside.arguments.values()]
 
 
 def replace_placeholders(roots: Iterable[Primitive], substitutions: Mapping[Variable, Variable]) -> None:

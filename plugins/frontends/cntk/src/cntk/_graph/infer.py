@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from cntk._graph.errors import GraphError, told
 from cntk._graph.leaves import is_known
 from cntk._graph.lower import Maker, precision_of
-from cntk._graph.primitive import BLOCK, COMBINE, NUMBERS, USER, Primitive, next_uid, postorder
+from cntk._graph.primitive import BLOCK, COMBINE, NUMBERS, TIMES, USER, Primitive, next_uid, postorder
 from cntk._graph.records import composite_record, output_uid, variable_record
 from cntk.axis import Axis
 from cntk_core.api import CntkError, Node
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _OUTPUTS = {72: 2, 87: 2}
 _SPARSE = {NUMBERS["OneHot"], NUMBERS["EyeLikeOp"]}
-_CAST = NUMBERS["Cast"]
+_CAST, _CONVOLUTION = NUMBERS["Cast"], NUMBERS["Convolution"]
 _TYPES = {1: np.float32, 2: np.float64, 4: np.float16}
 _ELEMENTWISE = {NUMBERS[name] for name in ("Plus", "Minus", "ElementTimes", "LogPlus", "Pow", "Equal", "NotEqual",
                                            "Less", "LessEqual", "Greater", "GreaterEqual")}  # fmt: skip
@@ -62,9 +62,10 @@ def infer_all(roots: Iterable[Primitive]) -> None:
         GraphError: something does not fit.
     """
     unknown = [one for one in postorder_unknown(roots) if one.number != COMBINE]
+    outer = {each: found for one in unknown if one.inside is not None for each, found in one.inside.arguments.items()}
     with told():
         while unknown:
-            left = [one for one in unknown if not _infer(one)]
+            left = [one for one in unknown if not _infer(one, outer)]
             if len(left) == len(unknown):
                 break
             unknown = left
@@ -90,8 +91,22 @@ def _open(one: Primitive) -> bool:
     return any(not _settled(each) for each in one.outputs)
 
 
-def _infer(one: Primitive) -> bool:
+def _pull(each: Variable, outer: Mapping[Variable, Variable]) -> None:
+    """Let an argument inside of a block be known as far as what it stands for is."""
+    if each not in outer or _settled(each):
+        return
+    source = outer[each]
+    _pull(source, outer)
+    each._shape = source._shape if each._shape is None else each._shape
+    each._axes = source._axes if each._axes is None else each._axes
+    each._dtype = each._dtype or source._dtype
+    each._sparse, each._gradient = source._sparse, source._gradient
+
+
+def _infer(one: Primitive, outer: Mapping[Variable, Variable]) -> bool:
     """Find out what a function's outputs are; return whether all is known."""
+    for each in one.inputs:
+        _pull(each, outer)
     if one.inside is not None:
         return _infer_block(one)
     _infer_types(one)
@@ -101,8 +116,8 @@ def _infer(one: Primitive) -> bool:
     if one.user is not None:
         one.user._place_outputs(one)
         return True
-    if one.delays and one.inputs[0]._shape is None:
-        return False
+    if one.number == _CONVOLUTION:
+        _complete_kernel(one)
     maker = _maker([one], one.inputs)
     _adopt(maker, one)
     return True
@@ -110,13 +125,8 @@ def _infer(one: Primitive) -> bool:
 
 def _infer_block(one: Primitive) -> bool:
     assert one.inside is not None
-    for inner, outer in one.inside.arguments.items():
-        if outer._shape is not None and inner._shape is None:
-            inner._shape = outer._shape
-        if outer._axes is not None and inner._axes is None:
-            inner._axes = outer._axes
-        inner._dtype = inner._dtype or outer._dtype
-        inner._sparse, inner._gradient = outer._sparse, outer._gradient
+    for inner in one.inside.arguments:
+        _pull(inner, one.inside.arguments)
     for made, root in zip(one.outputs, one.inside.roots, strict=True):
         made._shape, made._axes, made._dtype = root._shape, root._axes, root._dtype
         made._gradient, made._sparse = root._gradient, root._sparse
@@ -133,13 +143,30 @@ def _infer_types(one: Primitive) -> None:
         made._sparse = one.number in _SPARSE and bool(one.attributes.get("oneHotOutputSparse", True))
 
 
-def _guess(one: Primitive) -> None:
-    """Of what meets element by element something is known from one side: the shape, as far as it is not repeated."""
-    if one.number not in _ELEMENTWISE or len(one.outputs) != 1:
+def _complete_kernel(one: Primitive) -> None:
+    """Let a kernel have the channels of the image that it is for."""
+    kernel, image = one.inputs
+    shape, data = kernel._shape or (), image._shape or ()
+    if -1 not in shape or len(shape) < len(data):
         return
-    known = [each._shape for each in one.inputs if each._shape]
-    if known:
-        one.outputs[0]._shape = max(known, key=len)
+    transposed, groups = bool(one.attributes.get("transpose")), int(one.attributes.get("groups", 1))
+    place = 0 if transposed else len(shape) - len(data)
+    kernel._shape = tuple(data[0] // groups if dim == -1 and index == place else dim for index, dim in enumerate(shape))
+
+
+def _guess(one: Primitive) -> None:
+    """Of some functions the shape is known from one side: of what meets element by element, and of products."""
+    if len(one.outputs) != 1:
+        return
+    if one.number in _ELEMENTWISE:
+        known = [each._shape for each in one.inputs if each._shape]
+        if known:
+            one.outputs[0]._shape = max(known, key=len)
+    elif one.number == TIMES and len(one.inputs) == 2:
+        outputs = int(one.attributes["outputRank"])
+        right = one.inputs[0]._shape
+        if one.inputs[1]._shape is None and right is not None and len(right) == outputs + 1:
+            one.outputs[0]._shape = right[1:]
 
 
 def _maker(primitives: Sequence[Primitive], leaves: Iterable[Variable]) -> Maker:

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from cntk_model_cntk2 import records, values
 
-from cntk._graph.primitive import COMBINE, USER, Primitive
+from cntk._graph.primitive import COMBINE, NUMBERS, USER, Primitive
 from cntk.axis import Axis
 
 if TYPE_CHECKING:
     from cntk.variables import Variable
 
 _NOWHERE = Path("the functions of this program")
+_COUNTED = {NUMBERS[name] for name in ("Slice", "Splice", "ReduceElements")}
 NEWEST = records.NEWEST["PrimitiveFunction"]
 
 
@@ -76,9 +77,23 @@ def function_record(primitive: Primitive, inputs: Iterable[str] | None = None) -
         name=primitive.name,
         inputs=tuple(map(output_uid, primitive.inputs)) if inputs is None else tuple(inputs),
         version=NEWEST,
-        attributes=records.Entry(primitive.attributes, place, _NOWHERE),
+        attributes=records.Entry(_counted(primitive), place, _NOWHERE),
         block=block,
     )
+
+
+def _counted(primitive: Primitive) -> Mapping[str, Any]:
+    """Attributes in which axes count from the front, where that is known: in loops it is not known later."""
+    if primitive.number not in _COUNTED or not primitive.inputs or primitive.inputs[0]._shape is None:
+        return primitive.attributes
+    rank = max(len(each._shape or ()) for each in primitive.inputs)
+
+    def counted(value: Any) -> Any:
+        if isinstance(value, values.Axis) and value.is_static and -rank <= value.index < 0:
+            return values.Axis(value.index + rank, "", True)
+        return [counted(each) for each in value] if isinstance(value, list) else value
+
+    return {key: counted(value) for key, value in primitive.attributes.items()}
 
 
 def _inside_uid(primitive: Primitive) -> str:

@@ -11,9 +11,9 @@ import numpy as np
 
 def get_python_function_arguments(f: Callable[..., Any]) -> tuple[list[str], dict[str, Any]]:
     """Return the names of a function's parameters that have no default, and annotations."""
-    signature = getattr(f, "__signature__", None)
-    if signature is None and inspect.isclass(f):
-        signature = None
+    given = getattr(f, "argument_names", None)
+    if given is not None:
+        return list(given), {}
     spec = inspect.getfullargspec(f)
     annotations = dict(spec.annotations)
     names = spec.args
