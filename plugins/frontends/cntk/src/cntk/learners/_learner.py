@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 
 import attrs
 import numpy as np
+from cntk.initializer import next_seed
 from cntk.learners._schedules import IGNORE, TrainingParameterSchedule
 
 from cntk_core.api import ArrayMath, Slot, UpdateContext
 from cntk_core.api import Learner as Rule
 from cntk_core.api.training import LearnerSettings, TrainingPoint
 
-_NOISE_SEED = 1
 _TYPE = "Learner"
 _VERSION = 2
 
@@ -51,6 +51,7 @@ class Learner:
 
     Attributes:
         rule: as given.
+        noise_seed: of the noise that is added to parameters.
         sweep_end: a sweep ends with the minibatch that is learned.
         parallel: how several ranks train together; None is one.
         communicator: of the ranks, of a learner that is distributed.
@@ -79,7 +80,7 @@ class Learner:
         self._minibatch_size = minibatch_size
         self.rule = rule
         self._samples = self._minibatches = self._sweeps = 0
-        self._noise_seed = _NOISE_SEED
+        self.noise_seed = next_seed()
         self._home: _Own | _Housed = _Own()
         self._size = 0
         self.sweep_end = False
@@ -300,7 +301,7 @@ class Learner:
             slots[name][...] = array
         noise = limits.noise.after(self._samples, self._sweeps)
         if noise > 0.0:
-            random = np.random.default_rng((self._noise_seed, self._minibatches, number))
+            random = np.random.default_rng((self.noise_seed, self._minibatches, number))
             value = value + noise * random.standard_normal(value.shape)
         if limits.l1 > 0.0:
             value = np.sign(value) * np.maximum(np.abs(value) - self.rate_of(samples) * limits.l1 * size, 0.0)
@@ -326,7 +327,7 @@ class Learner:
             "minibatch_count": self._minibatches,
             "sweep_count": self._sweeps,
             "learning_rate_schedule": self._rates.to_dict(),
-            "noise_injection_seed": self._noise_seed,
+            "noise_injection_seed": self.noise_seed,
             "smoothed_gradients": [self._together(parameter) for parameter in self._parameters],
         }
         return {**kept, **self.state}
@@ -345,7 +346,7 @@ class Learner:
         self._samples = int(checkpoint["sample_count"])
         self._minibatches = int(checkpoint["minibatch_count"])
         self._sweeps = int(checkpoint.get("sweep_count", 0))
-        self._noise_seed = int(checkpoint.get("noise_injection_seed", _NOISE_SEED))
+        self.noise_seed = int(checkpoint.get("noise_injection_seed", self.noise_seed))
         self._rates = TrainingParameterSchedule.from_dict(checkpoint["learning_rate_schedule"])
         for slot in self.rule.state:
             self._home.put(slot.name, float(checkpoint[slot.name]))

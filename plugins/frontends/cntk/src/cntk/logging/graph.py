@@ -36,7 +36,7 @@ def depth_first_search(root: Any, visitor: Callable[[Any], bool], depth: int = 0
             inside = node.block_arguments_mapping
             stack.extend((actual, left - 1) for _, actual in inside)
             visited.update(argument.uid for argument, _ in inside)
-            stack.append((node.block_root, left - 1))
+            stack.append((node.block_root.root_function, left - 1))
         elif is_function:
             stack = [(each, left) for each in node.root_function.inputs] + stack
         elif node.is_output:

@@ -149,6 +149,7 @@ class _Made:
             engine=model.engine,
             plugins=model.plugins,
             parallel=parallel,
+            seed=learners[0].noise_seed,
             padded=False,
         )
         store = self.trainer.model.store
