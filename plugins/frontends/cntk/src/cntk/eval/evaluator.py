@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+
 from cntk.train._criterion import Sums, summed
 from cntk.train._feeds import arguments_of
 from cntk.train.trainer import _listed

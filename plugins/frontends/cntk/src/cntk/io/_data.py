@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
+
 from cntk.core import Value
 from cntk.tensor import ArrayMixin
-from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from cntk.variables import Variable

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from cntk._graph.errors import told
-from cntk.io._deserializers import block_text
 
+from cntk._graph.errors import told
+from cntk._plugins import registry
+from cntk.io._deserializers import block_text
 from cntk_core.api import Config, Location, ReaderContext
 from cntk_core.api.builders import parse_text
 from cntk_core.api.readers import ChunkedReader
-from cntk_core.api.recipes import PluginManager
 
 
 def open_reader(block: dict[str, Any]) -> ChunkedReader:
@@ -22,7 +22,7 @@ def open_reader(block: dict[str, Any]) -> ChunkedReader:
     """
     with told():
         found = parse_text(f"reader={block_text(block)}", file="the deserializers").section("reader")
-        readers = PluginManager().registry.readers
+        readers = registry().readers
         kind = readers.get("Composite").composed(readers.get, _name)
         what = "the minibatch source"
         context = ReaderContext(dtype=np.dtype(np.float32), general=kind.general_from(found, what))

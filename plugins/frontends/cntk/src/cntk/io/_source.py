@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+from weakref import finalize
 
 import numpy as np
+
 from cntk._graph.errors import told
 from cntk.io._config import MinibatchSourceConfig
 from cntk.io._data import MinibatchData
@@ -18,7 +20,6 @@ from cntk.io._streams import (
 from cntk.io._user import UserDeserializer, open_user_reader
 from cntk.logging import TraceLevel
 from cntk.variables import Record
-
 from cntk_core.api.readers import ChunkedReader, Endless
 
 POSITION = "minibatchSourcePosition"
@@ -75,6 +76,7 @@ class MinibatchSource:
         config.max_errors = max_errors
         block = config.to_dictionary()
         self._reader = _opened(given, block)
+        finalize(self, self._reader.close)
         self._streams = {info.name: info for info in _informations(self._reader) if not info.name.startswith(_HIDDEN)}
         self._endless = Endless(
             self._reader,

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+
 from cntk.variables import Record
 
 INFINITELY_REPEAT = 2**64 - 1

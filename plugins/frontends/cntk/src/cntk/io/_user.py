@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+
 from cntk.io._data import MinibatchData
 from cntk.io._streams import INFINITELY_REPEAT, StreamInformation
 from cntk.variables import Record, Variable
-
 from cntk_core.api import ReaderContext, StreamInfo
 from cntk_core.api.readers import Chunk, ChunkedReader, ChunkInfo, ChunkSource, Column, ReaderKeys, Window
 

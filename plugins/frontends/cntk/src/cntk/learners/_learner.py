@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 import attrs
 import numpy as np
+
 from cntk.initializer import next_seed
 from cntk.learners._schedules import IGNORE, TrainingParameterSchedule
-
 from cntk_core.api import ArrayMath, Slot, UpdateContext
 from cntk_core.api import Learner as Rule
 from cntk_core.api.training import LearnerSettings, TrainingPoint

@@ -18,7 +18,6 @@ from cntk.learners._schedules import (
     momentum_schedule_per_sample,
     training_parameter_schedule,
 )
-
 from cntk_core.api import Learner as Rule
 
 _VARIANCE_OF_SAMPLE = 0.9999986111120757
@@ -103,9 +102,9 @@ def _plugin(name: str, **options: Any) -> Rule:
     Raises:
         ValueError: it refuses an option.
     """
-    from cntk_core.api.recipes import PluginManager
+    from cntk._plugins import registry
 
-    kind = PluginManager().registry.learners.get(name)
+    kind = registry().learners.get(name)
     try:
         return kind(kind.options(**options))
     except ValueError as error:

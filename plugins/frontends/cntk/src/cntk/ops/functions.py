@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cntk._graph.edit import Copier, make, replace_placeholders
 from cntk._graph.errors import GraphError
-from cntk._graph.primitive import BLOCK, COMBINE, Primitive, leaves_of, next_uid
+from cntk._graph.primitive import BLOCK, Primitive, leaves_of, next_uid
 from cntk._graph.records import python_value
 from cntk.internal import sanitize_var_map, sanitize_variables_or_functions, variable_of
 from cntk.tensor import TensorOpsMixin

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from cntk._graph.errors import told
-from cntk.learners import Learner
 from cntk_model_cntk2.encode import encode
 from cntk_model_cntk2.records import read_dictionary
 from cntk_model_cntk2.values import Array, SizeT
+
+from cntk._graph.errors import told
+from cntk.learners import Learner
 
 SUFFIX = ".ckp"
 _VERSION = 1

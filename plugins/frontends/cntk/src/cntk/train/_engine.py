@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
+
 from cntk._graph.errors import told
 from cntk._graph.leaves import node_of
 from cntk._graph.lower import lower
@@ -13,7 +14,6 @@ from cntk._graph.run import model_of
 from cntk.learners import Learner, UserLearner
 from cntk.train._criterion import summed
 from cntk.train._host import HostRule
-
 from cntk_core.api.training import Parallel
 from cntk_core.api.training import Trainer as CoreTrainer
 

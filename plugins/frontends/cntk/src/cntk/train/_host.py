@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import attrs
 import numpy as np
-from cntk.learners import UserLearner
 
+from cntk.learners import UserLearner
 from cntk_core.api import ParameterUpdate
 from cntk_core.api import UserLearner as CoreUserLearner
 

@@ -12,9 +12,10 @@ from typing import Any
 
 import attrs
 import numpy as np
-from cntk.learners import Learner
 
-from cntk_core.api.recipes import PluginManager, connect, detect
+from cntk._plugins import registry
+from cntk.learners import Learner
+from cntk_core.api.recipes import connect, detect
 from cntk_core.api.training import Parallel
 
 _FULL_PRECISION = 32
@@ -41,7 +42,7 @@ class WorkerDescriptor:
 def _connected() -> Any:
     """Return the core's communicator of the ranks; None if this process is alone."""
     launch = detect()
-    return connect(launch, PluginManager().registry) if launch.size > 1 else None
+    return connect(launch, registry()) if launch.size > 1 else None
 
 
 class Communicator:

@@ -10,6 +10,7 @@ from typing import Any
 from warnings import warn
 
 import attrs
+
 from cntk.io import INFINITELY_REPEAT, MinibatchSource, MinibatchSourceFromData, UserMinibatchSource
 from cntk.learners._schedules import TrainingParameterSchedule, _pairs
 from cntk.train._checkpoint import numbered
