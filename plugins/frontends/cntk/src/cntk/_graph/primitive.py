@@ -177,11 +177,19 @@ def _needed(one: Primitive, later: list[Primitive]) -> Iterator[Primitive]:
         later.append(one.inputs[0]._owner)
 
 
-def leaves_of(roots: Iterable[Primitive], *, nested: bool = False) -> list[Variable]:
+def leaves_of(roots: Iterable[Primitive]) -> list[Variable]:
     """Return inputs, parameters, constants and placeholders that functions read, each once, in the original's order."""
     found: dict[Variable, None] = {}
-    for one in preorder(roots, nested=nested):
-        for each in one.operands:
+    seen = set(roots)
+    stack = [iter(one.operands) for one in seen]
+    while stack:
+        for each in stack[-1]:
             if each._owner is None:
                 found.setdefault(each)
+            elif each._owner not in seen:
+                seen.add(each._owner)
+                stack.append(iter(each._owner.operands))
+                break
+        else:
+            stack.pop()
     return list(found)
