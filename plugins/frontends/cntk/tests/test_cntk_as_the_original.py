@@ -1,4 +1,4 @@
-"""First values, order of data and losses of trainings beside the original 2.7, whose figures are in data/training.json."""
+"""First values, order of data and losses beside the original 2.7, whose figures are in data/training.json."""
 
 from __future__ import annotations
 

@@ -164,7 +164,7 @@ def test_what_is_refused(numbers, tmp_path):
         MinibatchSource(numbers).stream_info("b")
     with pytest.raises(ValueError, match="the stream 'x' needs a field, its name in the file"):
         CTFDeserializer("f.txt", StreamDefs(x=StreamDef(shape=1)))
-    with pytest.raises(ValueError, match="missing.txt"):
+    with pytest.raises(ValueError, match="missing"):
         MinibatchSource(CTFDeserializer(str(tmp_path / "missing.txt"), StreamDefs(x=StreamDef(field="x", shape=1))))
     with pytest.raises(NotImplementedError, match="binary master label files cannot be read"):
         C.io.HTKMLFBinaryDeserializer({})

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from cntk._names import MODULES, NAMES
+from cntk.default_options import default_options as default_options  # else it would be the module of that name
 
 __version__ = "2.7"
 

@@ -125,7 +125,7 @@ def train(
     return Record(**found, **({"test_summary": collector.tests[-1]} if TestConfig in configs else {}))
 
 
-def test(
+def measure(
     criterion: Any,
     minibatch_source: Any,
     minibatch_size: int = 32,
@@ -165,9 +165,6 @@ def test(
         evaluator.test_minibatch({key: by_name[info.m_name] for key, info in mapped.items() if key in wanted})
     evaluator.summarize_test_progress()
     return collector.tests[-1]
-
-
-test.__test__ = False  # type: ignore[attr-defined]
 
 
 def _epoch_size(source: Any) -> int:

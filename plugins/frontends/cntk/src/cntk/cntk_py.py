@@ -5,10 +5,13 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+import numpy as np
+
 from cntk.initializer import reset_seeds
 from cntk.ops.functions import Function
 from cntk.variables import Constant, Parameter, Variable
 
+DataType_Float, DataType_Double, DataType_Float16 = np.float32, np.float64, np.float16
 minibatch_size_ignored = 0
 infinitely_repeat = 2**64 - 1
 sentinel_value_for_auto_select_random_seed = 2**64 - 3
@@ -53,6 +56,9 @@ def disable_forward_values_sharing() -> None:
 
 __all__ = [
     "Constant",
+    "DataType_Double",
+    "DataType_Float",
+    "DataType_Float16",
     "Function",
     "Parameter",
     "Variable",

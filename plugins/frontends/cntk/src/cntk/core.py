@@ -382,3 +382,18 @@ def asvalue(variable: Variable, data_array: Any) -> Value:
         ValueError: it does not fit.
     """
     return Value.create(variable, data_array)
+
+
+def user_function(user_func: Any) -> Any:
+    """Return a user's function so that it can be combined with others.
+
+    Raises:
+        TypeError: it is none.
+    """
+    from cntk.ops import as_composite
+    from cntk.ops.functions import UserFunction
+
+    if not isinstance(user_func, UserFunction):
+        raise TypeError("user_function() takes a UserFunction")
+    user_func._declare()
+    return as_composite(user_func)

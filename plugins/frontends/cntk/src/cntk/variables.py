@@ -212,7 +212,7 @@ class Variable(VariableMixin, TensorOpsMixin):
             INPUT,
             sanitize_shape(shape),
             np.float32 if dtype is None else sanitize_dtype_numpy(dtype),
-            tuple(sanitize_dynamic_axes(dynamic_axes)),
+            tuple(sanitize_dynamic_axes(dynamic_axes))[::-1],
             name=name,
             sparse=is_sparse,
             gradient=needs_gradient,

@@ -39,6 +39,9 @@ def sequences_of(variable: Variable, batch: Any) -> list[Any]:
         batch = [batch.item()]
     if not isinstance(batch, list | tuple | np.ndarray):
         batch = [batch]
+    shape = variable._shape or ()
+    if isinstance(batch, np.ndarray) and batch.ndim == len(shape) and _fits(shape, batch.shape):
+        batch = batch[None]
     return [_frames(variable, each) for each in batch]
 
 

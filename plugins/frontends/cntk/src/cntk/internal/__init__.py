@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -89,8 +90,7 @@ def sanitize_input(arg: Any, fallback_dtype: Any = np.float32, reshape: Any = No
     array = np.asarray(arg)
     if array.dtype == object or array.dtype.kind not in "fiub":
         raise TypeError(f"an operand is a Variable, a Function, a number or an array, not {type(arg).__name__}")
-    dtype = array.dtype if array.dtype in (np.float32, np.float64) and array.ndim else fallback_dtype
-    array = np.array(array, dtype)
+    array = np.array(array, fallback_dtype)
     return Constant(array if reshape is None else array.reshape(reshape))
 
 
@@ -136,10 +136,19 @@ def sanitize_batch(var: Variable, batch: Any, seq_starts: Any = None, device: An
     from cntk.core import Value
 
     if isinstance(batch, Value):
+        if seq_starts:
+            raise ValueError("for values that are made already no starts of sequences can be said")
         return batch
     if seq_starts and not has_sequences(var):
         raise ValueError("you specified sequence begin markers, but your variable has no sequences")
+    if any(isinstance(each, np.ndarray) and not each.flags.c_contiguous for each in _arrays(batch)):
+        warnings.warn("data is not C contiguous; rearrange your data/computation to avoid costly copies",
+                      RuntimeWarning, stacklevel=2)  # fmt: skip
     return Value.create(var, batch, seq_starts, device)
+
+
+def _arrays(batch: Any) -> Any:
+    return batch if isinstance(batch, list | tuple) else [batch]
 
 
 def sanitize_value(shape: Any, value: Any, dtype: Any, device: Any) -> Any:

@@ -44,7 +44,7 @@ def sanitize_dtype_numpy(dtype: Any) -> Any:
         ValueError: it is none that values can have.
     """
     if dtype is float or dtype is int:
-        return np.float32
+        return np.float64 if dtype is float else np.float32
     if isinstance(dtype, str) and dtype in _TYPES:
         return _TYPES[dtype]
     for known in (np.float32, np.float64, np.float16, np.int8, np.int16):
@@ -70,7 +70,7 @@ def sanitize_precision(precision: Any) -> Any:
 
 
 def sanitize_dynamic_axes(axes: Any) -> tuple[Axis, ...]:
-    """Return dynamic axes, the batch axis first.
+    """Return dynamic axes in the order of files: the reverse of Python's.
 
     Raises:
         TypeError: something is no axis.
@@ -83,7 +83,7 @@ def sanitize_dynamic_axes(axes: Any) -> tuple[Axis, ...]:
         raise TypeError(f"dynamic axes have to be of the type Axis, not {several!r}")
     if len(set(several)) < len(several):
         raise ValueError("an axis is named twice")
-    return several
+    return several[::-1]
 
 
 def sanitize_axis(axis: Any) -> Axis:

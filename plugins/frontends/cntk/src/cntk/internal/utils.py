@@ -57,19 +57,23 @@ def get_data_type(*args: Any) -> Any:
     from cntk.ops.functions import Function
     from cntk.variables import VariableMixin
 
-    found: set[Any] = set()
+    typed: set[Any] = set()
+    plain: set[Any] = set()
     for each in args[0] if len(args) == 1 and isinstance(args[0], list) else args:
         if isinstance(each, VariableMixin | Value | NDArrayView):
-            found.add(each.dtype)
+            typed.add(each.dtype)
         elif isinstance(each, Function):
-            found.update(output.dtype for output in each.outputs)
+            typed.update(output.dtype for output in each.outputs)
         elif isinstance(each, np.ndarray):
             if each.dtype not in (np.float32, np.float64, np.float16):
                 raise ValueError(f'NumPy type "{each.dtype}" is not supported')
-            found.add(each.dtype.type)
-    for dtype in (np.float64, np.float32, np.float16):
-        if dtype in found:
-            return dtype
+            plain.add(each.dtype.type)
+        elif isinstance(each, float | int | np.number):
+            plain.add(np.float64 if type(each) is np.float64 else np.float32)
+    for found in (typed, plain):  # what variables have counts before what numbers have
+        for dtype in (np.float64, np.float32, np.float16):
+            if dtype in found:
+                return dtype
     return None
 
 
@@ -96,10 +100,10 @@ def eval(
         expected_backward: by which variables; by default all arguments.
 
     Returns:
-        The values by variable; with gradients, these values and the gradients by variable.
+        The values by variable, and the gradients by variable, None without them.
     """
     if not backward_pass:
-        return op.forward(arguments, op.outputs, None, device=device)[1]
+        return op.forward(arguments, op.outputs, None, device=device)[1], None
     state, forward = op.forward(arguments, op.outputs, op.outputs, device=device)
     roots = {each: _ones_like(value, precision) for each, value in forward.items()}
     wanted = expected_backward if expected_backward is not None else arguments

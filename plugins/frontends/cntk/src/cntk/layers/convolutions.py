@@ -104,7 +104,7 @@ def Convolution(
             value = reshape(value, (), begin_axis=1, end_axis=2)
         if fake:
             value = reshape(value, (), begin_axis=0, end_axis=1)
-        return value if activation is identity else activation(value)
+        return value if activation in (None, identity) else activation(value)
 
     return BlockFunction(op_name, name)(convolve)
 
@@ -257,7 +257,7 @@ def ConvolutionTranspose(
                                       max_temp_mem_size_in_samples=max_temp_mem_size_in_samples)  # fmt: skip
         if b is not None:
             value = value + b
-        return value if activation is identity else activation(value)
+        return value if activation in (None, identity) else activation(value)
 
     return BlockFunction("ConvolutionTranspose", name)(convolve)
 

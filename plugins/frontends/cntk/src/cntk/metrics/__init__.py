@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from cntk.axis import Axis
 from cntk.internal import sanitize_input
 from cntk.ops import _elements as elements
 from cntk.ops import _reductions as reductions
@@ -28,7 +29,7 @@ def classification_error(
     Args:
         output_vector: scores.
         target_vector: one-hot labels.
-        axis: along which the classes lie.
+        axis: along which the classes lie; where one is said, the result is the mean over all others.
         topN: the label may be among the largest so many.
         name: of the user.
     """
@@ -39,9 +40,8 @@ def classification_error(
     def inside(a: Variable, b: Variable) -> Function:
         if axis == -1:
             return elements.minus(1, made("TransposeTimes", b, elements.hardmax(a).output, outputRank=size(1)))
-        moved, labels = shapes.swapaxes(a, axis, -1), shapes.swapaxes(b, axis, -1)
-        hits = reductions.reduce_sum(elements.element_times(elements.hardmax(moved), labels), -1)
-        return elements.minus(1, shapes.swapaxes(hits, axis, -1))
+        differs = elements.not_equal(reductions.argmax(a, axis), reductions.argmax(b, axis))
+        return reductions.reduce_mean(differs)
 
     return block("ClassificationError", name, [z, y], inside)
 
@@ -65,8 +65,12 @@ def edit_distance_error(
         tokensToIgnore: numbers that are left out.
         name: of the user.
     """
+    first, second = operands(input_a, input_b)
+    if first._axes is not None and len(first._axes) == 1:  # one step for each sample
+        first = shapes.to_sequence(shapes.expand_dims(first, Axis.new_leading_axis())).output
+        second = shapes.to_sequence_like(shapes.expand_dims(second, Axis.new_leading_axis()), first).output
     return made(
-        "EditDistanceError", *operands(input_a, input_b), name=name, SubstitutionPenalty=float(subPen),
+        "EditDistanceError", first, second, name=name, SubstitutionPenalty=float(subPen),
         DeletionPenalty=float(delPen), InsertionPenalty=float(insPen), SquashInputs=squashInputs,
         TokensToIgnore=[size(each) for each in tokensToIgnore],
     )  # fmt: skip

@@ -49,7 +49,8 @@ def input_variable(
     )
 
 
-def _ordered(axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
+def _ordered(reverse: tuple[Axis, ...]) -> tuple[Axis, ...]:
+    axes = reverse[::-1]
     if axes == Axis.unknown_dynamic_axes():
         return axes
     batch = Axis.default_batch_axis()

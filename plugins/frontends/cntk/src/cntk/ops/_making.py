@@ -25,12 +25,8 @@ def one(x: Any) -> Variable:
 
 def operands(*given: Any) -> list[Variable]:
     """Return operands as variables: numbers among them become constants of the type of the others."""
-    dtype = get_data_type(*(each for each in given if not isinstance(each, np.ndarray | int | float | list)))
-    if dtype is None:
-        dtype = np.float32
-        arrays = [each for each in given if isinstance(each, np.ndarray)]
-        if arrays and all(each.dtype == np.float64 for each in arrays):
-            dtype = np.float64
+    dtype = get_data_type(*(each for each in given if not isinstance(each, int | float | list)))
+    dtype = np.float32 if dtype is None else dtype
     return [sanitize_input(each, dtype) for each in given]
 
 
@@ -75,6 +71,7 @@ def associative_multi_arg(f: Callable[..., Function]) -> Callable[..., Function]
         left = several(*args[:half]) if half > 1 else args[0]
         return f(left, several(*args[half:]), name)
 
+    several.argument_names = ["left", "right"]  # type: ignore[attr-defined]
     return several
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum, unique
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from cntk._graph.edit import Copier, make, replace_placeholders
 from cntk._graph.errors import GraphError
-from cntk._graph.primitive import BLOCK, Primitive, leaves_of, next_uid
+from cntk._graph.primitive import BLOCK, USER, Primitive, leaves_of, next_uid
 from cntk._graph.records import python_value
 from cntk.internal import sanitize_var_map, sanitize_variables_or_functions, variable_of
 from cntk.tensor import TensorOpsMixin
@@ -187,9 +187,6 @@ class Function(TensorOpsMixin):
     def _leaves(self) -> list[Variable]:
         return leaves_of([self._primitive])
 
-    def _of_kind(self, *kinds: int) -> tuple[Variable, ...]:
-        return tuple(each for each in self.inputs if each._kind in kinds)
-
     @property
     def arguments(self) -> tuple[Variable, ...]:
         """What has to be given to it: inputs and placeholders; of a primitive function, outputs of others, too."""
@@ -233,6 +230,10 @@ class Function(TensorOpsMixin):
         outputs = self._primitive.outputs
         if len(outputs) == 1 and hasattr(type(outputs[0]), name):
             return getattr(outputs[0], name)
+        if not name.startswith("_"):
+            found = [each for each in self._leaves() if each.name == name] or self.find_all_with_name(name)
+            if found:
+                return found[0]
         if len(outputs) == 1:
             raise AttributeError(f"'Variable' object has no attribute '{name}'")
         raise AttributeError(f"'Function' object with {len(outputs)} outputs has no attribute '{name}'")
@@ -540,14 +541,112 @@ class Function(TensorOpsMixin):
         return train(self, minibatch_source, *args, **kwargs)
 
     def test(self, minibatch_source: Any, *args: Any, **kwargs: Any) -> Any:
-        """Return its average over data (:func:`cntk._train_functions.test`); of a loss and a metric, the metric's."""
-        from cntk._train_functions import test
+        """Return its average over data (:func:`cntk._train_functions.measure`); of two, that of the second."""
+        from cntk._train_functions import measure
 
-        return test(self, minibatch_source, *args, **kwargs)
+        return measure(self, minibatch_source, *args, **kwargs)
 
     def print_node_timing(self) -> None:
         """Say where times are told: ``cntk explain --time``."""
         print("times of nodes are told by `cntk explain --time` of a recipe, and by cntk.debugging's profiler")
+
+
+class UserFunction(Function):
+    """A function that a user writes: a class with ``forward``, ``backward`` and ``infer_outputs``.
+
+    Args:
+        inputs: its inputs.
+        as_numpy: ``forward`` and ``backward`` are given arrays; otherwise :class:`~cntk.core.Value`.
+        attributes: a dictionary that is kept with it.
+        name: of the user.
+    """
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        """Begin one."""
+        return object.__new__(cls)
+
+    def __init__(
+        self, inputs: Any, as_numpy: bool = True, attributes: Mapping[str, Any] | None = None, name: str = ""
+    ) -> None:
+        variables = [variable_of(each) for each in inputs]
+        self._composite, self.as_numpy = False, as_numpy
+        self._primitive = Primitive(USER, variables, dict(attributes or {}), name or "", user=self)
+        self._primitive.function = self
+        self._uid = self._primitive.uid
+        self._declared: list[Variable] = []
+        if all(each._shape is not None for each in variables):
+            self._declare()
+
+    def _declare(self) -> None:
+        from cntk._graph.infer import make_outputs
+
+        if self._primitive.outputs:
+            return
+        self._declared = list(self.infer_outputs())
+        make_outputs(self._primitive)
+
+    def _place_outputs(self, primitive: Primitive) -> None:
+        """Take over what is declared of the outputs."""
+        for made_, said in zip(primitive.outputs, self._declared, strict=True):
+            made_._shape, made_._axes, made_._dtype = said._shape, said._axes, said._dtype
+            made_._gradient = said._gradient
+            if said.name:
+                made_._name = said.name
+
+    def _copy_for(self, primitive: Primitive) -> UserFunction:
+        """Return the function of a copy, which the user's own ``clone`` makes."""
+        found: UserFunction = self.clone(primitive.inputs)
+        found._primitive = primitive
+        primitive.function = found
+        found._uid = primitive.uid
+        found._declared = found._declared or list(found.infer_outputs())
+        return found
+
+    @property
+    def op_name(self) -> str:
+        """Module and name of the class."""
+        return type(self)._op_name()
+
+    @classmethod
+    def _op_name(cls) -> str:
+        return f"{cls.__module__}.{cls.__name__}"
+
+    def forward(self, arguments: Any, outputs: Any = None, *more: Any, **kwargs: Any) -> Any:
+        """Return a state and the value of the output; of several, put them into ``outputs`` and return the state."""
+        raise NotImplementedError
+
+    def backward(self, state: Any, root_gradients: Any, variables: Any = None, *more: Any) -> Any:  # type: ignore[override]
+        """Return the gradient by the input; of several, put them into ``variables``."""
+        raise NotImplementedError
+
+    def infer_outputs(self) -> list[Variable]:
+        """Return what the outputs are: a list of :func:`cntk.output_variable`."""
+        raise NotImplementedError("infer_outputs has to be overwritten")
+
+    def clone(self, cloned_inputs: Any) -> Any:  # type: ignore[override]
+        """Return a function of other inputs; by default the class is called with them and the name."""
+        return type(self)(*cloned_inputs, name=self.name)
+
+    def serialize(self) -> dict[str, Any]:
+        """Return what a model file keeps of it."""
+        return {}
+
+    @staticmethod
+    def deserialize(inputs: Any, name: str, state: Mapping[str, Any]) -> Any:
+        """Return the function that :meth:`serialize` described."""
+        raise NotImplementedError("deserialize has to be overwritten")
+
+
+def native_user_function(
+    op_id: str, operands: Any, attributes: Any = None, user_function_instance_name: str = ""
+) -> NoReturn:
+    """Raise NotImplementedError: user functions in C++ need the original's library."""
+    raise NotImplementedError("user functions in C++ need the original's library; write them in Python or as an op")
+
+
+def register_native_user_function(op_id: str, module_name: str, factory_method_name: str) -> NoReturn:
+    """Raise NotImplementedError: user functions in C++ need the original's library."""
+    raise NotImplementedError("user functions in C++ need the original's library; write them in Python or as an op")
 
 
 def primitive_function(primitive: Primitive) -> Function:
@@ -586,7 +685,10 @@ __all__ = [
     "CloneMethod",
     "Function",
     "ModelFormat",
+    "UserFunction",
     "load_model",
     "made",
+    "native_user_function",
     "primitive_function",
+    "register_native_user_function",
 ]
