@@ -185,7 +185,7 @@ class ProgressPrinter(ProgressWriter):
         number = own.updates
         due = (number + 1) & number == 0 if self.freq == 0 else number % self.freq == 0 or number <= self.first
         if due:
-            begin = number if number <= self.first else max(number - self.freq, self.first)
+            begin = number - 1 if number <= self.first else max(number - self.freq, self.first)
             window = None if metric is None else (own.metric_before, own.metric)
             self.on_write_training_update(
                 (own.samples_before, own.samples), (begin, number), (own.loss_before, own.loss), window
