@@ -45,10 +45,19 @@ def _bridge(user: UserFunction, primitive: Primitive) -> type[Bridge]:
 
     class _Written(Bridge):
         outputs = tuple(f"output{index}" for index in range(len(declared)))
-        output_axes = {name: "minibatch" for name, each in zip(outputs, declared, strict=True) if framed and not each._axes}  # type: ignore[assignment]  # noqa: E501, RUF012
+        output_axes = {
+            name: "minibatch" for name, each in zip(outputs, declared, strict=True) if framed and not each._axes
+        }  # type: ignore[assignment]  # noqa: E501, RUF012
 
         def infer_outputs(self, *shapes: Any) -> Any:
-            found = tuple(each._shape for each in declared)
+            known = shapes[0] if shapes else ()
+            found = tuple(
+                tuple(
+                    known[place] if dim < 0 and place < len(known) else dim
+                    for place, dim in enumerate(each._shape or ())
+                )
+                for each in declared
+            )
             return found if len(found) > 1 else found[0]
 
         def forward(self, context: Any, *inputs: Any) -> Any:
