@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import Any
+
 import numpy as np
 
 from cntk.initializer import reset_seeds
@@ -52,10 +55,10 @@ def disable_forward_values_sharing() -> None:
 
 
 __all__ = [
+    "Constant",
     "DataType_Double",
     "DataType_Float",
     "DataType_Float16",
-    "Constant",
     "Function",
     "Parameter",
     "Variable",
@@ -72,3 +75,24 @@ __all__ = [
     "set_fixed_random_seed",
     "should_force_deterministic_algorithms",
 ]
+
+_TRAINING = {
+    "Learner": "cntk.learners",
+    "MinibatchSourceConfig": "cntk.io",
+    "ProgressWriter": "cntk.logging",
+    "Trainer": "cntk.train",
+    "to_dictionary": "cntk.io._config",
+    "training_double_parameter_schedule": "cntk.learners._schedules",
+}
+"""Names of what trains, reads and reports, and their modules."""
+
+
+def __getattr__(name: str) -> Any:
+    """Return a name of what trains, reads and reports.
+
+    Raises:
+        AttributeError: there is no such name.
+    """
+    if name not in _TRAINING:
+        raise AttributeError(f"module 'cntk.cntk_py' has no attribute '{name}'")
+    return getattr(import_module(_TRAINING[name]), name)

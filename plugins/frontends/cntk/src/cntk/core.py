@@ -391,9 +391,7 @@ def user_function(user_func: Any) -> Any:
         TypeError: it is none.
     """
     from cntk.ops import as_composite
-    from cntk.ops.functions import UserFunction
-
-    from cntk.ops.functions import Function
+    from cntk.ops.functions import Function, UserFunction
 
     if isinstance(user_func, Function) and not isinstance(user_func, UserFunction):
         return as_composite(user_func)

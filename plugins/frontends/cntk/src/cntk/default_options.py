@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Mapping
+from types import ModuleType
 from typing import Any
 
 _GLOBAL: dict[str, Any] = {}
@@ -101,3 +103,14 @@ def set_global_option(key: str, value: Any) -> None:
 def get_global_option(key: str, default_value: Any) -> Any:
     """Return an option of the whole program."""
     return _GLOBAL.get(key, default_value)
+
+
+class _Callable(ModuleType):
+    """This module, which can be called as the function of its name: importing it puts it in the function's place."""
+
+    def __call__(self, **kwargs: Any) -> _Options:
+        """Replace defaults of arguments within a ``with`` block (:func:`default_options`)."""
+        return default_options(**kwargs)
+
+
+sys.modules[__name__].__class__ = _Callable

@@ -35,7 +35,7 @@ def sequences_of(variable: Variable, batch: Any) -> list[Any]:
     if is_sparse(batch):
         rows = batch.tocsr()
         return [rows] if has_sequences(variable) else [rows[index] for index in range(rows.shape[0])]
-    if isinstance(batch, np.ndarray) and batch.dtype == object and batch.ndim == 0:
+    if isinstance(batch, np.ndarray) and batch.ndim == 0:
         batch = [batch.item()]
     if not isinstance(batch, list | tuple | np.ndarray):
         batch = [batch]

@@ -7,6 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from cntk_model_cntk2 import records
+from cntk_model_cntk2.encode import encode
+from cntk_model_cntk2.records import Composite, read_composite
+from cntk_model_cntk2.records import Function as Record
+from cntk_model_cntk2.values import Array, SizeT
 
 from cntk._graph.errors import GraphError, told
 from cntk._graph.infer import infer_all
@@ -15,10 +20,6 @@ from cntk._graph.primitive import COMBINE, USER, Inside, Primitive, next_uid, po
 from cntk._graph.records import axis_record, function_record, output_uid, shape_record
 from cntk.axis import Axis
 from cntk_core.api.builders import write_file
-from cntk_model_cntk2 import records
-from cntk_model_cntk2.encode import encode
-from cntk_model_cntk2.records import Composite, Function as Record, read_composite
-from cntk_model_cntk2.values import Array, SizeT
 
 if TYPE_CHECKING:
     from cntk.ops.functions import Function
@@ -28,7 +29,7 @@ _COMPOSITE, _SEVERAL = 3, {72: 2, 87: 2}
 _TYPES = {np.dtype(np.float32): records.FLOAT, np.dtype(np.float64): records.DOUBLE}
 
 
-def save(function: Function, filename: Any, format: Any) -> None:  # noqa: A002
+def save(function: Function, filename: Any, format: Any) -> None:
     """Write a function; arguments as of :meth:`Function.save`.
 
     Raises:
@@ -124,7 +125,7 @@ def _function(one: Primitive) -> dict[str, Any]:
 # -- reading ------------------------------------------------------------------------------------------------
 
 
-def load(model: Any, format: Any) -> Function:  # noqa: A002
+def load(model: Any, format: Any) -> Function:
     """Read a function; arguments as of :meth:`Function.load`.
 
     Raises:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from cntk._graph.edit import Copier, make, replace_placeholders
 from cntk._graph.errors import GraphError
-from cntk._graph.primitive import BLOCK, COMBINE, USER, Primitive, leaves_of, next_uid
+from cntk._graph.primitive import BLOCK, USER, Primitive, leaves_of, next_uid
 from cntk._graph.records import python_value
 from cntk.internal import sanitize_var_map, sanitize_variables_or_functions, variable_of
 from cntk.tensor import TensorOpsMixin
@@ -185,10 +185,6 @@ class Function(TensorOpsMixin):
         return tuple(self._leaves())
 
     def _leaves(self) -> list[Variable]:
-        if self._primitive.number == COMBINE:
-            found = dict.fromkeys(each for each in self._primitive.inputs if each._owner is None)
-            found.update(dict.fromkeys(leaves_of([self._primitive])))
-            return list(found)
         return leaves_of([self._primitive])
 
     @property
@@ -199,7 +195,8 @@ class Function(TensorOpsMixin):
     @property
     def parameters(self) -> tuple[Any, ...]:
         """What is learned."""
-        return tuple(each for each in self.inputs if each.is_parameter)
+        found = leaves_of([self._primitive], in_files=True) if self._composite else self._primitive.inputs
+        return tuple(each for each in found if each.is_parameter)
 
     @property
     def constants(self) -> tuple[Any, ...]:
@@ -536,6 +533,18 @@ class Function(TensorOpsMixin):
         from cntk._graph.files import restore
 
         restore(self, filename)
+
+    def train(self, minibatch_source: Any, *args: Any, **kwargs: Any) -> Any:
+        """Train its parameters (:func:`cntk._train_functions.train`); it is a loss, or a loss and a metric."""
+        from cntk._train_functions import train
+
+        return train(self, minibatch_source, *args, **kwargs)
+
+    def test(self, minibatch_source: Any, *args: Any, **kwargs: Any) -> Any:
+        """Return its average over data (:func:`cntk._train_functions.test`); of a loss and a metric, the metric's."""
+        from cntk._train_functions import test
+
+        return test(self, minibatch_source, *args, **kwargs)
 
     def print_node_timing(self) -> None:
         """Say where times are told: ``cntk explain --time``."""
