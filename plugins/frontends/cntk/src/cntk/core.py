@@ -391,8 +391,10 @@ def user_function(user_func: Any) -> Any:
         TypeError: it is none.
     """
     from cntk.ops import as_composite
-    from cntk.ops.functions import UserFunction
+    from cntk.ops.functions import Function, UserFunction
 
+    if isinstance(user_func, Function) and not isinstance(user_func, UserFunction):
+        return as_composite(user_func)
     if not isinstance(user_func, UserFunction):
         raise TypeError("user_function() takes a UserFunction")
     user_func._declare()

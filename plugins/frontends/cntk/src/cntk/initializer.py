@@ -15,7 +15,7 @@ SentinelValueForAutoSelectRandomSeed = 2**64 - 3
 
 _WORDS = {"uniform": "uniform1", "truncated_normal": "truncNormal", "glorot_uniform": "glorotUniform",
           "glorot_normal": "glorotNormal", "he_uniform": "heUniform", "he_normal": "heNormal"}  # fmt: skip
-_SEEDS = [count(1)]
+_SEEDS = [count(0)]
 
 
 @attrs.frozen
@@ -57,7 +57,6 @@ class Initial:
             kernel=self.kernel,
             filter_rank=self.filter_rank or 0,
             output_rank=1 if self.output_rank is None else self.output_rank,
-            seed=seed,
         )
         # Half precision is that of values as they are kept; random numbers are drawn in single precision.
         wide = np.dtype(np.float32 if dtype == np.float16 else dtype)

@@ -177,24 +177,38 @@ def _needed(one: Primitive, later: list[Primitive]) -> Iterator[Primitive]:
         later.append(one.inputs[0]._owner)
 
 
-def leaves_of(roots: Iterable[Primitive], *, in_files: bool = False) -> list[Variable]:
+def leaves_of(roots: Iterable[Primitive], *, nested: bool = False, in_files: bool = False) -> list[Variable]:
     """Return inputs, parameters, constants and placeholders that functions read, each once, in the original's order.
+
+    That is the order in which one meets them going down into each operand before the next one.
 
     Args:
         roots: the functions.
-        in_files: operands come in the order that files have, and not in that of Python.
+        nested: go into blocks, too, before their operands.
+        in_files: operands come as files have them, and not as Python has.
     """
     found: dict[Variable, None] = {}
-    seen = set(roots)
-    stack = [iter(one.inputs if in_files else one.operands) for one in roots]
+    entered: set[Primitive] = set()
+    stack: list[Iterator[Variable | Primitive]] = [iter(roots)]
     while stack:
         for each in stack[-1]:
-            if each._owner is None:
+            if isinstance(each, Primitive):
+                owner: Primitive | None = each
+            else:
+                owner = each._owner
+            if owner is None:
+                assert not isinstance(each, Primitive)
                 found.setdefault(each)
-            elif each._owner not in seen:
-                seen.add(each._owner)
-                stack.append(iter(each._owner.inputs if in_files else each._owner.operands))
+            elif owner not in entered:
+                entered.add(owner)
+                stack.append(_operands_of(owner, nested, in_files))
                 break
         else:
             stack.pop()
     return list(found)
+
+
+def _operands_of(one: Primitive, nested: bool, in_files: bool) -> Iterator[Variable | Primitive]:
+    if nested and one.inside is not None:
+        yield one.inside.root
+    yield from one.inputs if in_files else one.operands

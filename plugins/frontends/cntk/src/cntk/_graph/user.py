@@ -47,7 +47,7 @@ def _bridge(user: UserFunction, primitive: Primitive) -> type[Bridge]:
         outputs = tuple(f"output{index}" for index in range(len(declared)))
         output_axes = {
             name: "minibatch" for name, each in zip(outputs, declared, strict=True) if framed and not each._axes
-        }  # type: ignore[assignment]  # noqa: E501, RUF012
+        }  # type: ignore[assignment]
 
         def infer_outputs(self, *shapes: Any) -> Any:
             known = shapes[0] if shapes else ()

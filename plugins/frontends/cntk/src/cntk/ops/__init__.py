@@ -20,6 +20,8 @@ from cntk.ops.functions import CloneMethod as CloneMethod
 from cntk.ops.functions import Function as Function
 from cntk.ops.functions import ModelFormat as ModelFormat
 from cntk.ops.functions import load_model as load_model
+from cntk.ops.functions import native_user_function as native_user_function
+from cntk.ops.functions import register_native_user_function as register_native_user_function
 
 INFINITELY_REPEAT = 2**64 - 1
 
