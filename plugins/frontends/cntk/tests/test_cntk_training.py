@@ -226,6 +226,52 @@ def test_an_evaluator_averages():
     assert told.tests == [(120, 3, 1, pytest.approx(120 * whole, rel=1e-5))]
 
 
+@pytest.mark.parametrize("rule", ["momentum_sgd", "adam"])
+def test_a_trainer_goes_on_from_its_checkpoint(tmp_path, rule):
+    make = getattr(C, rule)
+    rates = [0.3, 0.2]
+    first, second = Model(), Model()
+    one = first.trainer(make(first.z.parameters, C.learning_parameter_schedule(rates, epoch_size=40), 0.9))
+    other = second.trainer(make(second.z.parameters, C.learning_parameter_schedule(0.1), 0.9))
+    for begin in (0, 20, 40):
+        one.train_minibatch(first.data(begin, begin + 20))
+    state = {"number": math.pi, "nested": {"text": "b"}, "several": [1, 2.5, True], "array": np.arange(3.0)}
+    one.save_checkpoint(str(tmp_path / "net"), state)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["net", "net.ckp"]
+    found = other.restore_from_checkpoint(str(tmp_path / "net"))
+    np.testing.assert_array_equal(found.pop("array"), state.pop("array"))
+    assert found == state
+    assert other.total_number_of_samples_seen == 60
+    assert other.parameter_learners[0].learning_rate() == 0.2
+    for model, trainer in ((first, one), (second, other)):
+        trainer.train_minibatch(model.data(0, 20))
+    np.testing.assert_allclose(second.w.value, first.w.value, rtol=1e-6)
+    with pytest.raises(ValueError, match="an external state holds numbers, texts, lists and dictionaries"):
+        one.save_checkpoint(str(tmp_path / "net"), {"bad": object()})
+    assert other.restore_from_checkpoint(str(tmp_path / "net"))["number"] == math.pi
+
+
+def test_a_session_goes_on_from_a_checkpoint(tmp_path):
+    def session(told, samples):
+        model = Model()
+        config = C.CheckpointConfig(str(tmp_path / "net"), frequency=40, preserve_all=True)
+        trainer = model.trainer(writers=told)
+        C.training_session(trainer, (DATA, CLASSES), 20, None, max_samples=samples, checkpoint_config=config).train()
+        return model
+
+    session(Told(1), 80)
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == ["net", "net.ckp", "net0", "net0.ckp", "net1", "net1.ckp"]
+    for name in ("net", "net.ckp", "net1", "net1.ckp"):
+        (tmp_path / name).unlink()
+    told = Told(1)
+    again = session(told, 80)
+    assert [update[0] for update in told.updates] == [(0, 20), (20, 40)]
+    for path in tmp_path.iterdir():
+        path.unlink()
+    np.testing.assert_allclose(again.w.value, session(Told(1), 80).w.value, rtol=1e-6)
+
+
 def test_one_rank_is_a_team_of_its_own():
     model = Model()
     communicator = C.distributed.mpi_communicator()

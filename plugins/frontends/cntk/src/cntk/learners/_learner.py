@@ -15,8 +15,6 @@ from cntk_core.api import ArrayMath, Slot, UpdateContext
 from cntk_core.api import Learner as Rule
 from cntk_core.api.training import LearnerSettings, TrainingPoint
 
-_TYPE = "Learner"
-_VERSION = 2
 
 
 @attrs.frozen
@@ -321,8 +319,6 @@ class Learner:
     def create_checkpoint(self) -> dict[str, Any]:
         """Return all that it takes to go on from here: counts, schedule, arrays, numbers."""
         kept: dict[str, Any] = {
-            "version": _VERSION,
-            "type": _TYPE,
             "sample_count": self._samples,
             "minibatch_count": self._minibatches,
             "sweep_count": self._sweeps,

@@ -103,10 +103,8 @@ class TrainingParameterSchedule:
     def to_dict(self) -> dict[str, Any]:
         """Return what a checkpoint keeps: ends of the stretches with their values, lengths and sizes."""
         return {
-            "version": 2,
-            "type": "TrainingParameterSchedule",
             "epoch_size": self.epoch_size,
-            "ref_minibatch_size": self.minibatch_size,
+            "minibatch_size": self.minibatch_size,
             "schedule": {str(end): value for end, value in zip(self._ends, self._values, strict=True)},
         }
 
@@ -114,7 +112,7 @@ class TrainingParameterSchedule:
     def from_dict(cls, kept: dict[str, Any]) -> TrainingParameterSchedule:
         """Return the schedule that :meth:`to_dict` has described."""
         found = sorted((int(end), float(value)) for end, value in kept["schedule"].items())
-        made = cls(found[0][1], int(kept["epoch_size"]), int(kept.get("ref_minibatch_size", IGNORE)))
+        made = cls(found[0][1], int(kept["epoch_size"]), int(kept.get("minibatch_size", IGNORE)))
         made._ends, made._values = [end for end, _ in found], [value for _, value in found]
         return made
 

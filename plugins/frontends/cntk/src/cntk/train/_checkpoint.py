@@ -20,12 +20,12 @@ _VERSION = 1
 _NO_TYPE = "an external state holds numbers, texts, lists and dictionaries with texts as keys, not {!r}"
 
 
-def save(filename: str, functions: Sequence[Any], learners: Sequence[Learner], external: Mapping[str, Any]) -> None:
+def save(filename: str, function: Any, learners: Sequence[Learner], external: Mapping[str, Any]) -> None:
     """Write a checkpoint; what was there before stays until both files are complete.
 
     Args:
         filename: of the model.
-        functions: whose parameters are kept, the model first.
+        function: whose parameters are kept (:func:`whole`).
         learners: whose state is kept.
         external: of the program.
 
@@ -41,7 +41,7 @@ def save(filename: str, functions: Sequence[Any], learners: Sequence[Learner], e
     }
     model, checkpoint = Path(filename), Path(f"{filename}{SUFFIX}")
     unfinished = [path.with_name(f"{path.name}.tmp") for path in (model, checkpoint)]
-    _together(functions).save(str(unfinished[0]))
+    function.save(str(unfinished[0]))
     with unfinished[1].open("wb") as file:
         for piece in encode(state):
             file.write(piece)
@@ -51,7 +51,7 @@ def save(filename: str, functions: Sequence[Any], learners: Sequence[Learner], e
         made.replace(path)
 
 
-def restore(filename: str, functions: Sequence[Any], learners: Sequence[Learner]) -> dict[str, Any]:
+def restore(filename: str, function: Any, learners: Sequence[Learner]) -> dict[str, Any]:
     """Go on from a checkpoint. Returns the program's state.
 
     Raises:
@@ -63,7 +63,7 @@ def restore(filename: str, functions: Sequence[Any], learners: Sequence[Learner]
     states = kept if isinstance(kept, list) else [kept]
     if len(states) != len(learners):
         raise ValueError(f"the checkpoint '{filename}' is of {len(states)} learners; here are {len(learners)}")
-    _together(functions).restore(filename)
+    function.restore(filename)
     for learner, state in zip(learners, states, strict=True):
         learner.restore_from_checkpoint(_learner_back(state, learner))
     external = _back(found.get("ExternalState", {}))
@@ -71,38 +71,74 @@ def restore(filename: str, functions: Sequence[Any], learners: Sequence[Learner]
     return external
 
 
-def _together(functions: Sequence[Any]) -> Any:
-    from cntk.ops import combine
+def whole(model: Any, loss: Any, metric: Any) -> Any:
+    """Return what a checkpoint has as its model: the original's trainer asks for the same functions in a file.
 
-    outputs = dict.fromkeys(output for function in functions for output in function.outputs)
-    return combine(list(outputs))
+    Args:
+        model: the Function that is trained, or None.
+        loss: what is minimised.
+        metric: or None.
+    """
+    from cntk import Axis
+    from cntk.ops import combine, reduce_sum
+
+    outputs = [] if model is None else list(model.outputs)
+    for function, name in ((loss, "aggregateLoss"), (metric, "aggregateEvalMetric")):
+        if function is not None:
+            outputs.append(function.output)
+            if function.output.dynamic_axes:
+                outputs.append(reduce_sum(function, axis=Axis.all_axes(), name=name).output)
+    return combine(list(dict.fromkeys(outputs)))
 
 
-_KEYS = {"minibatch_count": "minibatchCount", "sweep_count": "sweep_count"}
+_KEYS = {
+    "minibatch_count": "minibatchCount",
+    "sweep_count": "sweepCount",
+    "learning_rate_schedule": "learnig_rate_schedule",  # as the original spells it
+}
+_SIZE = "ref_mb_size"
+_LEARNER_VERSION, _SCHEDULE_VERSION = 3, 2
+_COUNT = "smoothed_count"
+_LARGEST_INT = 2**31
 
 
 def _learner(state: Mapping[str, Any]) -> dict[str, Any]:
     """Return a learner's state as the file has it."""
-    made: dict[str, Any] = {}
+    made: dict[str, Any] = {"version": SizeT(_LEARNER_VERSION), "type": "Learner", "master_parameter_updated": True}
     for key, value in state.items():
         if key == "smoothed_gradients":
             made[key] = [_array(each) for each in value]
         elif key == "learning_rate_schedule":
-            made[key] = _schedule(value)
+            made[_KEYS[key]] = _schedule(value)
         else:
             made[_KEYS.get(key, key)] = SizeT(value) if isinstance(value, int) else value
+    made.setdefault(_COUNT, float(state["minibatch_count"]))  # RmsProp's, which the original asks for
     return made
 
 
 def _schedule(state: Mapping[str, Any]) -> dict[str, Any]:
-    whole = {key: SizeT(value) if isinstance(value, int) else value for key, value in state.items()}
-    return {**whole, "schedule": {end: float(value) for end, value in state["schedule"].items()}}
+    pairs = state["schedule"]
+    ends = {"0": next(iter(pairs.values()))} if len(pairs) == 1 else pairs
+    return {
+        "version": SizeT(_SCHEDULE_VERSION),
+        "type": "TrainingParameterSchedule",
+        "epoch_size": SizeT(state["epoch_size"]),
+        _SIZE: SizeT(state["minibatch_size"]),
+        "schedule": {end: float(value) for end, value in ends.items()},
+    }
 
 
 def _array(array: Any) -> Array:
-    """Return the arrays of a parameter, side by side along the last axis, one after the other."""
-    values = np.moveaxis(array, -1, 0)
-    return Array(tuple(reversed(values.shape)), np.ascontiguousarray(values).reshape(-1))
+    """Return the arrays of a parameter side by side, as a matrix whose columns are those of one after the other."""
+    if not array.size:
+        return Array((), np.zeros(1, array.dtype))
+    slots, shape = array.shape[-1], array.shape[:-1]
+    values = np.ascontiguousarray(np.moveaxis(array, -1, 0)).reshape(-1)
+    dims = tuple(reversed(shape)) or (1,)
+    if slots > 1:
+        rows = dims[0]
+        dims = (rows, values.size // rows)
+    return Array(dims, values)
 
 
 def _learner_back(state: Any, learner: Learner) -> dict[str, Any]:
@@ -115,6 +151,8 @@ def _learner_back(state: Any, learner: Learner) -> dict[str, Any]:
         raise ValueError("the checkpoint holds no state of a learner")
     back = {theirs: ours for ours, theirs in _KEYS.items()}
     found = {back.get(key, key): value for key, value in state.items()}
+    schedule = dict(found["learning_rate_schedule"])
+    found["learning_rate_schedule"] = {**schedule, "minibatch_size": schedule.get(_SIZE, 0)}
     slots, arrays = len(learner.rule.slots), []
     for parameter, array in zip(learner.parameters, state["smoothed_gradients"], strict=True):
         values = np.asarray(array.values)
@@ -142,7 +180,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, bool | str | float):
         return value
     if isinstance(value, int | np.integer):
-        return SizeT(value) if value >= 0 else int(value)
+        return int(value) if abs(value) < _LARGEST_INT else SizeT(value)
     if isinstance(value, np.floating):
         return float(value)
     if isinstance(value, np.ndarray) and value.dtype in (np.float32, np.float64):

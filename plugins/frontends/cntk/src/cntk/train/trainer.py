@@ -40,6 +40,7 @@ class Trainer:
             learner.add_progress_writers(self._writers)
         self._engine = Engine(self._loss, self._metric, self._learners)
         self._last: Any = None
+        self._kept: Any = None
         self._training, self._test = Sums(), Sums()
         self._engine.check_parameters()
 
@@ -222,8 +223,7 @@ class Trainer:
         """
         from cntk.train._checkpoint import save
 
-        functions = [each for each in (self._model, self._loss, self._metric) if each is not None]
-        save(filename, functions, self._learners, dict(external_state or {}))
+        save(filename, self._whole(), self._learners, dict(external_state or {}))
 
     def restore_from_checkpoint(self, filename: str) -> dict[str, Any]:
         """Go on from what :meth:`save_checkpoint` has written. Returns the external state.
@@ -233,9 +233,16 @@ class Trainer:
         """
         from cntk.train._checkpoint import restore
 
-        functions = [each for each in (self._model, self._loss, self._metric) if each is not None]
         self._last = None
-        return restore(filename, functions, self._learners)
+        return restore(filename, self._whole(), self._learners)
+
+    def _whole(self) -> Any:
+        """Return the Function that checkpoints have."""
+        from cntk.train._checkpoint import whole
+
+        if self._kept is None:
+            self._kept = whole(self._model, self._loss, self._metric)
+        return self._kept
 
 
 def _function(given: Any) -> Any:
