@@ -118,6 +118,7 @@ def _infer(one: Primitive, outer: Mapping[Variable, Variable]) -> bool:
         return True
     if one.number == _CONVOLUTION:
         _complete_kernel(one)
+    _check_types(one)
     maker = _maker([one], one.inputs)
     _adopt(maker, one)
     return True
@@ -152,6 +153,18 @@ def _complete_kernel(one: Primitive) -> None:
     transposed, groups = bool(one.attributes.get("transpose")), int(one.attributes.get("groups", 1))
     place = 0 if transposed else len(shape) - len(data)
     kernel._shape = tuple(data[0] // groups if dim == -1 and index == place else dim for index, dim in enumerate(shape))
+
+
+def _check_types(one: Primitive) -> None:
+    """Look whether all inputs have numbers of one type.
+
+    Raises:
+        GraphError: they have not.
+    """
+    kinds = {np.dtype(each._dtype).name for each in one.inputs if each._dtype is not None}
+    if len(kinds - {"float16"}) > 1:
+        told_ = ", ".join(f"{each} of {np.dtype(each._dtype).name}" for each in one.inputs)
+        raise GraphError(f"{one.called}: its inputs have numbers of several types: {told_}")
 
 
 def _guess(one: Primitive) -> None:
