@@ -291,7 +291,8 @@ class Trainer:
         """
         path, position = _checkpoint_path(path), self._position()
         ranks, stepper = self._ranks, self._stepper
-        sums, shown = ({name: one.total for name, one in each.items()} for each in (self._sums.read(), self._shown))
+        self._sums.read()
+        sums, shown = self._sums.fetched, {name: one.total for name, one in self._shown.items()}
         counted = (self._sums.samples, next((one.samples for one in self._shown.values()), 0))
         totals = {"sums": sums, "shown": shown, "counted": counted}
         control = {"rules": self._rules(), **totals, "external": external}

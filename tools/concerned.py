@@ -161,10 +161,27 @@ class Workspace:
         if not self.room(file) and self.packages[package := self.modules[file].partition(".")[0]] != Path():
             # A wheel without tests of its own: those that import any of it.
             found |= {test for test in self.test_files if any(_within(one, package) for one in self.imports(test))}
+        found |= self._of_room_elsewhere(file)
         for other in self.modules:
             if self.packages[self.modules[other].partition(".")[0]] != Path() and self._takes(other, reached):
                 found.add(self.room(other))
         return found | self.taking(file) | self._speaking(self.modules[file].partition(".")[0])
+
+    def _of_room_elsewhere(self, file: str) -> set[str]:
+        """Return the folders of tests that go through a room of a kit which has none beside the kit.
+
+        Such a room is tested with the core's room that it serves (``cntk_kit_recipes.session`` in ``tests/training``):
+        by tests that import something of it, themselves or through a helper of theirs.
+        """
+        name = self.modules[file]
+        package, room, *rest = [*name.split("."), ""]
+        wheel = self.packages[package]
+        if not rest or wheel.parts[:1] != ("kits",) or (self.root / wheel / "tests" / room).is_dir():
+            return set()
+        inside = f"{package}.{room}"
+        helpers = [one for one in self.files if one.startswith("tests/") and one.endswith(".py")]
+        takers = [one for one in helpers if any(f"{module}.".startswith(f"{inside}.") for module in self.imports(one))]
+        return {Path(*Path(one).parts[:2]).as_posix() for one in takers if len(Path(one).parts) > 2}
 
     def _speaking(self, package: str) -> set[str]:
         """Return the test files that have a plugin's verb as an argument, or one of its actions in a recipe."""

@@ -29,6 +29,7 @@ class SGDSettings:
         default=None, key="momentumPerMB", doc="by epoch; 0.9 if not given"
     )
     momentum_as_time_constant: Schedule[float] | None = option(default=None, doc="in samples, by epoch")
+    truncated: bool = option(default=False, doc="momentum and rates per minibatch are those of one row of it")
     min_learning_rate_per_sample: float = option(default=1e-9, doc="training ends below it")
     l1_reg_weight: Schedule[float] = option(
         default=Schedule.constant(0.0), key="L1RegWeight", doc="per sample, by epoch"
@@ -60,21 +61,26 @@ class SGDSettings:
     sig_figs: float = option(default=6.0, doc="gradientcheck: digits that must agree")
     auto_adjust: AutoAdjust = option(default=AutoAdjust(), doc="what training decides by itself")
 
-    def rate(self, epoch: int) -> float:
-        """Learning rate per sample of an epoch."""
+    def rate(self, epoch: int, rows: int = 1) -> float:
+        """Learning rate per sample of an epoch, if minibatches have so many parallel sequences."""
         if self.learning_rates_per_sample is not None:
             return self.learning_rates_per_sample[epoch]
         assert self.learning_rates_per_mb is not None, "no learning rate was given"
-        return schedules.per_sample_rate(self.learning_rates_per_mb[epoch], self.minibatch_size[epoch])
+        return schedules.per_sample_rate(self.learning_rates_per_mb[epoch], self._spread(epoch, rows))
 
-    def momentum(self, epoch: int) -> float:
-        """Momentum per sample of an epoch."""
+    def momentum(self, epoch: int, rows: int = 1) -> float:
+        """Momentum per sample of an epoch, in a minibatch of so many parallel sequences."""
         if self.momentum_per_sample is not None:
             return self.momentum_per_sample[epoch]
         if self.momentum_as_time_constant is not None:
             return schedules.momentum_of_time_constant(self.momentum_as_time_constant[epoch])
         per_mb = DEFAULT_MOMENTUM_PER_MB if self.momentum_per_mb is None else self.momentum_per_mb[epoch]
-        return schedules.momentum_per_sample(per_mb, self.minibatch_size[epoch])
+        return schedules.momentum_per_sample(per_mb, self._spread(epoch, rows))
+
+    def _spread(self, epoch: int, rows: int) -> int:
+        """Over how many samples a value per minibatch is spread: CNTK takes the size of truncated ones for a row's."""
+        size = self.minibatch_size[epoch]
+        return size * rows if self.truncated and size > 1 else size
 
     @property
     def given_rates(self) -> int:

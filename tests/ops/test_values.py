@@ -191,6 +191,28 @@ def test_weights_of_logistic_are_scaled_to_a_mean_of_one():
     )
 
 
+def test_gradient_by_scores_takes_labels_as_if_they_summed_to_one():
+    labels, scores = np.array([[0.5, 0.9, 0.3], [2.0, 0.0, 0.0]]), np.array([[1.0, 2.0, 3.0], [0.5, 0.0, -1.0]])
+    softmax = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+    for sparse in (None, 0):
+        _, found = gradients("CrossEntropyWithSoftmax", labels, scores, sparse=sparse)
+        np.testing.assert_allclose(found[1], softmax - labels)
+
+
+def test_scores_that_stand_for_all_samples_have_the_sum_of_their_gradients():
+    labels, scores = np.array([[0.5, 0.9, 0.3], [0.0, 1.0, 0.0]]), np.array([1.0, 2.0, 3.0])
+    softmax = np.exp(scores) / np.exp(scores).sum()
+    for sparse in (None, 0):
+        _, found = gradients("CrossEntropyWithSoftmax", labels, scores, framed=(True, False), sparse=sparse)
+        np.testing.assert_allclose(found[1], 2 * softmax - labels.sum(axis=0))
+
+
+def test_gradient_of_logistic_takes_the_weights_as_they_are():
+    labels, chances = [[1.0], [0.0]], [[0.25], [0.5]]
+    _, found = gradients("Logistic", labels, chances, [[3.0], [1.0]])
+    np.testing.assert_allclose(found[1], [[-3.0 / 0.25], [1.0 / 0.5]])
+
+
 def test_dummy_criterion_hands_on_the_given_gradient():
     _, found = gradients("DummyCriterion", [[1.0], [1.0]], [[2.0, 3.0], [4.0, 5.0]], [[0.0, 0.0], [0.0, 0.0]])
     np.testing.assert_array_equal(found[2], [[2.0, 3.0], [4.0, 5.0]])

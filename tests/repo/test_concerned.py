@@ -50,6 +50,15 @@ FILES = {
     "kits/lines/src/kit_lines/__init__.py": "",
     "kits/lines/src/kit_lines/split.py": "",
     "kits/lines/src/kit_lines/unseen.py": "",
+    "kits/loops/pyproject.toml": "",
+    "kits/loops/src/kit_loops/__init__.py": "",
+    "kits/loops/src/kit_loops/turns/__init__.py": "",
+    "kits/loops/src/kit_loops/turns/left.py": "def left(): ...\n",
+    "kits/loops/src/kit_loops/turns/unseen.py": "",
+    "kits/loops/src/kit_loops/words/__init__.py": "",
+    "kits/loops/tests/words/test_words.py": "",
+    "tests/turning/helper.py": "from kit_loops.turns.left import left\n",
+    "tests/turning/test_turning.py": "",
     "tests/other/test_lines.py": "from kit_lines.split import lines\n",
 }
 
@@ -93,6 +102,8 @@ def small(tool: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
             ["plugins/tools/look/tests", "tests/golden", "tests/other/test_actions.py", "tests/other/test_verbs.py"],
         ),
         ("kits/lines/src/kit_lines/unseen.py", ["tests/golden", "tests/other/test_lines.py"]),
+        ("kits/loops/src/kit_loops/turns/unseen.py", ["kits/loops/tests", "tests/golden", "tests/turning"]),
+        ("kits/loops/src/kit_loops/words/__init__.py", ["kits/loops/tests", "tests/golden"]),
         ("plugins/readers/b/src/reader_b/parts/lines.py", ["plugins/readers/b/tests", "tests/golden"]),
         ("plugins/readers/a/tests/data.py", ["plugins/readers/a/tests"]),
         ("tests/plan/test_loops.py", ["tests/plan/test_loops.py"]),
@@ -109,6 +120,7 @@ def test_wheels_and_modules(small: Any) -> None:
     assert small.packages == {
         "core": Path(),
         "kit_lines": Path("kits/lines"),
+        "kit_loops": Path("kits/loops"),
         "look": Path("plugins/tools/look"),
         "reader_a": Path("plugins/readers/a"),
         "reader_b": Path("plugins/readers/b"),

@@ -102,7 +102,7 @@ def test_criteria_are_averaged_until_the_comparison():
 
 
 def test_the_state_survives_a_file():
-    full = ControlState(0.5, 1.0, 2.0, 3, True, (0.1, 0.2), 64, 0.7, {"ce": (0.5, 3)})
+    full = ControlState(0.5, 1.0, 2.0, 3, True, (0.1, 0.2), 64, 0.7, 2, {"ce": (0.5, 3)})
     assert ControlState.of(full.entries()) == full
     assert ControlState.of(ControlState().entries()) == ControlState()
     assert ControlState.of({}) == ControlState()

@@ -9,7 +9,11 @@ import numpy as np
 import pytest
 from small import Lines, ListReader, make_data, make_network, operation
 
+from cntk_core.contract.reader import EpochSpec
+from cntk_core.contract.store import ParameterStore
 from cntk_core.errors import DataError
+from cntk_core.network.node import Parameter
+from cntk_core.plan.make import make_plan
 from cntk_core.training.loop.criteria import CriterionSums
 from cntk_core.training.loop.progress import RunLog
 from cntk_kit_recipes.session.evaluate import evaluate
@@ -89,6 +93,47 @@ def test_a_value_per_frame_is_summed():
     network.infer()
     result = evaluate(network, ReferenceEngine(), ListReader(DATA), [node], 6, 0, RunLog(Lines()))
     assert result["twice"].total == pytest.approx(2 * DATA["features"].sum())
+
+
+def with_accumulator():
+    network = make_network()
+    half = network.add(Parameter.make("half", (1,), value=np.array([0.5]), learning_rate_multiplier=0.0))
+    first = operation(network, "first", "RowSlice", network["features"], begin=0, end=1)
+    mean = operation(network, "mean", "EpochAccumulator", first)
+    node = operation(network, "above", "Minus", mean, half)
+    network.infer()
+    return network, node
+
+
+@pytest.mark.parametrize("size", [20, 6])
+def test_what_is_made_of_means_of_the_epoch_is_shown_as_it_is(size):
+    network, node = with_accumulator()
+    lines = Lines()
+    log = RunLog(lines, trace_level=1)
+    result = evaluate(network, ReferenceEngine(), ListReader(DATA), [network["ce"], node], size, 0, log, show_every=1)
+    assert result["above"].average == pytest.approx(DATA["features"][:, 0].mean() - 0.5)
+    assert (result["above"].samples, result["ce"].samples) == (1, 20)
+    shown = [float(line.split("above = ")[1].split(" * 1")[0]) for line in lines.all if "above = " in line]
+    means = [DATA["features"][:end, 0].mean() - 0.5 for end in [*range(size, 20, size), 20, 20]]
+    assert shown == pytest.approx(means, abs=1e-8)
+
+
+def test_ranks_show_the_mean_of_what_they_have_of_the_epoch():
+    network, node = with_accumulator()
+    store = ParameterStore(network.parameters, network.dtype)
+    program = ReferenceEngine().compile(make_plan(network, [network["ce"], node]), store)
+    sums = CriterionSums(program, [network["ce"], node])
+    own = dict.fromkeys(sums.names, 0.0)
+    for one in ListReader(DATA).minibatches(EpochSpec(minibatch_size=8)):
+        program.evaluate(one)
+        own = sums.joined(own, sums.take())
+    assert own["ce"] == pytest.approx(by_hand())
+    other = {name: 3 * value if name == "above" else value for name, value in own.items()}
+    sums.put({name: own[name] + other[name] for name in own}, 40)
+    assert sums.read()["above"].average == pytest.approx(2 * (DATA["features"][:, 0].mean() - 0.5))
+    assert sums.read()["ce"].total == pytest.approx(2 * by_hand())
+    sums.put(dict.fromkeys(own, 0.0), 0)  # a step without samples
+    assert sums.read()["above"].samples == 2
 
 
 def test_what_ran_before_does_not_count():

@@ -44,6 +44,12 @@ def test_rates_and_momentum_are_per_sample_whatever_the_unit():
     assert [settings.rate(epoch) for epoch in range(4)] == [0.1, 0.2, 0.2, 0.005]
     assert settings.momentum(0) ** 8 == pytest.approx(0.5)
     assert settings.momentum(1) ** 16 == pytest.approx(0.5)
+    whole = read("maxEpochs=2; minibatchSize=8:1; learningRatesPerMB=0.8; momentumPerMB=0.5; truncated=false")
+    assert (whole.momentum(0, 3), whole.rate(0, 3)) == (settings.momentum(0), settings.rate(0))
+    by_row = read("maxEpochs=2; minibatchSize=8:1; learningRatesPerMB=0.8; momentumPerMB=0.5; truncated=true")
+    assert by_row.momentum(0, 3) ** 24 == pytest.approx(0.5)
+    assert by_row.rate(0, 3) == pytest.approx(0.8 / 24)
+    assert (by_row.momentum(1, 3), by_row.rate(1, 3)) == (0.5, 0.8)  # a minibatch of 1 is not truncated
     by_time = read(GOOD + "; momentumAsTimeConstant=0:30")
     assert by_time.momentum(0) == 0.0
     assert by_time.momentum(1) == pytest.approx(math.exp(-1 / 30), rel=1e-7)

@@ -14,7 +14,7 @@ from cntk_core.ops.language.define import define_op, fill_from_others
 from cntk_core.ops.language.framing import dense, math_of, paired, samples, scalar, unpaired
 from cntk_core.ops.language.op import Array, Op, OpContext
 from cntk_core.ops.language.shapes import Shape, broadcast, elements, show
-from cntk_core.ops.language.sparse_rows import add_at, best_columns, entries, is_sparse, pick, row_sums
+from cntk_core.ops.language.sparse_rows import add_at, best_columns, entries, is_sparse, pick
 from cntk_core.ops.language.traits import Traits
 
 SMALLEST_DIVISOR = 1e-30
@@ -120,11 +120,13 @@ def _ce_softmax_gradient(
         change = -gradient * log_softmax(xp, logits)
         to_labels = unpaired(xp, change, inputs[0])
     if needs[1]:
-        # Labels that do not sum to 1 (soft labels with a weight) are allowed for.
-        change = context.saved["softmax"] * (gradient * row_sums(labels))
+        # As if the labels of a sample summed to 1, whatever they do: so CNTK trains.
+        softmax = context.saved["softmax"]
+        rows = len(softmax) if labels.shape[0] == 1 else labels.shape[0]
+        change = gradient * xp.broadcast_to(softmax, (rows, softmax.shape[1]))
         if is_sparse(labels):
-            rows, columns, data = entries(labels)
-            add_at(change, rows, columns, -gradient * data)
+            places, columns, data = entries(labels)
+            add_at(change, places, columns, -gradient * data)
         else:
             change -= gradient * labels
         to_logits = unpaired(xp, change, inputs[1])
@@ -139,7 +141,7 @@ def _ce_softmax_gradient(
     traits=Traits(log_likelihood=True),
 )
 def CROSS_ENTROPY_WITH_SOFTMAX(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:
-    """-sum(labels * log(softmax(logits))); inputs: labels, logits."""
+    """-sum(labels * log(softmax(logits))), labels that sum to 1 in each sample; inputs: labels, logits."""
     labels, logits = paired(inputs[0], inputs[1], context.framed)
     logarithms = log_softmax(xp, logits)
     context.saved["softmax"] = xp.exp(logarithms)
@@ -238,7 +240,9 @@ def _logistic_gradient(
 ) -> Sequence[Array | None]:
     labels, chances = paired(inputs[0], inputs[1], context.framed)
     slope = (2.0 * labels - 1.0) / _guarded(xp, _correct_chance(labels, chances))
-    return [None, unpaired(xp, -gradient * (slope * _weights(inputs, context)), inputs[1]), None][: len(inputs)]
+    if len(inputs) == 3:  # CNTK trains with the weights as they are, and shows the mean
+        slope = slope * samples(inputs[2], context.framed[2])
+    return [None, unpaired(xp, -gradient * slope, inputs[1]), None][: len(inputs)]
 
 
 @_criterion(

@@ -88,7 +88,10 @@ def COS_DISTANCE(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpC
 
 @attrs.frozen
 class NegativeSamplesAttributes:
-    """Attributes of CosDistanceWithNegativeSamples (which CNTK's recipes give as third and fourth input).
+    """Attributes of CosDistanceWithNegativeSamples.
+
+    CNTK's recipes and files give them as constants, third and fourth input: nodes that a network may keep, since they
+    have names and are dumped, and that say nothing more.
 
     Attributes:
         shift: how many frames after a sample its first negative partner stands.
@@ -105,14 +108,20 @@ class NegativeSamplesAttributes:
 
 
 def _infer_negative(shapes: Sequence[Shape], attributes: NegativeSamplesAttributes) -> Shape:
+    if len(shapes) == 3:
+        raise ShapeError("takes 2 inputs, or 4 with the constants of its settings, not 3")
     _check_sizes(shapes)
     if attributes.negatives < 0:
         raise ShapeError(f"the number of negative samples must not be negative, but is {attributes.negatives}")
     return (attributes.negatives + 1,)
 
 
+def _complete_negative(shapes: Sequence[Shape], attributes: NegativeSamplesAttributes) -> list[Shape]:
+    return [*fill_from_others(shapes[:2], attributes), *shapes[2:]]
+
+
 def _both_rows(xp: Any, inputs: Sequence[Array], context: OpContext) -> tuple[Array, Array]:
-    left, right = (samples(value, framed) for value, framed in zip(inputs, context.framed, strict=True))
+    left, right = (samples(value, framed) for value, framed in zip(inputs[:2], context.framed[:2], strict=True))
     rows = max(len(left), len(right))
     return xp.broadcast_to(left, (rows, left.shape[1])), xp.broadcast_to(right, (rows, right.shape[1]))
 
@@ -133,19 +142,21 @@ def _negative_gradient(
         more_left, more_right = cosine_gradients(xp, incoming[:, row : row + 1], left, xp.roll(right, -shift, axis=0))
         to_left = to_left + more_left
         to_right = to_right + xp.roll(more_right, shift, axis=0)
-    return [
+    found = [
         _sum_if_repeated(xp, result, value, framed)
-        for result, value, framed in zip((to_left, to_right), inputs, context.framed, strict=True)
+        for result, value, framed in zip((to_left, to_right), inputs[:2], context.framed[:2], strict=True)
     ]
+    return [*found, *[None] * len(inputs[2:])]
 
 
 @define_op(
     "CosDistanceWithNegativeSamples",
-    inputs=2,
+    inputs=(2, 4),
     infer=_infer_negative,
     gradient=_negative_gradient,
     attributes=NegativeSamplesAttributes,
-    complete=fill_from_others,
+    complete=_complete_negative,
+    differentiable=(True, True, False, False),
     reads_output=False,
     aliases={"ndl": ("CosWithNegSamples",)},
     traits=Traits(pure_xp=True, keeps_nothing=True),

@@ -12,7 +12,7 @@ from cntk_core.ops.language.define import define_op, elementwise_op, first_shape
 from cntk_core.ops.language.framing import sample_shape, samples
 from cntk_core.ops.language.op import Array, OpContext
 from cntk_core.ops.language.shapes import Shape, show
-from cntk_core.ops.language.traits import BY_ELEMENTS
+from cntk_core.ops.language.traits import BY_ELEMENTS, Traits
 from cntk_core.system.console import tell
 
 
@@ -91,7 +91,13 @@ def TRACE(xp: Any, inputs: Sequence[Array], attributes: TraceAttributes, context
     return inputs[0]
 
 
-@define_op("EpochAccumulator", infer=first_shape, guess=guess_first, reduces_frames=True)
+@define_op(
+    "EpochAccumulator",
+    infer=first_shape,
+    guess=guess_first,
+    reduces_frames=True,
+    traits=Traits(accumulates=True),
+)
 def EPOCH_ACCUMULATOR(xp: Any, inputs: Sequence[Array], attributes: Any, context: OpContext) -> Array:
     """Mean of a value over all frames of the epoch so far."""
     shape = sample_shape(inputs[0], context.framed[0])

@@ -277,18 +277,21 @@ def POOLING(xp: Any, inputs: Sequence[Array], attributes: PoolingAttributes, con
 def legacy_pooling_geometry(data: Shape, attributes: LegacyPoolingAttributes) -> Geometry:
     """Place the windows of MaxPooling or AveragePooling on samples as they lie in memory.
 
-    Legacy images are ``(width, height, channels)`` there.
+    In the layout ``HWC`` CNTK 2.0 takes the axes of an image, channels x width x height, for width x height x channels:
+    windows have one row and ``window_width`` columns, and stand on numbers that lie ``height`` apart. Of what they
+    give, the first numbers are the output, as many as an image of its size has.
 
     Raises:
         ShapeError: the input is no image, or smaller than the window.
     """
+    geometry = image_pooling_geometry(data, attributes)
     if not is_legacy(attributes.image_layout):
-        return image_pooling_geometry(data, attributes)
+        return geometry
     height, width, channels = data
-    kernel = (1, attributes.window_height, attributes.window_width)
-    stride = (1, attributes.vertical_subsample, attributes.horizontal_subsample)
-    settings = PoolingAttributes(kernel, stride=stride, auto_padding=(False,))
-    dims = (channels, height, width)
+    settings = PoolingAttributes(
+        (1, attributes.window_width, 1), stride=(1, attributes.horizontal_subsample, 1), auto_padding=(False,)
+    )
+    dims = (height, width, channels)
     return make_geometry(dims, window_of(dims, settings, reduces=False))
 
 
@@ -297,7 +300,8 @@ def _image_pooling(name: str, what: str, *, average: bool) -> Op:
         framed = context.framed[0]
         sample = sample_shape(inputs[0], framed)
         result = Pool(legacy_pooling_geometry(sample, attributes), average).forward(xp, _rows(inputs[0], framed))
-        return reshaped(result, framed, _infer_image_pooling([sample], attributes))
+        shape = _infer_image_pooling([sample], attributes)
+        return reshaped(result[:, : elements(shape)], framed, shape)
 
     def gradient(
         xp: Any,
@@ -309,8 +313,12 @@ def _image_pooling(name: str, what: str, *, average: bool) -> Op:
         needs: Sequence[bool],
     ) -> Sequence[Array | None]:
         framed = context.framed[0]
-        pool = Pool(legacy_pooling_geometry(sample_shape(inputs[0], framed), attributes), average)
-        return (pool.gradient(xp, _rows(gradient, framed), _rows(inputs[0], framed)).reshape(inputs[0].shape),)
+        geometry = legacy_pooling_geometry(sample_shape(inputs[0], framed), attributes)
+        given = _rows(gradient, framed)
+        incoming = xp.zeros((len(given), elements(geometry.counts)), dtype=gradient.dtype)
+        incoming[:, : given.shape[1]] = given
+        found = Pool(geometry, average).gradient(xp, incoming, _rows(inputs[0], framed))
+        return (found.reshape(inputs[0].shape),)
 
     return define_op(
         name,

@@ -48,8 +48,3 @@ def pick(values: Array, rows: IntArray, columns: IntArray) -> Array:
 def add_at(values: Array, rows: IntArray, columns: IntArray, changes: Array) -> None:
     """Add to elements of a matrix, in place; an element may be named twice, and one row stands for all."""
     np.add.at(values, (rows if len(values) > 1 else np.zeros_like(rows), columns), changes)
-
-
-def row_sums(matrix: Any) -> Array:
-    """Return the sum of each row of a matrix, ``(rows, 1)``; of a sparse one, too."""
-    return np.asarray(matrix.sum(axis=1)).reshape(-1, 1)

@@ -14,10 +14,17 @@ from cntk_core.ops.language.shapes import elements
 
 @attrs.frozen
 class Criterion:
-    """The sum of a criterion over a number of samples."""
+    """The sum of a criterion over a number of samples.
+
+    Attributes:
+        total: the sum.
+        samples: how many.
+        running: it is of the epoch so far already: nothing of it is from since an earlier one.
+    """
 
     total: float = 0.0
     samples: int = 0
+    running: bool = False
 
     @property
     def average(self) -> float:
@@ -25,7 +32,7 @@ class Criterion:
         return self.total / self.samples if self.samples else 0.0
 
     def __sub__(self, other: Criterion) -> Criterion:
-        return Criterion(self.total - other.total, self.samples - other.samples)
+        return self if self.running else Criterion(self.total - other.total, self.samples - other.samples)
 
 
 def number_format(width: int, precision: int, value: float) -> str:
@@ -44,7 +51,8 @@ def describe(name: str, criterion: Criterion) -> str:
 class CriterionSums:
     """Adds up the criteria of a program. Values are fetched from the program only when :meth:`read` asks for them.
 
-    A criterion that is not a single number for the whole minibatch is summed over its frames and elements.
+    A criterion that is not a single number for the whole minibatch is summed over its frames and elements. One that is
+    made of means of the epoch so far counts as it is, once: of several ranks it is the mean.
 
     Args:
         program: whose roots the nodes are.
@@ -55,7 +63,10 @@ class CriterionSums:
         self.program = program
         self.nodes = tuple(nodes)
         self.samples = 0
-        self._sums = {node.name: 0.0 for node in nodes}
+        self._running = tuple(node for node in nodes if _is_running(program, node))
+        self._sums = dict.fromkeys(
+            [*(node.name for node in nodes), *(node.name + _COUNT for node in self._running)], 0.0
+        )
         self._by_frame = tuple(node for node in nodes if node.framed or elements(node.known_shape) != 1)
         program.read_totals()  # what ran before does not count
 
@@ -74,33 +85,70 @@ class CriterionSums:
         self.samples += samples
         for node in self._by_frame:
             self._sums[node.name] += float(self.program.value(node.name).sum())
+        if samples:
+            self._sums.update(self._run())
+
+    def _run(self) -> dict[str, float]:
+        values = {node.name: float(self.program.value(node.name).sum()) for node in self._running}
+        return {**values, **{name + _COUNT: 1.0 for name in values}}
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the criteria."""
+        """Names of the numbers that ranks add up."""
         return tuple(self._sums)
 
     def take(self) -> dict[str, float]:
         """Return the sums of the minibatch that the program has just computed, without adding them up here."""
         totals = self.program.read_totals()
-        return {
+        found = {
             node.name: float(self.program.value(node.name).sum() if node in self._by_frame else totals[node.name])
             for node in self.nodes
         }
+        return {**found, **self._run()}
+
+    def joined(self, sums: Mapping[str, float], later: Mapping[str, float]) -> dict[str, float]:
+        """Return the sums of two minibatches, or of more, that :meth:`take` gave of each."""
+        running = {key for node in self._running for key in (node.name, node.name + _COUNT)}
+        return {name: value + (0.0 if name in running else sums[name]) for name, value in later.items()}
 
     def put(self, sums: Mapping[str, float], samples: int) -> None:
         """Count a minibatch with sums from elsewhere."""
         self.samples += samples
-        for name, value in sums.items():
-            self._sums[name] += value
+        now = {key: sums[key] for node in self._running for key in (node.name, node.name + _COUNT)}
+        for name in sums.keys() - now.keys():
+            self._sums[name] += sums[name]
+        if samples:
+            self._sums.update(now)
 
     def read(self) -> dict[str, Criterion]:
         """The sums since the beginning, by name, in the order of the nodes."""
         totals = self.program.read_totals()
         for node in self.nodes:
-            if node not in self._by_frame:
+            if node not in self._by_frame and node not in self._running:
                 self._sums[node.name] += float(totals[node.name])
-        return {name: Criterion(total, self.samples) for name, total in self._sums.items()}
+        return {node.name: self._criterion(node) for node in self.nodes}
+
+    def _criterion(self, node: Node) -> Criterion:
+        total = self._sums[node.name]
+        if node not in self._running:
+            return Criterion(total, self.samples)
+        return Criterion(total, round(self._sums[node.name + _COUNT]), running=True)
+
+
+_COUNT = " counted"
+"""Behind the name of a criterion that is the epoch's: how many ranks it was added up of."""
+
+
+def _is_running(program: Program, node: Node) -> bool:
+    """Whether a node is a single number made of means of the epoch; the training criterion is added up all the same."""
+    waiting, seen = [node], {node}
+    while waiting:
+        one = waiting.pop()
+        if one.op.traits.accumulates:
+            return not node.framed and node is not program.plan.criterion
+        waiting += [child for child in one.inputs if child not in seen]
+        seen.update(one.inputs)
+    return False
 
 
 def since(now: Mapping[str, Criterion], before: Mapping[str, Criterion]) -> dict[str, Criterion]:

@@ -300,6 +300,13 @@ def test_the_network_stays_as_it_is_and_the_derivative_has_values_of_its_own():
     assert "err" not in made
 
 
+def test_the_derivative_has_shapes():
+    sample = SAMPLES["shared"]("float64")
+    slopes = differentiate(sample.network, "se", "x")
+    assert slopes["se.by.x"].known_shape == sample.network["x"].known_shape
+    assert all(node.shape is not None for node in slopes)
+
+
 def test_the_derivative_can_be_saved_drawn_and_learned(tmp_path):
     sample = SAMPLES["shared"]("float64")
     slopes = differentiate(sample.network, "se", "x")

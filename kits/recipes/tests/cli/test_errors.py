@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from cntk_core.plugins.manager import PluginManager
+from cntk_kit_recipes import cli
 from cntk_kit_recipes.cli import main
 
 NAMES = PluginManager(load_hooks=False).registry.actions.names()
@@ -145,3 +148,27 @@ def test_a_recipe_that_is_no_text(capsys: pytest.CaptureFixture[str], text: str)
     assert failed(capsys, "configFile=r.cntk") == (
         f"<command line>:1:12: the config file 'r.cntk' is no text: it has bytes that are 0\n{hint}"
     )
+
+
+@pytest.mark.parametrize(
+    ("error", "said", "status"),
+    [
+        (BrokenPipeError(), "the reader of the output has gone away", 1),
+        (KeyboardInterrupt(), "interrupted", 130),
+    ],
+)
+def test_other_ranks_hear_of_an_end(
+    monkeypatch: pytest.MonkeyPatch, error: BaseException, said: str, status: int
+) -> None:
+    """They would wait for ever for this one."""
+    ended: list[str] = []
+
+    def dispatch(arguments: list[str]) -> int:
+        raise error
+
+    monkeypatch.setattr(cli, "_dispatch", dispatch)
+    monkeypatch.setattr(cli, "end_ranks", ended.append)
+    apart = SimpleNamespace(open=os.open, devnull=os.devnull, O_WRONLY=os.O_WRONLY, dup2=lambda one, _: os.close(one))
+    monkeypatch.setattr(cli, "os", apart)  # standard output is not ours
+    assert cli.main(["train"]) == status
+    assert ended == [said]

@@ -308,6 +308,12 @@ def test_list_of_nodes_that_cannot_be_written(recipe, tmp_path) -> None:
     assert str(error.value) == f"r.cntk:1:29: cannot write the node list '{tmp_path / 'out'}': Is a directory"
 
 
+def test_only_the_first_unknown_functions_get_hints(message) -> None:
+    text = message(X + "\n".join(f"y{number}=Sigmiod(x)" for number in range(60)))
+    assert text.count("did you mean 'Sigmoid'?") == 50
+    assert text.count("there is no function or macro 'Sigmiod'") == 60
+
+
 def test_too_many_calls(message, monkeypatch) -> None:
     monkeypatch.setattr(expand, "_MAX_CALLS", 5000)
     macros = ["M0(a) { s=Sigmoid(a) }"]

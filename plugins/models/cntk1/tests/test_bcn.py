@@ -223,7 +223,7 @@ def test_numbers_of_negative_samples_become_settings(path):
     model.add("CosDistanceWithNegativeSamples", "c", b"", ("x", "y", "shift", "count"))
     node = load(model, path)["c"]
     assert node.attributes == NegativeSamplesAttributes(1, 4)
-    assert [child.name for child in node.inputs] == ["x", "y"]
+    assert [child.name for child in node.inputs] == ["x", "y", "shift", "count"]
     assert node.shape == (5,)
 
 

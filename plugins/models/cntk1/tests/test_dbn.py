@@ -266,6 +266,22 @@ def test_products_of_two_matrices_are_two_layers() -> None:
     assert not dbn.layers[1].bias.any()
 
 
+def test_a_product_of_two_parameters_is_two_layers() -> None:
+    network = network_of(example(), Conversion())
+    whole = network["W1"]
+    (reader,) = (node for node in network if whole in node.inputs)
+    assert whole.value is not None
+    first, second = np.linalg.qr(whole.value)
+    left = network.add(Parameter.make("left", second.shape, value=second))
+    right = network.add(Parameter.make("right", first.shape, value=first))
+    product = network.add(Node("product", reader.op, [left, right], reader.op.attributes()))
+    reader.inputs = [product if node is whole else node for node in reader.inputs]
+    network.infer()
+    layers = dbn_of(network).layers
+    assert len(layers) == len(example().layers) + 1
+    assert np.allclose(layers[2].weights @ layers[1].weights, example().layers[1].weights, atol=1e-5)
+
+
 def test_features_that_are_not_normalized() -> None:
     network = Network()
     find = core_ops().find

@@ -18,9 +18,9 @@ from cntk_testing.gradients import make_context
 
 Array = NDArray[Any]
 
-KINDS = ("smooth", "positive", "chance", "one_hot", "binary", "index")
-"""Kinds of example values: any number away from 0; a positive one; a number between 0 and 1; a 1 among zeros;
-0 or 1; a small whole number."""
+KINDS = ("smooth", "positive", "chance", "shares", "one_hot", "binary", "index")
+"""Kinds of example values: any number away from 0; a positive one; a number between 0 and 1; numbers between 0 and 1
+that sum to 1 in each sample; a 1 among zeros; 0 or 1; a small whole number."""
 
 
 @attrs.frozen
@@ -105,6 +105,9 @@ def random_values(rng: np.random.Generator, kind: str, shape: tuple[int, ...], *
         return rng.integers(2 if kind == "binary" else 4, size=shape).astype(np.float64)
     if kind == "chance":
         return rng.uniform(0.1, 0.9, size=shape)
+    if kind == "shares":
+        chances = rng.uniform(0.1, 0.9, size=shape)
+        return chances / chances.sum(axis=tuple(range(int(framed), len(shape))), keepdims=True)
     values = rng.normal(size=shape)
     magnitude = np.abs(values) + 0.2
     return magnitude if kind == "positive" else np.sign(values) * magnitude

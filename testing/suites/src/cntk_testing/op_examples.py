@@ -221,7 +221,7 @@ EXAMPLES: dict[str, tuple[OpExample, ...]] = {
     "CosDistance": (OpExample(((4,), (4,))), OpExample(((2, 3), (2, 3)))),
     "CosDistanceWithNegativeSamples": (
         OpExample(((4,), (4,)), NegativeSamplesAttributes(1, 2)),
-        OpExample(((4,), (4,)), NegativeSamplesAttributes(2, 4)),
+        OpExample(((4,), (4,), (1,), (1,)), NegativeSamplesAttributes(2, 4), framed=(True, True, False, False)),
     ),
     "ReduceElements": _reductions(),
     "SumElements": UNARY,
@@ -272,8 +272,9 @@ EXAMPLES: dict[str, tuple[OpExample, ...]] = {
     "SquareError": (OpExample(((4,), (4,))), OpExample(((1, 3), (3,)))),
     "CrossEntropyWithSoftmax": (
         OpExample(((4,), (4,)), kinds=("one_hot", "smooth")),
-        OpExample(((4,), (4,)), kinds=("chance", "smooth")),
-        OpExample(((2, 2), (2, 2)), kinds=("chance", "smooth"), framed=BOTH),
+        OpExample(((4,), (4,)), kinds=("shares", "smooth")),
+        # The gradient is that of labels that sum to 1, as in the original: no derivative here.
+        OpExample(((2, 2), (2, 2)), kinds=("chance", "smooth"), framed=BOTH, gradient=False),
     ),
     "CrossEntropy": (OpExample(((4,), (4,)), kinds=("chance", "chance")),),
     "ClassificationError": (
@@ -282,7 +283,9 @@ EXAMPLES: dict[str, tuple[OpExample, ...]] = {
     ),
     "Logistic": (
         OpExample(((3,), (3,)), kinds=("binary", "chance")),
-        OpExample(((1,), (1,), (1,)), kinds=("binary", "chance", "positive"), framed=(True, True, True)),
+        OpExample(((1,), (1,), (1,)), kinds=("binary", "chance", "smooth"), framed=(True,) * 3, values={2: 1.0}),
+        # Nor here: the gradient leaves out that the weights are divided by their mean.
+        OpExample(((1,), (1,), (1,)), kinds=("binary", "chance", "positive"), framed=(True,) * 3, gradient=False),
     ),
     "LookupTable": (
         OpExample(((5, 3), (5,)), framed=LATTER),

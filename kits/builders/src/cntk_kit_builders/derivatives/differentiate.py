@@ -58,7 +58,6 @@ def differentiate(network: Network, root: Node | str, by: Node | str | Iterable[
     carry_blocks(network.blocks, copies, made)
     for derivative in add_derivatives(made, copies[begin], [copies[node] for node in wanted]).values():
         made.mark(derivative, "output")
-    made.infer()
     return made
 
 

@@ -202,8 +202,7 @@ def _cross_entropy_with_softmax(d: DerivativeWriter, node: Node, g: Node, needs:
     if needs[0]:
         to_labels = _laid_out(d, d.times(d.times(g, -1.0), d.op("LogSoftmax", scores)), labels)
     if needs[1]:
-        chances = d.op("ElementTimes", d.op("Softmax", scores), d.sum_sample(lying))
-        to_scores = d.times(g, d.op("Minus", chances, lying))
+        to_scores = d.times(g, d.op("Minus", d.op("Softmax", scores), lying))
     return to_labels, to_scores
 
 

@@ -185,6 +185,11 @@ def train(
             f"Warning: there are {ranks.size} ranks, but the SGD block names no parallelizationMethod: "
             "each of them trains on all the data."
         )
+    if settings.truncated and ranks.size > 1 and ranks.exchange and settings.momentum_per_mb is not None:
+        context.log.line(
+            "Warning: with truncated=true, momentumPerMB is that of the sequences side by side, which differ from rank "
+            "to rank: the ranks' models drift apart. momentumAsTimeConstant keeps them together."
+        )
     model, going_on = section.string("modelPath"), resumption(section)
     readers = _open_readers(context, section, network)
     if change is not None:

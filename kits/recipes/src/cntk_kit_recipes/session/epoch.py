@@ -69,6 +69,7 @@ class EpochLoop:
         check: compares gradients before each minibatch is learned; None if that is not asked for.
         ranks: who trains.
         stop: asks training to end after a minibatch.
+        rows: sequences side by side in the minibatch learned last, of truncated training.
         stepper: makes the steps.
     """
 
@@ -85,6 +86,7 @@ class EpochLoop:
     check: Check | None = None
     ranks: Ranks = attrs.field(factory=Alone)
     stop: StopRequest = attrs.field(factory=StopRequest)
+    rows: int = 1
     stepper: Stepper = attrs.field(init=False)
     _alone: Ranks = attrs.field(factory=Alone, init=False)
 
@@ -180,7 +182,9 @@ class EpochLoop:
             team.doing(f"minibatch {state.count + 1} of epoch {pace.epoch + 1}")
             learned = minibatch is not None and has_frames(minibatch)
             if merge or learned:
-                total = self._step(team, minibatch if learned else None, place_of(state.count), state, keeper)
+                total = self._step(
+                    team, minibatch if learned else None, place_of(state.count, minibatch), state, keeper
+                )
             else:
                 total = StepCounts(0, {}, read=0 if minibatch is None else minibatch.samples)
             over = merge and total.is_end
@@ -212,14 +216,23 @@ class EpochLoop:
 
     def step(self, minibatch: Minibatch, pace: Pace, index: int) -> None:
         """Learn a minibatch, the one with this index in its epoch, without other ranks."""
-        self.stepper.learn_alone(minibatch, self._places(pace)(index))
+        self.stepper.learn_alone(minibatch, self._places(pace)(index, minibatch))
 
-    def _places(self, pace: Pace) -> Callable[[int], StepPlace]:
-        """Return what gives the place of the minibatch with an index in its epoch."""
+    def _places(self, pace: Pace) -> Callable[[int, Minibatch | None], StepPlace]:
+        """Return what gives the place of a minibatch with an index in its epoch."""
         learns = pace.rate > 0.01 * self.settings.min_learning_rate_per_sample
         rates = (Rates(pace.rate, self.settings.momentum(pace.epoch)),)
         parts = self.settings.parts(pace.minibatch_size)
-        return lambda index: StepPlace(pace.epoch, index, rates, parts, learns)
+
+        def truncated(index: int, minibatch: Minibatch | None) -> StepPlace:
+            if minibatch is not None and has_frames(minibatch):
+                self.rows = self.stepper.sizes.rows(minibatch)
+            rates = (Rates(pace.rate, self.settings.momentum(pace.epoch, self.rows)),)
+            return StepPlace(pace.epoch, index, rates, parts, learns)
+
+        if self.settings.truncated:
+            return truncated
+        return lambda index, minibatch: StepPlace(pace.epoch, index, rates, parts, learns)
 
     def _save_if_due(
         self, team: Ranks, flags: Sequence[float], state: EpochProgress, keeper: Keeper | None, *, is_known: bool
@@ -272,8 +285,8 @@ class EpochLoop:
         team.doing(f"the end of epoch {pace.epoch + 1}")
         team.strategy.sync(self.store, StepCounts(0, {}, learning_rate=pace.rate), epoch_end=True)
         if not team.strategy.reduces_gradients:
-            found = sums.read()
-            own = [state.read, sums.samples, *(found[name].total for name in sums.names)]
+            sums.read()
+            own = [state.read, sums.samples, *sums.fetched.values()]
             all_read, all_counted, *totals = team.add_up(own)
             state.read = round(all_read)
             sums.restore(dict(zip(sums.names, totals, strict=True)), round(all_counted))

@@ -55,7 +55,7 @@ class Pacing:
         settings = self.loop.settings
         size = settings.minibatch_size[epoch]
         if settings.has_rate(epoch):
-            rate = settings.rate(epoch)
+            rate = settings.rate(epoch, state.rows)
             # The original's rates are of single precision, and adjusted ones are products of them.
             state = attrs.evolve(state, rate=single(rate))
         else:

@@ -86,5 +86,5 @@ class _Share:
             for part in split(own, self._parts) if own is not None else ():
                 self._program.evaluate(part)
                 counted += self._sizes.samples(part)
-                taken = {name: taken[name] + value for name, value in self._sums.take().items()}
+                taken = self._sums.joined(taken, self._sums.take())
         return np.array([self._has_ended, self._count, counted, *taken.values()], np.float64)

@@ -14,7 +14,8 @@ from cntk_core.training.settings import DEFAULT_MOMENTUM_PER_MB, SGDSettings
 def for_factors(settings: SGDSettings, factor: Callable[[int], int]) -> SGDSettings:
     """Return the settings for minibatches that are larger than ``minibatchSize``.
 
-    Rates and momentum that are given per minibatch are spread over all of it.
+    Rates and momentum that are given per minibatch are spread over all of it. Such readers say themselves how many
+    sequences are side by side, so that nobody has to look.
 
     Args:
         settings: as the recipe says.
@@ -30,6 +31,7 @@ def for_factors(settings: SGDSettings, factor: Callable[[int], int]) -> SGDSetti
     known: Any = settings
     evolved: SGDSettings = attrs.evolve(
         known,
+        truncated=False,
         learning_rates_per_mb=None if rates is None else Schedule.of(rates[epoch] / factor(epoch) for epoch in given),
         momentum_per_mb=Schedule.of(float(momentum[epoch] ** (1 / factor(epoch))) for epoch in epochs),
     )

@@ -26,6 +26,7 @@ class ControlState:
         searched: rates that searches found, the newest last.
         minibatch_size: size that the last search of sizes chose, or the recipe's first.
         rate_change: by what the last search changed the rate.
+        rows: parallel sequences of the last minibatch; with truncated training, rates per minibatch hang on them.
         best: by criterion, its least value on the validation set and after how many epochs it was.
     """
 
@@ -37,6 +38,7 @@ class ControlState:
     searched: tuple[float, ...] = ()
     minibatch_size: int = 0
     rate_change: float = 1.0
+    rows: int = 1
     best: Mapping[str, tuple[float, int]] = attrs.field(factory=dict)
 
     def entries(self) -> dict[str, Any]:
@@ -54,9 +56,9 @@ class ControlState:
         for name in ("previous", "average"):
             if known.get(name) is not None:
                 known[name] = float(known[name])
-        for name, kind in (("rate", float), ("averaged", int), ("reduced", bool), ("minibatch_size", int)):
-            if name in known:
-                known[name] = kind(known[name])
+        kinds = {"rate": float, "averaged": int, "reduced": bool, "minibatch_size": int, "rows": int}
+        for name in kinds.keys() & known.keys():
+            known[name] = kinds[name](known[name])
         known["searched"] = tuple(float(rate) for rate in known.get("searched", ()))
         best = known.get("best", {}).items()
         known["best"] = {str(name): (float(value), int(epochs)) for name, (value, epochs) in best}

@@ -185,6 +185,7 @@ class TrainingRun:
         self.samples = progress.samples
         self.position = self._own_state(checkpoint).position
         self.state = self._restored_state(progress)
+        self.loop.rows = self.state.rows
         self.epoch_samples = self.epoch_samples or progress.epoch_samples
         self.log.line(
             f"Restored from '{self.start.path}': {progress.epochs} epochs, {progress.samples} samples"
@@ -239,7 +240,7 @@ class TrainingRun:
             return pace, state
         position, state, rate = self.position, self.state, self.position.rate
         if self.settings.has_rate(self.done):
-            rate = asked_rate(self.parts, self.done, self.settings.rate(self.done))
+            rate = asked_rate(self.parts, self.done, self.settings.rate(self.done, state.rows))
             state = attrs.evolve(state, rate=single(rate))
         return Pace(self.done, rate, position.minibatch_size, may_fail=position.may_fail), state
 
@@ -256,7 +257,7 @@ class TrainingRun:
 
     def _train(self, pace: Pace) -> EpochResult:
         settings, parts, epoch = self.settings, self.parts, pace.epoch
-        momentum = settings.momentum(epoch)
+        momentum = settings.momentum(epoch, self.state.rows)
         effective = effective_momentum(momentum, pace.minibatch_size)
         learned = self.position.minibatches if self.position is not None else 0
         started = EpochStart(epoch, pace.minibatch_size, pace.rate, effective, self.loop.steps, learned)
@@ -287,6 +288,7 @@ class TrainingRun:
             begun = self.start.model if self.start is not None and epoch == self.first else self.paths.model(epoch)
             raise explained(error, parts, self.loop, self.criterion, begun, pace, spec) from None
         self.position = None
+        self.state = attrs.evolve(self.state, rows=self.loop.rows)
         self.samples += result.samples
         self.epoch_samples = settings.epoch_size or result.samples
         shown = self.state.rate

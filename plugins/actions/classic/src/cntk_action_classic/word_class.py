@@ -1,6 +1,6 @@
 """The action writeWordAndClass: a vocabulary, and word classes of about equal mass, from a text of sentences in lines.
 
-Words are sorted by their number of occurrences; words that occur equally often are in the order of their bytes. A class
+Words are sorted by their number of occurrences; words that occur equally often are in the original's order. A class
 gets the next words until its share of the sum of the square roots of the frequencies is used up (the frequency binning
 of Mikolov et al., "Extensions of recurrent neural network language model", ICASSP 2011, with square roots as RNNLM has
 it).
@@ -15,12 +15,10 @@ from pathlib import Path
 
 import attrs
 
+from cntk_action_classic.original_order import Heap, Word, table_order
 from cntk_core.api import Action, Config, ConfigError, DataError, TrainingError
 from cntk_core.api.builders import write_file
 from cntk_core.api.recipes import RecipeContext
-
-Word = tuple[bytes, int]
-"""A word and how often it occurs."""
 
 
 @attrs.frozen
@@ -195,13 +193,15 @@ def make_vocabulary(counts: Counter[bytes], settings: Settings, say: Callable[[s
 
 def _most_frequent(counts: Counter[bytes], size: int, unknown: bytes) -> list[Word]:
     """The ``size - 1`` most frequent words, and the unknown one with the count of all others; most frequent first."""
-    ordered = sorted(((word, count) for word, count in counts.items() if word != unknown), key=_by_count)
-    kept = ordered[: size - 1]
-    return sorted([*kept, (unknown, counts.total() - sum(count for _, count in kept))], key=_by_count)
-
-
-def _by_count(word: Word) -> tuple[int, bytes]:
-    return -word[1], word[0]
+    heap = Heap((word, counts[word]) for word in table_order(counts))
+    kept: dict[bytes, int] = {}
+    while heap and len(kept) - (unknown in kept) < size - 1:
+        word, count = heap.pop()
+        kept[word] = count
+    kept[unknown] = 0
+    kept[unknown] = counts.total() - sum(kept.values())
+    heap = Heap((word, kept[word]) for word in table_order(kept))
+    return [heap.pop() for _ in range(len(heap))]
 
 
 def _classes(words: Sequence[Word], count: int) -> list[int]:

@@ -171,7 +171,7 @@ class Evaluator:
         if len(names) > 1 and names[-1] == names[0]:
             names.pop()
         shown = names if len(names) <= 10 else [*names[:8], f"... {len(names) - 9} more ...", names[-1]]
-        message = f"'{names[0]}' needs its own value"
+        message = f"circular reference: '{names[0]}' needs its own value"
         return self.fail(message, thunk.expression, thunk.scope, " -> ".join([*shown, names[0]]))
 
     def fail(self, message: str, expression: Expression, scope: Record | None, hint: str | None = None) -> BuildError:

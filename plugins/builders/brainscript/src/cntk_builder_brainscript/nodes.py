@@ -72,11 +72,11 @@ class NodeMaker:
 
 
 def _make_cosines(op: Op, inputs: list[Node], settings: Settings, name: str) -> Node:
-    """The shift and the number of negative samples are inputs in BrainScript and settings of our op."""
+    """The shift and the number of negative samples are inputs in BrainScript, and settings of our op as well."""
     if len(inputs) != 4:
         raise BuildError(f"{settings.owner} takes 4 inputs, not {len(inputs)}", where=settings.where)
     shift, negatives = (_constant(node, settings) for node in inputs[2:])
-    return Node(name, op, inputs[:2], op.attributes(shift=shift, negatives=negatives), settings.where)
+    return Node(name, op, inputs, op.attributes(shift=shift, negatives=negatives), settings.where)
 
 
 def _constant(node: Node, settings: Settings) -> int:

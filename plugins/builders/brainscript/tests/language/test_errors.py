@@ -70,13 +70,14 @@ from cntk_builder_brainscript import evaluate
         ("z = new Broken [ ]", "r:1:5: this never works"),
         ("z = new Node [ kind = 3 ]", "r:1:23: 'kind' must be a text, not the number 3"),
         ("z = new Node [ kind = 'Op' ]", "r:1:14: 'inputs' is missing here"),
-        ("a = 'x' + a ; z = a", "r:1:9: 'a' needs its own value\n    a -> a"),
-        ("a = b\nb = c * 2\nc = a\nz = a", "r:1:5: 'a' needs its own value\n    a -> b -> c -> a"),
+        ("a = 'x' + a ; z = a", "r:1:9: circular reference: 'a' needs its own value\n    a -> a"),
+        ("a = b\nb = c * 2\nc = a\nz = a", "r:1:5: circular reference: 'a' needs its own value\n    a -> b -> c -> a"),
         ("f (x) = x + w ; w = f (1) ; z = w",
-         "r:1:21: 'w' needs its own value\n    w -> w"),
+         "r:1:21: circular reference: 'w' needs its own value\n    w -> w"),
         ("V = V : 1 ; z = V[0]", "r:1:7: this array is an element of itself"),
         ("V = 1 : W ; W = 2 : V ; z = V[4]", "r:1:7: this array is an element of itself"),
-        ("z = Op (y) ; y = Op (z)", "r:1:5: 'z' needs its own value\n    z -> z.x -> y -> y.x -> z"),
+        ("z = Op (y) ; y = Op (z)",
+         "r:1:5: circular reference: 'z' needs its own value\n    z -> z.x -> y -> y.x -> z"),
     ],
 )  # fmt: skip
 def test_messages(problem, text, message):

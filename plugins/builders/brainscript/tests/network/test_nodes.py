@@ -142,6 +142,15 @@ def test_first_values_of_parameters(build, settings, wanted):
     assert build(f"{{ W = ParameterTensor {{(3:4){comma}{settings}}} }}")["W"].initializer == wanted
 
 
+def test_a_parameter_of_a_record_has_the_scale_1(build):
+    text = "new ComputationNode [ operation = 'LearnableParameter' ; shape = new TensorShape [ dims = 3:4 ] ; %s ]"
+    network = build(
+        "{ W = " + text % "init = 'gaussian'" + " ; V = " + text % "init = 'gaussian' ; initValueScale = 2" + " }"
+    )
+    assert network["W"].initializer.scale == 1.0
+    assert network["V"].initializer.scale == 2.0
+
+
 def test_values_from_files_and_texts_give_dimensions(build, tmp_path):
     (tmp_path / "w.txt").write_text("1 2\n3 4\n5 6\n")
     network = build(

@@ -65,6 +65,11 @@ def test_unload_model(disk: Disk) -> None:
     assert disk.lines == [f"WARNING: {disk.folder / 'e.mel'}:3:16: there is no model c to unload"]
 
 
+def test_the_default_model_stays_when_another_is_unloaded(disk: Disk) -> None:
+    found = disk.run("a=LoadModel(net.dnn)\nb=LoadModel(net.dnn)\nSetDefaultModel(a)\nUnloadModel(b)\nRename(ce, y)")
+    assert "y" in found
+
+
 def test_a_script_that_unloads_everything_returns_an_empty_network(disk: Disk) -> None:
     assert len(disk.edit("UnloadModel(m)")) == 0
 

@@ -9,7 +9,7 @@ import attrs
 
 from cntk_core.api import Kernel, Node
 from cntk_core.api.engines import GradientStep, Step, is_legacy, kernels, pooling_geometry
-from cntk_engine_cpu.convolution import legacy_view, sum_into, takes
+from cntk_engine_cpu.convolution import sum_into, takes
 from cntk_engine_cpu.images import first_channels
 from cntk_engine_cpu.onednn_objects import PrimitiveError
 from cntk_engine_cpu.primitives import Windows
@@ -24,13 +24,11 @@ class PoolingForm:
         windows: along the spatial axes, in the order of memory.
         average: the mean of a window, else the largest element.
         include_pad: padding counts in a mean.
-        legacy: images lie channels last already.
     """
 
     windows: Windows
     average: bool
     include_pad: bool
-    legacy: bool
 
 
 FormOf = Callable[[Node], PoolingForm | None]
@@ -58,17 +56,16 @@ def _general(node: Node) -> PoolingForm | None:
     pads = zip(windows.kernel, windows.lower, windows.upper, strict=True)
     if any(max(lower, upper) >= size for size, lower, upper in pads):
         return None  # a window that is padding alone
-    return PoolingForm(windows, attributes.pool_kind.lower() == "average", attributes.include_pad, False)
+    return PoolingForm(windows, attributes.pool_kind.lower() == "average", attributes.include_pad)
 
 
-def _image(node: Node, *, average: bool) -> PoolingForm:
+def _image(node: Node, *, average: bool) -> PoolingForm | None:
     attributes = node.attributes
-    legacy = is_legacy(attributes.image_layout)
+    if is_legacy(attributes.image_layout):
+        return None  # its windows are no rectangles of an image
     kernel = (attributes.window_height, attributes.window_width)
     stride = (attributes.vertical_subsample, attributes.horizontal_subsample)
-    if legacy:
-        kernel, stride = kernel[::-1], stride[::-1]
-    return PoolingForm(Windows(kernel, stride, (0, 0), (0, 0)), average, False, legacy)
+    return PoolingForm(Windows(kernel, stride, (0, 0), (0, 0)), average, include_pad=False)
 
 
 def bind_forward(form_of: FormOf, site: Site, step: Step) -> list[Call] | None:
@@ -81,11 +78,8 @@ def bind_forward(form_of: FormOf, site: Site, step: Step) -> list[Call] | None:
     calls: list[Call] = []
     after: list[Call] = []
     data = node.inputs[0]
-    if form.legacy:
-        source, out = legacy_view(images.plain_value(site, data, calls)), legacy_view(site.values[node])
-    else:
-        source = first_channels(images.value(site, data, calls))
-        out = first_channels(images.value_out(site, node, after))
+    source = first_channels(images.value(site, data, calls))
+    out = first_channels(images.value_out(site, node, after))
     try:
         run, kept = images.primitives.pooling(
             form.windows, source, out, site.ports, average=form.average, include_pad=form.include_pad
@@ -107,16 +101,9 @@ def bind_gradient(form_of: FormOf, site: Site, step: GradientStep) -> list[Call]
     (target,) = step.targets
     calls: list[Call] = []
     after: list[Call] = []
-    if form.legacy:
-        incoming, stored = legacy_view(site.gradients[node]), site.gradients[target.node]
-        accumulate = target.accumulate
-        if not stored.flags.c_contiguous:
-            return None
-        out = legacy_view(stored)
-    else:
-        incoming = first_channels(images.gradient(site, node, calls))
-        stored, accumulate = images.gradient_out(site, target.node, after, accumulate=target.accumulate)
-        out = first_channels(stored)
+    incoming = first_channels(images.gradient(site, node, calls))
+    stored, accumulate = images.gradient_out(site, target.node, after, accumulate=target.accumulate)
+    out = first_channels(stored)
     made = sum_into(site, step, target.node, out, after) if accumulate else out
     try:
         run = images.primitives.pooling_backward(
@@ -138,8 +125,7 @@ def _kernels(name: str, form_of: FormOf) -> tuple[Kernel, ...]:
     form_of = _images_alone(form_of)
 
     def follows(node: Node) -> bool:
-        form = form_of(node)
-        return form is not None and not form.legacy
+        return form_of(node) is not None
 
     forward, gradient = partial(bind_forward, form_of), partial(bind_gradient, form_of)
     return kernels("cpu", [name], forward, gradient, channels_last=True, follows=follows)

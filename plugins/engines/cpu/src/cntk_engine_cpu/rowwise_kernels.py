@@ -35,19 +35,16 @@ def cross_entropy(labels: Any, logits: Any, softmax: Any, out: Any) -> None:
 
 
 def cross_entropy_gradient(labels: Any, softmax: Any, incoming: Any, out: Any, accumulate: bool) -> None:
-    """Write or add the gradient by the logits. The labels of a row need not sum to 1."""
+    """Write or add the gradient by the logits."""
     rows, columns = out.shape
     g = incoming[0]
     for i in range(rows):
-        mass = F(0)
-        for j in range(columns):
-            mass += labels[i, j]
         if accumulate:
             for j in range(columns):
-                out[i, j] += g * (softmax[i, j] * mass - labels[i, j])
+                out[i, j] += g * (softmax[i, j] - labels[i, j])
         else:
             for j in range(columns):
-                out[i, j] = g * (softmax[i, j] * mass - labels[i, j])
+                out[i, j] = g * (softmax[i, j] - labels[i, j])
 
 
 def sparse_cross_entropy(first: Any, columns: Any, numbers: Any, logits: Any, softmax: Any, out: Any) -> None:
@@ -79,16 +76,12 @@ def sparse_cross_entropy_gradient(
     rows, width = out.shape
     g = incoming[0]
     for i in range(rows):
-        mass = F(0)
-        for k in range(first[i], first[i + 1]):
-            mass += numbers[k]
-        factor = g * mass
         if accumulate:
             for j in range(width):
-                out[i, j] += softmax[i, j] * factor
+                out[i, j] += softmax[i, j] * g
         else:
             for j in range(width):
-                out[i, j] = softmax[i, j] * factor
+                out[i, j] = softmax[i, j] * g
         for k in range(first[i], first[i + 1]):
             out[i, columns[k]] -= g * numbers[k]
 

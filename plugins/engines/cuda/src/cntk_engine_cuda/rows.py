@@ -56,11 +56,10 @@ def _plain(site: Site, node: Node) -> bool:
     return fits and labels is not scores and scores not in site.sparse
 
 
-def _kept(site: Site, node: Node) -> tuple[Array, Array]:
-    """Where the softmax and the sums of the labels are kept for the gradient."""
+def _kept(site: Site, node: Node) -> Array:
+    """Where the softmax is kept for the gradient."""
     scores = node.inputs[1]
-    softmax = site.scratch(node, "softmax", elements_of(scores)).reshape(site.rows(scores), elements_of(scores))
-    return softmax, site.scratch(node, "sums", 1)
+    return site.scratch(node, "softmax", elements_of(scores)).reshape(site.rows(scores), elements_of(scores))
 
 
 def _total(site: Site, parts: Array, out: Array) -> list[Call]:
@@ -79,7 +78,7 @@ def bind_cross_entropy(site: Site, step: Step) -> list[Call] | None:
     if not _plain(site, node):
         return None
     labels, scores = node.inputs
-    softmax, sums = _kept(site, node)
+    softmax = _kept(site, node)
     losses = site.scratch(node, "losses", 1)
     rows, width = softmax.shape
     inlet = site.sparse.get(labels)
@@ -89,7 +88,7 @@ def bind_cross_entropy(site: Site, step: Step) -> list[Call] | None:
     else:
         given = (site.matrix(labels), site.matrix(scores))
         name = "cross_entropy"
-    calls = _launch(site, name, rows, width, (*given, softmax, sums, losses, np.int64(width)))
+    calls = _launch(site, name, rows, width, (*given, softmax, losses, np.int64(width)))
     return [*calls, *_total(site, losses, site.values[node])]
 
 
@@ -101,14 +100,14 @@ def bind_cross_entropy_gradient(site: Site, step: GradientStep) -> list[Call] | 
         return None
     if [target.node for target in step.targets] != [scores]:
         return _both(site, step)
-    softmax, sums = _kept(site, node)
+    softmax = _kept(site, node)
     rows, width = softmax.shape
     inlet = site.sparse.get(labels)
     given = inlet.arrays("row") if inlet is not None else (site.matrix(labels),)
     name = "sparse_cross_entropy_gradient" if inlet is not None else "cross_entropy_gradient"
     accumulate = np.int64(step.targets[0].accumulate)
     out = site.gradient_matrix(scores)
-    arguments = (*given, softmax, sums, site.gradients[node], out, np.int64(width), accumulate)
+    arguments = (*given, softmax, site.gradients[node], out, np.int64(width), accumulate)
     return _launch(site, name, rows, width, arguments)
 
 
@@ -116,22 +115,21 @@ def _both(site: Site, step: GradientStep) -> list[Call]:
     """The gradients by labels, too: ``-g * log(softmax)``, from what was kept."""
     (node,) = step.step.nodes
     labels, scores = node.inputs
-    softmax, sums = _kept(site, node)
+    softmax = _kept(site, node)
     flat = (True, True)
     operands = {
         "p": Operand(softmax, flat),
-        "s": Operand(sums, (True, False)),
         "y": Operand(site.matrix(labels), flat),
         "x": Operand(site.matrix(scores), flat),
         "g": Operand(site.gradients[node], (False, False)),
     }
-    p, s, y, g = map(symbol, "psyg")
+    p, y, g = map(symbol, "pyg")
     calls: list[Call] = []
     for target in step.targets:
         out = site.gradient_matrix(target.node)
         if target.node is scores:
             space = Space(softmax.shape, known=False)
-            calls += map_calls(site.gpu, space, operands, [Result(g * (p * s - y), target.accumulate)], [out])
+            calls += map_calls(site.gpu, space, operands, [Result(g * (p - y), target.accumulate)], [out])
         else:
             calls += _by_labels(site, node, out, accumulate=target.accumulate)
     return calls

@@ -112,11 +112,6 @@ class Pool:
     padding: bool
 
 
-def by_columns(geometry: Geometry) -> Geometry:
-    """Windows over an image of channels, width and height as the legacy layout has it in memory: column by column."""
-    return Geometry(*((part[0], part[2], part[1]) for part in attrs.astuple(geometry, recurse=False)))
-
-
 def _general(node: Node) -> Pool | None:
     """The form of Pooling; None if it has too many axes."""
     attributes = node.attributes
@@ -126,10 +121,11 @@ def _general(node: Node) -> Pool | None:
 
 
 def _of_images(node: Node, *, average: bool) -> Pool | None:
-    """The form of MaxPooling or AveragePooling; None if it has too many axes."""
+    """The form of MaxPooling or AveragePooling; None for the legacy layout, or if it has too many axes."""
     attributes = node.attributes
-    geometry = image_pooling_geometry(node.inputs[0].known_shape, attributes)
-    windows = Windows.of(by_columns(geometry) if is_legacy(attributes.image_layout) else geometry)
+    if is_legacy(attributes.image_layout):
+        return None
+    windows = Windows.of(image_pooling_geometry(node.inputs[0].known_shape, attributes))
     return None if windows is None else Pool(windows, average, False)
 
 

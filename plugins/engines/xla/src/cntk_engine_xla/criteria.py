@@ -93,9 +93,7 @@ def _cross_entropy_with_softmax_gradient(
     to_labels = pair.back(-arriving * logarithms, 0) if needs[0] else None
     if not needs[1]:
         return to_labels, None
-    # Labels that do not sum to 1 (soft labels with a weight) are allowed for.
-    sums = jnp.sum(pair.left, axis=1, keepdims=True)
-    return to_labels, pair.back(jnp.exp(logarithms) * (arriving * sums) - arriving * pair.left, 1)
+    return to_labels, pair.back(arriving * (jnp.exp(logarithms) - pair.left), 1)
 
 
 def _cross_entropy(trace: Trace, node: Node, inputs: list[Array]) -> Array:
@@ -151,7 +149,9 @@ def _logistic_gradient(
 ) -> Sequence[Array | None]:
     pair = _Pair(trace, node, inputs)
     slope = (2.0 * pair.left - 1.0) / _guarded(_correct_chance(pair))
-    change = pair.back(-arriving * (slope * _weights(trace, node, pair, inputs)), 1)
+    if len(inputs) == 3:
+        slope = slope * samples(inputs[2], trace.context(node).framed[2])
+    change = pair.back(-arriving * slope, 1)
     return [None, change if needs[1] else None, None][: len(inputs)]
 
 

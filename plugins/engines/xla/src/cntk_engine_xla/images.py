@@ -275,13 +275,18 @@ def _pooling_by(windows_of: Callable[[Node], Pool]) -> tuple[Forward, Gradient]:
     def forward(trace: Trace, node: Node, inputs: list[Array]) -> Array:
         geometry, average, include_pad = windows_of(node)
         rows = samples(inputs[0], bool(node.inputs[0].framed))
+        size = elements(node.known_shape)  # less than all windows in the layout HWC
+
+        def shaped(found: Array) -> Array:
+            return found.reshape(rows.shape[0], -1)[:, :size].reshape(trace.shape(node))
+
         if not average:
-            return largest(geometry, rows).reshape(trace.shape(node))
+            return shaped(largest(geometry, rows))
         windows = _Windows.on(geometry, rows)
         covered: Any = elements(geometry.kernel)
         if not include_pad:
             covered = windows.reduced(0.0, lax.add, jnp.ones((1, *windows.image.shape[1:]), rows.dtype))
-        return (windows.reduced(0.0, lax.add) / covered).reshape(trace.shape(node))
+        return shaped(windows.reduced(0.0, lax.add) / covered)
 
     def gradient(
         trace: Trace, node: Node, arriving: Array, inputs: list[Array], needs: Sequence[bool]

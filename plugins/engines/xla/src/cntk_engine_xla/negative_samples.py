@@ -13,7 +13,7 @@ from cntk_engine_xla.lowering import Array, Trace
 
 def _pairs(trace: Trace, node: Node, inputs: Sequence[Array]) -> tuple[Array, Array]:
     """The two sides, with a row each for every frame."""
-    left, right = (samples(value, bool(child.framed)) for value, child in zip(inputs, node.inputs, strict=True))
+    left, right = (samples(value, bool(child.framed)) for value, child in zip(inputs[:2], node.inputs[:2], strict=True))
     rows = max(left.shape[0], right.shape[0]) if left.shape[0] and right.shape[0] else 0
     return jnp.broadcast_to(left, (rows, left.shape[1])), jnp.broadcast_to(right, (rows, right.shape[1]))
 
@@ -42,10 +42,11 @@ def _gradient(
         changes = cosine_gradients(jnp, incoming[:, column : column + 1], left, right[rows])
         more_left, more_right = changes if axis is None else (trace.masked(change, axis) for change in changes)
         to_left, to_right = to_left + more_left, to_right.at[rows].add(more_right)
-    return [
+    gradients = [
         (found if child.framed else jnp.sum(found, axis=0)).reshape(value.shape)
-        for found, child, value in zip((to_left, to_right), node.inputs, inputs, strict=True)
+        for found, child, value in zip((to_left, to_right), node.inputs[:2], inputs[:2], strict=True)
     ]
+    return [*gradients, *[None] * len(inputs[2:])]
 
 
 KERNELS = kernels("xla", ["CosDistanceWithNegativeSamples"], _forward, _gradient)

@@ -22,6 +22,10 @@ class Axis:
 
     __slots__ = ("_index", "_name", "_ordered")
 
+    _index: int
+    _name: str
+    _ordered: bool
+
     def __init__(self, index: int | str | Axis, is_ordered: bool = True) -> None:
         if isinstance(index, Axis):
             self._index, self._name, self._ordered = index._index, index._name, index._ordered

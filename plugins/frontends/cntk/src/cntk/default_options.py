@@ -17,6 +17,8 @@ class default_override_or:
         value: the default where nothing replaces it.
     """
 
+    value: Any
+
     def __init__(self, value: Any) -> None:
         self.value = value.value if isinstance(value, default_override_or) else value
 

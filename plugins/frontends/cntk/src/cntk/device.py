@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from enum import Enum, unique
+from enum import IntEnum, unique
 from functools import cache
 
 
 @unique
-class DeviceKind(Enum):
+class DeviceKind(IntEnum):
     """Kinds of devices."""
 
     CPU = 0

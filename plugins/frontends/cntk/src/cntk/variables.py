@@ -167,7 +167,7 @@ class VariableMixin:
         return primitive_function(self._owner)
 
     @property
-    def _type(self) -> Variable._Type:
+    def _type(self) -> Any:
         return Variable._Type(
             self.shape, self.dtype, self.needs_gradient, self.is_sparse, self._axes if self._axes is not None else ()
         )

@@ -320,7 +320,7 @@ def _forward_backward(exporter: Exporter, node: Node) -> Written:
 def _negatives(exporter: Exporter, node: Node) -> Written:
     given = node.attributes
     numbers = [exporter.constant(np.array([float(number)])) for number in (given.shift, given.negatives)]
-    return Written(inputs=[*(exporter.uids[child] for child in node.inputs), *numbers])
+    return Written(inputs=[*(exporter.uids[child] for child in node.inputs[:2]), *numbers])
 
 
 def _one_hot(exporter: Exporter, node: Node) -> Written:

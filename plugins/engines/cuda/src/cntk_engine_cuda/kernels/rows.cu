@@ -157,66 +157,57 @@ extern "C" __global__ void log_softmax_gradient(const F* g, const F* y, F* out, 
         out[at + j] = (accumulate ? out[at + j] : F(0)) + (g[at + j] - m_exp(y[at + j]) * sum);
 }
 
-// Softmax and, for each row, the sum of labels and of labels times logarithms (negative).
-extern "C" __global__ void cross_entropy(const F* labels, const F* logits, F* softmax, F* sums, F* losses, Int width)
+// Softmax and, for each row, the sum of labels times logarithms (negative).
+extern "C" __global__ void cross_entropy(const F* labels, const F* logits, F* softmax, F* losses, Int width)
 {
     const Int at = (Int)blockIdx.x * width;
     F most, scale;
     row_scale(logits + at, width, most, scale);
-    F sum = F(0), loss = F(0);
+    F loss = F(0);
     for (Int j = threadIdx.x; j < width; j += blockDim.x) {
         const F logarithm = logits[at + j] - most - scale;
         softmax[at + j] = m_exp(logarithm);
-        sum += labels[at + j];
         loss -= labels[at + j] * logarithm;
     }
-    sum = block_sum(sum);
     loss = block_sum(loss);
-    if (threadIdx.x == 0) {
-        sums[blockIdx.x] = sum;
+    if (threadIdx.x == 0)
         losses[blockIdx.x] = loss;
-    }
 }
 
 // The same for labels of which only some are given: those of a row from start[row] on.
 extern "C" __global__ void sparse_cross_entropy(const Int* start, const Int* places, const F* data, const F* logits,
-                                                F* softmax, F* sums, F* losses, Int width)
+                                                F* softmax, F* losses, Int width)
 {
     const Int at = (Int)blockIdx.x * width;
     F most, scale;
     row_scale(logits + at, width, most, scale);
     for (Int j = threadIdx.x; j < width; j += blockDim.x)
         softmax[at + j] = m_exp(logits[at + j] - most - scale);
-    F sum = F(0), loss = F(0);
-    for (Int k = start[blockIdx.x] + threadIdx.x; k < start[blockIdx.x + 1]; k += blockDim.x) {
-        sum += data[k];
+    F loss = F(0);
+    for (Int k = start[blockIdx.x] + threadIdx.x; k < start[blockIdx.x + 1]; k += blockDim.x)
         loss -= data[k] * (logits[at + places[k]] - most - scale);
-    }
-    sum = block_sum(sum);
     loss = block_sum(loss);
-    if (threadIdx.x == 0) {
-        sums[blockIdx.x] = sum;
+    if (threadIdx.x == 0)
         losses[blockIdx.x] = loss;
-    }
 }
 
-extern "C" __global__ void cross_entropy_gradient(const F* labels, const F* softmax, const F* sums, const F* g, F* out,
-                                                  Int width, Int accumulate)
+extern "C" __global__ void cross_entropy_gradient(const F* labels, const F* softmax, const F* g, F* out, Int width,
+                                                  Int accumulate)
 {
     const Int at = (Int)blockIdx.x * width;
-    const F sum = sums[blockIdx.x], incoming = g[0];
+    const F incoming = g[0];
     for (Int j = threadIdx.x; j < width; j += blockDim.x)
-        out[at + j] = (accumulate ? out[at + j] : F(0)) + incoming * (softmax[at + j] * sum - labels[at + j]);
+        out[at + j] = (accumulate ? out[at + j] : F(0)) + incoming * (softmax[at + j] - labels[at + j]);
 }
 
 extern "C" __global__ void sparse_cross_entropy_gradient(const Int* start, const Int* places, const F* data,
-                                                         const F* softmax, const F* sums, const F* g, F* out,
-                                                         Int width, Int accumulate)
+                                                         const F* softmax, const F* g, F* out, Int width,
+                                                         Int accumulate)
 {
     const Int at = (Int)blockIdx.x * width;
-    const F sum = sums[blockIdx.x], incoming = g[0];
+    const F incoming = g[0];
     for (Int j = threadIdx.x; j < width; j += blockDim.x)
-        out[at + j] = (accumulate ? out[at + j] : F(0)) + incoming * (softmax[at + j] * sum);
+        out[at + j] = (accumulate ? out[at + j] : F(0)) + incoming * softmax[at + j];
     __syncthreads();
     // A row may name an element twice.
     if (threadIdx.x == 0)

@@ -27,7 +27,7 @@ def apply(f: Function, given: Mapping[Variable, Any]) -> Any:
         return f.eval(dict(given))
     found = {each: sanitize_input(value, each._dtype or _fallback(given)) for each, value in given.items()}
     _check(found)
-    return f.clone(CloneMethod.share, found)
+    return f._cloned(CloneMethod.share, found, fresh_inputs=False)
 
 
 def _fallback(given: Mapping[Variable, Any]) -> Any:

@@ -84,10 +84,11 @@ class Copier:
     Args:
         method: ``share``, ``clone`` or ``freeze``: what becomes of parameters.
         substitutions: variables in whose place others are.
+        fresh_inputs: inputs become others of the same kind; otherwise they are shared.
     """
 
-    def __init__(self, method: str, substitutions: Mapping[Variable, Variable]) -> None:
-        self.method = method
+    def __init__(self, method: str, substitutions: Mapping[Variable, Variable], *, fresh_inputs: bool = False) -> None:
+        self.method, self.fresh_inputs = method, fresh_inputs
         self.found: dict[Variable, Variable] = dict(substitutions)
         self.made: dict[Primitive, Primitive] = {}
 
@@ -126,7 +127,7 @@ class Copier:
         if one.number == COMBINE:
             copied.outputs = list(copied.inputs)
         if one.inside is not None:
-            inner = Copier(self.method, {})
+            inner = Copier(self.method, {}, fresh_inputs=self.fresh_inputs)
             inner.found.update({each: self.found[each] for each in self.found if each._owner is None})
             fresh = {each: _fresh(each) for each in one.inside.arguments}
             inner.found.update(fresh)
@@ -147,6 +148,12 @@ class Copier:
         if each.is_parameter or each.is_constant:
             self.found[each] = self._kept(each)
             return self.found[each]
+        if each.is_input and self.fresh_inputs:
+            self.found[each] = _like(each)
+            return self.found[each]
+        if each.is_placeholder and each not in _open():
+            self.found[each] = _fresh(each)
+            return self.found[each]
         return each
 
     def _kept(self, each: Variable) -> Variable:
@@ -160,6 +167,22 @@ class Copier:
         return kind(first, each._shape, each._dtype, name=each.name) if kind is Constant else kind(
             each._shape, first, each._dtype, name=each.name
         )  # fmt: skip
+
+
+def _open() -> set[Variable]:
+    """Arguments of functions that are being made: these mean the same in all that is called meanwhile."""
+    from cntk.ops.functions import Function
+
+    return Function._placeholders_under_construction
+
+
+def _like(each: Variable) -> Variable:
+    from cntk.variables import Variable
+
+    return Variable._made(
+        each._kind, each._shape, each._dtype, each._axes, name=each.name, sparse=each.is_sparse,
+        gradient=each.needs_gradient,
+    )  # fmt: skip
 
 
 def _fresh(each: Variable) -> Variable:

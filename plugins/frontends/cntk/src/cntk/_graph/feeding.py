@@ -42,6 +42,9 @@ def sequences_of(variable: Variable, batch: Any) -> list[Any]:
     shape = variable._shape or ()
     if isinstance(batch, np.ndarray) and batch.ndim == len(shape) and _fits(shape, batch.shape):
         batch = batch[None]
+    elif isinstance(batch, np.ndarray) and has_sequences(variable) and batch.dtype != object:
+        if batch.ndim == len(shape) + 1 and _fits(shape, batch.shape[1:]):
+            batch = batch[None]  # one sequence
     return [_frames(variable, each) for each in batch]
 
 

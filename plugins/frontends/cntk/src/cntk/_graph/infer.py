@@ -118,6 +118,7 @@ def _infer(one: Primitive, outer: Mapping[Variable, Variable]) -> bool:
         return True
     if one.number == _CONVOLUTION:
         _complete_kernel(one)
+    _check_types(one)
     maker = _maker([one], one.inputs)
     _adopt(maker, one)
     return True
@@ -154,6 +155,18 @@ def _complete_kernel(one: Primitive) -> None:
     kernel._shape = tuple(data[0] // groups if dim == -1 and index == place else dim for index, dim in enumerate(shape))
 
 
+def _check_types(one: Primitive) -> None:
+    """Look whether all inputs have numbers of one type.
+
+    Raises:
+        GraphError: they have not.
+    """
+    kinds = {np.dtype(each._dtype).name for each in one.inputs if each._dtype is not None}
+    if len(kinds - {"float16"}) > 1:
+        told_ = ", ".join(f"{each} of {np.dtype(each._dtype).name}" for each in one.inputs)
+        raise GraphError(f"{one.called}: its inputs have numbers of several types: {told_}")
+
+
 def _guess(one: Primitive) -> None:
     """Of some functions the shape is known from one side: of what meets element by element, and of products."""
     if len(one.outputs) != 1:
@@ -177,7 +190,7 @@ def _maker(primitives: Sequence[Primitive], leaves: Iterable[Variable]) -> Maker
     for each in leaves:
         record = variable_record(each)
         if not (each.is_parameter or each.is_constant) or (each.is_constant and record.value is None):
-            free = tuple(1 if dim == -1 else dim for dim in each._shape or ())
+            free = tuple(-3 if dim == -1 else dim for dim in each._shape or ())
             plain = Variable._made(INPUT, free, each._dtype, each._axes, uid=output_uid(each))
             if each.is_constant or each.is_parameter:
                 plain._kind = each._kind
@@ -223,8 +236,11 @@ def _adopt(maker: Maker, one: Primitive) -> None:
     for node in nodes:
         if node.shape is None:
             _complain(maker, node)
+    inferred = any(-1 in (each._shape or ()) for each in one.inputs if not (each.is_parameter or each.is_constant))
     for made, node in zip(one.outputs, nodes, strict=False):
         made._shape = maker.shape_of(node)
+        if inferred:  # sizes that data bring are told as they were said of the input
+            made._shape = tuple(-1 if dim == -3 else dim for dim in made._shape)
         made._axes = axes_of(maker, node)
         if one.delays:
             made._shape = one.inputs[0]._shape if one.inputs[0]._shape is not None else made._shape

@@ -61,7 +61,7 @@ class Maker(NetworkMaker):
         if variable.kind in (PARAMETER, CONSTANT):  # its shape alone is wanted; -1 there is 0 here
             dims = tuple(0 if dim == -1 else dim for dim in shape)
             return Parameter.make(variable.uid, dims, learning_rate_multiplier=float(variable.kind == PARAMETER))
-        variable.entry.fail("stands for something that is not known yet")
+        return variable.entry.fail("stands for something that is not known yet")
 
     def _make(self, function: Function) -> None:
         if function.operation != USER:

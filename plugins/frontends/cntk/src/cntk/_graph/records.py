@@ -48,7 +48,7 @@ def variable_record(variable: Variable) -> records.Variable:
         uid=variable.uid,
         kind=variable._kind,
         name=variable.name,
-        dims=tuple(variable._shape or ())[::-1],
+        dims=_dims(variable),
         axes=_axes_record(variable._axes or ()),
         sparse=variable.is_sparse,
         needs_gradient=variable.needs_gradient,
@@ -56,6 +56,12 @@ def variable_record(variable: Variable) -> records.Variable:
         value=array,
         entry=records.Entry({}, f"{variable}", _NOWHERE),
     )
+
+
+def _dims(variable: Variable) -> tuple[int, ...]:
+    """Dimensions; what is to be inferred of an input, data bring."""
+    dims = tuple(variable._shape or ())[::-1]
+    return dims if variable.is_parameter or variable.is_constant else tuple(-3 if dim == -1 else dim for dim in dims)
 
 
 def output_uid(variable: Variable) -> str:

@@ -45,9 +45,9 @@ def _bridge(user: UserFunction, primitive: Primitive) -> type[Bridge]:
 
     class _Written(Bridge):
         outputs = tuple(f"output{index}" for index in range(len(declared)))
-        output_axes = {
+        output_axes = {  # noqa: RUF012
             name: "minibatch" for name, each in zip(outputs, declared, strict=True) if framed and not each._axes
-        }  # type: ignore[assignment]
+        }
 
         def infer_outputs(self, *shapes: Any) -> Any:
             known = shapes[0] if shapes else ()
@@ -128,12 +128,13 @@ def _call_forward(user: UserFunction, given: tuple[Any, ...], declared: list[Var
 def _call_backward(
     user: UserFunction, state: Any, roots: dict[Variable, Any], wanted: dict[Variable, Any], inputs: list[Variable]
 ) -> dict[Variable, Any]:
-    gradients = roots if len(roots) > 1 else next(iter(roots.values()))
+    gradients: Any = roots if len(roots) > 1 else next(iter(roots.values()))
     if not user.as_numpy and len(roots) == 1:
         from cntk.core import Value
 
         each = next(iter(roots))
-        gradients = Value._of(each, gradients if isinstance(gradients, list) else list(gradients[:, None]))
+        given: Any = gradients
+        gradients = Value._of(each, given if isinstance(given, list) else list(given[:, None]))
     if len(inputs) > 1:
         user.backward(state, gradients, wanted)
         return wanted

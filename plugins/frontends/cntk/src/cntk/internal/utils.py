@@ -16,6 +16,8 @@ def get_python_function_arguments(f: Callable[..., Any]) -> tuple[list[str], dic
         return list(given), {}
     spec = inspect.getfullargspec(f)
     annotations = dict(spec.annotations)
+    if any(isinstance(each, str) for each in annotations.values()):
+        annotations = dict(inspect.get_annotations(f, eval_str=True))
     names = spec.args
     if spec.defaults:
         names = names[: -len(spec.defaults)]

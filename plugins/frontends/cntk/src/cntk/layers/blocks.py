@@ -88,7 +88,7 @@ def Stabilizer(
         name: of the user.
     """
     if not enable_self_stabilization:
-        return identity
+        return identity  # type: ignore[no-any-return]
     first = np.log(np.exp(steepness) - 1) / steepness
     param = Parameter((), init=first, name="alpha")
     beta = softplus(param, steepness=steepness)

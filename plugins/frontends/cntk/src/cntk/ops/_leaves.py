@@ -78,6 +78,8 @@ def placeholder(shape: Any = None, dynamic_axes: Any = None, name: str = "") -> 
         dynamic_axes: if they are known.
         name: of the user.
     """
+    if isinstance(shape, str):  # the name, which came first once
+        shape, name = None, shape
     known = None if shape is None or shape == UNKNOWN else sanitize_shape(shape)
     axes = None if dynamic_axes is None or dynamic_axes == Axis.unknown_dynamic_axes() else dynamic_axes
     return Variable._made(

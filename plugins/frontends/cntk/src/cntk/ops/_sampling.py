@@ -19,7 +19,8 @@ def dropout(
     """
     if not 0.0 <= dropout_rate < 1.0:
         raise ValueError("dropout_rate must be in the interval [0,1)")
-    return made("Dropout", one(x), name=name, dropoutRate=float(dropout_rate), rngSeed=size(seed))
+    return made("Dropout", one(x), name=name, dropoutRate=float(dropout_rate), rngSeed=size(seed),
+                rngOffset=size(0))  # fmt: skip
 
 
 def random_sample(

@@ -305,11 +305,14 @@ class Function(TensorOpsMixin):
         Raises:
             ValueError: there is no such method, or something does not fit.
         """
+        return self._cloned(method, substitutions or {}, fresh_inputs=True)
+
+    def _cloned(self, method: Any, substitutions: Mapping[Any, Any], *, fresh_inputs: bool) -> Function:
         how = method.value if isinstance(method, CloneMethod) else str(method)
         if how not in ("share", "clone", "freeze"):
             raise GraphError(f'"{method}" is not a known clone method')
-        given = {variable_of(old): variable_of(new) for old, new in (substitutions or {}).items()}
-        return Function._of(Copier(how, given).copy(self._primitive))
+        given = {variable_of(old): variable_of(new) for old, new in substitutions.items()}
+        return Function._of(Copier(how, given, fresh_inputs=fresh_inputs).copy(self._primitive))
 
     def replace_placeholders(self, substitutions: Mapping[Any, Any]) -> Function:
         """Put variables in the place of placeholders, in this function, and return it.
@@ -615,7 +618,7 @@ class UserFunction(Function):
         """Return a state and the value of the output; of several, put them into ``outputs`` and return the state."""
         raise NotImplementedError
 
-    def backward(self, state: Any, root_gradients: Any, variables: Any = None, *more: Any) -> Any:  # type: ignore[override]
+    def backward(self, state: Any, root_gradients: Any, variables: Any = None, *more: Any) -> Any:
         """Return the gradient by the input; of several, put them into ``variables``."""
         raise NotImplementedError
 
@@ -623,9 +626,10 @@ class UserFunction(Function):
         """Return what the outputs are: a list of :func:`cntk.output_variable`."""
         raise NotImplementedError("infer_outputs has to be overwritten")
 
-    def clone(self, cloned_inputs: Any) -> Any:  # type: ignore[override]
+    def clone(self, cloned_inputs: Any) -> Any:  # type: ignore[override]  # as the original has it
         """Return a function of other inputs; by default the class is called with them and the name."""
-        return type(self)(*cloned_inputs, name=self.name)
+        kind: Any = type(self)
+        return kind(*cloned_inputs, name=self.name)
 
     def serialize(self) -> dict[str, Any]:
         """Return what a model file keeps of it."""

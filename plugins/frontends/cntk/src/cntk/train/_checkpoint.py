@@ -79,7 +79,7 @@ def whole(model: Any, loss: Any, metric: Any) -> Any:
         loss: what is minimised.
         metric: or None.
     """
-    from cntk import Axis
+    from cntk.axis import Axis
     from cntk.ops import combine, reduce_sum
 
     outputs = [] if model is None else list(model.outputs)
@@ -150,7 +150,7 @@ def _learner_back(state: Any, learner: Learner) -> dict[str, Any]:
     if not isinstance(state, Mapping) or "smoothed_gradients" not in state:
         raise ValueError("the checkpoint holds no state of a learner")
     back = {theirs: ours for ours, theirs in _KEYS.items()}
-    found = {back.get(key, key): value for key, value in state.items()}
+    found: dict[str, Any] = {back.get(key, key): value for key, value in state.items()}
     schedule = dict(found["learning_rate_schedule"])
     found["learning_rate_schedule"] = {**schedule, "minibatch_size": schedule.get(_SIZE, 0)}
     slots, arrays = len(learner.rule.slots), []
@@ -180,7 +180,8 @@ def _plain(value: Any) -> Any:
     if isinstance(value, bool | str | float):
         return value
     if isinstance(value, int | np.integer):
-        return int(value) if abs(value) < _LARGEST_INT else SizeT(value)
+        number = int(value)
+        return number if abs(number) < _LARGEST_INT else SizeT(number)
     if isinstance(value, np.floating):
         return float(value)
     if isinstance(value, np.ndarray) and value.dtype in (np.float32, np.float64):

@@ -189,7 +189,7 @@ class Trainer:
     @property
     def total_number_of_samples_seen(self) -> int:
         """Samples of all updates."""
-        return self._learners[0].total_number_of_samples_seen
+        return int(self._learners[0].total_number_of_samples_seen)
 
     def summarize_training_progress(self) -> None:
         """Let the writers write a summary of training, and begin anew."""

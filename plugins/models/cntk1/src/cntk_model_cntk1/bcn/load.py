@@ -321,7 +321,7 @@ def _square(node: Node, epsilon: float) -> None:
 
 
 def _take_numbers(node: Node) -> None:
-    """The shift and the number of negative samples are constants in the original and settings of our op."""
+    """The shift and the number of negative samples are constants in the original, and settings of our op as well."""
     if len(node.inputs) != 4:
         return
     numbers = []
@@ -329,5 +329,4 @@ def _take_numbers(node: Node) -> None:
         if child.value is None or child.value.size != 1 or not 0 <= float(child.value.flat[0]) <= _MOST_NEGATIVES:
             raise NetworkError(f"{node.op.name} '{node.name}' needs a number in '{child.name}'")
         numbers.append(int(child.value.flat[0]))
-    node.inputs = node.inputs[:2]
     node.attributes = NegativeSamplesAttributes(*numbers)

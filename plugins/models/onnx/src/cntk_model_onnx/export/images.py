@@ -191,8 +191,16 @@ def _pooling(scope: Scope, node: Node, values: Sequence[Value]) -> str:
 
 @writes("MaxPooling", "AveragePooling")
 def _image_pooling(scope: Scope, node: Node, values: Sequence[Value]) -> str:
-    geometry = legacy_pooling_geometry(values[0].shape, node.attributes)
-    return _pooled(scope, node, values[0], geometry, "max" if node.op.name == "MaxPooling" else "average")
+    value = values[0]
+    geometry = legacy_pooling_geometry(value.shape, node.attributes)
+    kind = "max" if node.op.name == "MaxPooling" else "average"
+    if not is_legacy(node.attributes.image_layout):
+        return _pooled(scope, node, value, geometry, kind)
+    windows = _Windows.of(geometry, channels=True)
+    found = _windowed(scope, windows.image(scope, scope.merged(value), value.shape), windows, kind)
+    flat = scope.op("Reshape", found, scope.ints(0, -1))
+    cut = scope.op("Slice", flat, scope.ints(0), scope.ints(elements(node.known_shape)), scope.ints(1))
+    return scope.unmerged(_shaped(scope, cut, node.known_shape, legacy=False), value, node.known_shape)
 
 
 def _channels_apart(geometry: Geometry) -> bool:
@@ -202,13 +210,15 @@ def _channels_apart(geometry: Geometry) -> bool:
 def _pooled(scope: Scope, node: Node, value: Value, geometry: Geometry, kind: str, *, include: bool = False) -> str:
     windows = _Windows.of(geometry, channels=_channels_apart(geometry))
     image = windows.image(scope, scope.merged(value), value.shape)
-    settings = windows.settings
-    if kind == "max":
-        found = scope.op("MaxPool", image, **settings)
-    else:
-        found = scope.op("AveragePool", image, **settings, count_include_pad=int(include))
+    found = _windowed(scope, image, windows, kind, include=include)
     same = windows.channels and from_cntk(geometry.output) == node.known_shape
     return scope.unmerged(_shaped(scope, found, node.known_shape, legacy=False, same=same), value, node.known_shape)
+
+
+def _windowed(scope: Scope, image: str, windows: _Windows, kind: str, *, include: bool = False) -> str:
+    if kind == "max":
+        return scope.op("MaxPool", image, **windows.settings)
+    return scope.op("AveragePool", image, **windows.settings, count_include_pad=int(include))
 
 
 @writes("MaxUnpooling")
